@@ -47,7 +47,7 @@ pub struct CnpUp {
 }
 
 /// A branch has sent more CNPs than a window allows (MT-9-3).
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("branch {branch} has sent its {limit} CNPs of this window")]
 pub struct TooManyCnps {

@@ -4,7 +4,7 @@ use crate::response::Response;
 use std::fmt;
 
 /// A response for the node above or, at the root, for the source.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct UpstreamResponse {
     pub response: Response,

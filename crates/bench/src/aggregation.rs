@@ -92,7 +92,6 @@ impl Aggregation {
         }
     }
 
-    /// Measures it.
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let mut samples = match self {
             Aggregation::Machine { branches } => aggregation(branches, false, repetitions),

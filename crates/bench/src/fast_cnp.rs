@@ -64,7 +64,6 @@ impl FastCnp {
         }
     }
 
-    /// Measures it.
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let frames = self.frames()?;
         let octets = frames.first().map(Vec::len);

@@ -81,7 +81,6 @@ impl<'m> Bench<'m> {
         ))
     }
 
-    /// Measures a yardstick.
     pub(super) fn yardstick(&mut self, yardstick: Yardstick, repetitions: u32) -> anyhow::Result<Row> {
         yardstick.measure(repetitions, self.machine)
     }
@@ -92,12 +91,10 @@ impl<'m> Bench<'m> {
         aggregation.measure(if aggregation.is_long() { repetitions.div_ceil(10) } else { repetitions }, self.machine)
     }
 
-    /// Measures Fast CNPs.
     pub(super) fn fast_cnp(&mut self, fast_cnp: FastCnp, repetitions: u32) -> anyhow::Result<Row> {
         fast_cnp.measure(repetitions, self.machine)
     }
 
-    /// Measures steering.
     pub(super) fn steering(&mut self, steering: Steering, repetitions: u32) -> anyhow::Result<Row> {
         steering.measure(repetitions, self.machine)
     }

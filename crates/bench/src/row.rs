@@ -52,7 +52,7 @@ impl Row {
 }
 
 /// Memory of a group.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryRow {
     /// Name of the case.

@@ -54,7 +54,6 @@ impl Steering {
         }
     }
 
-    /// Measures it.
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let data: Vec<Vec<u8>> = (0..FLOWS).map(data_frame).collect::<anyhow::Result<_>>()?;
         let octets = data.first().map(Vec::len);

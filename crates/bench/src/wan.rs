@@ -62,7 +62,6 @@ impl Wan {
         .to_owned()
     }
 
-    /// Measures it.
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let mut node = self.node()?;
         let mut pool = Pool::new(usize::MAX);

@@ -46,7 +46,6 @@ impl Yardstick {
         }
     }
 
-    /// Measures it.
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let source = vec![0x5A; OCTETS];
         let mut destination = vec![0; OCTETS];

@@ -18,7 +18,7 @@ pub struct ReadError {
 }
 
 /// Why a record of a capture could not be read.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// The file itself could not be read.

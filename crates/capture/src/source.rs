@@ -24,7 +24,6 @@ impl<R: Read> Source<R> {
         Source { input: BufReader::with_capacity(FIRST_ALLOCATION, input), offset: 0, record: 0, frame: 1 }
     }
 
-    /// Here a record begins.
     pub(crate) fn begin_record(&mut self) {
         self.record = self.offset;
     }

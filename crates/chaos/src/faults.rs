@@ -10,7 +10,6 @@ use srdma_sim::station::Member;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
-/// Faults of a node.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     /// The current parent.

@@ -47,12 +47,12 @@ pub struct ForgeryOutcome {
 
 /// The outcome of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct GroupOutcome {
     /// When the source had all data acknowledged; `None`: see `failure`.
     pub completed_ns: Option<u64>,
     /// Completion status that ended the source's queue pair.
     pub failure: Option<String>,
-    /// The source's ACK timeout.
     pub ack_timeout_ns: u64,
     /// For each repaired fault: time from its end to the next progress of the source.
     pub recoveries_ns: Vec<u64>,
@@ -60,15 +60,12 @@ pub struct GroupOutcome {
     pub steps: Vec<Step>,
     /// Request packets sent by the source, retransmissions included.
     pub packets_sent: u64,
-    /// Retransmitted packets.
     pub packets_retransmitted: u64,
     /// ACK timeouts of the source.
     pub timeouts: u64,
-    /// ACKs received by the source.
     pub acks_received: u64,
     /// NAKs of all kinds received by the source.
     pub naks_received: u64,
-    /// CNPs received by the source.
     pub cnps_received: u64,
 }
 

@@ -75,7 +75,6 @@ fn run_with(schedule: &Schedule, keeps_timeline: bool) -> Outcome {
 pub(crate) enum Task {
     /// The schedule's event at this position.
     Event(usize),
-    /// Starts a group's source.
     Start(usize),
     /// Random link faults end.
     EndRandomFaults,
@@ -92,7 +91,10 @@ pub(crate) enum Task {
     /// Retransmits a group's orders without reply.
     Retransmit(usize),
     /// Detects the failure of a node that went down in this incarnation.
-    DetectFailure { node: usize, incarnation: u32 },
+    DetectFailure {
+        node: usize,
+        incarnation: u32,
+    },
 }
 
 /// A running schedule.
@@ -118,7 +120,6 @@ pub(crate) struct World<'s> {
     pub(crate) agents: Vec<Agent>,
     /// Messages on the channel, with their groups.
     pub(crate) messages: Vec<Option<(usize, Message)>>,
-    /// End of random faults.
     pub(crate) random_faults_end: Instant,
     pub(crate) scale: Scale,
     /// Whether any group evicts receivers.

@@ -20,13 +20,11 @@ pub(crate) fn parse_psn(text: &str) -> Result<Psn, String> {
     psn.ok_or_else(|| "expected a packet sequence number from 0 to 0xffffff".to_owned())
 }
 
-/// Parses a path MTU.
 pub(crate) fn parse_path_mtu(text: &str) -> Result<PathMtu, String> {
     let path_mtu = parse_integer(text).and_then(PathMtu::from_octets);
     path_mtu.ok_or_else(|| "expected 256, 512, 1024, 2048 or 4096".to_owned())
 }
 
-/// Parses a time.
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let time = srdma_node::parse_duration(text);
     time.ok_or_else(|| "expected a number and one of ns, us, ms, s, such as 30s".to_owned())

@@ -36,7 +36,6 @@ impl LogLines {
         LogLines { lines: Some(lines), written }
     }
 
-    /// Adds a line.
     pub(crate) fn add(&self, line: impl Display) {
         if let Some(lines) = &self.lines {
             let _ = lines.try_send(line.to_string());

@@ -69,7 +69,6 @@ impl GroupUrl {
         text.starts_with("http://") || text.starts_with("https://")
     }
 
-    /// Reads one.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parts = text.rsplit_once('/').and_then(|(url, id)| Some((url, id.parse().ok()?)));
         match parts {

@@ -279,7 +279,6 @@ fn peer(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<P
     }
 }
 
-/// One receiver.
 fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
     let is_stdin = file == Path::new("-");
     if is_stdin && arguments.file.as_deref() == Some(Path::new("-")) {

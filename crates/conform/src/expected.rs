@@ -7,10 +7,9 @@ pub(crate) const ETHERNET: usize = 14;
 
 /// A frame that must come out.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Expected {
-    /// The port.
     pub port: &'static str,
-    /// The octets.
     pub octets: Vec<u8>,
     /// A bit for each of `octets`: 1 where it is compared, 0 where the device may choose.
     pub compared: Vec<u8>,

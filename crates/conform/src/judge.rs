@@ -21,6 +21,7 @@ pub struct Difference {
 /// Difference between the observed and the expected frames of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Finding {
     /// A frame that is not what it must be.
     Differs {
@@ -53,14 +54,12 @@ pub enum Finding {
     },
     /// A frame that came out once more than it must.
     Duplicate {
-        /// The port.
         port: String,
         /// The frame in words.
         summary: String,
     },
     /// A frame that must not come out.
     Unexpected {
-        /// The port.
         port: String,
         /// The frame in words.
         summary: String,

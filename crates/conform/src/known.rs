@@ -5,10 +5,9 @@ use serde::Serialize;
 
 /// A known departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Departure {
-    /// Its name.
     pub name: &'static str,
-    /// Devices with this departure.
     pub devices: &'static str,
     /// Behaviour of the devices, a sentence.
     pub sentence: &'static str,

@@ -36,13 +36,12 @@ pub struct CaseReport {
 
 /// A requirement after a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct RequirementReport {
-    /// The requirement.
     #[serde(flatten)]
     pub requirement: Requirement,
     /// Fail if a case of it failed; pass if some passed and none failed.
     pub verdict: Verdict,
-    /// Its cases.
     pub cases: Vec<&'static str>,
     /// Reason for which it was not tested.
     pub reason: Option<String>,

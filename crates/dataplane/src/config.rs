@@ -23,12 +23,11 @@ pub struct TableId(pub u16);
 
 /// A port.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct PortConfig {
     /// Its name, for people.
     pub name: String,
-    /// Its MAC address.
     pub mac: MacAddress,
-    /// Its addresses.
     pub addresses: Vec<Ipv6Addr>,
     /// Largest IPv6 packet that the link carries, in octets.
     pub link_mtu: u16,
@@ -97,10 +96,9 @@ impl NodeConfig {
 
 /// A next hop: a neighbour at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct NextHop {
-    /// The port.
     pub port: PortId,
-    /// The neighbour's address.
     pub address: Ipv6Addr,
 }
 
@@ -166,16 +164,14 @@ pub struct MulticastRoute {
 
 /// A change of configuration.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Command {
     /// Adds a port behind those that are there. Ports never go: one whose interface is gone has no driver.
     AddPort(PortConfig),
     /// Changes the link properties of a port.
     SetPort {
-        /// The port.
         port: PortId,
-        /// Its MAC address.
         mac: MacAddress,
-        /// Its addresses.
         addresses: Vec<Ipv6Addr>,
         /// Largest IPv6 packet that the link carries, in octets.
         link_mtu: u16,
@@ -185,23 +181,19 @@ pub enum Command {
     AddNeighbour {
         /// Where it is.
         next_hop: NextHop,
-        /// Its MAC address.
         mac: MacAddress,
     },
     /// Forgets a neighbour's MAC address. Routes by way of it stay, and drop.
     RemoveNeighbour(NextHop),
     /// Adds or replaces a route.
     AddRoute {
-        /// The table.
         table: TableId,
         /// The destination.
         prefix: Prefix,
         /// What becomes of its packets.
         action: RouteAction,
     },
-    /// Removes a route.
     RemoveRoute {
-        /// The table.
         table: TableId,
         /// The destination.
         prefix: Prefix,
@@ -213,7 +205,6 @@ pub enum Command {
         /// What it does.
         behavior: SidBehavior,
     },
-    /// Removes a SID.
     RemoveSid(Prefix),
     /// Adds or replaces a static multicast route.
     AddMulticastRoute(MulticastRoute),
@@ -226,9 +217,7 @@ pub enum Command {
     },
     /// Adds or replaces an HMAC key.
     AddHmacKey {
-        /// Its id.
         key_id: u32,
-        /// The key.
         key: HmacKey,
     },
     /// Removes an HMAC key that no group of this headend signs with.
@@ -239,7 +228,6 @@ pub enum Command {
     RemoveDomain,
     /// Makes a port a border port: hosts or foreign networks are behind it (RFC 8754 section 5.1, BCP 38).
     SetBorder {
-        /// The port.
         port: PortId,
         /// The prefixes that it may send from; all but the domain's when there is none.
         sources: Vec<Prefix>,
@@ -249,7 +237,6 @@ pub enum Command {
     /// Gives a port traffic classes, with their limits, marks and pauses, or others than it had. Without it a port has
     /// one queue.
     SetEgress {
-        /// The port.
         port: PortId,
         /// Its classes.
         egress: Box<EgressConfig>,
@@ -283,7 +270,6 @@ pub enum Command {
     AddConnection(Connection),
     /// Forgets a connection that was added.
     RemoveConnection {
-        /// The host.
         host: Ipv6Addr,
         /// The other side's address.
         peer: Ipv6Addr,
@@ -300,7 +286,6 @@ pub enum Command {
     PrepareGroup(Box<GroupEntry>),
     /// Second phase: the group entry prepared for this epoch takes effect. No change if that epoch is in effect.
     CommitGroup {
-        /// The group.
         id: GroupId,
         /// The epoch that was prepared.
         epoch: u32,
@@ -318,11 +303,11 @@ pub enum Command {
 
 /// Why a command was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum ConfigError {
     /// A port's classes cannot be so.
     #[error("egress of port {port}: {error}")]
     Egress {
-        /// The number of the port.
         port: u16,
         /// Why.
         error: EgressError,
@@ -349,12 +334,7 @@ pub enum ConfigError {
     UnknownRoute(Prefix),
     /// No neighbour to remove.
     #[error("there is no neighbour {address} at port {port}")]
-    UnknownNeighbour {
-        /// Its address.
-        address: Ipv6Addr,
-        /// The number of the port.
-        port: u16,
-    },
+    UnknownNeighbour { address: Ipv6Addr, port: u16 },
     /// No SID to remove.
     #[error("there is no SID {0}")]
     UnknownSid(Prefix),
@@ -363,7 +343,6 @@ pub enum ConfigError {
     UnknownMulticastRoute {
         /// The outer source address.
         source_address: Ipv6Addr,
-        /// The group.
         group: Ipv6Addr,
     },
     /// No such group.
@@ -371,16 +350,10 @@ pub enum ConfigError {
     UnknownGroup(u32),
     /// Nothing was prepared for this epoch.
     #[error("group {group}: epoch {epoch} was not prepared at this node")]
-    NotPrepared {
-        /// The group.
-        group: u32,
-        /// The epoch.
-        epoch: u32,
-    },
+    NotPrepared { group: u32, epoch: u32 },
     /// A later epoch has taken effect.
     #[error("group {group}: epoch {epoch} is older than {in_effect}, which is in effect at this node")]
     OldEpoch {
-        /// The group.
         group: u32,
         /// The epoch that was to take effect.
         epoch: u32,
@@ -390,7 +363,6 @@ pub enum ConfigError {
     /// One Proxy Address, one group (D2).
     #[error("Proxy Address {proxy} of group {group} already belongs to group {owner}")]
     ProxyInUse {
-        /// The address.
         proxy: Ipv6Addr,
         /// The group to be added.
         group: u32,
@@ -400,30 +372,19 @@ pub enum ConfigError {
     /// A Proxy Address is not an address of a node (D2).
     #[error("Proxy Address {proxy} of group {group} is an address of this node")]
     ProxyIsOwn {
-        /// The address.
         proxy: Ipv6Addr,
         /// The group to be added.
         group: u32,
     },
     /// The policy names a key that the node does not have.
     #[error("group {group}: HMAC key {key_id} is not known to this node")]
-    UnknownKey {
-        /// The group.
-        group: u32,
-        /// The key id.
-        key_id: u32,
-    },
+    UnknownKey { group: u32, key_id: u32 },
     /// No key to remove.
     #[error("there is no HMAC key {0}")]
     UnknownHmacKey(u32),
     /// A group signs with the key.
     #[error("HMAC key {key_id} cannot be removed: group {group} signs with it")]
-    KeyInUse {
-        /// The key id.
-        key_id: u32,
-        /// The group.
-        group: u32,
-    },
+    KeyInUse { key_id: u32, group: u32 },
     /// A key that signs the packets of a route.
     #[error("HMAC key {0} signs the packets of a route")]
     KeySignsRoutes(u32),
@@ -432,7 +393,6 @@ pub enum ConfigError {
     UnknownEncapsKey {
         /// The route.
         prefix: Prefix,
-        /// The key id.
         key_id: u32,
     },
     /// A SID outside the domain's blocks.
@@ -443,22 +403,10 @@ pub enum ConfigError {
     LoopbackOutsideDomain(Ipv6Addr),
     /// A Proxy Address that hosts could not reach, or could send from.
     #[error("Proxy Address {proxy} of group {group} is in none of the domain's prefixes of Proxy Addresses")]
-    ProxyOutsideDomain {
-        /// The address.
-        proxy: Ipv6Addr,
-        /// The group.
-        group: u32,
-    },
+    ProxyOutsideDomain { proxy: Ipv6Addr, group: u32 },
     /// Hosts behind a border have addresses of their own.
     #[error("sources {sources} of the border at port {port} meet {of_domain} of the domain")]
-    SourcesOfDomain {
-        /// The number of the port.
-        port: u16,
-        /// The prefix of the hosts.
-        sources: Prefix,
-        /// The prefix of the domain.
-        of_domain: Prefix,
-    },
+    SourcesOfDomain { port: u16, sources: Prefix, of_domain: Prefix },
     /// Connections are of use only to Fast CNP and to steering.
     #[error("Fast CNP and steering are off: connections are of no use")]
     FastCnpIsOff,
@@ -485,7 +433,6 @@ pub enum ConfigError {
     /// No connection to remove.
     #[error("no connection of {host} with {peer}, queue pair {peer_qpn}, was added")]
     UnknownConnection {
-        /// The host.
         host: Ipv6Addr,
         /// The other side's address.
         peer: Ipv6Addr,
@@ -498,7 +445,6 @@ pub enum ConfigError {
     /// A prefix length that leaves no room for the compressed SID.
     #[error("NEXT-CSID with a block of {block_bits} bits and compressed SIDs of {csid_bits} bits is not possible")]
     BadCsid {
-        /// Bits of the block.
         block_bits: u8,
         /// Bits of the compressed SID.
         csid_bits: u8,

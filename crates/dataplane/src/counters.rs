@@ -4,10 +4,9 @@ use crate::drop::DropCounters;
 
 /// Frames and octets, without FCS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Traffic {
-    /// Frames.
     pub frames: u64,
-    /// Octets.
     pub octets: u64,
 }
 

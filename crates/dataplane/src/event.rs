@@ -6,12 +6,11 @@ use std::net::Ipv6Addr;
 
 /// Something that a node cannot settle itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Event {
     /// An edge requests the eviction of one of its receivers (D24, D25). Repeated until granted.
     EvictionWanted {
-        /// The group.
         group: GroupId,
-        /// The receiver's address.
         receiver: Ipv6Addr,
         /// Why.
         cause: EvictionCause,

@@ -37,7 +37,7 @@ pub struct Dissection {
 }
 
 /// Whether the Invariant CRC is that of the packet.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IcrcVerdict {

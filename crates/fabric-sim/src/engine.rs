@@ -133,7 +133,6 @@ impl<S: Station> Engine<S> {
         }
     }
 
-    /// Adds an element.
     pub(super) fn add(&mut self, station: S) -> ElementId {
         self.elements.push(Attached { station, ports: Vec::new(), sending: Vec::new(), called_ns: 0 });
         self.next_ns.push(NEVER_NS);

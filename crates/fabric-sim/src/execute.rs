@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Mutex;
 
 /// A scenario with the results of its runs.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Results<'a> {
     Fabric(&'a FabricScenario, FabricResults),
     Wan(&'a WanScenario, WanResults),
@@ -20,7 +20,7 @@ pub enum Results<'a> {
 }
 
 /// Results as JSON (`Serialize`), as a table for a terminal (`Display`) and as an HTML page.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Report<'a> {

@@ -11,9 +11,7 @@ use srdma_wire::units::NS_PER_US;
 pub(super) struct PlannedFlow {
     /// Its workload.
     pub(super) kind: FlowKind,
-    /// A stream's name.
     pub(super) name: Option<String>,
-    /// The host that sends.
     pub(super) from: HostId,
     /// The host that receives; of a group the first.
     pub(super) to: HostId,

@@ -210,7 +210,6 @@ impl PlannedGroup {
         self.branches.switches.get(position).copied()
     }
 
-    /// The group's id.
     pub(super) fn id(&self) -> GroupId {
         self.group.record().id
     }

@@ -74,7 +74,6 @@ pub(super) struct RankContext<'a> {
     pub(super) region: MemoryKey,
     /// Octets of payload in a full packet.
     pub(super) mtu_octets: u64,
-    /// The time.
     pub(super) now: Instant,
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use srdma_report::Page;
 
 /// A fabric scenario with its results.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Serialize)]
 pub struct FabricReport<'a> {
     #[serde(skip)]

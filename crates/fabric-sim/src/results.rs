@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 /// Everything that was run of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct FabricResults {
-    /// The scenario's title.
     pub title: String,
-    /// The scenario's description.
     pub description: String,
     /// Level of simulation.
     #[serde(default)]
@@ -20,7 +19,7 @@ pub struct FabricResults {
 }
 
 /// One variant with one seed.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantResult {
     /// The variant's name.
@@ -56,13 +55,12 @@ pub struct VariantResult {
 
 /// The iterations of a job's collectives. Each collective with a period has its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct JobResult {
-    /// The job's name.
     pub name: String,
     /// Nanoseconds for which the NIC that sends or receives most is busy in an iteration, at the rate of its link and
     /// without programs: none can be shorter.
     pub ideal_ns: f64,
-    /// Every iteration.
     pub iterations: Vec<IterationResult>,
     /// Of all pairs of NICs, the one whose data went slowest while there were any.
     pub slowest: Option<SlowestResult>,
@@ -102,7 +100,7 @@ pub struct LinkResult {
 }
 
 /// Workload of a flow.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowKind {
@@ -119,13 +117,12 @@ pub enum FlowKind {
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct FlowResult {
     /// Its workload.
     pub kind: FlowKind,
-    /// A stream's name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// The host that sends.
     pub source: String,
     /// The host that receives; a group's name.
     pub destination: String,

@@ -36,7 +36,6 @@ pub(super) const BASE_ADDRESS: u64 = 0x1000_0000;
 /// Length of the regions: no message is longer.
 pub(super) const REGION_OCTETS: u64 = 1 << 30;
 
-/// Tag of all regions' keys.
 const KEY_TAG: u8 = 0x5A;
 
 /// Messages of a stream that are posted ahead, so that one is never waited for.
@@ -69,7 +68,6 @@ impl Scratch {
 /// A flow that has ended, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
-    /// The flow's number.
     pub(super) flow: usize,
     /// When its last octet was acknowledged.
     pub(super) at: Instant,
@@ -100,7 +98,6 @@ struct EndlessFlow {
     message_octets: u32,
 }
 
-/// A server.
 pub(super) struct Server {
     endpoint: Endpoint<PageMemory>,
     mac: MacAddress,

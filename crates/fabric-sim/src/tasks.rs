@@ -167,7 +167,6 @@ impl Task {
         self.schedule.iterations()
     }
 
-    /// The NICs.
     pub(super) fn nics(&self) -> &[HostId] {
         &self.nics
     }

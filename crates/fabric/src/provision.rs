@@ -27,7 +27,7 @@ use std::net::Ipv6Addr;
 const MAX_INTERFACE_NAME: usize = 15;
 
 /// What is chosen for a whole fabric.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     pub sids: &'a SidPlan,
@@ -45,13 +45,11 @@ pub struct Choices<'a> {
 }
 
 /// A device with its configuration.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Which it is.
     pub node: NodeId,
     pub name: String,
-    /// Its own address.
     pub address: Ipv6Addr,
     /// Its ports with links, in the order of their numbers.
     pub ports: Vec<DevicePort>,
@@ -63,10 +61,9 @@ pub struct Device {
 
 /// A port.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct DevicePort {
-    /// Its number.
     pub port: u16,
-    /// The name of its interface.
     pub interface: String,
     /// Its link-local address.
     pub own: Ipv6Addr,
@@ -79,7 +76,7 @@ pub struct DevicePort {
 }
 
 /// A SID with what it does.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sid {
     /// The SID. What stands behind it is its argument.

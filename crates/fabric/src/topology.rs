@@ -55,7 +55,7 @@ impl LinkId {
 }
 
 /// A host or a switch.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeId {
     /// A host. Packets end here; no path goes through it.
@@ -86,7 +86,7 @@ pub struct Switch {
 }
 
 /// Where a link ends.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
     pub node: NodeId,
@@ -106,7 +106,7 @@ pub struct Link {
 }
 
 /// What a topology is to be, not checked yet.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub hosts: Vec<Host>,
@@ -118,10 +118,9 @@ pub struct Plan {
 
 /// A port of a node with what it is joined to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Port {
-    /// The port's number.
     pub port: u16,
-    /// The link there.
     pub link: LinkId,
     /// The other end of the link.
     pub peer: End,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// A conflict between two groups.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConflictError {
     /// Nodes identify groups by number.
@@ -32,14 +32,7 @@ pub enum ConflictError {
         "queue pair {qpn} of {address} is in groups {} and {}: it is connected to one Proxy Address (D2)",
         .one.0, .other.0
     )]
-    QueuePair {
-        /// Its host.
-        address: Ipv6Addr,
-        /// Its number.
-        qpn: Qpn,
-        one: GroupId,
-        other: GroupId,
-    },
+    QueuePair { address: Ipv6Addr, qpn: Qpn, one: GroupId, other: GroupId },
     /// A Replication SID identifies one group.
     #[error(
         "SID {sid} replicates for groups {} and {}: a Replication SID belongs to one group (RFC 9524)",

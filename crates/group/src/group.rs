@@ -54,7 +54,7 @@ impl TryFrom<u16> for PathMtu {
 }
 
 /// The source, as the root needs it to deliver responses (D13).
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     pub address: Ipv6Addr,
@@ -102,7 +102,7 @@ pub struct Join {
 }
 
 /// A group as a control plane describes it, not yet checked.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The group's number.
@@ -131,7 +131,7 @@ pub struct Record {
 }
 
 /// Reason for which a record is no group.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// A group without receivers.
@@ -154,11 +154,7 @@ pub enum GroupError {
     DuplicateReceiver(Ipv6Addr),
     /// 0 and 1 are no queue pairs of a Reliable Connection.
     #[error("{address}: queue pair number {qpn} is reserved")]
-    ReservedQpn {
-        address: Ipv6Addr,
-        /// The number.
-        qpn: Qpn,
-    },
+    ReservedQpn { address: Ipv6Addr, qpn: Qpn },
     /// A receiver hangs on a node that is no edge.
     #[error("receiver {address} hangs on node {node}, which is not an edge of the tree")]
     NotAnEdge {
@@ -184,10 +180,7 @@ pub enum GroupError {
         "receiver lists do not fit: TLVs for {receivers} receivers exceed an SRH of 2048 octets; provision the lists \
          instead"
     )]
-    ListsExceedSrh {
-        /// Receivers of the group.
-        receivers: usize,
-    },
+    ListsExceedSrh { receivers: usize },
     /// With the TLVs a packet does not fit the link MTU (D7).
     #[error(
         "receiver lists do not fit: a packet of RDMA path MTU {path_mtu} with {receivers} receivers in TLVs needs \
@@ -196,7 +189,6 @@ pub enum GroupError {
     ListsExceedLink {
         /// RDMA path MTU.
         path_mtu: u16,
-        /// Receivers of the group.
         receivers: usize,
         /// Octets of the packet.
         needed: usize,

@@ -10,7 +10,7 @@ use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 
 /// Where responses go from a node (D12, D13).
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Parent {
@@ -67,7 +67,7 @@ pub struct HeadendEntry {
 }
 
 /// A node's part of a group.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupEntry {
     pub id: GroupId,
@@ -75,7 +75,6 @@ pub struct GroupEntry {
     /// The last epoch at which a member that had been in the group before was moved below this node (re-homing):
     /// earlier responses of the node do not include it.
     pub renewed: u32,
-    /// The group's Proxy Address.
     pub proxy: Ipv6Addr,
     /// The queue pair number that participants send to.
     #[serde(with = "document::qpn")]
@@ -99,7 +98,6 @@ pub struct GroupEntry {
     pub region: Option<SourceRegion>,
     /// The headend's part.
     pub headend: Option<HeadendEntry>,
-    /// The group's policy.
     pub policy: Policy,
 }
 

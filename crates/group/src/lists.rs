@@ -16,7 +16,7 @@ pub struct ReceiverRegion {
 }
 
 /// The receivers of one edge, in the order of its TLVs.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EdgeList {
     /// Edge Node Address.

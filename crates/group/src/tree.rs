@@ -61,7 +61,7 @@ pub struct Tree {
 }
 
 /// Why nodes form no tree.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
     /// There must be a headend.

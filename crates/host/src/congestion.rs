@@ -40,7 +40,7 @@ impl Congestion {
 }
 
 /// Rates and Fast CNPs of a sender. Rates are sampled after each received batch: only received packets reduce a rate.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CongestionStats {
     /// The lowest rate, in bits per second on the link; `None`: no rate limit applied.

@@ -11,7 +11,7 @@ use std::net::Ipv6Addr;
 pub(crate) const RECEIVES: usize = 4096;
 
 /// A queue pair toward its peer. The peer of a group is its Proxy Address and its Designated QPN (MT-5.1-1).
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Address of this host.

@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 
 /// A multicast group as its source sees it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupFile {
@@ -41,7 +41,7 @@ pub struct GroupRegion {
 }
 
 /// The source of a group.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupSource {

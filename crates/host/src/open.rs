@@ -42,16 +42,12 @@ pub struct RawInterface<'a> {
 }
 
 /// Reason for which a wire cannot be opened or no longer be used.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// The peer has no route.
     #[error("no route to {peer}: {error}")]
-    NoRoute {
-        peer: Ipv6Addr,
-        /// The kernel's error.
-        error: io::Error,
-    },
+    NoRoute { peer: Ipv6Addr, error: io::Error },
     /// The route to the peer is over IPv4.
     #[error("the source address toward {peer} is {address}, which is not an IPv6 address")]
     NotIpv6 {
@@ -101,12 +97,7 @@ pub enum WireError {
     Driver(io::Error),
     /// The port cannot be opened.
     #[error("cannot open UDP port {ROCEV2_PORT} on {address}: {error}")]
-    Open {
-        /// The address of this host.
-        address: Ipv6Addr,
-        /// The kernel's error.
-        error: io::Error,
-    },
+    Open { address: Ipv6Addr, error: io::Error },
     /// The socket failed during a transfer.
     #[error("the socket failed: {0}")]
     Failed(io::Error),

@@ -25,7 +25,7 @@ const MAX_PIECES: usize = 8;
 const RETRY: Duration = Duration::from_millis(1);
 
 /// Interface of a packet driver, and its addresses.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct RawWireConfig {
     pub interface: String,

@@ -50,7 +50,7 @@ struct Arrival {
 }
 
 /// A stream that came in.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug)]
 pub struct Received {
     pub data: Vec<u8>,

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// RDMA operation of the messages.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferMode {
     Send,

@@ -5,7 +5,7 @@ use srdma_rc::Status;
 use std::time::Duration;
 
 /// Reason for which a transfer failed.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     /// The peer has never responded.

@@ -19,13 +19,13 @@ pub struct Namespace {
 
 /// A command that was not started or did not succeed.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum CommandError {
     /// It could not be started.
     #[error("cannot start `{line}`: {error}; is the program installed?")]
     Start {
         /// The whole command line.
         line: String,
-        /// The system's error.
         error: io::Error,
     },
     /// It ended with another status than 0.
@@ -43,7 +43,6 @@ pub enum CommandError {
     System {
         /// What was tried.
         what: String,
-        /// The system's error.
         error: io::Error,
     },
 }

@@ -19,7 +19,7 @@ pub enum Choice {
 }
 
 /// A driver, and why it is not a better one.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug)]
 pub struct Opened {
     pub driver: Box<dyn Driver>,
@@ -28,39 +28,30 @@ pub struct Opened {
 }
 
 /// Why an interface could not be opened.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is no such interface.
     #[error("interface {interface}: {source}; `ip link` lists those that are there")]
-    NoInterface {
-        /// Its name.
-        interface: String,
-        /// The kernel's error.
-        source: io::Error,
-    },
+    NoInterface { interface: String, source: io::Error },
     /// Another process has its frames.
     #[error(
         "interface {interface} is in use by another process: {what}: {source}; end that process, or see which XDP \
          program is there with `ip link show {interface}`"
     )]
     InUse {
-        /// Its name.
         interface: String,
         /// What was being done.
         what: &'static str,
-        /// The kernel's error.
         source: io::Error,
     },
     /// The kernel refused something else.
     #[error("interface {interface}: {kind}: {what}: {source}{hint}", hint = hint(source))]
     Refused {
-        /// Its name.
         interface: String,
         kind: DriverKind,
         /// What was being done.
         what: &'static str,
-        /// The kernel's error.
         source: io::Error,
     },
 }

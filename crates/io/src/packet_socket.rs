@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Octets of an address.
 pub(crate) const ADDRESS_OCTETS: libc::socklen_t = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
 
 /// A non-blocking raw packet socket, which receives nothing before it is bound.

@@ -4,7 +4,6 @@ use libc::{c_int, socklen_t};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Sets an option.
 pub(crate) fn set<T: Copy>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
     let len = size_of::<T>() as socklen_t;
     // SAFETY: the value has the length given, and lives through the call.

@@ -17,7 +17,7 @@ use srdma_wire::units::NS_PER_S;
 use std::net::Ipv6Addr;
 
 /// The adjacency of a circuit.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adjacency {
     /// How far the handshake is.

@@ -22,7 +22,7 @@ const GENERIC: u8 = 3;
 const APAD: [u8; 4] = [0x87, 0x8F, 0xE1, 0xF3];
 
 /// A key that all systems of a level share.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, PartialEq, Eq)]
 pub enum Key {
     /// RFC 5304.

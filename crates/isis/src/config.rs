@@ -8,7 +8,7 @@ use srdma_wire::MacAddress;
 use std::net::Ipv6Addr;
 
 /// A system.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Its id, unlike any other's.

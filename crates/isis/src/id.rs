@@ -8,7 +8,7 @@ use std::str::FromStr;
 pub struct SystemId(pub [u8; 6]);
 
 /// A system, or a pseudonode that it has made for a LAN: `0000.0000.0009.00`.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId {
     pub system: SystemId,

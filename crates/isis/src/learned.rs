@@ -10,15 +10,14 @@ use std::net::Ipv6Addr;
 
 /// What the announced behaviours mean; code points are not assigned (CN-7-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Behaviors {
-    /// END.C.
     pub end_c: u16,
-    /// END.E.
     pub end_e: u16,
 }
 
 /// A node, as the others see it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LearnedNode {
     /// Its name (RFC 5301).

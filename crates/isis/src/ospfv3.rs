@@ -29,7 +29,7 @@ const SUB_SID_STRUCTURE: u16 = 10;
 const WORD: usize = 4;
 
 /// Where a locator is (RFC 9513 section 7.1).
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteType {
     IntraArea = 1,
@@ -57,7 +57,7 @@ impl RouteType {
 }
 
 /// A locator and the SIDs below it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
     /// Where it is.

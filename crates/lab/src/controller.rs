@@ -28,7 +28,7 @@ const GREETING_PATIENCE: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Address of a lab's controller, and the access to its API.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ControllerAccess {
     pub url: String,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 /// An error of an operation on a lab. What was created before it stays for inspection, and `down` removes it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// Network namespaces need root.
@@ -18,7 +18,6 @@ pub enum LabError {
     Unknown {
         /// The requested lab.
         name: String,
-        /// The labs that there are.
         shipped: Vec<String>,
     },
     /// A topology file that is wrong.
@@ -39,7 +38,6 @@ pub enum LabError {
         lab: String,
         /// The requested node.
         node: String,
-        /// The nodes that there are.
         nodes: Vec<String>,
     },
     /// A program cannot be started at all.

@@ -144,7 +144,7 @@ pub(crate) trait Host {
 }
 
 /// What came of a host's part in a transfer. Counters that a host does not have are absent.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostOutcome {
     /// Why it failed.

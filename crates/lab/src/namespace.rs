@@ -14,13 +14,11 @@ use std::time::{Duration, Instant};
 /// How long processes have to end by themselves.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Makes a namespace.
 pub(crate) fn add(name: &str) -> Result<()> {
     command::run(&format!("ip netns add {name}"))?;
     Ok(())
 }
 
-/// Whether a namespace exists.
 pub(crate) fn exists(name: &str) -> bool {
     path(name).exists()
 }

@@ -9,7 +9,7 @@ use srdma_node::daemon::{SidSnapshot, Snapshot};
 use std::collections::BTreeMap;
 
 /// The result of a transfer.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
     pub lab: String,
@@ -48,7 +48,7 @@ pub struct ControlledOutcome {
 }
 
 /// A node of such a tree.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct TreeNodeOutcome {
     pub name: String,
@@ -59,7 +59,7 @@ pub struct TreeNodeOutcome {
 }
 
 /// What came of a pair's transfer.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct PairOutcome {
     pub source_name: String,
@@ -70,7 +70,7 @@ pub struct PairOutcome {
 }
 
 /// What came of a receiver's part.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct ReceiverOutcome {
     pub name: String,
@@ -82,7 +82,7 @@ pub struct ReceiverOutcome {
 }
 
 /// What has passed a link since it was made.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkOutcome {
     pub name: String,
@@ -96,7 +96,7 @@ pub struct LinkOutcome {
 }
 
 /// What a node has done since it was started.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeOutcome {
     pub name: String,

@@ -19,7 +19,7 @@ const TAIL_LINES: usize = 15;
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A process of a lab.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     /// Its name; that of its node, when there is only one there.

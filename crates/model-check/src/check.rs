@@ -40,7 +40,7 @@ pub struct Finding {
 }
 
 /// A violated property with its counterexample.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct Failure {
     pub property: &'static str,

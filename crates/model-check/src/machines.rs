@@ -62,7 +62,6 @@ impl Machines {
         Machines { initial_psn, hold_ends_at, tables: RwLock::default() }
     }
 
-    /// Keeps a machine.
     pub(crate) fn keep(&self, mut machine: Acknowledgements) -> Fingerprint {
         // What has been counted says nothing of what is to come.
         machine.take_counters();

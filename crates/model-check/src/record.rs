@@ -28,7 +28,7 @@ pub(crate) struct Place {
 }
 
 /// A change of membership.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
     /// A receiver is evicted, or leaves, and with it the nodes that are left without branches (D25).

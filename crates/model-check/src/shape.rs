@@ -4,7 +4,7 @@ use crate::record::{Change, CommitOrder, Record};
 use anyhow::bail;
 
 /// A tree by its name, and what can change in it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub name: &'static str,

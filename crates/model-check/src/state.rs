@@ -54,7 +54,7 @@ impl State {
 }
 
 /// What can happen.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The source sends its next packet.

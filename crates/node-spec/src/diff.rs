@@ -12,7 +12,7 @@ use srdma_group::{GroupEntry, GroupId};
 use std::collections::BTreeMap;
 
 /// Why a node cannot get from one spec to another while it runs.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
     /// A setting that a node is made with.

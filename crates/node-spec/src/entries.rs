@@ -24,6 +24,7 @@ pub struct LinkFacts {
 
 /// Everything that a node can be configured with while it runs.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Entries {
     /// Links whose facts differ from the port's settings.
     pub links: BTreeMap<PortId, LinkFacts>,
@@ -41,7 +42,6 @@ pub struct Entries {
     pub ioam: Option<IoamConfig>,
     /// Steering over placed paths.
     pub steering: Option<HeadendConfig>,
-    /// Fast CNP.
     pub fast_cnp: Option<FastCnpConfig>,
     /// Connections by host, peer and the peer's queue pair.
     pub connections: BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Connection>,
@@ -49,13 +49,10 @@ pub struct Entries {
     pub notifications: Option<BackpressureConfig>,
     /// END.C and END.E SIDs by outer source (D63).
     pub notification_sids: BTreeMap<Prefix, BackpressureSids>,
-    /// MAC addresses of neighbours.
     pub neighbours: BTreeMap<(PortId, Ipv6Addr), MacAddress>,
-    /// Routes.
     pub routes: BTreeMap<(TableId, Prefix), RouteAction>,
     /// Static multicast routes by outer source and group.
     pub multicast_routes: BTreeMap<(Ipv6Addr, Ipv6Addr), MulticastRoute>,
-    /// SIDs.
     pub sids: BTreeMap<Prefix, SidBehavior>,
     /// Multicast groups by number.
     pub groups: BTreeMap<u32, GroupEntry>,

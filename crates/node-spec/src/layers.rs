@@ -14,7 +14,7 @@ use crate::{Entries, diff};
 use srdma_dataplane::Command;
 
 /// Who a layer belongs to, in the order of precedence.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// `node.toml`.

@@ -15,7 +15,7 @@ use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_toml_error::LineError;
 
 /// A flow with what it belongs to.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedFlow {
     pub flow: Flow,

@@ -66,7 +66,7 @@ pub struct JobSection {
 }
 
 /// How often a job does its collectives, and when.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repetition {
     pub iterations: u64,

@@ -3,7 +3,7 @@
 use srdma_fabric::{LinkId, NodeId, Path, Topology};
 
 /// A link in one direction.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Direction {
     pub link: LinkId,

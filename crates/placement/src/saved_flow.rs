@@ -8,7 +8,7 @@ use srdma_fabric::{LinkId, NodeId, Path, Topology};
 use std::collections::HashMap;
 
 /// A flow as it is saved.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFlow {

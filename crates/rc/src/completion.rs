@@ -4,7 +4,7 @@ use crate::memory::MemoryKey;
 use srdma_wire::Qpn;
 
 /// A range of the host's own memory.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalRange {
     /// The region.
@@ -24,7 +24,7 @@ pub struct RemoteAddress {
 }
 
 /// What a work request does.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// SEND: to a receive that the peer posted.
@@ -86,7 +86,7 @@ pub enum Status {
 }
 
 /// What ended.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletedOperation {
     Send,
@@ -99,7 +99,7 @@ pub enum CompletedOperation {
 }
 
 /// The end of a work request or a receive.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The queue pair it was posted to.

@@ -20,7 +20,7 @@ pub const MAX_MESSAGE_OCTETS: u32 = 1 << 31;
 /// The RDMA path MTU: octets of payload in a packet, headers not counted (D7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u16)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum PathMtu {
     Octets256 = 256,
     Octets512 = 512,
@@ -52,7 +52,7 @@ impl PathMtu {
 }
 
 /// What all queue pairs of an endpoint share.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
     /// The host's address: source of what is sent, destination of what is accepted.
@@ -281,7 +281,7 @@ impl QueuePairConfig {
 }
 
 /// Why a queue pair was not made.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// A setting is outside its range.

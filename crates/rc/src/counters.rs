@@ -136,7 +136,7 @@ impl Drops {
 }
 
 /// What a queue pair has sent and received.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePairCounters {
     /// Request packets sent, retransmissions included.

@@ -7,7 +7,7 @@ use crate::plot::{BarPlot, LinePlot};
 use crate::table::{Comparison, Table};
 
 /// A report.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
     pub title: String,
@@ -19,7 +19,7 @@ pub struct Page {
 }
 
 /// A section, with an entry in the table of contents.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
     pub heading: String,
@@ -37,7 +37,7 @@ impl Section {
 }
 
 /// A part of a section.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
     /// A paragraph.

@@ -5,7 +5,7 @@ use crate::unit::Unit;
 use std::collections::BTreeMap;
 
 /// A node of the picture.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureNode {
     pub name: String,
@@ -25,7 +25,7 @@ pub struct PictureLink {
 }
 
 /// A topology.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
     /// What is shown.

@@ -1,7 +1,7 @@
 //! Statistics over several runs.
 
 /// Least, median and greatest of what several seeds gave.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub least: f64,

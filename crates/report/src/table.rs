@@ -16,7 +16,7 @@ pub struct Table {
 }
 
 /// Which of two values is the better one.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     Lower,
@@ -25,7 +25,7 @@ pub enum Better {
 }
 
 /// A measure in a comparison.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRow {
     /// What is measured.

@@ -40,10 +40,9 @@ pub enum Headend {
 }
 
 /// A network and what stands where in it.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Fabric {
-    /// The network.
     pub network: Network<Member>,
-    /// The source host.
     pub source: ElementId,
     /// The source host's software switch, when it has one.
     pub switch: Option<ElementId>,

@@ -52,12 +52,11 @@ impl Layout {
 
 /// A response as the source got it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Response {
     /// The queue pair that it is for.
     pub qpn: Qpn,
-    /// Its PSN.
     pub psn: Psn,
-    /// Its syndrome.
     pub syndrome: Syndrome,
 }
 

@@ -120,6 +120,7 @@ struct Direction {
     record: Option<Record>,
 }
 
+#[allow(missing_docs, reason = "the names say it")]
 impl<S: Station> Network<S> {
     /// An empty network at the origin of time, whose frames lie in at most `chunks` chunks of each size of the pool.
     pub fn new(seed: u64, chunks: usize) -> Self {
@@ -159,7 +160,6 @@ impl<S: Station> Network<S> {
         }
     }
 
-    /// Adds an element.
     pub fn add(&mut self, station: S) -> ElementId {
         self.elements.push(Attached { station, ports: Vec::new(), deadline: None });
         ElementId(self.elements.len() as u32 - 1)
@@ -278,7 +278,6 @@ impl<S: Station> Network<S> {
         result
     }
 
-    /// The time.
     pub fn now(&self) -> Instant {
         self.now
     }
@@ -301,7 +300,6 @@ impl<S: Station> Network<S> {
         [self.directions[first].wire.counters, self.directions[first + 1].wire.counters]
     }
 
-    /// A link's name.
     pub fn name(&self, link: LinkId) -> &str {
         &self.names[link.0 as usize]
     }

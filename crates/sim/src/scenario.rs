@@ -179,8 +179,8 @@ pub struct SourceOutcome {
 
 /// Results of a receiver.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct ReceiverOutcome {
-    /// Its name.
     pub name: String,
     /// Its queue pair.
     pub qpn: Qpn,
@@ -190,7 +190,6 @@ pub struct ReceiverOutcome {
     pub sha256: Sha256Digest,
     /// Whether its memory holds the source's data and nothing else.
     pub is_faithful: bool,
-    /// ACKs it sent.
     pub acks_sent: u64,
     /// NAKs of all kinds that it sent.
     pub naks_sent: u64,

@@ -6,25 +6,23 @@ use std::net::Ipv6Addr;
 
 /// Constant part of a run. [`Moment`](crate::Moment) has the rest, in the same orders.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Scene {
     /// Top of a tree, if there is one.
     pub root: Option<String>,
     /// Nodes and hosts.
     pub places: Vec<Place>,
-    /// The links.
     pub links: Vec<SceneLink>,
-    /// The groups.
     pub groups: Vec<SceneGroup>,
 }
 
 /// A node or a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Place {
-    /// Its name.
     pub name: String,
     /// A host's address, a node's loopback.
     pub address: Ipv6Addr,
-    /// Kind of the place.
     pub kind: PlaceKind,
 }
 

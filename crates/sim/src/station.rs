@@ -8,13 +8,12 @@ use srdma_wire::Instant;
 
 /// A node of the dataplane, or a host.
 #[derive(Default)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum Member {
     /// Nothing: a node that is down. What arrives is gone.
     #[default]
     Absent,
-    /// A node.
     Node(Box<Node>),
-    /// A host.
     Host(Box<Host>),
 }
 

@@ -29,7 +29,7 @@ impl FlowKey {
 }
 
 /// A flow, for status and metrics.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowReport {
     pub key: FlowKey,
@@ -68,7 +68,6 @@ pub(crate) struct Flow {
     pub(crate) wanted: Option<Cause>,
 }
 
-/// The flows.
 #[derive(Debug)]
 pub(crate) struct Flows {
     entries: Box<[Flow]>,

@@ -33,7 +33,7 @@ pub struct Path {
 }
 
 /// The state of a path.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Nothing is known, or nothing any more. It may be taken.
@@ -57,7 +57,7 @@ pub enum State {
 }
 
 /// Reason for which a path is assumed bad.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     Congested,

@@ -15,7 +15,7 @@ pub const MAX_PATHS: usize = 64;
 /// move, the next path would be.
 const SHARE: u64 = 4;
 /// Reason for which there is no such set of paths.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// None, or none but denied ones.
@@ -26,7 +26,7 @@ pub enum PathError {
 }
 
 /// A path, for status and metrics.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathReport<'s> {
     pub path: &'s Path,

@@ -4,7 +4,7 @@ use crate::config::Limits;
 use std::net::Ipv6Addr;
 
 /// Information about a flow or a path (PP-4-6).
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// The receiver reports a marked packet.
@@ -70,7 +70,7 @@ impl Signal {
 }
 
 /// Reason for which a flow has moved.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     Cnp,

@@ -47,7 +47,7 @@ pub enum Boundary {
 }
 
 /// What a packet is sent by.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
     pub path: PathIndex,

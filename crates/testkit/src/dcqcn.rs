@@ -3,7 +3,7 @@
 
 /// The paper's letters; rates in bits per second, times in nanoseconds.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Letters {
     pub line: f64,
     pub least: f64,
@@ -36,7 +36,7 @@ pub enum Happened {
 
 /// What the sender should have at some time.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Answer {
     pub current: f64,
     pub target: f64,

@@ -49,7 +49,7 @@ pub struct Flavors {
 }
 
 /// What became of the packet.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Sent to the next hop of this number.

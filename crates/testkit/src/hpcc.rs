@@ -4,7 +4,7 @@
 
 /// The paper's parameters, in octets, octets per second and seconds.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Parameters {
     pub line: f64,
     pub t: f64,
@@ -20,7 +20,7 @@ pub struct Parameters {
 
 /// A sample of a link: octets sent by a time in nanoseconds, and octets queued.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Sample {
     pub link: usize,
     pub at_ns: u64,
@@ -31,7 +31,7 @@ pub struct Sample {
 }
 
 /// What came to the sender.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct Feedback {
     /// When, in nanoseconds.
@@ -43,7 +43,7 @@ pub struct Feedback {
 
 /// What the sender should have.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct State {
     pub w: f64,
     pub u: f64,

@@ -4,7 +4,7 @@ use crate::checksums;
 use std::net::Ipv6Addr;
 
 /// A receiver: address, queue pair, and where the group's memory is at it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
     pub address: Ipv6Addr,

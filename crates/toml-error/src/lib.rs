@@ -28,7 +28,7 @@ pub struct LineError {
 }
 
 /// Why a file was refused.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The file cannot be read.

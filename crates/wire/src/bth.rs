@@ -134,7 +134,7 @@ impl BthView {
 }
 
 /// Base Transport Header as a value; transport version and reserved bits are zero.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bth {
     /// The operation.

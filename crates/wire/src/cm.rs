@@ -106,7 +106,7 @@ impl CmMessage {
 }
 
 /// A message with its sender and receiver.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CmPacket {
     /// The sender.

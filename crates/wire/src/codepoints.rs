@@ -2,12 +2,10 @@
 //! range it was taken from (MT-10-1, CN-7-1, D32).
 
 /// SRv6 endpoint behaviors (RFC 8986, RFC 9524, RFC 9800; 0x8000–0x87FF is private use).
+#[allow(missing_docs, reason = "the names say it")]
 pub mod behavior {
-    /// End.
     pub const END: u16 = 1;
-    /// End.X.
     pub const END_X: u16 = 5;
-    /// End.DT6.
     pub const END_DT6: u16 = 18;
     /// End with NEXT-CSID, PSP, USD: uN.
     pub const UN: u16 = 48;
@@ -24,12 +22,10 @@ pub mod behavior {
 }
 
 /// SRH TLV types (RFC 8754 section 8.2; 124–126 are experimental, immutable en route).
+#[allow(missing_docs, reason = "the names say it")]
 pub mod srh_tlv {
-    /// Pad1.
     pub const PAD1: u8 = 0;
-    /// PadN.
     pub const PADN: u8 = 4;
-    /// HMAC.
     pub const HMAC: u8 = 5;
     /// End.MT TLV, "TBD2" of the multicast draft.
     pub const END_MT: u8 = 124;

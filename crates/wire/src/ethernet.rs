@@ -70,7 +70,7 @@ impl EtherType {
 }
 
 /// Ethernet II header as it lies.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct EthernetView {
@@ -97,7 +97,7 @@ impl EthernetView {
 }
 
 /// Ethernet II header as a value.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ethernet {
     pub destination: MacAddress,

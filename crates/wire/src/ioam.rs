@@ -115,7 +115,7 @@ impl TraceView {
 }
 
 /// What stands in front of node data, as a value.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
     pub namespace_id: u16,

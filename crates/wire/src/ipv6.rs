@@ -35,24 +35,18 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NextHeader(pub u8);
 
+#[allow(missing_docs, reason = "the names say it")]
 impl NextHeader {
     /// Hop-by-Hop Options.
     pub const HOP_BY_HOP: NextHeader = NextHeader(0);
-    /// IPv4 in IPv6.
     pub const IPV4: NextHeader = NextHeader(4);
-    /// UDP.
     pub const UDP: NextHeader = NextHeader(17);
-    /// IPv6 in IPv6.
     pub const IPV6: NextHeader = NextHeader(41);
-    /// Routing header.
     pub const ROUTING: NextHeader = NextHeader(43);
-    /// Fragment header.
     pub const FRAGMENT: NextHeader = NextHeader(44);
-    /// ICMPv6.
     pub const ICMPV6: NextHeader = NextHeader(58);
     /// No next header.
     pub const NONE: NextHeader = NextHeader(59);
-    /// Destination Options.
     pub const DESTINATION_OPTIONS: NextHeader = NextHeader(60);
     /// Ethernet (RFC 8986).
     pub const ETHERNET: NextHeader = NextHeader(143);
@@ -85,7 +79,7 @@ impl Ecn {
 }
 
 /// IPv6 header as it lies.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct Ipv6View {
@@ -199,7 +193,7 @@ impl Ipv6View {
 }
 
 /// IPv6 header as a value.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ipv6 {
     /// DSCP and ECN.

@@ -214,7 +214,7 @@ fn checksum(source: &[u8; 16], destination: &[u8; 16], view: &NotificationView) 
 }
 
 /// Why a packet is no notification.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotificationError {
     /// It is too short.

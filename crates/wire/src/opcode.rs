@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Opcode(pub u8);
 
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 impl Opcode {
     pub const SEND_FIRST: Opcode = Opcode(0x00);
     pub const SEND_MIDDLE: Opcode = Opcode(0x01);

@@ -85,7 +85,7 @@ pub enum UnknownAction {
 }
 
 /// One option, padding included.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionTlv<'a> {
     /// Offset of its type from the start of the options header.

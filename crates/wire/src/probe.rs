@@ -101,7 +101,7 @@ impl Probe {
 }
 
 /// A packet with a probe, which its sender sends to itself.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePacket {
     /// Source and destination.

@@ -105,7 +105,7 @@ impl SrhView {
 }
 
 /// What is wrong with an SRH.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SrhError {
     /// Fewer octets than Hdr Ext Len.
@@ -180,7 +180,7 @@ impl<'a> Srh<'a> {
 }
 
 /// The fixed part of an SRH as a value.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SrhValue {
     pub next_header: NextHeader,

@@ -72,7 +72,7 @@ impl UdpView {
 }
 
 /// UDP header as a value.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Udp {
     pub source_port: u16,

@@ -40,7 +40,7 @@ impl VlanView {
 }
 
 /// 802.1Q tag as a value.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vlan {
     /// Priority code point, 0–7.

@@ -25,7 +25,6 @@ pub(super) const UNASSIGNED: MacAddress = MacAddress([2, 0, 0, 0, 9, 9]);
 
 pub(super) const MTU: u16 = 9000;
 
-/// The links.
 pub(super) struct Links {
     generator: NamespaceGuard,
     node: NamespaceGuard,

@@ -43,11 +43,9 @@ pub(super) struct Recovery {
     pub(super) max: Option<f64>,
 }
 
-/// A kind of fault.
 #[derive(Debug, Serialize)]
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// Number of schedules with it.
     pub(super) schedules: u64,
     /// How often it took effect.
     pub(super) times: u64,

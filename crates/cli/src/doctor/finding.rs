@@ -6,7 +6,6 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// There.
     Ok,
     /// There, but something works less well.
     Degraded,

@@ -20,7 +20,6 @@ struct Report {
     links: Vec<Link>,
 }
 
-/// The lab's controller.
 #[derive(Serialize)]
 struct Controller {
     node: String,

@@ -3,7 +3,6 @@
 use ratatui::style::Style;
 use ratatui::text::Line;
 
-/// A column.
 pub(super) struct Column {
     heading: &'static str,
     is_text: bool,

@@ -21,7 +21,6 @@ pub(super) struct Page {
     pub(super) sections: Vec<usize>,
 }
 
-/// Cells of a lag's bar.
 const BAR_CELLS: usize = 16;
 /// A lag that fills the bar, unless another branch of the group has a greater one: what unmodified hosts have
 /// outstanding at most.

@@ -26,7 +26,6 @@ impl Seen {
         Seen { now, before: Some(self.now) }
     }
 
-    /// Whether there are rates.
     pub(super) fn has_rates(&self) -> bool {
         self.before.is_some()
     }

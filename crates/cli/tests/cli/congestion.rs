@@ -61,7 +61,6 @@ fn what_a_udp_socket_cannot_do_is_said() {
     );
 }
 
-/// The hosts and a link.
 struct Link {
     sender: NamespaceGuard,
     receiver: NamespaceGuard,

@@ -16,8 +16,8 @@ use std::net::Ipv6Addr;
 
 /// Configuration of a device, and the cases for it.
 #[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Profile {
-    /// Its name.
     pub name: &'static str,
     /// Purpose, a sentence.
     pub about: &'static str,
@@ -29,7 +29,6 @@ pub struct Profile {
     pub configuration: String,
     /// Parameters, with the values in use.
     pub parameters: Vec<Parameter>,
-    /// The cases.
     pub cases: Vec<Case>,
     /// Requirements that no case can show, each with the reason.
     pub untested: Vec<(&'static str, &'static str)>,

@@ -14,7 +14,6 @@ pub(super) const ABOUT: &str = "End, End.X, End.DT6, uN, uA and H.Encaps.Red of 
 const UP: &str = "up";
 const DOWN: &str = "down";
 
-/// The table of the VPN.
 const VPN_TABLE: usize = 1;
 
 parameters! {

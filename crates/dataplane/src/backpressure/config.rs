@@ -110,6 +110,7 @@ impl Default for BackpressureConfig {
 
 /// Why a configuration of notifications is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum BackpressureConfigError {
     /// A time that no notification could carry.
     #[error("{0} is shorter than 1 us")]
@@ -130,12 +131,7 @@ pub enum BackpressureConfigError {
     Zero(&'static str),
     /// A PFC priority that is none.
     #[error("traffic class {traffic_class}: there is no PFC priority {priority}, they end with 7")]
-    Priority {
-        /// The class.
-        traffic_class: u8,
-        /// The priority.
-        priority: u8,
-    },
+    Priority { traffic_class: u8, priority: u8 },
     /// A class without a port to be paused.
     #[error("traffic class {0} has no port to be paused")]
     NoPort(u8),

@@ -61,7 +61,6 @@ impl State {
     }
 }
 
-/// A priority of a port.
 #[derive(Clone, Debug)]
 struct PortPriority {
     port: PortId,

@@ -58,7 +58,6 @@ pub(crate) enum Outcome {
     Forward,
     /// The outer headers are gone: forward the inner packet by a table.
     Inner,
-    /// Drop.
     Drop(DropReason),
     /// Drop, and send an ICMPv6 error to the source.
     Report(DropReason, Icmpv6Error),

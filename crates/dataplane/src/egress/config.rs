@@ -197,6 +197,7 @@ impl ClassMap {
 
 /// Why a configuration of a port's classes is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum EgressError {
     /// A link without a rate.
     #[error("the rate of the link is 0; give it in bits a second")]
@@ -209,30 +210,16 @@ pub enum EgressError {
     Watchdog,
     /// A weight that is too low.
     #[error("class {class}: a quantum of {quantum_octets} octets is less than {LEAST_QUANTUM_OCTETS}")]
-    Quantum {
-        /// The class.
-        class: u8,
-        /// Its quantum.
-        quantum_octets: u32,
-    },
+    Quantum { class: u8, quantum_octets: u32 },
     /// Thresholds that cross, or a probability that is none.
     #[error("class {class}: marking needs k_min <= k_max and p_max between 0 and 1")]
-    Marking {
-        /// The class.
-        class: u8,
-    },
+    Marking { class: u8 },
     /// Thresholds between which there is nothing.
     #[error("class {class}: backpressure needs xon < xoff, or above it for an early resume")]
-    Backpressure {
-        /// The class.
-        class: u8,
-    },
+    Backpressure { class: u8 },
     /// Thresholds that cross, or pauses of no length.
     #[error("class {class}: PFC needs xon <= xoff and pauses of at least 1 quantum")]
-    Pfc {
-        /// The class.
-        class: u8,
-    },
+    Pfc { class: u8 },
 }
 
 #[cfg(test)]

@@ -77,7 +77,6 @@ pub(crate) struct Departing {
     pub(crate) frame: Frame,
     /// Where it came in; `None` when the node made it.
     pub(crate) ingress: Option<PortId>,
-    /// Its class.
     pub(crate) class: usize,
     /// When it began to wait.
     pub(crate) entered: Instant,

@@ -25,10 +25,11 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     /// A pause came that lasts until then.
-    Pause { until: Instant },
+    Pause {
+        until: Instant,
+    },
     /// A pause of no length came.
     Resume,
-    /// The pause's time is over.
     TimeOver,
     /// The class has been paused for as long as the watchdog bears.
     BoundPassed,

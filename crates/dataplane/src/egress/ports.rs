@@ -29,7 +29,6 @@ pub(crate) struct Ports {
 pub(crate) enum Room {
     /// The plain queue of a port has room.
     Plain,
-    /// The port has classes.
     Classes,
     /// The plain queue is full.
     Full,

@@ -51,7 +51,6 @@ struct Entry {
     told: Instant,
 }
 
-/// The flows.
 #[derive(Debug)]
 pub(crate) struct Flows {
     sets: Box<[[Entry; WAYS]]>,

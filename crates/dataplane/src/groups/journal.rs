@@ -20,23 +20,22 @@ use std::net::Ipv6Addr;
 
 /// Something that happened to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Entry {
     /// When. What a command does has the time of what happened before it.
     pub time: Instant,
-    /// The group.
     pub group: GroupId,
-    /// What.
     pub what: What,
 }
 
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum What {
     /// The node has taken part in the group from here on, or is observed from here on.
     Began {
         /// Branches without a response yet: nothing is sent upstream (R6).
         unknown: u16,
-        /// The epoch.
         epoch: u32,
     },
     /// The node has learnt the group, or more of its receivers, from a packet's list (D17).
@@ -47,15 +46,11 @@ pub enum What {
         unknown: u16,
     },
     /// Another epoch is in effect.
-    Committed {
-        /// The epoch.
-        epoch: u32,
-    },
+    Committed { epoch: u32 },
     /// The node takes no part in the group any more.
     Left,
     /// A data packet went down (R2).
     Data {
-        /// Its PSN.
         psn: Psn,
         /// The packet requests an ACK.
         ack_request: bool,
@@ -64,7 +59,6 @@ pub enum What {
     },
     /// A response of a branch was taken (R1).
     Taken {
-        /// The branch.
         branch: Ipv6Addr,
         /// Its response.
         response: Response,
@@ -75,7 +69,6 @@ pub enum What {
     },
     /// A response of a branch changed nothing (R1).
     Refused {
-        /// The branch.
         branch: Ipv6Addr,
         /// Its response.
         response: Response,
@@ -91,14 +84,12 @@ pub enum What {
     },
     /// What is pending on a branch begins to wait for the minimum, or for T_hold (R5, D24).
     HoldBegan {
-        /// The branch.
         branch: Ipv6Addr,
         /// The PSN that it expects.
         psn: Psn,
     },
     /// It waits no longer.
     HoldEnded {
-        /// The branch.
         branch: Ipv6Addr,
         /// The PSN at which it waited.
         psn: Psn,
@@ -118,7 +109,6 @@ pub enum What {
     },
     /// A CNP of a branch.
     Cnp {
-        /// The branch.
         branch: Ipv6Addr,
         /// How many it stands for.
         count: u32,

@@ -12,7 +12,6 @@ use srdma_wire::ipv6::NextHeader;
 use srdma_wire::{BthView, Ipv6View, Srh};
 use std::net::Ipv6Addr;
 
-/// A copy of an edge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EdgeCopy {
     pub(crate) rewritten: Rewritten,
@@ -61,7 +60,6 @@ impl ReceiverList {
         }
     }
 
-    /// The Proxy Address.
     pub(crate) fn proxy(&self) -> Ipv6Addr {
         let [.., a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = self.inner_addresses;
         Ipv6Addr::from([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])

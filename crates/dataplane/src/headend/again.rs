@@ -20,13 +20,11 @@ pub(super) struct Requests {
 /// What a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// New.
     New,
     /// Sent again, because the flow has moved.
     AfterMove,
     /// Sent again.
     Again {
-        /// The host goes back here.
         goes_back: bool,
     },
 }

@@ -59,7 +59,6 @@ struct Session {
     is_dormant: bool,
 }
 
-/// The probes of a headend.
 #[derive(Debug)]
 pub(super) struct Probes {
     config: ProbeConfig,

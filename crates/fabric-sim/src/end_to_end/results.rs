@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// All runs.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndToEndResults {
     /// The title of the file.
@@ -15,7 +15,7 @@ pub struct EndToEndResults {
 }
 
 /// A run with a seed.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EndToEndRun {
     pub seed: u64,
@@ -104,7 +104,7 @@ pub struct EndToEndRun {
 }
 
 /// A receiver at the end of a run.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverRun {
     pub name: String,

@@ -29,7 +29,7 @@ pub struct EndToEndScenario {
 }
 
 /// The stream, the congestion, loss and restart.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Section {

@@ -77,7 +77,6 @@ pub(super) struct Site {
     pub(super) source: HostId,
     /// The receivers, each with the key of its memory.
     pub(super) receivers: Vec<(HostId, MemoryKey)>,
-    /// The source's data.
     pub(super) data: Rc<Vec<u8>>,
     pub(super) layout: Layout,
     pub(super) others: Vec<BackgroundSender>,
@@ -205,7 +204,6 @@ impl Site {
         self.network.element(self.hosts[host.index()]).member()
     }
 
-    /// The group.
     pub(super) fn group(&self) -> &PlannedGroup {
         &self.group
     }

@@ -41,7 +41,6 @@ fn of_ports(run: &VariantResult, of: fn(&PortResult) -> u64) -> Vec<(&str, u64)>
     run.ports.iter().map(|port| (port.name.as_str(), of(port))).collect()
 }
 
-/// The section.
 pub(super) fn section(material: &Material<'_>) -> Section {
     let mut blocks = Vec::new();
     for colouring in [&LOAD, &PAUSE, &QUEUE] {

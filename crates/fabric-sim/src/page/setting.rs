@@ -5,7 +5,6 @@ use srdma_report::units::{grouped, rate, time};
 use srdma_report::{Block, Section};
 use std::collections::BTreeMap;
 
-/// The section.
 pub(super) fn section(experiment: &FabricReport<'_>) -> Section {
     let blocks = vec![
         Block::Text("The same command gives the same results on every machine:".to_owned()),

@@ -24,7 +24,6 @@ const WORDS: &[(&str, &str)] = &[
     ("seed", "Initial value of all random generators of a run."),
 ];
 
-/// The section.
 pub(super) fn section() -> Section {
     Section::new("Terms", "", vec![Block::definitions(WORDS)])
 }

@@ -4,16 +4,15 @@ use super::Kind;
 
 /// Why variants or a level cannot be selected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum SelectionError {
     /// No variant of this name.
     #[error("there is no variant {name:?}: expected one of {}", known.join(", "))]
     UnknownVariant {
         /// The requested name.
         name: String,
-        /// The names that there are.
         known: Vec<String>,
     },
-    /// The kind has no variants.
     #[error("a scenario of kind {0} has no variants")]
     NoVariants(Kind),
     /// The kind is always simulated packet by packet.

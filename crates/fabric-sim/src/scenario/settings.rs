@@ -84,10 +84,9 @@ impl Default for Switches {
 /// ECN marking of a queue: never below K_min, with a probability that rises to P_max at K_max, always above.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Ecn {
-    /// K_min.
     pub k_min_octets: Whole<0, 1_000_000_000>,
-    /// K_max.
     pub k_max_octets: Whole<0, 1_000_000_000>,
     /// P_max.
     pub p_max: Fraction,

@@ -87,7 +87,7 @@ pub enum Signal {
 }
 
 /// Rate control of a sender.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {

@@ -69,7 +69,7 @@ pub enum FlowSizes {
 }
 
 /// A flow that never ends, one message after the other: a victim, for example.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
@@ -99,7 +99,7 @@ pub struct Permutation {
 
 /// A flow that never ends, from one host to all hosts below some switches: each packet is sent once, and the switches
 /// on the way copy it and merge what the receivers answer.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Multicast {

@@ -134,7 +134,6 @@ pub(crate) const fn host(site: u16, leaf: u16, number: u16) -> HostId {
 pub(crate) const TUNNEL: [SwitchId; 4] = [pe(0), router(1), router(3), pe(1)];
 
 impl Congested {
-    /// The switch.
     pub(crate) fn switch(self) -> SwitchId {
         match self {
             Congested::R1 => router(1),

@@ -41,7 +41,6 @@ const INTERVAL: Duration = Duration::from_micros(50);
 /// The WAN of a run: where it is congested, and what is done about it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wan {
-    /// The congested node.
     pub(crate) congested: Congested,
     /// Octets that its queue has room for.
     pub(crate) buffer_octets: usize,

@@ -4,17 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// Everything that was run of a study.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct WanResults {
-    /// The study's title.
     pub title: String,
-    /// The study's description.
     pub description: String,
     /// Every run: variant by variant as the study has them, in each the lengths, buffers and seeds in their order.
     pub runs: Vec<WanRun>,
 }
 
 /// One variant at one length of the path with one size of the congested queue and one seed.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WanRun {
     /// The variant's name.

@@ -93,7 +93,6 @@ impl WanReport<'_> {
         Ok(())
     }
 
-    /// The checks.
     fn write_checks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.claims.is_empty() {
             writeln!(f)?;

@@ -45,7 +45,6 @@ pub(super) const fn receiver(host: u16) -> Ipv6Addr {
     documentation(2, host & 1, host)
 }
 
-/// The SIDs of the node.
 pub(super) const END: Ipv6Addr = sid(0x11, 0xe);
 pub(super) const END_ALL: Ipv6Addr = sid(0x11, 0xf);
 pub(super) const END_X: Ipv6Addr = sid(0x22, 0xe);

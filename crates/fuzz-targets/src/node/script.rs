@@ -9,7 +9,6 @@ use crate::choices::Choices;
 /// Octets of an Ethernet header.
 pub(super) const ETHERNET: usize = 14;
 
-/// One step of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// The frame that was written comes in at this port.

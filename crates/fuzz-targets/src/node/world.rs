@@ -50,7 +50,6 @@ impl Temper {
 /// What is new in an epoch of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// Nothing.
     Nothing,
     /// What hangs below the node itself.
     Renewed,

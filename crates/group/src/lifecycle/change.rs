@@ -21,7 +21,7 @@ pub struct Newcomer {
 }
 
 /// A node that is to come into the tree.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNode {
     /// Its name, for people.
@@ -53,7 +53,7 @@ pub struct Rehoming {
 }
 
 /// Reason for which a change cannot be.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The group is closed, or about to be.
@@ -62,10 +62,8 @@ pub enum ChangeError {
     /// Too many changes wait.
     #[error("{MOST_WAITING} changes wait already: ask again when one is done")]
     Busy,
-    /// A change of nothing.
     #[error("no receiver is named")]
     Nothing,
-    /// Not in the group.
     #[error("{0} is not a receiver of the group")]
     NotAReceiver(Ipv6Addr),
     /// The policy forbids to go on with so few (D25).
@@ -131,7 +129,6 @@ impl Wanted {
     }
 }
 
-/// The changes that wait.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Waiting(VecDeque<Wanted>);
 

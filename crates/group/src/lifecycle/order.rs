@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 /// side must see to: it ignores what is of an earlier round than the newest it has seen, and the pause of a round that
 /// it was released from. What is still on its way to or from a node when it restarts must not arrive any more, as on a
 /// connection that breaks.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The source finishes what it has begun and begins nothing new (D30); one that has not begun yet is quiet. Answer:

@@ -13,7 +13,6 @@ pub(crate) fn loopback(number: usize) -> Ipv6Addr {
     format!("2001:db8:{number:x}::1").parse().unwrap()
 }
 
-/// Address of a receiver.
 pub(crate) fn receiver_address(number: u32) -> Ipv6Addr {
     format!("2001:db8:100::{number:x}").parse().unwrap()
 }

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 /// A change of the kernel's links, addresses, neighbours or routes. Interfaces are identified by their index; IPv6
 /// only.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Everything there is follows, as changes: at the start, and again after changes were lost.

@@ -11,7 +11,7 @@ pub const MAX_BATCH: usize = 64;
 
 /// Packets of equal length to one destination. Several need a socket with
 /// [`Segmentation::Offload`](super::Segmentation::Offload), which sends them as one; the last may be shorter.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub destination: SocketAddrV6,

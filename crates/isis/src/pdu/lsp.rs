@@ -31,7 +31,7 @@ pub struct LspFlags {
 }
 
 /// An LSP.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lsp {
     pub level: Level,

@@ -12,7 +12,7 @@ use crate::reader::Malformed;
 use crate::tlv::{LspEntry, kind};
 
 /// LSP IDs from one to another, both included.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub first: LspId,
@@ -20,7 +20,7 @@ pub struct Range {
 }
 
 /// All LSPs of a range.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Complete {
     /// The sender.
@@ -30,7 +30,7 @@ pub struct Complete {
 }
 
 /// Some LSPs: acknowledged, or requested.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partial {
     /// The sender.

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 pub struct CircuitId(pub usize);
 
 /// Reason for which a frame is dropped.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IsisDrop {
     /// No frame of IS-IS.
@@ -102,7 +102,6 @@ pub struct Counters {
     pub too_much_to_say: u64,
 }
 
-/// One circuit.
 struct Circuit {
     config: CircuitConfig,
     is_up: bool,

@@ -9,7 +9,7 @@ use crate::id::LspId;
 use crate::reader::{Malformed, Reader};
 
 /// What identifies one version of an LSP.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LspEntry {
     /// Seconds that it is still valid.

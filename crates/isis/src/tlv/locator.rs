@@ -24,7 +24,7 @@ const SUB_SID_STRUCTURE: u8 = 1;
 const GREATEST_FRONT: usize = 2 + 4 + 1 + 1 + 1 + 16 + 1;
 
 /// A locator and the SIDs below it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
     /// What it costs behind the system.
@@ -38,7 +38,7 @@ pub struct Locator {
 }
 
 /// A SID of the node itself.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndSid {
     /// What it does (IANA, SRv6 Endpoint Behaviors).
@@ -49,12 +49,10 @@ pub struct EndSid {
 }
 
 /// The lengths of a SID's parts in bits (RFC 9352 section 9).
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SidStructure {
-    /// Locator block.
     pub block: u8,
-    /// Locator node.
     pub node: u8,
     pub function: u8,
     pub argument: u8,
@@ -137,7 +135,6 @@ impl SidStructure {
         Tlvs::new(sub_subs).of_kind(SUB_SID_STRUCTURE).next().map(Self::parse).transpose()
     }
 
-    /// Reads a sub-sub-TLV's value.
     pub(crate) fn parse(value: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("a SID structure", value);
         let [block, node, function, argument] = reader.array()?;

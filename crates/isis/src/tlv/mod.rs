@@ -58,7 +58,7 @@ pub const NLPID_IPV6: u8 = 0x8E;
 pub const GREATEST_VALUE: usize = 255;
 
 /// A TLV as it lies.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
     /// What it is.

@@ -29,7 +29,7 @@ pub struct Neighbour {
 }
 
 /// A SID whose packets leave by one link.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndXSid {
     /// B, S and P, in the highest bits.

@@ -17,7 +17,7 @@ const FLAG_SUB_TLVS: u8 = 0x20;
 pub const GREATEST_PATH_METRIC: u32 = 0xFE00_0000;
 
 /// A prefix that the LSP's system leads to.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reachability {
     /// What it costs behind the system.

@@ -32,7 +32,7 @@ const FILES: &str = "/etc/srdma";
 const DIRECTORY: &str = "/run/srdma";
 
 /// Why a lab cannot be written as a topology of containerlab.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// A container has the kernel of its host.

@@ -144,10 +144,12 @@ fn netem(link: &Link, interface: &str) -> Option<String> {
 
 /// A command line of the topology file.
 enum OwnCommand {
-    /// As it is.
     Line(String),
     /// What containerlab or YAML would take for something else is a script among the node's files.
-    Script { name: String, text: String },
+    Script {
+        name: String,
+        text: String,
+    },
 }
 
 fn commands(node: &Node) -> Vec<OwnCommand> {

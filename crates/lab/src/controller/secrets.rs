@@ -8,7 +8,6 @@ use std::io::Read;
 use std::net::Ipv6Addr;
 use std::path::Path;
 
-/// Octets of a token.
 const TOKEN_OCTETS: usize = 32;
 
 /// A certificate with its key, in PEM, and a token.

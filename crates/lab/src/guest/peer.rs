@@ -46,7 +46,7 @@ pub struct QueuePair {
 }
 
 /// What a queue pair is to do with the first octets of its peer's buffer.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// WRITE them to a virtual address.

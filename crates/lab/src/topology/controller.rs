@@ -9,7 +9,6 @@ use toml::Value;
 /// Default port of a controller.
 const DEFAULT_PORT: u16 = 8470;
 
-/// The lab's controller.
 pub(super) fn controller(section: &ControllerSection, nodes: &[Node]) -> Checked<ControllerPlan> {
     let at = section.node.span().start;
     let node = find(nodes, &section.node)?;

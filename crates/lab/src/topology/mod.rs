@@ -14,7 +14,7 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 
 /// A lab: nodes, the links between them, and what may be transferred.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topology {
     /// The name, from that of the file.
@@ -36,7 +36,7 @@ pub struct Topology {
 }
 
 /// A node: a network namespace and what runs in it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     pub name: String,
@@ -92,7 +92,7 @@ impl Kind {
 }
 
 /// A link between two nodes.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// `A-B`, after its ends; the first is the one nearer to the source.
@@ -125,7 +125,7 @@ pub struct End {
 }
 
 /// The group that the lab's data goes to.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPlan {
     pub proxy: Ipv6Addr,
@@ -144,7 +144,7 @@ pub struct GroupPlan {
 }
 
 /// A node of the tree.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreePlan {
     /// Position among the lab's nodes.
@@ -183,7 +183,7 @@ pub struct ControllerPlan {
 }
 
 /// A group whose tree the controller makes.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlledGroup {
     pub proxy: Ipv6Addr,
@@ -215,7 +215,7 @@ pub struct Pair {
 }
 
 /// What `run` transfers, and how.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transfer {
     pub size_octets: u64,
@@ -230,7 +230,7 @@ pub struct Transfer {
 }
 
 /// How messages are carried.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {

@@ -40,6 +40,7 @@ pub(super) struct LinkSection {
 
 /// Controller of a node, and the status that it receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct ControllerSettings {
     /// Address of the controller.
     pub url: String,
@@ -47,7 +48,6 @@ pub struct ControllerSettings {
     pub token_file: Option<PathBuf>,
     /// The file with the certificates that the controller's is held against.
     pub ca_file: Option<PathBuf>,
-    /// The node's name.
     pub name: String,
     /// Its End.MT SID, when it can be an edge.
     pub end_mt: Option<Ipv6Addr>,
@@ -55,7 +55,6 @@ pub struct ControllerSettings {
     pub replication: Option<Prefix>,
     /// The nodes next to it.
     pub links: Vec<ControllerLink>,
-    /// Prefixes of its hosts.
     pub hosts: Vec<Prefix>,
 }
 

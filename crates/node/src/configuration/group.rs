@@ -17,7 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use toml::Spanned;
 
-/// Adds the groups.
 pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     let mut ids = BTreeSet::new();
     for section in &file.group {

@@ -36,7 +36,7 @@ impl<'k> Purpose<'k> {
 }
 
 /// Facts that the kernel reports of an interface. The keys of its `[[port]]` win over it.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterfaceFacts {
     pub mac: MacAddress,

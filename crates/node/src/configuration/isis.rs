@@ -110,7 +110,7 @@ impl Notation for Net {
 }
 
 /// Announcements of a node by IS-IS, and their circuits.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IsisSettings {
     pub system: Config,

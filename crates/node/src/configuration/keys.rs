@@ -6,7 +6,6 @@ use srdma_node_spec::{Entries, KeySpec};
 use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 
-/// Adds the keys.
 pub(super) fn add(file: &File, draft: &mut Draft) -> Result<(), Problem> {
     let mut ids = BTreeSet::new();
     for section in &file.hmac_key {

@@ -9,7 +9,6 @@ use srdma_group::{GroupId, NodeRole};
 use srdma_node_spec::Entries;
 use srdma_toml_error::Problem;
 
-/// Adds the SIDs.
 pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     for section in &file.sid {
         check_keys(section)?;

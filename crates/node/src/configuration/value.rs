@@ -106,7 +106,6 @@ pub(super) fn count_or(given: &Option<Located<PositiveU32>>, default: u32) -> u3
     given.as_ref().map_or(default, |count| count.value.get() as u32)
 }
 
-/// A probability.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probability(pub(super) f64);
 

@@ -54,7 +54,6 @@ pub(super) struct Control<'r> {
     ports: Vec<PortDriver>,
     /// The interfaces that are this process's own.
     claims: BTreeMap<String, Claim>,
-    /// Facts of the kernel's interfaces.
     facts: BTreeMap<String, InterfaceFacts>,
     reporting: Reporting,
     supervisor: Supervisor,

@@ -9,7 +9,7 @@ use srdma_toml_error::FileError;
 use std::io;
 
 /// Reason for a daemon that did not start, or ended without an order.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// The configuration is wrong.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::Ipv6Addr;
 
 /// An event of a running node.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A port has a driver.

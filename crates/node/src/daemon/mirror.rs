@@ -34,7 +34,7 @@ use view::{Dirty, View};
 const ON_LINK: Ipv6Addr = Ipv6Addr::UNSPECIFIED;
 
 /// A port and its configuration; the rest is the kernel's.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MirroredPort {
     pub interface: String,

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// The state of a running node at one moment. Counters begin with the process.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// The node's name.
@@ -63,7 +63,7 @@ pub struct Snapshot {
 }
 
 /// A node's controller.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControllerSnapshot {
     /// Address of the controller.
@@ -76,7 +76,7 @@ pub struct ControllerSnapshot {
 }
 
 /// A port.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSnapshot {
     pub name: String,
@@ -155,17 +155,15 @@ impl Role {
 }
 
 /// A group.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSnapshot {
     pub id: u32,
     pub epoch: u32,
-    /// The node's role.
     pub role: Role,
     /// There is no record of it: the node has learnt it from the lists in its packets.
     #[serde(default)]
     pub is_learnt: bool,
-    /// The group's Proxy Address.
     pub proxy: Ipv6Addr,
     /// Destination of responses: the parent's loopback, or at the root the source's address.
     pub parent: Ipv6Addr,
@@ -187,7 +185,7 @@ pub struct GroupSnapshot {
 }
 
 /// A receiver that is to be evicted.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvictionSnapshot {
     pub receiver: Ipv6Addr,

@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_millis(100);
 const SNAPSHOT_LIMIT_OCTETS: u64 = 256 << 20;
 
 /// Errors of the status socket.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
     /// Another process answers at the socket.

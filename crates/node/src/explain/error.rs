@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use std::path::PathBuf;
 
 /// Reasons for a run without an explanation.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum ExplainError {
     /// A capture that cannot be opened.

@@ -7,7 +7,7 @@ use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 
 /// A kind of response.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -92,7 +92,7 @@ pub enum Difference {
 }
 
 /// What happened. In JSON `kind` is the variant.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Happening {

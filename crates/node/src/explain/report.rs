@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// Explanation of a node's groups, from captures of its ports. Times are nanoseconds since 1970.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// Packets of the captures.
@@ -28,7 +28,7 @@ pub struct Explanation {
 }
 
 /// Packets captured at a port.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PortSeen {
     pub name: String,
@@ -55,7 +55,7 @@ pub enum Beginning {
 }
 
 /// A group.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupExplanation {
     pub id: u32,
@@ -87,7 +87,7 @@ pub struct GroupExplanation {
 }
 
 /// A PSN and a time.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct At {
     pub psn: u32,
@@ -95,7 +95,7 @@ pub struct At {
 }
 
 /// A branch.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BranchExplanation {
     pub branch: Ipv6Addr,
@@ -139,7 +139,7 @@ pub struct BranchExplanation {
 }
 
 /// Responses upstream.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Upstream {
     /// Statements of the rules, by rule.
@@ -153,7 +153,7 @@ pub struct Upstream {
 }
 
 /// The last statement.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LastStatement {
     pub time_ns: u64,

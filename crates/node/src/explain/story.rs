@@ -25,7 +25,6 @@ pub(super) struct Interest {
     pub(super) all: bool,
 }
 
-/// A group's story.
 pub(super) struct Story {
     entry: GroupEntry,
     begins: Beginning,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::VecDeque;
 
 /// A line of the timeline.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// When, in nanoseconds since 1970.
@@ -29,7 +29,7 @@ pub enum LineWhat {
 }
 
 /// Many things, counted.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename = "run")]
 pub struct Run {

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A capture, and the port at which its packets come in.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
     pub port: PortId,
@@ -28,13 +28,12 @@ pub struct Input {
 }
 
 /// Reasons for which a run ended early. No output is left half-written.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// An input that cannot be opened.
     #[error("port {port}: cannot read {}: {reason}", file.display())]
     Open {
-        /// The port's name.
         port: String,
         /// The capture.
         file: PathBuf,
@@ -43,7 +42,6 @@ pub enum ProcessError {
     /// An input that is damaged.
     #[error("port {port}: {}: {error}", file.display())]
     Read {
-        /// The port's name.
         port: String,
         /// The capture.
         file: PathBuf,
@@ -53,7 +51,6 @@ pub enum ProcessError {
     /// An input of another link layer.
     #[error("port {port}: {}: packet {frame} has {found}, expected {}", file.display(), LinkType::ETHERNET)]
     NotEthernet {
-        /// The port's name.
         port: String,
         /// The capture.
         file: PathBuf,

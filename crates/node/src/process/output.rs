@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// An output that cannot be written.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write {}: {error}", file.display())]
 pub struct OutputError {

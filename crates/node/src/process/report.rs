@@ -28,7 +28,7 @@ pub struct Report {
 }
 
 /// Frames and octets, without FCS.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficReport {
     pub frames: u64,
@@ -36,7 +36,7 @@ pub struct TrafficReport {
 }
 
 /// A port.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PortReport {
     pub name: String,
@@ -59,7 +59,7 @@ pub struct SidReport {
 }
 
 /// A group.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupReport {
     pub id: u32,

@@ -85,7 +85,7 @@ pub trait RateControl: fmt::Debug + Send {
 }
 
 /// Which rate control a queue pair begins with.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateAlgorithm {
     /// A rate that nothing changes, in bits per second on the link.

@@ -4,7 +4,7 @@ use super::{TraceError, TraceType, WORD};
 
 /// The data of one node. A field that the trace type does not request, or that the node could not fill (all ones), is
 /// `None`.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeData<'a> {
     /// Hop limit of the packet as it left the node.

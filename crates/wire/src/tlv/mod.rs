@@ -53,7 +53,7 @@ pub enum Tlv<'a> {
 }
 
 /// What is wrong with a TLV.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {
     /// It reaches beyond the SRH.

@@ -36,7 +36,7 @@ impl AethView {
 }
 
 /// ACK Extended Transport Header as a value.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aeth {
     pub syndrome: Syndrome,
@@ -74,16 +74,15 @@ pub enum Syndrome {
     Reserved(u8),
 }
 
+#[allow(missing_docs, reason = "the names say it")]
 impl Syndrome {
     /// Acknowledgement without a credit limit.
     pub const ACK: Syndrome = Syndrome::Ack(0x1F);
     /// PSN sequence error.
     pub const SEQUENCE_ERROR: Syndrome = Syndrome::Nak(0);
-    /// Invalid request.
     pub const INVALID_REQUEST: Syndrome = Syndrome::Nak(1);
     /// Remote access error.
     pub const REMOTE_ACCESS_ERROR: Syndrome = Syndrome::Nak(2);
-    /// Remote operational error.
     pub const REMOTE_OPERATIONAL_ERROR: Syndrome = Syndrome::Nak(3);
 
     /// The syndrome octet; its highest bit is reserved and ignored.
@@ -97,7 +96,6 @@ impl Syndrome {
         }
     }
 
-    /// The syndrome octet.
     pub const fn to_octet(self) -> u8 {
         match self {
             Syndrome::Ack(value) => value & 0x1F,

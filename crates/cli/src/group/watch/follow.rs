@@ -22,7 +22,6 @@ pub(super) struct Follower {
     id: Option<String>,
 }
 
-/// The consumer is gone.
 struct ConsumerGone;
 
 impl Follower {

@@ -247,7 +247,6 @@ fn host(address: &str, mac: [u8; 2], gateway: [u8; 2], qpn: u32) -> Host {
     host
 }
 
-/// Octets of a message.
 const MESSAGE_OCTETS: u32 = 2048;
 
 /// Runs a plan; the captures of n1 and n2.

@@ -10,7 +10,6 @@ use std::task::{Context, Poll};
 /// State of a circuit's interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// The port's name.
     pub(crate) port: String,
     /// The interface's index, while it is there and up.
     pub(crate) index: Option<u32>,

@@ -13,7 +13,6 @@ use std::net::Ipv6Addr;
 pub(in crate::daemon) struct Known {
     /// Announcements of all systems, this one among them.
     pub(in crate::daemon) nodes: BTreeMap<SystemId, LearnedNode>,
-    /// The shortest paths from here.
     pub(in crate::daemon) paths: ShortestPaths,
 }
 

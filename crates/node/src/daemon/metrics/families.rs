@@ -38,7 +38,6 @@ impl Collector for Families {
     }
 }
 
-/// The labels of one value.
 type Labels<'s, const N: usize> = [(&'static str, &'s str); N];
 
 /// Name and help of a family, and where its value is.

@@ -20,7 +20,6 @@ struct Bench {
     mirror: Mirror,
     node: Node,
     config: NodeConfig,
-    /// The kernel's layer.
     layer: Entries,
     ports: Vec<MirroredPort>,
     kept: BTreeSet<(u32, Ipv6Addr)>,

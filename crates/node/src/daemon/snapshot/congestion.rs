@@ -9,10 +9,9 @@ use std::net::Ipv6Addr;
 
 /// A traffic class of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct ClassSnapshot {
-    /// Its number.
     pub class: u8,
-    /// Octets that wait in it.
     pub waiting_octets: u64,
     /// The most octets that ever waited.
     pub peak_octets: u64,
@@ -64,7 +63,7 @@ pub struct NotificationSnapshot {
 }
 
 /// A pause.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldSnapshot {
     /// The congested node, or the END.C.

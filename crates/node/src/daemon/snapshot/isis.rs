@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// A system that runs IS-IS.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisSnapshot {
     /// Its id.
@@ -38,7 +38,7 @@ pub struct IsisSnapshot {
 }
 
 /// A circuit, and the system at its other end.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisCircuitSnapshot {
     pub port: String,
@@ -83,7 +83,7 @@ impl IsisState {
 }
 
 /// An LSP.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LspSnapshot {
     pub id: String,
@@ -103,7 +103,7 @@ pub struct LspSnapshot {
 }
 
 /// Announcements of a system.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisNodeSnapshot {
     /// Its id.
@@ -121,7 +121,7 @@ pub struct IsisNodeSnapshot {
 }
 
 /// A SID that a system announces.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisSidSnapshot {
     pub sid: Ipv6Addr,
@@ -136,7 +136,7 @@ pub struct IsisSidSnapshot {
 }
 
 /// The way to a prefix.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisRouteSnapshot {
     pub prefix: String,

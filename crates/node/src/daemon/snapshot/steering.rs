@@ -35,7 +35,7 @@ pub struct DestinationSnapshot {
 }
 
 /// A path.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSnapshot {
     /// The outer destination address.
@@ -55,10 +55,9 @@ pub struct PathSnapshot {
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct FlowSnapshot {
-    /// Source address.
     pub source: Ipv6Addr,
-    /// Destination address.
     pub destination: Ipv6Addr,
     /// The outer destination address of the path that it takes.
     pub path: String,

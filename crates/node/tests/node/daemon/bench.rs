@@ -69,7 +69,6 @@ impl Bench {
         std::fs::write(self.file(), text + configuration).expect("written");
     }
 
-    /// The node's file.
     pub(crate) fn file(&self) -> PathBuf {
         self.directory.path().join("node.toml")
     }
@@ -129,7 +128,6 @@ impl Running {
         panic!("the node never says {part:?}, but {:#?}", self.heard);
     }
 
-    /// Sends a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
     }
@@ -162,7 +160,6 @@ impl Drop for Running {
 pub(crate) struct Host {
     driver: Box<dyn Driver>,
     pool: Pool,
-    /// The node's MAC address here.
     mac: [u8; 6],
 }
 

@@ -3,7 +3,7 @@
 use crate::rate::{RateError, require, require_at_least, require_min_rate};
 
 /// How the window grows while no trace comes.
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// Without a trace or a notice for so long, the window grows, and again for each such time.
