@@ -13,7 +13,7 @@ pub struct ReadError {
     pub frame: u64,
     /// Offset of the damaged record from the start of the file, in octets.
     pub offset: u64,
-    /// What is wrong with it.
+    /// Cause of the error.
     pub reason: Reason,
 }
 

@@ -3,10 +3,9 @@
 //! [`Reader`] yields the packets of either format over any [`std::io::Read`]; [`Writer`] writes pcapng with named
 //! interfaces and nanoseconds; [`Merge`] puts the packets of several files in the order of their time stamps.
 //!
-//! A capture comes from outside: no octet of it makes the reader panic, loop or take more memory than [`MAX_BLOCK_LEN`]
-//! for a block. The formats are parsed by the crate `pcap-file`, but for what that crate leaves out: lengths are
-//! bounded, offsets are counted, time stamps are scaled by the interface's resolution, and a damaged option does not
-//! cost the packet's interface.
+//! A capture is untrusted input: no octets make the reader panic, loop or allocate more than [`MAX_BLOCK_LEN`] for a
+//! block. The crate `pcap-file` parses the formats. This crate adds bounds on lengths, offsets, time stamps scaled by
+//! the interface's resolution, and tolerance of damaged options, which do not cost the packet's interface.
 
 mod error;
 mod interface;

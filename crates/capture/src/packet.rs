@@ -29,7 +29,7 @@ pub struct Interface {
     pub index: usize,
     /// Its name (`if_name`); pcap has none.
     pub name: Option<String>,
-    /// What its packets begin with.
+    /// Link type of its packets.
     pub link_type: LinkType,
 }
 

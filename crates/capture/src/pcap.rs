@@ -36,8 +36,8 @@ impl Pcap {
         })
     }
 
-    /// The next packet, `None` at the end of the file. The inner error is of one packet, the outer one of all that
-    /// follows.
+    /// The next packet, `None` at the end of the file. The inner error is of one packet, the outer one makes the rest
+    /// unreadable.
     ///
     /// ```text
     /// | seconds (32) | fraction (32) | captured length (32) | original length (32) | octets …

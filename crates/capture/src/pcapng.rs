@@ -42,8 +42,8 @@ impl Pcapng {
         Ok(Pcapng { parser, interfaces: Vec::new(), section: Vec::new(), time_ns: 0 })
     }
 
-    /// The next packet, `None` at the end of the file. The inner error is of one block, the outer one of all that
-    /// follows.
+    /// The next packet, `None` at the end of the file. The inner error is of one block, the outer one makes the rest
+    /// unreadable.
     pub(crate) fn next<R: Read>(
         &mut self,
         source: &mut Source<R>,

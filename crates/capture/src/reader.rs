@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 /// Reads the packets of a pcap or pcapng file from its first to its last.
 ///
-/// As an iterator it yields each packet, and an error for each that is damaged. It goes on behind the damage if the
-/// file gives the beginning of the next packet, and always ends.
+/// As an iterator it yields each packet, and an error for each that is damaged. It continues after the damage if the
+/// start of the next packet can be found, and always ends.
 pub struct Reader<R> {
     source: Source<R>,
     format: Format,

@@ -24,8 +24,8 @@ pub struct Step {
     pub takes_ms: u64,
 }
 
-/// One case. The steps of a case follow one another at one device; a case finds the device as configured, but for what
-/// other cases, each with a group or flow of its own, have done.
+/// One case. Its steps follow one another at one device. The device is as configured at the start; other cases do not
+/// affect it, since each has a group or flow of its own.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// Its name within the profile.

@@ -11,7 +11,7 @@ pub struct Requirement {
     pub text: String,
 }
 
-/// The table of requirements, as the repository has it.
+/// The table of requirements in the repository.
 const TABLE: &str = include_str!("../../../docs/spec/requirements.md");
 
 /// Sections of RFCs that cases are about.

@@ -8,7 +8,7 @@ use crate::{Case, CaseReport, Departure, Device, DeviceError, Profile, Report, V
 pub struct Progress {
     /// Cases that are done.
     pub done: usize,
-    /// Cases that there are.
+    /// Number of all cases.
     pub all: usize,
     /// The case that is next.
     pub case: &'static str,

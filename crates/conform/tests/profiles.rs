@@ -7,7 +7,7 @@ fn profiles() -> Vec<Profile> {
     PROFILES.into_iter().map(|name| name.load(None).expect("no parameters")).collect()
 }
 
-/// The families of requirements that a profile speaks of.
+/// The families of requirements that a profile covers.
 fn families(profile: &Profile) -> BTreeSet<&'static str> {
     let ids = profile.cases.iter().flat_map(|case| case.requirements.iter().copied());
     ids.filter(|id| !id.starts_with("RFC")).filter_map(|id| id.split_once('-')).map(|(family, _)| family).collect()

@@ -41,7 +41,7 @@ pub fn dissect(packet: &Packet, settings: &Settings) -> Dissection {
     dissection
 }
 
-/// What the octets that follow are.
+/// Type of the octets that follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Next {
     Ethernet,
@@ -50,13 +50,13 @@ pub(super) enum Next {
     Roce,
     /// MAC control, behind its EtherType.
     MacControl,
-    /// What a UD packet to the queue pair of general services carries, from its DETH on.
+    /// Payload of a UD packet to the queue pair of general services, from its DETH on.
     GeneralServices,
     /// The dissection is complete.
     Nothing,
 }
 
-/// The innermost IPv6 header so far and what the layers above it need to know.
+/// The innermost IPv6 header so far, and the fields of it that the layers above need.
 #[derive(Clone, Copy)]
 pub(super) struct Carrier {
     pub(super) ipv6: Ipv6View,
@@ -70,7 +70,7 @@ pub(super) struct Carrier {
 
 /// A packet on the way through its layers.
 pub(super) struct Dissector<'a> {
-    /// What is still to be read.
+    /// Octets that are not dissected yet.
     pub(super) octets: &'a [u8],
     /// Where it lies in the packet.
     pub(super) offset: usize,
@@ -123,7 +123,7 @@ impl<'a> Dissector<'a> {
         self.octets = rest;
     }
 
-    /// What is left is not dissected.
+    /// The remaining octets are not dissected.
     pub(super) fn payload(&mut self, protocol: impl Into<String>) -> Next {
         if !self.octets.is_empty() {
             self.push(Layer::Payload(Payload { protocol: protocol.into(), octets: self.octets.len() }));
@@ -159,7 +159,7 @@ impl<'a> Dissector<'a> {
         Damage { within: Within::Packet, offset: offset as u64, reason: reason.to_string() }
     }
 
-    /// Keeps the first damage; dissection goes on.
+    /// Keeps the first damage; dissection continues.
     pub(super) fn report(&mut self, damage: Damage) {
         self.dissection.error.get_or_insert(damage);
     }

@@ -18,7 +18,7 @@ impl<'a> FromIterator<(u32, &'a [u8])> for Keys {
     }
 }
 
-/// What became of an HMAC.
+/// Result of verifying an HMAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
     /// It is the HMAC of the SRH, with this cover.

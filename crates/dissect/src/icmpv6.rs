@@ -58,7 +58,7 @@ fn notification(octets: &[u8]) -> Option<Notification> {
     })
 }
 
-/// What a type and code mean, in the words of RFC 4443, RFC 4861, RFC 8200 and RFC 8754; and D60.
+/// The name of a type and code, in the words of RFC 4443, RFC 4861, RFC 8200 and RFC 8754; and D60.
 fn name(kind: u8, code: u8) -> &'static str {
     match (kind, code) {
         (1, 0) => "Destination Unreachable: no route",

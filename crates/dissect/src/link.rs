@@ -73,7 +73,7 @@ fn pause_ns(dissector: &Dissector<'_>, quanta: u16) -> Option<u64> {
     Some(bits * 1_000_000_000 / dissector.settings.link_rate_bits_per_s?)
 }
 
-/// Bridges forward what goes to another address.
+/// The destination address is checked, since bridges forward frames for other addresses.
 fn check_destination(dissector: &mut Dissector<'_>) {
     let Ok((ethernet, _)) = Ethernet::parse(dissector.packet) else { return };
     if ethernet.destination != Pfc::DESTINATION {
@@ -82,7 +82,7 @@ fn check_destination(dissector: &mut Dissector<'_>) {
     }
 }
 
-/// What an EtherType that is not dissected stands for.
+/// Name of an EtherType that is not dissected.
 pub(super) fn protocol(ethertype: EtherType) -> String {
     match ethertype {
         EtherType::IPV4 => "IPv4".into(),

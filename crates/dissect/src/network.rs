@@ -67,7 +67,7 @@ pub(super) fn fragment(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     Ok(if whole { Next::Header(NextHeader(next_header)) } else { dissector.payload("fragment") })
 }
 
-/// What a next header that is not dissected stands for.
+/// Name of a next header that is not dissected.
 pub(super) fn protocol(next: NextHeader) -> String {
     match next {
         NextHeader::IPV4 => "IPv4".into(),

@@ -64,7 +64,7 @@ fn aeth(dissector: &mut Dissector<'_>) -> Result<(), Damage> {
     Ok(())
 }
 
-/// What a syndrome means (IBTA volume 1, tables 43 to 46).
+/// Meaning of a syndrome (IBTA volume 1, tables 43 to 46).
 fn meaning(kind: AethKind, code: u8) -> String {
     match (kind, code) {
         (AethKind::Ack, 0x1F) => "ACK".into(),

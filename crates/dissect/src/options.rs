@@ -37,7 +37,7 @@ pub(super) fn header(dissector: &mut Dissector<'_>, kind: NextHeader) -> Result<
     Ok(Next::Header(next))
 }
 
-/// What is known of an option. One that is not as it must be is reported.
+/// Meaning of a known option; reports an invalid one.
 fn meaning(dissector: &mut Dissector<'_>, option: OptionTlv<'_>) -> Option<OptionMeaning> {
     if dissector.settings.option_types.contains(option.kind) {
         return fast_cnp(dissector, option);
@@ -79,7 +79,7 @@ fn fast_cnp(dissector: &mut Dissector<'_>, option: OptionTlv<'_>) -> Option<Opti
 pub(super) fn check_fast_cnp(dissector: &mut Dissector<'_>) {
     let Some((carrier, offset)) = dissector.carrier.and_then(|it| Some((it, it.fast_cnp_offset?))) else { return };
     let octets = dissector.packet.get(carrier.offset..).unwrap_or_default();
-    // What keeps it from being read has been reported where it lies.
+    // The error that prevents reading was reported at its offset.
     let Ok(packet) = Packet::parse(octets, octets.len()) else { return };
     if let Err(error) = FastCnp::find(&packet, dissector.settings.option_types) {
         dissector.report(dissector.damage_from_start(offset, error));

@@ -67,15 +67,15 @@ pub enum HmacVerdict {
 /// A defect of the packet or file, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Damage {
-    /// What the offset counts from.
+    /// Origin of the offset.
     pub within: Within,
     /// Octets from the start.
     pub offset: u64,
-    /// What was expected and what was found.
+    /// The expected and the found value.
     pub reason: String,
 }
 
-/// What an offset counts from.
+/// Origin of an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Within {

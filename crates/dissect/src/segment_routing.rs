@@ -42,7 +42,7 @@ pub(super) fn srh(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
     Ok(Next::Header(header.next_header()))
 }
 
-/// What is wrong with a TLV, and where it lies in the packet.
+/// The error of a TLV, and its offset in the packet.
 fn tlv_damage(dissector: &Dissector<'_>, header: &SrhView, error: TlvError) -> Damage {
     let (offset, reason) = match error {
         TlvError::Overrun { offset } => (offset, "TLV reaches beyond the SRH".to_owned()),

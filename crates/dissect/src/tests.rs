@@ -84,7 +84,7 @@ fn a_cut_packet_has_the_first_layers_of_the_whole() {
                 let part = dissector::dissect(&cut, &settings());
                 let place = format!("{name} frame {} cut at {len}", packet.frame);
                 let named = names(&part.layers);
-                // What is not dissected in the whole may be cut before it begins.
+                // A layer that is not fully dissected may be cut before its beginning.
                 let headers = named.iter().filter(|name| **name != "payload").count();
                 assert_eq!(named[..headers], names(&whole.layers)[..headers], "{place}");
                 assert!(part.error.iter().all(|error| error.within == Within::Packet), "{place}");
@@ -112,7 +112,7 @@ fn endless_headers_end() {
     assert_eq!((error.offset, error.reason.as_str()), (14 + 40 + 254 * 8, "expected at most 256 layers"));
 }
 
-/// The name of an interface comes from the file: what a terminal would obey is written out, and a packet keeps to its line.
+/// The name of an interface comes from the file: control characters are escaped, and a packet takes one line.
 #[test]
 fn names_command_no_terminal() {
     let name = Some("N6\n\u{1b}[2J–N4".to_owned());

@@ -1,9 +1,9 @@
-//! Readers of captures: what they have read is written and read as the same.
+//! Readers of captures: the packets that they read are written, and read again unchanged.
 
 use srdma_capture::{Reader, Writer};
 
-/// Any file: the reader ends, and gives out no more octets than there are. What it has read is written as pcapng, and
-/// read as the same packets.
+/// Any file: the reader ends, and returns no more octets than the file has. Its packets are written as pcapng, and read
+/// again unchanged.
 pub fn capture(input: &[u8]) {
     let Ok(reader) = Reader::new(input) else {
         return;

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-/// What is left of an input. Behind its end there are only zeros, so that a short input is a plain one.
+/// The rest of an input. After its end there are only zeros, so that a short input is a simple one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choices<'a>(&'a [u8]);
 

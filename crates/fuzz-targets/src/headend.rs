@@ -37,8 +37,8 @@ struct World<'a> {
     under_way: Vec<Vec<u8>>,
 }
 
-/// Runs one script. Hosts get what came for them unchanged, a packet takes a path that is not denied, time goes on, and
-/// everything that was borrowed comes back.
+/// Runs one script. Hosts get their packets unchanged, a packet takes a path that is not denied, time advances, and all
+/// borrowed memory is returned.
 pub fn headend(input: &[u8]) {
     let mut choices = Choices::new(input);
     let config = config(&mut choices);

@@ -12,7 +12,7 @@ const LIMIT: usize = 5;
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const START: Instant = Instant::from_ns(1);
 
-/// Each step: how long to wait, by which circuit, how long a PDU is, the PDU.
+/// Each step: the time to wait, the circuit, the length of a PDU, the PDU.
 pub fn isis(input: &[u8]) {
     let mut choices = Choices::new(input);
     let mut speaker = adjacent();
@@ -35,7 +35,7 @@ pub fn isis(input: &[u8]) {
     ospfv3(input);
 }
 
-/// What was read of OSPFv3 is read again as it was.
+/// A parsed OSPFv3 value is emitted and parsed again unchanged.
 fn ospfv3(body: &[u8]) {
     if let Ok(Some(flags)) = parse_capabilities(body) {
         let mut out = Vec::new();
@@ -95,7 +95,7 @@ fn mend(pdu: &mut Vec<u8>) {
 }
 
 fn settle(speaker: &mut Speaker, now: Instant) {
-    // What is due is done by one call; what that makes due, such as the rest of a window, by a few more.
+    // Due work is done by one call; work that becomes due by it, such as the rest of a window, by a few more.
     for call in 0.. {
         speaker.tick(now);
         while let Some((_, octets)) = speaker.poll_transmit() {

@@ -201,7 +201,7 @@ impl World<'_> {
         }
     }
 
-    /// What leaves the router; its notifications come to the PE.
+    /// Takes the frames that the router sends; its notifications are delivered to the PE.
     fn drain_router(&mut self) {
         let mut notifications = Vec::new();
         while let Some(frame) = self.router.dequeue(self.now, WAN, &mut self.pool) {

@@ -39,9 +39,9 @@ const MOST_SENT: usize = 64;
 /// Runs a script: packets from the peer, good ones and damaged, with traces and without, Fast CNPs from any address,
 /// time that passes, requests that are posted.
 ///
-/// A packet that is refused changes no memory; one that is accepted changes no more than it carries. Memory that no key
-/// opens stays as it is. What is sent has a good ICRC, and ends. A rate control always leaves some rate and some
-/// window, and only a Fast CNP from an address on the access list leaves an event.
+/// A refused packet changes no memory; an accepted one changes at most as many octets as it carries. Memory without a
+/// key is not changed. The packets that are sent have a valid ICRC, and their number is bounded. A rate control always
+/// leaves some rate and some window, and only a Fast CNP from an address on the access list causes an event.
 pub fn rc(input: &[u8]) {
     let mut choices = Choices::new(input);
     let mut rig = Rig::new(&mut choices);

@@ -1,5 +1,5 @@
-//! The parsers of `srdma-wire`: no octets make them panic, loop, or return what is not there; and what they have read
-//! is written as the same octets, but for reserved ones.
+//! The parsers of `srdma-wire`: no octets make them panic, loop, or return octets beyond the input; and parsed values
+//! are emitted as the same octets, except reserved ones.
 
 use crate::choices::Choices;
 use srdma_testkit::checksums;
@@ -118,7 +118,7 @@ fn options(input: &[u8]) {
     assert!(before.eq(after));
 }
 
-/// The SRH: what was read is written as the same octets, and its TLVs are walked to their end.
+/// The SRH: a parsed one is emitted as the same octets, and its TLVs are walked to their end.
 pub fn srh(input: &[u8]) {
     let Ok((srh, rest)) = Srh::split(input) else {
         return;
@@ -136,7 +136,7 @@ pub fn srh(input: &[u8]) {
     tlvs(srh.tlvs);
 }
 
-/// TLVs: the walk advances and ends; what was read is written, and read as the same.
+/// TLVs: the walk advances and ends; parsed values are emitted, and parsed again unchanged.
 pub fn tlvs(input: &[u8]) {
     let types = TlvTypes::default();
     let mut walk = Tlvs::new(input, types);
@@ -225,7 +225,7 @@ fn written_again(packet: &Packet<'_>, value: &PacketValue<'_>) {
     assert_eq!(again.bth.value().dest_qpn, packet.bth.value().dest_qpn);
 }
 
-/// Transport headers: what was read is written, and read as the same.
+/// Transport headers: parsed values are emitted, and parsed again unchanged.
 fn transport_headers(input: &[u8]) {
     if let Ok((bth, rest)) = Bth::parse(input) {
         assert_eq!(Bth::parse(bth.emit().as_bytes()), Ok((bth, &[][..])));
@@ -246,7 +246,7 @@ fn transport_headers(input: &[u8]) {
     }
 }
 
-/// ICMPv6 errors: what is written is read as the same, and its checksum is right.
+/// ICMPv6 errors: emitted ones are parsed unchanged, and their checksum is correct.
 pub fn icmpv6(input: &[u8]) {
     if let Ok((view, _)) = Icmpv6View::split(input) {
         let (error, invoking) = Icmpv6Error::parse(input).expect("long enough");
@@ -298,8 +298,8 @@ pub fn udp(input: &[u8]) {
     assert_eq!(update.apply_udp(checksum), full(&packet, &[&packet[40..]]), "after a change of the source");
 }
 
-/// Fast CNPs: whatever is in the Destination Options header, what is found lies in it, is written and found again; and
-/// what is translated to a standard CNP has an ICRC as good or as bad as before.
+/// Fast CNPs: for any Destination Options header, an option that is found lies within it, is emitted and found again;
+/// and a translation to a standard CNP has an ICRC as valid or invalid as before.
 pub fn fast_cnp(input: &[u8]) {
     let mut choices = Choices::new(input);
     let types = OptionTypes::new(0x9E, choices.of(&[0x9E, 0x9D])).expect("discard and report");

@@ -63,7 +63,7 @@ impl Connection {
             detour_interval_ns: congestion.detour_interval_ns,
             habits: Habits {
                 max_outstanding_psns: self.window,
-                // Often enough that the window never runs dry while an acknowledgement is on its way.
+                // Often enough that the window does not run empty while an acknowledgement is in flight.
                 ack_request_interval: (self.window / 4).clamp(1, 64),
                 retry_count_7_is_unlimited: true,
                 ..Habits::strict()

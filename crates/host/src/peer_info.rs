@@ -77,7 +77,7 @@ impl PeerInfo {
     ///
     /// # Errors
     ///
-    /// What is wrong, with line and column.
+    /// A syntax error, with line and column.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }

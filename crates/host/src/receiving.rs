@@ -99,7 +99,7 @@ impl<'p> Receiving<'p> {
         self.region
     }
 
-    /// What came in, taken out of the endpoint's memory; `None` while the program runs.
+    /// A received message, copied from the endpoint's memory; `None` while the program runs.
     ///
     /// # Errors
     ///

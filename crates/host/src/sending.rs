@@ -68,7 +68,7 @@ struct Controlled<'p> {
     most_begun: u64,
     begun_messages: u64,
     begun_packets: u64,
-    /// While no message may begin: when to ask again.
+    /// The time of the next attempt, while no message may begin.
     poll_at: Option<Instant>,
 }
 

@@ -13,8 +13,8 @@ const ROOM: usize = 14;
 /// One frame at a time, in pieces.
 const CHUNKS: usize = 64;
 
-/// A wire behind a headend, which puts the program of its flow's path around each packet that goes out, listens to what
-/// comes in, and sends probes.
+/// A wire behind a headend, which encapsulates each sent packet with the program of its flow's path, inspects received
+/// packets, and sends probes.
 pub struct SteeredWire<W> {
     wire: W,
     headend: Headend,
@@ -46,7 +46,7 @@ impl<W: Wire> Wire for SteeredWire<W> {
         wire.receive(&mut |pieces| {
             incoming.truncate(ROOM);
             pieces.iter().for_each(|piece| incoming.extend_from_slice(piece));
-            // What does not fit the pool is nothing that a headend listens to.
+            // The headend does not inspect packets that are larger than the pool's buffers.
             let heard = Frame::from_octets(incoming, pool).map(|frame| {
                 let heard = headend.incoming(now, &frame, pool);
                 frame.release(pool);

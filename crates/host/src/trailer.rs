@@ -77,7 +77,7 @@ impl Trailer {
     ///
     /// # Errors
     ///
-    /// When it is none.
+    /// If the message has no trailer.
     pub fn parse(message: &[u8]) -> Result<Self, TrailerError> {
         let layout = Layout::ref_from_bytes(message).map_err(|_| TrailerError::Length(message.len()))?;
         if layout.magic != Self::MAGIC {

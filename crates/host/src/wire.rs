@@ -5,16 +5,16 @@ use std::time::Duration;
 
 /// Carries IPv6 packets without link-layer header, as an [`Endpoint`](srdma_rc::Endpoint) takes and gives them.
 pub trait Wire {
-    /// Hands packets that have come in to `take`, each in pieces of which the first has all headers. Never waits, and
-    /// does not go on for ever. Returns how many there were.
+    /// Passes received packets to `take`, each in pieces of which the first has all headers. Does not wait, and returns
+    /// after a bounded number, which it returns.
     ///
     /// # Errors
     ///
     /// When the wire can no longer be used.
     fn receive(&mut self, take: &mut dyn FnMut(&[&[u8]])) -> io::Result<usize>;
 
-    /// Fetches packets from `next`, which writes one and returns its length, until there is none or the wire has no
-    /// room, and sends them. Returns how many were fetched.
+    /// Fetches packets from `next`, which writes one and returns its length, until there are no more or the wire has no
+    /// room, and sends them. Returns the number fetched.
     ///
     /// # Errors
     ///

@@ -72,7 +72,7 @@ impl<R: Read, W: Write> Capture<R, W> {
 impl<R: Read + Send, W: Write + Send> Driver for Capture<R, W> {
     /// # Errors
     ///
-    /// For each damaged packet; the next call goes on behind it.
+    /// For each damaged packet; the next call continues after it.
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
         let full = frames.len() + limit;
         while frames.len() < full {

@@ -18,7 +18,7 @@ pub trait Driver: Send + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// When the interface can no longer be used: it has vanished or gone down for good. What is wrong with one frame is
+    /// If the interface can no longer be used: it has vanished or is down for good. Errors of single frames are
     /// counted, not returned.
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()>;
 
@@ -40,20 +40,20 @@ pub trait Driver: Send + fmt::Debug {
     /// Whether nothing that was pushed waits for another [`Driver::flush`].
     fn is_flushed(&self) -> bool;
 
-    /// What becomes readable when frames have come in; `None` for a driver that always has its frames, as a capture.
+    /// A file descriptor that is readable when frames have arrived; `None` for a driver that always has frames, such as
+    /// a capture.
     fn readable(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Changes what the driver takes off the interface, while frames go on coming in.
+    /// Changes which frames the driver takes from the interface, while it runs.
     ///
     /// # Errors
     ///
-    /// When the kernel refuses it; what was wanted before, or a part of the change, then holds.
+    /// If the kernel refuses the change; the old interest, or a part of the new one, is then in use.
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()>;
 
     /// Which driver it is.
     fn kind(&self) -> DriverKind;
 
-    /// What it has counted.
     fn statistics(&self) -> DriverStatistics;
 
     /// Gives every chunk back that the driver holds, before it is dropped.
@@ -84,7 +84,7 @@ impl fmt::Display for DriverKind {
     }
 }
 
-/// What a driver has counted.
+/// Counters of a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverStatistics {
     /// Frames handed to the node.

@@ -1,7 +1,7 @@
 //! Real interfaces.
 //!
-//! A [`Driver`] carries frames between an interface, or a capture, and a [`Pool`](srdma_frame::Pool), in batches.
-//! What it takes off the interface is an [`Interest`]; everything else stays with the kernel.
+//! A [`Driver`] carries frames between an interface, or a capture, and a [`Pool`](srdma_frame::Pool), in batches. An
+//! [`Interest`] selects the frames that it takes from the interface; the kernel processes all others.
 //!
 //! This is the only crate with `unsafe` beyond one intrinsic of the ICRC: each block states why it is sound.
 

@@ -1,5 +1,5 @@
-//! Frames with a length instead of an EtherType, and their LLC header behind it: what link-state routing protocols of
-//! ISO are carried in. Frames of this kind that exceed the largest length value have an EtherType of their own.
+//! Frames with a length instead of an EtherType, followed by an LLC header: the encapsulation of ISO routing protocols
+//! such as IS-IS. Frames above the largest length value have an EtherType of their own.
 //!
 //! ```text
 //! | destination 6 | source 6 | length 2       | LLC … |     at most 1500 octets behind the length

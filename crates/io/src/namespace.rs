@@ -35,13 +35,13 @@ pub enum CommandError {
         line: String,
         /// How it ended.
         status: ExitStatus,
-        /// What it wrote to its standard error.
+        /// Text of its standard error.
         stderr: String,
     },
     /// A namespace could not be entered, or a setting in it not be written.
     #[error("cannot {what}: {error}; this needs root")]
     System {
-        /// What was tried.
+        /// The command.
         what: String,
         error: io::Error,
     },
@@ -96,8 +96,8 @@ impl Namespace {
         command
     }
 
-    /// Calls `action` inside, on a thread of its own, and waits for it. Sockets opened there stay there, wherever they
-    /// are used afterwards. A panic of `action` goes on in the caller.
+    /// Calls `action` inside the namespace, on a separate thread, and waits for it. Sockets opened there stay in the
+    /// namespace, wherever they are used afterwards. A panic of `action` is resumed in the caller.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ impl Namespace {
         }
     }
 
-    /// Moves the calling thread into the namespace, for good: what it opens and spawns from now on is inside.
+    /// Moves the calling thread into the namespace permanently: its sockets and child processes are created there.
     ///
     /// # Errors
     ///
@@ -222,7 +222,7 @@ pub struct VethEnd<'a> {
 ///
 /// # Errors
 ///
-/// When a command fails; what was made until then stays until its namespaces are deleted.
+/// If a command fails; interfaces that were created before it exist until their namespaces are deleted.
 pub fn veth(mtu: u32, ends: [VethEnd<'_>; 2]) -> Result<(), CommandError> {
     let [a, b] = ends;
     let mtu = mtu.to_string();

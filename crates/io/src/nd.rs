@@ -1,10 +1,9 @@
 //! Neighbor Discovery for Proxy Addresses, which no interface has (RFC 4861 section 7.2.4).
 //!
-//! Source and receivers take a group's Proxy Address for a host's, and may resolve it on their link. No interface has
-//! it, so that the kernel does not answer; this does, with the port's own MAC address, for as long as the address is in
-//! the set. A raw ICMPv6 socket would not do: the kernel hands it solicitations by multicast only, and not the unicast
-//! ones by which a host finds out whether a neighbour is still there. So a packet socket takes them all, and another
-//! one joins the solicited-node groups, for the sake of the interface's filter and of MLD.
+//! Source and receivers treat a group's Proxy Address as that of a host and may resolve it on their link. No interface
+//! has the address, so the kernel does not answer; this responder does, with the port's own MAC address, while the
+//! address is in the set. A raw ICMPv6 socket is not sufficient: the kernel delivers only solicitations by multicast to
+//! it, and not the unicast ones of neighbour unreachability detection
 
 mod message;
 mod socket;
@@ -30,7 +29,7 @@ pub struct ProxyNd {
     task: JoinHandle<()>,
 }
 
-/// What a [`ProxyNd`] has counted.
+/// Counters of a [`ProxyNd`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NdStatistics {
     /// Solicitations that were answered.
@@ -98,7 +97,7 @@ impl ProxyNd {
         let wanted: BTreeSet<(u32, Ipv6Addr)> = answers.interfaces.keys().copied().flat_map(groups).collect();
         let mut result = Ok(());
         for (index, group) in self.joined.difference(&wanted) {
-            // It has gone with its interface, or goes now.
+            // Fails if the interface is gone, which has ended the membership.
             let _ = self.groups.leave_multicast_v6(group, *index);
         }
         self.joined.retain(|joined| wanted.contains(joined));
@@ -114,7 +113,6 @@ impl ProxyNd {
         result
     }
 
-    /// What has been counted.
     pub fn statistics(&self) -> NdStatistics {
         NdStatistics {
             answered: self.shared.answered.load(Ordering::Relaxed),
@@ -163,7 +161,7 @@ async fn answer(socket: AsyncFd<PacketSocket>, shared: Arc<Shared>) {
         let Ok(mut ready) = socket.readable().await else {
             return;
         };
-        // An interface that goes down returns an error once; the socket continues.
+        // An interface that goes down causes one error; the socket continues.
         if let Ok(Ok((arrival, len))) = ready.try_io(|socket| socket.get_ref().receive(&mut frame)) {
             shared.reply(socket.get_ref(), arrival, &frame[..len]);
         }

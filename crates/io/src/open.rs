@@ -4,7 +4,7 @@ use crate::af_xdp::AfXdp;
 use crate::{AfPacket, Driver, DriverKind, Interest, Umem, XdpMode};
 use std::io;
 
-/// What may be chosen about an interface's driver.
+/// Choice of an interface's driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Choice {
     /// The first that works: AF_XDP native, AF_XDP generic, AF_PACKET.
@@ -41,7 +41,7 @@ pub enum OpenError {
     )]
     InUse {
         interface: String,
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
         source: io::Error,
     },
@@ -50,7 +50,7 @@ pub enum OpenError {
     Refused {
         interface: String,
         kind: DriverKind,
-        /// What was being done.
+        /// The operation that failed.
         what: &'static str,
         source: io::Error,
     },
@@ -111,7 +111,7 @@ impl OpenError {
         OpenError::NoInterface { interface: interface.to_owned(), source }
     }
 
-    /// What a refusal means.
+    /// The error for a refusal, with its cause.
     pub(crate) fn of(interface: &str, kind: DriverKind, what: &'static str, source: io::Error) -> Self {
         let interface = interface.to_owned();
         match source.raw_os_error() {
@@ -123,7 +123,7 @@ impl OpenError {
     }
 }
 
-/// What mends an error.
+/// A remedy for an error.
 fn hint(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => "; this needs root, or CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF",

@@ -31,7 +31,7 @@ pub struct Capture {
     thread: JoinHandle<io::Result<Captured>>,
 }
 
-/// What a capture has seen.
+/// Packets and octets of a capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// Frames in the files.

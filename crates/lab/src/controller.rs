@@ -49,7 +49,7 @@ impl ControllerAccess {
         ControllerAccess { url, token_file: directory.join(TOKEN), ca_file: directory.join(CERTIFICATE) }
     }
 
-    /// What `srdma group`, `send` and `recv` take from their environment.
+    /// Environment variables for `srdma group`, `send` and `recv`.
     pub fn environment(&self) -> [(&'static str, String); 3] {
         [
             ("SRDMA_CONTROLLER", self.url.clone()),

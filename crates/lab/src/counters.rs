@@ -7,7 +7,7 @@ use crate::network::{Side, WIRES};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// What has passed a link.
+/// Counters of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LinkCounters {
     /// Octets of frames sent from the first end, whether they arrived or not.

@@ -6,7 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-/// An error of an operation on a lab. What was created before it stays for inspection, and `down` removes it.
+/// An error of an operation on a lab. Resources that were created before it stay for inspection, and `down` removes
+/// them.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
@@ -54,14 +55,14 @@ pub enum LabError {
         line: String,
         /// How it ended.
         status: ExitStatus,
-        /// What it wrote to its error output.
+        /// Text of its error output.
         output: String,
     },
     /// A process did not become ready, or did not do in time what was waited for.
     #[error("{process} did not {what} within {waited_s} s; the last lines of {}:\n{tail}", log.display())]
     Late {
         process: String,
-        /// What it was to do.
+        /// The operation.
         what: String,
         /// How long that was waited for, in seconds.
         waited_s: u64,
@@ -73,7 +74,7 @@ pub enum LabError {
     #[error("{process} ended before it could {what}; the last lines of {}:\n{tail}", log.display())]
     Ended {
         process: String,
-        /// What it was to do.
+        /// The operation.
         what: String,
         log: PathBuf,
         /// The log's last lines.
@@ -82,7 +83,7 @@ pub enum LabError {
     /// A file or directory cannot be used.
     #[error("cannot {action} {}: {error}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -92,7 +93,7 @@ pub enum LabError {
     /// A system call failed.
     #[error("cannot {action}: {error}")]
     System {
-        /// What was tried.
+        /// The operation.
         action: String,
         /// Why it failed.
         error: io::Error,
@@ -102,7 +103,7 @@ pub enum LabError {
     Unexpected {
         /// A process or command.
         who: String,
-        /// What was expected and what was found.
+        /// The expected and the found value.
         problem: String,
     },
     /// The group of the lab cannot be.

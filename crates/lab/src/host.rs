@@ -27,13 +27,12 @@ pub(crate) struct Terms {
     pub(crate) destination: Option<Destination>,
     /// The group, once the lab's controller has created it.
     pub(crate) at_controller: Option<GroupAtController>,
-    /// What is transferred.
     pub(crate) transfer: Transfer,
     /// How long a host waits for its peers before it gives up.
     pub(crate) patience: Duration,
     /// The rate of the slowest link, when any is limited.
     pub(crate) slowest_bits_per_s: Option<u64>,
-    /// What guests boot, when there are guests.
+    /// The image that guests boot, if there are guests.
     pub image: Option<Image>,
 }
 
@@ -82,7 +81,7 @@ pub(crate) struct Destination {
     pub(crate) process: String,
     /// The address that it receives at.
     pub(crate) address: Ipv6Addr,
-    /// What the source's data are made of: each pair has data of its own.
+    /// Seed of the source's data, which differ between pairs.
     pub(crate) seed: usize,
 }
 
@@ -135,7 +134,7 @@ pub(crate) trait Host {
     /// When a process cannot be started.
     fn send(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()>;
 
-    /// What came of the host's part; `None` while it is at it.
+    /// The result of the host; `None` while it runs.
     ///
     /// # Errors
     ///
@@ -143,7 +142,7 @@ pub(crate) trait Host {
     fn outcome(&mut self) -> Result<Option<HostOutcome>>;
 }
 
-/// What came of a host's part in a transfer. Counters that a host does not have are absent.
+/// The result of a host in a transfer. Counters that a host does not have are absent.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostOutcome {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Directory of the state files of this machine's labs.
 const ROOT: &str = "/run/srdma/lab";
 
-/// One instance of a lab. What it makes in the system carries its name, so that several can run side by side.
+/// One instance of a lab. Its resources in the system carry its name, so that several can run side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
     name: String,

@@ -14,7 +14,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// From now on the two signals no longer end the process: what waits here learns of them.
+    /// From now on the two signals do not end the process, but wake the waiting code here.
     ///
     /// # Errors
     ///

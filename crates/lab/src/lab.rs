@@ -124,7 +124,6 @@ impl Lab {
         &self.instance
     }
 
-    /// What it consists of.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -160,7 +159,7 @@ impl Lab {
         })
     }
 
-    /// What has passed each link, in the order of the topology.
+    /// Counters of each link, in the order of the topology.
     ///
     /// # Errors
     ///

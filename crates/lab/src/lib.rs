@@ -1,8 +1,8 @@
 //! Networks in namespaces of one machine, built from a topology file.
 //!
-//! A [`Topology`] describes the nodes and their links. [`Lab::create`] makes namespaces, links, addresses and routes of
-//! it; [`Lab::start`] starts processes there. What an instance makes is written down before it is made, so that
-//! [`Lab::down`] finds it whatever became of the process that made it. A [`Session`] is a lab with everything in it
+//! A [`Topology`] describes the nodes and their links. [`Lab::create`] creates namespaces, links, addresses and routes
+//! from it; [`Lab::start`] starts processes there. Each resource is recorded before it is created, so that
+//! [`Lab::down`] finds it even if the creating process was killed. A [`Session`] is a lab with all its programs
 //! running, through which data can be transferred.
 //!
 //! # To add a lab

@@ -9,8 +9,8 @@
 //!   └────────────┘   └───────────────────────────┘   └────────────┘
 //! ```
 //!
-//! Loss and rate are made there, and captures taken, so that they are the same for every driver of a node: what AF_XDP
-//! sends and receives passes neither queueing discipline nor packet socket of the node's own namespace.
+//! Loss and rate are applied there, and captures taken, so that they are the same for every driver of a node: AF_XDP
+//! bypasses queueing disciplines and packet sockets of the node's own namespace.
 
 use crate::command;
 use crate::error::{LabError, Result};
@@ -23,10 +23,10 @@ use std::path::Path;
 /// The name, beside those of the nodes, of the namespace that all links pass.
 pub const WIRES: &str = "wires";
 
-/// A packet of classic BPF's random numbers is dropped below a threshold; others go on to the next filter.
+/// A packet is dropped if a random number of classic BPF is below a threshold; others pass to the next filter.
 const BPF_RANDOM: u32 = 0xFFFF_F000 + 56;
 
-/// What may wait in front of a link with a rate.
+/// Queue in front of a link with a rate.
 const RATE_QUEUE_OCTETS: u64 = 2 << 20;
 
 /// The end of a link: the first or the second.
@@ -150,13 +150,13 @@ pub(crate) fn addresses(node: &Node, link: &Link, side: Side) -> Vec<String> {
     all.map(|(address, length)| format!("addr add {address}/{length} dev {interface} nodad")).collect()
 }
 
-/// The command by which an interface sends and receives what a wire would carry: what is put together, or left without
-/// checksum, for a veth's sake is nothing of that kind.
+/// The command that makes an interface send and receive packets as on a wire: without segmentation, coalescing and
+/// checksum offloads of a veth.
 pub(crate) fn offloads(interface: &str) -> String {
     format!("ethtool -K {interface} tx off tso off gso off gro off tx-udp-segmentation off")
 }
 
-/// What comes in from one end goes out at the other.
+/// Connects both ends: frames received at one are sent at the other.
 fn join(wires: &str, position: usize, link: &Link, side: Side) -> Result<()> {
     let (from, to) = (side.wire(position), side.other().wire(position));
     command::run(&format!("tc -n {wires} qdisc add dev {from} clsact"))?;

@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// What is chosen for all nodes of a lab alike.
+/// Choices for all nodes of a lab alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeChoices {
     /// The driver of each port; the node's own choice when none is given.
@@ -107,7 +107,7 @@ fn sid(part: &GroupEntry) -> Option<SidSection> {
     (!part.sid.is_multicast()).then_some(SidSection { sid: part.sid, behavior, group })
 }
 
-/// The multicast route by which a node of the tree sends or takes data that go by an IPv6 multicast group (D3).
+/// The multicast route by which a node of the tree sends or receives data of an IPv6 multicast group (D3).
 fn multicast_route(topology: &Topology, plan: &GroupPlan, position: usize) -> Option<MulticastRouteSection> {
     let node = &plan.tree[position];
     let group = node.multicast.or(Some(node.sid).filter(|sid| sid.is_multicast()))?;

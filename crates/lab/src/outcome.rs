@@ -14,11 +14,11 @@ use std::collections::BTreeMap;
 pub struct Outcome {
     pub lab: String,
     pub source_name: String,
-    /// What was to be transferred.
+    /// The requested transfer.
     pub transfer: Transfer,
     /// Largest IPv6 packet of the tree's links, in octets, where a group has one.
     pub link_mtu: Option<u16>,
-    /// What the tree adds to each packet, in octets.
+    /// Octets that the tree adds to each packet.
     pub overhead_octets: Option<usize>,
     /// The group, where the lab's controller has created it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,7 +58,7 @@ pub struct TreeNodeOutcome {
     pub parent: Option<String>,
 }
 
-/// What came of a pair's transfer.
+/// Result of a pair's transfer.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct PairOutcome {
@@ -69,7 +69,7 @@ pub struct PairOutcome {
     pub receiver: ReceiverOutcome,
 }
 
-/// What came of a receiver's part.
+/// Result of a receiver.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct ReceiverOutcome {
@@ -81,7 +81,7 @@ pub struct ReceiverOutcome {
     pub outcome: HostOutcome,
 }
 
-/// What has passed a link since it was made.
+/// Counters of a link since its creation.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkOutcome {
@@ -90,19 +90,18 @@ pub struct LinkOutcome {
     pub rate_bits_per_s: Option<u64>,
     /// Probability of loss.
     pub loss: f64,
-    /// What has passed.
     #[serde(flatten)]
     pub counters: LinkCounters,
 }
 
-/// What a node has done since it was started.
+/// Counters of a node since its start.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct NodeOutcome {
     pub name: String,
     /// The drivers of its ports, each once.
     pub drivers: Vec<String>,
-    /// What came to its SIDs.
+    /// Packets to its SIDs.
     pub sids: Vec<SidOutcome>,
     /// Packets of the group that came down.
     pub data_packets: u64,
@@ -122,7 +121,7 @@ pub struct NodeOutcome {
     pub lost_frames: u64,
 }
 
-/// What came to a SID.
+/// Packets to a SID.
 #[derive(Clone, Debug, Serialize)]
 pub struct SidOutcome {
     /// The SID as a prefix.

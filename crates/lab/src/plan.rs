@@ -47,7 +47,7 @@ impl Plan {
         Some(Plan { source: pair.source, sender, receivers: vec![(position + 1, pair.destination)], destination })
     }
 
-    /// Parameters of its hosts. Guests need an image besides.
+    /// Parameters of its hosts. Guests need an image in addition.
     pub(crate) fn terms(&self, topology: &Topology, program: PathBuf, transfer: Transfer, patience: Duration) -> Terms {
         Terms {
             program,

@@ -31,14 +31,14 @@ pub struct Process {
     /// When it was started, in the kernel's ticks: the number alone may belong to another process by now.
     start_ticks: u64,
     pub command: Vec<String>,
-    /// What it writes to its error output.
+    /// File of its error output.
     pub log: PathBuf,
-    /// What it writes to its standard output.
+    /// File of its standard output.
     pub output: PathBuf,
 }
 
 impl Process {
-    /// Starts a process in the namespace of a node. What it writes is appended to files.
+    /// Starts a process in the namespace of a node. Its output is appended to files.
     pub fn start(instance: &Instance, node: &str, name: &str, command: &[String]) -> Result<Self> {
         let (log, output) = (instance.log(name), instance.output(name));
         let namespace = instance.namespace(node);

@@ -44,15 +44,15 @@ const RECEIVER_PATIENCE: Duration = Duration::from_secs(60);
 /// How long a new state of a node is waited for.
 const STATUS_PATIENCE: Duration = Duration::from_secs(15);
 
-/// So much of the data has been sent when a node is to be restarted.
+/// Fraction of the data that has been sent when a node is restarted.
 const RESTART_AT: f64 = 0.3;
 
-/// What is chosen for a session.
+/// Choices for a session.
 #[derive(Clone, Debug)]
 pub struct Choices {
     /// The program `srdma`.
     pub program: PathBuf,
-    /// What to transfer; the topology's own transfer when none is given.
+    /// The transfer; by default that of the topology.
     pub transfer: Option<Transfer>,
     /// The driver of all ports of all nodes, when the nodes are not to choose.
     pub driver: Option<String>,
@@ -285,7 +285,7 @@ impl Session {
         }
     }
 
-    /// Kills a node without warning, and starts it anew, without its state (D17).
+    /// Kills a node without warning, and restarts it, without its state (D17).
     fn restart(&mut self, node: usize, interrupt: &Interrupt) -> Result<()> {
         let name = self.lab.topology().nodes[node].name.clone();
         if let Some(process) = self.lab.processes().iter().find(|process| process.name == name) {
@@ -307,7 +307,7 @@ impl Session {
         Ok(octets.sum::<u64>() as f64 / (self.transfer.size_octets * parts.len() as u64) as f64)
     }
 
-    /// What came of the receivers' part; those of a transfer that failed are not waited for.
+    /// Results of the receivers; those of a failed transfer are not waited for.
     fn receive(&self, parts: &mut Parts, has_failed: bool, interrupt: &Interrupt) -> Result<Vec<HostOutcome>> {
         let begin = Instant::now();
         let mut outcomes = Vec::new();

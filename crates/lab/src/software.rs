@@ -43,7 +43,7 @@ impl SoftwareHost {
         self.process.as_ref().ok_or_else(|| self.unexpected("it has not been started"))
     }
 
-    /// What the topology file adds to the command line.
+    /// Options that the topology file adds to the command line.
     fn options(&self, lab: &Lab) -> Vec<String> {
         let topology = lab.topology();
         topology.node(&self.node).map(|node| topology.nodes[node].options.clone()).unwrap_or_default()
@@ -128,8 +128,8 @@ impl Host for SoftwareHost {
     }
 }
 
-/// Packets outstanding: what the slowest link carries in a third of the source's ACK timeout of 67 ms, so that it does
-/// not send again what merely waits; and no more than soft-RoCE has.
+/// Packets outstanding: those that the slowest link carries in a third of the source's ACK timeout of 67 ms, so that
+/// packets that are merely queued are not retransmitted; at most the limit of soft-RoCE.
 fn window(terms: &Terms) -> u64 {
     const MOST: u64 = 128;
     let packet_bits = u64::from(terms.transfer.path_mtu) * 8;

@@ -1,4 +1,4 @@
-//! The state file of an instance, by which another process can inspect it and take it down.
+//! The state file of an instance, which another process reads to inspect it and take it down.
 
 use crate::error::{LabError, Result};
 use crate::instance::Instance;
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) processes: Vec<Process>,
 }
 
-/// What may differ from the topology file.
+/// Parameters of a link that may differ from the topology file.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LinkState {
     pub(crate) rate_bits_per_s: Option<u64>,
@@ -58,7 +58,7 @@ impl State {
         fs::rename(&new, &path).map_err(LabError::file("write", &path))
     }
 
-    /// Reads that of an instance; `None` when there is none.
+    /// Reads the state of an instance; `None` if it has none.
     pub(crate) fn load(instance: &Instance) -> Result<Option<Self>> {
         let path = path(instance);
         match fs::read_to_string(&path) {

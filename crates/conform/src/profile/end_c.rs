@@ -39,7 +39,7 @@ parameters! {
         tester: Ipv6Addr = address([0xfe80, 0, 0, 0, 0, 0, 0, 9]),
         /// The device's END.C.
         end_c: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 9, 0, 0, 0, 0xc]),
-        /// The loopback of a congested router, behind `wan`; each case has one of its own, and this is the first.
+        /// The loopback of a congested router, behind `wan`: the first of a range, one address for each case.
         router: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 3, 0, 0, 0, 1]),
     }
 }

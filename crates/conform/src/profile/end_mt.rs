@@ -31,7 +31,7 @@ const REGION: (u64, u64, u32) = (0x7F00_0000_0000, 1 << 20, 0x1234);
 /// The window of CNPs, in milliseconds.
 const CNP_WINDOW_MS: u64 = 100;
 
-/// The groups: each case that leaves state behind has one of its own.
+/// The groups: each case that leaves state behind has its own.
 #[derive(Clone, Copy)]
 enum Group {
     Data,

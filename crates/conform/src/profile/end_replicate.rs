@@ -23,7 +23,7 @@ const QPNS_OF_A_GROUP: u16 = 16;
 /// The first PSN of each group.
 const FIRST: u32 = 0x100;
 
-/// The groups: each case that leaves state behind has one of its own.
+/// The groups: each case that leaves state behind has its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Group {
     Headend,
@@ -156,7 +156,7 @@ impl EndReplicate {
         numbered(self.replicate, group.number() - 1)
     }
 
-    /// The source's queue pair: for each group it has one of its own (D2).
+    /// The source's queue pair, one for each group (D2).
     fn source_qpn(&self, group: Group) -> u32 {
         self.source_qpn + u32::from(group.number() - 1)
     }

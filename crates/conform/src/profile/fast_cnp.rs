@@ -1,6 +1,6 @@
 //! Fast CNP at a switch: sent to senders at once, translated at a first hop, kept inside the domain.
 //!
-//! A pause makes the congestion: frames for a paused port wait, and a packet that finds others waiting meets
+//! A pause causes the congestion: frames for a paused port are queued, and a packet that arrives behind them meets
 //! congestion.
 
 use super::multicast::{IPV6_AT, marked};
@@ -16,9 +16,9 @@ pub(super) const ABOUT: &str = "Fast CNP at a switch: senders told, CNPs for hos
 /// The class of the data, and its DSCP (that of [`marked`]).
 const CLASS: u8 = 3;
 const DSCP: u8 = 26;
-/// The first queue pair of the data's receiver; each case has one of its own.
+/// The first queue pair of the data's receiver; each case has its own.
 const QPN: u32 = 0xA0;
-/// The queue pair of the host that does not know Fast CNP, at the host itself.
+/// The queue pair of the host without Fast CNP, at the host itself.
 const HOST_QPN: u32 = 0x11;
 
 parameters! {
@@ -38,7 +38,7 @@ parameters! {
         capable: Ipv6Addr = address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 1]),
         /// A sender of which that is not known, behind `hosts`.
         unknown: Ipv6Addr = address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 2]),
-        /// A host that does not know Fast CNPs, behind `hosts`.
+        /// A host without support of Fast CNPs, behind `hosts`.
         translated: Ipv6Addr = address([0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 3]),
         /// Destination of data, behind `core`.
         receiver: Ipv6Addr = address([0x2001, 0xdb8, 0xb, 0, 0, 0, 0, 1]),

@@ -34,7 +34,7 @@ pub struct Profile {
     pub untested: Vec<(&'static str, &'static str)>,
 }
 
-/// A profile that there is.
+/// The name of a profile.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct ProfileName {
     /// Its name.

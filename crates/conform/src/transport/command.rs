@@ -1,7 +1,7 @@
 //! A command that turns captures into captures.
 //!
-//! It is started once for each step, with everything that the case has sent until then; what it adds to the step before
-//! is what the step has brought. So its output needs no time stamps that mean anything.
+//! The command is started once for each step, with all input of the case up to that step; the output beyond that of the
+//! previous step is the result of the step. So time stamps in its output have no meaning.
 
 use super::{Device, DeviceError};
 use crate::{Frame, Step};
@@ -40,7 +40,7 @@ impl CommandDevice {
         CommandDevice { template, ports: ports.to_vec(), configuration, timeout }
     }
 
-    /// All that comes out when this goes in, by port.
+    /// All output for this input, by port.
     fn pass(&self, steps: &[Step]) -> Result<Vec<Vec<Vec<u8>>>, DeviceError> {
         let failed = |error| DeviceError::system("write captures to a temporary directory", error);
         let directory = tempfile::tempdir().map_err(failed)?;
@@ -214,7 +214,7 @@ mod tests {
         Step { sent: vec![Frame { port, octets: vec![octet; 60] }], ..Step::default() }
     }
 
-    /// A wire: what goes in at a port comes out there, in either form of output.
+    /// A wire: each port's input is its output, in either form of output.
     #[test]
     fn what_a_step_adds_is_its_own() {
         for wire in ["cp {in}/*.pcapng {out}", "cp {in_file} {out_file}"] {

@@ -1,4 +1,4 @@
-//! Notifications of congestion, and connections that meet it.
+//! Notifications of congestion, and the messages that set up connections.
 
 use super::Hex64;
 use serde::Serialize;
@@ -54,7 +54,7 @@ pub enum OptionMeaning {
     IoamTrace(IoamTrace),
 }
 
-/// What makes a CNP a Fast CNP (draft-xiao-rtgwg-rocev2-fast-cnp, section 4).
+/// The option that makes a CNP a Fast CNP (draft-xiao-rtgwg-rocev2-fast-cnp, section 4).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FastCnp {
     /// 1: the address only. 2: the trace as well.

@@ -341,7 +341,7 @@ pub struct AtomicEth {
     pub compare: Hex64,
 }
 
-/// Atomic ACK Extended Transport Header: what the memory held before.
+/// Atomic ACK Extended Transport Header: the contents of the memory before the operation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AtomicAckEth {
     pub original: Hex64,
@@ -354,7 +354,7 @@ pub struct Cnp {
     pub count: u32,
 }
 
-/// What is left and is not dissected.
+/// The rest of a packet, not dissected.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Payload {
     pub protocol: String,

@@ -64,7 +64,7 @@ pub(super) fn carried(frame: &[u8]) -> Option<Carried> {
     })
 }
 
-/// What follows the extension headers of an IPv6 packet, and where.
+/// The protocol and offset of the octets after the extension headers of an IPv6 packet.
 fn behind_extension_headers(packet: &[u8]) -> Option<(u8, usize)> {
     let (mut header, mut at) = (*packet.get(6)?, 40);
     while matches!(header, 0 | 43 | 60) {
@@ -82,7 +82,7 @@ pub(super) fn is_whole(port: u16, frame: &[u8], came: &[u8]) {
     assert_eq!(frame[6..12], port_mac(port).0, "the source address of port {port}");
     assert_eq!(frame[12..14], [0x86, 0xDD]);
     let packet = &frame[ETHERNET..];
-    // A multicast packet that End.X sends on goes to its neighbour alone.
+    // End.X forwards a multicast packet to its neighbour alone.
     let is_to_group = packet[24] == 0xFF && frame[..6] == [0x33, 0x33, packet[36], packet[37], packet[38], packet[39]];
     assert!(is_to_group || frame[..6] == neighbour_mac(port).0, "the destination address {:x?}", &frame[..6]);
     assert_eq!(packet[0] >> 4, 6, "the IPv6 version");
@@ -96,7 +96,7 @@ pub(super) fn is_whole(port: u16, frame: &[u8], came: &[u8]) {
     }
 }
 
-/// A frame by which a node pauses its neighbour is one (IEEE 802.1Q clause 36).
+/// A frame by which a node pauses its neighbour is a valid PFC frame (IEEE 802.1Q clause 36).
 pub(super) fn is_pause(port: u16, frame: &[u8]) {
     assert_eq!(frame.len(), 60, "the least that Ethernet carries");
     assert_eq!(frame[..6], [0x01, 0x80, 0xC2, 0, 0, 1]);

@@ -143,7 +143,7 @@ impl World {
         self.apply(Command::SetIoam(Box::new(ioam(choices))));
     }
 
-    /// What was counted about congestion so far, by name.
+    /// Counters of congestion so far, by name.
     pub(super) fn congestion_counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let ioam = self.node.ioam_counters();
         let traces = [
@@ -168,7 +168,7 @@ impl World {
         traces.into_iter().chain(of_classes).chain(fast_cnp).chain(tallied)
     }
 
-    /// Keeps what was counted, before it goes with what counted it.
+    /// Adds the counters to the tally, before their owner is removed.
     fn keep_counts(&mut self) {
         let keeps_fast_cnp = matches!(self.temper, Temper::Strict | Temper::Bordering);
         let goes = |name: &str| !keeps_fast_cnp || name.starts_with("class") || name.starts_with("traces");
@@ -197,7 +197,7 @@ impl World {
         self.is_changed = true;
     }
 
-    /// What a script has changed is as it was.
+    /// Reverts the changes of a script.
     pub(super) fn restore_congestion(&mut self) {
         if !std::mem::take(&mut self.is_changed) {
             return;

@@ -98,7 +98,7 @@ fn tlvs(choices: &mut Choices<'_>, into: &mut [u8; 1024], reduced: bool, hmac: &
         _ => {}
     }
     let listed = &listed[..count];
-    // What does not fit is left out.
+    // Headers that do not fit are left out.
     if kinds & 1 != 0 {
         let _ = writer.end_mt(edge, listed);
     }

@@ -1,9 +1,9 @@
 //! A node with all functions, given frame after frame.
 //!
-//! An input is a script of up to eight steps for one of three nodes, which live on for many inputs. Of every frame that
-//! leaves it is checked that it is whole and that its ICRC is as good as it came; after every script that all chunks
-//! have come back, that time goes on, and that no table and no memory has grown. Ports may have classes, and classes be
-//! paused: what waits there is let go at the end of its script.
+//! An input is a script of up to eight steps for one of three nodes, which are used for many inputs. The target checks
+//! of every sent frame that it is complete and that its ICRC is as valid as on arrival, and after every script that all
+//! chunks were returned, that time advances, and that no table and no memory has grown. Ports may have classes, and
+//! classes may be paused: their queues are drained at the end of the script.
 
 mod check;
 mod congestion;
@@ -27,7 +27,7 @@ use world::{GROUPS, PORTS, Temper, World, neighbour_mac};
 /// Steps of a script, at most.
 const MAX_STEPS: usize = 8;
 
-/// Executions after which the nodes are made anew.
+/// Executions after which the nodes are created again.
 pub const LIFETIME: usize = 4096;
 
 /// Most events that a script may cause: an edge repeats an eviction request that is not granted, at every backward
@@ -100,7 +100,7 @@ impl NodeTarget {
         (self.bench.frames_in, self.bench.frames_out)
     }
 
-    /// What the nodes have counted in this life: reasons of drops, packets of each kind of SID, what the groups did.
+    /// The nodes' counters in this life: reasons of drops, packets of each kind of SID, counters of the groups.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let mut counts = BTreeMap::new();
         let mut add = |name: String, count: u64| *counts.entry(name).or_default() += count;
@@ -152,8 +152,8 @@ fn step(choices: &mut Choices<'_>, world: &mut World, bench: &mut Bench) {
     bench.octets = octets;
 }
 
-/// A frame comes in, where ports have classes a second one like it, which meets a queue: it must leave a trace, and
-/// every chunk must come back.
+/// A frame arrives, where ports have classes a second one like it, which meets a queue: it must be counted somewhere,
+/// and every chunk must be returned.
 fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
     let Some(frame) = Frame::from_octets(octets, &mut world.pool) else {
         return;
@@ -177,7 +177,7 @@ fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
     pass(world, bench, 700);
 }
 
-/// What a port has dropped and the groups have taken.
+/// Packets that a port has dropped and that the groups have consumed.
 fn counted(world: &World, port: u16) -> u64 {
     let drops = world
         .node
@@ -188,7 +188,7 @@ fn counted(world: &World, port: u16) -> u64 {
     drops + refusals + groups.map(|group| group.acks_received + group.naks_received + group.cnps_received).sum::<u64>()
 }
 
-/// The neighbour at a port pauses classes, or lets them go on.
+/// The neighbour at a port pauses classes, or resumes them.
 fn pause(world: &mut World, bench: &mut Bench, port: u16, classes: u8, quanta: u16) {
     let mut pfc = Pfc::default();
     for (class, place) in pfc.quanta.iter_mut().enumerate() {
@@ -219,13 +219,13 @@ fn pass(world: &mut World, bench: &mut Bench, ns: u64) {
 /// Requirements on the frames that leave.
 #[derive(Clone, Copy, Debug)]
 enum Judge<'a> {
-    /// Everything: what has come is known, and nothing else waited.
+    /// Everything: the frame that arrived is known, and the queues were empty.
     All { octets: &'a [u8], came: Option<&'a Carried> },
     /// That they are whole: something that waited behind a pause may be among them.
     Wholeness,
 }
 
-/// Takes and judges what wants to leave; returns how many frames that were. What stays is paused.
+/// Takes the queued frames and checks them; returns their number. Frames of paused classes stay queued.
 fn drain(world: &mut World, bench: &mut Bench, judge: Judge<'_>) -> usize {
     let mut left = 0;
     for port in 0..PORTS {

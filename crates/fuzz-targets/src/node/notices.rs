@@ -11,7 +11,7 @@ use srdma_wire::ioam::{MAX_SPACE, NodeData, Trace, TraceHeader, TraceType, fill}
 use srdma_wire::{NextHeader, Qpn};
 use std::net::Ipv6Addr;
 
-/// The queue pair of a receiver, as [`record`](super::world) has it.
+/// The queue pair of a receiver, as in [`record`](super::world).
 fn receiver_qpn(choices: &mut Choices<'_>) -> Qpn {
     Qpn::from_octets([0, 1, 0x10 + choices.octet() % 3])
 }

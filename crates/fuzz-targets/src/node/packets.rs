@@ -13,7 +13,7 @@ use std::net::Ipv6Addr;
 /// Octets to make payloads of.
 const PAYLOAD: [u8; 4096] = [0xA5; 4096];
 
-/// Opcodes of data packets: what groups carry first.
+/// Opcodes of data packets: those that groups carry are first.
 const OPCODES: [u8; 16] =
     [0x04, 0x0A, 0x06, 0x07, 0x08, 0x00, 0x01, 0x02, 0x05, 0x0B, 0x09, 0x03, 0x0C, 0x13, 0x10, 0x2A];
 
@@ -21,7 +21,7 @@ const OPCODES: [u8; 16] =
 const SYNDROMES: [u8; 16] =
     [0x1F, 0x1F, 0x1F, 0x1F, 0x1F, 0x00, 0x60, 0x60, 0x60, 0x20, 0x2E, 0x3F, 0x61, 0x62, 0x63, 0x40];
 
-/// What the packet in the middle of all headers is.
+/// Type of the innermost packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Data,
@@ -58,7 +58,7 @@ impl Kind {
         Kind::Raw,
     ];
 
-    /// What there is besides, once in eight times.
+    /// Other types, chosen once in eight times.
     const NOTICES: [Kind; 4] = [Kind::FastCnp, Kind::Traced, Kind::CmMessage, Kind::Refusal];
 
     pub(super) fn choose(choices: &mut Choices<'_>) -> Kind {
@@ -171,7 +171,7 @@ impl Inner {
         }
     }
 
-    /// A request of the source's. Most go on where the last one ended.
+    /// A request of the source. Most continue where the last one ended.
     fn data(&self, choices: &mut Choices<'_>, world: &mut World, into: &mut Vec<u8>) {
         let opcode = choices.of(&OPCODES);
         let form = choices.octet();

@@ -59,8 +59,8 @@ pub(super) const END_MT_SIGNED: Ipv6Addr = micro(1, 0xe001);
 pub(super) const UN: [Ipv6Addr; 2] = [micro(0x100, 0), micro(0x200, 0)];
 pub(super) const UA: Ipv6Addr = micro(0xe001, 0);
 
-/// Multicast groups: one that is copied and given End.MT, one that only comes by port 0, one that demands an HMAC, one
-/// that branches are handed over to, one that goes nowhere, and one that no node has.
+/// Multicast groups: copied and given End.MT, accepted by port 0 alone, with a required HMAC, handed over to branches,
+/// without outgoing port, and unknown to every node.
 pub(super) const COPIED: Ipv6Addr = multicast(0x100);
 pub(super) const FROM_ABOVE: Ipv6Addr = multicast(0x101);
 pub(super) const SIGNED: Ipv6Addr = multicast(0x102);
@@ -86,7 +86,7 @@ pub(super) const LOOP: u16 = 0x1d;
 pub(super) const NESTED: u16 = 0x1e;
 pub(super) const NESTED_AGAIN: u16 = 0x1f;
 
-/// What destinations are chosen from.
+/// Choices of destinations.
 pub(super) const DESTINATIONS: [Ipv6Addr; 49] = [
     receiver(1),
     receiver(2),
@@ -139,7 +139,7 @@ pub(super) const DESTINATIONS: [Ipv6Addr; 49] = [
     Ipv6Addr::new(0x3001, 0, 0, 0, 0, 0, 0, 1),
 ];
 
-/// What sources are chosen from.
+/// Choices of sources.
 pub(super) const SOURCES: [Ipv6Addr; 16] = [
     ABOVE,
     source(1),

@@ -17,9 +17,9 @@ pub(super) enum Step {
     Pass { ns: u64 },
     /// A new epoch of a group is committed.
     Commit { group: u16, change: Change },
-    /// The node leaves a group and takes part in it anew.
+    /// The node leaves a group and joins it again.
     Rejoin { group: u16 },
-    /// The neighbour at a port goes.
+    /// The neighbour at a port is removed.
     RemoveNeighbour { port: u16 },
     /// All neighbours are there again.
     RestoreNeighbours,
@@ -148,7 +148,7 @@ fn mutate(choices: &mut Choices<'_>, frame: &mut Vec<u8>, headers: &[usize], inn
     }
 }
 
-/// Writes octets over those of a frame, as many as there are.
+/// Overwrites octets of a frame, as far as it is long enough.
 fn set(frame: &mut [u8], at: usize, octets: &[u8]) {
     if let Some(rest) = frame.get_mut(at..) {
         let len = octets.len().min(rest.len());

@@ -19,7 +19,7 @@ pub(super) const GROUPS: u16 = 6;
 /// The region that WRITEs of every source address.
 pub(super) const REGION: SourceRegion = SourceRegion { base: 0x7f00_0000_0000, length: 1 << 20, rkey: 0x1234 };
 
-/// HMAC keys: what each covers, under these ids.
+/// HMAC keys: the cover of each, by id.
 pub(super) const KEYS: [(u32, Cover); 3] = [(7, Cover::Tlvs), (8, Cover::Rfc8754), (9, Cover::Linux)];
 const SECRET: &[u8] = b"secret";
 
@@ -37,7 +37,7 @@ pub(super) enum Temper {
     Plain,
     /// Verifies ICRCs and HMACs, and has been restarted.
     Strict,
-    /// Makes ICRCs anew; has little memory and a threshold for replication.
+    /// Computes ICRCs from scratch; has little memory and a threshold for replication.
     Recomputing,
     /// At the boundary of a domain: hosts behind port 0, foreign networks behind port 2.
     Bordering,
@@ -47,13 +47,13 @@ impl Temper {
     pub(super) const ALL: [Temper; 4] = [Temper::Plain, Temper::Strict, Temper::Recomputing, Temper::Bordering];
 }
 
-/// What is new in an epoch of a group.
+/// Change of a group's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Nothing,
-    /// What hangs below the node itself.
+    /// The node's own branches change.
     Renewed,
-    /// What hangs below the node's first child.
+    /// The branches of the node's first child change.
     ChildRenewed,
     /// The last member has left.
     Left,
@@ -80,7 +80,7 @@ pub(super) struct World {
     gone: [bool; PORTS as usize],
     /// Something about congestion is not as the node began with it.
     pub(super) is_changed: bool,
-    /// What was counted about congestion and then taken away with what counted it.
+    /// Counters of congestion of which the owners were removed.
     pub(super) tally: BTreeMap<&'static str, u64>,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn designated_qpn(group: u16) -> Qpn {
     Qpn::from_octets([0, 0xAB, group as u8])
 }
 
-/// Who answers this node for a group.
+/// The branches that respond to this node for a group.
 pub(super) fn responders(group: u16) -> &'static [Ipv6Addr] {
     const RECEIVERS: [[Ipv6Addr; 3]; 2] =
         [[receiver(1), receiver(2), receiver(3)], [receiver(4), receiver(5), receiver(6)]];
@@ -277,7 +277,7 @@ impl World {
         self.apply(Command::SetBorder { port: PortId(2), sources: Vec::new() });
     }
 
-    /// Commits a new epoch of a group, in two phases; what no group can be is not committed.
+    /// Commits a new epoch of a group, in two phases; an invalid group is not committed.
     pub(super) fn commit(&mut self, group: u16, change: Change) {
         self.epoch += 1;
         let (id, epoch) = (GroupId(group.into()), self.epoch);
@@ -288,7 +288,7 @@ impl World {
         self.apply(Command::CommitGroup { id, epoch });
     }
 
-    /// Takes part in a group anew.
+    /// Joins a group again.
     pub(super) fn rejoin(&mut self, group: u16) {
         let id = GroupId(group.into());
         if self.node.groups().any(|known| known == id) {
@@ -300,7 +300,7 @@ impl World {
         self.sent[usize::from(group) - 1] = first.previous();
     }
 
-    /// The neighbour at a port goes, until [`restore_neighbours`](Self::restore_neighbours); it may have gone already.
+    /// Removes the neighbour at a port, if it is there, until [`restore_neighbours`](Self::restore_neighbours).
     pub(super) fn remove_neighbour(&mut self, port: u16) {
         if self.gone[usize::from(port)] {
             return;
@@ -319,7 +319,7 @@ impl World {
     }
 }
 
-/// What the node is to a group: its headend (1, 5), a transit node (2, 6), an edge (3, 4).
+/// The node's role in a group: headend (1, 5), transit node (2, 6), edge (3, 4).
 fn entry(group: u16, whole: &Group) -> GroupEntry {
     let index = if matches!(group, 1 | 5) { 0 } else { 1 };
     whole.at(NodeIndex(index)).expect("a node of the tree")

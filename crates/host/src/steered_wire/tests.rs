@@ -96,7 +96,7 @@ fn packets_take_a_path_and_leave_it_when_told_of_congestion() {
     let sent = send(&mut wire, &[data(0), data(1)]);
     assert!(sent.len() == 2 && sent.iter().all(|packet| destination(packet) == BY_SPINE5));
     assert_eq!(sent[1][40..], data(1), "the host's packet is unchanged behind the outer header");
-    // The acknowledgement teaches which queue pair of the host the flow is of.
+    // The acknowledgement shows which queue pair of the host the flow belongs to.
     let answers = vec![rocev2(PEER, OWN, 0x11, 0x111, 1, &[0, 0, 0, 1]), cnp(PEER, OWN, 0x111)];
     assert_eq!(receive(&mut wire, answers.clone()), answers, "the host gets what is its own");
     let sent = send(&mut wire, &[data(2)]);

@@ -19,7 +19,7 @@ const BASE: u64 = 0x7000_0000;
 const TAG: u8 = 0x5A;
 const LINE_BITS_PER_S: u64 = 200_000_000;
 
-/// What a test varies.
+/// Parameters of a test.
 #[derive(Clone, Copy)]
 struct Setting {
     by_write: bool,

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use std::net::Ipv6Addr;
 
-    /// What the kernel does with the instructions that programs here are made of.
+    /// Interprets the instructions that these programs use, as the kernel does.
     fn run(program: &[libc::sock_filter], octets: &[u8]) -> bool {
         let (mut accumulator, mut next) = (0, 0);
         loop {

@@ -26,8 +26,7 @@ pub use tap::{Tap, Tapped};
 
 /// A [`Driver`] on a packet socket.
 ///
-/// The kernel sees the frames, too. What the node takes must have no other effect there: blackhole routes for its
-/// destinations do that.
+/// The kernel sees the frames, too. Blackhole routes for the node's destinations keep it from processing them.
 ///
 /// Frames of senders on this machine, over a virtual link, may lack their checksum, which is then computed here. They
 /// may also be longer than the link allows, to be cut by hardware that does not exist: those are counted as
@@ -36,8 +35,8 @@ pub use tap::{Tap, Tapped};
 /// # Errors
 ///
 /// [`Driver::receive`] returns two kinds. [`io::ErrorKind::NetworkDown`]: the link went down; returned once, and the
-/// driver continues by itself when the link comes up. `ENODEV` (as [`io::Error::raw_os_error`]): the interface has
-/// vanished; the driver is of no more use. [`Driver::flush`] returns only the second.
+/// driver resumes when the link comes up. `ENODEV` (as [`io::Error::raw_os_error`]): the interface has vanished, and
+/// the driver cannot be used any more. [`Driver::flush`] returns only the second.
 #[derive(Debug)]
 pub struct AfPacket {
     index: i32,
@@ -209,7 +208,7 @@ fn attach(program: &[libc::sock_filter], socket: &Socket) -> io::Result<()> {
     socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// What a slot of the ring holds.
+/// Contents of a slot of the ring.
 enum Usable<'r> {
     Frame(&'r [u8]),
     TooLong,
@@ -247,7 +246,7 @@ fn completed(received: Received<'_>) -> &[u8] {
     }
 }
 
-/// The longest prefix that has the destination decides; what is no IPv6 has passed the program for its own sake.
+/// The longest prefix of the destination decides; frames other than IPv6 pass the program only if they are wanted.
 fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
     let Ok((ethernet, rest)) = EthernetView::split(octets) else {
         return false;
@@ -273,7 +272,7 @@ fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
 /// Type and code of ICMPv6 Parameter Problem, unrecognised IPv6 option (RFC 4443 section 3.4).
 const UNKNOWN_OPTION: [u8; 2] = [4, 2];
 
-/// Completes a `CHECKSUM_PARTIAL` checksum: the field holds the sum of the pseudo-header, the rest is to be added.
+/// Completes a `CHECKSUM_PARTIAL` checksum: the field holds the sum of the pseudo-header, the rest is added here.
 fn finish_checksum(octets: &mut [u8], start: usize, offset: usize) {
     let mut sum = Sum::default();
     sum.add(octets.get(start..).unwrap_or(&[]));

@@ -47,7 +47,7 @@ pub(super) struct Received<'r> {
     pub(super) vlan: Option<[u8; 4]>,
     /// Whether octets at the end were cut off.
     pub(super) is_cut: bool,
-    /// What the sender left to be done.
+    /// Offloads that the sender requested.
     pub(super) offload: Offload,
     /// When the kernel took it, in nanoseconds since 1970.
     pub(super) time_ns: u64,

@@ -29,10 +29,10 @@ pub(super) struct Sender {
     messages: Box<[libc::mmsghdr; BATCH]>,
 }
 
-// SAFETY: the pointers in the arrays are written anew before each system call, and not read elsewhere.
+// SAFETY: the pointers in the arrays are rewritten before each system call, and not read elsewhere.
 unsafe impl Send for Sender {}
 
-/// What became of a call of [`Sender::flush`].
+/// Result of [`Sender::flush`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flushed {
     pub(super) sent: u64,
@@ -65,8 +65,8 @@ impl Sender {
         self.waiting.push_back(frame);
     }
 
-    /// Sends what waits. What the kernel has no room for now goes on waiting, for a while; a frame that it does not
-    /// want, for its length, is refused alone, and while the link is down all are.
+    /// Sends the queued frames. Frames that the kernel has no room for stay queued for a while; a frame that it refuses
+    /// for its length is dropped alone, and all are while the link is down.
     pub(super) fn flush(&mut self, socket: &Socket, pool: &mut Pool) -> (Flushed, io::Result<()>) {
         let mut flushed = Flushed::default();
         while !self.waiting.is_empty() {

@@ -1,4 +1,4 @@
-//! A tap: what comes in at every interface of a namespace, for captures.
+//! A tap: receives all frames of every interface of a namespace, for captures.
 
 use super::ring::Ring;
 use super::socket::{PACKET_IGNORE_OUTGOING, Socket};

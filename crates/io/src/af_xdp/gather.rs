@@ -5,7 +5,7 @@ use srdma_frame::{Chunk, Frame, Page, Pool, Segment};
 /// Pieces of a frame at most: head, body, tail.
 pub(super) const MAX_PIECES: usize = 5;
 
-/// What the kernel does with the octets that it sends.
+/// How the kernel handles the octets of sent frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
     /// It copies them into a socket buffer: the first piece beside its head, every other one into a page that it

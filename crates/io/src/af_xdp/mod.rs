@@ -37,7 +37,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 /// frame, and a VLAN tag is not in the frame at all. Frames that sockets send for others, raw or by AF_XDP, are as they
 /// are.
 ///
-/// What is sent passes by the queueing disciplines of the interface, such as `tbf`.
+/// Sent frames bypass the queueing disciplines of the interface, such as `tbf`.
 #[derive(Debug)]
 pub struct AfXdp {
     /// Dropped first: the program must not redirect to sockets that are closed.
@@ -71,10 +71,10 @@ const MAX_IN_FLIGHT: u32 = socket::RING_ENTRIES;
 /// would else take all that the pool has, and leave none to other interfaces.
 const RECEIVE_CHUNKS: u32 = socket::RING_ENTRIES;
 
-/// What each queue has at least.
+/// Minimum number of chunks for each queue.
 const LEAST_SHARE: u32 = 32;
 
-/// Calls without a frame after which it is time to ask whether the interface is still there.
+/// Calls without a frame after which the driver checks that the interface still exists.
 const IDLE_CALLS: u32 = 1024;
 
 impl AfXdp {

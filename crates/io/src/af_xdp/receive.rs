@@ -12,7 +12,7 @@ pub(super) struct Receiver {
     lent: u32,
 }
 
-/// What the entries before were.
+/// State of a frame's previous fragments.
 #[derive(Debug, Default)]
 enum State {
     /// The end of a frame.

@@ -16,7 +16,7 @@ pub(super) struct Layout {
 #[derive(Debug)]
 pub(super) struct Producer<T> {
     ring: Ring<T>,
-    /// Behind the last entry that is written; what is published may be less.
+    /// Index after the last written entry; the published index may be smaller.
     written: u32,
     published: u32,
     /// The kernel's side, when we last looked.
@@ -114,7 +114,7 @@ struct Ring<T> {
     mask: u32,
 }
 
-// SAFETY: the mapping belongs to the ring alone, whichever thread has it; the kernel's side is behind atomics.
+// SAFETY: the ring alone owns the mapping, in whichever thread it is; the kernel's side is accessed by atomics.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T> Ring<T> {

@@ -27,14 +27,14 @@ pub(super) struct Socket {
     pub(super) transmit: Producer<libc::xdp_desc>,
 }
 
-/// What the kernel refused.
+/// A refusal by the kernel.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) what: &'static str,
     pub(super) source: io::Error,
 }
 
-/// What became of a call to send.
+/// Result of a call to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
     /// The kernel has looked at as many as it does in a call.
@@ -120,13 +120,13 @@ impl Socket {
         unsafe { libc::recvfrom(self.fd.as_raw_fd(), none, 0, libc::MSG_DONTWAIT, ptr::null_mut(), ptr::null_mut()) };
     }
 
-    /// What went wrong behind our back: the interface has vanished.
+    /// Asynchronous errors of the socket: the interface has vanished.
     pub(super) fn pending_error(&self) -> io::Result<()> {
         let mut code: c_int = 0;
         socket_option::get(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_ERROR, &mut code)?;
         match code {
             0 => Ok(()),
-            // Not when the link goes down, but when the interface goes.
+            // The error is returned if the interface is deleted, not if the link goes down.
             libc::ENETDOWN => Err(io::Error::from_raw_os_error(libc::ENODEV)),
             code => Err(io::Error::from_raw_os_error(code)),
         }
@@ -139,7 +139,7 @@ impl Socket {
         Ok(options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0)
     }
 
-    /// What the kernel has counted.
+    /// Statistics of the kernel.
     pub(super) fn statistics(&self) -> io::Result<libc::xdp_statistics> {
         // SAFETY: all its fields are numbers.
         let mut statistics: libc::xdp_statistics = unsafe { mem::zeroed() };
@@ -173,7 +173,7 @@ fn bind_when_free(socket: BorrowedFd<'_>, address: &libc::sockaddr_xdp) -> io::R
     }
 }
 
-/// What becomes readable when one of the sockets does.
+/// A file descriptor that is readable when one of the sockets is.
 pub(super) fn any_readable(sockets: &[BorrowedFd<'_>]) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let fd = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };

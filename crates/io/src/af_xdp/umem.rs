@@ -9,9 +9,9 @@ use std::ptr::{self, NonNull};
 /// Memory that the sockets of a data thread receive into and send from, and that a [`Pool`] lies over. A frame that
 /// came in at one socket is sent at any other without being copied.
 ///
-/// Every socket registers the memory for itself, rather than share the first one's registration (`XDP_SHARED_UMEM`): so
-/// an interface that vanishes takes nothing from the others, and one that can do zero-copy may stand beside one that
-/// cannot. What that costs is the kernel's list of pages, once more for each socket.
+/// Every socket registers the memory itself instead of sharing the first registration (`XDP_SHARED_UMEM`): an interface
+/// that vanishes does not affect the others, and zero-copy and copy mode can be mixed. The cost is the kernel's list of
+/// pages, once for each socket.
 #[derive(Debug)]
 pub struct Umem {
     memory: NonNull<Page>,
@@ -46,7 +46,7 @@ impl Umem {
         Ok((Umem { memory, pages }, pool))
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     pub fn pages(&self) -> usize {
         self.pages
     }
@@ -73,5 +73,5 @@ impl Umem {
     }
 }
 
-/// What AF_XDP leaves free in front of a received frame, `XDP_PACKET_HEADROOM`.
+/// Headroom that AF_XDP leaves in front of a received frame, `XDP_PACKET_HEADROOM`.
 const _: () = assert!(srdma_frame::HEADROOM == 256);

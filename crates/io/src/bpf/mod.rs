@@ -85,7 +85,7 @@ struct Map<K, V> {
     entry: std::marker::PhantomData<fn(K, V)>,
 }
 
-/// What may be a key or a value: octets without padding, any of which are valid.
+/// Types of keys and values: octets without padding, any of which are valid.
 trait Plain: Copy {}
 
 impl Plain for u32 {}

@@ -76,8 +76,8 @@ impl Redirect {
 }
 
 impl Maps {
-    /// Updates the maps from their `known` content to that of `interest`. A longer prefix comes before and goes after
-    /// the shorter one that it cuts a hole into.
+    /// Updates the maps from their `known` content to that of `interest`. A longer prefix is added before, and removed
+    /// after, the shorter one that contains it.
     fn change(&self, known: &mut BTreeMap<Prefix, Match>, interest: &Interest) -> io::Result<()> {
         let wanted: BTreeMap<Prefix, Match> = interest.prefixes.iter().copied().collect();
         let mut added: Vec<(Prefix, Match)> = wanted
@@ -203,7 +203,7 @@ const XDP_MD_DATA: i16 = 0;
 const XDP_MD_DATA_END: i16 = 4;
 const XDP_MD_RX_QUEUE_INDEX: i16 = 16;
 
-/// Verdict: the frame goes on to the kernel.
+/// Verdict: pass the frame to the kernel.
 const XDP_PASS: i32 = 2;
 
 /// EtherType of MAC Control (IEEE 802.3), and its opcode for priority flow control (IEEE 802.1Qbb).
@@ -228,7 +228,7 @@ fn number(how: Match) -> u32 {
     }
 }
 
-/// `struct bpf_lpm_trie_key`: the length as the machine has it, the address as the network has it.
+/// `struct bpf_lpm_trie_key`: the length in host byte order, the address in network byte order.
 fn key(prefix: Prefix) -> [u8; 20] {
     let mut key = [0; 20];
     key[..4].copy_from_slice(&u32::from(prefix.prefix_len()).to_ne_bytes());

@@ -32,7 +32,7 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Takes the next frame: where it came in, and its length. What this host sends itself is passed over.
+    /// Receives the next frame: its ingress interface and its length. Frames that this host sent are skipped.
     pub(super) fn receive(&self, frame: &mut [u8]) -> io::Result<(Arrival, usize)> {
         loop {
             let (from, len) = packet_socket::receive(self.as_fd(), frame)?;
@@ -63,7 +63,7 @@ impl PacketSocket {
         let instruction = |code, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
         let mut program = Vec::new();
         for (at, (offset, size, value)) in FILTER.into_iter().enumerate() {
-            // A comparison that fails goes to the last instruction, which takes nothing.
+            // A failed comparison jumps to the last instruction, which rejects the frame.
             let to_refusal = (2 * (FILTER.len() - at) - 1) as u8;
             program.push(instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, offset));
             program.push(instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, to_refusal, value));

@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 pub enum Change {
     /// Everything there is follows, as changes: at the start, and again after changes were lost.
     DumpBegins,
-    /// What was not named since [`Change::DumpBegins`] is gone.
+    /// Entries that were not named since [`Change::DumpBegins`] are gone.
     DumpEnds,
     /// An interface is there.
     Link {
@@ -59,11 +59,10 @@ pub struct KernelRoute {
     pub prefix: Prefix,
     /// Its metric: of several routes to one prefix, the least is in use.
     pub metric: u32,
-    /// What it does.
     pub kind: RouteKind,
     /// The protocol that added it; ours have [`PROTOCOL`](super::PROTOCOL).
     pub protocol: u8,
-    /// Its next hops: all of them; of a route that goes, those that go.
+    /// All of its next hops; of a removed route, those that are removed.
     pub next_hops: Vec<KernelNextHop>,
     /// It encapsulates or runs a behaviour in the kernel, such as seg6 and seg6local do.
     pub is_tunnelled: bool,
@@ -82,7 +81,7 @@ pub struct KernelNextHop {
     pub gateway: Option<Ipv6Addr>,
 }
 
-/// What a kernel's route does.
+/// Kind of a kernel route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteKind {
     /// It forwards.

@@ -22,7 +22,7 @@ const METRIC: u32 = 1;
 /// The metric of routes that were learnt: above all others.
 const LEARNT_METRIC: u32 = 2000;
 
-/// What we have added to the kernel's tables in this network namespace, all of it marked as [`PROTOCOL`] or
+/// The entries that this program added to the kernel's tables in this network namespace, marked as [`PROTOCOL`] or
 /// [`LEARNT_PROTOCOL`].
 ///
 /// Dropping it leaves everything behind, for want of time; [`Kernel::clear`] does not.
@@ -174,7 +174,7 @@ impl Kernel {
     }
 }
 
-/// What is gone already needs no removal; returns whether it was there.
+/// Treats the absence of an entry as success of its removal; returns whether it was there.
 fn unless_gone(result: io::Result<()>) -> io::Result<bool> {
     match result {
         Ok(()) => Ok(true),

@@ -88,7 +88,7 @@ impl Requests {
     }
 }
 
-/// The messages of a datagram. What cannot be read, from a kernel newer than this, is passed over.
+/// The messages of a datagram. Unknown messages, of a newer kernel, are skipped.
 pub(super) fn messages(datagram: &[u8]) -> impl Iterator<Item = (NetlinkHeader, NetlinkPayload<RouteNetlinkMessage>)> {
     let mut rest = datagram;
     std::iter::from_fn(move || {

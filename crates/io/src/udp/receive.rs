@@ -8,7 +8,7 @@ use std::net::{Ipv6Addr, SocketAddrV6};
 /// Datagrams that one call takes.
 const SLOTS: usize = 32;
 
-/// The longest datagram there is: what the kernel puts together from many is no longer.
+/// Maximum length of a datagram: the kernel does not coalesce beyond it.
 const MAX_DATAGRAM: usize = 0xFFFF;
 
 const STRIDE: usize = ReceiveBatch::HEADROOM + MAX_DATAGRAM.next_multiple_of(64);
@@ -54,12 +54,12 @@ impl ReceiveBatch {
         ReceiveBatch { octets: vec![0; SLOTS * STRIDE], received: Vec::with_capacity(SLOTS), overruns: 0 }
     }
 
-    /// How many datagrams there are.
+    /// Number of datagrams.
     pub fn len(&self) -> usize {
         self.received.len()
     }
 
-    /// Whether there is none.
+    /// Whether the batch has no datagram.
     pub fn is_empty(&self) -> bool {
         self.received.is_empty()
     }

@@ -27,7 +27,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of `sendmmsg`, about the first message; that there is no room is no error.
+    /// Those of `sendmmsg`, about the first message; a full socket buffer is no error.
     pub fn send(&self, messages: &[Message<'_>]) -> io::Result<usize> {
         let messages = &messages[..messages.len().min(MAX_BATCH)];
         let mut names: [Option<libc::sockaddr_in6>; MAX_BATCH] = [None; MAX_BATCH];

@@ -86,7 +86,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// Those of `ppoll`; an interruption is none.
+    /// Those of `ppoll`; an interruption is no error.
     pub fn wait(&self, is_writing: bool, timeout: Option<Duration>) -> io::Result<()> {
         wait(self.socket.as_fd(), is_writing, timeout)
     }
@@ -104,7 +104,7 @@ impl UdpSocket {
 ///
 /// # Errors
 ///
-/// Those of `ppoll`; an interruption is none.
+/// Those of `ppoll`; an interruption is no error.
 pub fn wait(fd: BorrowedFd<'_>, is_writing: bool, timeout: Option<Duration>) -> io::Result<()> {
     let events = libc::POLLIN | if is_writing { libc::POLLOUT } else { 0 };
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };

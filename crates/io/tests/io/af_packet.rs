@@ -48,7 +48,7 @@ impl Link {
         driver.flush(&mut self.pool).unwrap();
     }
 
-    /// What comes in until `count` frames of interest have; the kernel's own are passed over.
+    /// Receives frames until `count` of interest have arrived; the kernel's own are skipped.
     fn receive(&mut self, driver: &mut AfPacket, count: usize, is_ours: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let begin = Instant::now();
         let (mut frames, mut found) = (Vec::new(), Vec::new());

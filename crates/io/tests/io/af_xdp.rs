@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
 const PAGES: usize = 8192;
 
-/// What an interface that is gone answers.
+/// Error of an interface that is gone.
 const ENODEV: i32 = 19;
 
 /// Deadline of every wait, far beyond what a busy machine needs.

@@ -31,7 +31,7 @@ fn frame(kind: [u8; 2], octets: usize) -> Vec<u8> {
     frame
 }
 
-/// Short and long ones arrive, what has another EtherType does not, nor what the host itself sends.
+/// Short and long frames arrive; frames with another EtherType, and those that the host sends, do not.
 #[test]
 #[ignore = "needs root"]
 fn frames_with_llc_arrive_and_no_others() {

@@ -302,7 +302,7 @@ fn what_we_add_is_taken_back() {
         kernel.add_blackhole(prefix("5f00:0:3::", 48)).await.unwrap();
         let route = seen.route(prefix("5f00:0:3::", 48)).await;
         assert_eq!((route.protocol, route.kind), (PROTOCOL, RouteKind::Blackhole));
-        // What we have learnt is, too, and goes as all of it does; other routes to the same prefix are not touched.
+        // Learnt routes are replaced and removed as well; other routes to the same prefix are not touched.
         let learnt = prefix("2001:db8:5::", 48);
         let hop = |text: &str| KernelNextHop { index: v0, gateway: Some(address(text)) };
         ip(&pair.a, "route add 2001:db8:5::/48 via 2001:db8::7");

@@ -47,7 +47,7 @@ pub enum ExportError {
          give it a node of kind router"
     )]
     Controller { lab: String, node: String },
-    /// What stands in the topology file cannot be the name of an image.
+    /// The value in the topology file cannot be the name of an image.
     #[error("{0:?} cannot be an image: expected a name such as {IMAGE}")]
     Image(String),
     /// The topology cannot be written as YAML.
@@ -150,7 +150,7 @@ fn access(plan: &ControllerPlan) -> ControllerAccess {
     ControllerAccess::in_directory(plan.url(), Path::new(FILES))
 }
 
-/// What the controller is started with, and what its clients show it and hold it against.
+/// Files of the controller and its clients: configuration, certificates and tokens.
 fn controller_files(topology: &Topology, plan: &ControllerPlan) -> Result<Vec<ExportedFile>> {
     let own = &topology.nodes[plan.node];
     if let Kind::Srdma { .. } = own.kind {

@@ -97,7 +97,7 @@ fn node(topology: &Topology, position: usize, others: &[ExportedFile]) -> NodeSe
                 let store = Path::new(DIRECTORY).join("controller.store");
                 controller::command(Path::new("srdma"), &configuration, &store).join(" ")
             }
-            // What is to run there is started by command lines, or by the transfer.
+            // Programs of the node are started by command lines, or by the transfer.
             Kind::Router | Kind::Endpoint | Kind::Guest => "sleep infinity".to_owned(),
         },
         binds: has_files.then(|| format!("{}:{FILES}:ro", node.name)).into_iter().collect(),
@@ -114,7 +114,7 @@ fn link<'t>(topology: &'t Topology, position: usize, link: &'t Link) -> LinkSect
     LinkSection { kind: "veth", mtu: link.mtu, endpoints: Side::BOTH.map(endpoint) }
 }
 
-/// What is run in a container once it has its links: addresses, routes, and the lab's own command lines.
+/// Commands that run in a container once it has its links: addresses, routes, and the lab's own command lines.
 fn exec(topology: &Topology, position: usize) -> Vec<String> {
     let node = &topology.nodes[position];
     let ip = |lines: Vec<String>| lines.into_iter().map(|line| format!("ip {line}"));
@@ -145,7 +145,7 @@ fn netem(link: &Link, interface: &str) -> Option<String> {
 /// A command line of the topology file.
 enum OwnCommand {
     Line(String),
-    /// What containerlab or YAML would take for something else is a script among the node's files.
+    /// Text that containerlab or YAML would interpret is a script among the node's files.
     Script {
         name: String,
         text: String,

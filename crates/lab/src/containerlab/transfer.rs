@@ -28,7 +28,7 @@ pub(super) struct Planned {
     pub(super) peer: Option<ExportedFile>,
 }
 
-/// What the receiver of a rank has.
+/// Queue pair and address of the receiver of a rank.
 fn member(rank: usize) -> Result<Member> {
     let unexpected = || LabError::Group(format!("there is no queue pair for receiver {rank}"));
     let qpn = u32::try_from(software::receiver_qpn(rank)).ok().and_then(Qpn::new).ok_or_else(unexpected)?;
@@ -198,7 +198,7 @@ const CLOSE: &str = r#"groups close "$group" > results/close
 groups watch "$group" --until closed --timeout 30s > results/close
 "#;
 
-/// A line of the script that starts a host's process: by which function, where results go, in which container, what.
+/// A line of the script that starts a host's process: the function, the file of results, the container, the command.
 fn line(topology: &Topology, function: &str, node: usize, name: &str, words: Vec<String>) -> String {
     let own = &topology.nodes[node];
     let words: Vec<String> = words.iter().chain(&own.options).map(|word| quoted(word)).collect();

@@ -110,13 +110,13 @@ impl CreatedGroup {
         })
     }
 
-    /// The group as the controller has it.
+    /// The group's description at the controller.
     pub(crate) fn view(&self) -> Result<srdma_api::Group> {
         let id = self.id;
         self.ask(move |client| client.group(id))
     }
 
-    /// Closes the group, and waits until no node has it.
+    /// Closes the group, and waits until all nodes have removed it.
     pub(crate) fn close(&self, interrupt: &Interrupt) -> Result<()> {
         let id = self.id;
         self.ask(move |client| client.close_group(id))?;

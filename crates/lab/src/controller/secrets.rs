@@ -32,7 +32,7 @@ impl Secrets {
         Ok(Secrets { certificate, key: key.serialize_pem(), token: token()? })
     }
 
-    /// What the controller keeps of the token.
+    /// The digest of the token that the controller stores.
     pub(crate) fn token_sha256(&self) -> String {
         hexadecimal(&Sha256::digest(&self.token))
     }

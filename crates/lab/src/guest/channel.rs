@@ -40,7 +40,7 @@ impl Channel {
         let mut channel = Channel { who: who.to_owned(), stream: BufReader::new(stream), partial: Vec::new() };
         for attempt in 0u32.. {
             let greeting = format!("here {}.{attempt}", std::process::id());
-            // What an earlier user has left may still run there: it is ended.
+            // A program of an earlier user may still run there: it is ended.
             channel.send(&format!("quit\necho\necho {greeting}"))?;
             let patience = deadline.min(Instant::now() + GREETING);
             while let Some(line) = channel.poll(patience)? {

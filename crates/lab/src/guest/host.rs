@@ -16,13 +16,13 @@ use std::time::Duration;
 /// Six guests boot in a quarter of a minute on two processors that have nothing else to do.
 const BOOT_PATIENCE: Duration = Duration::from_secs(180);
 
-/// What a guest's memory holds beside its system.
+/// Memory of a guest beside its system.
 const MOST_OCTETS: u64 = 128 << 20;
 
 /// The length of the messages: whole packets of every path MTU, and no more of them than a guest can expect.
 pub(super) const MESSAGE_OCTETS: u64 = 64 << 10;
 
-/// 0.54 s: what is shorter fires under emulation without cause.
+/// 0.54 s: shorter timeouts expire under emulation without a loss.
 const ACK_TIMEOUT: u8 = 17;
 
 /// The first PSN of queue pairs whose PSN is not exchanged.
@@ -54,7 +54,7 @@ impl GuestHost {
         }
     }
 
-    /// What came of the source's part.
+    /// Result of the source.
     fn sent(&mut self) -> Result<Option<HostOutcome>> {
         let Some(time) = self.parts()?.1.done()? else { return Ok(None) };
         let emulation_share = self.load.as_ref().map(|load| load.share(time));
@@ -77,7 +77,7 @@ impl GuestHost {
         }))
     }
 
-    /// What came of a receiver's part, when the source is done.
+    /// Result of a receiver, when the source is done.
     fn received(&mut self) -> Result<Option<HostOutcome>> {
         let is_waiting = std::mem::replace(&mut self.is_waiting, true);
         let (terms, peer, _) = self.parts()?;
@@ -173,7 +173,7 @@ impl Host for GuestHost {
     }
 }
 
-/// What a guest's RDMA program is started with for a transfer.
+/// Options of a guest's RDMA program for a transfer.
 pub(super) fn options(transfer: &Transfer) -> PeerOptions {
     PeerOptions { octets: transfer.size_octets, path_mtu: transfer.path_mtu, ack_timeout: ACK_TIMEOUT }
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the script needs beside itself, and the script.
+/// The script and the files that it needs.
 const SOURCES: [(&str, &str); 3] = [
     ("build.sh", include_str!("../../../../labs/rxe/build.sh")),
     ("init", include_str!("../../../../labs/rxe/init")),
@@ -30,7 +30,7 @@ pub const BUILD_COMMANDS: [(&str, &str); 7] = [
 pub struct Image {
     /// An uncompressed kernel.
     pub kernel: PathBuf,
-    /// What it runs.
+    /// The guest's file system.
     pub initrd: PathBuf,
 }
 

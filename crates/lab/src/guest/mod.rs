@@ -51,7 +51,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// How long another user of a serial port is waited for.
 const PORT_PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a guest is to be.
+/// Description of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestPlan {
     /// Its node, in whose namespace QEMU runs.
@@ -67,9 +67,9 @@ pub struct GuestPlan {
 }
 
 impl GuestPlan {
-    /// The guest at a node of a topology: it has the node's first address, the link-local address of its end of the
-    /// link, by which the others have their routes to it, and the far end as gateway. `None` for a node without link or
-    /// address.
+    /// The guest at a node of a topology. Its addresses are the node's first address and the link-local address of its
+    /// end of the link, which is the next hop of routes to it; the far end is its gateway. `None` for a node without
+    /// link or address.
     pub fn of(topology: &Topology, node: usize) -> Option<Self> {
         let at_node = |link: &Link| Side::BOTH.into_iter().find(|side| side.of(link).node == node);
         let (link, side) = topology.links.iter().find_map(|link| Some((link, at_node(link)?)))?;
@@ -89,7 +89,7 @@ impl GuestPlan {
 pub enum Port {
     /// For the lab's transfers.
     Lab,
-    /// For people.
+    /// Interactive.
     Shell,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// How long a command may take that moves nothing over the network, on a busy machine.
 const PROMPT: Duration = Duration::from_secs(60);
 
-/// What a peer is started with.
+/// Options of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerOptions {
     /// The length of its buffer.
@@ -45,7 +45,7 @@ pub struct QueuePair {
     pub psn: Psn,
 }
 
-/// What a queue pair is to do with the first octets of its peer's buffer.
+/// Work of a queue pair on the first octets of its peer's buffer.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {

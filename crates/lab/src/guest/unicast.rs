@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What came of unicast to all receivers at once.
+/// Results of unicast to all receivers at once.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Unicast {
     /// Until the last receiver had everything.

@@ -30,7 +30,7 @@ pub(super) fn controller(section: &ControllerSection, nodes: &[Node]) -> Checked
     Ok(ControllerPlan { node, address, port, group })
 }
 
-/// The group that is to be created; `at` is for what is missing.
+/// The group to create; `at` is the position for errors about missing keys.
 fn group(section: &ControlledSection, at: usize, nodes: &[Node]) -> Checked<ControlledGroup> {
     let source = find_host(nodes, &section.source)?;
     let mut receivers = Vec::new();

@@ -1,6 +1,6 @@
 //! The topology of a lab: its topology file, parsed and validated.
 //!
-//! Reading goes in two steps. `file` defines the file's format; a wrong key, type or notation ends there. `check` turns
+//! Reading has two steps. `file` defines the file's format, and reports wrong keys, types and notations. `check` turns
 //! its sections into the types below, which cannot contradict themselves. Either way the error names the line.
 
 mod check;
@@ -19,7 +19,7 @@ use std::path::Path;
 pub struct Topology {
     /// The name, from that of the file.
     pub name: String,
-    /// What it is good for, in one line.
+    /// Its purpose, in one line.
     pub description: String,
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
@@ -31,7 +31,7 @@ pub struct Topology {
     pub controller: Option<ControllerPlan>,
     /// Pairs that transfer by unicast, all at once, in a lab without a group.
     pub pairs: Vec<Pair>,
-    /// What `run` transfers.
+    /// The transfer of `run`.
     pub transfer: Transfer,
 }
 
@@ -40,11 +40,10 @@ pub struct Topology {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     pub name: String,
-    /// What it is.
     pub kind: Kind,
     /// Its own addresses: on its first link at an end host, on the loopback interface elsewhere.
     pub addresses: Vec<Ipv6Addr>,
-    /// What else the others find here, SIDs above all.
+    /// Further prefixes that other nodes reach here, SIDs in particular.
     pub prefixes: Vec<Prefix>,
     /// Kernel settings of its namespace, beyond those that its kind brings.
     pub sysctls: Vec<(String, String)>,
@@ -55,12 +54,12 @@ pub struct Node {
     pub options: Vec<String>,
 }
 
-/// What a node is.
+/// Kind of a node.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
     /// `srdma node`. It takes its part of the group; other sections of its `node.toml` may be given.
     Srdma {
-        /// What stands in the topology file for its `node.toml`.
+        /// Keys of the topology file for its `node.toml`.
         config: toml::Table,
     },
     /// A plain Linux router.
@@ -124,7 +123,7 @@ pub struct End {
     pub addresses: Vec<(Ipv6Addr, u8)>,
 }
 
-/// The group that the lab's data goes to.
+/// The group of the lab's data.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupPlan {
@@ -139,7 +138,7 @@ pub struct GroupPlan {
     /// The tree, the root first.
     pub tree: Vec<TreePlan>,
     pub receivers: Vec<ReceiverPlan>,
-    /// What stands in the topology file for every node's `[group.policy]`.
+    /// Keys of the topology file for every node's `[group.policy]`.
     pub policy: toml::Table,
 }
 
@@ -152,7 +151,7 @@ pub struct TreePlan {
     /// Position of its parent in the tree.
     pub parent: Option<usize>,
     pub loopback: Ipv6Addr,
-    /// What the group's data come to it with as destination: its SID, or a multicast group.
+    /// Destination of the group's data at this node: its SID, or a multicast group.
     pub sid: Ipv6Addr,
     /// The parent's SID for responses, when it is not a neighbour.
     pub parent_sid: Option<Ipv6Addr>,
@@ -178,7 +177,7 @@ pub struct ControllerPlan {
     pub address: Ipv6Addr,
     /// Its TCP port.
     pub port: u16,
-    /// The group that `run` has it create.
+    /// The group that `run` creates there.
     pub group: Option<ControlledGroup>,
 }
 
@@ -214,7 +213,7 @@ pub struct Pair {
     pub address: Ipv6Addr,
 }
 
-/// What `run` transfers, and how.
+/// The transfer of `run`.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transfer {
@@ -264,7 +263,7 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    /// [`FileError::Wrong`] names the first line in error, the expected and the found value.
     pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
         check::topology(file, text).map_err(|problem| problem.in_file(file, text))
     }

@@ -85,7 +85,7 @@ fn the_topology_has_the_nodes_and_links_of_the_lab() {
     }
 }
 
-/// What a kernel or a shell gets is what the lab's own namespaces get.
+/// Kernels and shells in containers get the settings of the lab's own namespaces.
 #[test]
 fn containers_have_addresses_routes_and_settings() {
     for lab in labs().0 {
@@ -322,7 +322,7 @@ fn an_image_is_a_name() {
     );
 }
 
-/// Names that YAML takes for something else, and numbers that are none.
+/// Names that YAML would interpret, also as numbers, are quoted.
 #[test]
 fn names_stay_names() {
     let node = |name: &str| format!("[[node]]\nname = \"{name}\"\nkind = \"router\"\n");

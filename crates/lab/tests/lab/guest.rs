@@ -24,7 +24,7 @@ const TOPOLOGY: &str = r#"
     link = [{ ends = ["g1", "g2"] }]
 "#;
 
-/// A lab of its own that goes whatever becomes of the test.
+/// A lab that is removed even if the test panics.
 struct TestLab(Lab);
 
 impl TestLab {

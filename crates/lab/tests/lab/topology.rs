@@ -259,7 +259,7 @@ fn errors_name_the_line() {
     assert!(Topology::parse(Path::new("a b.toml"), GOOD).is_err());
 }
 
-/// What the lab writes for each node is what the node reads, and its part of the group (D34).
+/// Each node accepts the file that the lab writes for it, with its group entry (D34).
 #[test]
 fn every_node_of_figure_1_understands_its_file() {
     let topology = Source::find("figure1").unwrap().topology().unwrap();

@@ -254,7 +254,7 @@ impl Copies<'_> {
         ]
     }
 
-    /// An ICMPv6 error, which a node may send or not: RFC 9524 has it keep silent about replicated packets.
+    /// An ICMPv6 error, which a node may send or not: RFC 9524 forbids errors about replicated packets.
     fn error(&self, kind: u8, parameter: u32, invoking: &[u8]) -> Expected {
         let error = icmpv6_error(self.0.device, kind, 0, parameter, invoking);
         left(self.0.up(), &error).icmpv6_error(IPV6_AT).or_nothing()
