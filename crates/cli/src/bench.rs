@@ -32,9 +32,8 @@ pub(crate) struct DataplaneArguments {
     /// One JSON object per row and line.
     #[arg(long)]
     json: bool,
-    /// Only the case of this name or, when there is none, those whose name contains it; upper and lower case are the
-    /// same.
-    /// Repeat it for several.
+    /// Only the case of this name or, without an exact match, those whose name contains it; case-insensitive. May be
+    /// repeated.
     #[arg(long = "case", value_name = "TEXT")]
     cases: Vec<String>,
     /// Repetitions of the long measurements, at least 11. Those inside L2 are repeated ten times as often.

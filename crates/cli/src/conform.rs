@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Test whether a device does what the drafts and RFCs say, octet by octet.
+/// Test a device's conformance with the drafts and RFCs, octet by octet.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

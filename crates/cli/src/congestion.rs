@@ -1,4 +1,4 @@
-//! What `srdma send` and `srdma recv` are told about congestion, and what they say of it.
+//! Options of `srdma send` and `srdma recv` for congestion, and their reports of it.
 
 use crate::units;
 use anyhow::{Context, Result, bail};
@@ -13,10 +13,10 @@ use std::fs;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-/// What a sender does about congestion.
+/// Reaction of a sender to congestion.
 #[derive(clap::Args)]
 pub(crate) struct SenderArguments {
-    /// What slows the sender down when a CNP or a Fast CNP comes.
+    /// Rate control: how CNPs and Fast CNPs reduce the rate.
     #[arg(long, value_enum, default_value_t = RateControl::None)]
     rate_control: RateControl,
     /// Bits per second on the link. Without rate control that is how fast data go out; with it where it begins, and the
@@ -29,8 +29,8 @@ pub(crate) struct SenderArguments {
     /// With hpcc: the longest round trip in the network while nothing waits in it.
     #[arg(long, value_name = "TIME", value_parser = parse_time_ns)]
     base_rtt: Option<u64>,
-    /// Believe Fast CNPs from these addresses: those of switches, and with hpcc the receiver's. May be repeated.
-    /// Without it none is believed. Needs --raw.
+    /// Accept Fast CNPs from these addresses: those of switches, and with hpcc the receiver's. May be repeated. By
+    /// default none is accepted. Needs --raw.
     #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
     fast_cnp: Vec<Prefix>,
     /// Let data packets carry an IOAM trace with room for so many nodes [default: none; with hpcc 9]. Needs --raw.
@@ -39,7 +39,7 @@ pub(crate) struct SenderArguments {
     /// IOAM namespace of the trace.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     trace_namespace: u16,
-    /// When told of congestion, go on with another UDP source port and flow label, at most once in this time, such as
+    /// On notifications of congestion, change the UDP source port and flow label, at most once in this time, such as
     /// 100us: switches that choose paths by hash may choose another. Needs --raw.
     #[arg(long, value_name = "TIME", value_parser = parse_time_ns)]
     detour: Option<u64>,
@@ -48,7 +48,7 @@ pub(crate) struct SenderArguments {
     dscp: u8,
 }
 
-/// What a receiver does about congestion.
+/// Reaction of a receiver to congestion.
 #[derive(clap::Args)]
 pub(crate) struct ReceiverArguments {
     /// Answer packets marked CE with CNPs, at most one in this time; 0 stands for never.
@@ -85,12 +85,12 @@ enum DcqcnPreset {
 const HPCC_HOPS: u8 = 9;
 
 impl SenderArguments {
-    /// Whether only the traces that the receiver returns tell how fast to send.
+    /// Whether the traces that the receiver returns alone control the rate.
     pub(crate) fn is_steered_by_traces(&self) -> bool {
         self.rate_control == RateControl::Hpcc
     }
 
-    /// What the endpoint is to do.
+    /// The configuration of the endpoint.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl SenderArguments {
 }
 
 impl ReceiverArguments {
-    /// What the endpoint is to do.
+    /// The configuration of the endpoint.
     ///
     /// # Errors
     ///
@@ -193,8 +193,8 @@ fn check_raw(is_raw: bool, options: &[(bool, &str, &str)]) -> Result<()> {
     }
 }
 
-/// The kernel sees what a packet socket sees. An option that it does not know it answers with an ICMPv6 Parameter
-/// Problem, by which a switch learns that this host does not know it (D47); unless it was told to allow none.
+/// The kernel sees the same packets as a packet socket. It answers an unknown option with an ICMPv6 Parameter Problem,
+/// from which a switch learns that this host does not support it (D47), unless a sysctl forbids such options.
 fn check_kernel_is_silent() -> Result<()> {
     const SETTING: &str = "/proc/sys/net/ipv6/max_dst_opts_number";
     let most = fs::read_to_string(SETTING).ok().and_then(|text| text.trim().parse::<i64>().ok());
@@ -208,7 +208,7 @@ fn check_kernel_is_silent() -> Result<()> {
     }
 }
 
-/// What a sender has met, for `--json`.
+/// Congestion that a sender met, for `--json`.
 #[derive(Debug, Serialize)]
 pub(crate) struct CongestionReport {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,7 +224,7 @@ struct FastCnpReport {
     from_receivers: u64,
     with_trace: u64,
     by_switch: BTreeMap<Ipv6Addr, u64>,
-    /// Those of more switches than are told apart.
+    /// Those of switches beyond the number that are counted one by one.
     of_other_switches: u64,
 }
 
@@ -240,7 +240,7 @@ struct RateReport {
 }
 
 impl CongestionReport {
-    /// For people: empty when there is nothing to say.
+    /// As text; empty without congestion.
     pub(crate) fn in_words(&self) -> String {
         let mut text = String::new();
         if let Some(fast_cnps) = &self.fast_cnps {

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the controller, in the foreground.
     ///
-    /// Prints its addresses to stderr when it is ready. SIGTERM and SIGINT stop it; nodes go on forwarding. Every
+    /// Prints its addresses to stderr when it is ready. SIGTERM and SIGINT stop it; nodes continue to forward. Every
     /// write is durable before its response.
     ///
     /// Exit code 2: it did not start, or another controller is the leader now.
@@ -57,13 +57,13 @@ struct Backup {
     /// The store of a controller that does not run: a file, or etcd=URL,URL,...
     #[arg(long, value_name = "FILE", conflicts_with = "controller", required_unless_present = "controller")]
     store: Option<PathBuf>,
-    /// The controller's configuration, which says how it speaks to etcd.
+    /// The controller's configuration, with the addresses and credentials of etcd.
     #[arg(long, value_name = "FILE", conflicts_with = "controller")]
     config: Option<PathBuf>,
     /// A controller that runs.
     #[arg(long, value_name = "URL")]
     controller: Option<String>,
-    /// A file with the token to say who asks.
+    /// A file with the bearer token.
     #[arg(long, value_name = "FILE", requires = "controller")]
     token_file: Option<PathBuf>,
     /// Certificates in PEM that the controller's is held against [default: those of the system].
@@ -82,7 +82,7 @@ struct Restore {
     /// The store to make: a file that is not there, or etcd=URL,URL,... where no controller has stored anything.
     #[arg(long, value_name = "FILE")]
     store: PathBuf,
-    /// The controller's configuration, which says how it speaks to etcd.
+    /// The controller's configuration, with the addresses and credentials of etcd.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 /// Show the packets of a capture, down to the RDMA operation.
 ///
 /// Reads pcap and pcapng. Verifies the ICRC of RoCEv2 packets, checksums, and the HMAC of Segment Routing Headers. A
-/// damaged packet is reported with its offset and the reason; the others are shown all the same.
+/// damaged packet is reported with its offset and the reason; all others are shown.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// Option types of Fast CNPs: of option 1, which has an address, and of option 2, which has a trace as well.
     #[arg(long, value_name = "TYPE,TYPE", default_value = "0x9e,0x9e", value_parser = parse_option_types)]
     fast_cnp_types: OptionTypes,
-    /// Rate of the link in bits per second, such as 100G: pauses are then told as times, too.
+    /// Rate of the link in bits per second, such as 100G: shows pauses as times, too.
     #[arg(long, value_name = "BITS", value_parser = units::parse_rate)]
     link_rate: Option<u64>,
 }

@@ -114,7 +114,7 @@ fn capture(multicast: &mut Multicast, directory: &Path) -> Result<()> {
     });
     if result.is_err() {
         for path in opened {
-            // What is reported is why the capture failed, not that a file could not be removed either.
+            // The error of the capture is reported, rather than that of removing the file.
             let _ = fs::remove_file(path);
         }
     }

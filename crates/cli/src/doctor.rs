@@ -1,4 +1,4 @@
-//! `srdma doctor`: what this machine offers. `docs/operating.md` describes it.
+//! `srdma doctor`: checks the features of this machine. `docs/operating.md` describes it.
 
 mod finding;
 mod interfaces;
@@ -24,8 +24,8 @@ pub(crate) struct Arguments {
     /// The findings as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Try the AF_XDP modes on a veth made for it, and on each INTERFACE named behind it: frames that arrive there in
-    /// that moment go on to the kernel.
+    /// Try the AF_XDP modes on a temporary veth, and on each INTERFACE named after it: frames that arrive there
+    /// meanwhile are passed to the kernel.
     #[arg(long, value_name = "INTERFACE", num_args = 0..)]
     probe: Option<Vec<String>>,
 }
@@ -38,7 +38,7 @@ Examples:
   sudo srdma doctor --probe eth1 --json | jq '.findings[] | select(.state != \"ok\")'
       Also which AF_XDP modes eth1 has; only what is to be mended.";
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Report {
     /// Whether everything is there that `srdma node` needs.

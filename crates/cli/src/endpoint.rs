@@ -1,4 +1,4 @@
-//! What `srdma send` and `srdma recv` share: the syntax of options, progress, and text about results.
+//! Common parts of `srdma send` and `srdma recv`: the syntax of options, progress, and text of results.
 
 use crate::units;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -107,7 +107,7 @@ impl Progress {
     }
 }
 
-/// Counters that are not zero although nothing should go wrong, for people; empty when all are zero.
+/// Counters of anomalies that are not zero, as text; empty when all are zero.
 pub(crate) fn anomalies(counters: &TransferCounters) -> String {
     let counts = [
         (counters.retransmissions, "retransmissions"),

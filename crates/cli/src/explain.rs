@@ -14,11 +14,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Explain from captures why a node's groups wait, and what it says upstream.
+/// Explain from captures why a node's groups wait, and its responses upstream.
 ///
-/// The captures of the node's ports are run through the very node that the configuration describes. What it takes,
-/// refuses, holds and says is told for each group, and what the captures have of the real node's own words is compared
-/// with it.
+/// Replays the captures of the node's ports to a node with this configuration. For each group, it shows received,
+/// rejected, held and sent responses, and compares those sent with the real node's in the captures.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

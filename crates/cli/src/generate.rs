@@ -1,4 +1,4 @@
-//! `srdma generate`: man pages and shell completions, for packages and for who installs by cargo.
+//! `srdma generate`: man pages and shell completions, for packages and for installations by cargo.
 
 use crate::output;
 use anyhow::{Context, Result};

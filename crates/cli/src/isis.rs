@@ -1,4 +1,4 @@
-//! `srdma isis`: what a running node knows by IS-IS. `docs/isis.md` describes it.
+//! `srdma isis`: the IS-IS state of a running node. `docs/isis.md` describes it.
 
 mod text;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use srdma_node::daemon::{IsisSnapshot, read_status};
 use std::process::ExitCode;
 
-/// Show what a running node knows by IS-IS.
+/// Show the IS-IS state of a running node.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -23,11 +23,11 @@ enum Command {
     Show(Show),
 }
 
-/// Show neighbours, the database, everybody's SIDs, or routes.
+/// Show neighbours, the database, the SIDs of all nodes, or routes.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 struct Show {
-    /// What to show.
+    /// Subject of the table.
     #[arg(value_enum)]
     what: What,
     #[command(flatten)]
@@ -39,7 +39,7 @@ struct Show {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// Who is at the other end of each circuit.
+    /// The neighbour of each circuit.
     Neighbors,
     /// The LSPs of all systems.
     Database,
@@ -64,7 +64,7 @@ Examples:
 ///
 /// # Errors
 ///
-/// When there is no node to ask, several without a choice, or it does not speak IS-IS.
+/// If there is no node, several without a choice, or the node does not run IS-IS.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Command::Show(show) = &arguments.command;
     let path = show.node.socket()?;

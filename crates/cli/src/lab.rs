@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Runs a command of the lab. Exit code 1: what was to be done failed.
+/// Runs a command of the lab. Exit code 1: the operation failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let result = match &arguments.command {
         Command::Up(up) => bring_up(up),

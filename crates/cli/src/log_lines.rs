@@ -1,4 +1,4 @@
-//! Lines for the stderr of a process that goes on when they cannot be written.
+//! Lines for the stderr of a process that continues when they cannot be written.
 
 use std::fmt::Display;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What a command prints.
+//! Output of a command.
 
 use anyhow::Context;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     written(io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// What became of output. That its reader has gone, as `head` does, is no error.
+/// Result of writing output. A closed pipe, as with `head`, is no error.
 ///
 /// # Errors
 ///

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 /// Which paths packets take.
 #[derive(clap::Args)]
 pub(crate) struct PathArguments {
-    /// The paths to the peer, the best first, as docs/endpoints.md describes the file: each packet is encapsulated by
-    /// one of them, and the flow takes another when told of trouble. Needs --raw.
+    /// The paths to the peer, the best first, in a file as docs/endpoints.md describes: each packet is encapsulated by
+    /// one of them, and the flow changes to another on signals of congestion or failure. Needs --raw.
     #[arg(long, value_name = "FILE", requires = "raw")]
     paths: Option<PathBuf>,
 }
@@ -53,7 +53,7 @@ impl Carrier {
         }
     }
 
-    /// What became of the paths, if there are any.
+    /// State of the paths, if there are any.
     pub(crate) fn report(&self) -> Option<SteeringSnapshot> {
         match self {
             Carrier::Plain(_) => None,
@@ -68,7 +68,7 @@ pub(crate) fn overhead(paths: Option<&PathsFile>, connection: &Connection) -> Re
     Ok(headend.map_or(0, |headend| headend.greatest_overhead()))
 }
 
-/// The path that data took at last, and how often it changed; for people.
+/// The path of the data at the end, and the number of changes, as text.
 pub(crate) fn in_words(report: &SteeringSnapshot) -> String {
     let Some(flow) = report.flows.first() else { return String::new() };
     format!("; by {}, {} of path", flow.path, units::count(flow.moves.into(), "change"))

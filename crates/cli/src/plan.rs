@@ -1,5 +1,5 @@
-//! `srdma plan`: paths of flows through a fabric, programs that say them, and what the fabric's devices need for them;
-//! and the room that pauses need over a distance.
+//! `srdma plan`: paths of flows through a fabric, their programs, and the configuration of the fabric's devices for
+//! them; and the headroom that pauses need over a distance.
 
 mod change;
 mod decode;
@@ -23,7 +23,7 @@ use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Place flows on a fabric, spell out the programs of their paths, and tell devices what they need for them.
+/// Place flows on a fabric, compile the programs of their paths, and generate the configuration of devices for them.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -67,7 +67,7 @@ impl FabricArguments {
     }
 }
 
-/// Reads a file; what is wrong in it is told with its line.
+/// Reads a file; an error names the line.
 fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, LineError>) -> Result<T> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     parse(&text).map_err(|error| error.in_file(path).into())

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// Directory for the captures of what leaves: PORT.pcapng for each port. It is made when it is missing.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// How long the node goes on after the last packet, so that its timers fire.
+    /// Time that the node runs after the last packet, so that its timers expire.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     run_on: Duration,
     /// The counters as one JSON object.

@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     /// Where chance comes from [default: different each time].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The most octets that are taken. They are kept in memory; what does not come takes none.
+    /// Maximum number of octets to receive. They are kept in memory, which is allocated on arrival.
     #[arg(long, value_name = "OCTETS", default_value = "1GiB", value_parser = parse_octets)]
     size: u64,
     /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096. The sender's is the same.
@@ -76,7 +76,7 @@ pub(crate) struct Arguments {
     /// Give up when nothing comes for so long.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
     timeout: Duration,
-    /// Stay until the sender has been silent for so long: it may not have heard that everything came.
+    /// Stay until the sender has been silent for so long: the last acknowledgement may have been lost.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = endpoint::parse_time)]
     linger: Duration,
     /// Print the result as one JSON object, in one line.
@@ -132,7 +132,7 @@ struct Report {
     sha256: Option<String>,
     /// Whether the checksum is the sender's.
     matches: bool,
-    /// The first PSN that came to a receiver which joined when its group had begun: what was sent before is missing.
+    /// The first PSN of a receiver that joined a running group: earlier data are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     joined_psn: Option<u32>,
     #[serde(flatten)]
@@ -218,7 +218,7 @@ fn connection(arguments: &Arguments, membership: Option<&Membership>) -> Result<
     })
 }
 
-/// What the sender is told of this receiver, and by whom.
+/// The parts of the offer that the sender gets, and the connection that receives.
 struct Offer<'a> {
     arguments: &'a Arguments,
     window: u32,
@@ -226,7 +226,7 @@ struct Offer<'a> {
     connection: &'a mut Connection,
 }
 
-/// Says where the sender finds the memory, and receives.
+/// Offers the memory to the sender, and receives.
 fn receive(
     offer: &mut Offer<'_>,
     clock: &Clock,
@@ -262,8 +262,8 @@ fn receive(
     };
     print(&info.line()?)?;
     if let Some(membership) = membership {
-        // What comes meanwhile waits in the socket. One that joins when the group has begun expects another PSN than
-        // was thought, so the endpoint is made anew, with its memory where it was.
+        // Packets that arrive meanwhile wait in the socket. A receiver that joins a running group expects another PSN
+        // than assumed, so the endpoint is created again, over the same memory.
         connection.psn = membership.join(&info)?;
         *endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
         receiving = Receiving::new(clock.now(), config, endpoint, &mut report).map_err(too_long)?;
@@ -339,7 +339,7 @@ fn in_words(report: &Report, duration: Duration) -> String {
     text
 }
 
-/// A line at once: who reads it may be waiting.
+/// Flushes each line: its reader may be waiting.
 fn print(line: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("cannot write the output")

@@ -9,10 +9,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Exit code of a request that the controller has refused.
 const REFUSED: u8 = 1;
 
-/// How to show who asks, and whom to believe.
+/// Bearer token and CA bundle.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TrustArguments {
-    /// A file with the token to say who asks [default: that of the environment's SRDMA_TOKEN_FILE].
+    /// A file with the bearer token [default: that of the environment's SRDMA_TOKEN_FILE].
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Certificates in PEM that the controller's is held against [default: those of SRDMA_CA, or of the system].
@@ -96,7 +96,7 @@ pub(crate) fn finish(result: Result<ExitCode>) -> Result<ExitCode> {
     Ok(ExitCode::from(REFUSED))
 }
 
-/// A key by which a request that is sent again is known.
+/// A key by which the controller recognizes a repeated request.
 pub(crate) fn idempotency_key() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     format!("{:x}-{now:x}", std::process::id())

@@ -42,21 +42,22 @@ pub(crate) struct Arguments {
     /// Where random data come from.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// What `srdma recv` has printed, its first line; - stands for the standard input.
+    /// The first line that `srdma recv` printed; - stands for the standard input.
     #[arg(long, value_name = "FILE", required_unless_present = "group", conflicts_with = "group")]
     peer_info: Option<PathBuf>,
-    /// The multicast group: a file, as docs/endpoints.md says, or a controller's, such as http://localhost:8470/7.
+    /// The multicast group: a file in the format of docs/endpoints.md, or a controller's URL, such as
+    /// http://localhost:8470/7.
     #[arg(long, value_name = "FILE|URL", value_parser = GroupPlace::parse)]
     group: Option<GroupPlace>,
     #[command(flatten)]
     source: SourceArguments,
-    /// Queue pair of this host [default: what the peer expects].
+    /// Queue pair of this host [default: the one that the peer expects].
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     qpn: Option<Qpn>,
-    /// PSN of the first packet [default: what the peer expects].
+    /// PSN of the first packet [default: the one that the peer expects].
     #[arg(long, value_name = "PSN", value_parser = endpoint::parse_psn)]
     psn: Option<Psn>,
-    /// Address of this host [default: what the peer expects].
+    /// Address of this host [default: the one that the peer expects].
     #[arg(long, value_name = "ADDRESS")]
     address: Option<Ipv6Addr>,
     /// How messages are carried.
@@ -68,7 +69,7 @@ pub(crate) struct Arguments {
     /// RDMA path MTU, payload of a full packet [default: the peer's].
     #[arg(long, value_name = "OCTETS", value_parser = endpoint::parse_path_mtu)]
     path_mtu: Option<PathMtu>,
-    /// Packets that may be outstanding [default: as many as the peer says it can buffer, up to 512; 128 to a group].
+    /// Packets that may be outstanding [default: the number that the peer can buffer, up to 512; 128 to a group].
     #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u32).range(1..=1 << 20))]
     window: Option<u32>,
     /// ACK timeout t: go back when nothing is acknowledged for 4.096 µs · 2^t.
@@ -161,7 +162,7 @@ Examples:
   srdma send FILE --peer-info info.json --raw eth0 --next-hop-mac 02:00:00:00:00:01 --paths paths.toml
       Takes the first of the placed paths in paths.toml, and another when a CNP comes or probes are lost.";
 
-/// What is known of the peer, or of the group.
+/// Properties of the peer, or of the group.
 struct Peer {
     connection: Connection,
     mode: TransferMode,
@@ -287,7 +288,7 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
     let name = if is_stdin { "standard input".to_owned() } else { file.display().to_string() };
     let text = if is_stdin { first_line() } else { fs::read_to_string(file) };
     let text = text.with_context(|| format!("--peer-info: cannot read {name}"))?;
-    // What follows the first line is the receiver's result.
+    // The lines after the first are the receiver's result.
     let info = PeerInfo::parse(text.lines().next().unwrap_or_default())
         .with_context(|| format!("--peer-info: {name} is not what srdma recv prints"))?;
     let address = match arguments.address.or(info.peer_address) {

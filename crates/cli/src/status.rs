@@ -1,4 +1,4 @@
-//! `srdma status`: what a running node does. `docs/operating.md` describes it.
+//! `srdma status`: the state of a running node. `docs/operating.md` describes it.
 
 mod columns;
 mod congestion;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// Show what a running node does: ports with rates, drops, groups with their branches, SIDs.
 ///
-/// On a terminal it is shown live: up and down, Page Up and Page Down scroll, Tab goes to the next section, q ends.
+/// On a terminal it is shown live: up and down, Page Up and Page Down scroll, Tab selects the next section, q quits.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -55,7 +55,7 @@ const PLAIN_COLUMNS: usize = 160;
 ///
 /// # Errors
 ///
-/// When there is no node to ask, several without a choice, or the terminal cannot be used.
+/// If there is no node, several without a choice, or the terminal cannot be used.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let path = arguments.node.socket()?;
     if !arguments.json && !arguments.once && io::stdout().is_terminal() {

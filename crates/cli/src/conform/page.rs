@@ -34,7 +34,7 @@ fn verdict(report: &Report) -> String {
     )
 }
 
-/// `✓ pass`: words for those to whom the sign says nothing.
+/// `✓ pass`: the sign, and the word for readers who do not know it.
 fn marked(verdict: Verdict) -> String {
     let sign = match verdict {
         Verdict::Pass => '✓',

@@ -1,4 +1,4 @@
-//! Profiles and reports for people.
+//! Profiles and reports as text.
 
 use srdma_conform::{CaseReport, Difference, Finding, Profile, ProfileName, Report, RequirementReport, Verdict};
 use std::fmt::Write;
@@ -79,7 +79,7 @@ fn write_case(text: &mut String, case: &CaseReport) {
     text.push_str(&findings(case));
 }
 
-/// What was wrong with a case.
+/// Findings of a case.
 pub(super) fn findings(case: &CaseReport) -> String {
     let mut text = String::new();
     for (step, finding) in &case.findings {
@@ -151,7 +151,7 @@ fn write_requirement(text: &mut String, requirement: &RequirementReport, report:
     line(text, format_args!("  {:width$}  {:10}  {behind}", requirement.id, word(*verdict)));
 }
 
-/// A verdict as people read it.
+/// A verdict in words.
 pub(super) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",

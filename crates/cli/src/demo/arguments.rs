@@ -192,7 +192,7 @@ impl Arguments {
         }
     }
 
-    /// What to compare with, each once.
+    /// Algorithms to compare with, each once.
     pub(super) fn algorithms(&self) -> Vec<Algorithm> {
         let mut algorithms: Vec<Algorithm> = Vec::new();
         for name in &self.compare {

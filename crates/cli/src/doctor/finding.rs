@@ -1,4 +1,4 @@
-//! What a check finds.
+//! The finding of a check.
 
 use serde::Serialize;
 
@@ -39,13 +39,13 @@ impl State {
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// What it is about.
+    /// Subject of the check.
     pub(super) theme: &'static str,
-    /// What was looked at.
+    /// The object that was checked.
     pub(super) name: String,
     /// How it is.
     pub(super) state: State,
-    /// What was found, and what for it is.
+    /// The result, and its purpose.
     pub(super) detail: String,
     /// The command or action that mends it.
     pub(super) remedy: Option<String>,

@@ -69,7 +69,7 @@ fn drivers(interface: &str) -> Vec<Finding> {
     choices.map(finding).to_vec()
 }
 
-/// Opens an interface for nothing, so that every frame goes on to the kernel, and closes it.
+/// Opens an interface without interest in any frame, so that the kernel gets every frame, and closes it.
 fn attach(interface: &str, choice: Choice) -> Result<(), String> {
     let (umem, mut pool) = Umem::new(PAGES).map_err(|error| format!("no memory for it: {error}"))?;
     let mut opened = open(interface, choice, &Interest::default(), Some(&umem)).map_err(|error| error.to_string())?;

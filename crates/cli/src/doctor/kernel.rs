@@ -9,7 +9,8 @@ const THEME: &str = "Kernel";
 
 /// AF_XDP frames of several buffers, which a path MTU of 4,096 octets needs.
 const MULTI_BUFFER: (u32, u32) = (6, 6);
-/// What the drivers need at least: several AF_XDP sockets over one memory, and memory of BPF that is not locked.
+/// Minimum version for the drivers: several AF_XDP sockets over one memory, and BPF memory without the limit of locked
+/// memory.
 const OLDEST: (u32, u32) = (5, 11);
 
 /// The findings about the kernel.

@@ -8,7 +8,7 @@ use std::thread;
 
 const THEME: &str = "Memory and processors";
 
-/// Octets that AF_XDP's memory of a data thread takes: what may be locked should be more.
+/// Octets that AF_XDP locks for a data thread: the limit should be higher.
 const WANTED_LOCKED_OCTETS: u64 = 256 << 20;
 
 /// The findings about memory and processors.

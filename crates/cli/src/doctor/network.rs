@@ -1,4 +1,4 @@
-//! What labs are made of: namespaces, kernel routes with SRv6, taps.
+//! Features that labs need: namespaces, kernel routes with SRv6, taps.
 
 use super::finding::Finding;
 use srdma_io::namespace::NamespaceGuard;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 const THEME: &str = "Programs for labs and tests";
 
-/// A program, the Debian package that has it, and what it is for.
+/// A program, its Debian package, and its purpose.
 const PROGRAMS: [(&str, &str, &str); 12] = [
     ("ip", "iproute2", "builds networks"),
     ("tc", "iproute2", "limits the rate of links"),

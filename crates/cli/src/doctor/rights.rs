@@ -1,11 +1,11 @@
-//! What this process may do.
+//! Capabilities of this process.
 
 use super::finding::Finding;
 use std::fs;
 
 const THEME: &str = "Rights of this process";
 
-/// A capability: its bit, its name, what a node does with it, whether there is no node without it.
+/// A capability: its bit, its name, its purpose, whether every node needs it.
 const CAPABILITIES: [(u32, &str, &str, bool); 4] = [
     (12, "CAP_NET_ADMIN", "attaches to interfaces, installs routes and neighbours", true),
     (13, "CAP_NET_RAW", "opens packet and ICMPv6 sockets", true),

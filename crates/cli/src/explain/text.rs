@@ -1,4 +1,4 @@
-//! An explanation for people: for each group the verdict, its branches, what went upstream, the timeline.
+//! An explanation as text: for each group the verdict, its branches, its responses upstream, the timeline.
 
 use super::timeline;
 use super::words;

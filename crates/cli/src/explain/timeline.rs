@@ -1,4 +1,4 @@
-//! A timeline for people.
+//! A timeline as text.
 
 use super::text::{Clock, span, wrapped};
 use super::words;

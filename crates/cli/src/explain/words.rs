@@ -1,4 +1,4 @@
-//! What verdicts and conditions mean for those who have to do something about them.
+//! The meaning of verdicts and conditions, with advice.
 
 use srdma_node::explain::{BranchExplanation, Condition, GroupExplanation, Kind, Said, Verdict};
 
@@ -39,8 +39,8 @@ pub(super) fn condition(condition: Condition) -> &'static str {
     }
 }
 
-/// What the condition of a branch that a group waits for comes from, as a rule, and what to do next. `is_node`: the
-/// branch is a node, not a receiver.
+/// The usual cause of the condition of a branch that a group waits for, and the next step. `is_node`: the branch is a
+/// node, not a receiver.
 pub(super) fn advice(branch: &BranchExplanation, is_node: bool) -> (&'static str, &'static str) {
     let of_node = match branch.condition {
         Condition::Silent | Condition::Unheard | Condition::Losing | Condition::NotReady | Condition::Failed => is_node,

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 /// Create a group. It takes receivers until it is committed, and more of them later.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// What people call it.
+    /// Name of the group, for display.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Address of the source.
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     /// The Proxy Address, of this group alone [default: one that the controller takes from the tenant's].
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<Ipv6Addr>,
-    /// The Designated QPN: what source and receivers believe to be the other's queue pair.
+    /// The Designated QPN: the remote queue pair number at source and receivers.
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     designated_qpn: Qpn,
     /// The source's first PSN.
@@ -36,8 +36,7 @@ pub(super) struct Arguments {
     /// RDMA path MTU of all members.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
-    /// The memory that the source believes to write to: first virtual address, octets, key. Without it the group
-    /// carries SEND only.
+    /// The source's remote memory region: first virtual address, octets, rkey. Without it the group carries SEND only.
     #[arg(long, value_name = "BASE,OCTETS,KEY", value_parser = parse_region)]
     region: Option<SourceRegion>,
     /// Choices that differ from the defaults, as a JSON object such as '{"lists":"provisioned","on_failure":"evict"}'.

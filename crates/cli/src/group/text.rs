@@ -86,7 +86,7 @@ fn drawn(tree: &TreeView, members: &[Receiver]) -> Vec<String> {
     lines
 }
 
-/// What hangs below a node, deeper by one; a tree that is none ends with its nodes.
+/// The branches below a node, indented by one more; a tree with a cycle ends with its nodes.
 fn below(tree: &TreeView, members: &[Receiver], node: &TreeNodeView, indent: &str, lines: &mut Vec<String>) {
     let children: Vec<&TreeNodeView> =
         tree.nodes.iter().filter(|child| child.parent.as_ref() == Some(&node.name)).collect();
@@ -116,7 +116,7 @@ fn joined(members: &[Receiver], address: Ipv6Addr) -> String {
     psn.map(|psn| format!(", from PSN {psn} on")).unwrap_or_default()
 }
 
-/// What a node has told of a branch.
+/// The reported state of a branch.
 fn told(branch: &BranchView) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.

@@ -35,7 +35,7 @@ pub(super) struct Arguments {
 enum Until {
     /// All nodes have the group, and no change is in progress.
     Ready,
-    /// No node has it.
+    /// No node has the group.
     Closed,
 }
 

@@ -1,4 +1,4 @@
-//! What is known by IS-IS, as tables.
+//! The IS-IS state as tables.
 
 use crate::demo::table::Table;
 use srdma_node::daemon::{IsisNodeSnapshot, IsisSidSnapshot, IsisSnapshot};

@@ -27,7 +27,7 @@ pub(super) enum Command {
     Export(Export),
     /// Capture each link of a lab to DIR/LINK.pcapng, until Ctrl-C.
     Capture(Capture),
-    /// Show the nodes, processes and links of a lab, or which labs there are.
+    /// Show the nodes, processes and links of a lab, or list the labs.
     Status(Status),
     /// Run a command, or a shell, in the network namespace of a node.
     Shell(Shell),
@@ -54,7 +54,7 @@ pub(super) struct Up {
     pub(super) set_up: SetUp,
 }
 
-/// What may differ from the topology file.
+/// Options that override the topology file.
 #[derive(Args)]
 pub(super) struct SetUp {
     #[command(flatten)]
@@ -68,7 +68,7 @@ pub(super) struct SetUp {
     pub(super) driver: DriverName,
 }
 
-/// What is transferred, where that differs from the topology file.
+/// The transfer, where it differs from the topology file.
 #[derive(Args)]
 pub(super) struct TransferArguments {
     /// Transfer so much random data.
@@ -84,7 +84,7 @@ pub(super) struct TransferArguments {
     pub(super) list: Option<ListName>,
 }
 
-/// What links are like, where that differs from the topology file.
+/// Properties of links, where they differ from the topology file.
 #[derive(Args)]
 pub(super) struct LinkArguments {
     /// Probability of a frame being lost, per direction, of one link or of all.
@@ -254,7 +254,7 @@ impl ListName {
 }
 
 impl DriverName {
-    /// As `node.toml` has it; nothing when the node is to choose.
+    /// The value in `node.toml`; absent if the node chooses.
     pub(super) fn in_node_toml(self) -> Option<&'static str> {
         match self {
             DriverName::Auto => None,
@@ -288,7 +288,7 @@ pub(super) struct Shell {
     /// The node.
     pub(super) node: String,
 
-    /// What to run; a shell when nothing is given.
+    /// Command to run; a shell by default.
     #[arg(last = true, value_name = "COMMAND")]
     pub(super) words: Vec<String>,
 }

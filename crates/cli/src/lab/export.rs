@@ -8,7 +8,7 @@ use srdma_lab::containerlab;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What was written, for `--json`.
+/// The files written, for `--json`.
 #[derive(Serialize)]
 struct Report {
     lab: String,
@@ -16,7 +16,7 @@ struct Report {
     files: Vec<PathBuf>,
 }
 
-/// Writes a lab for another program, and says which files.
+/// Writes a lab for another program, and prints the names of the files.
 pub(super) fn run(arguments: &Export) -> Result<ExitCode> {
     let (_, topology) = topology(&arguments.name, &arguments.links)?;
     let transfer = transfer(&topology, &arguments.transfer);

@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &Run) -> Result<ExitCode> {
         if result.is_ok() {
             taken_down?;
         } else if let Err(error) = taken_down {
-            // What is reported is why the run failed.
+            // The error of the run is reported.
             eprintln!("srdma: {error}");
         }
     }

@@ -39,7 +39,7 @@ fn set<T: Copy>(topology: &mut Topology, option: &str, values: &[OfLink<T>], app
     Ok(())
 }
 
-/// What is to be transferred.
+/// The transfer of the topology with the options of the command line.
 pub(super) fn transfer(topology: &Topology, arguments: &TransferArguments) -> Transfer {
     let default = &topology.transfer;
     Transfer {
@@ -50,7 +50,7 @@ pub(super) fn transfer(topology: &Topology, arguments: &TransferArguments) -> Tr
     }
 }
 
-/// What is chosen for the session.
+/// The choices of the session.
 pub(super) fn choices(topology: &Topology, set_up: &SetUp, patience: Duration) -> Result<Choices> {
     let transfer = transfer(topology, &set_up.transfer);
     let program = std::env::current_exe().context("cannot find this program itself")?;
@@ -58,12 +58,12 @@ pub(super) fn choices(topology: &Topology, set_up: &SetUp, patience: Duration) -
     Ok(Choices { program, transfer: Some(transfer), driver, patience })
 }
 
-/// Says what goes on.
+/// Prints progress.
 pub(super) fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// What a capture has seen.
+/// Number of packets in a capture.
 pub(super) fn in_words(captured: Captured) -> String {
     match captured.missed {
         0 => format!("{} captured", count(captured.frames, "frame")),

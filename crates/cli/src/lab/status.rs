@@ -10,7 +10,7 @@ use serde::Serialize;
 use srdma_lab::{ControllerAccess, Instance, Lab, LinkCounters};
 use std::process::ExitCode;
 
-/// What there is of a lab.
+/// State of a lab.
 #[derive(Serialize)]
 struct Report {
     lab: String,
@@ -53,7 +53,7 @@ struct Link {
     counters: LinkCounters,
 }
 
-/// Shows one instance, or says which there are.
+/// Shows one instance, or lists all.
 pub(super) fn run(status: &Status) -> Result<ExitCode> {
     let Some(name) = &status.name else {
         return list(status.json);
@@ -114,7 +114,7 @@ fn report(lab: &Lab) -> Result<Report> {
     Ok(Report { lab, controller, nodes: nodes.collect(), links: links.collect() })
 }
 
-/// Where the lab's controller is, and what is needed to speak to it.
+/// URL of the lab's controller, and the credentials for it.
 pub(super) fn controller(node: &str, access: &ControllerAccess) -> String {
     let ControllerAccess { url, token_file, ca_file } = access;
     let (token, certificate) = (token_file.display(), ca_file.display());

@@ -10,7 +10,7 @@ use std::fmt;
 /// Digits of a SHA-256 that are shown.
 const SHA256_DIGITS: usize = 16;
 
-/// A result, for people.
+/// A result as text.
 pub(super) struct Text<'o>(pub(super) &'o Outcome);
 
 impl fmt::Display for Text<'_> {
@@ -89,7 +89,7 @@ impl Text<'_> {
         table
     }
 
-    /// What a transfer by unicast has to do with nodes: their SIDs.
+    /// Counters of the nodes in a transfer by unicast: their SIDs.
     fn sids(&self) -> Table {
         let mut table = Table::new(&["node", "SID", "behaviour", "packets", "drops"]).with_text_last();
         for node in &self.0.nodes {

@@ -83,7 +83,7 @@ struct Common {
     json: bool,
 }
 
-/// What a change has done, or would do.
+/// The effect of a change, made or proposed.
 #[derive(Serialize)]
 pub(super) struct Changed {
     /// Whether the plan was written.
@@ -98,7 +98,7 @@ pub(super) struct Changed {
     pub(super) bound: f64,
 }
 
-/// A flow with where it goes now.
+/// A flow with its new path.
 #[derive(Serialize)]
 pub(super) struct ChangedFlow {
     pub(super) number: u32,

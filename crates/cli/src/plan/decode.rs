@@ -1,4 +1,4 @@
-//! `srdma plan decode`: what a program does, hop by hop.
+//! `srdma plan decode`: the effect of a program, hop by hop.
 
 use super::FabricArguments;
 use crate::output::print;

@@ -7,14 +7,14 @@ use srdma_placement::{ListedFlow, Loads, ecmp};
 /// Seeds of the hashes that are tried.
 const SEEDS: u64 = 21;
 
-/// What the most loaded link carries, by its rate, over several seeds of the hashes.
+/// Utilization of the most loaded link under ECMP, over several seeds of the hashes.
 #[derive(Serialize)]
 pub(super) struct Hashed {
     pub(super) seeds: u64,
     pub(super) least: f64,
     pub(super) median: f64,
     pub(super) most: f64,
-    /// What links carry with a seed that makes the median.
+    /// Loads of links under the median seed.
     #[serde(skip)]
     pub(super) loads: Loads,
 }

@@ -1,4 +1,4 @@
-//! `srdma plan headroom`: how much room a queue needs until a pause is heard.
+//! `srdma plan headroom`: the headroom that a queue needs until a pause takes effect.
 
 use crate::output::print;
 use crate::units::{grouped, parse_delay, parse_octets, parse_rate, rate, time};
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "OCTETS", default_value = "9000", value_parser = parse_octets)]
     mtu: u64,
 
-    /// How long the neighbour takes to obey; what IEEE 802.3 annex 31B allows at the rate when not given.
+    /// Time until the neighbour stops after a pause; by default the limit of IEEE 802.3 annex 31B at the rate.
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     response: Option<u64>,
 
@@ -49,7 +49,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DISTANCE", default_value = "0m", value_parser = parse_distance, requires = "overload")]
     gateway_distance: u64,
 
-    /// END.C: length of the whole path between the gateways, to say shares of rate times round trip.
+    /// END.C: length of the whole path between the gateways, for shares of the bandwidth-delay product.
     #[arg(long, value_name = "DISTANCE", value_parser = parse_distance, requires = "overload")]
     path: Option<u64>,
 

@@ -7,7 +7,7 @@ use srdma_fabric::Topology;
 use srdma_placement::{Job, ListedFlow, flows_from_csv, flows_from_nccl, jobs_from_toml};
 use std::path::PathBuf;
 
-/// What is to be placed.
+/// The flows to place.
 #[derive(Args)]
 pub(super) struct JobArguments {
     /// The jobs: a TOML file of jobs and collectives, a CSV of flows, or an XML that NCCL has dumped.

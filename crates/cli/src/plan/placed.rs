@@ -1,4 +1,4 @@
-//! What `srdma plan place` says, as JSON has it.
+//! The JSON output of `srdma plan place`.
 
 use super::ecmp::{self, Hashed};
 use anyhow::{Context, Result};
@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 pub(super) struct Placed {
     /// The link that carries most.
     pub(super) most_loaded: Load,
-    /// What it carries at least in any placement, by its rate.
+    /// Lower bound of its utilization in any placement.
     pub(super) bound: f64,
     /// The same flows on the paths that hashes choose.
     pub(super) ecmp: Hashed,
@@ -93,7 +93,7 @@ impl Placed {
     }
 }
 
-/// What a link carries in one direction.
+/// Load of a link in one direction.
 pub(super) fn load(topology: &Topology, placement: &Placement<'_>, direction: Direction) -> Load {
     Load {
         from: topology.name(direction.origin(topology)).to_owned(),

@@ -1,4 +1,4 @@
-//! A plan in a file: the fabric that it is for, what is drained, and the flows with their paths.
+//! A plan in a file: the fabric, drained links and nodes, and the flows with their paths.
 
 use super::{FabricArguments, read};
 use anyhow::{Context, Result, bail};
@@ -40,7 +40,7 @@ pub(super) struct Saved {
     flows: Vec<SavedFlow>,
 }
 
-/// A fabric with what a plan says about it.
+/// A fabric with its saved plan.
 pub(super) struct Opened {
     saved: Saved,
     pub(super) topology: Topology,
@@ -70,7 +70,7 @@ impl Opened {
         if self.saved.links { Encoding::Links } else { Encoding::Nodes }
     }
 
-    /// Places the flows as the plan says.
+    /// Places the flows as in the plan.
     pub(super) fn restored(&self) -> Result<Plan<'_>> {
         let topology = &self.topology;
         let names = LinkNames::of(topology);
@@ -79,7 +79,7 @@ impl Opened {
         Plan::resume(topology, &flows.collect::<Result<Vec<KeptFlow>, _>>()?, &drained).context("the plan")
     }
 
-    /// Writes the plan anew.
+    /// Overwrites the plan.
     pub(super) fn save(&self, file: &path::Path, plan: &Plan<'_>) -> Result<()> {
         let Saved { fabric, block, links, .. } = &self.saved;
         Saved::of(&self.topology, plan, (fabric.clone(), *block, *links)).write(file)
@@ -111,7 +111,7 @@ impl Saved {
 }
 
 impl FabricArguments {
-    /// What a saved plan says of the fabric.
+    /// Absolute path of the fabric, SID block, and whether links have SIDs of their own.
     pub(super) fn kept(&self, links: bool) -> Result<(PathBuf, Ipv6Addr, bool)> {
         Ok((absolute(&self.fabric)?, self.block, links))
     }

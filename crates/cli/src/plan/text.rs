@@ -1,4 +1,4 @@
-//! What `srdma plan` prints for people.
+//! The text output of `srdma plan`.
 
 use super::change::{Changed, ChangedFlow};
 use super::placed::{Load, Placed, PlacedFlow, WrittenProgram};

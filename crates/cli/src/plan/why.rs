@@ -1,4 +1,4 @@
-//! `srdma plan why`: why a flow goes where it goes.
+//! `srdma plan why`: the reasons for a flow's path.
 
 use super::change::flows_named;
 use super::placed::{Load, WrittenProgram, load, write};
@@ -12,7 +12,7 @@ use srdma_fabric::{NodeId, Topology};
 use srdma_placement::{Cut, Placement};
 use std::process::ExitCode;
 
-/// Alternatives that are told, at most.
+/// Maximum number of alternatives shown.
 const ALTERNATIVES: usize = 8;
 
 const EXAMPLES: &str = "Examples:
@@ -21,7 +21,7 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 it is told, 2 the plan or the flow makes no sense.";
 
-/// Say why a flow of a saved plan goes where it goes: its links, its other ways, and what bounds everything.
+/// Explain the path of a flow of a saved plan: its links, its alternatives, and the lower bound.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// Why a flow goes where it goes.
+/// The reasons for a flow's path.
 #[derive(Serialize)]
 pub(super) struct Reasons {
     pub(super) number: u32,
@@ -48,7 +48,7 @@ pub(super) struct Reasons {
     pub(super) program: WrittenProgram,
     /// The links of the path, with all that they carry.
     pub(super) links: Vec<UsedLink>,
-    /// How many other ways there are; those that would carry least are told.
+    /// Number of other paths; those with the least load are shown.
     pub(super) other_ways: usize,
     pub(super) alternatives: Vec<OtherWay>,
     /// The link of the whole plan that carries most.
@@ -74,7 +74,7 @@ pub(super) struct OtherWay {
     /// The link on it that would carry most.
     pub(super) from: String,
     pub(super) to: String,
-    /// What that would carry, by its rate.
+    /// Utilization if the flow took that path.
     pub(super) load: f64,
 }
 

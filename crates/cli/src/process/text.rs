@@ -1,9 +1,9 @@
-//! The report of `srdma process` for people.
+//! The report of `srdma process` as text.
 
 use srdma_node::Report;
 use std::fmt::Write;
 
-/// Names in a row, or that there are none.
+/// Names the ports in a sentence.
 pub(super) fn list(names: &[&str]) -> String {
     match names {
         [] => "no ports".to_owned(),

@@ -54,7 +54,7 @@ pub(super) fn classes(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> {
     if rows.is_empty() { Vec::new() } else { table(&columns, rows, width) }
 }
 
-/// A class as a port has it before any frame.
+/// The initial state of a class at a port.
 fn unused() -> ClassSnapshot {
     let none = ["queue_full", "headroom_exceeded", "pause_storm"].map(|reason| (reason.to_owned(), 0));
     ClassSnapshot { drops: none.into(), ..ClassSnapshot::default() }
@@ -70,7 +70,7 @@ pub(super) fn notifications(snapshot: &Snapshot) -> Vec<Line<'static>> {
     held.chain(asked).chain(counted(&known.counters)).collect()
 }
 
-/// What Fast CNP has counted.
+/// Counters of Fast CNP.
 pub(super) fn fast_cnp(snapshot: &Snapshot) -> Vec<Line<'static>> {
     snapshot.fast_cnp.as_ref().map_or_else(Vec::new, counted)
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where nodes have their sockets, unless they are told otherwise.
+/// Default directory of the nodes' sockets.
 const DIRECTORY: &str = "/run/srdma";
 
 /// Which running node is asked.
@@ -17,18 +17,18 @@ pub(crate) struct NodeArguments {
     /// The node's status socket. Without it, the one in /run/srdma, if there is only one.
     #[arg(value_name = "SOCKET", conflicts_with = "config")]
     socket: Option<PathBuf>,
-    /// The node's configuration, which says where its socket is.
+    /// The node's configuration, which names its socket.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl NodeArguments {
-    /// The socket that was named, that of a configuration, or the only one there is.
+    /// The named socket, that of a configuration, or the only one.
     pub(crate) fn socket(&self) -> anyhow::Result<PathBuf> {
         match (&self.socket, &self.config) {
             (Some(socket), _) => Ok(socket.clone()),
             (None, Some(config)) => {
-                // What the kernel says of interfaces does not matter for where the socket is.
+                // The path of the socket does not depend on the kernel's interfaces.
                 let configuration = Configuration::read_for(config, Purpose::Interfaces(&BTreeMap::new()))?;
                 Ok(configuration.daemon.status)
             }

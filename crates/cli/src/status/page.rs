@@ -13,7 +13,7 @@ use std::fmt;
 
 /// The lines of a node's status.
 pub(super) struct Page {
-    /// What the node is and how it does in general.
+    /// The node's name and its general state.
     pub(super) head: Vec<Line<'static>>,
     /// The sections.
     pub(super) body: Vec<Line<'static>>,
@@ -22,11 +22,11 @@ pub(super) struct Page {
 }
 
 const BAR_CELLS: usize = 16;
-/// A lag that fills the bar, unless another branch of the group has a greater one: what unmodified hosts have
-/// outstanding at most.
+/// A lag that fills the bar, unless another branch of the group has a greater one: the maximum outstanding by
+/// unmodified hosts.
 const FULL_LAG: u32 = 128;
 
-/// Sections of nodes that were told to do something about congestion.
+/// Sections of nodes with configuration for congestion.
 const OF_CONGESTION: [&str; 4] = ["Classes", "Fast CNP", "Notifications", "Paths"];
 
 const GOOD: Style = Style::new();
@@ -34,7 +34,7 @@ const BAD: Style = Style::new().fg(Color::Red);
 const NOTE: Style = Style::new().fg(Color::Yellow);
 
 impl Page {
-    /// The page for lines of `width` columns; what can be missed is left out where they are too narrow.
+    /// The page for lines of `width` columns; minor columns are left out where they do not fit.
     pub(super) fn new(seen: &Seen, width: usize) -> Self {
         let mut page = Page { head: head(&seen.now), body: Vec::new(), sections: Vec::new() };
         page.section("Ports", ports(seen, width));
@@ -48,7 +48,7 @@ impl Page {
         page
     }
 
-    /// A section that says of itself when there is nothing in it; without lines that matter to few, none at all.
+    /// A section, with a note when it is empty; sections that matter to few are left out when empty.
     fn section(&mut self, title: &'static str, lines: Vec<Line<'static>>) {
         if lines.is_empty() && OF_CONGESTION.contains(&title) {
             return;

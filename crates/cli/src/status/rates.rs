@@ -1,4 +1,4 @@
-//! What happened between two looks at a node.
+//! Differences between two snapshots of a node.
 
 use srdma_node::daemon::Snapshot;
 

@@ -61,14 +61,14 @@ fn ask(path: PathBuf, interval: Duration) -> Receiver<Answer> {
     receiver
 }
 
-/// What a key leads to.
+/// Effect of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     GoOn,
     End,
 }
 
-/// What is on the screen.
+/// Contents of the screen.
 struct Screen {
     socket: String,
     seen: Option<Seen>,

@@ -1,6 +1,6 @@
 //! Small texts of the status.
 
-/// A time in seconds as people read it.
+/// A time in seconds, with units.
 pub(super) fn seconds(seconds: u64) -> String {
     let (days, hours, minutes, rest) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
     match seconds {

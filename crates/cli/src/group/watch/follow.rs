@@ -61,7 +61,7 @@ impl Follower {
             if let Some(id) = line.strip_prefix("id:") {
                 self.id = Some(id.trim().to_owned());
             } else if let Some(data) = line.strip_prefix("data:") {
-                // An event of another kind is one that this version does not know, and is seen as well.
+                // An event of a kind that is unknown to this version is counted as seen.
                 let event: Option<Event> = serde_json::from_str(data.trim()).ok();
                 if event.is_some() {
                     self.sender.send(event).map_err(|_| ConsumerGone)?;
@@ -102,7 +102,7 @@ mod tests {
     /// The ids passed to `open`.
     type Opened = &'static Mutex<Vec<Option<String>>>;
 
-    /// What opens each of these streams once.
+    /// A function that opens each of these streams once.
     fn opener(streams: Vec<Stream>) -> (impl Fn(Option<&str>) -> Result<Stream, ()>, Opened) {
         let opened: Opened = Box::leak(Box::default());
         let streams = Mutex::new(streams.into_iter());

@@ -1,7 +1,7 @@
 //! `srdma plan provision --check`: a running lab beside the plan.
 //!
-//! A Linux router is asked for its routes, SIDs among them; an srdma node for its SIDs. Both for what they have, not
-//! for what they were told.
+//! A Linux router is asked for its routes, SIDs among them; an srdma node for its SIDs: for the state in use, not for
+//! the configuration.
 
 use crate::output::print;
 use anyhow::{Context, Result, bail};
@@ -18,7 +18,7 @@ use std::net::Ipv6Addr;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What was looked at, and what is not as planned.
+/// The entries that were checked, and the differences from the plan.
 #[derive(Serialize)]
 struct Report {
     lab: String,
@@ -33,9 +33,9 @@ struct Finding {
     device: String,
     /// The SID, or the prefix of the route.
     prefix: String,
-    /// What the plan has there.
+    /// The entry of the plan.
     expected: String,
-    /// What is there instead; absent when nothing is.
+    /// The entry that was found; absent when there is none.
     found: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub(super) fn run(lab: &str, instance: Option<&str>, devices: &[Device], as_json
     Ok(if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What is at a prefix of a table, by what makes it what it is.
+/// The entry of a table at a prefix, by the properties that identify it.
 #[derive(Debug, PartialEq, Eq)]
 enum What {
     /// A SID, with the words of its behaviour.
@@ -152,7 +152,7 @@ fn of_node(device: &Device) -> Entries {
     .collect()
 }
 
-/// What an srdma node says of its SIDs.
+/// The SIDs of an srdma node, from its status.
 fn sids(lab: &Lab, name: &str) -> Result<Entries> {
     let snapshot = read_status(&lab.instance().socket(name)).with_context(|| format!("cannot ask node {name}"))?;
     let sids = snapshot.sids.into_iter();
@@ -184,8 +184,8 @@ struct KernelHop {
     dev: Option<String>,
 }
 
-/// The routes of a Linux router. SIDs are taken to stand in the main table: what `ip` prints as `table` of an End.DT6
-/// is the one that it looks inner packets up in, once more where the route has a table of its own.
+/// The routes of a Linux router. SIDs are expected in the main table: `ip` prints as `table` of an End.DT6 the table of
+/// its lookup of inner packets, and once more the table of the route if that is not the main table.
 fn routes(lab: &Lab, name: &str) -> Result<Entries> {
     let problem = || format!("{name}: `ip -j -6 route` says what is no route");
     let text = lab.run(name, "ip -j -6 route show table all")?;

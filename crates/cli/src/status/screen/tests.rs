@@ -198,7 +198,7 @@ fn tables_for_no_terminal() {
     insta::assert_snapshot!(Page::new(&Seen::first(snapshot(90, 3)), 160).to_string());
 }
 
-/// Sections of congestion are there when there is something to say.
+/// Sections about congestion are shown when they are not empty.
 #[test]
 fn classes_and_fast_cnp_are_shown_where_there_are_any() {
     let mut with = snapshot(90, 1);
