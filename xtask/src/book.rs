@@ -18,7 +18,7 @@ const MDBOOK: Program = Program { name: "mdbook", package: "mdbook", question: &
 /// The list of chapters.
 pub(crate) const SUMMARY: &str = "docs/SUMMARY.md";
 
-/// Where the book is gathered and built, as `book.toml` has it.
+/// Directory of the book's sources and output, as in `book.toml`.
 const GATHERED: &str = "target/book/src";
 const BUILT: &str = "target/book/html";
 
@@ -49,7 +49,7 @@ pub(crate) fn chapters(tree: &Tree) -> Vec<String> {
     links.filter_map(|link| resolve(SUMMARY, &link)).collect()
 }
 
-/// What the links of a chapter lead to in the repository.
+/// The targets of a chapter's links in the repository.
 pub(crate) fn linked(chapter: &File) -> impl Iterator<Item = String> {
     let lines = prose(&chapter.text).map(|(_, line)| without_code(line));
     lines.flat_map(|line| links(&line).filter_map(|link| target(&chapter.path, link)).collect::<Vec<_>>())
@@ -73,7 +73,7 @@ fn gathered(tree: &Tree) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(files)
 }
 
-/// What a link of a chapter leads to in the repository; nothing when it leads elsewhere.
+/// The target of a chapter's link in the repository; `None` for other links.
 fn target(chapter: &str, link: &str) -> Option<String> {
     let (path, _) = link.split_once('#').unwrap_or((link, ""));
     let is_elsewhere = path.is_empty() || link.contains("://") || link.starts_with("mailto:");

@@ -6,11 +6,11 @@ use anyhow::Result;
 
 const CARGO_DENY: Program = Program { name: "cargo-deny", package: "cargo-deny", question: &["--version"] };
 
-/// The two workspaces with their lock files. What `deny.toml` allows for the first need not be met in the second.
+/// The two workspaces with their lock files. Entries of `deny.toml` that the first needs may be unused in the second.
 const WORKSPACES: [(&str, &[&str]); 2] =
     [("Cargo.toml", &[]), ("fuzz/Cargo.toml", &["--allow", "unmatched-skip", "--allow", "unmatched-skip-root"])];
 
-/// What needs nothing but the crates themselves.
+/// Checks that need no network.
 const OFFLINE: [&str; 3] = ["bans", "licenses", "sources"];
 
 /// Checks both workspaces; `offline` leaves out the advisories, whose database is fetched.

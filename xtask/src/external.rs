@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 /// A program that comes from a crate.
 pub(crate) struct Program {
-    /// What is started.
+    /// Name of the program.
     pub(crate) name: &'static str,
     /// The crate that it is in.
     pub(crate) package: &'static str,

@@ -58,7 +58,7 @@ enum Chore {
         #[arg(long)]
         offline: bool,
     },
-    /// Check the house rules that no compiler knows.
+    /// Check the house rules that the compiler does not check.
     Tidy,
     /// Write docs/conformance.md from the ids found in code and tests.
     Conformance {
@@ -79,7 +79,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs one chore; `false` when it found something wrong and has said so.
+/// Runs one chore; `false` when it found and printed errors.
 fn run(chore: Chore) -> Result<bool> {
     match chore {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),

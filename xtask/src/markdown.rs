@@ -32,7 +32,7 @@ pub(crate) fn without_code(line: &str) -> String {
     line.split('`').enumerate().map(|(part, text)| if part % 2 == 0 { text } else { "" }).collect()
 }
 
-/// What stands between `](` and `)`.
+/// The text between `](` and `)`.
 pub(crate) fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
 }

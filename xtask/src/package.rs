@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where what belongs in the package beside the program is generated, as the package's description has it.
+/// Directory of generated files for the package, beside the program, as in the package's description.
 const GENERATED: &str = "target/package";
 
 /// Builds the package and prints its path.
@@ -44,7 +44,7 @@ fn generate(program: &Path, into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What decides the octets, beside source and compiler.
+/// Inputs that determine the octets, beside source and compiler.
 struct Build {
     commit: String,
     date: String,

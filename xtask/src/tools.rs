@@ -119,7 +119,7 @@ fn is_installed(program: &str) -> bool {
 fn install(packages: &BTreeSet<&'static str>) -> Result<()> {
     let is_root = is_root()?;
     let _policy = is_root.then(NoDaemons::new).flatten();
-    // An update may fail because one of several sources is down; the packages may be there all the same.
+    // An update may fail because one of several sources is down; the packages may still be available.
     apt_get(is_root, &["update", "-q"]);
     let arguments = ["install", "-q", "-y", "--no-install-recommends"];
     apt_get(is_root, &arguments.into_iter().chain(packages.iter().copied()).collect::<Vec<_>>());

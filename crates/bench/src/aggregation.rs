@@ -20,7 +20,7 @@ use std::time::{Duration, Instant as Clock};
 pub(super) enum Aggregation {
     /// Look-up of the branch, update, decision: no packet. All branches acknowledge each PSN in turn.
     Machine { branches: u16 },
-    /// The same where each response moves the minimum, so that each goes upstream.
+    /// The same where each response moves the minimum, so that each is forwarded.
     Advance { branches: u16 },
     /// ACKs of receivers from frames in memory to the ACKs of the node in the egress queue.
     Packets {

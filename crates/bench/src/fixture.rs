@@ -58,7 +58,7 @@ pub(super) struct Expected {
     pub(super) octets: usize,
     pub(super) destination: Ipv6Addr,
     pub(super) hop_limit: u8,
-    /// The queue pair that the outermost header's packet goes to, when that is RoCEv2.
+    /// The destination queue pair of the outermost packet, if that is RoCEv2.
     pub(super) qpn: Option<Qpn>,
 }
 

@@ -168,7 +168,7 @@ impl<'m> Bench<'m> {
     }
 }
 
-/// Octets in the cache lines that a packet on its way touches for certain.
+/// Minimum octets of the cache lines that the processing of a packet touches.
 fn touched_octets(case: Case, frame_octets: usize) -> usize {
     const LINE: usize = 64;
     let read = match (case.until, case.work) {

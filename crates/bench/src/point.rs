@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 /// Repetitions inside L2 for each one outside.
 pub const SHORT_REPETITIONS: u32 = 10;
 
-/// The points whose case has one of these names or, where no case has it, contains it; all points without names. Upper
-/// and lower case are the same.
+/// The points whose case has one of these names or, where no case has it, contains it; all points without names.
+/// Case-insensitive.
 ///
 /// # Errors
 ///

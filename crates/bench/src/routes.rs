@@ -1,4 +1,4 @@
-//! A table of routes as a fabric has it: nested prefixes of six lengths, half of them in the fabric's own block.
+//! A table of routes like that of a fabric: nested prefixes of six lengths, half of them in the fabric's own block.
 
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
@@ -68,7 +68,7 @@ pub(super) fn address_in(prefix: Prefix, numbers: &mut Numbers) -> Ipv6Addr {
     (u128::from(prefix.address()) | numbers.address() & host_bits).into()
 }
 
-/// The position of the longest prefix that holds an address: what the node is checked against.
+/// The position of the longest prefix that contains an address: the reference for the node.
 pub(super) fn longest(prefixes: &[Prefix], address: Ipv6Addr) -> Option<usize> {
     let holds = |(_, prefix): &(usize, &Prefix)| prefix.contains(address);
     prefixes

@@ -19,7 +19,7 @@ use std::time::Instant as Clock;
 /// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Steering {
-    /// Packets of many flows by a policy of one segment: what steering is compared with.
+    /// Packets of many flows by a policy of one segment: the baseline of steering.
     Policy,
     /// The same packets by one of two paths each.
     Placed,

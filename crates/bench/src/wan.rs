@@ -20,14 +20,14 @@ use std::time::{Duration, Instant as Clock};
 /// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wan {
-    /// Packets of a tunnel, forwarded by a port with traffic classes, and taken from its queue: what the next is
-    /// compared with.
+    /// Packets of a tunnel, forwarded by a port with traffic classes, and taken from its queue: the baseline of the
+    /// next.
     Forwarded,
     /// The same where the class has backpressure, and less than XOFF waits.
     Calm,
     /// Notifications of one router, received at END.C: the first requests a pause, the others refresh it.
     Taken,
-    /// Fast CNPs that come in at END.E and go on to their senders.
+    /// Fast CNPs received at END.E and forwarded to their senders.
     HandedOn,
 }
 

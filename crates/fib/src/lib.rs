@@ -54,7 +54,7 @@ impl<T: Copy> Fib<T> {
         }
     }
 
-    /// How many routes there are.
+    /// Number of routes.
     pub fn len(&self) -> usize {
         let long: usize = self.long.iter().map(|table| table.used).sum();
         let short: usize = self.short.iter().map(|table| table.used).sum();
@@ -181,7 +181,7 @@ impl<K: Key, T: Copy> Table<K, T> {
         before
     }
 
-    /// Takes the slot out and moves those behind it up, so that no look-up meets a hole.
+    /// Removes the slot and moves later ones up, so that no look-up ends at a hole.
     fn remove(&mut self, key: K) -> Option<T> {
         let mut hole = self.find(key);
         let value = self.slots[hole].value.take()?;
@@ -267,7 +267,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list that is searched from end to end. Few address bits, so that prefixes meet.
+        /// Compares with a linear search of a list. Few address bits, so that prefixes overlap.
         #[test]
         fn agrees_with_a_linear_search(
             steps in prop::collection::vec((any::<bool>(), 0u8..=16, 0u8..=3, any::<u16>(), any::<u16>()), 1..300),

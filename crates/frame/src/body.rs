@@ -1,4 +1,4 @@
-//! What copies of a packet share: its octets behind their own heads.
+//! The part of a packet that its copies share: its octets behind their own headers.
 
 use crate::frame::{Frame, MAX_BODY, Segment};
 use crate::pool::Pool;
@@ -18,7 +18,7 @@ pub struct Body {
 const _: () = assert!(MAX_BODY == 3);
 
 impl Body {
-    /// What follows the first `skip` octets of a frame, all of which lie in its first segment; `None` when that is more
+    /// The octets after the first `skip` of a frame, all of which lie in its first segment; `None` when that is more
     /// than frames can share.
     #[inline]
     pub fn behind(frame: &Frame, skip: usize) -> Option<Self> {

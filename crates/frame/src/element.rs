@@ -1,4 +1,4 @@
-//! What everything on a link is: a value that is handed frames and time, and hands back frames and a deadline.
+//! The interface of everything on a link: a value that receives frames and time, and returns frames and a deadline.
 
 use crate::frame::Frame;
 use crate::pool::Pool;

@@ -67,7 +67,7 @@ impl Segment {
         self.len() == 0
     }
 
-    /// What follows the first `octets`, of which it has as many.
+    /// The frame after its first `octets`, which it must have.
     #[inline]
     pub fn behind(self, octets: usize) -> Self {
         Segment::new(self.chunk(), self.start() + octets, self.len() - octets)
@@ -131,8 +131,8 @@ impl Frame {
         Frame { body, tail: tail.unwrap_or_default(), body_segments, tail_len, first: head }
     }
 
-    /// The same octets, laid out as a driver hands them over: what crossing a wire does to a frame. A frame that
-    /// already lies so is returned as it is.
+    /// The same octets, laid out as a driver delivers them: the effect of crossing a wire. A frame with that layout is
+    /// returned unchanged.
     pub fn across_wire(self, pool: &mut Pool) -> Option<Self> {
         let first = self.first();
         let contiguous = first.len() >= HEADER_SPAN || self.body_segments == 0;
@@ -228,7 +228,7 @@ impl Frame {
         self.pieces(pool).flatten().copied().collect()
     }
 
-    /// Takes `octets` off the front of the first segment. The caller knows that they are there.
+    /// Removes `octets` from the front of the first segment. The caller guarantees that they are there.
     #[inline]
     pub fn pull(&mut self, octets: usize) {
         self.first = self.first.behind(octets);

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Octets in front of a received frame that are free for pushing headers.
 pub const HEADROOM: usize = 256;
 
-/// Octets of a large chunk that a received frame may fill: what AF_XDP leaves of 4,096.
+/// Octets of a large chunk that a received frame may fill: the part of 4,096 that AF_XDP leaves.
 pub const CHUNK_ROOM: usize = LARGE - HEADROOM;
 
 /// A page of memory, all of which a large chunk of a [`Pool::over`] pages is.
@@ -74,9 +74,9 @@ impl Pool {
         Pool { large: Arena::new(limit, ANYWHERE), small: Arena::new(limit, ANYWHERE) }
     }
 
-    /// A pool whose chunks lie in memory that is lent for good, so that a driver can tell the kernel of them by their
-    /// [offset](Pool::offset_of). A large chunk is a page, and no small one crosses into the next. About one page in
-    /// four holds small chunks; of the rest one in 65 is left over.
+    /// A pool whose chunks lie in memory that the caller gives up for good, so that a driver can name them to the
+    /// kernel by their [offset](Pool::offset_of). A large chunk is a page, and no small one crosses into the next.
+    /// About one page in four holds small chunks; of the rest one in 65 is left over.
     pub fn over(pages: &'static mut [Page]) -> Self {
         let small_pages =
             (pages.len() / SMALL_SHARE).next_multiple_of(BLOCK * (SMALL + SPACER) / LARGE).min(pages.len());
@@ -93,7 +93,7 @@ impl Pool {
         }
     }
 
-    /// The chunk in which an offset lies; `None` when there is none.
+    /// The chunk that contains an offset; `None` if there is none.
     #[inline]
     pub fn chunk_at(&self, offset: u64) -> Option<Chunk> {
         let offset = usize::try_from(offset).ok()?;

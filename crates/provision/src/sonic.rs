@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use srdma_fabric::provision::{Behavior, Device, Route, Sid};
 use srdma_fabric::{NodeId, SidPlan};
 
-/// What config_db.json has of the fabric.
+/// The config_db.json of a device.
 pub fn config_db(device: &Device, sids: &SidPlan) -> Value {
     let mut tables = Map::new();
     let mut add = |table: &str, key: String, value: Value| {

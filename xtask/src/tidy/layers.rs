@@ -4,7 +4,8 @@ use super::Finding;
 use crate::tree::{File, Tree};
 use toml::{Table, Value};
 
-/// Each crate and the crates of this workspace that it may depend on. The simulator and the node never know each other.
+/// Each crate and the crates of this workspace that it may depend on. The simulator and the node never depend on each
+/// other.
 const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
     ("toml-error", &[]),
@@ -129,7 +130,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What tests may use on top.
+/// Further dependencies for tests.
 const FOR_TESTS: [&str; 2] = ["capture", "testkit"];
 
 /// Every dependency between crates of the workspace is one that the architecture allows.

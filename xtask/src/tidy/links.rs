@@ -21,7 +21,7 @@ pub(super) fn targets(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a link that stands in the file `from`.
+/// The error of a link in the file `from`.
 fn complaint(tree: &Tree, from: &str, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;

@@ -8,7 +8,7 @@ const MAX_LINES: usize = 800;
 const MAX_TEST_LINES: usize = 1000;
 const WORTH_SPLITTING_LINES: usize = 500;
 
-/// What marks code as not finished, or a test as not run.
+/// Marks of unfinished code, or of tests that do not run.
 const UNFINISHED: [&str; 7] = [
     concat!("todo", "!("),
     concat!("unimplemented", "!("),
@@ -32,7 +32,7 @@ pub(super) fn file_length(tree: &Tree) -> Vec<Finding> {
     tree.with_suffix(".rs").filter_map(too_long).collect()
 }
 
-/// Files that are allowed, but long enough to ask whether each is still one thing.
+/// Files that are allowed, but long enough to ask whether each should be split.
 pub(super) fn files_to_split(tree: &Tree) -> Vec<Finding> {
     let long = |file: &File| {
         let lines = file.text.lines().count();

@@ -6,7 +6,7 @@ use crate::tree::{File, Tree};
 
 const MAX_COLUMNS: usize = 120;
 
-/// The files that people write: neither test data nor what cargo, npm and the page's build write.
+/// Files written by hand: neither test data nor output of cargo, npm and the page's build.
 fn written(tree: &Tree) -> impl Iterator<Item = &File> {
     let is_made = |path: &str| {
         ["testdata/", "page/dist/"].iter().any(|place| path.starts_with(place))

@@ -1,8 +1,8 @@
 //! Bursts: the generator sends some frames on one processor and waits; then the other processor receives and sends them
 //! all, and is timed.
 //!
-//! So no more frames are ever under way than every queue holds, none is lost to overload, and what is measured always
-//! has full batches before it: what it would be if the generator were endlessly fast.
+//! So no more frames are in flight than every queue holds, none is lost to overload, and the measured part always has
+//! full batches to process, as with an infinitely fast generator.
 
 use super::device::{Device, again};
 use anyhow::{Context, ensure};
@@ -184,7 +184,7 @@ fn timed(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Duration> 
     Ok(begin.elapsed())
 }
 
-/// Calls `action` on a thread that stays on one processor, when the machine has it.
+/// Calls `action` on a thread that is pinned to one processor, if the machine has it.
 fn pinned<T: Send>(processor: usize, action: impl FnOnce() -> anyhow::Result<T> + Send) -> anyhow::Result<T> {
     thread::scope(|scope| {
         joined(scope.spawn(|| {

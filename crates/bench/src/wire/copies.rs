@@ -19,7 +19,7 @@ const FRAME_OCTETS: usize = 4200;
 /// Frames of a burst, for each of which there are [`COPIES`].
 const FRAMES: usize = 24;
 
-/// The share of the rate of sending alone that is to be reached.
+/// The required share of the rate of sending alone.
 const TARGET: f64 = 0.9;
 
 /// Measures every driver.

@@ -114,7 +114,7 @@ fn repetition(
     burst::bursts(&mut bench.generator, &mut device, (BURST, BURST), bench.extent.bursts)
 }
 
-/// One frame goes through, and what comes back for it is right.
+/// Sends one frame and checks the frames that come back.
 pub(super) fn check(
     bench: &mut Bench<'_>,
     drivers: &mut [Box<dyn Driver>; 2],

@@ -1,8 +1,8 @@
 //! The node compared with the kernel's own SRv6 on the same links.
 //!
-//! The kernel forwards on the processor that the frame comes from: sending and forwarding are one time. What sending
-//! alone takes, to where the kernel drops frames at once, is taken off. From the node's time it is taken off as well:
-//! that leaves what the kernel does to bring frames to the driver, which a comparison must not give away.
+//! The kernel forwards on the processor that the frame comes from: sending and forwarding are one time. The time of
+//! sending alone, to where the kernel drops frames at once, is subtracted. It is subtracted from the node's time as
+//! well: that leaves the kernel's work for bringing frames to the driver, which belongs to the comparison.
 
 use super::Bench;
 use super::burst::{BURST, Generator};

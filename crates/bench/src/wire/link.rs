@@ -57,7 +57,7 @@ impl Links {
         Ok(self.generator.enter(|| AfPacket::open("to-node", &Interest::default()))??)
     }
 
-    /// Sees what comes back, for checks: what is measured ends in the kernel.
+    /// Receives the frames that come back, for checks; measured frames end in the kernel.
     pub(super) fn witness(&self) -> anyhow::Result<AfPacket> {
         Ok(self.generator.enter(|| AfPacket::open("from-node", &everything()))??)
     }

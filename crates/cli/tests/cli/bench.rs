@@ -41,7 +41,7 @@ fn a_row_says_what_was_measured_and_what_it_took() {
         let (least, median) = (row["ns_min"].as_f64().unwrap(), row["ns_median"].as_f64().unwrap());
         assert!(0.0 < least && least <= median, "{row}");
         assert!(row["repetitions"].as_u64().unwrap() >= 11, "{row}");
-        // Where the kernel tells how fast the time stamp counter runs.
+        // If the kernel reports the frequency of the time stamp counter.
         if let Some(clocks) = row["clocks_min"].as_f64() {
             let clocks_per_ns = clocks / least;
             assert!((0.2..10.0).contains(&clocks_per_ns), "{row}");

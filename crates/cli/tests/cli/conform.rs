@@ -36,7 +36,7 @@ fn passes(profile: &str, ports: &[&str]) {
     assert_eq!(output.status.code(), Some(0));
 }
 
-/// The node does what RFC 8754, RFC 8986 and RFC 9800 say (PP-4-3, PP-4-4, PP-5.1-1, PP-5.2-2, PP-5.2-3, PP-7-2).
+/// The node conforms to RFC 8754, RFC 8986 and RFC 9800 (PP-4-3, PP-4-4, PP-5.1-1, PP-5.2-2, PP-5.2-3, PP-7-2).
 #[test]
 fn our_node_passes_usid() {
     passes("usid", &["up", "down"]);
@@ -54,13 +54,13 @@ fn our_node_passes_end_replicate() {
     passes("end-replicate", &["up", "left", "right"]);
 }
 
-/// Senders told at once, a first hop, borders.
+/// Immediate notification of senders, a first hop, borders.
 #[test]
 fn our_node_passes_fast_cnp() {
     passes("fast-cnp", &["hosts", "core", "outside"]);
 }
 
-/// What a congested WAN asks of a PE.
+/// Requests of a congested WAN to a PE.
 #[test]
 fn our_node_passes_end_c_and_end_e() {
     passes("end-c", &["wan", "gateway"]);
@@ -81,7 +81,7 @@ fn profiles_are_listed_and_described() {
     }
 }
 
-/// What is chosen differs, and the node passes under it: expected octets follow the parameters.
+/// The node passes with other parameters: expected octets follow the parameters.
 #[test]
 fn parameters_can_be_chosen() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -104,7 +104,7 @@ fn parameters_can_be_chosen() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
 }
 
-/// A wire instead of a device: what comes out is not what must, and the report says so.
+/// A wire instead of a device: its output is wrong, and the report shows the octets that differ.
 #[test]
 fn what_fails_is_said_with_the_octets_that_differ() {
     let wire = "cp {in}/up.pcapng {out}/down.pcapng";

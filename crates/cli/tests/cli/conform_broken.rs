@@ -13,7 +13,7 @@ const IPV6: usize = 14;
 const BEHIND_IPV6: usize = IPV6 + 40;
 const BTH: usize = BEHIND_IPV6 + 8;
 
-/// What a device does wrong with what it was sent and what it sends in one step.
+/// The defect of a device: changes the frames that it sends in one step, given those received.
 type Defect = fn(&[Frame], &mut Vec<Frame>);
 
 /// Our node, with a defect.
@@ -209,7 +209,7 @@ fn a_psn_that_is_too_high() {
     caught("end-mt", defect, "MT-5.3.1-1", FORWARD_PATH);
 }
 
-/// MT-5.3.2-4: a NAK goes up as an ACK.
+/// MT-5.3.2-4: a NAK is forwarded as an ACK.
 #[test]
 fn a_nak_that_becomes_an_ack() {
     let defect: Defect = |_, frames| {
@@ -222,7 +222,7 @@ fn a_nak_that_becomes_an_ack() {
     caught("end-mt", defect, "MT-5.3.2-4", &[FORWARD_PATH, &["MT-5.3.1-3", "MT-5.3.3-2"]].concat());
 }
 
-/// MT-5.3.3-2: each CNP goes up.
+/// MT-5.3.3-2: each CNP is forwarded.
 #[test]
 fn cnps_that_are_not_aggregated() {
     let defect: Defect = |_, frames| {

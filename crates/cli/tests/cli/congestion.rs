@@ -1,5 +1,5 @@
-//! `srdma send` and `srdma recv` where there is congestion, across a veth link; and what they say of options that
-//! cannot be met.
+//! `srdma send` and `srdma recv` under congestion, across a veth link; and their refusals of options that cannot be
+//! met.
 
 use serde_json::Value;
 use srdma_capture::Reader;
@@ -19,7 +19,7 @@ const SENDER: (MacAddress, &str) = (MacAddress([2, 0, 0, 0, 0, 1]), "2001:db8:1:
 const RECEIVER: (MacAddress, &str) = (MacAddress([2, 0, 0, 0, 0, 2]), "2001:db8:2::1");
 const RECEIVER_QPN: &str = "0xabcd";
 
-/// What makes a kernel discard unknown destination options without a word.
+/// The setting by which a kernel discards unknown destination options silently.
 const SILENCE: [&str; 2] = ["ipv6/max_dst_opts_number", "-8"];
 
 #[test]
@@ -82,8 +82,8 @@ impl Link {
         Link { sender, receiver }
     }
 
-    /// A transfer over packet sockets; `meanwhile` is called every few milliseconds while it goes on. What `send` and
-    /// `recv` say; `recv` says nothing when `send` was refused.
+    /// A transfer over packet sockets; `meanwhile` is called every few milliseconds while it runs. Returns the output
+    /// of `send` and `recv`; that of `recv` is empty when `send` was refused.
     fn transfer(&self, size: &str, options: [&[&str]; 2], mut meanwhile: impl FnMut()) -> (Output, Option<Value>) {
         let directory = tempfile::tempdir().unwrap();
         let info_file = directory.path().join("info");
@@ -158,7 +158,7 @@ fn fast_cnps() -> Vec<Vec<u8>> {
     all
 }
 
-/// FC-5-3, FC-4-7, FC-4-8: the rate follows a believed Fast CNP and no other.
+/// FC-5-3, FC-4-7, FC-4-8: the rate follows an accepted Fast CNP and no other.
 #[test]
 #[ignore = "needs root"]
 fn a_fast_cnp_slows_the_sender_down() {
@@ -182,7 +182,7 @@ fn a_fast_cnp_slows_the_sender_down() {
     assert_eq!(link.parameter_problems(), 0, "the kernel keeps out of it");
 }
 
-/// D47: a host whose kernel answers is taken for one that does not know Fast CNPs.
+/// D47: an answer of the kernel would mark the host as one without Fast CNP.
 #[test]
 #[ignore = "needs root"]
 fn a_kernel_that_would_answer_is_named() {

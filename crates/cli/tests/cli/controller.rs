@@ -121,7 +121,7 @@ fn what_was_answered_survives_kill_9() {
     }
 }
 
-/// Who watches goes on with a controller that is started again, and hears that it may have missed something.
+/// A watch continues with a restarted controller, and reports a possible gap.
 #[test]
 fn a_watch_outlives_its_controller() {
     let folder = tempfile::tempdir().unwrap();
@@ -138,7 +138,7 @@ fn a_watch_outlives_its_controller() {
         let line = events.recv_timeout(Duration::from_secs(60)).unwrap();
         serde_json::from_str::<serde_json::Value>(&line).unwrap()
     };
-    // It listens once something is heard.
+    // It listens once it has printed a line.
     let mut number = 0;
     let first = loop {
         controller.client().post::<Group>("/v1/groups", &group(number), None).unwrap();

@@ -55,7 +55,7 @@ fn write_changed(file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> tempfile::Na
     changed
 }
 
-/// The example in the documentation is what the command says, and every layer has its description.
+/// The example in the documentation is the output of the command, and every layer has its description.
 #[test]
 fn the_documentation_is_true() {
     let documentation = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decode.md");
@@ -103,8 +103,7 @@ fn every_line_is_an_object_whose_layers_are_its_fields() {
     }
 }
 
-/// The verdicts that the golden README states; what it calls "ICRC include" counts extension headers, ours does not
-/// (D43).
+/// The verdicts of the golden README; its "ICRC include" counts extension headers, ours does not (D43).
 #[test]
 fn icrc_verdicts_are_those_of_the_golden_readme() {
     for file in golden() {
@@ -152,7 +151,7 @@ fn only_one_cover_protects_the_receivers() {
     assert_eq!((&objects[2]["hmac"], &objects[3]["hmac"]), (&json!("ok"), &json!("bad")));
 }
 
-/// Segments Left is not covered by the HMAC, but it says which segment the destination address has to be.
+/// The HMAC does not cover Segments Left, which determines the destination address.
 #[test]
 fn a_destination_that_is_not_due_makes_the_hmac_bad() {
     let file = testdata("golden/scapy_02_endmt_in.pcap");
@@ -197,7 +196,7 @@ fn receivers_are_spelt_out() {
     assert_eq!(objects[5]["end_mt"][0]["receivers"].as_array().map(Vec::len), Some(11));
 }
 
-/// What `make.py` beside the capture put in.
+/// The headers that `make.py` beside the capture wrote.
 #[test]
 fn every_operation_has_its_headers() {
     let objects = decode(&testdata("decode/layers.pcap"), &[]);

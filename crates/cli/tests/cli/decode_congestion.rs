@@ -1,5 +1,5 @@
-//! What `srdma decode` says of congestion: Fast CNPs, traces, pauses, and the messages that connect queue pairs;
-//! compared with tshark where it knows them.
+//! The output of `srdma decode` for congestion: Fast CNPs, traces, pauses, and the messages that connect queue pairs;
+//! compared with tshark where that supports them.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -153,7 +153,7 @@ fn traces_of_the_kernel_are_those_that_tshark_sees() {
             for (name, _) in FIELDS {
                 let columns = FIELDS.iter().zip(&columns[3..]).filter(|((other, _), _)| *other == name);
                 let numbers = columns.flat_map(|(_, column)| column.split(' ').filter(|text| !text.is_empty()));
-                // What a node did not know is all ones, and left out here.
+                // Fields that a node did not fill are all ones, and left out here.
                 let unknown = [0xFF_FFFF, 0xFFFF, 0xFFFF_FFFF];
                 let expected: Vec<u64> = numbers.map(number).filter(|number| !unknown.contains(number)).collect();
                 let nodes = trace["nodes"].as_array().expect("an array");
@@ -222,7 +222,7 @@ fn connections_are_those_that_tshark_sees() {
         assert_eq!(plain(cm["transaction_id"].as_str().expect("text")), plain(&columns[1]), "{object}");
         assert_eq!(plain(&number(&object["deth"]["source_qpn"])), plain(&columns[2]), "{object}");
         let qpns = match cm["name"].as_str() {
-            // Of an XRC connection nothing is said but the damage.
+            // Of an XRC connection only the damage is reported.
             Some("ConnectRequest") if object["error"].is_null() => Some((&cm["local_qpn"], &columns[3])),
             Some("ConnectReply") => Some((&cm["local_qpn"], &columns[4])),
             _ => None,
@@ -256,7 +256,7 @@ fn options_that_make_no_sense_are_named() {
     }
 }
 
-/// D60: a pause and its end, on their way to an END.C SID. tshark knows the type, and that the checksum is right.
+/// D60: a pause and its end, for an END.C SID. tshark names the type, and accepts the checksum.
 #[test]
 fn notifications_are_named_with_their_fields() {
     let file = testdata("decode/notifications.pcap");

@@ -102,7 +102,7 @@ fn one_seed_makes_one_result() {
     assert_ne!(run("7"), run("8"));
 }
 
-/// Without loss the source sends each octet once, and hears one ACK where five were sent (MT-5.3-1).
+/// Without loss the source sends each octet once, and receives one ACK for five of the receivers (MT-5.3-1).
 #[test]
 fn without_loss_the_source_sends_the_data_once() {
     for arguments in [
@@ -233,7 +233,7 @@ fn a_recording_ends_where_the_run_does() {
     assert_eq!(recording.places(), ["S1", "N6", "N4", "N5", "N1", "N2", "N3", "R1", "R2", "R3", "R4", "R5"]);
     assert!(*recording.times.last().unwrap() >= report["completion_ns"].as_u64().unwrap());
 
-    // Octets are rates times spans: in sum what the report says each link carried.
+    // Octets are rates times intervals: their sum is the count of each link in the report.
     for (link, carried) in report["links"].as_array().unwrap().iter().zip(&recording.octets) {
         let said = ["down_octets", "up_octets"].map(|way| link[way].as_f64().unwrap());
         for (said, carried) in said.into_iter().zip(carried) {

@@ -29,7 +29,7 @@ const FIELDS: [&str; 16] = [
     "srdma.end_c.congested",
 ];
 
-/// What tshark finds in each frame of a capture, by field, with numbers as numbers.
+/// The fields that tshark finds in each frame of a capture, with numbers as numbers.
 fn dissected(file: &Path, fields: &[&str]) -> Vec<Vec<Vec<String>>> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(file).arg("-X").arg(format!("lua_script:{SCRIPT}")).args(["-T", "fields"]);
@@ -146,7 +146,7 @@ fn frame(file: &str, number: usize) -> Vec<u8> {
     packet.octets.to_vec()
 }
 
-/// What is wrong is said as expert information, by which people filter.
+/// Errors are reported as expert information, which can be filtered.
 #[test]
 fn what_is_wrong_is_said() {
     let changed = |mut octets: Vec<u8>, at: usize, octet: u8| {

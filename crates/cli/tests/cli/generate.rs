@@ -34,7 +34,7 @@ fn every_command_has_a_man_page() {
     assert_eq!(fs::read_dir(&man).unwrap().filter(|page| page.as_ref().unwrap().path().ends_with("help.1")).count(), 0);
 }
 
-/// What the shell itself makes of the script.
+/// Completions of the script in the shell itself.
 #[test]
 fn bash_completes_commands() {
     let mut bash = Command::new("bash")

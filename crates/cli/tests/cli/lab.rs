@@ -1,4 +1,4 @@
-//! `srdma lab`: whole networks of this machine, by the built program. All of it needs root, but for what is refused.
+//! `srdma lab`: whole networks of this machine, by the built program. All of it needs root, except refusals.
 
 use serde_json::Value;
 use std::path::Path;
@@ -178,7 +178,7 @@ fn a_node_that_is_killed_and_restarted_costs_no_octet() {
     }
 }
 
-/// What passed the links is whole, for us and for others.
+/// The packets in the captures are undamaged, by our dissection and by tshark.
 #[test]
 #[ignore = "needs root"]
 fn captures_hold_nothing_damaged() {

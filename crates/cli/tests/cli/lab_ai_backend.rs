@@ -1,5 +1,5 @@
-//! The lab `ai-backend`: the path placement draft's Figure 1 with Linux routers, and what its section 5.2 says of each
-//! packet on each hop.
+//! The lab `ai-backend`: the path placement draft's Figure 1 with Linux routers, and the headers of its section 5.2 on
+//! each hop.
 
 use crate::own_lab::Lab;
 use crate::packets::{decoded, destinations};
@@ -10,8 +10,8 @@ use std::process::{Command, Output};
 const FABRIC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fabrics/figure1.toml");
 const ROUTERS: [&str; 6] = ["leaf1", "leaf2", "leaf3", "leaf4", "spine5", "spine6"];
 
-/// What RoCEv2 packets are sent to on each link, by direction: section 5.2 with D80's corrections, the way back by the
-/// same nodes (D86), and nothing anywhere else.
+/// Destinations of RoCEv2 packets on each link, by direction: section 5.2 with D80's corrections, the return path by
+/// the same nodes (D86), and no packets elsewhere.
 const HOPS: [(&str, &str, &str); 24] = [
     ("gpu1-nic1", "gpu1->nic1", "2001:db8:0:3::1"),
     ("nic1-leaf1", "nic1->leaf1", "5f00:0:100:500:300::"),
@@ -94,7 +94,7 @@ impl Lab {
         srdma.args(["--instance", &self.suffix]).output().expect("the program runs")
     }
 
-    /// What is not as planned, by device and prefix.
+    /// Differences from the plan, by device and prefix.
     fn findings(&self) -> Vec<(String, String, bool)> {
         let output = self.check();
         let report: Value = serde_json::from_slice(&output.stdout)
@@ -145,7 +145,7 @@ fn linux_follows_programs_by_links() {
     lab.check_hops(&result, &hops);
 }
 
-/// PP-7-2: what is printed for a tenant, executed at leaf 3: its End.DT6 takes packets, and looks up in its own table.
+/// PP-7-2: the printed commands for a tenant, executed at leaf 3: its End.DT6 accepts packets, and uses its own table.
 #[test]
 #[ignore = "needs root"]
 fn linux_separates_tenants() {
@@ -181,7 +181,7 @@ fn linux_separates_tenants() {
     lab.check_hops(&result, &hops);
 }
 
-/// PP-4-5: transfers leave no trace at the routers. PP-4-2: a lab that lacks a SID is told which, by `--check`.
+/// PP-4-5: transfers leave no state at the routers. PP-4-2: `--check` names a SID that a lab lacks.
 #[test]
 #[ignore = "needs root"]
 fn routers_keep_no_state_and_lacks_are_named() {
@@ -205,9 +205,9 @@ fn routers_keep_no_state_and_lacks_are_named() {
     assert_eq!(lab.findings(), expected.collect::<Vec<_>>());
 }
 
-/// PP-4-6, section 5.3: spine 5 marks, and NIC 1 takes the path by spine 6. Data arrive whole; what NIC 1 sends to the
-/// fabric is data, acknowledged by others, probes that come back to it (D87), and neighbour discovery: no router is told
-/// anything.
+/// PP-4-6, section 5.3: spine 5 marks, and NIC 1 takes the path by spine 6. All data arrive; NIC 1 sends to the fabric
+/// only data, acknowledgements, probes that come back to it (D87), and neighbour discovery: no router gets a message
+/// about the path.
 #[test]
 #[ignore = "needs root"]
 fn a_flow_leaves_a_spine_that_marks_without_telling_anybody() {
@@ -274,7 +274,7 @@ fn a_host_can_be_its_own_headend() {
 /// The MAC address of NIC 1 toward GPU 1.
 const NIC1: &str = "02:5d:00:00:00:02";
 
-/// What makes NIC 1 a headend that steers.
+/// The configuration that makes NIC 1 a headend with steering.
 const STEERED: &str = "# What was congested once is left alone for the rest of a transfer.
 [node.config.steering]
 probe_address = \"2001:db8:0:1::ff\"

@@ -188,8 +188,8 @@ fn linux_router(bench: &Bench) {
     }
 }
 
-/// What Linux does otherwise than the RFCs is found and named, and nothing else: End, uN, End.X, End.DT6 and
-/// H.Encaps.Red otherwise do what they must.
+/// The departures of Linux from the RFCs are found and named, and no others: End, uN, End.X, End.DT6 and H.Encaps.Red
+/// conform otherwise.
 #[test]
 #[ignore = "needs root"]
 fn the_departures_of_linux_are_found_and_named() {

@@ -1,5 +1,5 @@
-//! What `srdma lab export` writes for containerlab, carried out as containerlab does: namespaces for containers, whose
-//! processes run before there are links; then links, then command lines; and `ip netns exec` for `docker exec`.
+//! The files that `srdma lab export` writes for containerlab, executed as containerlab does: namespaces for containers,
+//! whose processes run before there are links; then links, then command lines; and `ip netns exec` for `docker exec`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -50,7 +50,7 @@ impl Deployed {
         format!("srdma-clab-{}-{}-{node}", self.lab, std::process::id())
     }
 
-    /// A `docker` that knows `exec`.
+    /// A `docker` with the command `exec` alone.
     fn write_docker(&self) {
         let bin = self.directory.path().join("bin");
         fs::create_dir(&bin).unwrap();
@@ -124,7 +124,7 @@ impl Deployed {
         self.directory.path().join(format!("{node}.log"))
     }
 
-    /// Runs the lab's script, and gives what each receiver has said last.
+    /// Runs the lab's script, and returns the last line of each receiver.
     fn transfer(&self) -> Vec<(String, serde_json::Value)> {
         let script = self.directory.path().join("out/transfer.sh");
         let output = Command::new(script).env("PATH", self.path()).output().unwrap();
@@ -182,7 +182,7 @@ fn receivers(lab: &'static str, octets: u64) -> BTreeSet<String> {
     receivers.into_iter().map(|(name, _)| name).collect()
 }
 
-/// MT-5.2-1, D27: receivers have what nodes were told of them before there were any.
+/// MT-5.2-1, D27: receivers have the parameters that nodes were configured with in advance.
 #[test]
 #[ignore = "needs root"]
 fn the_group_of_figure_1_has_the_data() {

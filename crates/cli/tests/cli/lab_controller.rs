@@ -13,7 +13,7 @@ const NAME: &str = "figure1-controller";
 const URL: &str = "https://[2001:db8:ff:c::1]:8470";
 const NODES: [&str; 6] = ["N1", "N2", "N3", "N4", "N5", "N6"];
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is sent, and how fast: so long that something can happen meanwhile.
+/// Size of the transfer: it must run long enough for events during it.
 const OCTETS: usize = 80 << 20;
 const RATE: &str = "rate_bits_per_s = 100_000_000";
 
@@ -120,7 +120,7 @@ impl Network {
         self.inside("C", "srdma").arg("group").args(arguments).output().expect("it runs")
     }
 
-    /// What `srdma group` answers as JSON.
+    /// The JSON output of `srdma group`.
     #[track_caller]
     fn asks(&self, arguments: &[&str]) -> Value {
         let output = self.group(&[arguments, &["--json"]].concat());
@@ -268,7 +268,7 @@ fn the_lab_transfers_to_a_group_of_its_controller() {
     }
 }
 
-/// What the controller refuses, or gives up, ends the run with the reason; and the lab is taken down.
+/// If the controller refuses the group, or gives up, the run ends with the reason, and the lab is taken down.
 #[test]
 #[ignore = "needs root"]
 fn a_group_that_cannot_be_ends_the_run() {
@@ -282,7 +282,7 @@ fn a_group_that_cannot_be_ends_the_run() {
     assert!(String::from_utf8_lossy(&status.stderr).contains("is not up"), "{status:?}");
 }
 
-/// What `srdma lab status` says.
+/// The output of `srdma lab status`.
 fn lab_status(lab: &Lab) -> Value {
     let output = lab.command("status", &["--json"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

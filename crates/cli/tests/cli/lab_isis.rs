@@ -28,7 +28,7 @@ impl Lab {
         PathBuf::from(format!("/run/srdma/lab/isis-frr-{}", self.suffix))
     }
 
-    /// What `srdma isis show` says of a node.
+    /// The output of `srdma isis show` for a node.
     fn show(&self, node: &str, what: &str) -> Value {
         let socket = self.directory().join("node").join(node).with_extension("sock");
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
@@ -37,7 +37,7 @@ impl Lab {
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
-    /// What a command says in the namespace of a node.
+    /// The output of a command in the namespace of a node.
     fn inside(&self, node: &str, line: &str) -> String {
         let namespace = format!("srdma-isis-frr-{}-{node}", self.suffix);
         let words = line.split_whitespace();
@@ -116,7 +116,7 @@ impl Lab {
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
         srdma.args(["lab", "capture"]).arg(&self.file).arg(self.captures()).args(["--instance", &self.suffix]);
         let mut child = srdma.stderr(Stdio::piped()).spawn().expect("the program runs");
-        // It says that it has begun.
+        // It prints that it has begun.
         let mut begun = [0; 9];
         child.stderr.as_mut().expect("a pipe").read_exact(&mut begun).expect("it says something");
         assert_eq!(&begun, b"capturing");
@@ -192,7 +192,7 @@ fn data_go_by_learnt_locators() {
     lab.converges();
     assert_eq!(lab.used_sids(), (true, vec!["5f00:0:2:c000::".to_owned(), "5f00:0:2:d000::".to_owned()]));
 
-    // The flag goes away and the SIDs stay (D65): that is said once, and comes back with the flag.
+    // The flag disappears and the SIDs stay (D65): one event for that, and one for its return.
     lab.configure("N2", "congestion_notification = true", "congestion_notification = false");
     wait_until(|| lab.used_sids() == (false, Vec::new()), || format!("{:?}", lab.used_sids()));
     lab.configure("N2", "congestion_notification = false", "congestion_notification = true");
@@ -201,8 +201,8 @@ fn data_go_by_learnt_locators() {
     assert_eq!(log.matches("IS-IS: N2 announces END.C or END.E without its C-flag").count(), 1, "{log}");
 }
 
-/// What was learnt by F goes with it, and all of it comes back. F floods what it does not understand as it came
-/// (CN-5.1-1, CN-5.1-2), and tshark finds nothing malformed.
+/// Routes learnt from F disappear with it, and all of them come back. F floods unknown TLVs unchanged (CN-5.1-1,
+/// CN-5.1-2), and tshark finds no malformed packet.
 #[test]
 #[ignore = "needs root"]
 fn frr_may_be_killed_and_floods_our_lsps_as_they_are() {

@@ -20,8 +20,8 @@ impl Drop for Lab {
     }
 }
 
-/// D3, D6, MT-3-2, MT-5.2-2: what the headend sends once, routers that know nothing of it replicate; the edges take it
-/// by the group's address, whether packets carry the receivers or the edges know them.
+/// D3, D6, MT-3-2, MT-5.2-2: routers without knowledge of groups replicate the headend's packets; the edges accept them
+/// by the group's address, whether packets carry the receivers or the edges have them provisioned.
 #[test]
 #[ignore = "needs root"]
 fn linux_routers_replicate() {

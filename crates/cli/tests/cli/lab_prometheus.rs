@@ -1,4 +1,4 @@
-//! Prometheus reads a node's metrics, and answers what the Grafana dashboard asks.
+//! Prometheus scrapes a node's metrics, and evaluates the queries of the Grafana dashboard.
 
 use crate::own_lab::Lab;
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! `srdma lab run figure1-rxe`, and `figure1-controller-rxe`: virtual machines with the soft-RoCE of an unmodified Linux
-//! kernel send and receive through six nodes. Emulation on a busy machine is slow, so little is transferred and nothing
-//! is said about how long it takes.
+//! `srdma lab run figure1-rxe`, and `figure1-controller-rxe`: virtual machines with the soft-RoCE of an unmodified
+//! Linux kernel send and receive through six nodes. Emulation on a busy machine is slow, so transfers are small and
+//! times are not checked.
 
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -74,7 +74,7 @@ fn soft_roce_hosts_receive_through_the_tree() {
     check(&instance.run(&["--op", "send", "--list", "provisioned"]));
 }
 
-/// D31: hosts that know nothing of a controller receive through the tree that it has made.
+/// D31: hosts without a client of the controller receive through the tree that it has installed.
 #[test]
 #[ignore = "needs root"]
 fn soft_roce_hosts_receive_through_a_controllers_tree() {

@@ -136,7 +136,7 @@ fn each_side_verifies_what_the_other_signs() {
 
 const SOON: (&str, &str) = ("[run]", "[run]\ntimeout_s = 2");
 
-/// What a Linux router signs with another key is refused, and counted.
+/// Packets that a Linux router signs with another key are refused, and counted.
 #[test]
 #[ignore = "needs root"]
 fn we_refuse_what_is_signed_with_another_key() {

@@ -1,4 +1,4 @@
-//! `srdma node`, as far as it goes without interfaces, and without rights.
+//! `srdma node` without interfaces, and without privileges.
 
 use std::fs::File;
 use std::process::{Command, Output, Stdio};
@@ -23,7 +23,7 @@ fn the_help_has_an_example() {
     let (_, example) = text.split_once("  [node]\n").expect("a configuration");
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("node.toml");
-    // What it names is right but for the port, which is left out.
+    // All its names are valid except the port, which is left out.
     let ports = example.matches("[[port]]").count();
     assert_eq!(ports, 2);
     std::fs::write(&file, format!("[node]\n{example}zzz = 1\n")).expect("written");

@@ -1,4 +1,4 @@
-//! `srdma plan`: the draft's example, JSON that parses, and refusals that say where.
+//! `srdma plan`: the draft's example, valid JSON, and refusals with their position.
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ fn json(arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What was refused, with exit code 2.
+/// The error text of a refusal, with exit code 2.
 fn refusal(arguments: &[&str]) -> String {
     let output = plan(arguments);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));

@@ -1,11 +1,11 @@
-//! What cannot be placed is refused with the name of what is wrong, the limit, and exit code 2.
+//! Flows that cannot be placed are refused with the name in error, the limit, and exit code 2.
 
 use std::process::Command;
 use tempfile::TempDir;
 
 const FIGURE1: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fabrics/figure1.toml");
 
-/// What `srdma plan` refuses, given a fabric and jobs, each as text.
+/// The error text of `srdma plan`, given a fabric and jobs, each as text.
 fn refusal(fabric: &str, jobs: (&str, &str), more: &[&str]) -> String {
     let folder = TempDir::new().unwrap();
     let (fabric_file, jobs_file) = (folder.path().join("fabric.toml"), folder.path().join(jobs.0));

@@ -1,4 +1,5 @@
-//! A saved plan changes: flows come and go, switches are drained and released, few flows move, and the plan says why.
+//! A saved plan changes: flows are added and removed, switches are drained and released, few flows move, and the plan
+//! explains why.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -49,7 +50,7 @@ impl Plan {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What was refused, with exit code 2; the plan has not changed.
+    /// The error text of a refusal, with exit code 2; the plan has not changed.
     fn refusal(&self, verb: &[&str], more: &[&str]) -> String {
         let before = self.text();
         let output = self.run(verb, more);
@@ -66,7 +67,7 @@ fn numbers(flows: &Value) -> Vec<u64> {
     flows.as_array().unwrap().iter().map(|flow| flow["number"].as_u64().unwrap()).collect()
 }
 
-/// PP-4-1: without spine 5 the first flow goes as in section 5.3 of the draft; the second does not move.
+/// PP-4-1: without spine 5 the first flow takes the path of section 5.3 of the draft; the second does not move.
 #[test]
 fn a_drained_spine_moves_its_flow_alone() {
     let plan = Plan::of("figure1");
@@ -84,7 +85,7 @@ fn a_drained_spine_moves_its_flow_alone() {
     assert_eq!(moved["path"], json!(["nic1", "leaf1", "spine6", "leaf3", "nic3"]));
     assert_eq!(moved["program"]["destination"], "5f00:0:100:600:300::");
     assert_eq!(drained["after"]["load"], 1.0);
-    // What is drained stays so: no way through spine 5 is an alternative.
+    // Spine 5 stays drained: no path through it is an alternative.
     let why = plan.json(&["why"], &["0"]);
     assert!(!why["alternatives"].to_string().contains("spine5"), "{why}");
     let released = plan.json(&["release"], &["spine5"]);

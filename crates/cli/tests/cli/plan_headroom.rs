@@ -17,9 +17,9 @@ fn a_link_is_as_by_hand() {
     assert!(answer.get("end_c").is_none());
 }
 
-/// CN-4.1-1: PE and node 5 km apart, so 50 µs; at the gateway's 400 Gbit/s two frames of 1,538 and the PAUSE take
-/// 63.2 ns, so 64: a loop of 50,064 ns. 300 Gbit/s are 37.5 octets a nanosecond, 100 Gbit/s 12.5; two frames besides.
-/// Of 100 km, 100 Gbit/s times 1 ms are 12.5 million octets.
+/// CN-4.1-1: PE and node 5 km apart, so 50 µs; at the gateway's 400 Gbit/s two frames of 1,538 and the PAUSE take 63.2
+/// ns, so 64: a loop of 50,064 ns. 300 Gbit/s are 37.5 octets a nanosecond, 100 Gbit/s 12.5; plus two frames. Of 100
+/// km, 100 Gbit/s times 1 ms are 12.5 million octets.
 #[test]
 fn end_c_is_as_by_hand() {
     let arguments = ["--rate", "100G", "--distance", "5km", "--mtu", "1500", "--response", "0", "--overload", "4:1"];

@@ -1,5 +1,5 @@
-//! `srdma plan provision`: what each system is told, beside text written by hand after the draft's Figure 1 and the
-//! documentation of each system.
+//! `srdma plan provision`: the configuration of each system, beside text written by hand after the draft's Figure 1 and
+//! the documentation of each system.
 
 use serde_json::{Value, json};
 use srdma_node::{Configuration, InterfaceFacts, Purpose};
@@ -94,7 +94,7 @@ fn linux_is_told_of_links_and_tenants() {
     assert!(!made.contains("sr0"), "{made}");
 }
 
-/// The shipped lab's routers are told exactly what is printed.
+/// The shipped lab's routers have exactly the printed configuration.
 #[test]
 fn the_shipped_lab_has_what_is_printed() {
     let shipped = include_str!("../../../../labs/ai-backend.toml");

@@ -1,4 +1,4 @@
-//! `srdma process` over the golden captures: what scapy and the Linux kernel made of the same packets.
+//! `srdma process` over the golden captures: the output of scapy and the Linux kernel for the same packets.
 
 mod common;
 mod kernel;

@@ -1,5 +1,5 @@
-//! The layers for scapy, by their own tests, which know nothing of this project's code; and what scapy makes with them
-//! as `srdma decode` reads it.
+//! The layers for scapy, by their own tests, which use none of this project's code; and packets that scapy builds with
+//! them, as `srdma decode` reads them.
 
 use serde_json::Value;
 use std::process::Command;

@@ -84,7 +84,7 @@ fn an_end_to_end_run_is_recorded() {
         recording.points.iter().filter(|(key, _)| key[1] == 0).map(|(_, point)| *point).collect();
     assert_eq!(at_headend, [[Some(end), Some(0)]]);
     assert!(*recording.times.last().unwrap() >= run["completion_ns"].as_u64().unwrap());
-    // What found no room, switch by switch, the lives before a restart included.
+    // Drops of full queues, switch by switch, including the lives before a restart.
     for node in recording.places() {
         let reasons = ["queue_full", "headroom_exceeded", "pause_storm"];
         let of_reason = |reason: &str| recording.drops.get(&(node.to_owned(), reason.to_owned())).copied();

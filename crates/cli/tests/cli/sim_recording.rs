@@ -1,4 +1,4 @@
-//! `srdma sim --record`: what is recorded agrees with what is reported, and recording changes nothing.
+//! `srdma sim --record`: the recording agrees with the report, and recording changes no result.
 
 use crate::recordings::Recording;
 use serde_json::Value;
@@ -85,7 +85,7 @@ fn a_permutation_is_recorded_without_a_change() {
     assert_eq!((recording.places().len(), recording.links().len()), (4 + 2 + 16, 16 + 8));
     assert_eq!(&recording.places()[..6], ["leaf1", "leaf2", "leaf3", "leaf4", "spine1", "spine2"]);
     recording.assert_rates(|_| 12.5e9);
-    // All flows are 200,000 octets of payload and arrive once: what leaves the hosts is that, headers and answers.
+    // All flows are 200,000 octets of payload and arrive once: the hosts send them, headers and responses.
     let sent: f64 = recording.octets[..16].iter().flatten().sum();
     let payload = 2.0 * 16.0 * 200_000.0;
     assert!(sent > payload && sent < 1.05 * payload, "{sent}");

@@ -1,4 +1,4 @@
-//! `srdma send` and `srdma recv` across a veth link, and what they say of bad input.
+//! `srdma send` and `srdma recv` across a veth link, and their errors for bad input.
 
 use serde_json::Value;
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
@@ -64,7 +64,7 @@ impl Link {
         Link { ends }
     }
 
-    /// A transfer of a file; what `send` and `recv` say, and what was received.
+    /// A transfer of a file; returns the output of `send` and `recv`, and the received octets.
     fn transfer(&self, file: &Path, options: [&[&str]; 2]) -> (Value, Value, Vec<u8>) {
         let out = file.with_extension("out");
         let mut recv = self.ends[1].command(SRDMA);

@@ -11,7 +11,7 @@ mod uses;
 use table::{LATER, TABLE};
 use uses::uses;
 
-/// What a word stands in.
+/// Kind of the text or name that contains a word.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Kind {
     /// Name of a file, module or directory.
@@ -41,7 +41,7 @@ struct Entry {
     instead: &'static str,
 }
 
-/// What quotes the old words, was recorded, or is generated.
+/// Files that quote the old words, were recorded, or are generated.
 const EXEMPT: [&str; 9] = [
     "CHANGELOG.md",
     "docs/glossary.md",

@@ -53,7 +53,7 @@ fn is_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Adds the words of prose, and the flags that stand in it; what stands between backticks is code, and left out.
+/// Adds the words of prose, and the flags in it; text between backticks is code, and left out.
 fn add_prose(text: &str, first_line: usize, uses: &mut Vec<Use>) {
     let mut words = Vec::new();
     let mut in_code = false;

@@ -1,4 +1,4 @@
-//! What is said when there is nothing to explain.
+//! Errors for input without anything to explain.
 
 use crate::explain::network::{Bench, N1, Of, Plan, edge};
 
@@ -76,7 +76,7 @@ fn captures_without_packets_and_nodes_without_groups() {
     );
 }
 
-/// A file that names the port, and a directory of captures whose packets tell it, come to the same.
+/// A file that names the port, and a directory of captures whose packets show it, give the same result.
 #[test]
 fn ports_by_name_and_by_mac_address() {
     let bench = Bench::of(Plan::quiet(), Of::N2, 0, |_, _, _| true);

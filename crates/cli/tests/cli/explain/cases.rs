@@ -1,4 +1,4 @@
-//! Runs with trouble, and what is said of them. The snapshots are what a user sees.
+//! Runs with failures, and their explanations. The snapshots are the output for a user.
 
 use crate::explain::network::{Bench, Filter, Of, Plan};
 use serde_json::Value;
@@ -24,7 +24,7 @@ fn loses_once(who: &'static str, psn: u32) -> impl Fn(&str, u64, PortId, &[u8]) 
     }
 }
 
-/// R3 loses a packet, and what R1 says is lost from 8 us until then.
+/// R3 loses a packet, and responses of R1 are lost from 8 us until then.
 fn late_r1(until_ns: u64) -> Filter {
     let lost = loses_once("r3", 1009);
     Rc::new(move |at: &str, now_ns: u64, port: PortId, octets: &[u8]| {
@@ -82,7 +82,7 @@ fn a_receiver_that_is_not_ready_is_waited_for() {
     insta::assert_snapshot!(bench.run(&[]));
 }
 
-/// The source does not hear what the root says.
+/// Responses of the root to the source are lost.
 #[test]
 fn a_source_that_does_not_hear_goes_back() {
     let passes = |at: &str, now_ns: u64, _: PortId, _: &[u8]| at != "s1" || now_ns < 30_000;
@@ -99,7 +99,7 @@ fn captures_that_begin_in_mid_flow_say_so() {
     insta::assert_snapshot!("mid_flow_with_a_dead_receiver", bench.run(&[]));
 }
 
-/// The node restarts: what it says from then on is not what one that goes on would say.
+/// The node restarts: its later responses differ from those of a node that did not restart.
 #[test]
 fn a_restart_shows_in_the_comparison() {
     let plan = Plan { restart_n2_at: Some(Instant::from_ns(66_000)), ..Plan::quiet() };
@@ -127,7 +127,8 @@ fn a_lie_is_found() {
     assert!(line.is_some_and(|line| line.contains("ACK 1016: not true")), "{text}");
 }
 
-/// Damaged responses are refused: BadIcrc (D33). What the node said is left out, for it saw them undamaged.
+/// Damaged responses are refused: BadIcrc (D33). The responses of the real node are left out, since it received them
+/// undamaged.
 #[test]
 fn damaged_responses_are_refused() {
     let damage = |port: &str, now_ns: u64, octets: &mut Vec<u8>| {

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 /// Whether a frame that arrives gets through: at whom (`s1`, `n1`, `r3`), when, at which port, what.
 pub(crate) type Filter = Rc<dyn Fn(&str, u64, PortId, &[u8]) -> bool>;
 
-/// What happens to a run.
+/// Faults of a run.
 pub(crate) struct Plan {
     /// Octets that S1 sends, in messages of 2,048.
     pub(crate) size_octets: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     pub(crate) receives: [usize; 4],
     /// Which frames get through.
     pub(crate) passes: Filter,
-    /// When n2 is replaced by one that knows nothing.
+    /// Time at which n2 is replaced by a node without state.
     pub(crate) restart_n2_at: Option<Instant>,
     /// The time up to which it runs.
     pub(crate) until: Instant,
@@ -367,7 +367,7 @@ impl Bench {
         command.args(arguments).output().expect("the binary runs")
     }
 
-    /// Runs over all captures, which must go well; what it prints.
+    /// Runs over all captures, which must succeed; returns the output.
     pub(crate) fn run(&self, arguments: &[&str]) -> String {
         let files: Vec<&str> = self.files.iter().map(String::as_str).collect();
         let output = self.try_run(&[&files, arguments].concat());
@@ -375,7 +375,7 @@ impl Bench {
         String::from_utf8(output.stdout).expect("UTF-8")
     }
 
-    /// Runs, which must fail with exit code 2; what it says.
+    /// Runs, which must fail with exit code 2; returns the error.
     pub(crate) fn refused(&self, arguments: &[&str]) -> String {
         let output = self.try_run(arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));

@@ -1,4 +1,4 @@
-//! The lab `fast-cnp`: three senders are told of one queue, each as it can bear, on real wires.
+//! The lab `fast-cnp`: one queue notifies three senders, each by its own capability, on real wires.
 
 use crate::lab_congestion::lab::class;
 use crate::own_lab::Lab;
@@ -18,7 +18,7 @@ fn transferred_from(source: &str) -> Lab {
     lab
 }
 
-/// What Fast CNP has counted at a node.
+/// Counter of Fast CNP at a node.
 fn counter(status: &Value, name: &str) -> u64 {
     status["fast_cnp"][name].as_u64().unwrap_or_else(|| panic!("no {name} in {status}"))
 }
@@ -28,8 +28,8 @@ fn marked(lab: &Lab) -> usize {
     lab.tshark("N2-R", "ipv6.tclass.ecn == 3", &["frame.number"]).len()
 }
 
-/// The Fast CNPs on a link, each as the draft has it: from the switch to the sender, with the receiver's address in its
-/// option (FC-4-1, FC-4-2, D40, D44), and an ICRC as if the option were not there (D43).
+/// The Fast CNPs on a link, each in the draft's format: from the switch to the sender, with the receiver's address in
+/// its option (FC-4-1, FC-4-2, D40, D44), and an ICRC as if the option were not there (D43).
 fn fast_cnps(lab: &Lab, link: &str, sender: &str) -> Vec<BTreeMap<String, String>> {
     let fields = [
         "ipv6.src",

@@ -1,4 +1,4 @@
-//! What a lab with congestion and its captures say.
+//! State and captures of a lab with congestion.
 
 use crate::own_lab::Lab;
 use serde_json::Value;
@@ -18,13 +18,13 @@ impl Lab {
         result
     }
 
-    /// Where the lab keeps what its programs say.
+    /// Directory of the output of the lab's programs.
     fn state(&self) -> String {
         let name = self.file.file_stem().expect("a name").to_string_lossy();
         format!("/run/srdma/lab/{name}-{}", self.suffix)
     }
 
-    /// What a node tells of itself.
+    /// The status of a node.
     pub(crate) fn status(&self, node: &str) -> Value {
         let socket = format!("{}/node/{node}.sock", self.state());
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
@@ -33,7 +33,7 @@ impl Lab {
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
-    /// The last line that an endpoint has said.
+    /// The last line of an endpoint's output.
     pub(crate) fn said(&self, node: &str) -> Value {
         let path = format!("{}/out/{node}", self.state());
         let text = fs::read_to_string(&path).expect("it has said something");
@@ -51,7 +51,7 @@ impl Lab {
         assert!(!icrcs.is_empty() && icrcs.iter().all(|icrc| icrc == "ok"), "{link}: {icrcs:?}");
     }
 
-    /// What tshark says of the packets of a link's capture that a display filter lets pass: these fields of each.
+    /// Fields of the packets of a link's capture that pass a display filter of tshark.
     pub(crate) fn tshark(&self, link: &str, filter: &str, fields: &[&str]) -> Vec<BTreeMap<String, String>> {
         let path = self.capture(link);
         let mut tshark = Command::new("tshark");
@@ -68,7 +68,7 @@ impl Lab {
     }
 }
 
-/// A traffic class of a node's port, as its status has it.
+/// A traffic class of a node's port, in its status.
 pub(crate) fn class<'s>(status: &'s Value, port: &str, class: usize) -> &'s Value {
     let ports = status["ports"].as_array().expect("ports");
     let port = ports.iter().find(|other| other["name"] == port).expect("the port");

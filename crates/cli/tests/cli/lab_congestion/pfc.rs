@@ -10,7 +10,7 @@ const N2: &str = "02:5d:00:00:01:02";
 /// A pause: 4000 times 512 bits of 200 Mbit/s.
 const PAUSE_S: f64 = 4000.0 * 512.0 / 200e6;
 
-/// PAUSE and RESUME are what tshark takes them for, and are obeyed: what N2 would lose arrives.
+/// tshark decodes PAUSE and RESUME, and N1 obeys them: the packets that N2 would lose arrive.
 #[test]
 #[ignore = "needs root"]
 fn a_node_pauses_the_class_of_another() {
@@ -25,11 +25,11 @@ fn a_node_pauses_the_class_of_another() {
     for frame in &frames {
         let time: f64 = frame["frame.time_epoch"].parse().expect("seconds");
         if time - paused_at > PAUSE_S {
-            // Its quanta are over, and it was not said again.
+            // Its quanta have expired without another pause.
             since_pause = None;
         }
         if frame["macc.opcode"].is_empty() {
-            // What N1 sends before it hears of a pause, and what was on the wire.
+            // Octets that N1 sends before the pause takes effect, and those on the wire.
             if let Some(octets) = since_pause.as_mut().filter(|_| frame["eth.src"] == N1) {
                 *octets += frame["frame.len"].parse::<u64>().expect("a number");
                 most_after_pause = most_after_pause.max(*octets);

@@ -1,5 +1,5 @@
-//! The lab `wan`: a congested router tells the senders before the WAN by END.E, and pauses their gateway by END.C of the
-//! ingress PE, on real wires. In the lab `wan-isis` it has learnt of both.
+//! The lab `wan`: a congested router notifies the senders before the WAN by END.E, and pauses their gateway by END.C of
+//! the ingress PE, on real wires. In the lab `wan-isis` it learns both SIDs.
 
 use crate::lab_congestion::lab::class;
 use crate::own_lab::Lab;
@@ -26,7 +26,7 @@ fn transferred(replacements: &[(&str, &str)]) -> Lab {
     lab
 }
 
-/// What a node has counted.
+/// Counter of a node.
 fn counter(status: &Value, of: &str, name: &str) -> u64 {
     let counters = if of == "notifications" { &status[of]["counters"] } else { &status[of] };
     counters[name].as_u64().unwrap_or_else(|| panic!("no {name} of {of} in {status}"))
@@ -44,7 +44,7 @@ fn fields(packet: &BTreeMap<String, String>, names: &[&str]) -> Vec<String> {
 }
 
 /// CN-3-1, CN-4.2-1, CN-4.2-2, D64: from R1 to END.E, without an SRH; from PE1 on as if there were no WAN, across its
-/// border. H1 slows down; H2, which does not know the option, is given CNPs of its own queue pair (D48).
+/// border. H1 slows down; H2, which does not support the option, gets CNPs for its own queue pair (D48).
 #[test]
 #[ignore = "needs root"]
 fn senders_are_told_across_the_wan() {
@@ -146,8 +146,8 @@ fn destinations(lab: &Lab, link: &str, filter: &str) -> Vec<String> {
     lab.tshark(link, filter, &["ipv6.dst"]).iter().map(|packet| packet["ipv6.dst"].clone()).collect()
 }
 
-/// CN-5.1-1, CN-5.1-2: R1 has no list of SIDs. It learns those of PE1 by IS-IS, asks PE1 for pauses by END.C, and has the
-/// sender told by END.E.
+/// CN-5.1-1, CN-5.1-2: R1 has no list of SIDs. It learns those of PE1 by IS-IS, requests pauses from PE1 by END.C, and
+/// notifies the sender by END.E.
 #[test]
 #[ignore = "needs root"]
 fn sids_that_were_learnt_bring_pauses_and_fast_cnps() {
@@ -170,7 +170,7 @@ fn sids_that_were_learnt_bring_pauses_and_fast_cnps() {
     assert!(class(&pe, "s", 3)["pfc"]["pauses_sent"].as_u64() > Some(0), "{pe}");
 }
 
-/// D65: PE1 announces the same SIDs, but not that it handles notifications. Nothing goes there.
+/// D65: PE1 announces the same SIDs, but not that it handles notifications. No notification is sent to it.
 #[test]
 #[ignore = "needs root"]
 fn nobody_is_asked_without_the_c_flag() {

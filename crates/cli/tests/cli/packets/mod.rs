@@ -1,4 +1,4 @@
-//! What captures of a lab hold, as `srdma decode` says it.
+//! Contents of a lab's captures, by `srdma decode`.
 
 use crate::own_lab::Lab;
 use serde_json::Value;

@@ -77,7 +77,7 @@ impl Bench {
         serde_json::from_slice(&output.stdout).expect("one JSON object")
     }
 
-    /// Runs, which must fail with exit code 2; what it says.
+    /// Runs, which must fail with exit code 2; returns the error.
     pub(crate) fn refused(&self, inputs: &[(&str, PathBuf)], arguments: &[&str]) -> String {
         let output = self.try_run(inputs, arguments);
         assert_eq!(output.status.code(), Some(2));
@@ -85,7 +85,7 @@ impl Bench {
         String::from_utf8(output.stderr).expect("UTF-8")
     }
 
-    /// What left a port.
+    /// Packets sent by a port.
     pub(crate) fn sent(&self, port: &str) -> Vec<Packet> {
         packets(&self.path("out").join(format!("{port}.pcapng")))
     }

@@ -1,5 +1,5 @@
-//! Our node in the place of each Linux router of `h1 -a- r1 -b- r2 -c- r3 -d- h2`: what the router received goes in,
-//! what it sent must come out, in both directions, from the IPv6 header on.
+//! Our node in the place of each Linux router of `h1 -a- r1 -b- r2 -c- r3 -d- h2`: for the packets that the router
+//! received, it must send those that the router sent, in both directions, from the IPv6 header on.
 
 use crate::process::common::{Bench, Packet, golden, ipv6, packets, port};
 use serde_json::json;
@@ -8,8 +8,8 @@ use std::fmt::Write;
 /// The links, and how captures on them are named.
 const LINKS: [(char, &str); 4] = [('a', "1h1-r1"), ('b', "2r1-r2"), ('c', "3r2-r3"), ('d', "4r3-h2")];
 
-/// The SIDs of the routers, with the flavors that Linux has: its uN knows neither PSP nor USD, so that the last one
-/// needs an End.DT6 beside it.
+/// The SIDs of the routers, with the flavors of Linux: its uN has neither PSP nor USD, so that the last one needs an
+/// additional End.DT6.
 const SIDS: [&[(&str, &str)]; 3] = [
     &[("5f00:0:100::/48", "'End'\nflavors = ['NEXT-CSID']"), ("fd00:11::e", "'End'"), ("fd00:11::f", PSP)],
     &[
@@ -27,7 +27,7 @@ const SIDS: [&[(&str, &str)]; 3] = [
 
 const PSP: &str = "'End'\nflavors = ['PSP']";
 
-/// What is behind the routers' right-hand sides.
+/// Prefixes behind the routers' right-hand sides.
 const RIGHT: [&[&str]; 3] = [
     &["5f00:0:200::/47", "fd00:22::/32", "fd00:33::/32", "fd00:d::/64"],
     &["5f00:0:300::/48", "fd00:33::/32", "fd00:d::/64"],
@@ -127,7 +127,7 @@ fn t7_two_containers() {
     check_all("t7_usid2");
 }
 
-/// uN as RFC 9800 has it, with USD: the last router decapsulates without an End.DT6 (PP-5.1-1), to the same packets.
+/// uN of RFC 9800, with USD: the last router decapsulates without an End.DT6 (PP-5.1-1), to the same packets.
 #[test]
 fn the_last_micro_node_needs_no_end_dt6() {
     for capture in ["t1_usid_red", "t2_usid_encap", "t7_usid2"] {

@@ -1,4 +1,4 @@
-//! The run itself: what it says when it cannot, and that it leaves nothing half-written.
+//! The run itself: its errors, and that it leaves no incomplete file.
 
 use crate::process::common::{Bench, golden, packets};
 use srdma_capture::{Reader, Writer};
@@ -57,7 +57,7 @@ fn a_wrong_configuration_is_named() {
     assert_eq!(bench.refused(&[input()], &[]), "srdma: node.toml: No such file or directory (os error 2)\n");
 }
 
-/// What an earlier run wrote stays; of this one nothing is left.
+/// The files of an earlier run stay; this one leaves none.
 #[test]
 fn a_run_that_fails_leaves_nothing_half_written() {
     let bench = Bench::new(NODE);
@@ -103,7 +103,7 @@ fn other_link_layers_are_refused() {
     );
 }
 
-/// A packet to 2001:db8:2::1 for this MAC address, told from others by its flow label.
+/// A packet to 2001:db8:2::1 for this MAC address, identified by its flow label.
 fn packet(mac: u8, flow_label: u8) -> Vec<u8> {
     let mut packet = vec![2, 0, 0, 0, 0, mac, 2, 0, 0, 0, 0, 9, 0x86, 0xDD];
     packet.extend([0x60, 0, 0, flow_label, 0, 0, 59, 64]);
@@ -150,7 +150,7 @@ fn packets_longer_than_a_frame_are_counted() {
     let report = bench.run(&[("left", "merged.pcapng".into())], &["--run-on", "0s"]);
     assert_eq!((&report["packets"], &report["too_long"]), (&3.into(), &1.into()));
     assert_eq!(report["ports"][0]["received"]["frames"], 2);
-    // The second time stamp goes back; the node's time does not.
+    // The second time stamp is before the first; the node's time does not go back.
     assert_eq!((&report["first_time_ns"], &report["end_time_ns"]), (&5.into(), &6.into()));
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Recording {
     pub(crate) points: BTreeMap<[u64; 3], [Option<u64>; 2]>,
     /// Packets by node and reason.
     pub(crate) drops: BTreeMap<(String, String), u64>,
-    /// What has happened.
+    /// Events of the recording.
     pub(crate) events: Vec<Value>,
 }
 
