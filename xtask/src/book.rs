@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_to_where_things_are_in_the_book() {
+    fn links_are_rewritten_to_places_in_the_book() {
         let tree = Tree::of(&[
             (SUMMARY, "[Top](../README.md)\n\n- [a](a.md)\n  - [b](spec/b.md)\n- [c](../C.md)\n"),
             ("README.md", "[a](docs/a.md#one) [source](xtask/src/main.rs) [far](https://example.org/a.md)\n"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_book_of_this_repository_has_what_it_links_to() {
+    fn the_book_of_this_repository_contains_its_link_targets() {
         let files = gathered(&Tree::of_repository().unwrap()).unwrap();
         let places: BTreeSet<&str> = files.iter().map(|(place, _)| place.as_str()).collect();
         assert_eq!(places.len(), files.len(), "two files have one place");

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_mentions_is_open() {
+    fn an_id_without_mentions_is_open() {
         let page = page();
         assert!(page.contains("| MT-3-2 | MUST | Trees. | open | open |  |\n"), "{page}");
         let decision =

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closing_line_says_what_was_skipped_and_repeated() {
+    fn the_closing_line_counts_skipped_and_repeated_tests() {
         let good = Summary { passed: 7, repeated: 1, ..Summary::default() };
         assert!(good.is_good());
         assert_eq!(good.to_string(), "7 passed, 0 failed, 0 skipped; passed at a second attempt: 1");

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_seen_from_the_file_that_has_them() {
+    fn paths_are_relative_to_the_file_of_the_link() {
         assert_eq!(resolve("docs/a.md", "../crates/b.rs").as_deref(), Some("crates/b.rs"));
         assert_eq!(resolve("docs/spec/a.md", "./b.md").as_deref(), Some("docs/spec/b.md"));
         assert_eq!(resolve("a.md", "docs/").as_deref(), Some("docs"));

@@ -122,7 +122,7 @@ pub const fn after() {}
     }
 
     #[test]
-    fn whole_files_of_tests_are_known_by_their_path() {
+    fn files_of_tests_are_recognized_by_their_path() {
         for path in ["crates/sim/tests/sim/seeds.rs", "crates/testkit/src/lib.rs", "crates/rc/src/requester/tests.rs"] {
             assert!(Regions::of(path, TEXT).is_test(0), "{path}");
         }

@@ -120,14 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn time_stamps_count_microseconds_unless_told() {
+    fn time_stamps_are_in_microseconds_by_default() {
         let (plain, damage) = description(&[]);
         assert!(damage.is_none());
         assert_eq!((plain.link_type, plain.snaplen, plain.time_ns(7)), (LinkType::ETHERNET, 0x4_0000, Some(7000)));
     }
 
     #[test]
-    fn resolution_may_be_decimal_or_binary() {
+    fn the_resolution_may_be_decimal_or_binary() {
         let resolution = |unit| description(&[9, 0, 1, 0, unit, 0, 0, 0]).0;
         assert_eq!(resolution(9).time_ns(1_234), Some(1_234));
         assert_eq!(resolution(0).time_ns(3), Some(3_000_000_000));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_option_leaves_those_before_it() {
+    fn options_before_a_damaged_one_are_read() {
         let (named, damage) = description(&[2, 0, 3, 0, b'e', b't', b'h', 0, 9, 0, 40, 0, 9]);
         assert_eq!(named.name.as_deref(), Some("eth"));
         let text = damage.expect("the second option overruns").to_string();

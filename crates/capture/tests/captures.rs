@@ -18,7 +18,7 @@ fn packets(name: &str) -> Vec<Packet> {
 }
 
 #[test]
-fn packets_are_those_that_tshark_sees() {
+fn packets_equal_those_of_tshark() {
     let expected = std::fs::read_to_string(testdata("capture/expected.tsv")).expect("a text file");
     let mut found = String::new();
     for name in ["be_us.pcap", "be_ns.pcap", "le_ns.pcap", "two_sections.pcapng"] {
@@ -71,7 +71,7 @@ fn written() -> Vec<u8> {
 }
 
 #[test]
-fn written_pieces_are_read_as_one_packet() {
+fn a_packet_written_in_pieces_is_read_as_one() {
     let octets = written();
     let found: Vec<_> = read(&octets).into_iter().map(|packet| packet.expect("undamaged")).collect();
     let first = &found[0];
@@ -83,7 +83,7 @@ fn written_pieces_are_read_as_one_packet() {
 }
 
 #[test]
-fn tshark_reads_what_is_written() {
+fn tshark_reads_written_captures() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("written.pcapng");
     std::fs::write(&path, written()).expect("a file");
@@ -98,7 +98,7 @@ fn tshark_reads_what_is_written() {
 }
 
 #[test]
-fn writer_refuses_what_cannot_be_written() {
+fn the_writer_refuses_invalid_packets() {
     let mut other = Writer::new(Vec::new()).expect("memory takes all");
     let foreign = other.add_interface("eth0").expect("a short name");
     let mut writer = Writer::new(Vec::new()).expect("memory takes all");
@@ -134,7 +134,7 @@ fn merge_follows_time_then_position() {
 }
 
 #[test]
-fn what_is_no_capture_is_named() {
+fn a_file_that_is_no_capture_is_refused() {
     let refusal = |octets: &[u8]| Reader::new(octets).err().expect("no capture").reason.to_string();
     assert_eq!(refusal(b""), "expected a pcap or pcapng capture, found an empty file");
     assert_eq!(refusal(b"PNG!"), "expected a pcap or pcapng capture, found a file that begins with 50 4e 47 21");
@@ -171,7 +171,7 @@ fn a_cut_file_ends_with_one_error() {
 }
 
 #[test]
-fn flipped_octets_never_make_a_reader_panic_or_run_on() {
+fn flipped_octets_cause_no_panic_and_no_endless_loop() {
     for name in ["capture/be_us.pcap", "capture/le_ns.pcap", "capture/two_sections.pcapng"] {
         let whole = std::fs::read(testdata(name)).expect("a file");
         for position in 0..whole.len() {
@@ -187,7 +187,7 @@ fn flipped_octets_never_make_a_reader_panic_or_run_on() {
 }
 
 #[test]
-fn reading_goes_on_behind_a_packet_that_is_damaged_in_itself() {
+fn reading_continues_after_a_damaged_packet() {
     let mut pcap = std::fs::read(testdata("capture/le_ns.pcap")).expect("a file");
     pcap[24 + 4..24 + 8].copy_from_slice(&1_000_000_000_u32.to_le_bytes());
     let found = read(&pcap);
@@ -209,7 +209,7 @@ fn reading_goes_on_behind_a_packet_that_is_damaged_in_itself() {
 }
 
 #[test]
-fn lengths_are_bounded_before_memory_is_taken() {
+fn lengths_are_bounded_before_allocation() {
     let mut pcap = std::fs::read(testdata("capture/be_us.pcap")).expect("a file");
     pcap[32..36].copy_from_slice(&[0xFF; 4]);
     let error = read(&pcap).pop().expect("one item").expect_err("too long");

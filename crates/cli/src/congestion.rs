@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_says_why() {
+    fn impossible_options_are_refused_with_a_reason() {
         let says = |options: &[&str], is_raw, expected: &str| {
             let found = refused(options, is_raw);
             assert!(found.contains(expected), "expected {expected:?}, found {found:?}");

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_the_words_of_their_documents() {
+    fn fields_have_the_names_of_their_specifications() {
         let packets = Reader::open(&golden().join("scapy_02_endmt_in.pcap")).expect("a capture");
         let frame = packets.map(|packet| packet.expect("a packet").octets).next().expect("a packet");
         let fields = fields(&frame);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_come_out_is_no_finding_in_whatever_order() {
+    fn expected_frames_are_accepted_in_any_order() {
         assert_eq!(judge(&[expected(1), expected(2)], &[frame(A, 2), frame(A, 1)]), []);
         assert_eq!(judge(&[], &[]), []);
         let padded = Frame { port: A, octets: [octets(1), vec![0; 2]].concat() };
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_device_may_choose_is_its_choice() {
+    fn optional_values_are_accepted() {
         let free = expected(63).free_hop_limit(14);
         let optional = free.clone().or_nothing();
         let free = [free];
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_too_many_too_few_and_elsewhere_are_told_apart() {
+    fn missing_additional_and_misdirected_frames_are_distinguished() {
         assert!(matches!(judge(&[expected(1)], &[])[..], [Finding::Missing { .. }]));
         assert!(matches!(judge(&[expected(1)], &[frame(A, 1), frame(A, 1)])[..], [Finding::Duplicate { .. }]));
         assert!(matches!(judge(&[expected(1)], &[frame(B, 1)])[..], [Finding::WrongPort { .. }]));

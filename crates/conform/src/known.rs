@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_departure_is_known_by_its_case_and_its_fields() {
+    fn a_departure_is_identified_by_its_case_and_its_fields() {
         let name = |case, field| Departure::of(case, &differs(field)).map(|departure| departure.name);
         assert_eq!(name("end-dt6-congested-tunnel", "IPv6 ECN"), Some("congestion-mark"));
         assert_eq!(name("end-dt6-congested-tunnel", "IPv6 Hop Limit"), None);

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_unicast_addresses_of_six_octets_are_taken() {
+    fn only_unicast_addresses_of_six_octets_are_accepted() {
         let right = Mac::try_from("02:00:00:00:0A:fe".to_owned());
         assert_eq!(right, Ok(Mac([2, 0, 0, 0, 10, 254])));
         assert_eq!(right.map(String::from).as_deref(), Ok("02:00:00:00:0a:fe"));

@@ -15,7 +15,7 @@ fn families(profile: &Profile) -> BTreeSet<&'static str> {
 
 /// Each requirement of a draft is shown by a case of the profile or named as not tested, and no id is invented.
 #[test]
-fn every_requirement_of_a_draft_is_accounted_for() {
+fn every_requirement_of_a_draft_has_a_case_or_a_reason() {
     for profile in profiles() {
         let shown: BTreeSet<&str> = profile.cases.iter().flat_map(|case| case.requirements.iter().copied()).collect();
         let untested: BTreeSet<&str> = profile.untested.iter().map(|(id, _)| *id).collect();
@@ -33,7 +33,7 @@ fn every_requirement_of_a_draft_is_accounted_for() {
 }
 
 #[test]
-fn cases_have_names_of_their_own_and_something_to_send() {
+fn cases_have_unique_names_and_frames_to_send() {
     for profile in profiles() {
         let names: BTreeSet<&str> = profile.cases.iter().map(|case| case.name).collect();
         assert_eq!(names.len(), profile.cases.len());
@@ -51,7 +51,7 @@ fn cases_have_names_of_their_own_and_something_to_send() {
 
 /// The parameters of a file are those that `describe` lists: each value is read back unchanged.
 #[test]
-fn parameters_are_read_as_they_are_written() {
+fn parameters_are_parsed_as_printed() {
     for name in PROFILES {
         let profile = name.load(None).expect("no parameters");
         let lines = profile.parameters.iter().map(|parameter| format!("{} = {}\n", parameter.name, parameter.value));

@@ -46,7 +46,7 @@ fn assert_objects(octets: &[u8], place: &str) {
 }
 
 #[test]
-fn every_capture_cut_at_every_7th_octet_makes_objects() {
+fn every_capture_cut_at_every_7th_octet_is_dissected() {
     for (name, octets) in all_captures() {
         for len in (0..octets.len()).step_by(7) {
             assert_objects(&octets[..len], &format!("{name} cut at {len}"));
@@ -55,7 +55,7 @@ fn every_capture_cut_at_every_7th_octet_makes_objects() {
 }
 
 #[test]
-fn every_capture_with_flipped_octets_makes_objects() {
+fn every_capture_with_flipped_octets_is_dissected() {
     for (name, octets) in all_captures() {
         let step = if octets.len() < 8_000 { 3 } else { 3 * 31 };
         for position in (0..octets.len()).step_by(step) {
@@ -114,7 +114,7 @@ fn endless_headers_end() {
 
 /// The name of an interface comes from the file: control characters are escaped, and a packet takes one line.
 #[test]
-fn names_command_no_terminal() {
+fn control_characters_in_names_are_escaped() {
     let name = Some("N6\n\u{1b}[2J–N4".to_owned());
     let interface = Arc::new(Interface { index: 0, name: name.clone(), link_type: LinkType::ETHERNET });
     let packet = Packet { frame: 1, offset: 0, time_ns: 0, interface, octets: vec![0; 14], original_len: 14 };

@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_goes_back_with_its_last_holder() {
+    fn a_chunk_is_freed_with_its_last_reference() {
         let mut pool = Pool::new(64);
         let chunk = pool.allocate_large().unwrap();
         assert!(pool.is_exclusive(chunk));
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exhausted_pool_says_so() {
+    fn an_exhausted_pool_returns_none() {
         let mut pool = Pool::new(3);
         assert_eq!((0..9).filter_map(|_| pool.allocate_small()).count(), 3);
         assert_eq!((0..9).filter_map(|_| pool.allocate_large()).count(), 3);

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_packed_is_unpacked() {
+    fn packed_inputs_are_unpacked() {
         let inputs = [vec![2; 300], vec![], vec![1, 2, 3], vec![2; 300]];
         let packed = pack(inputs);
         assert_eq!(unpack(&packed), Some(vec![vec![], vec![1, 2, 3], vec![2; 300]]));

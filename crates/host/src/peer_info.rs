@@ -99,7 +99,7 @@ mod tests {
     const LEAST: &str = r#"{"address":"2001:db8::2","qpn":34,"rkey":90,"virtual_address":4096,"path_mtu":1024}"#;
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_text_is_parsed_again() {
         let least = PeerInfo::parse(LEAST).unwrap();
         assert_eq!((least.qpn.get(), least.path_mtu, least.psn), (34, PathMtu::Octets1024, None));
         assert_eq!(least.line().unwrap(), LEAST);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_are_reported() {
         for (wrong, expected) in [
             ("", "EOF while parsing a value at line 1 column 0"),
             ("{}", "missing field `address` at line 1 column 2"),

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trailer_is_what_the_documentation_says() {
+    fn a_trailer_has_the_documented_format() {
         let trailer = Trailer { octets: 0x0102, sha256: [0xAB; 32] };
         let mut expected = b"SRDT\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01\x02".to_vec();
         expected.extend([0xAB; 32]);

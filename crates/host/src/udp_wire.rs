@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_of_one_length_go_together_and_a_shorter_one_ends_them() {
+    fn packets_of_one_length_are_segmented_together_up_to_a_shorter_one() {
         let packets =
             |lens: &[usize]| -> Vec<Packet> { lens.iter().map(|len| Packet { len: *len, traffic_class: 0 }).collect() };
         assert_eq!(alike(&packets(&[100, 100, 60, 100]), 64), 3);

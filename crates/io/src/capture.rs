@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_too_long_is_counted() {
+    fn truncated_and_too_long_packets_are_counted() {
         let input = file(&[vec![1; 16_000], vec![2; 60]]);
         let mut driver = Capture::new(Reader::new(&input[..]).unwrap(), Vec::new(), "out").unwrap();
         let (mut pool, mut received) = (Pool::new(64), Vec::new());

@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     #[ignore = "needs root"]
-    fn what_fails_says_so_and_a_guard_deletes() {
+    fn failures_are_reported_and_a_guard_deletes() {
         let guard = NamespaceGuard::unique("srdma-t").unwrap();
         let name = guard.name().to_owned();
         let error = guard.run(&["ip", "link", "show", "nowhere"]).unwrap_err().to_string();

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_that_have_something_take_turns() {
+    fn items_with_work_take_turns() {
         let (mut turns, mut has_something) = (Turns::default(), [true, false, true]);
         let ask = |has: &mut bool| if *has { Poll::Ready(()) } else { Poll::Pending };
         let numbers: Vec<_> = (0..4).map(|_| turns.poll(&mut has_something, ask)).collect();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_sent_and_the_rest_as_acknowledgements_come() {
+    fn a_window_is_sent_and_the_rest_on_acknowledgements() {
         let mut flooding = Flooding::default();
         (0..100).for_each(|number| flooding.send(id(number)));
         assert_eq!(flooding.take_due(at_ms(0)).len(), 60);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_acknowledged_is_sent_again() {
+    fn unacknowledged_lsps_are_retransmitted() {
         let mut flooding = Flooding::default();
         flooding.send(id(1));
         assert_eq!(flooding.take_due(at_ms(0)), [id(1)]);

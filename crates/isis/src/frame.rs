@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_isis_is_left_alone() {
+    fn other_frames_are_ignored() {
         let frame = wrap(MacAddress([2, 0, 0, 0, 0, 1]), &[0x83]).unwrap();
         for (at, octet) in [(0, 0x33), (12, 0x86), (13, 200), (14, 0xAA)] {
             let mut other = frame.clone();

@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn names_are_parsed_as_printed() {
         let system: SystemId = "0a00.00ff.0009".parse().unwrap();
         assert_eq!(system.0, [0x0A, 0, 0, 0xFF, 0, 9]);
         assert_eq!(system.to_string(), "0a00.00ff.0009");

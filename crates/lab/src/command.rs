@@ -67,13 +67,13 @@ mod tests {
 
     /// A daemon that a command starts has the command's mask, and is ended by SIGTERM.
     #[test]
-    fn commands_hear_the_signals_that_the_lab_listens_for() {
+    fn commands_get_the_signals_that_the_lab_handles() {
         let _interrupt = Interrupt::listen().unwrap();
         assert_eq!(run("grep SigBlk /proc/self/status").unwrap(), "SigBlk:\t0000000000000000\n");
     }
 
     #[test]
-    fn a_failure_names_the_whole_command_and_what_it_said() {
+    fn a_failure_names_the_command_and_its_output() {
         let error = run("ls --no-such-option").unwrap_err().to_string();
         assert!(error.starts_with("`ls --no-such-option` failed with exit status: 2: "), "{error}");
         assert!(error.contains("no-such-option"), "{error}");

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instances_have_names_of_their_own() {
+    fn instances_have_unique_names() {
         assert_eq!(Instance::new("figure1", None).unwrap().namespace("N6"), "srdma-figure1-N6");
         let other = Instance::new("figure1", Some("b-2")).unwrap();
         assert_eq!(other.namespace("N6"), "srdma-figure1-b-2-N6");

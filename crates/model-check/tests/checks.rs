@@ -51,7 +51,7 @@ fn changes_of_membership_hold() {
 
 /// D16: nothing is different anywhere on the circle of PSNs, at its wrap or in its middle.
 #[test]
-fn the_wrap_is_a_place_like_any_other() {
+fn the_wrap_of_psns_changes_nothing() {
     let configuration = &SMALL[2];
     let numbers = [0, 1, 0x7F_FFFF, 0x80_0000, 0xFF_FFFD, 0xFF_FFFF].map(|initial| {
         let bounds = Bounds { initial_psn: Psn::new(initial), ..configuration.bounds() };

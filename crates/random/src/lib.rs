@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_outside_0_to_1_are_none() {
+    fn probabilities_outside_0_to_1_are_refused() {
         for wrong in [-0.1, 1.000_001, 2.0, f64::NAN, f64::INFINITY] {
             assert_eq!(Probability::new(wrong), None, "{wrong}");
         }

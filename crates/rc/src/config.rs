@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn values_out_of_range_are_refused_by_name() {
         assert_eq!(config().validate(), Ok(()));
         let error = QueuePairConfig { ack_timeout: 32, ..config() }.validate().expect_err("too much");
         assert_eq!(error.to_string(), "queue pair 0x11: ack_timeout must be 0 to 31, found 32");

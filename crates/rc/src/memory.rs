@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_bounded_too() {
+    fn the_host_is_bounded_as_well() {
         let (regions, key) = one(100, Access::LOCAL);
         assert!(regions.is_inside(key, 0, 100));
         assert!(regions.is_inside(key, 100, 0));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_go_round() {
+    fn turns_are_round_robin() {
         let mut turns = Turns::default();
         turns.reserve(2);
         for slot in [2, 0, 2, 1, 0] {

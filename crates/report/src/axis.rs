@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stand_at_round_numbers() {
+    fn marks_are_at_round_numbers() {
         let rate = Axis { greatest: Some(100e9), ..Axis::new("rate", Unit::BitsPerSecond) };
         assert_eq!(
             labels(&rate, &[20e9, 90e9], 5),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn no_values_are_no_trouble() {
+    fn no_values_are_no_error() {
         let axis = Axis::new("time", Unit::Nanoseconds);
         assert!(!labels(&axis, &[], 4).is_empty());
         assert!(!labels(&axis, &[0.0, f64::NAN, f64::INFINITY], 4).is_empty());

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_for_people() {
+    fn numbers_are_formatted_for_readers() {
         let written = [0.0, 0.1234, 1.0, 12.345, 999.6, 1_234_567.0, -0.0001, -2.5].map(number);
         assert_eq!(written, ["0", "0.123", "1", "12.3", "1,000", "1,234,567", "0", "−2.5"]);
         assert_eq!(number(f64::NAN), "–");

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantity_is_refused() {
+    fn invalid_quantities_are_refused() {
         for text in ["", "MiB", "-1", "1 XiB", "0", "1e3", "99999999999999999999GiB", "1..5KiB"] {
             assert!(parse_octets(text).is_err(), "{text}");
         }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_written_for_people() {
+    fn quantities_are_formatted_for_readers() {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(octets(64 << 20), "64 MiB");

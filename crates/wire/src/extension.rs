@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where() {
+    fn errors_name_the_offset() {
         let mut headers = ExtensionHeaders::new(NextHeader::ROUTING, &[NextHeader::ROUTING.0, 1, 4, 0, 0, 0, 0, 0]);
         let truncated = Truncated { header: "extension header", needed: 16, found: 8 };
         assert_eq!(headers.next(), Some(Err(ExtensionError::Truncated { offset: 40, truncated })));

@@ -148,7 +148,7 @@ mod tests {
     use std::vec;
 
     #[test]
-    fn types_and_codes_come_back_as_the_same_error() {
+    fn types_and_codes_are_parsed_to_the_same_error() {
         for kind in 0..=u8::MAX {
             for code in 0..=u8::MAX {
                 let Some(error) = Icmpv6Error::from_fields(kind, code, 7) else { continue };

@@ -318,7 +318,7 @@ mod tests {
 
     /// D60.
     #[test]
-    fn octets_are_those_of_another_implementation() {
+    fn octets_equal_those_of_another_implementation() {
         let resume = Notification { ask: Ask::Resume, level: 0, sequence: 0x0102_0305, hold_us: 0, ..pause() };
         for (notification, message) in [(pause(), PAUSE), (resume, RESUME)] {
             let packet = NotificationPacket { destination: "5f00:0:9:c000::".parse().unwrap(), notification };
@@ -329,7 +329,7 @@ mod tests {
 
     /// The checksum covers all but traffic class, flow label and hop limit of the IPv6 header, which may change.
     #[test]
-    fn a_damaged_notification_is_none() {
+    fn a_damaged_notification_is_refused() {
         let whole = octets(PAUSE);
         for place in 0..whole.len() {
             let mut octets = whole;
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_it_was() {
+    fn errors_name_the_found_value() {
         assert!(changed(&[(47, 0xFF)]).is_ok(), "the reserved octet is read over");
         let errors = [
             changed(&[(6, 17)]),

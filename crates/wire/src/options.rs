@@ -255,7 +255,7 @@ mod tests {
 
     /// RFC 8200 section 4.2, on the types that the Fast CNP draft and IOAM use (FC-4-3).
     #[test]
-    fn types_say_what_to_do() {
+    fn types_have_the_action_for_unknown_options() {
         let option = |kind| OptionTlv { offset: 2, kind, data: &[] };
         assert_eq!(option(0x1E).unknown_action(), UnknownAction::Skip);
         assert_eq!(option(0x5E).unknown_action(), UnknownAction::Discard);
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_written() {
+    fn values_that_do_not_fit_are_not_written() {
         let mut octets = [0xEE; 8];
         let mut writer = OptionsWriter::new(&mut octets);
         assert_eq!(writer.option(0x1E, &[1, 2, 3, 4, 5], Alignment::ANY), None);

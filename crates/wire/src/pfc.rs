@@ -154,7 +154,7 @@ mod tests {
     use std::string::ToString;
 
     #[test]
-    fn a_class_that_is_not_enabled_says_nothing() {
+    fn a_class_that_is_not_enabled_is_ignored() {
         let mut octets = [0xFF; PfcView::LEN];
         octets[..4].copy_from_slice(&[1, 1, 0, 0b1000_0010]);
         let mut quanta = [None; CLASSES];
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_bits_are_read_over_and_written_as_zero() {
+    fn reserved_bits_are_ignored_and_written_as_zero() {
         let mut octets = [0; PfcView::LEN];
         octets[..4].copy_from_slice(&[1, 1, 0xFF, 1]);
         let pfc = Pfc::parse(&octets).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_it_was() {
+    fn errors_name_the_found_value() {
         assert_eq!(Pfc::parse(&[1; 19]).unwrap_err().to_string(), "PFC needs 20 octets, 19 left");
         let pause = Pfc::parse(&[0, 1, 0xFF, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(pause.unwrap_err().to_string(), "MAC control opcode 0x0001, PFC has 0x0101");

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes_hold_what_they_should() {
+    fn prefixes_contain_their_addresses() {
         let address = |text: &str| text.parse::<Ipv6Addr>().expect("an address");
         let prefix = |text, length| Prefix::new(address(text), length).expect("a length");
         assert!(prefix("2001:db8:1::", 48).contains(address("2001:db8:1:ffff::1")));

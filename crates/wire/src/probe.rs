@@ -207,7 +207,7 @@ mod tests {
 
     /// D87.
     #[test]
-    fn octets_are_those_of_another_implementation() {
+    fn octets_equal_those_of_another_implementation() {
         assert_eq!(packet().emit(), SCAPY);
         assert_eq!(ProbePacket::parse(&SCAPY, packet().address, PROBE_PORT), Some(packet()));
     }
@@ -230,7 +230,7 @@ mod tests {
     /// Every octet matters but flow label and what must be zero and is not covered by anything: there is none, as the
     /// checksum covers it. Traffic class and hop limit may change on the way.
     #[test]
-    fn a_damaged_probe_is_none() {
+    fn a_damaged_probe_is_refused() {
         for place in 0..ProbePacket::LEN {
             let mut octets = SCAPY;
             octets[place] ^= 0x10;

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_not_emitted() {
+    fn values_that_do_not_fit_are_not_emitted() {
         let value = SrhValue { next_header: NextHeader::IPV6, segments_left: 1, flags: 0, tag: 0 };
         assert_eq!(value.emit(&[Ipv6Addr::LOCALHOST], &[], &mut [0; 23]), None);
         assert_eq!(value.emit(&[], &[], &mut [0; 64]), None);

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_was_needed_and_what_was_found() {
+    fn an_error_has_the_needed_and_the_found_length() {
         let error = UdpView::split_mut(&mut [0; 3]).unwrap_err();
         assert_eq!(error.to_string(), "UDP needs 8 octets, 3 left");
     }

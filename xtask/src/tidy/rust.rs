@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_word_about_itself_is_found() {
+    fn a_crate_without_documentation_is_found() {
         assert_eq!(found(crate_documentation, "crates/rc/src/lib.rs", "pub mod a;").len(), 1);
         assert_eq!(found(crate_documentation, "crates/rc/src/lib.rs", "//! What it is."), [""; 0]);
     }

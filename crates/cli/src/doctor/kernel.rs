@@ -107,14 +107,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_read() {
+    fn releases_are_parsed() {
         assert_eq!(parse_release("6.12.48+deb13-amd64"), Some((6, 12)));
         assert_eq!(parse_release("6.18-rc1"), Some((6, 18)));
         assert_eq!([parse_release(""), parse_release("6"), parse_release("x.y")], [None; 3]);
     }
 
     #[test]
-    fn versions_are_judged() {
+    fn versions_are_checked() {
         let state = |release| (version(release).state, version(release).stops_a_node());
         assert_eq!(state("4.19.0-27-amd64"), (State::Missing, true));
         assert_eq!(state("6.1.0-40-amd64"), (State::Degraded, false));
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_judged() {
+    fn settings_are_checked() {
         assert_eq!([Some("0\n"), Some("1\n"), None].map(|text| ipv6(text).stops_a_node()), [false, true, true]);
         assert_eq!(
             [Some("1\n"), Some("0\n"), None].map(|text| seg6(text).state),

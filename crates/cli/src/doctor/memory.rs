@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_read_and_judged() {
+    fn limits_are_read_and_checked() {
         let state = |value| locked(&limits(value), false).state;
         assert_eq!(
             ["unlimited", "1073741824", "8388608", "x"].map(state)[..3],

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_installs_what_is_missing() {
+    fn one_line_installs_the_missing_programs() {
         let all = findings(|program| Some(program.into()));
         assert_eq!((all.len(), all.iter().any(|finding| finding.remedy.is_some())), (PROGRAMS.len(), false));
         let some = findings(|program| (!["ip", "tc", "xz"].contains(&program)).then(|| program.into()));

@@ -80,7 +80,7 @@ mod tests {
     const RAW_ONLY: &str = "CapEff:\t0000000000002000\n";
 
     #[test]
-    fn capabilities_are_read_and_judged() {
+    fn capabilities_are_read_and_checked() {
         let states = |status| capabilities(status).iter().map(|finding| finding.state).collect::<Vec<_>>();
         assert_eq!(states(ROOT), [State::Ok; 4]);
         assert_eq!(states(USER), [State::Missing, State::Missing, State::Degraded, State::Degraded]);
@@ -89,13 +89,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_a_node_cannot_do_without_stops_it() {
+    fn only_required_capabilities_are_failures() {
         let stopping = capabilities(USER).iter().filter(|finding| finding.stops_a_node()).count();
         assert_eq!(stopping, 2);
     }
 
     #[test]
-    fn bpf_is_judged() {
+    fn bpf_is_checked() {
         assert_eq!(bpf(Some("2\n"), ROOT).state, State::Ok);
         assert_eq!(bpf(Some("2\n"), USER).state, State::Degraded);
         assert_eq!(bpf(None, ROOT).state, State::Degraded);

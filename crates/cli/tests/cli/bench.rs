@@ -30,7 +30,7 @@ fn every_case_has_a_row() {
 }
 
 #[test]
-fn a_row_says_what_was_measured_and_what_it_took() {
+fn a_row_has_the_case_and_its_times() {
     let rows = rows(&["--quick", "--case", "End", "--case", "yardstick: copy"]);
     let [end, copy] = rows.as_slice() else { panic!("two rows, not {rows:?}") };
     assert_eq!(end["case"], "End");
@@ -50,7 +50,7 @@ fn a_row_says_what_was_measured_and_what_it_took() {
 }
 
 #[test]
-fn people_get_a_table() {
+fn the_text_output_is_a_table() {
     let output = bench(&["--quick", "--case", "IPv6"]);
     let text = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -60,7 +60,7 @@ fn people_get_a_table() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused() {
+fn impossible_measurements_are_refused() {
     let unknown = bench(&["--case", "End.Unheard"]);
     assert_eq!(unknown.status.code(), Some(2));
     let error = String::from_utf8_lossy(&unknown.stderr).into_owned();

@@ -106,7 +106,7 @@ fn parameters_can_be_chosen() {
 
 /// A wire instead of a device: its output is wrong, and the report shows the octets that differ.
 #[test]
-fn what_fails_is_said_with_the_octets_that_differ() {
+fn failures_show_the_octets_that_differ() {
     let wire = "cp {in}/up.pcapng {out}/down.pcapng";
     let output = srdma(&["conform", "run", "usid", "--case", "un-shift", "--command", wire]);
     assert_eq!(output.status.code(), Some(1));
@@ -151,7 +151,7 @@ fn a_report_is_a_page() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_what_to_do() {
+fn contradictory_arguments_are_refused_with_a_remedy() {
     let refused = |arguments: &[&str]| {
         let output = srdma(&[&["conform"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");

@@ -235,7 +235,7 @@ fn cnps_that_are_not_aggregated() {
 
 /// MT-5.3.1-4, MT-5.3.3-4: the root answers the Designated QPN, and leaves its count in CNPs.
 #[test]
-fn a_root_that_answers_as_a_node_does() {
+fn a_root_that_responds_like_a_transit_node() {
     let designated: Defect =
         |_, frames| change(frames, "up", |octets| octets[BTH + 5..][..3].copy_from_slice(&[0xD0, 0, 0]));
     caught("end-replicate", designated, "MT-5.3.1-4", &["MT-5.2-2", "MT-3-2"]);
@@ -260,7 +260,7 @@ fn a_replicator_that_changes_too_little_or_too_much() {
 
 /// RFC 8986: Segments Left is not decremented; a uSID is not shifted; an adjacency is ignored.
 #[test]
-fn segments_that_are_not_taken() {
+fn segments_that_are_not_processed() {
     let segments_left: Defect = |_, frames| {
         each(frames, "down", |octets| {
             if octets[IPV6 + 6] == 43 {

@@ -23,7 +23,7 @@ const RECEIVER_QPN: &str = "0xabcd";
 const SILENCE: [&str; 2] = ["ipv6/max_dst_opts_number", "-8"];
 
 #[test]
-fn what_a_udp_socket_cannot_do_is_said() {
+fn options_that_a_udp_socket_cannot_support_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let info = directory.path().join("info");
     let text = r#"{"address":"::1","qpn":34,"rkey":90,"virtual_address":4096,"path_mtu":1024,"psn":0,"peer_qpn":17}"#;
@@ -185,7 +185,7 @@ fn a_fast_cnp_slows_the_sender_down() {
 /// D47: an answer of the kernel would mark the host as one without Fast CNP.
 #[test]
 #[ignore = "needs root"]
-fn a_kernel_that_would_answer_is_named() {
+fn a_kernel_that_answers_unknown_options_is_refused() {
     let link = Link::new();
     let (sent, received) = link.transfer("1KiB", [&["--fast-cnp", "2001:db8:53::1"], &[]], || {});
     let stderr = String::from_utf8_lossy(&sent.stderr);

@@ -72,7 +72,7 @@ fn group(number: u16) -> NewGroup {
 
 /// Every join that was answered is there after `kill -9`, whenever it comes.
 #[test]
-fn what_was_answered_survives_kill_9() {
+fn acknowledged_writes_survive_kill_9() {
     const CLIENTS: u16 = 8;
     let folder = tempfile::tempdir().unwrap();
     let mut expected: Vec<(u32, Ipv6Addr)> = Vec::new();
@@ -123,7 +123,7 @@ fn what_was_answered_survives_kill_9() {
 
 /// A watch continues with a restarted controller, and reports a possible gap.
 #[test]
-fn a_watch_outlives_its_controller() {
+fn a_watch_survives_a_restart_of_the_controller() {
     let folder = tempfile::tempdir().unwrap();
     let controller = Controller::start(folder.path());
     let mut watch = Command::new(env!("CARGO_BIN_EXE_srdma"))
@@ -210,7 +210,7 @@ impl Drop for SmallDisk {
 /// succeed again when there is room. The controller does not block on a stderr that no process reads.
 #[test]
 #[ignore = "needs root"]
-fn a_full_file_system_loses_nothing_that_was_answered() {
+fn a_full_file_system_loses_no_acknowledged_write() {
     let disk = SmallDisk::new();
     let controller = disk.start();
     let client = controller.client();
@@ -246,7 +246,7 @@ fn a_full_file_system_loses_nothing_that_was_answered() {
 }
 
 #[test]
-fn a_backup_makes_a_store() {
+fn a_store_is_restored_from_a_backup() {
     let folder = tempfile::tempdir().unwrap();
     let controller = Controller::start(folder.path());
     let id = controller.client().post::<Group>("/v1/groups", &group(0), None).unwrap().value.summary.id;
@@ -267,7 +267,7 @@ fn a_backup_makes_a_store() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named() {
+fn unusable_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let controller = Controller::start(folder.path());
     let store = folder.path().join("store");

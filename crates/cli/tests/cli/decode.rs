@@ -57,7 +57,7 @@ fn write_changed(file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> tempfile::Na
 
 /// The example in the documentation is the output of the command, and every layer has its description.
 #[test]
-fn the_documentation_is_true() {
+fn the_documentation_shows_the_output() {
     let documentation = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decode.md");
     let documentation = std::fs::read_to_string(documentation).expect("a text file");
     let (_, rest) = documentation.split_once("```json").expect("an example");
@@ -105,7 +105,7 @@ fn every_line_is_an_object_whose_layers_are_its_fields() {
 
 /// The verdicts of the golden README; its "ICRC include" counts extension headers, ours does not (D43).
 #[test]
-fn icrc_verdicts_are_those_of_the_golden_readme() {
+fn icrc_verdicts_equal_those_of_the_golden_readme() {
     for file in golden() {
         for object in decode(&file, &[]) {
             let frame = object["frame"].as_u64().expect("a number");
@@ -153,7 +153,7 @@ fn only_one_cover_protects_the_receivers() {
 
 /// The HMAC does not cover Segments Left, which determines the destination address.
 #[test]
-fn a_destination_that_is_not_due_makes_the_hmac_bad() {
+fn a_destination_other_than_the_active_segment_invalidates_the_hmac() {
     let file = testdata("golden/scapy_02_endmt_in.pcap");
     let packets = srdma_capture::Reader::open(&file).expect("a capture");
     let offsets: Vec<_> = packets.map(|packet| packet.expect("undamaged").offset as usize).collect();
@@ -281,7 +281,7 @@ fn other_link_types_and_cut_packets_are_reported() {
 }
 
 #[test]
-fn a_line_says_it_in_words() {
+fn the_text_output_has_a_line_for_each_packet() {
     let output = srdma(&["--hmac-key", GOLDEN_KEY], &testdata("golden/scapy_02_endmt_in.pcap"));
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     assert_eq!(text.lines().count(), 8);
@@ -301,7 +301,7 @@ fn a_line_says_it_in_words() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named_with_exit_code_2() {
+fn unreadable_files_are_named_with_exit_code_2() {
     let refused = |file: &Path, arguments: &[&str], expected: &[&str]| {
         let output = srdma(arguments, file);
         let message = String::from_utf8_lossy(&output.stderr);
@@ -341,7 +341,7 @@ fn a_cut_file_is_shown_up_to_the_cut() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let mut writer = srdma_capture::Writer::new(file.as_file()).expect("written");
     let interface = writer.add_interface("S1-N6").expect("written");
@@ -362,7 +362,7 @@ fn a_reader_that_goes_away_is_no_error() {
 
 /// The addresses of all IPv6 headers and the fields of the BTH are those that tshark sees.
 #[test]
-fn addresses_and_bth_are_those_of_tshark() {
+fn addresses_and_bth_equal_those_of_tshark() {
     for file in golden().into_iter().chain([testdata("decode/layers.pcap")]) {
         let fields = ["ipv6.src", "ipv6.dst", "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp"];
         let mut tshark = Command::new("tshark");

@@ -85,7 +85,7 @@ fn both_options_are_explained() {
 }
 
 #[test]
-fn what_is_wrong_with_a_fast_cnp_is_said() {
+fn errors_of_a_fast_cnp_are_reported() {
     let file = testdata("golden/scapy_04_fastcnp.pcap");
     // Ethernet 14, IPv6 40, options header 2, then option 1: type, length, address.
     const OPTION: usize = 14 + 40 + 2;
@@ -122,7 +122,7 @@ fn what_is_wrong_with_a_fast_cnp_is_said() {
 }
 
 #[test]
-fn traces_of_the_kernel_are_those_that_tshark_sees() {
+fn traces_of_the_kernel_equal_those_of_tshark() {
     const FIELDS: [(&str, &str); 9] = [
         ("node_id", "ipv6.opt.ioam.trace.node.id"),
         ("hop_limit", "ipv6.opt.ioam.trace.node.hlim"),
@@ -167,7 +167,7 @@ fn traces_of_the_kernel_are_those_that_tshark_sees() {
 }
 
 #[test]
-fn pauses_are_those_that_tshark_sees() {
+fn pauses_equal_those_of_tshark() {
     let file = testdata("golden/scapy_06_pfc.pcap");
     let classes: Vec<String> = (0..8).map(|class| format!("macc.cbfc.pause_time.c{class}")).collect();
     let mut fields = vec!["macc.cbfc.enbv", "macc.pause_time"];
@@ -202,7 +202,7 @@ fn pauses_are_those_that_tshark_sees() {
 }
 
 #[test]
-fn connections_are_those_that_tshark_sees() {
+fn connections_equal_those_of_tshark() {
     let file = testdata("cm/connection.pcap");
     let fields = [
         "infiniband.mad.attributeid",
@@ -245,7 +245,7 @@ fn connections_are_those_that_tshark_sees() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_named() {
+fn contradictory_options_are_refused() {
     for (option, value, expected) in
         [("--fast-cnp-types", "0x1e,0x9e", "from 0x80 to 0x9f"), ("--link-rate", "fast", "expected bits per second")]
     {

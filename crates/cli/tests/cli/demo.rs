@@ -223,7 +223,7 @@ fn octets_by_interface(path: &Path) -> BTreeMap<String, u64> {
 
 /// docs/page.md: a recording has every place and link, its times grow, and in the end every receiver has everything.
 #[test]
-fn a_recording_ends_where_the_run_does() {
+fn a_recording_ends_with_the_run() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run.jsonl");
     let arguments = ["--size", "1MiB", "--loss", "0.01", "--record", path.to_str().unwrap(), "--record-every", "10us"];

@@ -116,7 +116,7 @@ fn compare(file: &Path) -> usize {
 }
 
 #[test]
-fn captures_of_others_are_read_as_decode_reads_them() {
+fn foreign_captures_are_dissected_as_by_decode() {
     let root = Path::new(ROOT).join("testdata");
     let found: usize = ["golden", "golden/rxe", "decode"]
         .iter()
@@ -128,7 +128,7 @@ fn captures_of_others_are_read_as_decode_reads_them() {
 
 /// The links of a demonstration: data with their lists, copies, acknowledgements.
 #[test]
-fn our_own_captures_are_read_as_decode_reads_them() {
+fn own_captures_are_dissected_as_by_decode() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut demo = Command::new(env!("CARGO_BIN_EXE_srdma"));
     demo.args(["demo", "--receivers", "4", "--size", "64KiB", "--pcap"]).arg(directory.path());
@@ -148,7 +148,7 @@ fn frame(file: &str, number: usize) -> Vec<u8> {
 
 /// Errors are reported as expert information, which can be filtered.
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     let changed = |mut octets: Vec<u8>, at: usize, octet: u8| {
         octets[at] = octet;
         octets

@@ -50,14 +50,14 @@ fn bash_completes_commands() {
 }
 
 #[test]
-fn the_version_says_what_was_built() {
+fn the_version_names_the_build() {
     let version = srdma(&["--version"]);
     let build = version.strip_prefix(&format!("srdma {} (", env!("CARGO_PKG_VERSION"))).unwrap();
     assert!(build.ends_with(")\n") && build.len() > 3, "{version}");
 }
 
 #[test]
-fn refusals_name_what_is_wrong() {
+fn refusals_name_the_error() {
     let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_srdma")).args(arguments).output().unwrap();
     let refused = run(&["generate", "man", "/proc/absent/man"]);
     assert_eq!(refused.status.code(), Some(2));

@@ -62,7 +62,7 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_requests_are_refused() {
     let output = srdma(&["lab", "run", "no-such-lab"]);
     assert_eq!(output.status.code(), Some(2));
     let expected = "srdma: there is no lab no-such-lab and no such file: shipped labs are ";
@@ -81,7 +81,7 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 #[ignore = "needs root"]
-fn up_and_down_twice_leave_nothing() {
+fn up_and_down_twice_leave_no_resources() {
     let instance = Instance::of("figure1");
     for _ in 0..2 {
         let output = instance.lab("up", &[]);
@@ -158,7 +158,7 @@ fn every_driver_carries_the_data() {
 
 #[test]
 #[ignore = "needs root"]
-fn losses_are_made_good() {
+fn losses_are_repaired() {
     let result = Instance::of("figure1").run(4 << 20, &["--loss", "N4-N1=0.01", "--loss", "N3-R5=0.01"]);
     let lost = |name: &str| {
         let link = result["links"].as_array().unwrap().iter().find(|link| link["name"] == name).unwrap();
@@ -172,7 +172,7 @@ fn losses_are_made_good() {
 /// D17
 #[test]
 #[ignore = "needs root"]
-fn a_node_that_is_killed_and_restarted_costs_no_octet() {
+fn a_killed_and_restarted_node_costs_no_octet() {
     for node in ["N4", "N1", "N6"] {
         Instance::of("figure1").run(4 << 20, &["--restart", node, "--rate", "S1-N6=40M"]);
     }
@@ -181,7 +181,7 @@ fn a_node_that_is_killed_and_restarted_costs_no_octet() {
 /// The packets in the captures are undamaged, by our dissection and by tshark.
 #[test]
 #[ignore = "needs root"]
-fn captures_hold_nothing_damaged() {
+fn captures_have_no_damaged_packets() {
     let directory = tempfile::tempdir().unwrap();
     let instance = Instance::of("figure1");
     let result = instance.run(256 << 10, &["--pcap", directory.path().to_str().unwrap()]);

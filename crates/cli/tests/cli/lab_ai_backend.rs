@@ -184,7 +184,7 @@ fn linux_separates_tenants() {
 /// PP-4-5: transfers leave no state at the routers. PP-4-2: `--check` names a SID that a lab lacks.
 #[test]
 #[ignore = "needs root"]
-fn routers_keep_no_state_and_lacks_are_named() {
+fn routers_keep_no_state_and_missing_sids_are_named() {
     let lab = Lab::new("ai-backend", &[]);
     let output = lab.command("run", &["--size", "1MiB", "--keep"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -210,7 +210,7 @@ fn routers_keep_no_state_and_lacks_are_named() {
 /// about the path.
 #[test]
 #[ignore = "needs root"]
-fn a_flow_leaves_a_spine_that_marks_without_telling_anybody() {
+fn a_flow_leaves_a_marking_spine_without_signalling() {
     let lab = Lab::new("ai-backend-steered", &[]);
     let result = lab.run_pairs("4MiB");
     let paths = ["5f00:0:100:500:300::", "5f00:0:100:600:300::"].map(|path| (path.to_owned(), None));

@@ -203,7 +203,7 @@ fn unicast_passes_kernel_routers_and_nodes() {
 /// Command lines with quotes and `$` are scripts.
 #[test]
 #[ignore = "needs root"]
-fn command_lines_of_the_lab_are_run() {
+fn the_command_lines_of_the_lab_run() {
     assert_eq!(receivers("kernel-transit", 1 << 20).len(), 5);
     // FRR, with a configuration that a command line writes.
     assert_eq!(receivers("isis-frr", 1 << 16), ["R".to_owned()].into());
@@ -223,7 +223,7 @@ fn a_controllers_group_has_the_data() {
 }
 
 #[test]
-fn what_was_written_is_listed() {
+fn the_written_files_are_listed() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("a/b").display().to_string();
     let output = srdma(&["lab", "export", "pfc", "--format", "containerlab", "--out", &out, "--json"]);

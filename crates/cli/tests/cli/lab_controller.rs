@@ -271,7 +271,7 @@ fn the_lab_transfers_to_a_group_of_its_controller() {
 /// If the controller refuses the group, or gives up, the run ends with the reason, and the lab is taken down.
 #[test]
 #[ignore = "needs root"]
-fn a_group_that_cannot_be_ends_the_run() {
+fn a_refused_group_ends_the_run() {
     let lab = Lab::new(NAME, &[("hosts = [\"2001:db8:bb::3/128\", ", "hosts = [")]);
     let output = lab.command("run", &["--json", "--size", "4096"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -297,7 +297,7 @@ fn data() -> Vec<u8> {
 /// controller is killed, one joins late, and a node is killed, all while the source sends.
 #[test]
 #[ignore = "needs root"]
-fn a_transfer_goes_on_whatever_happens_to_its_group() {
+fn a_transfer_survives_changes_of_its_group() {
     let mut network = Network::start();
     let data = data();
     fs::write(network.path("data"), &data).expect("written");

@@ -73,7 +73,7 @@ fn captured_data(lab: &Lab) -> usize {
 
 #[test]
 #[ignore = "needs root"]
-fn prometheus_answers_what_the_dashboard_asks() {
+fn prometheus_evaluates_the_queries_of_the_dashboard() {
     let metrics = format!("name = \"N6\"\nkind = \"srdma\"\nconfig = {{ daemon = {{ metrics = \"{NODE}\" }} }}");
     let lab = Lab::new("figure1", &[("name = \"N6\"\nkind = \"srdma\"", &metrics)]);
     let captures = lab.captures();

@@ -112,7 +112,7 @@ fn our_nodes_follow_the_programs_of_linux_routers() {
 /// End, End.X and End.DT6 of both, and each verifies what the other signs, also where the SRH is reduced.
 #[test]
 #[ignore = "needs root"]
-fn each_side_verifies_what_the_other_signs() {
+fn each_side_verifies_signatures_of_the_other() {
     let reduced = [("mode encap\n", "mode encap.red\n"), ("\"H.Encaps\"", "\"H.Encaps.Red\"")];
     for replacements in [&[][..], &reduced] {
         let lab = Lab::new("srh-hmac", replacements);
@@ -139,7 +139,7 @@ const SOON: (&str, &str) = ("[run]", "[run]\ntimeout_s = 2");
 /// Packets that a Linux router signs with another key are refused, and counted.
 #[test]
 #[ignore = "needs root"]
-fn we_refuse_what_is_signed_with_another_key() {
+fn our_node_refuses_signatures_with_another_key() {
     let result = Lab::new("srh-hmac", &[SOON, ("7365637265746b6579", "7365637265746b6578")]).run(&[]);
     assert_eq!(result["receivers"][0]["is_faithful"], false, "{result}");
     assert!(result["nodes"][0]["drops"]["hmac_mismatch"].as_u64() > Some(0), "{result}");
@@ -149,7 +149,7 @@ fn we_refuse_what_is_signed_with_another_key() {
 /// A Linux router refuses what we do not sign: data arrive, but no ACK gets further than to the router.
 #[test]
 #[ignore = "needs root"]
-fn linux_routers_refuse_what_is_not_signed() {
+fn linux_routers_refuse_unsigned_packets() {
     let result = Lab::new("srh-hmac", &[SOON, ("hmac_key_id = 42", "")]).run(&[]);
     assert!(packets(&result, "P2", "End.DT6") > 0, "{result}");
     assert_eq!(packets(&result, "N1", "End.X"), 0, "{result}");

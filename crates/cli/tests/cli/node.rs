@@ -40,7 +40,7 @@ fn a_file_that_is_missing_or_wrong_is_named() {
 /// Without a right the message names the capability.
 #[test]
 #[ignore = "needs root"]
-fn a_missing_right_is_named() {
+fn a_missing_capability_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("node.toml");
     let text = format!(
@@ -60,7 +60,7 @@ fn a_missing_right_is_named() {
 /// A full disk under stderr, or a reader of it that has ended, does not end the node.
 #[test]
 #[ignore = "needs root"]
-fn a_node_runs_on_when_stderr_cannot_be_written() {
+fn a_node_runs_without_a_writable_stderr() {
     let full = || Stdio::from(File::options().write(true).open("/dev/full").expect("/dev/full"));
     let closed = || {
         let (reader, writer) = std::io::pipe().expect("a pipe");

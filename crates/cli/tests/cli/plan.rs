@@ -44,7 +44,7 @@ fn the_drafts_example_is_placed_as_in_the_draft() {
 }
 
 #[test]
-fn people_get_a_table() {
+fn the_text_output_is_a_table() {
     let output = plan(&["place", "--fabric", FABRIC, "--jobs", JOBS]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("2 flows\nmost loaded   nic1 to leaf1: 1.000 of its rate\n"), "{text}");
@@ -52,7 +52,7 @@ fn people_get_a_table() {
 }
 
 #[test]
-fn programs_are_spelled_out() {
+fn programs_are_printed_hop_by_hop() {
     let steps = json(&["decode", "--fabric", FABRIC, "5f00:0:100:e002:300:f007::", "--json"]);
     let behaviors: Vec<&str> =
         steps.as_array().unwrap().iter().map(|step| step["behavior"].as_str().unwrap()).collect();
@@ -64,7 +64,7 @@ fn programs_are_spelled_out() {
 }
 
 #[test]
-fn refusals_say_what_and_where() {
+fn refusals_name_the_error_and_its_position() {
     let bad = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bad-jobs.toml");
     std::fs::write(&bad, "[[job]]\nname = \"j\"\nnics = [\"nic1\", \"nic9\"]\n").unwrap();
     let bad = bad.to_str().unwrap();

@@ -85,7 +85,7 @@ fn a_drain_that_cuts_a_nic_off() {
 }
 
 #[test]
-fn an_address_that_is_no_program() {
+fn an_address_that_is_not_a_program() {
     let decode = |address: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_srdma"));
         let output = command.args(["plan", "decode", "--fabric", FIGURE1, address]).output().unwrap();

@@ -94,7 +94,7 @@ fn a_drained_spine_moves_its_flow_alone() {
 }
 
 #[test]
-fn flows_come_and_go_by_number_job_and_ends() {
+fn flows_are_added_and_removed_by_number_job_and_ends() {
     let plan = Plan::of("figure1");
     let csv = plan.write("more.csv", "from,to,bits_per_s,job,tenant\nnic4,nic1,1000000000,copy,7\nnic3,nic1,5,copy,\n");
     let added = plan.json(&["add"], &["--jobs", &csv]);
@@ -136,7 +136,7 @@ fn few_flows_move_on_every_kind_of_fabric() {
 }
 
 #[test]
-fn people_are_told_why() {
+fn the_text_output_explains_a_path() {
     let plan = Plan::of("figure1");
     let text = String::from_utf8(plan.run(&["why"], &["nic1:nic3"]).stdout).unwrap();
     let expected = "flow 0: nic1 to nic3, 100.00 Gbit/s, send-recv of job gpu1-gpu3
@@ -172,7 +172,7 @@ flow  from  to    was by              goes by             destination
 
 /// A fabric that has grown since, with failures that it did not have.
 #[test]
-fn a_plan_goes_with_its_fabric() {
+fn a_plan_belongs_to_its_fabric() {
     let plan = Plan::of("figure1");
     let fabric = std::fs::read_to_string(Path::new(FABRICS).join("figure1.toml")).unwrap();
     let failed = plan.write("now.toml", &format!("{fabric}\n[[failed]]\nname = \"spine6\"\n"));
@@ -186,7 +186,7 @@ fn a_plan_goes_with_its_fabric() {
 }
 
 #[test]
-fn what_makes_no_sense_changes_nothing() {
+fn refused_changes_change_nothing() {
     let plan = Plan::of("figure1");
     assert!(plan.refusal(&["drain"], &["nic3"]).contains("cannot drain nic3: nic3 would be cut off"));
     assert!(plan.refusal(&["drain"], &["spine5", "spine6"]).contains("nic3 would be cut off"));

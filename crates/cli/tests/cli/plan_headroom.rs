@@ -35,7 +35,7 @@ fn end_c_is_as_by_hand() {
 }
 
 #[test]
-fn refusals_say_what_was_expected() {
+fn refusals_name_the_expected_value() {
     let refused = |arguments: &[&str], expected: &str| {
         let output = headroom(arguments);
         let error = String::from_utf8(output.stderr).unwrap();

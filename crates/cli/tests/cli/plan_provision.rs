@@ -36,7 +36,7 @@ fn jobs() -> String {
 
 /// PP-4-2, PP-5.1-1: iproute2's words, after ip-route(8); the /128 takes programs at their end.
 #[test]
-fn linux_is_told_of_sids_and_routes() {
+fn linux_gets_sids_and_routes() {
     let expected = "\
 #!/bin/sh -e
 # spine5
@@ -74,7 +74,7 @@ ip -6 route replace 5f00:0:200::/48 via fe80::2 dev leaf2
 
 /// PP-5.2-3, PP-7-2: uA, and End.DT6 of a tenant in a table of its own.
 #[test]
-fn linux_is_told_of_links_and_tenants() {
+fn linux_gets_sids_of_links_and_tenants() {
     let jobs = jobs();
     let of_links = ["--encoding", "ua", "--format", "linux", "--jobs", &jobs, "--sid-device", "spine5"];
     let made = text(&[&[FABRIC, "--device", "leaf3"], &of_links[..]].concat());
@@ -96,7 +96,7 @@ fn linux_is_told_of_links_and_tenants() {
 
 /// The shipped lab's routers have exactly the printed configuration.
 #[test]
-fn the_shipped_lab_has_what_is_printed() {
+fn the_shipped_lab_has_the_printed_configuration() {
     let shipped = include_str!("../../../../labs/ai-backend.toml");
     let lab = srdma_lab::Topology::parse(Path::new("ai-backend.toml"), shipped).expect("a lab");
     for (device, at) in [("leaf", "spine5"), ("spine", "leaf1")] {
@@ -111,7 +111,7 @@ fn the_shipped_lab_has_what_is_printed() {
 
 /// FRR: doc/user/static.rst and doc/user/zebra.rst of FRRouting/frr.
 #[test]
-fn frr_is_told() {
+fn frr_gets_its_configuration() {
     let jobs = jobs();
     let made = text(&[FABRIC, "--device", "leaf3", "--format", "frr", "--jobs", &jobs]);
     let expected = "\
@@ -183,7 +183,7 @@ exit
 
 /// SONiC: doc/srv6/srv6_static_config_hld.md of sonic-net/SONiC, and its STATIC_ROUTE table.
 #[test]
-fn sonic_is_told() {
+fn sonic_gets_its_configuration() {
     let jobs = jobs();
     let options = ["--format", "sonic", "--encoding", "un", "--interfaces", "Ethernet{port}", "--jobs", &jobs];
     let made = text(&[&[FABRIC, "--device", "leaf3"], &options[..]].concat());
@@ -216,7 +216,7 @@ fn sonic_is_told() {
 
 /// A file for each device is read by the node, which has the SIDs then.
 #[test]
-fn our_node_reads_what_is_written() {
+fn our_node_reads_its_configuration() {
     let parallel = written(
         "parallel.toml",
         "kind = \"links\"\nswitch = [{ name = \"a\" }, { name = \"b\" }]\nhost = [{ name = \"x\" }, { name = \"y\" }]\n\
@@ -251,7 +251,7 @@ fn our_node_reads_what_is_written() {
 }
 
 #[test]
-fn refusals_say_what_and_where() {
+fn refusals_name_the_error_and_its_position() {
     let refusal = |arguments: &[&str]| {
         let output = provision(arguments);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");

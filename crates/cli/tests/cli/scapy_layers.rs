@@ -48,7 +48,7 @@ wrpcap(sys.argv[1], [Ether(**link) / packet for packet in (copy, told, around)])
 ";
 
 #[test]
-fn what_scapy_makes_is_what_decode_reads() {
+fn decode_reads_the_packets_of_scapy() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("made.pcap");
     python(&["-c", SCRIPT, file.to_str().expect("UTF-8")]);

@@ -98,7 +98,7 @@ fn an_end_to_end_run_is_recorded() {
 }
 
 #[test]
-fn people_get_what_was_to_be_shown() {
+fn the_text_output_has_the_selected_metrics() {
     let output = sim(&file("end-to-end-text.toml", FILE), &["--seeds", "1", "--first", "2"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
@@ -110,7 +110,7 @@ fn people_get_what_was_to_be_shown() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_arguments_are_refused() {
     let good = file("end-to-end-refused.toml", FILE);
     let refused = |file: &PathBuf, more: &[&str], expected: &str| {
         let output = sim(file, more);

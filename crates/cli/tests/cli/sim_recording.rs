@@ -93,7 +93,7 @@ fn a_permutation_is_recorded_without_a_change() {
 }
 
 #[test]
-fn links_come_to_what_the_report_says() {
+fn recorded_links_add_up_to_the_report() {
     let (json, recording) =
         recorded("recorded-job", &format!("{FABRIC}{JOB}{VARIANTS}"), &["--variant", "fast", "--first", "5"], &[]);
     assert_eq!(recording.head["title"], "Four leaves: Fast CNP, DCQCN, seed 5");
@@ -132,7 +132,7 @@ fn a_group_is_recorded_with_its_branches() {
 }
 
 #[test]
-fn what_cannot_be_recorded_is_refused() {
+fn runs_without_recording_are_refused() {
     let job = format!("{FABRIC}{JOB}{VARIANTS}");
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("refused.jsonl");
     let refused = |more: &[&str], expected: &str| {

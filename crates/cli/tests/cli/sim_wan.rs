@@ -68,7 +68,7 @@ fn a_study_is_run_and_reported() {
 }
 
 #[test]
-fn a_study_is_recorded_where_it_is_looked_at_closely() {
+fn a_study_is_recorded_at_its_detailed_links() {
     let study = file("wan-recorded.toml", STUDY);
     let (json, recording) =
         Recording::of_run("wan", &[], |record| sim(&study, &[&["--seeds", "1", "--variant", "both"], record].concat()));
@@ -80,7 +80,7 @@ fn a_study_is_recorded_where_it_is_looked_at_closely() {
 }
 
 #[test]
-fn people_get_tables_and_what_was_to_be_shown() {
+fn the_text_output_has_tables_and_the_selected_metrics() {
     let output = sim(&file("wan-text.toml", STUDY), &["--seeds", "1", "--variant", "both"]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("A <short> WAN\ncongestion at R1; 1 variant, 1 length, 2 queues, 1 seed\n"), "{text}");
@@ -92,7 +92,7 @@ fn people_get_tables_and_what_was_to_be_shown() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_arguments_are_refused() {
     let study = file("wan-refused.toml", STUDY);
     let refused = |study: &PathBuf, more: &[&str], expected: &str| {
         let output = sim(study, more);

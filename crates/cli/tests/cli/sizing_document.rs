@@ -37,7 +37,7 @@ fn lists(receivers: u64, of_edge: u64) -> Vec<EdgeList> {
 }
 
 #[test]
-fn packets_have_so_much_around_them() {
+fn packets_have_the_documented_overhead() {
     let octets = |lists: &[EdgeList], is_write| {
         let srh_octets = srh_len_octets(lists, is_write, false)?;
         Some(Overhead { ipv6_octets: 40, srh_octets }.octets() as u64)
@@ -58,7 +58,7 @@ fn headroom(arguments: &str) -> Value {
 }
 
 #[test]
-fn links_need_so_much_headroom() {
+fn links_need_the_documented_headroom() {
     for row in rows("| rate") {
         for (distance, cell) in ["3m", "100m", "300m", "2km", "10km"].iter().zip(&row[1..]) {
             let answer = headroom(&format!("--rate {} --distance {distance}", row[0]));
@@ -68,7 +68,7 @@ fn links_need_so_much_headroom() {
 }
 
 #[test]
-fn wan_nodes_need_so_much_room() {
+fn wan_nodes_need_the_documented_buffers() {
     for row in rows("| distance") {
         let answer = headroom(&format!("--rate 100G --distance {} --overload 4", row[0]));
         let found = ["stop_octets", "restart_octets", "total_octets"].map(|key| answer["end_c"][key].as_u64());

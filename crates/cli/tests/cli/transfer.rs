@@ -108,7 +108,7 @@ fn files_cross_a_link_by_write_and_by_send() {
 
 #[test]
 #[ignore = "needs root"]
-fn the_port_is_taken_once() {
+fn the_udp_port_is_bound_once() {
     let link = Link::new();
     let recv = || {
         let mut recv = link.ends[1].command(SRDMA);

@@ -80,7 +80,7 @@ mod tests {
 
     /// MT-7.2-1, D7: one TLV of two receivers, of one, and of eleven.
     #[test]
-    fn lists_are_scapys() {
+    fn lists_equal_those_of_scapy() {
         for (index, count) in [(0, 2), (4, 1), (5, 11)] {
             let packet = &golden()[index];
             let tlv = &packet[64..];
@@ -95,7 +95,7 @@ mod tests {
 
     /// MT-9-1, D9: the HMAC that covers the lists.
     #[test]
-    fn the_hmac_is_scapys() {
+    fn the_hmac_equals_that_of_scapy() {
         let packet = &golden()[3];
         let expected = header(packet);
         let tlvs = &expected[24..expected.len() - 40];

@@ -216,7 +216,7 @@ mod tests {
 
     /// A wire: each port's input is its output, in either form of output.
     #[test]
-    fn what_a_step_adds_is_its_own() {
+    fn the_additional_output_belongs_to_the_step() {
         for wire in ["cp {in}/*.pcapng {out}", "cp {in_file} {out_file}"] {
             let observed = device(wire).put(&[step("a", 1), step("b", 2)]).expect("an answer");
             let sent: Vec<Vec<Frame>> = [step("a", 1), step("b", 2)].into_iter().map(|step| step.sent).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_command_is_said() {
+    fn errors_of_a_command_are_reported() {
         let refused = |template: &str| device(template).put(&[step("a", 1)]).expect_err("refused").to_string();
         assert_eq!(refused("echo no such option >&2; exit 3"), "the command ended with exit status: 3: no such option");
         assert!(refused("true").contains("wrote neither {out}/a.pcapng, b.pcapng nor {out_file}"));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// R6, D17: a node that comes back empty is given its part, knowing nothing of its branches.
 #[test]
-fn a_node_that_restarts_is_given_its_part() {
+fn a_restarted_node_gets_its_group_entry() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let mut agents = figure_1(&running);

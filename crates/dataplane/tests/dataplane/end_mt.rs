@@ -16,7 +16,7 @@ const SECRET: &[u8] = b"secret-key-for-tests-0123456789ab";
 
 /// scapy_03 holds the copies of scapy_02's first packet (MT-5.2-3, D5, D10, D11).
 #[test]
-fn copies_are_scapys() {
+fn copies_equal_those_of_scapy() {
     let packets = golden("scapy_02_endmt_in.pcap");
     let copies = golden("scapy_03_endmt_out.pcap");
     // One TLV, a second one for another edge, HMAC of either cover, a full-form Segment List: the same two receivers.

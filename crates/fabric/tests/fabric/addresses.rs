@@ -22,7 +22,7 @@ fn fat_tree(k: u16) -> Topology {
 }
 
 #[test]
-fn addresses_say_where_a_node_stands() {
+fn addresses_encode_the_position_of_a_node() {
     let leaf_spine = addresses(&leaf_spine(4, 2, 20));
     let fat_tree = addresses(&fat_tree(4));
     let named = |all: &BTreeMap<String, Ipv6Addr>, name: &str| all[name].to_string();

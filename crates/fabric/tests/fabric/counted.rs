@@ -89,7 +89,7 @@ link = [
 "#;
 
 #[test]
-fn next_hops_are_those_of_another_implementation() {
+fn next_hops_equal_those_of_another_implementation() {
     compare_sets(&leaf_spine(4, 3, 5).topology().unwrap());
     compare_sets(&fat_tree(2, 8));
     compare_sets(&fat_tree(3, 4));
@@ -102,7 +102,7 @@ fn next_hops_are_those_of_another_implementation() {
 }
 
 #[test]
-fn shortest_paths_are_as_many_as_another_implementation_finds() {
+fn the_number_of_shortest_paths_equals_that_of_another_implementation() {
     for topology in [fat_tree(3, 4), fat_tree(2, 6), Topology::from_toml(TWO_PLANES).unwrap()] {
         let next_hops = NextHops::new(&topology);
         let from = HostId(0);
@@ -129,7 +129,7 @@ fn a_fat_tree_of_16_ports_has_1024_hosts() {
 }
 
 #[test]
-fn more_than_4096_hosts_are_no_trouble() {
+fn more_than_4096_hosts_are_supported() {
     let topology = fat_tree(3, 26);
     let next_hops = NextHops::new(&topology);
     assert_eq!((topology.hosts().len(), next_hops.classes(), next_hops.diameter()), (4394, 338, 6));
@@ -154,7 +154,7 @@ fn bisection(topology: &Topology) -> u64 {
 }
 
 #[test]
-fn the_bisection_is_what_the_parameters_promise() {
+fn the_bisection_follows_from_the_parameters() {
     assert_eq!(bisection(&fat_tree(3, 4)), 8 * 100);
     assert_eq!(bisection(&fat_tree(3, 6)), 27 * 100);
     assert_eq!(bisection(&fat_tree(2, 8)), 16 * 100);

@@ -101,7 +101,7 @@ fn data_centres_are_joined_by_their_borders() {
 const LEAF_SPINE: &str = "kind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n";
 
 #[test]
-fn what_has_failed_keeps_its_ids_and_gets_no_traffic() {
+fn failed_links_keep_their_ids_and_get_no_traffic() {
     let whole = topology(LEAF_SPINE);
     let failed = topology(&format!("{LEAF_SPINE}[[failed]]\nname = \"spine1\"\n"));
     let ids = |topology: &Topology| SidPlan::new(topology, SidPlan::BLOCK).unwrap();

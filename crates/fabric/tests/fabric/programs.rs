@@ -124,7 +124,7 @@ fn six_ids_fit_the_address_and_the_seventh_needs_an_srh() {
 
 /// Where two links join two switches the uN of the far one leaves it open which is meant.
 #[test]
-fn parallel_links_are_told_apart() {
+fn parallel_links_are_distinguished() {
     let text = r#"
         kind = "links"
         host = [{ name = "a" }, { name = "b" }]
@@ -144,7 +144,7 @@ fn parallel_links_are_told_apart() {
 }
 
 #[test]
-fn an_address_that_is_no_program_is_refused_with_the_reason() {
+fn an_address_that_is_not_a_program_is_refused_with_the_reason() {
     assert!(refusal("2001:db8::1", None).contains("2001:db8::1 is not in the block 5f00::/32"));
     assert!(refusal("5f00::", None).contains("a block without an id"));
     assert!(refusal("5f00:0:100:999::", None).contains("0x0999 is the id of no switch"));
@@ -156,7 +156,7 @@ fn an_address_that_is_no_program_is_refused_with_the_reason() {
 }
 
 #[test]
-fn links_that_make_no_path_are_refused() {
+fn links_that_form_no_path_are_refused() {
     let topology = figure1();
     let error = |links: &[u32]| {
         let links = links.iter().copied().map(LinkId).collect();
@@ -189,7 +189,7 @@ fn ids_stay_when_a_fabric_grows() {
 }
 
 #[test]
-fn ids_that_cannot_be_are_refused() {
+fn impossible_ids_are_refused() {
     let refused = |switches: &str| {
         let text = format!(
             "kind = \"links\"\nhost = [{{ name = \"a\" }}, {{ name = \"b\" }}]\nswitch = [{switches}]\n\

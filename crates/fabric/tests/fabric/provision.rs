@@ -112,7 +112,7 @@ fn tenants_are_kept_apart() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_requests_are_refused() {
     let topology = Topology::from_toml(PARALLEL).unwrap();
     let sids = SidPlan::new(&topology, SidPlan::BLOCK).unwrap();
     let nodes = [topology.node("a").unwrap()];

@@ -198,7 +198,7 @@ fn a_node_is_rehomed_below_one_that_is_new() {
 
 /// Impossible changes are rejected at once.
 #[test]
-fn impossible_changes_are_named() {
+fn impossible_changes_are_refused_with_a_reason() {
     let (mut lifecycle, mut fleet) = running();
     let mut rehomed = |node, parent| lifecycle.rehome(node, parent, None).unwrap_err().to_string();
     assert_eq!(rehomed(loopback(9), loopback(5)), "2001:db8:9::1 is not the loopback of a node of the tree");
@@ -244,7 +244,7 @@ fn a_group_is_closed() {
 
 /// D30: the mark of a join goes once the source is 2^22 packets past J, and not before.
 #[test]
-fn marks_of_joins_go() {
+fn join_marks_are_removed() {
     let (mut lifecycle, mut fleet) = running();
     fleet.next_psn = Psn::new(0xFF_FFF0);
     lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
@@ -262,7 +262,7 @@ fn marks_of_joins_go() {
 
 /// A node that restarts is given what it had; during a change, until its turn, what it had before.
 #[test]
-fn a_node_that_restarts_is_given_its_part() {
+fn a_restarted_node_gets_its_group_entry() {
     let (mut lifecycle, mut fleet) = running();
     fleet.agents.remove(&loopback(4));
     lifecycle.restarted(loopback(4));

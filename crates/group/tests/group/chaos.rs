@@ -351,7 +351,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_happens_every_node_gets_its_part(begun: bool, events in prop::collection::vec(event(), 1..400)) {
+    fn every_node_gets_its_group_entry_under_any_faults(begun: bool, events in prop::collection::vec(event(), 1..400)) {
         let mut chaos = Chaos::new();
         if begun {
             chaos.calm_down();
@@ -368,7 +368,7 @@ fn cases() -> u32 {
 
 /// The chaos's own numbers name what they are to name.
 #[test]
-fn newcomers_are_new() {
+fn newcomers_join_at_the_next_psn() {
     let mut chaos = Chaos::new();
     chaos.calm_down();
     chaos.join(8, false);

@@ -36,7 +36,7 @@ fn evict_a_branch(lifecycle: &mut Lifecycle) {
 /// D31: whenever the driver dies, every node ends with what the stored record gives it, none with what it took away,
 /// and the source is released.
 #[test]
-fn no_death_of_the_driver_leaves_half_a_change() {
+fn no_crash_of_the_driver_leaves_an_incomplete_change() {
     for (change, least) in [(join as Change, 9), (evict_a_branch, 9)] {
         for orders in 0.. {
             let (mut fleet, before, is_over) = interrupted(change, orders);
@@ -80,7 +80,7 @@ fn essence(entry: Option<GroupEntry>) -> Option<GroupEntry> {
 
 /// A group at rest is resumed without an order to any node; one that has lost its part is given it back (R6).
 #[test]
-fn a_group_at_rest_is_resumed_in_silence() {
+fn a_group_without_a_change_is_resumed_without_orders() {
     let (mut fleet, stored, _) = interrupted(|_| {}, 1);
     fleet.take_log();
     let mut lifecycle = Lifecycle::resume(stored, Resumption::Settled, 9).unwrap();
@@ -96,7 +96,7 @@ fn a_group_at_rest_is_resumed_in_silence() {
 
 /// What is written and read again is the same; what no document may hold is refused.
 #[test]
-fn documents_are_read_back() {
+fn saved_documents_are_parsed_again() {
     let record = record();
     let text = serde_json::to_string(&record).unwrap();
     assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);

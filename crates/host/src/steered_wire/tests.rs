@@ -91,7 +91,7 @@ fn is_probe(packet: &[u8]) -> bool {
 
 /// PP-4-3, PP-4-6: by its first path, and when a CNP has come by the other.
 #[test]
-fn packets_take_a_path_and_leave_it_when_told_of_congestion() {
+fn packets_take_a_path_and_leave_it_on_congestion() {
     let mut wire = steered();
     let sent = send(&mut wire, &[data(0), data(1)]);
     assert!(sent.len() == 2 && sent.iter().all(|packet| destination(packet) == BY_SPINE5));
@@ -106,7 +106,7 @@ fn packets_take_a_path_and_leave_it_when_told_of_congestion() {
 
 /// D87
 #[test]
-fn probes_go_out_and_stay_out_of_the_hosts_sight() {
+fn probes_are_sent_and_not_delivered_to_the_host() {
     let mut wire = steered();
     send(&mut wire, &[data(0)]);
     assert_eq!(receive(&mut wire, Vec::new()), Vec::<Vec<u8>>::new());

@@ -214,7 +214,7 @@ fn messages_shorter_than_a_packet_and_many_of_them() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again() {
+fn lost_packets_are_retransmitted() {
     for by_write in [true, false] {
         let counters = Setting { by_write, loss: Some(50), window: 16, ..USUAL }.succeeds(&octets(2 << 20));
         assert!(counters.packets_retransmitted > 0 && counters.naks_received > 0, "{counters:?}");
@@ -232,7 +232,7 @@ fn marks_are_answered() {
 
 /// A socket with the smallest buffer of a system, and the window that fits it.
 #[test]
-fn a_small_buffer_goes_with_a_small_window() {
+fn a_small_buffer_implies_a_small_window() {
     let setting = Setting { buffer_octets: 100_000, ..USUAL };
     let window = setting.wire().receive_window(4096);
     assert!((8..=32).contains(&window), "{window}");
@@ -240,7 +240,7 @@ fn a_small_buffer_goes_with_a_small_window() {
 }
 
 #[test]
-fn garbage_is_counted_and_does_not_matter() {
+fn garbage_is_counted_and_ignored() {
     let (mut sender, mut receiver) = (USUAL.wire(), USUAL.wire());
     sender.set_peer_port(receiver.port());
     receiver.set_peer_port(sender.port());
@@ -283,7 +283,7 @@ fn a_wrong_key_and_too_much_data_are_refused_by_the_peer() {
 }
 
 #[test]
-fn a_peer_that_is_silent_ends_the_transfer() {
+fn a_silent_peer_ends_the_transfer() {
     // Long enough for a retransmission, even where the test waits for a processor.
     let setting = Setting { timeout: Duration::from_secs(1), ..USUAL };
     let mut wire = setting.wire();

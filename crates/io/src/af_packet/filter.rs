@@ -213,7 +213,7 @@ mod tests {
 
     /// D47: Parameter Problem code 2, of all ICMPv6.
     #[test]
-    fn refusals_of_options_are_told_from_other_errors() {
+    fn refused_options_are_distinguished_from_other_errors() {
         let loopback: Ipv6Addr = "2001:db8::1".parse().unwrap();
         let prefixes = vec![(Prefix::host(loopback), Match::UnknownOption)];
         let program = program(&Interest { prefixes, ..Interest::default() }).unwrap();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_ipv6_is_pause_or_nothing() {
+    fn of_other_ethertypes_only_pfc_is_accepted_on_request() {
         let pause = [&[0; 12][..], &[0x88, 0x08, 1, 1], &[0; 44]].concat();
         let old_pause = [&[0; 12][..], &[0x88, 0x08, 0, 1], &[0; 44]].concat();
         let arp = [&[0; 12][..], &[0x08, 0x06], &[0; 46]].concat();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_prefixes_are_no_program() {
+    fn too_many_prefixes_have_no_program() {
         let host = |number: u16| (Prefix::host(Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, number)), Match::All);
         let interest = |count| Interest { prefixes: (0..count).map(host).collect(), ..Interest::default() };
         assert!(program(&interest(400)).is_some());

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_sent_in_the_pieces_that_pay() {
+    fn copies_are_sent_in_pieces_above_a_threshold() {
         let mut pool = Pool::new(64);
         for (len, in_place, copying) in [(1, 3, 1), (300, 3, 1), (4022, 4, 1), (4023, 4, 2), (4200, 4, 2), (8900, 5, 3)]
         {

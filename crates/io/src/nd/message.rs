@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_solicitation_is_answered_to_who_asks() {
+    fn a_solicitation_is_answered_to_its_sender() {
         let frame = solicitation("fe80::2", group(), &[1, 1, 2, 0, 0, 0, 0, 9]);
         let found = Solicitation::parse(&frame).unwrap();
         assert_eq!(found, Solicitation { source: address("fe80::2"), mac: MacAddress([2, 0, 0, 0, 0, 9]) });
@@ -190,7 +190,7 @@ mod tests {
 
     /// RFC 4861 section 7.2.4: duplicate address detection is answered to all nodes, and not as solicited.
     #[test]
-    fn who_wants_the_address_is_told_with_all_nodes() {
+    fn duplicate_address_detection_is_answered_to_all_nodes() {
         let answer =
             Solicitation::parse(&solicitation("::", group(), &[])).unwrap().advertisement(address(TARGET), OURS);
         assert_eq!(answer[..6], [0x33, 0x33, 0, 0, 0, 1]);

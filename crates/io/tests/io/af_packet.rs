@@ -139,7 +139,7 @@ fn pieces_are_gathered_and_many_frames_wait_their_turn() {
 
 #[test]
 #[ignore = "needs root"]
-fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
+fn only_frames_of_interest_are_received_and_the_kernel_still_works() {
     let mut link = Link::new();
     let prefix = |text: &str, len| Prefix::new(text.parse().unwrap(), len).unwrap();
     let mut interest = Interest {
@@ -196,7 +196,7 @@ fn only_what_is_of_interest_comes_in_and_the_kernel_goes_on() {
 /// Interfaces accept frames to the group of pauses while a socket has joined it.
 #[test]
 #[ignore = "needs root"]
-fn pauses_are_asked_for_while_they_are_wanted() {
+fn pause_frames_are_subscribed_while_they_are_of_interest() {
     let link = Link::new();
     let groups = || link.left.run(&["ip", "maddr", "show", "dev", "left"]).unwrap();
     let interest = Interest { pfc: true, ..Interest::default() };
@@ -212,7 +212,7 @@ fn pauses_are_asked_for_while_they_are_wanted() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_is_sent_does_not_come_back() {
+fn sent_frames_are_not_received_again() {
     let mut link = Link::new();
     let [mut left, mut right] = link.drivers(&everything());
     link.send(&mut left, &experiment(60, 0));
@@ -224,7 +224,7 @@ fn what_is_sent_does_not_come_back() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_tag_that_the_kernel_took_off_is_put_back() {
+fn a_tag_that_the_kernel_stripped_is_restored() {
     let mut link = Link::new();
     let interest =
         Interest { prefixes: vec![(Prefix::host("2001:db8:ff::1".parse().unwrap()), Match::All)], ..everything() };
@@ -256,7 +256,7 @@ fn a_checksum_that_the_sender_left_to_hardware_is_computed() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_is_to_be_segmented_is_counted() {
+fn segmentation_offload_frames_are_counted() {
     let mut link = Link::new();
     link.left.run(&["ethtool", "-K", "left", "tx", "on", "gso", "on", "tx-udp-segmentation", "on"]).unwrap();
     let [_, mut right] = link.drivers(&everything());
@@ -274,7 +274,7 @@ fn what_is_to_be_segmented_is_counted() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_frame_longer_than_segments_hold_is_counted_and_passed_over() {
+fn a_frame_longer_than_its_segments_is_counted_and_skipped() {
     let mut link = Link::new();
     for (end, interface) in [(&link.left, "left"), (&link.right, "right")] {
         end.run(&["ip", "link", "set", interface, "mtu", "16000"]).unwrap();
@@ -297,7 +297,7 @@ fn a_frame_longer_than_segments_hold_is_counted_and_passed_over() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_link_that_goes_down_comes_back_and_one_that_vanishes_says_so() {
+fn a_link_recovers_after_down_and_a_deleted_one_is_an_error() {
     let mut link = Link::new();
     let [mut left, mut right] = link.drivers(&everything());
     link.right.run(&["ip", "link", "set", "right", "down"]).unwrap();
@@ -317,7 +317,7 @@ fn a_link_that_goes_down_comes_back_and_one_that_vanishes_says_so() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_frame_that_the_queueing_discipline_never_takes_holds_up_no_others() {
+fn a_frame_that_the_queueing_discipline_refuses_blocks_no_others() {
     let mut link = Link::new();
     let limit = ["tc", "qdisc", "add", "dev", "left", "root", "tbf"];
     link.left.run(&[&limit[..], &["rate", "100mbit", "burst", "2000", "limit", "100000"]].concat()).unwrap();
@@ -335,7 +335,7 @@ fn a_frame_that_the_queueing_discipline_never_takes_holds_up_no_others() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_link_that_vanishes_while_it_is_down_says_so() {
+fn a_link_deleted_while_down_is_an_error() {
     let mut link = Link::new();
     let [_, mut right] = link.drivers(&everything());
     link.right.run(&["ip", "link", "set", "right", "down"]).unwrap();

@@ -132,7 +132,7 @@ fn send(driver: &mut dyn Driver, frame: Frame, pool: &mut Pool) {
 
 #[test]
 #[ignore = "needs root"]
-fn frames_of_any_length_come_and_go_as_they_are() {
+fn frames_of_any_length_are_received_and_sent_unchanged() {
     let link = Link::new();
     let wire = Wire::open(&link.host);
     for mode in MODES {
@@ -260,7 +260,7 @@ fn taken(driver: &mut dyn Driver, pool: &mut Pool, wire: &Wire, sent: &[Vec<u8>]
 
 #[test]
 #[ignore = "needs root"]
-fn what_is_not_wanted_stays_with_the_kernel() {
+fn frames_without_interest_stay_with_the_kernel() {
     const TAG: [u8; 4] = [0x81, 0, 0x60, 5];
     let link = Link::new();
     let wire = Wire::open(&link.host);
@@ -391,7 +391,7 @@ fn every_queue_is_read_and_wakes_a_waiting_thread() {
 
 #[test]
 #[ignore = "needs root"]
-fn an_interface_that_somebody_has_is_refused() {
+fn an_interface_in_use_is_refused() {
     let link = Link::new();
     for mode in MODES {
         let (mut driver, mut pool) = open(&link, mode, &everything());
@@ -442,7 +442,7 @@ fn an_interface_that_vanishes_is_an_error() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_link_that_was_down_goes_on() {
+fn a_link_recovers_after_down() {
     let link = Link::new();
     let wire = Wire::open(&link.host);
     for mode in MODES {
@@ -479,7 +479,7 @@ fn udp_sum(packet: &[u8]) -> u32 {
 /// The requirements in the documentation of [`AfXdp`] on the other end are sufficient.
 #[test]
 #[ignore = "needs root"]
-fn what_sockets_send_comes_as_on_a_wire() {
+fn frames_of_sockets_arrive_as_on_a_wire() {
     let link = Link::new();
     link.host.run(&["ethtool", "-K", "wire", "tx", "on", "gso", "on", "tso", "on"]).unwrap();
     link.host.run(&["ethtool", "-K", "wire", "tx", "off"]).unwrap();

@@ -23,7 +23,7 @@ async fn known(other: &NamespaceGuard, states: &[&str]) -> String {
 
 #[test]
 #[ignore = "needs root"]
-fn the_kernel_believes_in_proxy_addresses() {
+fn the_kernel_resolves_proxy_addresses() {
     let [node, other] = [(); 2].map(|()| NamespaceGuard::unique("srdma-t").unwrap());
     let ends = [
         VethEnd { namespace: &node, interface: "v0", mac: Some(OURS), addresses: &[] },

@@ -95,7 +95,7 @@ impl Seen {
 
 #[test]
 #[ignore = "needs root"]
-fn a_dump_tells_of_everything() {
+fn a_dump_reports_every_object() {
     let pair = Pair::new();
     ip(&pair.a, "neigh replace 2001:db8::2 dev v0 lladdr 02:00:00:00:00:02 nud permanent");
     ip(&pair.a, "route add 2001:db8:1::/48 via 2001:db8::2");
@@ -226,7 +226,7 @@ fn links_addresses_and_neighbours_are_followed() {
 /// More changes than the kernel buffers: a new dump gives the remaining state.
 #[test]
 #[ignore = "needs root"]
-fn an_overrun_is_made_good() {
+fn an_overrun_is_followed_by_a_new_dump() {
     let pair = Pair::new();
     let routes = |range: std::ops::Range<u32>, verb: &str| {
         let lines: Vec<String> = range.map(|n| format!("route {verb} 2001:db8:7:{n:x}::/64 via 2001:db8::2")).collect();
@@ -262,7 +262,7 @@ fn an_overrun_is_made_good() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_we_add_is_taken_back() {
+fn added_routes_are_removed() {
     let pair = Pair::new();
     let v0 = pair.v0();
     let sid = prefix("5f00:0:1::", 48);

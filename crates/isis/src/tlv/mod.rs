@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn items_go_on_in_a_further_tlv() {
+    fn items_continue_in_a_further_tlv() {
         let mut out = Vec::new();
         put_all(&mut out, 9, (0..20).map(|item| vec![item; 16]));
         let lengths: Vec<usize> = Tlvs::new(&out).map(|tlv| tlv.unwrap().value.len()).collect();

@@ -49,7 +49,7 @@ fn lsp(number: u16, sequence: u32, lifetime_s: u16, tlvs: &[u8]) -> Lsp {
 }
 
 #[test]
-fn the_last_hello_hears_down_and_holds_for_a_second() {
+fn the_last_hello_says_down_and_has_a_holding_time_of_one_second() {
     let (mut speaker, _) = adjacent(10);
     while speaker.poll_transmit().is_some() {}
     speaker.retire(NOW);
@@ -74,7 +74,7 @@ fn another_address_of_a_neighbour_is_a_change() {
 }
 
 #[test]
-fn a_full_database_takes_no_more() {
+fn a_full_database_stores_no_more_lsps() {
     let (mut speaker, circuit) = adjacent(10);
     for number in 0..100 {
         speaker.receive(NOW, circuit, &framed(lsp(number, 1, 1200, &[]).octets()));
@@ -85,7 +85,7 @@ fn a_full_database_takes_no_more() {
 }
 
 #[test]
-fn a_full_database_takes_no_more_under_our_own_name() {
+fn a_full_database_stores_no_more_lsps_of_our_own_system() {
     let (mut speaker, circuit) = adjacent(10);
     for pseudonode in 1..=200 {
         let entry = LspEntry {
@@ -102,7 +102,7 @@ fn a_full_database_takes_no_more_under_our_own_name() {
 }
 
 #[test]
-fn a_purge_of_what_down_has_is_acknowledged_and_not_kept() {
+fn a_purge_of_an_unknown_lsp_is_acknowledged_and_not_stored() {
     let (mut speaker, circuit) = adjacent(10);
     while speaker.poll_transmit().is_some() {}
     speaker.receive(NOW, circuit, &framed(lsp(7, 3, 0, &[]).octets()));
@@ -114,7 +114,7 @@ fn a_purge_of_what_down_has_is_acknowledged_and_not_kept() {
 }
 
 #[test]
-fn a_wrong_checksum_and_an_overrun_are_told_apart() {
+fn a_wrong_checksum_and_an_overrun_are_distinguished() {
     let (mut speaker, circuit) = adjacent(10);
     let mut octets = lsp(7, 1, 1200, &[137, 3, b'a', b'b', b'c']).octets().to_vec();
     octets[30] ^= 0x20;
@@ -142,7 +142,7 @@ fn a_lsp_of_the_same_number_with_other_octets_is_purged() {
 }
 
 #[test]
-fn who_is_no_neighbour_is_not_heard() {
+fn pdus_without_an_adjacency_are_ignored() {
     let mut speaker = Speaker::new(Config::new(OWN, vec![vec![0x49, 0, 1]], "own"), 1);
     let circuit = speaker.add_circuit(NOW, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
     speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[]).octets()));

@@ -24,7 +24,7 @@ fn lsps(name: &str) -> Vec<Lsp> {
 }
 
 #[test]
-fn every_pdu_of_frr_is_read_and_written_again() {
+fn every_pdu_of_frr_is_parsed_and_emitted_again() {
     let mut kinds = [0; 3];
     for octets in frames("frr103_isis_srv6_lsp.pcap") {
         let pdu = Pdu::parse(frame::unwrap(&octets).unwrap()).unwrap();
@@ -66,7 +66,7 @@ fn assert_written_again(lsp: &Lsp) {
 }
 
 #[test]
-fn what_scapy_says_of_srv6_is_read_and_written_again() {
+fn srv6_tlvs_of_scapy_are_parsed_and_emitted_again() {
     let lsps = lsps("scapy_08_isis.pcap");
     assert_eq!(lsps.len(), 4);
     for lsp in &lsps[..3] {
@@ -91,7 +91,7 @@ fn the_drafts_figure_3_is_no_sid() {
 }
 
 #[test]
-fn what_frr_says_of_srv6_is_read_and_written_again() {
+fn srv6_tlvs_of_frr_are_parsed_and_emitted_again() {
     let lsps = lsps("frr103_isis_srv6_lsp.pcap");
     lsps.iter().for_each(assert_written_again);
     let locators: Vec<Locator> = lsps

@@ -57,7 +57,7 @@ fn a_locator_is_as_in_the_figures() {
 
 /// RFC 9513 sections 7.1, 8 and 10: what is left out.
 #[test]
-fn what_is_not_understood_is_left_out() {
+fn unknown_tlvs_are_skipped() {
     let changed = |at: usize, octet: u8| {
         let mut body = LOCATOR;
         body[at] = octet;

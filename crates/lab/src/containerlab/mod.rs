@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_quoted_for_a_shell_when_they_have_to_be() {
+    fn words_are_quoted_for_a_shell_when_necessary() {
         for (word, expected) in
             [("fe80::1%n1", "fe80::1%n1"), ("", "''"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$x", "'$x'")]
         {

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_lab_has_secrets_of_its_own() {
+    fn every_lab_has_its_own_secrets() {
         let [one, other] = [(); 2].map(|()| Secrets::new("2001:db8::1".parse().unwrap()).unwrap());
         assert_eq!(one.token.len(), 2 * TOKEN_OCTETS);
         assert!(one.token != other.token && one.key != other.key && one.certificate != other.certificate);

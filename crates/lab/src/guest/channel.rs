@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_left_from_before_is_passed_over() {
+    fn earlier_output_is_skipped() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("port");
         let listener = UnixListener::bind(&path).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_and_an_end_are_told_apart() {
+    fn silence_and_an_end_are_distinguished() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("port");
         let error = open(&path, Duration::from_millis(30)).unwrap_err().to_string();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_when_it_has_become_pointless() {
+    fn waiting_ends_when_the_guest_has_ended() {
         let path = Path::new("/nonexistent/port");
         let gone = || LabError::Unexpected { who: "QEMU".to_owned(), problem: "gone".to_owned() };
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_tell_where_one_text_ends() {
+    fn hashes_depend_on_the_boundaries_of_texts() {
         assert_ne!(hash(["ab", "c"]), hash(["a", "bc"]));
         assert_eq!(hash(["ab"]).len(), 16);
     }

@@ -135,7 +135,7 @@ const CONTROLLER: &str = "srdma controller run --config /etc/srdma/controller.to
 
 /// The controller has the digest of the token that all others have.
 #[test]
-fn containers_have_what_the_controller_asks_for() {
+fn containers_have_the_files_of_the_controller() {
     let lab = topology("figure1-controller");
     let files = exported(&lab);
     let token = text(&files, "N6/token");
@@ -167,7 +167,7 @@ fn containers_have_what_the_controller_asks_for() {
 }
 
 #[test]
-fn every_node_file_is_one_that_a_node_takes() {
+fn every_node_file_is_accepted_by_a_node() {
     for lab in labs().0 {
         for (operation, lists) in [(Operation::Write, Lists::Tlv), (Operation::Send, Lists::Provisioned)] {
             let transfer = srdma_lab::topology::Transfer { operation, lists, ..lab.transfer.clone() };
@@ -210,7 +210,7 @@ fn hexadecimal(text: &str) -> u32 {
 
 /// The nodes' configuration of receivers equals the receivers' own.
 #[test]
-fn receivers_are_told_what_the_nodes_know_of_them() {
+fn receivers_have_the_parameters_of_the_node_files() {
     let lab = topology("figure1");
     let files = exported(&lab);
     let script = text(&files, "transfer.sh");
@@ -250,7 +250,7 @@ fn receivers_are_told_what_the_nodes_know_of_them() {
 }
 
 #[test]
-fn sources_are_told_what_their_receivers_are() {
+fn sources_have_the_parameters_of_their_receivers() {
     for lab in labs().0.into_iter().filter(|lab| lab.group.is_none()) {
         let files = exported(&lab);
         if lab.controlled_group().is_some() {
@@ -284,7 +284,7 @@ fn sources_are_told_what_their_receivers_are() {
 
 /// The script has the controller create the group, and hosts get its number.
 #[test]
-fn hosts_of_a_controller_are_told_its_group() {
+fn hosts_of_a_controller_get_its_group() {
     let lab = topology("figure1-controller");
     let transfer = srdma_lab::topology::Transfer { lists: Lists::Provisioned, ..lab.transfer.clone() };
     let files = export(&lab, &transfer, IMAGE).unwrap();
@@ -324,7 +324,7 @@ fn an_image_is_a_name() {
 
 /// Names that YAML would interpret, also as numbers, are quoted.
 #[test]
-fn names_stay_names() {
+fn names_are_quoted() {
     let node = |name: &str| format!("[[node]]\nname = \"{name}\"\nkind = \"router\"\n");
     let names = ["no", "null", "true", "E1", "NaN"];
     let nodes: String = names.iter().map(|name| node(name)).collect();

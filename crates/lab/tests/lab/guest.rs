@@ -121,7 +121,7 @@ fn two_guests_write_and_send_to_each_other() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_a_peer_cannot_do_has_a_reason() {
+fn an_impossible_request_is_refused_with_its_reason() {
     let mut lab = TestLab::new();
     let image = Image::provide(&mut |_| {}).unwrap();
     let guest = lab.start(&image, 1, 1500);
@@ -146,7 +146,7 @@ fn what_a_peer_cannot_do_has_a_reason() {
 
 #[test]
 #[ignore = "needs root"]
-fn a_guest_that_cannot_boot_says_why() {
+fn a_guest_that_cannot_boot_is_an_error_with_its_output() {
     let mut lab = TestLab::new();
     let initrd = PathBuf::from("/nonexistent/initrd");
     let image = Image { kernel: PathBuf::from("/nonexistent/kernel"), initrd: initrd.clone() };

@@ -157,7 +157,7 @@ fn a_lab_has_one_controller_that_nodes_find() {
 }
 
 #[test]
-fn a_controller_is_asked_for_one_group() {
+fn a_controller_has_one_group_to_create() {
     const SECTION: &str = r#"[controller]
 node = "X"
 [controller.group]
@@ -194,7 +194,7 @@ receivers = ["B"]
 
 /// A node's own controller section stays; a node without one gets the lab's.
 #[test]
-fn nodes_are_told_of_the_labs_controller() {
+fn nodes_are_configured_with_the_labs_controller() {
     let topology = Source::find("figure1-controller").unwrap().topology().unwrap();
     let instance = Instance::new(&topology.name, Some("a")).unwrap();
     let access = ControllerAccess::of(&topology, &instance).unwrap();
@@ -261,7 +261,7 @@ fn errors_name_the_line() {
 
 /// Each node accepts the file that the lab writes for it, with its group entry (D34).
 #[test]
-fn every_node_of_figure_1_understands_its_file() {
+fn every_node_of_figure_1_accepts_its_file() {
     let topology = Source::find("figure1").unwrap().topology().unwrap();
     let plan = topology.group.clone().unwrap();
     let members: Vec<Member> = (1..=5)

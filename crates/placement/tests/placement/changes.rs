@@ -53,7 +53,7 @@ fn the_drafts_flows_take_the_drafts_paths() {
 
 /// The way around that the NIC has ready (section 5.3): it shares no switch with the path, where hosts are at two.
 #[test]
-fn a_backup_shares_nothing_that_it_need_not() {
+fn a_backup_shares_as_few_links_as_possible() {
     let topology = figure1();
     let placement = Placement::new(&topology, &[flow(0, 2, RATE), flow(1, 2, RATE)]).unwrap();
     for id in [FlowId(0), FlowId(1)] {
@@ -71,7 +71,7 @@ fn a_backup_shares_nothing_that_it_need_not() {
 }
 
 #[test]
-fn what_is_drained_is_not_used_and_little_else_moves() {
+fn drained_links_are_not_used_and_few_other_flows_move() {
     let topology = leaf_spine(8, 8, 8);
     let mut random = Pcg64Mcg::seed_from_u64(1);
     let mut to: Vec<u32> = (0..64).collect();
@@ -98,7 +98,7 @@ fn both(link: LinkId) -> [srdma_placement::Direction; 2] {
 
 /// Random changes on a Clos and on a fabric that is none; nothing is lost, and loads stay what paths make of them.
 #[test]
-fn any_order_of_changes_keeps_the_books() {
+fn loads_are_consistent_after_any_order_of_changes() {
     for topology in [leaf_spine(4, 3, 3), figure1()] {
         let mut random = Pcg64Mcg::seed_from_u64(2);
         let mut placement = Placement::new(&topology, &[]).unwrap();

@@ -87,7 +87,7 @@ fn many_flows_meet_the_bound_of_whole_flows() {
 
 /// The bound is the optimum, and placement meets it: every choice of few flows is tried.
 #[test]
-fn no_choice_at_all_does_better() {
+fn no_choice_of_paths_is_better() {
     let mut random = Pcg64Mcg::seed_from_u64(4);
     let topology = leaf_spine(3, 2, 3);
     let clos = Clos::recognise(&topology).unwrap();
@@ -154,7 +154,7 @@ fn the_same_flows_get_the_same_paths() {
 }
 
 #[test]
-fn what_is_no_clos_is_told_with_the_reason() {
+fn a_fabric_that_is_no_clos_is_refused_with_the_reason() {
     let refusal = |text: &str| {
         let topology = Topology::from_toml(text).unwrap();
         Clos::recognise(&topology).unwrap_err().to_string()

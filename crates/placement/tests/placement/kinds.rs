@@ -102,7 +102,7 @@ fn every_shipped_collective_meets_the_bound() {
 
 /// Nothing is placed on what has failed, on a Clos and on any other fabric.
 #[test]
-fn what_has_failed_gets_no_flow() {
+fn failed_links_get_no_flow() {
     let sites = include_str!("../../../../fabrics/data-centres.toml");
     for (text, failed) in [(SHIPPED[1].1, "spine2"), (SHIPPED[2].1, "p2.spine1"), (sites, "dc1.border2")] {
         let topology = Topology::from_toml(&format!("{text}\n[[failed]]\nname = \"{failed}\"\n")).unwrap();

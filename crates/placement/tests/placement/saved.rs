@@ -27,7 +27,7 @@ fn paths(placement: &Placement<'_>) -> Vec<(Flow, Path)> {
 }
 
 #[test]
-fn paths_come_back_as_they_were_and_change_as_before() {
+fn restored_paths_are_equal_and_change_alike() {
     for topology in topologies() {
         let placed = Placement::new(&topology, &flows(&topology, 3)).unwrap();
         let kept = paths(&placed);
@@ -53,7 +53,7 @@ fn paths_come_back_as_they_were_and_change_as_before() {
 }
 
 #[test]
-fn paths_that_cannot_be_are_refused() {
+fn impossible_paths_are_refused() {
     let topology = &topologies()[0];
     let placed = Placement::new(topology, &flows(topology, 1)).unwrap();
     let kept = paths(&placed);
@@ -86,7 +86,7 @@ fn flows_on_links_that_have_failed_since_then_move() {
 
 /// Two flows of the draft's figure: each alternative is another path, with the load that it would have.
 #[test]
-fn alternatives_say_what_they_would_carry() {
+fn alternatives_have_the_load_that_they_would_get() {
     let topology = &topologies()[0];
     let flow = |from: u32| Flow { from: HostId(from), to: HostId(2), rate_bits_per_s: RATE };
     let placement = Placement::new(topology, &[flow(0), flow(1)]).unwrap();

@@ -186,7 +186,7 @@ fn run(schedule: &mut Schedule, model: &mut Model, chance: &mut Pcg64Mcg) -> usi
 
 /// PP-4-1's jobs do what they are for: sums are sums, and every rank has the whole result.
 #[test]
-fn collectives_do_what_they_are_for() {
+fn collectives_compute_their_results() {
     for seed in 0..40 {
         let mut chance = Pcg64Mcg::seed_from_u64(seed);
         let ranks = chance.random_range(2..20);
@@ -216,7 +216,7 @@ fn collectives_do_what_they_are_for() {
 /// Every arrival of a ring releases one message, so that 4,096 ranks have 4,096 under way; a step of an all-to-all of
 /// 65,536 has the number that is chosen.
 #[test]
-fn as_much_is_under_way_as_the_pace_says() {
+fn as_much_is_in_flight_as_the_pace_allows() {
     let mut sends = Vec::new();
     let ring = job(4096, vec![collective(CollectiveKind::AllReduceRing, 64 << 20)]);
     let mut schedule = Schedule::of_job(&ring, Pace::DEFAULT).remove(0);

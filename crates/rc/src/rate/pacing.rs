@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_go_out_at_the_rate() -> Result<(), RateError> {
+    fn packets_are_sent_at_the_rate() -> Result<(), RateError> {
         // 4,200 octets on the link at 400 Gbit/s take 84 ns exactly, at 300 Gbit/s 112.
         for (rate, packets_end_ns) in
             [(400_000_000_000, 84_000), (300_000_000_000, 112_000), (7_000_000_000, 4_800_000)]
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_of_one_packet_is_made_good_and_no_more() -> Result<(), RateError> {
+    fn a_delay_of_at_most_one_packet_is_caught_up() -> Result<(), RateError> {
         let mut pacer = fixed(8_000_000_000)?;
         pacer.sent(at(0), 962);
         assert_eq!(pacer.response_permit(at(0)), Permit::At(at(1000)));

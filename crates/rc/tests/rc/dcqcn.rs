@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_trajectory_is_the_references(parameters in parameters(), steps in steps()) {
+    fn the_trajectory_equals_that_of_the_reference(parameters in parameters(), steps in steps()) {
         let letters = letters(&parameters);
         let mut dcqcn = Dcqcn::new(parameters).expect("good parameters");
         let mut history = Vec::new();

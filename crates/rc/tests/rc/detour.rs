@@ -49,7 +49,7 @@ impl Flow {
 }
 
 #[test]
-fn a_queue_pair_stays_on_its_way_by_default() {
+fn a_queue_pair_keeps_its_path_by_default() {
     let mut flow = Flow::new(None);
     let before = flow.next();
     flow.congested();
@@ -57,7 +57,7 @@ fn a_queue_pair_stays_on_its_way_by_default() {
 }
 
 #[test]
-fn it_takes_another_way_at_once_and_not_again_within_the_interval() {
+fn it_changes_its_path_at_once_and_not_again_within_the_interval() {
     let mut flow = Flow::new(Some(INTERVAL_NS));
     let before = flow.next();
     flow.congested();
@@ -74,7 +74,7 @@ fn it_takes_another_way_at_once_and_not_again_within_the_interval() {
 
 /// Ports stay where RoCEv2 has them, and are many: hashes have something to choose by. The same is chosen each time.
 #[test]
-fn ways_are_many_and_the_same_in_every_run() {
+fn paths_are_many_and_the_same_in_every_run() {
     let ways = || {
         let mut flow = Flow::new(Some(1));
         let way = |_| {

@@ -59,7 +59,7 @@ fn is_limited(endpoint: &mut Endpoint, own: u32) -> bool {
 }
 
 #[test]
-fn none_is_believed_by_default() {
+fn no_fast_cnp_is_accepted_by_default() {
     let mut endpoint = endpoint(None);
     let outcome = endpoint.receive(Instant::ZERO, &[&octets(&value())]);
     assert_eq!(outcome, Err(DropReason::FastCnpDisabled), "FC-5-4");
@@ -83,7 +83,7 @@ fn the_queue_pair_is_found_by_original_destination_and_qpn() {
 
 /// FC-4-8: the source distinguishes a switch's from a receiver's, and only a switch can be detoured.
 #[test]
-fn a_receivers_is_told_from_a_switchs() {
+fn fast_cnps_of_receivers_and_switches_are_distinguished() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
     let from_receiver = FastCnpValue { source: PEER, ..value() };
     endpoint.receive(Instant::ZERO, &[&octets(&from_receiver)]).expect("accepted");
@@ -93,7 +93,7 @@ fn a_receivers_is_told_from_a_switchs() {
 }
 
 #[test]
-fn a_trace_that_the_receiver_returns_is_no_sign_of_congestion() {
+fn a_returned_trace_is_no_congestion_notification() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
     let mut traced = Traced::new(5);
     traced.hop(1, 2, 3, LinkLoad { rate_mbit_per_s: 100_000, sent_octets: 4 });
@@ -108,7 +108,7 @@ fn a_trace_that_the_receiver_returns_is_no_sign_of_congestion() {
 
 /// Every way in which one can be wrong: counted under its name, and nothing else happens.
 #[test]
-fn what_is_wrong_is_counted_and_touches_nothing() {
+fn invalid_fast_cnps_are_counted_and_change_nothing() {
     let good = octets(&value());
     let mut traced = Traced::new(5);
     traced.hop(1, 2, 3, LinkLoad { rate_mbit_per_s: 100_000, sent_octets: 4 });
@@ -194,7 +194,7 @@ fn what_is_wrong_is_counted_and_touches_nothing() {
 /// Fast CNPs that scapy made: option 1, option 1 behind its padding, option 2 with a type of its own. The first three
 /// have an ICRC that counts the extension header; ours does not (D43).
 #[test]
-fn what_scapy_made_is_understood() {
+fn fast_cnps_of_scapy_are_accepted() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden/scapy_04_fastcnp.pcap");
     let reader = Reader::open(&file).expect("a capture");
     let packets: Vec<Vec<u8>> = reader.map(|packet| packet.expect("whole").octets[14..].to_vec()).collect();
@@ -228,7 +228,7 @@ fn other_padding_is_accepted() {
 
 /// A million a second: one reaction in the interval, and never more events than there is room for.
 #[test]
-fn a_flood_moves_the_rate_once_in_the_interval() {
+fn a_flood_changes_the_rate_once_in_the_interval() {
     let config = FastCnpConfig { min_interval_ns: 50_000, max_events: 16, ..FastCnpConfig::new(access_list()) };
     let mut endpoint = endpoint(Some(config));
     let packet = octets(&value());
@@ -247,7 +247,7 @@ fn a_flood_moves_the_rate_once_in_the_interval() {
 /// for another queue pair that is none; half of them with a trace. Each is counted under its name, and that is all:
 /// nothing is allocated, nothing is to be sent or waited for, and the next valid one is accepted.
 #[test]
-fn a_flood_of_what_is_refused_leaves_nothing_behind() {
+fn a_flood_of_refused_packets_leaves_no_state() {
     const EACH: u32 = 1_000_000;
     let mut traced = Traced::new(5);
     traced.hop(1, 2, 3, LinkLoad { rate_mbit_per_s: 100_000, sent_octets: 4 });
@@ -294,14 +294,14 @@ fn option_types_can_be_set() {
 }
 
 #[test]
-fn queue_pairs_with_the_same_peer_cannot_be_told_apart() {
+fn queue_pairs_with_the_same_peer_are_ambiguous() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
     endpoint.add_queue_pair(QueuePairConfig::new(qpn(0x13), PEER, qpn(0x22))).expect("a good configuration");
     assert_eq!(endpoint.receive(Instant::ZERO, &[&octets(&value())]), Err(DropReason::UnknownQueuePair));
 }
 
 #[test]
-fn a_failed_queue_pair_takes_none() {
+fn a_failed_queue_pair_accepts_no_fast_cnp() {
     let mut rig: Rig = Rig::new(|_| {});
     rig.endpoint.refuse(rig.qpn);
     let _ = rig.give(&Given::new(Opcode::WRITE_ONLY, 0, vec![1; 4]).reth(0, srdma_rc::MemoryKey(0), 4));
@@ -314,7 +314,7 @@ fn a_failed_queue_pair_takes_none() {
 
 /// Two queue pairs with the same peer cannot be distinguished; when one of them is gone, the other is found again.
 #[test]
-fn a_queue_pair_that_was_removed_is_found_no_more() {
+fn a_removed_queue_pair_is_not_found() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
     let twin = QueuePairConfig::new(qpn(0x13), PEER, qpn(0x22));
     endpoint.add_queue_pair(twin).expect("a good configuration");

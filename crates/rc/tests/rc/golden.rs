@@ -127,7 +127,7 @@ fn drain(endpoint: &mut Endpoint, now: Instant) -> Vec<Seen> {
 }
 
 #[test]
-fn our_responder_answers_recorded_requests_as_the_recorded_one_did() {
+fn our_responder_answers_recorded_requests_like_the_recorded_one() {
     for exchange in EXCHANGES {
         let name = exchange.file;
         let frames = exchange.frames();
@@ -167,7 +167,7 @@ fn our_responder_answers_recorded_requests_as_the_recorded_one_did() {
 }
 
 #[test]
-fn our_requester_answers_recorded_responses_as_the_recorded_one_did() {
+fn our_requester_reacts_to_recorded_responses_like_the_recorded_one() {
     for exchange in EXCHANGES {
         let name = exchange.file;
         let frames = exchange.frames();

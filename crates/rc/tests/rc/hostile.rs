@@ -45,7 +45,7 @@ fn is_outside_the_icrc(octet: usize, bit: usize) -> bool {
 }
 
 #[test]
-fn no_damaged_bit_is_believed() {
+fn no_damaged_bit_is_accepted() {
     let whole = Given::new(Opcode::WRITE_ONLY, 0xFF_FFFF, vec![0xAA; 30]);
     let (_, key) = busy(Habits::strict());
     let packet = whole.reth(0x1000, key, 30).ack_request().octets();

@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_window_is_the_references(parameters in parameters(), mut links in links(), steps in steps()) {
+    fn the_window_equals_that_of_the_reference(parameters in parameters(), mut links in links(), steps in steps()) {
         let reference_parameters = reference_parameters(&parameters);
         let mut hpcc = Hpcc::new(parameters).expect("good parameters");
         let mut history: Vec<Feedback> = Vec::new();

@@ -56,7 +56,7 @@ fn packets_leave_when_they_are_due() {
 }
 
 #[test]
-fn a_request_posted_later_waits_no_longer_than_it_has_to() {
+fn a_request_posted_later_is_sent_when_the_rate_allows() {
     let mut rig = Rig::new(fixed(8 * GBIT_PER_S));
     let key = rig.region(REGION_OCTETS, Access::LOCAL);
     rig.endpoint.post_send(rig.qpn, write(key, 4096)).expect("posted");
@@ -141,7 +141,7 @@ impl RateControl for Window {
 }
 
 #[test]
-fn a_window_holds_what_is_not_acknowledged() {
+fn a_window_bounds_unacknowledged_octets() {
     let mut rig = Rig::new(|_| {});
     rig.endpoint.set_rate_control(rig.qpn, Box::new(Window(40_000))).expect("there");
     let key = rig.region(REGION_OCTETS, Access::LOCAL);

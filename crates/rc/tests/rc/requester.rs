@@ -159,7 +159,7 @@ fn a_real_ack_ends_the_deafness_of_soft_roce() {
 }
 
 #[test]
-fn an_ack_of_what_was_never_sent_is_believed_by_habit_only() {
+fn an_ack_of_unsent_data_is_accepted_only_by_configuration() {
     let (mut strict, key) = rig(|_| {});
     post_write(&mut strict, key, 1, 2);
     strict.sent();
@@ -176,7 +176,7 @@ fn an_ack_of_what_was_never_sent_is_believed_by_habit_only() {
 }
 
 #[test]
-fn an_ack_behind_is_ignored() {
+fn an_old_ack_is_ignored() {
     for habits in [Habits::strict(), Habits::soft_roce()] {
         let (mut rig, key) = rig(|config| config.habits = habits);
         post_write(&mut rig, key, 1, 4);
@@ -220,7 +220,7 @@ fn a_fatal_nak_fails_the_request_and_flushes_the_others() {
 }
 
 #[test]
-fn reserved_syndromes_are_not_believed() {
+fn reserved_syndromes_are_ignored() {
     let (mut rig, key) = rig(|_| {});
     post_write(&mut rig, key, 1, 2);
     rig.sent();
@@ -231,7 +231,7 @@ fn reserved_syndromes_are_not_believed() {
 }
 
 #[test]
-fn a_silent_peer_is_asked_again_and_then_given_up() {
+fn requests_to_a_silent_peer_are_retried_and_then_fail() {
     for (habits, retry_count, timeouts) in
         [(Habits::strict(), 7, 8), (Habits::strict(), 0, 1), (Habits::soft_roce(), 2, 3)]
     {
@@ -256,7 +256,7 @@ fn a_silent_peer_is_asked_again_and_then_given_up() {
 }
 
 #[test]
-fn seven_retries_are_for_ever_with_soft_roce() {
+fn seven_retries_are_unlimited_with_soft_roce() {
     let (mut rig, key) = rig(|config| config.habits = Habits::soft_roce());
     post_write(&mut rig, key, 1, 1);
     for _ in 0..100 {
@@ -267,7 +267,7 @@ fn seven_retries_are_for_ever_with_soft_roce() {
 }
 
 #[test]
-fn progress_gives_all_retries_back() {
+fn progress_resets_the_retries() {
     let (mut rig, key) = rig(|config| config.retry_count = 1);
     post_write(&mut rig, key, 1, 4);
     for psn in 100..103 {
@@ -280,7 +280,7 @@ fn progress_gives_all_retries_back() {
 }
 
 #[test]
-fn any_response_rearms_the_timer_by_habit() {
+fn any_response_rearms_the_timer_by_configuration() {
     for (habits, deadline_ns) in [(Habits::strict(), TIMEOUT_NS + 10), (Habits::soft_roce(), TIMEOUT_NS + 20)] {
         let (mut rig, key) = rig(|config| {
             config.habits = habits;
@@ -297,7 +297,7 @@ fn any_response_rearms_the_timer_by_habit() {
 }
 
 #[test]
-fn a_peer_that_is_not_ready_is_given_its_time() {
+fn a_peer_that_is_not_ready_is_retried_after_its_time() {
     let (mut rig, key) = rig(|config| config.rnr_retry = 1);
     post_write(&mut rig, key, 1, 3);
     rig.sent();
@@ -313,7 +313,7 @@ fn a_peer_that_is_not_ready_is_given_its_time() {
 }
 
 #[test]
-fn progress_gives_all_rnr_retries_back() {
+fn progress_resets_the_rnr_retries() {
     let (mut rig, key) = rig(|config| config.rnr_retry = 1);
     post_write(&mut rig, key, 1, 4);
     for psn in 100..103 {
@@ -327,7 +327,7 @@ fn progress_gives_all_rnr_retries_back() {
 }
 
 #[test]
-fn rnr_retry_7_is_for_ever() {
+fn rnr_retry_7_is_unlimited() {
     let (mut rig, key) = rig(|_| {});
     post_write(&mut rig, key, 1, 1);
     for _ in 0..100 {
@@ -344,7 +344,7 @@ fn read_response(psn: u32, opcode: Opcode, payload: &[u8]) -> Given {
 }
 
 #[test]
-fn a_read_asks_again_for_what_is_missing() {
+fn a_read_requests_missing_data_again() {
     let (mut rig, key) = rig(|_| {});
     let data = pattern(600, 77);
     post(&mut rig, key, 1, Operation::Read { remote: REMOTE }, 600);
@@ -364,7 +364,7 @@ fn a_read_asks_again_for_what_is_missing() {
 }
 
 #[test]
-fn an_ack_behind_an_unanswered_read_says_that_responses_were_lost() {
+fn an_ack_after_an_unanswered_read_shows_that_responses_were_lost() {
     let (mut rig, key) = rig(|_| {});
     post_write(&mut rig, key, 1, 1);
     post(&mut rig, key, 2, Operation::Read { remote: REMOTE }, 300);
@@ -422,7 +422,7 @@ fn unsignalled_success_is_silent() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_at_once() {
+fn impossible_requests_are_refused_at_once() {
     let (mut rig, key) = rig(|config| config.send_queue_depth = 1);
     let qpn = rig.qpn;
     let request = |key, offset, length_octets| WorkRequest {
@@ -440,7 +440,7 @@ fn what_cannot_be_done_is_refused_at_once() {
 }
 
 #[test]
-fn a_cnp_is_sent_when_asked_for_and_counted_when_it_comes() {
+fn a_cnp_is_sent_on_request_and_counted_on_receipt() {
     let (mut rig, _) = rig(|_| {});
     rig.endpoint.send_cnp(rig.qpn).expect("a queue pair");
     let mut octets = vec![0; 4200];
@@ -455,7 +455,7 @@ fn a_cnp_is_sent_when_asked_for_and_counted_when_it_comes() {
 
 /// Its turn, its timer and its slot go with it; the next owner of the slot starts anew.
 #[test]
-fn a_queue_pair_that_was_removed_sends_nothing_more() {
+fn a_removed_queue_pair_sends_nothing() {
     let (mut rig, key) = rig(|_| {});
     post_write(&mut rig, key, 1, 2);
     assert_eq!(rig.psns(), [100, 101]);
@@ -474,7 +474,7 @@ fn a_queue_pair_that_was_removed_sends_nothing_more() {
 /// Of forty that wait for an acknowledgement thirty are removed; the others have other places then, and their timers and
 /// turns with them.
 #[test]
-fn queue_pairs_close_ranks() {
+fn a_removed_queue_pair_leaves_no_gap() {
     let (mut rig, key) = rig(|_| {});
     let number = |number: u32| crate::support::qpn(0x100 + number);
     let config = |qpn| srdma_rc::QueuePairConfig {

@@ -44,7 +44,7 @@ fn post_receive(rig: &mut Rig, key: MemoryKey, wr_id: u64, length_octets: u32) {
 }
 
 #[test]
-fn only_packets_that_ask_for_it_are_acknowledged() {
+fn only_packets_with_an_ack_request_are_acknowledged() {
     let (mut rig, key) = rig(Habits::strict());
     let data = pattern(600, 1);
     let parts: Vec<&[u8]> = data.chunks(256).collect();
@@ -90,7 +90,7 @@ fn a_duplicate_is_answered_with_the_newest_psn_and_not_done_again() {
 }
 
 #[test]
-fn a_duplicate_before_the_first_request_is_answered_by_habit() {
+fn a_duplicate_before_the_first_request_is_answered_by_configuration() {
     for (habits, expected) in [(Habits::strict(), psn(0) - 1), (Habits::soft_roce(), 0xFF_FFFF)] {
         let (mut rig, key) = rig(habits);
         let early = Given {
@@ -104,7 +104,7 @@ fn a_duplicate_before_the_first_request_is_answered_by_habit() {
 }
 
 #[test]
-fn waiting_acks_are_merged_by_habit() {
+fn waiting_acks_are_merged_by_configuration() {
     for (habits, expected) in [(Habits::strict(), 1), (Habits::soft_roce(), 3)] {
         let (mut rig, key) = rig(habits);
         for n in 0..3 {
@@ -117,7 +117,7 @@ fn waiting_acks_are_merged_by_habit() {
 }
 
 #[test]
-fn without_a_receive_the_answer_is_not_ready() {
+fn without_a_receive_the_response_is_an_rnr_nak() {
     for (habits, after) in [(Habits::strict(), vec![]), (Habits::soft_roce(), vec![(psn(0), SEQUENCE_ERROR, 0)])] {
         let (mut rig, key) = rig(habits);
         assert_eq!(rig.give(&send_only(0)), Err(DropReason::ReceiverNotReady));
@@ -155,7 +155,7 @@ fn a_write_with_immediate_uses_up_a_receive_at_its_last_packet() {
 
 /// What the responder refuses for good, by the request that follows the packets before it.
 #[test]
-fn requests_that_make_no_sense_are_fatal() {
+fn invalid_requests_are_fatal() {
     let mtu = || vec![9u8; 256];
     let write_first = |key| Given::new(Opcode::WRITE_FIRST, psn(0), mtu()).reth(0x1000, key, 600);
     let (_, key) = rig(Habits::strict());
@@ -276,7 +276,7 @@ fn a_receive_that_is_being_filled_is_flushed_too() {
 }
 
 #[test]
-fn a_read_is_answered_in_segments_and_uses_up_a_psn_for_each() {
+fn a_read_is_answered_in_segments_with_a_psn_for_each() {
     let (mut rig, key) = rig(Habits::strict());
     let data = pattern(600, 3);
     rig.endpoint.memory_mut(key).expect("region")[100..700].copy_from_slice(&data);
@@ -296,7 +296,7 @@ fn a_read_is_answered_in_segments_and_uses_up_a_psn_for_each() {
 }
 
 #[test]
-fn a_repeated_read_is_done_again_from_where_it_asks() {
+fn a_repeated_read_is_answered_from_its_psn() {
     let (mut rig, key) = rig(Habits::strict());
     let data = pattern(600, 3);
     rig.endpoint.memory_mut(key).expect("region")[..600].copy_from_slice(&data);
@@ -316,7 +316,7 @@ fn a_repeated_read_is_done_again_from_where_it_asks() {
 }
 
 #[test]
-fn a_read_repeated_while_it_is_answered_begins_anew_from_there() {
+fn a_read_repeated_while_it_is_answered_restarts_at_its_psn() {
     let (mut rig, key) = rig(Habits::strict());
     let data = pattern(600, 3);
     rig.endpoint.memory_mut(key).expect("region")[..600].copy_from_slice(&data);
@@ -354,7 +354,7 @@ fn reads_beyond_the_agreed_number_are_refused() {
 }
 
 #[test]
-fn unpolled_answers_do_not_pile_up() {
+fn unpolled_responses_do_not_pile_up() {
     let (mut rig, key) = rig(Habits::soft_roce());
     rig.give(&write_only(0, key, vec![1; 4])).expect("taken");
     for _ in 0..10_000 {

@@ -35,7 +35,7 @@ fn trimmed(n: u32, key: MemoryKey) -> Vec<u8> {
 }
 
 #[test]
-fn the_expected_packet_is_asked_for_at_once() {
+fn a_trimmed_expected_packet_is_requested_at_once() {
     let (mut rig, key) = rig(true);
     for _ in 0..2 {
         assert_eq!(rig.endpoint.receive(rig.now, &[&trimmed(0, key)]), Err(DropReason::Trimmed));
@@ -47,7 +47,7 @@ fn the_expected_packet_is_asked_for_at_once() {
 
 /// Trimmed packets overtake the others: until those have come, nothing is missing.
 #[test]
-fn a_packet_ahead_is_asked_for_when_its_turn_comes() {
+fn a_trimmed_later_packet_is_requested_when_it_is_expected() {
     let (mut rig, key) = rig(true);
     for n in [4, 2, 3] {
         assert_eq!(rig.endpoint.receive(rig.now, &[&trimmed(n, key)]), Err(DropReason::Trimmed));
@@ -64,7 +64,7 @@ fn a_packet_ahead_is_asked_for_when_its_turn_comes() {
 
 /// One that does not know of trimming, and one that was damaged besides, drop it.
 #[test]
-fn others_drop_it_as_damaged() {
+fn other_endpoints_drop_trimmed_packets_as_damaged() {
     let (mut unknowing, key) = rig(false);
     assert_eq!(unknowing.endpoint.receive(unknowing.now, &[&trimmed(0, key)]), Err(DropReason::BadIcrc));
     let (mut knowing, key) = rig(true);

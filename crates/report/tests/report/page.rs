@@ -211,7 +211,7 @@ fn pictures_are_described() {
 }
 
 #[test]
-fn nothing_comes_from_elsewhere() {
+fn the_page_loads_nothing() {
     let text = page().html();
     for outside in ["http:", "https:", "//", "@import", "src=", "url("] {
         let found: Vec<&str> = text.lines().filter(|line| line.contains(outside)).collect();

@@ -73,7 +73,7 @@ fn any_padding_is_accepted() {
 
 /// D42: with one type for both, 16 octets are option 1 and more are option 2.
 #[test]
-fn equal_types_are_told_apart_by_length() {
+fn equal_types_are_distinguished_by_length() {
     let trace_data = trace_option(&trace(3, 1));
     let with_trace = Ok(Some((ADDRESS.into(), Some(22))));
     assert_eq!(found_in(&[(0x9E, &trace_data)], OptionTypes::default()), with_trace);
@@ -147,7 +147,7 @@ fn unknown_options_beside_ours() {
 }
 
 #[test]
-fn a_trace_cannot_claim_more_than_it_holds() {
+fn a_trace_with_too_long_a_length_is_refused() {
     for remaining in 0..=127_u8 {
         let data = trace_option(&trace(5, remaining));
         let words = usize::from(remaining);
@@ -167,7 +167,7 @@ fn a_trace_cannot_claim_more_than_it_holds() {
 }
 
 #[test]
-fn only_a_cnp_carries_it() {
+fn only_a_cnp_carries_the_option() {
     let mut octets = packet(60, &[header(17, &[(0x9E, &ADDRESS)])]);
     octets[72] = Opcode::SEND_ONLY.0;
     assert_eq!(found(&octets, OptionTypes::default()), Err(FastCnpError::NotACnp(Opcode::SEND_ONLY)));
@@ -175,7 +175,7 @@ fn only_a_cnp_carries_it() {
 
 /// FC-4-3, FC-6-1: other types can be set, but only discard-and-report, without change on the way.
 #[test]
-fn types_have_the_bits_that_the_draft_demands() {
+fn types_have_the_bits_of_the_draft() {
     let option = |kind| OptionTlv { offset: 2, kind, data: &[] };
     for kind in 0..=u8::MAX {
         let expected = kind >> 6 == 0b10 && !option(kind).may_change();
@@ -210,7 +210,7 @@ fn a_trace_must_fit_the_option() {
 }
 
 #[test]
-fn what_does_not_fit_is_not_written() {
+fn values_that_do_not_fit_are_not_written() {
     assert_eq!(value(None).len_octets(), 104);
     assert_eq!(value(None).emit(OptionTypes::default(), &mut [0; 103]), None);
     assert_eq!(value(None).emit(OptionTypes::default(), &mut [0; 104]), Some(104));

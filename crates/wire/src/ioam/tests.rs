@@ -26,7 +26,7 @@ fn node(number: u32) -> NodeData<'static> {
 const NODE_AND_QUEUE: TraceType = TraceType::NODE.and(TraceType::QUEUE_DEPTH);
 
 #[test]
-fn nodes_come_back_newest_first() {
+fn nodes_are_returned_newest_first() {
     let mut octets = header(NODE_AND_QUEUE, 2);
     assert_eq!(fill_all(&mut octets, node(1)), [Ok(Filled::Written)]);
     assert_eq!(fill_all(&mut octets, node(2)), [Ok(Filled::Written)]);
@@ -52,7 +52,7 @@ fn unassigned_bits_are_given_their_words() {
 
 /// NodeLen excludes the snapshot; its length is in the snapshot itself.
 #[test]
-fn snapshots_are_written_and_stepped_over() {
+fn snapshots_are_written_and_skipped() {
     let trace_type = NODE_AND_QUEUE.and(TraceType::OPAQUE);
     let mut octets = header(trace_type, 5);
     let with_snapshot = NodeData { opaque: Some((0xABCDEF, b"seven!!")), ..node(2) };
@@ -86,7 +86,7 @@ fn option(header: TraceHeader, space: usize) -> Vec<u8> {
 
 /// A trace that claims more than it holds is an error with a name, and nothing is written to it.
 #[test]
-fn what_is_wrong_has_a_name() {
+fn errors_have_names() {
     let good = TraceHeader::for_nodes(NAMESPACE, NODE_AND_QUEUE, 2).unwrap();
     let cases = [
         (option(good, 12), "RemainingLen 4 in a data space of 3 words"),

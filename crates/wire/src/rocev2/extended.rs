@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn each_header_says_what_it_lacks() {
+    fn each_header_names_the_missing_octets() {
         let error = Extended::split(Opcode::WRITE_ONLY_IMMEDIATE, &[0; 19]).unwrap_err();
         assert_eq!(std::format!("{error}"), "ImmDt needs 4 octets, 3 left");
     }

@@ -187,7 +187,7 @@ mod tests {
 
     /// Pad1 is accepted although it is never sent (D7).
     #[test]
-    fn padding_and_unknown_types_are_passed_over() {
+    fn padding_and_unknown_types_are_skipped() {
         let octets = [0, 4, 0, 4, 2, 0, 0, 200, 3, 1, 2, 3, 0, 0, 0];
         let found = walk(&octets);
         assert!(matches!(
@@ -239,7 +239,7 @@ mod tests {
 
     /// Reserved octets are zero when sent and make no difference when they are not (MT-7.2-2).
     #[test]
-    fn reserved_octets_are_not_looked_at() {
+    fn reserved_octets_are_ignored() {
         let mut octets = [0; 24 + 20 + 4];
         TlvWriter::new(&mut octets, TlvTypes::default()).end_mt(Ipv6Addr::LOCALHOST, &receivers::<1>()).unwrap();
         for place in [2, 3, 21, 22, 23, 43] {
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_refuses_more_receivers_than_a_length_can_say() {
+    fn a_writer_refuses_more_receivers_than_a_length_can_express() {
         let mut octets = [0; 512];
         let mut writer = TlvWriter::new(&mut octets, TlvTypes::default());
         assert_eq!(writer.end_mt(Ipv6Addr::LOCALHOST, &receivers::<12>()), None);

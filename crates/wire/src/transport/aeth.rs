@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn every_syndrome_octet_comes_back_without_its_reserved_bit() {
+    fn every_syndrome_octet_is_returned_without_its_reserved_bit() {
         for octet in 0..=u8::MAX {
             assert_eq!(Syndrome::from_octet(octet).to_octet(), octet & 0x7F);
         }

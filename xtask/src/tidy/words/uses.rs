@@ -263,7 +263,7 @@ fn five_six(seven: EightNine) -> &'static str {
 ";
 
     #[test]
-    fn words_of_rust_are_told_apart() {
+    fn words_of_rust_have_their_kinds() {
         let of = |kind| found("crates/a_b/src/c.rs", RUST, kind);
         assert_eq!(of(Kind::File), ["1: crates a b src c"]);
         assert_eq!(of(Kind::Text), ["1: one two three", "4: ten", "5: twelve 13", "5: a b"]);
@@ -275,7 +275,7 @@ fn five_six(seven: EightNine) -> &'static str {
     }
 
     #[test]
-    fn words_of_markdown_are_told_apart() {
+    fn words_of_markdown_have_their_kinds() {
         let text = "# Top\n\nOne\ntwo `key` `--flag x`.\n\n```toml\n[[table.x]]\nvalue = \"name\" # not prose\n```\n";
         let of = |kind| found("a.md", text, kind);
         assert_eq!(of(Kind::Text), ["1: top", "3: one two"]);

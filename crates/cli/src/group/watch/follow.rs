@@ -130,7 +130,7 @@ mod tests {
 
     /// Events come as server-sent events, between comments and other fields; the next stream begins behind the last.
     #[test]
-    fn a_broken_stream_goes_on_behind_the_last_event() {
+    fn a_broken_stream_resumes_after_the_last_event() {
         let first =
             format!(": registration\n\n{}event: other\ndata: {{}}\n\n{}", event("a-3", 3, "N1"), event("a-4", 4, "N2"));
         let (open, opened) = opener(vec![text(&event("a-5", 5, "N3"))]);
@@ -142,7 +142,7 @@ mod tests {
 
     /// An event that broke off is not seen.
     #[test]
-    fn half_an_event_does_not_count() {
+    fn an_incomplete_event_is_discarded() {
         let first = format!("{}id: a-2\ndat", event("a-1", 1, "N1"));
         let (open, opened) = opener(vec![text(&event("a-2", 2, "N1"))]);
         let (sender, events) = mpsc::channel();
@@ -153,7 +153,7 @@ mod tests {
 
     /// A stream without events and without keep-alives is broken.
     #[test]
-    fn a_silent_stream_is_left() {
+    fn a_silent_stream_is_reopened() {
         struct Silent;
         impl Read for Silent {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

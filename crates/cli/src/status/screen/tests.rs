@@ -123,12 +123,12 @@ fn a_wide_terminal_has_every_column() {
 }
 
 #[test]
-fn a_terminal_of_80_by_24_has_what_matters() {
+fn a_terminal_of_80_by_24_shows_the_main_columns() {
     insta::assert_snapshot!(drawn(&mut screen(), 80, 24));
 }
 
 #[test]
-fn before_the_second_look_there_are_no_rates() {
+fn the_first_snapshot_has_no_rates() {
     let mut screen = Screen::new(Path::new("/run/srdma/n6.sock"));
     assert!(drawn(&mut screen, 80, 24).starts_with("asking /run/srdma/n6.sock\n"));
     screen.take(Ok(snapshot(90, 1)));
@@ -169,7 +169,7 @@ fn keys_scroll_within_the_page() {
 }
 
 #[test]
-fn keys_end_it() {
+fn keys_quit() {
     let mut screen = screen();
     assert_eq!([KeyCode::Char('q'), KeyCode::Esc].map(|code| press(&mut screen, code)), [Next::End; 2]);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
@@ -178,7 +178,7 @@ fn keys_end_it() {
 }
 
 #[test]
-fn what_was_seen_stays_when_the_node_is_gone() {
+fn the_last_snapshot_stays_when_the_node_is_gone() {
     let mut screen = screen();
     screen.take(read_status(Path::new("/nonexistent/n6.sock")));
     let text = drawn(&mut screen, 100, 30);
@@ -194,7 +194,7 @@ fn a_restarted_node_has_no_negative_rates() {
 }
 
 #[test]
-fn tables_for_no_terminal() {
+fn tables_without_a_terminal() {
     insta::assert_snapshot!(Page::new(&Seen::first(snapshot(90, 3)), 160).to_string());
 }
 

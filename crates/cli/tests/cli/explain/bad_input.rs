@@ -4,7 +4,7 @@ use crate::explain::network::{Bench, N1, Of, Plan, edge};
 
 /// A capture of another place: the addresses that were seen are named.
 #[test]
-fn captures_of_others_are_named() {
+fn captures_of_other_nodes_are_refused() {
     let bench = Bench::of(Plan::quiet(), Of::N2, 0, |_, _, _| true);
     let text = edge(2, &[1, 2, 3], "20us").replace("2001:db8:cc::1", "2001:db8:cc::2");
     std::fs::write(bench.path("node.toml"), text).expect("written");

@@ -43,14 +43,14 @@ fn as_it_is(_: &str, _: u64, _: &mut Vec<u8>) -> bool {
 }
 
 #[test]
-fn nothing_is_wrong() {
+fn a_run_without_faults() {
     let bench = Bench::of(Plan::quiet(), Of::N1, 0, as_it_is);
     insta::assert_snapshot!(bench.run(&[]));
 }
 
 /// R5 in its usual form: the NAK of one receiver waits for the minimum to get there.
 #[test]
-fn a_nak_is_held_until_the_others_have_got_as_far() {
+fn a_nak_is_held_until_the_other_branches_reach_its_psn() {
     let plan = Plan { passes: late_r1(16_000), ..Plan::quiet() };
     let text = Bench::of(plan, Of::N2, 0, as_it_is).run(&[]);
     assert!(text.contains("by R3, because of 2001:db8:bb::1"), "{text}");
@@ -59,7 +59,7 @@ fn a_nak_is_held_until_the_others_have_got_as_far() {
 
 /// R5 in its other form: R1's responses are lost for a while, so that the minimum does not get there within T_hold.
 #[test]
-fn a_nak_is_told_when_its_hold_ends() {
+fn a_nak_is_forwarded_when_its_hold_time_expires() {
     let bench = Bench::of(Plan { passes: late_r1(40_000), ..Plan::quiet() }, Of::N2, 0, as_it_is);
     let text = bench.run(&[]);
     assert!(text.contains("by R5, because of 2001:db8:bb::3; 2001:db8:bb::1 holds the minimum"), "{text}");
@@ -67,7 +67,7 @@ fn a_nak_is_told_when_its_hold_ends() {
 }
 
 #[test]
-fn a_dead_receiver_is_waited_for() {
+fn a_dead_receiver_blocks_the_group() {
     let bench = Bench::of(dead_receiver(), Of::N2, 0, as_it_is);
     insta::assert_snapshot!("dead_receiver_at_its_edge", bench.run(&[]));
     // The root sees the same from further away: its branch is the edge.
@@ -76,7 +76,7 @@ fn a_dead_receiver_is_waited_for() {
 }
 
 #[test]
-fn a_receiver_that_is_not_ready_is_waited_for() {
+fn a_receiver_that_is_not_ready_blocks_the_group() {
     let plan = Plan { receives: [32, 5, 32, 32], until: Instant::from_ns(3_000_000), ..Plan::quiet() };
     let bench = Bench::of(plan, Of::N2, 0, as_it_is);
     insta::assert_snapshot!(bench.run(&[]));
@@ -84,7 +84,7 @@ fn a_receiver_that_is_not_ready_is_waited_for() {
 
 /// Responses of the root to the source are lost.
 #[test]
-fn a_source_that_does_not_hear_goes_back() {
+fn a_source_without_responses_goes_back() {
     let passes = |at: &str, now_ns: u64, _: PortId, _: &[u8]| at != "s1" || now_ns < 30_000;
     let bench = Bench::of(Plan { passes: Rc::new(passes), ..Plan::quiet() }, Of::N1, 0, as_it_is);
     insta::assert_snapshot!(bench.run(&[]));
@@ -92,7 +92,7 @@ fn a_source_that_does_not_hear_goes_back() {
 
 /// D17, R6: the captures begin in mid-flow, and one branch is silent from there on.
 #[test]
-fn captures_that_begin_in_mid_flow_say_so() {
+fn captures_that_begin_within_a_flow_are_noted() {
     let bench = Bench::of(Plan::quiet(), Of::N2, 30_000, as_it_is);
     insta::assert_snapshot!("mid_flow", bench.run(&[]));
     let bench = Bench::of(dead_receiver(), Of::N2, 40_000, as_it_is);
@@ -111,7 +111,7 @@ fn a_restart_shows_in_the_comparison() {
 
 /// An ACK that was changed behind the node, or forged by it, acknowledges three packets more than R3 has.
 #[test]
-fn a_lie_is_found() {
+fn a_forged_response_is_found() {
     let lie = |port: &str, _: u64, octets: &mut Vec<u8>| {
         if port == "up" && octets.len() < 100 && psn_at(octets, BTH) == Some(1013) {
             octets[BTH + 11] += 3;

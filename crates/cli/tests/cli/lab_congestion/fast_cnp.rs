@@ -69,7 +69,7 @@ fn fast_cnps(lab: &Lab, link: &str, sender: &str) -> Vec<BTreeMap<String, String
 /// FC-4-3, D47: the kernel of S1 answers with Parameter Problem code 2; the node stops telling it and marks instead.
 #[test]
 #[ignore = "needs root"]
-fn a_kernel_that_does_not_know_it_is_left_alone() {
+fn a_kernel_without_fast_cnp_gets_no_further_ones() {
     let lab = transferred_from("S1");
     let told = fast_cnps(&lab, "S1-N2", "2001:db8:aa::1");
     let errors =
@@ -89,7 +89,7 @@ fn a_kernel_that_does_not_know_it_is_left_alone() {
 /// FC-4-6, FC-4-7: S2 takes the Fast CNPs for its queue pair; its packets are not marked.
 #[test]
 #[ignore = "needs root"]
-fn a_host_that_knows_it_slows_down() {
+fn a_host_with_fast_cnp_slows_down() {
     let lab = transferred_from("S2");
     let told = fast_cnps(&lab, "S2-N2", "2001:db8:aa::2");
     let status = lab.status("N2");
@@ -108,7 +108,7 @@ fn a_host_that_knows_it_slows_down() {
 /// FC-O-1, D48: S3 is given standard CNPs of its own queue pair, from the receiver's address, and no option.
 #[test]
 #[ignore = "needs root"]
-fn a_host_behind_a_first_hop_is_given_standard_cnps() {
+fn a_host_behind_a_first_hop_gets_standard_cnps() {
     let lab = transferred_from("S3");
     let told = fast_cnps(&lab, "N1-N2", "2001:db8:aa::3");
     let fields = ["ipv6.src", "ipv6.dst", "infiniband.bth.destqp", "frame.len"];
@@ -132,7 +132,7 @@ fn a_host_behind_a_first_hop_is_given_standard_cnps() {
 /// S2, the source, is not at the first link of the file.
 #[test]
 #[ignore = "needs root"]
-fn what_the_source_sends_is_counted_at_its_own_link() {
+fn the_source_is_counted_at_its_own_link() {
     let lab = Lab::new("fast-cnp", &[]);
     let output = lab.command("run", &[]);
     let text = String::from_utf8_lossy(&output.stdout);

@@ -68,7 +68,7 @@ fn a_node_pauses_the_class_of_another() {
 /// The opposite: N1 ignores pauses, and N2 drops the packets that exceed its headroom.
 #[test]
 #[ignore = "needs root"]
-fn a_pause_that_nobody_obeys_costs_packets() {
+fn an_ignored_pause_costs_packets() {
     let obeying =
         "class = [{ class = 3, pfc = { xoff_octets = 200_000, xon_octets = 100_000, headroom_octets = 100_000 } }]";
     let lab = Lab::new("pfc", &[(obeying, "")]);

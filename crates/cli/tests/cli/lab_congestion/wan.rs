@@ -47,7 +47,7 @@ fn fields(packet: &BTreeMap<String, String>, names: &[&str]) -> Vec<String> {
 /// border. H1 slows down; H2, which does not support the option, gets CNPs for its own queue pair (D48).
 #[test]
 #[ignore = "needs root"]
-fn senders_are_told_across_the_wan() {
+fn senders_are_notified_across_the_wan() {
     let lab = transferred(&[]);
     let names = ["ipv6.src", "ipv6.dst", "ipv6.opt.experimental", "infiniband.bth.opcode", "infiniband.bth.destqp"];
     let in_tunnel = lab.tshark("PE1-R1", FAST_CNPS, &names);
@@ -132,7 +132,7 @@ fn the_gateway_is_paused_across_the_wan() {
 /// arrive, since the senders slow down.
 #[test]
 #[ignore = "needs root"]
-fn an_unmapped_class_pauses_nobody() {
+fn an_unmapped_class_pauses_no_port() {
     let lab = transferred(&[("traffic_class = 3, ports", "traffic_class = 5, ports")]);
     assert_eq!(lab.tshark("G1-PE1", "eth.type == 0x8808", &["frame.number"]).len(), 0);
     let notifications = lab.tshark("PE1-R1", "icmpv6.type == 200", &["frame.number"]).len() as u64;
@@ -150,7 +150,7 @@ fn destinations(lab: &Lab, link: &str, filter: &str) -> Vec<String> {
 /// notifies the sender by END.E.
 #[test]
 #[ignore = "needs root"]
-fn sids_that_were_learnt_bring_pauses_and_fast_cnps() {
+fn learnt_sids_are_used_for_pauses_and_fast_cnps() {
     let lab = Lab::new("wan-isis", &[]);
     assert!(!std::fs::read_to_string(&lab.file).expect("a lab").contains("[[node.config.notification_sids]]"));
     lab.transfer();
@@ -173,7 +173,7 @@ fn sids_that_were_learnt_bring_pauses_and_fast_cnps() {
 /// D65: PE1 announces the same SIDs, but not that it handles notifications. No notification is sent to it.
 #[test]
 #[ignore = "needs root"]
-fn nobody_is_asked_without_the_c_flag() {
+fn no_node_without_the_c_flag_is_notified() {
     let lab = Lab::new("wan-isis", &[("congestion_notification = true", "congestion_notification = false")]);
     lab.transfer();
     for filter in ["icmpv6.type == 200", FAST_CNPS] {

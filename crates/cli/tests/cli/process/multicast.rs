@@ -41,7 +41,7 @@ fn run(configuration: &str) -> (Bench, Value) {
 /// packets that differ from it only in what the edge removes, at their times. The sixth names eleven receivers (D7),
 /// the fifth one.
 #[test]
-fn copies_are_scapys() {
+fn copies_equal_those_of_scapy() {
     let (bench, report) = run(&edge("", ""));
     let inputs = packets(&golden("scapy_02_endmt_in"));
     let expected = packets(&golden("scapy_03_endmt_out"));

@@ -59,7 +59,7 @@ fn a_wrong_configuration_is_named() {
 
 /// The files of an earlier run stay; this one leaves none.
 #[test]
-fn a_run_that_fails_leaves_nothing_half_written() {
+fn a_failed_run_leaves_no_incomplete_file() {
     let bench = Bench::new(NODE);
     let whole = std::fs::read(golden("scapy_02_endmt_in")).expect("a capture");
     std::fs::write(bench.path("cut.pcap"), &whole[..700]).expect("written");
@@ -168,7 +168,7 @@ fn outputs_are_captures_even_without_packets() {
 }
 
 #[test]
-fn the_report_for_people_names_drops() {
+fn the_text_report_names_drops() {
     let bench = Bench::new(NODE);
     let output = bench.try_run(&[input()], &["--run-on", "0ns"]);
     assert!(output.status.success());

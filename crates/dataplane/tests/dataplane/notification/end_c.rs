@@ -153,7 +153,7 @@ fn turning_it_off_lets_go() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_requests_are_refused() {
     let mut bench = pe();
     let refused = |bench: &mut Bench, change: &dyn Fn(&mut BackpressureConfig)| {
         let mut config = at_pe();

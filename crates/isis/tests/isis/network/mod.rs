@@ -25,7 +25,7 @@ fn assert_agreed(net: &Net) {
 }
 
 #[test]
-fn a_row_of_systems_agrees_within_a_second() {
+fn a_chain_of_systems_converges_within_a_second() {
     let mut net = row(6);
     net.run_ms(1000);
     assert!((0..6).all(|at| net.is_adjacent(at)));
@@ -47,7 +47,7 @@ fn frames_may_be_lost() {
 }
 
 #[test]
-fn a_cut_link_is_noticed_when_its_holding_time_is_over_and_heals() {
+fn a_broken_link_is_detected_by_the_holding_time_and_recovers() {
     let mut net = row(3);
     net.join(0, 2, 100);
     net.run_ms(1000);
@@ -62,7 +62,7 @@ fn a_cut_link_is_noticed_when_its_holding_time_is_over_and_heals() {
 }
 
 #[test]
-fn a_system_that_restarts_is_told_its_last_number() {
+fn a_restarted_system_learns_its_last_sequence_number() {
     let mut net = row(3);
     net.run_ms(1000);
     let before = net.has(0);
@@ -75,7 +75,7 @@ fn a_system_that_restarts_is_told_its_last_number() {
 }
 
 #[test]
-fn a_system_that_is_gone_is_forgotten() {
+fn lsps_of_a_system_that_is_gone_expire() {
     let mut net = row(3);
     net.run_ms(1000);
     net.cut.push((1, 2));
@@ -85,7 +85,7 @@ fn a_system_that_is_gone_is_forgotten() {
 }
 
 #[test]
-fn what_is_said_is_refreshed_before_it_is_over() {
+fn lsps_are_refreshed_before_they_expire() {
     let mut net = row(2);
     net.run_ms(1000);
     let before = net.has(1);
@@ -95,7 +95,7 @@ fn what_is_said_is_refreshed_before_it_is_over() {
 }
 
 #[test]
-fn what_is_too_much_for_one_lsp_goes_on_in_fragments() {
+fn too_much_for_one_lsp_continues_in_fragments() {
     let mut net = row(2);
     let many = |count: u16| {
         let address = |number| Ipv6Addr::new(0x2001, 0xdb8, number, 0, 0, 0, 0, 0);
@@ -122,7 +122,7 @@ fn what_is_too_much_for_one_lsp_goes_on_in_fragments() {
 }
 
 #[test]
-fn nothing_goes_through_an_overloaded_system() {
+fn no_path_leads_through_an_overloaded_system() {
     let mut net = Net::default();
     net.add(config(0));
     net.add(Config { is_overloaded: true, ..config(1) });
@@ -149,7 +149,7 @@ fn two_systems_with_one_id_are_counted_and_do_not_hang() {
 }
 
 #[test]
-fn only_who_has_the_key_is_heard() {
+fn only_systems_with_the_key_are_accepted() {
     for key in [Key::Md5 { secret: b"wan".to_vec() }, Key::Sha256 { key_id: 7, secret: b"wan".to_vec() }] {
         let mut net = Net::default();
         for number in 0..3 {
@@ -278,7 +278,7 @@ fn every_number_has_been_used() {
 }
 
 #[test]
-fn a_neighbour_that_takes_leave_is_gone_at_once() {
+fn a_neighbour_that_shuts_down_is_removed_at_once() {
     let mut net = row(3);
     net.run_ms(1000);
     let now = net.now;

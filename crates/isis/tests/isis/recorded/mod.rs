@@ -207,7 +207,7 @@ fn capture(name: &str) -> Vec<Vec<u8>> {
 
 /// CN-5.1-1, CN-5.1-2, D65.
 #[test]
-fn what_is_recorded_happens_again() {
+fn recorded_events_have_the_recorded_results() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/isis/recorded/events");
     let entries = std::fs::read_dir(directory).expect("recordings");
     let mut files: Vec<_> = entries.map(|entry| entry.expect("a file").path()).collect();

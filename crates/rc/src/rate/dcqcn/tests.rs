@@ -111,7 +111,7 @@ fn the_papers_alpha_grows_at_cuts_and_decays_without() -> Result<(), RateError> 
 }
 
 #[test]
-fn a_nics_alpha_asks_once_in_a_period_whether_a_cnp_came() -> Result<(), RateError> {
+fn a_nics_alpha_is_updated_once_in_a_period() -> Result<(), RateError> {
     let nic = DcqcnParameters { alpha_update: AlphaUpdate::EveryPeriod, initial_alpha: 0.5, ..parameters() };
     let mut dcqcn = Dcqcn::new(nic)?;
     dcqcn.on(at(0), Event::Cnp);
@@ -127,7 +127,7 @@ fn a_nics_alpha_asks_once_in_a_period_whether_a_cnp_came() -> Result<(), RateErr
 }
 
 #[test]
-fn several_cuts_of_a_nic_recover_to_where_the_first_began() -> Result<(), RateError> {
+fn several_cuts_of_a_nic_recover_to_the_rate_before_the_first() -> Result<(), RateError> {
     for (target_update, target) in [(TargetUpdate::EveryCut, 50e9), (TargetUpdate::AfterTimerIncrease, 100e9)] {
         let mut dcqcn = Dcqcn::new(DcqcnParameters { target_update, ..parameters() })?;
         dcqcn.on(at(0), Event::Cnp);
@@ -139,7 +139,7 @@ fn several_cuts_of_a_nic_recover_to_where_the_first_began() -> Result<(), RateEr
 }
 
 #[test]
-fn a_recovered_sender_is_not_limited_and_asks_for_no_tick() -> Result<(), RateError> {
+fn a_recovered_sender_is_not_limited_and_needs_no_tick() -> Result<(), RateError> {
     let mut dcqcn = Dcqcn::new(parameters())?;
     assert_eq!((dcqcn.rate_bits_per_s(), dcqcn.next_deadline()), (None, None));
     dcqcn.on(at(0), Event::FastCnp { origin: Origin::Switch(Ipv6Addr::LOCALHOST), trace: None });
@@ -161,7 +161,7 @@ fn a_recovered_sender_is_not_limited_and_asks_for_no_tick() -> Result<(), RateEr
 }
 
 #[test]
-fn no_rate_is_below_the_least() -> Result<(), RateError> {
+fn no_rate_is_below_the_minimum() -> Result<(), RateError> {
     let mut dcqcn = Dcqcn::new(DcqcnParameters { decrease_interval_ns: 0, ..parameters() })?;
     for _ in 0..100 {
         dcqcn.on(at(0), Event::Cnp);

@@ -88,7 +88,7 @@ fn the_reference_window_is_replaced_once_in_a_round_trip() -> Result<(), RateErr
 }
 
 #[test]
-fn it_grows_by_steps_and_then_by_what_is_missing() -> Result<(), RateError> {
+fn the_window_grows_by_steps_and_then_by_the_difference() -> Result<(), RateError> {
     let mut hpcc = Hpcc::new(parameters())?;
     hpcc.handle(at(0), sample(9.5));
     assert_eq!(hpcc.window.round(), 11_000.0);
@@ -117,7 +117,7 @@ fn windows_have_bounds_and_rates_follow_them() -> Result<(), RateError> {
 }
 
 #[test]
-fn silence_lets_it_grow_until_nothing_limits_it() -> Result<(), RateError> {
+fn without_feedback_the_window_grows_to_no_limit() -> Result<(), RateError> {
     let mut hpcc = Hpcc::new(parameters())?;
     hpcc.on(at(0), Event::Cnp);
     assert_eq!(hpcc.window_octets(), Some(48_500), "a notice counts as twice full");

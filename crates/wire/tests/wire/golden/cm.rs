@@ -14,7 +14,7 @@ fn packets() -> Vec<Vec<u8>> {
 
 /// D48: what an observer has to know of an exchange.
 #[test]
-fn an_exchange_says_which_queue_pairs_are_connected() {
+fn an_exchange_names_the_connected_queue_pairs() {
     let [host, peer] = ["2001:db8:1::1", "2001:db8:2::1"].map(|text| text.parse().unwrap());
     let qpn = |number| Qpn::new(number).unwrap();
     let packet = |source, destination, message| Some(CmPacket { source, destination, message });
@@ -32,7 +32,7 @@ fn an_exchange_says_which_queue_pairs_are_connected() {
 /// Whatever bit is flipped that the ICRC covers: nothing is accepted. It does not cover traffic class, flow label, hop
 /// limit, UDP checksum and the congestion bits.
 #[test]
-fn a_damaged_message_is_not_believed() {
+fn a_damaged_message_is_refused() {
     const NOT_COVERED: [usize; 8] = [0, 1, 2, 3, 7, 46, 47, 52];
     let whole = &packets()[0];
     for place in (0..whole.len()).filter(|place| !NOT_COVERED.contains(place)) {

@@ -39,7 +39,7 @@ const EXPECTED: [(&str, &str); 23] = [
 
 /// D43 among them: extension headers count as absent.
 #[test]
-fn every_icrc_is_judged_as_by_the_reference() {
+fn every_icrc_verdict_equals_that_of_the_reference() {
     for name in names() {
         let found: String = frames(&name).iter().map(|frame| judge(frame)).collect();
         let listed = EXPECTED.iter().find(|(beginning, _)| name.starts_with(beginning));
@@ -64,7 +64,7 @@ fn judge(frame: &[u8]) -> char {
 }
 
 #[test]
-fn what_is_not_rocev2_is_refused_by_name() {
+fn other_packets_are_refused_with_the_reason() {
     let refusal = |name, frame| {
         let packet = innermost_of(name, frame);
         Packet::parse(&packet, packet.len()).unwrap_err().to_string()

@@ -58,7 +58,7 @@ fn stripping_the_options_leaves_the_icrc_good() {
 
 /// The writer pads by D40, as in the packets of scapy.
 #[test]
-fn written_options_are_those_of_the_captures() {
+fn written_options_equal_those_of_the_captures() {
     for (index, alignment) in [(5, Alignment::FOUR_N_PLUS_2), (7, Alignment::FOUR_N)] {
         let header = options_header(ipv6(&frames("scapy_04_fastcnp.pcap")[index]).unwrap());
         let (parsed, _) = OptionsHeader::split(&header).unwrap();
