@@ -22,7 +22,7 @@ pub enum ConflictError {
         proxy: Ipv6Addr,
         /// Whose Proxy Address it is.
         of: GroupId,
-        /// What it is besides.
+        /// The role of the queue pair there.
         whose: String,
         /// Where it is that.
         other: GroupId,

@@ -97,7 +97,8 @@ pub struct Join {
     /// J: the source's next PSN when the member joined. Nothing before it is ever sent to the member.
     #[serde(with = "document::psn")]
     pub psn: Psn,
-    /// Messages that the source had completed by then, modulo 2^24: what a late joiner's MSN lags behind (D18).
+    /// Messages that the source had completed by then, modulo 2^24: the MSN of a late joiner is smaller by so many
+    /// (D18).
     pub msn: u32,
 }
 
@@ -122,7 +123,7 @@ pub struct Record {
     /// Largest IPv6 packet that every link of the tree carries, in octets.
     pub link_mtu: u16,
     pub source: Source,
-    /// What WRITE requests address, when the group carries them.
+    /// The remote memory of WRITE requests, if the group carries them.
     pub region: Option<SourceRegion>,
     pub receivers: Vec<Receiver>,
     pub tree: Tree,
@@ -232,7 +233,7 @@ impl Group {
         self.lists_in_packets
     }
 
-    /// What the tree adds to each inner packet.
+    /// Octets that the tree adds to each inner packet.
     pub fn overhead(&self) -> Overhead {
         self.overhead
     }

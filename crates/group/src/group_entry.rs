@@ -53,7 +53,7 @@ pub enum Downstream {
     Multicast(Ipv6Addr),
 }
 
-/// What the headend needs besides (D1, D4, D26, D27).
+/// Further configuration of the headend (D1, D4, D26, D27).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadendEntry {
     /// The source whose packets it encapsulates.

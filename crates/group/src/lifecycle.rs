@@ -15,7 +15,7 @@
 //!                                                                              (joins happen here)
 //! ```
 //!
-//! What holds at any time, whatever is lost, repeated or late, and whichever nodes restart:
+//! Invariants, whatever messages are lost, repeated or late, and whichever nodes restart:
 //!
 //! * every node that is concerned and alive has prepared its part before the record is stored, so that nothing that is
 //!   stored can be refused;
@@ -89,7 +89,7 @@ enum Source {
 }
 
 impl Lifecycle {
-    /// Begins to create a group. What the nodes refuse later closes it again.
+    /// Begins to create a group. A refusal by a node closes it again.
     pub fn create(record: Record) -> Result<Self, GroupError> {
         let after = Group::new(record)?;
         let mut lifecycle = Lifecycle {
@@ -142,7 +142,7 @@ impl Lifecycle {
         self.want(Wanted::Evict(receivers))
     }
 
-    /// Receivers leave: an eviction that they ask for themselves (D30).
+    /// Receivers leave: an eviction at their own request (D30).
     pub fn leave(&mut self, receivers: &[Ipv6Addr]) -> Result<(), ChangeError> {
         self.evict(receivers)
     }
@@ -255,7 +255,7 @@ impl Lifecycle {
         };
         match (self.phase, member.step) {
             (Phase::Closed, _) => {}
-            // What is empty need not be emptied.
+            // An empty group entry needs no removal of branches.
             (_, Step::Removing) => {
                 self.members.remove(&node);
             }

@@ -26,7 +26,7 @@ pub enum CnpMode {
     Trailing,
 }
 
-/// What becomes of a receiver that is stalled or has failed (D24, D25).
+/// Handling of a receiver that is stalled or has failed (D24, D25).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
@@ -74,7 +74,7 @@ pub struct Policy {
     pub cnp_window_most: Duration,
     /// CNPs that count in one window for one branch (MT-9-3).
     pub cnp_limit: u16,
-    /// What becomes of a receiver that is stalled or has failed (D24, D25).
+    /// Handling of a receiver that is stalled or has failed (D24, D25).
     pub on_failure: OnFailure,
     /// A receiver is stalled when what it expects next was sent down `stall_sends` times over this time without
     /// progress (D25). With the time that a grant takes, it is to stay below the source's retry budget.

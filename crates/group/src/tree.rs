@@ -19,7 +19,7 @@ use std::net::Ipv6Addr;
 #[serde(transparent)]
 pub struct NodeIndex(pub usize);
 
-/// What a node does with a group's data (MT-4-1).
+/// A node's processing of a group's data (MT-4-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodeRole {
@@ -32,9 +32,10 @@ pub enum NodeRole {
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TreeNode {
-    /// Its name, for people.
+    /// Its name, for display.
     pub name: String,
-    /// Its loopback address: source of the responses it sends up, by which its parent identifies it (D12, D14).
+    /// Its loopback address: source of the responses that it sends to its parent, which identifies it by that (D12,
+    /// D14).
     pub loopback: Ipv6Addr,
     /// Its SID for the group's data: End.MT at an edge, a Replication SID at a transit node.
     pub sid: Ipv6Addr,
@@ -44,7 +45,7 @@ pub struct TreeNode {
     pub parent_sid: Option<Ipv6Addr>,
     /// Edge or transit. The headend counts as transit.
     pub role: NodeRole,
-    /// Data goes on to the children by this IPv6 multicast group, instead of to each child's SID (D3).
+    /// Data are sent to the children by this IPv6 multicast group, instead of to each child's SID (D3).
     pub multicast: Option<Ipv6Addr>,
     /// Where the node came into a tree whose group had begun, with receivers that joined then (D30).
     pub joined: Option<Join>,
@@ -87,7 +88,7 @@ pub enum TreeError {
     /// An edge replicates to receivers, not to nodes.
     #[error("edge node {0} cannot have nodes below it")]
     EdgeWithChildren(String),
-    /// A group address that is none.
+    /// A group address that is not a multicast address.
     #[error("node {node}: {address} is not an IPv6 multicast address")]
     NotMulticast { node: String, address: Ipv6Addr },
 }

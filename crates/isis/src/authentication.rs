@@ -5,8 +5,8 @@
 //! | Type 10 | Length |  3 | Key ID 2 | digest 32 |      RFC 5310
 //! ```
 //!
-//! The digest is of the whole PDU: with zeros in its place (RFC 5304), or the pattern Apad (RFC 5310); of an LSP with
-//! lifetime and checksum zero as well, since others change them.
+//! The digest covers the whole PDU: with zeros in its place (RFC 5304), or the pattern Apad (RFC 5310); of an LSP with
+//! lifetime and checksum zero as well, since other systems change them.
 
 use crate::pdu::{LSP_UNAUTHENTICATED, Lsp, Pdu, PduKind};
 use crate::tlv::{kind, put};
@@ -62,7 +62,7 @@ impl Key {
         }
     }
 
-    /// What stands where the digest will be.
+    /// Contents of the digest's field while the digest is computed.
     fn placeholder(&self) -> Vec<u8> {
         match self {
             Key::Md5 { .. } => vec![0; 16],

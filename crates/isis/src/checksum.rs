@@ -1,7 +1,7 @@
 //! The checksum of an LSP: ISO 8473's Fletcher sums, over everything from the LSP ID on.
 
-/// What the checksum field at `at` has to hold so that both sums over `octets` are zero. The field itself is taken as
-/// zero, whatever it holds.
+/// The value of the checksum field at `at` for which both sums over `octets` are zero. The field's current value counts
+/// as zero.
 pub(crate) fn fletcher(octets: &[u8], at: usize) -> u16 {
     let (mut c0, mut c1) = (0_u64, 0_u64);
     for (index, &octet) in octets.iter().enumerate() {

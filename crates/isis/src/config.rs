@@ -23,14 +23,14 @@ pub struct Config {
     pub key: Option<Key>,
     /// Nothing may go through it.
     pub is_overloaded: bool,
-    /// What it can do.
+    /// Its capabilities.
     pub capability: RouterCapability,
     /// Its locators and their SIDs.
     pub locators: Vec<Locator>,
     pub prefixes: Vec<Reachability>,
     /// Timers of the speaker.
     pub timers: Timers,
-    /// How many LSPs it keeps: what comes beyond is dropped.
+    /// Maximum number of stored LSPs: further ones are dropped.
     pub limit_lsps: usize,
 }
 
@@ -88,7 +88,7 @@ impl Default for Timers {
 pub struct CircuitConfig {
     /// The MAC address of the interface.
     pub mac: MacAddress,
-    /// What the link costs.
+    /// Metric of the link.
     pub metric: u32,
     /// The interface's addresses; neighbours want its link-local one.
     pub addresses: Vec<Ipv6Addr>,

@@ -53,7 +53,7 @@ impl Stored {
     }
 }
 
-/// What an LSP or an entry is, against what is stored.
+/// Comparison of an LSP or an entry with the stored version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compared {
     /// Newer, or of an LSP that is not stored.
@@ -99,12 +99,12 @@ impl Database {
         self.stored.get(&id)
     }
 
-    /// How many there are.
+    /// Number of LSPs.
     pub fn len(&self) -> usize {
         self.stored.len()
     }
 
-    /// Whether there are none.
+    /// Whether the database is empty.
     pub fn is_empty(&self) -> bool {
         self.stored.is_empty()
     }
@@ -154,7 +154,7 @@ impl Database {
         self.deadlines.first().map(|(at, _)| *at)
     }
 
-    /// What has come to its end: forgotten, if it is a purge; the others are to be purged, by their last version.
+    /// Handles expired LSPs: purges are removed; the last versions of the others are returned, to be purged.
     pub(crate) fn age(&mut self, now: Instant) -> Vec<Lsp> {
         let mut over = Vec::new();
         while let Some(&(at, id)) = self.deadlines.first()

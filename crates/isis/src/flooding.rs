@@ -62,7 +62,7 @@ impl Flooding {
         }
     }
 
-    /// What is sent now: what waits, as far as the window goes, and what has not been acknowledged for too long.
+    /// Takes the LSPs to send now: queued ones, up to the window, and those without acknowledgement for too long.
     pub(crate) fn take_due(&mut self, now: Instant) -> Vec<LspId> {
         let mut due = Vec::new();
         while let Some(&(at, id)) = self.again.first()
@@ -82,7 +82,7 @@ impl Flooding {
         due
     }
 
-    /// What is acknowledged now; nothing, while it is worth waiting for more.
+    /// Takes the acknowledgements to send now; none while waiting may gather more.
     pub(crate) fn take_acknowledgements(&mut self, now: Instant) -> Vec<LspId> {
         let is_due = self.acknowledge_since.is_some_and(|since| since.after_ns(GATHER_NS) <= now);
         if !is_due && self.to_acknowledge.len() < ACKNOWLEDGE_AT {

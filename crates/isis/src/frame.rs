@@ -25,7 +25,7 @@ const LLC: [u8; 3] = [0xFE, 0xFE, 0x03];
 /// Octets in front of the PDU.
 pub const FRAME_HEADER_LEN: usize = 6 + 6 + 2 + LLC.len();
 
-/// The length field of 802.3 ends here: what is above is an EtherType.
+/// The largest value of the length field of 802.3; greater ones are EtherTypes.
 const GREATEST_LENGTH: usize = 1500;
 
 /// The EtherType in place of a length.

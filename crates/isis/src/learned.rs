@@ -8,7 +8,7 @@ use srdma_wire::{Instant, Prefix};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// What the announced behaviours mean; code points are not assigned (CN-7-1).
+/// Code points of the announced behaviours, which are not assigned (CN-7-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Behaviors {

@@ -8,7 +8,7 @@
 //!               └▶ Learned: END.C and END.E of each node, and its C-flag
 //! ```
 //!
-//! Circuits are point-to-point. What other nodes announce is kept as it came, and flooded octet for octet.
+//! Circuits are point-to-point. LSPs of other nodes are stored as received, and flooded octet for octet.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod adjacency;

@@ -66,14 +66,13 @@ pub struct Locator {
     pub algorithm: u8,
     /// PrefixOptions (RFC 5340 section A.4.1.1; RFC 9513 section 6).
     pub options: u8,
-    /// What it costs; all ones: it is not reachable.
+    /// Its metric; all ones: it is not reachable.
     pub metric: u32,
     pub prefix: Prefix,
     pub sids: Vec<EndSid>,
 }
 
-/// The flags of the first SRv6 Capabilities TLV of a Router Information LSA's body; `None` if there is none: a router
-/// without SRv6.
+/// The flags of the first SRv6 Capabilities TLV of a Router Information LSA's body; `None` for a router without SRv6.
 ///
 /// # Errors
 ///
@@ -174,7 +173,7 @@ fn next<'a>(reader: &mut Reader<'a>) -> Result<(u16, &'a [u8]), Malformed> {
     Ok((kind, value))
 }
 
-/// Appends a TLV. What is longer than a TLV can be is an error of the caller, and is left out.
+/// Appends a TLV. A value longer than a TLV can be is an error of the caller, and is left out.
 fn put(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     debug_assert!(u16::try_from(value.len()).is_ok(), "a TLV of {} octets", value.len());
     if let Ok(length) = u16::try_from(value.len()) {

@@ -8,7 +8,7 @@ pub enum Malformed {
     /// Fewer octets than a field needs.
     #[error("{field} needs {needed} octets, {found} left")]
     Truncated {
-        /// What was being read.
+        /// The field that was read.
         field: &'static str,
         /// Octets that it occupies.
         needed: usize,
@@ -20,14 +20,14 @@ pub enum Malformed {
     Value {
         /// Which field.
         field: &'static str,
-        /// What it is.
+        /// The value.
         found: u32,
-        /// What it may be.
+        /// The expected values.
         expected: &'static str,
     },
 }
 
-/// What has not been read yet.
+/// Octets that are not read yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     field: &'static str,

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 pub struct Reached {
     /// The sum of metrics.
     pub distance: u64,
-    /// The neighbours by which shortest paths begin; none for oneself.
+    /// The first neighbours of shortest paths; none for the root itself.
     pub first_hops: BTreeSet<NodeId>,
 }
 
-/// What the shortest paths of a database come to, as one node sees them.
+/// The shortest paths of a database, from one node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShortestPaths {
     /// The nodes that can be reached.
@@ -49,7 +49,7 @@ impl Reached {
 }
 
 impl ShortestPaths {
-    /// Computes them from `root`. LSPs whose lifetime is over, and nodes whose first fragment is missing, do not count.
+    /// Computes them from `root`. Expired LSPs, and nodes without their first fragment, are ignored.
     pub fn compute(database: &Database, root: NodeId, now: Instant) -> Self {
         let links = links(database, now);
         let nodes = nodes(&links, root);
@@ -84,7 +84,7 @@ fn nodes(links: &BTreeMap<NodeId, Links>, root: NodeId) -> BTreeMap<NodeId, Reac
             continue;
         }
         let Some(of_node) = links.get(&node) else { continue };
-        // Nothing goes through an overloaded system; a pseudonode cannot be one.
+        // No path leads through an overloaded system; a pseudonode cannot be overloaded.
         if of_node.is_overloaded && node != root && node.pseudonode == 0 {
             continue;
         }

@@ -1,5 +1,5 @@
-//! What rate control costs: time per packet, from `poll_transmit` at the sender to its ACK taken, both endpoints in one
-//! process and in virtual time. `cargo run --release -p srdma-rc --example rates`.
+//! Cost of rate control: time per packet, from `poll_transmit` at the sender to its ACK, both endpoints in one process
+//! and in virtual time. `cargo run --release -p srdma-rc --example rates`.
 
 use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{
@@ -13,7 +13,7 @@ const LINE: u64 = 400_000_000_000;
 const MESSAGE_OCTETS: u32 = 1 << 20;
 const REPETITIONS: usize = 101;
 
-/// What is measured: its name, and what it sets at the sender.
+/// A case: its name, and its settings at the sender.
 type Case = (&'static str, fn(&mut QueuePairConfig));
 
 const CASES: [Case; 5] = [
@@ -92,7 +92,7 @@ impl Pair {
 fn main() -> Result<(), ConfigError> {
     let mut pairs: Vec<Pair> = CASES.iter().map(|(_, adjust)| Pair::new(*adjust)).collect::<Result<_, _>>()?;
     let mut times = vec![Vec::new(); CASES.len()];
-    // In turns, so that a noisy moment meets all of them.
+    // In turns, so that a noisy moment affects all of them.
     for _ in 0..REPETITIONS {
         for (pair, times) in pairs.iter_mut().zip(&mut times) {
             let begin = std::time::Instant::now();

@@ -23,7 +23,7 @@ pub struct RemoteAddress {
     pub rkey: MemoryKey,
 }
 
-/// What a work request does.
+/// Operation of a work request.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
@@ -47,7 +47,6 @@ pub enum Operation {
 pub struct WorkRequest {
     /// The host's own name for it, given back by the completion.
     pub wr_id: u64,
-    /// What to do.
     pub operation: Operation,
     /// The data; for a READ the place they go to. At most 2^31 octets.
     pub local: LocalRange,
@@ -85,7 +84,7 @@ pub enum Status {
     Flushed,
 }
 
-/// What ended.
+/// Operation that was completed.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompletedOperation {

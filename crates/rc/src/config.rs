@@ -6,12 +6,12 @@ use crate::trace::TraceRequest;
 use core::net::Ipv6Addr;
 use srdma_wire::{Psn, Qpn, codepoints};
 
-/// At most one CNP in so many nanoseconds for each flow, where [`QueuePairConfig::cnp_interval_ns`] is to be the usual
-/// one (FC-3-2): what the DCQCN paper has at the receiver (SIGCOMM 2015, section 3.1).
+/// The usual value of [`QueuePairConfig::cnp_interval_ns`], in nanoseconds: at most one CNP per flow and interval
+/// (FC-3-2), as at the receiver in the DCQCN paper (SIGCOMM 2015, section 3.1).
 pub const CNP_INTERVAL_NS: u64 = 50_000;
 
-/// At most one detour in so many nanoseconds, where [`QueuePairConfig::detour_interval_ns`] is to be the usual one: two
-/// CNP intervals, so that what is still about the way before is over.
+/// The usual value of [`QueuePairConfig::detour_interval_ns`], in nanoseconds: two CNP intervals, so that notifications
+/// about the previous path have arrived.
 pub const DETOUR_INTERVAL_NS: u64 = 100_000;
 
 /// The most octets a message may have (IBTA volume 1, section 9.7.8).
@@ -34,7 +34,7 @@ impl PathMtu {
     pub const ALL: [PathMtu; 5] =
         [PathMtu::Octets256, PathMtu::Octets512, PathMtu::Octets1024, PathMtu::Octets2048, PathMtu::Octets4096];
 
-    /// The path MTU of so many octets; `None` when there is none.
+    /// The path MTU of so many octets; `None` for other values.
     pub fn from_octets(octets: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|mtu| mtu.octets() == octets)
     }
@@ -51,7 +51,7 @@ impl PathMtu {
     }
 }
 
-/// What all queue pairs of an endpoint share.
+/// Configuration of all queue pairs of an endpoint.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct EndpointConfig {
@@ -69,7 +69,7 @@ pub struct EndpointConfig {
     pub link_overhead_octets: u16,
     /// Accepted Fast CNPs; `None`: none (FC-5-4).
     pub fast_cnp: Option<FastCnpConfig>,
-    /// A packet that was trimmed on its way is a reason for a NAK at once (D88); otherwise it counts as damaged.
+    /// A trimmed packet causes a NAK at once (D88); otherwise it counts as damaged.
     pub answers_trimmed: bool,
 }
 
@@ -94,8 +94,8 @@ impl EndpointConfig {
 pub struct Habits {
     /// PSNs that may be outstanding, at most 2^22.
     pub max_outstanding_psns: u32,
-    /// An acknowledgement is requested by the last packet of a message and by every so many-th packet, whatever message
-    /// it is of. More than `max_outstanding_psns` counts as that.
+    /// An acknowledgement is requested by the last packet of a message and by every so many-th packet, counted across
+    /// messages. At most `max_outstanding_psns`.
     pub ack_request_interval: u32,
     /// Positive ACKs that wait to be sent are merged into the newest one; otherwise each AckReq gets its own.
     pub coalesces_acks: bool,
@@ -130,7 +130,7 @@ impl Habits {
         }
     }
 
-    /// What was observed of the soft-RoCE driver of Linux 6.1.
+    /// The observed behaviour of the soft-RoCE driver of Linux 6.1.
     pub const fn soft_roce() -> Self {
         Habits {
             max_outstanding_psns: 128,
@@ -190,8 +190,8 @@ pub struct QueuePairConfig {
     /// A packet marked CE is answered with a CNP, at most one in so many nanoseconds (FC-3-2); `None`: never. Usually
     /// [`CNP_INTERVAL_NS`].
     pub cnp_interval_ns: Option<u64>,
-    /// What decides how fast data are sent; `None`: nothing but the port. Where switches are to mark packets rather
-    /// than drop them, `traffic_class` has to announce that the sender supports it: ECT(0), its low bits 2.
+    /// Rate control; `None`: the port is the only limit. For switches to mark packets rather than drop them,
+    /// `traffic_class` has to announce support by the sender: ECT(0), its low bits 2.
     pub rate: Option<RateAlgorithm>,
     /// The IOAM trace that data packets carry; `None`: none. A packet is longer by it, whatever the path MTU.
     pub trace: Option<TraceRequest>,
@@ -236,7 +236,7 @@ impl QueuePairConfig {
         }
     }
 
-    /// The ACK timeout in nanoseconds; `None` when there is none.
+    /// The ACK timeout in nanoseconds; `None` if it is infinite.
     pub fn ack_timeout_ns(&self) -> Option<u64> {
         (self.ack_timeout != 0).then(|| 4096 << self.ack_timeout.min(31))
     }

@@ -58,7 +58,7 @@ drop_reasons! {
     QueuePairInError = "queue_pair_in_error",
     /// A request ahead of the one expected.
     OutOfSequence = "out_of_sequence",
-    /// A request that needs a posted receive, and there is none.
+    /// A request that needs a posted receive, without one.
     ReceiverNotReady = "receiver_not_ready",
     /// A request that makes no sense here; answered with NAK invalid request.
     InvalidRequest = "invalid_request",
@@ -90,7 +90,7 @@ drop_reasons! {
     FastCnpPlace = "fast_cnp_place",
     /// Two Fast CNP options.
     FastCnpTwice = "fast_cnp_twice",
-    /// A Fast CNP whose trace claims more than it holds, or is none.
+    /// A Fast CNP with an invalid trace, or one whose length exceeds the option.
     FastCnpTrace = "fast_cnp_trace",
     /// A Fast CNP option in something else than a CNP.
     FastCnpOpcode = "fast_cnp_opcode",
@@ -135,7 +135,7 @@ impl Drops {
     }
 }
 
-/// What a queue pair has sent and received.
+/// Packets and octets of a queue pair.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueuePairCounters {

@@ -83,8 +83,8 @@ impl<M: Memory> Endpoint<M> {
         Ok(())
     }
 
-    /// Removes a queue pair and returns what it has sent and received; `None` when there is none of that number. Work
-    /// that it was given is never completed, packets that come for it are refused.
+    /// Removes a queue pair and returns its counters; `None` for an unknown number. Its posted work is never completed,
+    /// and packets for it are refused.
     pub fn remove_queue_pair(&mut self, qpn: Qpn) -> Option<QueuePairCounters> {
         let slot = self.slots.remove(&qpn.get())?;
         self.responding.remove(slot);
@@ -102,8 +102,8 @@ impl<M: Memory> Endpoint<M> {
         self.slots.get(&self.queue_pairs[slot].config.qpn.get()) == Some(&slot)
     }
 
-    /// Lets queue pairs take the places of those that were removed before them. Their order stays, as it decides who
-    /// goes first among those whose time comes at once.
+    /// Moves queue pairs to the places of removed ones before them. Their order stays, as it decides between those that
+    /// are due at the same time.
     fn close_ranks(&mut self) {
         let left: Vec<usize> = (0..self.queue_pairs.len()).filter(|slot| self.is_there(*slot)).collect();
         let place_of = |slot: usize| left.binary_search(&slot).ok();
@@ -117,7 +117,7 @@ impl<M: Memory> Endpoint<M> {
         self.vacant = 0;
     }
 
-    /// How many queue pairs there are.
+    /// Number of queue pairs.
     pub fn queue_pairs(&self) -> usize {
         self.slots.len()
     }
@@ -134,7 +134,7 @@ impl<M: Memory> Endpoint<M> {
         Ok(())
     }
 
-    /// What limits a queue pair at `now`; `None` when it has no rate control, or is not there.
+    /// The rate limits of a queue pair at `now`; `None` if it has no rate control, or does not exist.
     pub fn rate_limits(&mut self, now: Instant, qpn: Qpn) -> Option<RateLimits> {
         self.now = self.now.max(now);
         let slot = *self.slots.get(&qpn.get())?;
@@ -187,7 +187,7 @@ impl<M: Memory> Endpoint<M> {
     }
 
     /// From now on a queue pair refuses the request that it expects, with a NAK for a remote operational error, and so
-    /// fails: what an endpoint does whose device or memory has failed. A queue pair that is not there takes no notice.
+    /// fails: like an endpoint whose device or memory has failed. Without effect for an unknown queue pair.
     pub fn refuse(&mut self, qpn: Qpn) {
         if let Some(slot) = self.slots.get(&qpn.get()) {
             self.queue_pairs[*slot].responder.refuse();
@@ -312,7 +312,7 @@ impl<M: Memory> Endpoint<M> {
         self.fast_cnps.as_mut()?.pop()
     }
 
-    /// What was done with Fast CNPs; all zero while the endpoint takes none.
+    /// Counters of Fast CNPs; all zero while the endpoint accepts none.
     pub fn fast_cnp_counters(&self) -> FastCnpCounters {
         self.fast_cnps.as_ref().map(|fast_cnps| fast_cnps.counters).unwrap_or_default()
     }
@@ -395,12 +395,12 @@ impl<M: Memory> Endpoint<M> {
         self.completions.pop_front()
     }
 
-    /// Whether a queue pair works; `None` when there is none of that number.
+    /// State of a queue pair; `None` for an unknown number.
     pub fn state(&self, qpn: Qpn) -> Option<QueuePairState> {
         self.queue_pair(qpn).map(|queue_pair| queue_pair.state)
     }
 
-    /// What a queue pair has sent and received.
+    /// Counters of a queue pair.
     pub fn counters(&self, qpn: Qpn) -> Option<&QueuePairCounters> {
         self.queue_pair(qpn).map(QueuePair::counters)
     }

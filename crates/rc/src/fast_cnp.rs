@@ -44,7 +44,7 @@ pub struct CongestionEvent {
     pub switch: Ipv6Addr,
 }
 
-/// What an endpoint that takes Fast CNPs keeps for it.
+/// State of an endpoint that accepts Fast CNPs.
 #[derive(Debug)]
 pub(crate) struct FastCnps {
     pub(crate) config: FastCnpConfig,
@@ -52,7 +52,7 @@ pub(crate) struct FastCnps {
     events: VecDeque<CongestionEvent>,
 }
 
-/// What an endpoint has done with Fast CNPs. Those refused are among its drops.
+/// Counters of an endpoint's Fast CNPs. Refused ones are counted as drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastCnpCounters {
     /// Taken, from switches.

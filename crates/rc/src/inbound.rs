@@ -95,7 +95,7 @@ pub(crate) struct Extensions<'a> {
     pub(crate) trace: Option<Result<Trace<'a>, TraceError>>,
 }
 
-/// A host passes over options that it does not know, where their type lets it (RFC 8200 section 4.2).
+/// A host skips unknown options, where their type allows it (RFC 8200 section 4.2).
 fn check_options(header: &[u8]) -> Result<(), DropReason> {
     let (header, _) = OptionsHeader::split(header).map_err(|_| DropReason::OptionOverrun)?;
     for option in header.iter() {
@@ -112,7 +112,7 @@ fn check_options(header: &[u8]) -> Result<(), DropReason> {
 
 fn reason(error: NotRocev2, has_more_slices: bool) -> DropReason {
     match error {
-        // What the first slice lacks may be in those after it; but when the packet as a whole is short, it is nowhere.
+        // Octets missing in the first slice may be in later ones, unless the packet as a whole is too short.
         NotRocev2::Truncated(truncated) if has_more_slices && truncated.header != "IPv6 packet" => {
             DropReason::HeadersNotContiguous
         }

@@ -59,7 +59,7 @@ impl<M: Memory + ?Sized> Memory for Box<M> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryKey(pub u32);
 
-/// What peers may do with a region. The host itself may use all its regions.
+/// Permitted operations of peers on a region. The host itself may use all its regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
     /// WRITE is allowed.

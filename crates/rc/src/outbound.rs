@@ -15,7 +15,7 @@ pub(crate) const fn packet_octets(payload_octets: usize) -> usize {
     EXTENDED_OFFSET + MAX_EXTENDED_OCTETS + payload_octets + Icrc::LEN
 }
 
-/// What differs from packet to packet in a BTH.
+/// Fields of a BTH that differ from packet to packet.
 pub(crate) struct Header {
     pub(crate) opcode: Opcode,
     pub(crate) psn: Psn,

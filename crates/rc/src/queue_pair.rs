@@ -29,11 +29,11 @@ use std::collections::VecDeque;
 pub enum QueuePairState {
     /// It sends and receives.
     Ready,
-    /// It has failed. What was posted has been flushed; nothing more is accepted.
+    /// It has failed. Posted work was flushed; no more is accepted.
     Error,
 }
 
-/// What both halves of a queue pair need to do their work.
+/// Shared state of both halves of a queue pair.
 pub(crate) struct Context<'a, M> {
     pub(crate) now: Instant,
     pub(crate) qpn: Qpn,
@@ -54,7 +54,7 @@ impl<M> Context<'_, M> {
     }
 }
 
-/// What a queue pair borrows from its endpoint.
+/// Parts of the endpoint that a queue pair borrows.
 pub(crate) struct Host<'a, M> {
     pub(crate) now: Instant,
     pub(crate) regions: &'a mut Regions<M>,
@@ -70,7 +70,7 @@ pub(crate) struct QueuePair {
     shared: Shared,
 }
 
-/// What requester and responder share.
+/// State shared by requester and responder.
 #[derive(Debug)]
 struct Shared {
     qpn: Qpn,
@@ -87,7 +87,7 @@ struct Shared {
     returning: Option<Box<Returning>>,
 }
 
-/// What it takes to return traces.
+/// State for returning traces.
 #[derive(Debug)]
 struct Returning {
     trace: TraceReturn,
@@ -152,7 +152,7 @@ impl QueuePair {
         self.shared.pacer = Some(Box::new(Pacer::new(control, link_overhead_octets)));
     }
 
-    /// What limits it at `now`; `None` when it has no rate control.
+    /// Its rate limits at `now`; `None` without rate control.
     pub(crate) fn limits(&mut self, now: Instant) -> Option<RateLimits> {
         let pacer = self.shared.pacer.as_mut()?;
         pacer.tick(now);
@@ -222,7 +222,7 @@ impl QueuePair {
                 Some(_) | None => Err(DropReason::UnexpectedResponse),
             }
         } else {
-            // No ATOMIC is ever requested, so that there is none to acknowledge.
+            // No ATOMIC is ever requested, so none is acknowledged.
             Err(DropReason::UnexpectedResponse)
         };
         fail_together(&mut self.state, &mut self.requester, &mut self.responder, &mut context);
@@ -263,7 +263,7 @@ impl QueuePair {
         self.shared.cnps_waiting = self.shared.cnps_waiting.saturating_add(1);
     }
 
-    /// Whether it has no rate control: what may go out may go out at once.
+    /// Whether it has no rate control: packets are sent at once.
     #[inline]
     pub(crate) fn is_unpaced(&self) -> bool {
         self.shared.pacer.is_none()
@@ -323,7 +323,7 @@ impl Returning {
             traffic_class: endpoint.cnp_traffic_class,
             hop_limit: endpoint.hop_limit,
             source_port: config.source_port(),
-            // What data packets carry, not what a CNP of this host carries.
+            // The traffic class of data packets, not that of this host's CNPs.
             dest_qpn: config.qpn,
             original_destination: endpoint.address,
             trace: None,

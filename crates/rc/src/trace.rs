@@ -29,14 +29,14 @@ pub const HPCC_FIELDS: TraceType = TraceType::NODE
 pub struct TraceRequest {
     /// IOAM namespace.
     pub namespace_id: u16,
-    /// What each node is to write.
+    /// Data that each node writes.
     pub fields: TraceType,
-    /// Nodes that it has room for. What fits into a Fast CNP are 228 octets: nine hops of [`HPCC_FIELDS`].
+    /// Nodes that it has room for. A Fast CNP holds 228 octets: nine hops of [`HPCC_FIELDS`].
     pub hops: u8,
 }
 
 impl TraceRequest {
-    /// What HPCC++ needs of so many hops.
+    /// The trace of HPCC++ for so many hops.
     pub const fn hpcc(namespace_id: u16, hops: u8) -> Self {
         TraceRequest { namespace_id, fields: HPCC_FIELDS, hops }
     }
@@ -56,7 +56,7 @@ impl TraceRequest {
 /// Longest trace that can be returned.
 const MAX_LEN: usize = srdma_wire::fast_cnp::MAX_TRACE_LEN;
 
-/// A trace on its way back.
+/// A trace that is returned.
 #[derive(Debug)]
 pub(crate) struct TraceReturn {
     interval_ns: u64,

@@ -13,7 +13,7 @@ use toml::de;
 pub struct Problem {
     /// Offset in octets.
     pub at: usize,
-    /// What is wrong, and what was expected.
+    /// The error, with the expected value.
     pub text: String,
 }
 
@@ -23,7 +23,7 @@ pub struct Problem {
 pub struct LineError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what was expected.
+    /// The error, with the expected value.
     pub problem: String,
 }
 
@@ -40,7 +40,7 @@ pub enum FileError {
         file: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What was expected and what was found.
+        /// The expected and the found value.
         problem: String,
     },
 }

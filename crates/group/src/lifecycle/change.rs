@@ -24,7 +24,7 @@ pub struct Newcomer {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNode {
-    /// Its name, for people.
+    /// Its name, for display.
     pub name: String,
     pub loopback: Ipv6Addr,
     /// Its SID for the group's data.
@@ -35,7 +35,7 @@ pub struct NewNode {
     pub parent_sid: Option<Ipv6Addr>,
     /// Edge or transit.
     pub role: NodeRole,
-    /// Data goes on to the children by this IPv6 multicast group (D3).
+    /// Data are sent to the children by this IPv6 multicast group (D3).
     pub multicast: Option<Ipv6Addr>,
 }
 
@@ -66,7 +66,7 @@ pub enum ChangeError {
     Nothing,
     #[error("{0} is not a receiver of the group")]
     NotAReceiver(Ipv6Addr),
-    /// The policy forbids to go on with so few (D25).
+    /// The policy forbids to continue with so few (D25).
     #[error("{left} receivers would be left, `min_receivers` is {least}: close the group, or lower the policy's bound")]
     TooFew {
         /// Receivers that would be left.
@@ -103,8 +103,8 @@ pub enum ChangeError {
 /// Changes that may wait at a time.
 pub(super) const MOST_WAITING: usize = 64;
 
-/// How far the source must have got past J before the mark of a join goes: packets. As far as a node looks back for
-/// what is old (R1).
+/// Packets that the source must have sent past J before a join mark is removed: the range in which a node recognizes
+/// old PSNs (R1).
 const JOIN_OVER: i32 = 1 << 22;
 
 /// A change that waits.

@@ -7,9 +7,8 @@ use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// Responses name their epoch by 14 bits, compared serially. A mark of a renewal that lies further back than this is
-/// set anew, long before the comparison turns round (at 2^13); the branch is unknown until its next response, as after
-/// a restart.
+/// Responses name their epoch by 14 bits, compared serially. A renewal mark that is older than this is set again, long
+/// before the comparison wraps (at 2^13); the branch is unknown until its next response, as after a restart.
 const RENEWAL_LASTS_EPOCHS: u32 = 1 << 12;
 
 /// The next record, with nodes named by their loopbacks: positions change while the tree does.
@@ -65,8 +64,8 @@ impl Draft {
         }
     }
 
-    /// Every node from the new parent up to, excluding, the common ancestor with the old place is renewed: what it sent
-    /// before is not true of what hangs below it now.
+    /// Renews every node from the new parent up to, excluding, the common ancestor with the old place: its earlier
+    /// responses do not cover its new branches.
     fn rehome(&mut self, rehoming: &Rehoming) -> Result<(), ChangeError> {
         let &Rehoming { node, parent, parent_sid, ref new_nodes } = rehoming;
         let before = self.placed(node).ok_or(ChangeError::NotANode(node))?.parent;

@@ -52,7 +52,7 @@ pub(super) struct Member {
     pub(super) stage: usize,
 }
 
-/// A node's reply. Each goes with the epoch that it refers to.
+/// A node's reply, with the epoch that it refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Prepared,
@@ -61,7 +61,7 @@ pub(super) enum Reply {
     Removed,
 }
 
-/// What follows from an reply, besides the member's new step.
+/// Effect of a reply, besides the member's new step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     /// Nothing: the reply was one to an earlier order.

@@ -7,11 +7,10 @@ use std::net::Ipv6Addr;
 /// One order of a [`Lifecycle`](super::Lifecycle), to be carried out in the order in which they come. All may be
 /// carried out more than once.
 ///
-/// What a node must see to, because messages may be repeated and overtake each other: it ignores a part, a commit or a
-/// removal whose epoch is before the newest that it has prepared, has in effect or was removed by. What the source's
-/// side must see to: it ignores what is of an earlier round than the newest it has seen, and the pause of a round that
-/// it was released from. What is still on its way to or from a node when it restarts must not arrive any more, as on a
-/// connection that breaks.
+/// A node, since messages may be repeated and reordered, ignores a prepare, a commit or a removal whose epoch is before
+/// the newest that it has prepared, has in effect or was removed by. The source's side ignores orders of an earlier
+/// round than the newest it has seen, and the pause of a round that it was released from. Messages in flight to or from
+/// a node when it restarts must be lost, as on a connection that breaks.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -32,21 +31,21 @@ pub enum Order {
     Prepare {
         /// Its loopback.
         node: Ipv6Addr,
-        /// What it is to have.
+        /// The group entry to prepare.
         entry: Box<GroupEntry>,
     },
     /// Second phase at a node. Answer: `committed`, or `refused` when it has nothing prepared for this epoch.
     Commit {
         /// Its loopback.
         node: Ipv6Addr,
-        /// What was prepared.
+        /// Epoch that was prepared.
         epoch: u32,
     },
-    /// What was prepared for this epoch is forgotten. No answer: a later part takes its place anyway.
+    /// Discards the entry prepared for this epoch. No reply: a later one replaces it anyway.
     Abort {
         /// Its loopback.
         node: Ipv6Addr,
-        /// What was prepared.
+        /// Epoch that was prepared.
         epoch: u32,
     },
     /// A node that has lost its state gets its entry again, both phases at once, with unknown branches (R6,
@@ -54,7 +53,7 @@ pub enum Order {
     Restore {
         /// Its loopback.
         node: Ipv6Addr,
-        /// What it had.
+        /// The group entry that it had.
         entry: Box<GroupEntry>,
     },
     /// The node leaves the group, and forgets what was prepared. Answer: `removed`.

@@ -82,7 +82,7 @@ impl Lifecycle {
         true
     }
 
-    /// Sends the commit to the nodes of a stage; goes on when they have committed.
+    /// Sends the commit to the nodes of a stage; continues when they have committed.
     pub(super) fn commit_stage(&mut self, stage: usize) -> bool {
         let epoch = self.last_epoch;
         for (node, member) in self.members.iter_mut().filter(|(_, member)| member.stage == stage) {
@@ -109,7 +109,7 @@ impl Lifecycle {
             self.members.retain(|_, member| (member.presence, member.step) != (Presence::Lost, Step::Leaving));
             for (node, member) in &mut self.members {
                 if member.step == Step::Leaving {
-                    // What has not come back yet need not come back.
+                    // Outstanding replies are not needed any more.
                     *member = Member { step: Step::Removing, presence: Presence::Here, ..*member };
                     self.orders.push_back(Order::Remove { node: *node, epoch });
                 }

@@ -70,7 +70,7 @@ impl Lifecycle {
         }
     }
 
-    /// The group as it will be when the change in progress is made; as it is, when there is none.
+    /// The group after the change in progress; without a change, the current one.
     pub fn newest(&self) -> Option<&Group> {
         self.change.as_ref().map(|change| &change.after).or(self.stored.as_ref())
     }

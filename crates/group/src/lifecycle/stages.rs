@@ -4,10 +4,10 @@
 //! only; then those that lose a branch. Each level has committed before the next begins.
 //!
 //! This order makes re-homing safe at any time. Let a node M move from below P to below Q, and let A be the lowest node
-//! above both places. While A has not committed, it takes the responses of its branch towards Q not to include M, and
-//! those of the branch towards P to include M. So P must go on including M until A has made the branch towards Q
+//! above both places. Until A has committed, it assumes that responses of its branch towards Q do not include M, and
+//! that those of the branch towards P do. So P's responses must include M until A has made the branch towards Q
 //! unknown, after which A accepts from it only responses of nodes that have M: A commits before P. A is above P, and A
-//! or a branch of it gains something, whereas P only loses. Were P first, P would drop M from its responses, and A
+//! or a branch of it gains something, whereas P only loses. If P were first, it would drop M from its responses, and A
 //! would take these, with Q's old expected PSN, for the responses of all.
 
 use crate::group::Group;

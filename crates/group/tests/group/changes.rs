@@ -53,7 +53,7 @@ fn creation_takes_two_phases() {
     assert_eq!(fleet.stored, Some(record()));
 }
 
-/// D31: what one node refuses, no node has.
+/// D31: if one node refuses, no node installs the group.
 #[test]
 fn a_refused_creation_leaves_nothing() {
     let mut lifecycle = Lifecycle::create(record()).unwrap();
@@ -123,7 +123,7 @@ fn a_join_pauses_the_source() {
     assert_eq!(entry(&fleet, 5).branches, [Branch::new(loopback(3)), of_node]);
 }
 
-/// D25, D30: a receiver that is dead keeps the source from becoming quiet, so its eviction goes first.
+/// D25, D30: a dead receiver keeps the source from draining, so its eviction goes first.
 #[test]
 fn an_eviction_overtakes_a_join_that_waits() {
     let (mut lifecycle, mut fleet) = running();
@@ -155,7 +155,7 @@ fn joins_that_wait_for_a_silent_source_are_given_up() {
 }
 
 /// The path from the new parent to below the common ancestor is renewed; the ancestor commits first, the old parent
-/// last, and goes when nothing is left below it.
+/// last, which is removed when no branch is left below it.
 #[test]
 fn a_node_is_rehomed() {
     let (mut lifecycle, mut fleet) = running();
@@ -242,7 +242,7 @@ fn a_group_is_closed() {
     assert!(lifecycle.is_closed());
 }
 
-/// D30: the mark of a join goes once the source is 2^22 packets past J, and not before.
+/// D30: the join mark is removed once the source is 2^22 packets past J, and not before.
 #[test]
 fn join_marks_are_removed() {
     let (mut lifecycle, mut fleet) = running();
@@ -260,7 +260,7 @@ fn join_marks_are_removed() {
     assert!(entry(&fleet, 2).receivers.iter().all(|receiver| receiver.joined.is_none()));
 }
 
-/// A node that restarts is given what it had; during a change, until its turn, what it had before.
+/// A restarted node gets the group entry that it had; during a change, until its turn, the previous one.
 #[test]
 fn a_restarted_node_gets_its_group_entry() {
     let (mut lifecycle, mut fleet) = running();
@@ -269,7 +269,7 @@ fn a_restarted_node_gets_its_group_entry() {
     fleet.settle(&mut lifecycle);
     assert_eq!(fleet.take_log(), "restore N4 1");
 
-    // N4 loses a branch, so it comes last: while N6 has not committed it must go on vouching for N1.
+    // N4 loses a branch, so it comes last: until N6 has committed, N4's responses must include N1.
     lifecycle.rehome(loopback(1), loopback(5), None).unwrap();
     while fleet.stored.as_ref().is_some_and(|stored| stored.epoch == 1) {
         let order = lifecycle.next_order().unwrap();

@@ -9,7 +9,7 @@ use srdma_wire::{Psn, Qpn};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
-/// What is on its way.
+/// Messages in flight.
 #[derive(Clone, Debug)]
 enum Message {
     Order(Order),
@@ -176,7 +176,7 @@ impl Chaos {
         }
     }
 
-    /// All living nodes have committed, but for those that have just come back empty.
+    /// All living nodes have committed, except those that have just restarted without state.
     fn check_ready(&mut self, round: u32) {
         let stored = self.fleet.stored.clone().unwrap();
         // A repetition may arrive during a change that the source need not wait for.

@@ -5,18 +5,18 @@ use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// What a node has of the group.
+/// State of the group at a node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Agent {
     pub(crate) entry: Option<GroupEntry>,
     pub(crate) prepared: Option<GroupEntry>,
-    /// The epoch by which it was removed.
+    /// The epoch that removed it.
     pub(crate) removed: u32,
     /// Refuses every prepare.
     pub(crate) refuses: bool,
 }
 
-/// What a node answers.
+/// A node's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     Prepared(Ipv6Addr, u32),

@@ -1,4 +1,4 @@
-//! A driver that dies after any order, and goes on from what it had stored.
+//! A driver that crashes after any order, and resumes from its stored state.
 
 use crate::figure_1::*;
 use crate::fleet::Fleet;
@@ -64,7 +64,7 @@ fn no_crash_of_the_driver_leaves_an_incomplete_change() {
     }
 }
 
-/// A part without its epoch, and without positions in the tree, which change when a node goes.
+/// A group entry without its epoch, and without positions in the tree, which change when a node is removed.
 fn essence(entry: Option<GroupEntry>) -> Option<GroupEntry> {
     entry.map(|mut entry| {
         entry.epoch = 0;
@@ -94,7 +94,7 @@ fn a_group_without_a_change_is_resumed_without_orders() {
     assert!(lifecycle.is_steady());
 }
 
-/// What is written and read again is the same; what no document may hold is refused.
+/// Saved documents are parsed to equal values; invalid documents are refused.
 #[test]
 fn saved_documents_are_parsed_again() {
     let record = record();

@@ -35,7 +35,7 @@ pub struct LspFlags {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lsp {
     pub level: Level,
-    /// What identifies it, and how long it is valid.
+    /// Its id, sequence number, checksum and remaining lifetime.
     pub entry: LspEntry,
     pub flags: LspFlags,
     octets: Vec<u8>,
@@ -84,7 +84,7 @@ impl Lsp {
         lsp
     }
 
-    /// Computes the checksum anew.
+    /// Recomputes the checksum.
     pub(crate) fn seal(&mut self) {
         let checksum = self.octets.get(ID_AT..).map_or(0, |octets| fletcher(octets, CHECKSUM_AT - ID_AT));
         self.entry.checksum = checksum;
@@ -125,7 +125,7 @@ impl Lsp {
         if let Some(key) = key {
             key.sign_lsp(&mut purge);
         }
-        // Others know this version by its checksum.
+        // Other systems identify this version by its checksum.
         purge.entry.checksum = self.entry.checksum;
         purge.write(CHECKSUM_AT, self.entry.checksum);
         purge

@@ -37,7 +37,7 @@ pub enum Level {
     Two,
 }
 
-/// What a PDU is.
+/// Type of a PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PduKind {
     /// Hello of a point-to-point circuit.
@@ -98,7 +98,7 @@ impl PduKind {
 /// A PDU whose header is sound: of a known kind, of the length in its header, with TLVs that end where it ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Pdu<'a> {
-    /// What it is.
+    /// Type of the PDU.
     pub kind: PduKind,
     /// All of it, without what follows its length.
     pub octets: &'a [u8],
@@ -109,7 +109,7 @@ impl<'a> Pdu<'a> {
     ///
     /// # Errors
     ///
-    /// What is wrong with its header, its length or the lengths of its TLVs.
+    /// An error of its header, its length or the lengths of its TLVs.
     pub fn parse(octets: &'a [u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new("the PDU header", octets);
         expect("the protocol discriminator", reader.u8()?, &[DISCRIMINATOR], "0x83")?;
@@ -142,7 +142,7 @@ impl<'a> Pdu<'a> {
         Tlvs::new(self.octets.get(self.kind.header_len()..).unwrap_or_default())
     }
 
-    /// What stands between the common header and the TLVs.
+    /// The fields between the common header and the TLVs.
     fn fields(&self) -> Reader<'a> {
         Reader::new("the PDU header", self.octets.get(HEADER_LEN..self.kind.header_len()).unwrap_or_default())
     }

@@ -136,8 +136,8 @@ pub struct Speaker {
 }
 
 impl Speaker {
-    /// A system without circuits. `first_sequence` is the number of its first LSPs: what a system that has lost its
-    /// memory starts with, it may take from its clock; otherwise it learns it from its neighbours.
+    /// A system without circuits. `first_sequence` is the number of its first LSPs: a system that has lost its memory
+    /// may take it from its clock; otherwise it learns it from its neighbours.
     pub fn new(config: Config, first_sequence: u32) -> Self {
         Speaker {
             config,
@@ -187,8 +187,8 @@ impl Speaker {
         }
     }
 
-    /// Reports state Down to all neighbours, so that they need not wait for the holding time to expire,
-    /// and takes all circuits down. Some only note that the handshake begins anew: the last hello holds for a second.
+    /// Reports state Down to all neighbours, so that they need not wait for the holding time to expire, and takes all
+    /// circuits down. Some implementations only restart the handshake: the last hello has a holding time of a second.
     pub fn retire(&mut self, now: Instant) {
         self.is_leaving = true;
         for circuit in (0..self.circuits.len()).map(CircuitId) {
@@ -237,12 +237,12 @@ impl Speaker {
         circuits.chain([self.database.next_deadline(), self.own.next_deadline(&self.config)]).flatten().min()
     }
 
-    /// The next frame to send, and by which circuit.
+    /// The next frame to send, and its circuit.
     pub fn poll_transmit(&mut self) -> Option<(CircuitId, Vec<u8>)> {
         self.out.pop_front()
     }
 
-    /// What has changed since the last call.
+    /// Changes since the last call.
     pub fn take_changes(&mut self) -> Changes {
         std::mem::take(&mut self.changes)
     }
@@ -252,7 +252,7 @@ impl Speaker {
         &self.database
     }
 
-    /// What is known of the other end of a circuit.
+    /// The adjacency of a circuit.
     pub fn adjacency(&self, circuit: CircuitId) -> Option<&Adjacency> {
         self.circuits.get(circuit.0)?.adjacency.as_ref()
     }
@@ -270,7 +270,7 @@ impl Speaker {
         ShortestPaths::compute(&self.database, NodeId::of(self.config.system), now)
     }
 
-    /// What all nodes announce, this one included.
+    /// Announcements of all nodes, including this one.
     pub fn learned(&self, now: Instant) -> BTreeMap<SystemId, LearnedNode> {
         learn(&self.database, now)
     }
@@ -280,7 +280,7 @@ impl Speaker {
         &self.drops
     }
 
-    /// What was counted besides.
+    /// Further counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -295,7 +295,7 @@ impl Speaker {
         circuit.flooding = Flooding::default();
     }
 
-    /// Stores an LSP and has it sent by all circuits but one.
+    /// Stores an LSP and floods it on all circuits but one.
     fn store_and_flood(&mut self, now: Instant, lsp: Lsp, but: Option<CircuitId>) {
         let id = lsp.entry.id;
         self.database.put(now, lsp);
@@ -308,7 +308,7 @@ impl Speaker {
         }
     }
 
-    /// An LSP's time is over: its header goes round, so that all forget it together.
+    /// An LSP's lifetime has expired: its header is flooded, so that all systems remove it together.
     fn purge(&mut self, now: Instant, lsp: &Lsp) {
         let purge = lsp.purge(self.config.key.as_ref());
         self.store_and_flood(now, purge, None);

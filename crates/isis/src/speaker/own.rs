@@ -1,5 +1,5 @@
-//! The system's own LSPs: originated on changes, refreshed before they expire, numbered above
-//! whatever goes round under our name (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
+//! The system's own LSPs: originated on changes, refreshed before they expire, numbered above older ones of this system
+//! in the network (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
 
 use super::Speaker;
 use crate::config::Config;
@@ -12,7 +12,7 @@ use srdma_wire::Instant;
 use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 use std::collections::BTreeMap;
 
-/// What is known of our own LSPs.
+/// State of our own LSPs.
 pub(super) struct Own {
     /// Something may have changed.
     is_stale: bool,
@@ -21,7 +21,7 @@ pub(super) struct Own {
     originated: BTreeMap<u8, Fragment>,
     /// Not before, so that many changes make one version.
     not_before: Instant,
-    /// Time at which the oldest fragment has to be made anew.
+    /// Time at which the oldest fragment is refreshed.
     refresh_at: Option<Instant>,
 }
 

@@ -10,7 +10,7 @@ use crate::tlv::{AdjacencyState, LspEntry};
 use srdma_wire::Instant;
 
 impl Speaker {
-    /// A frame came in by a circuit. What it calls for is sent by the next [`Speaker::tick`].
+    /// Processes a frame received by a circuit. The next [`Speaker::tick`] sends the replies.
     pub fn receive(&mut self, now: Instant, circuit: CircuitId, frame: &[u8]) {
         match self.take(now, circuit, frame) {
             Ok(()) => self.counters.received += 1,
@@ -78,7 +78,7 @@ impl Speaker {
         if let Some(circuit) = self.circuits.get_mut(id.0) {
             circuit.adjacency = Some(adjacency);
             if after.0 == AdjacencyState::Up {
-                // Everything goes to the new neighbour, with a CSNP (ISO 10589 section 7.3.17).
+                // The database is sent to the new neighbour, with a CSNP (ISO 10589 section 7.3.17).
                 self.database.iter().for_each(|(lsp, _)| circuit.flooding.send(*lsp));
                 circuit.complete_at = now;
                 self.own.touch();
@@ -98,7 +98,7 @@ impl Speaker {
                 self.say_partial(circuit, vec![lsp.entry]);
                 return Ok(());
             }
-            // One under our own name that we do not know takes room as well: its purge is kept.
+            // An unknown LSP of our own system takes room as well: its purge is stored.
             if self.database.len() >= self.config.limit_lsps {
                 return Err(IsisDrop::DatabaseFull);
             }
@@ -123,7 +123,7 @@ impl Speaker {
         Ok(())
     }
 
-    /// An LSP under our own name. What we have not made, or have made before a restart, has to go.
+    /// An LSP of our own system. One that this system did not make, or made before a restart, is purged.
     fn take_own(&mut self, now: Instant, circuit: CircuitId, lsp: &Lsp, compared: Compared) {
         match compared {
             Compared::Same => self.acknowledge(now, circuit, lsp.entry.id),
@@ -153,7 +153,7 @@ impl Speaker {
         }
     }
 
-    /// What the neighbour has of one LSP.
+    /// The neighbour's version of one LSP.
     fn take_entry(&mut self, now: Instant, circuit: CircuitId, entry: &LspEntry) {
         let is_known = self.database.get(entry.id).is_some();
         if !is_known && (entry.sequence == 0 || entry.lifetime_s == 0) {
@@ -162,7 +162,7 @@ impl Speaker {
         match self.database.compare(now, entry) {
             Compared::Same => self.need_not_send(circuit, entry.id),
             Compared::Older => self.send_by(circuit, entry.id),
-            // We ask for it, with the number that we have.
+            // Requests it, with the number that we have.
             Compared::Newer => {
                 self.need_not_send(circuit, entry.id);
                 self.acknowledge(now, circuit, entry.id);

@@ -65,7 +65,7 @@ impl Speaker {
             let pdu = complete.emit(self.config.level, &self.authentication());
             self.send_signed(id, PduKind::Complete(self.config.level), pdu);
             let Some(next) = chunks.peek().and_then(|next| next.first()) else { return };
-            // From behind the last entry on, not from the next: what lies between is known to be absent.
+            // The range begins after the last entry, not at the next one: LSPs in between are absent.
             first = after(last).unwrap_or(next.id);
         }
     }

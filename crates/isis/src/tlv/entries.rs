@@ -8,7 +8,7 @@ use super::{kind, put_all};
 use crate::id::LspId;
 use crate::reader::{Malformed, Reader};
 
-/// What identifies one version of an LSP.
+/// Identification of one version of an LSP.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LspEntry {

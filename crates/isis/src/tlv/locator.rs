@@ -27,7 +27,7 @@ const GREATEST_FRONT: usize = 2 + 4 + 1 + 1 + 1 + 16 + 1;
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
-    /// What it costs behind the system.
+    /// Its metric behind the system.
     pub metric: u32,
     /// D: it has come down from level 2.
     pub is_down: bool,
@@ -41,7 +41,7 @@ pub struct Locator {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndSid {
-    /// What it does (IANA, SRv6 Endpoint Behaviors).
+    /// Its behaviour (IANA, SRv6 Endpoint Behaviors).
     pub behavior: u16,
     pub sid: Ipv6Addr,
     /// How its bits are divided.

@@ -61,7 +61,6 @@ pub const GREATEST_VALUE: usize = 255;
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tlv<'a> {
-    /// What it is.
     pub kind: u8,
     pub value: &'a [u8],
 }
@@ -114,7 +113,7 @@ fn next<'a>(reader: &mut Reader<'a>) -> Result<Tlv<'a>, Malformed> {
     Ok(Tlv { kind, value: reader.take(usize::from(length))? })
 }
 
-/// Appends a TLV. What is longer than a TLV can be is an error of the caller, and is left out.
+/// Appends a TLV. A value longer than a TLV can be is an error of the caller, and is left out.
 pub(crate) fn put(out: &mut Vec<u8>, kind: u8, value: &[u8]) {
     debug_assert!(value.len() <= GREATEST_VALUE, "a TLV of {} octets", value.len());
     if let Ok(length) = u8::try_from(value.len()) {

@@ -22,7 +22,7 @@ pub const UNUSABLE_METRIC: u32 = 0xFF_FFFF;
 pub struct Neighbour {
     /// The neighbour.
     pub node: NodeId,
-    /// What it costs, 24 bits; [`UNUSABLE_METRIC`] keeps it out of shortest paths.
+    /// Its metric, 24 bits; [`UNUSABLE_METRIC`] excludes it from shortest paths.
     pub metric: u32,
     /// The SIDs of packets that are to take it.
     pub end_x: Vec<EndXSid>,
@@ -38,7 +38,7 @@ pub struct EndXSid {
     pub algorithm: u8,
     /// Its share, among several of a set.
     pub weight: u8,
-    /// What it does (IANA, SRv6 Endpoint Behaviors).
+    /// Its behaviour (IANA, SRv6 Endpoint Behaviors).
     pub behavior: u16,
     pub sid: Ipv6Addr,
     /// How its bits are divided.

@@ -20,7 +20,7 @@ pub const GREATEST_PATH_METRIC: u32 = 0xFE00_0000;
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reachability {
-    /// What it costs behind the system.
+    /// Its metric behind the system.
     pub metric: u32,
     /// It has come down from level 2.
     pub is_down: bool,

@@ -136,7 +136,7 @@ fn a_lsp_of_the_same_number_with_other_octets_is_purged() {
     assert_eq!(speaker.counters().confusions, 1);
     let stored = speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap();
     assert_eq!(stored.lifetime_s(NOW), 0);
-    // The system originates it anew.
+    // The system originates it again.
     speaker.receive(NOW, circuit, &framed(lsp(7, 2, 1200, &[137, 1, b'b']).octets()));
     assert_eq!(speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap().lifetime_s(NOW), 1200);
 }

@@ -55,7 +55,7 @@ fn a_locator_is_as_in_the_figures() {
     assert_eq!(out, LOCATOR);
 }
 
-/// RFC 9513 sections 7.1, 8 and 10: what is left out.
+/// RFC 9513 sections 7.1, 8 and 10: TLVs that are skipped.
 #[test]
 fn unknown_tlvs_are_skipped() {
     let changed = |at: usize, octet: u8| {

@@ -22,7 +22,7 @@ use core::net::Ipv6Addr;
 use srdma_wire::Instant;
 use srdma_wire::ioam::Trace;
 
-/// What a sender learns.
+/// Event at a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// A data packet, a request with payload or a READ response, has gone out.
@@ -179,7 +179,7 @@ impl RateControl for FixedRate {
     }
 }
 
-/// What limits a queue pair at some time.
+/// Rate limits of a queue pair at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimits {
     /// Bits per second on the link; `None` for as fast as the port can.

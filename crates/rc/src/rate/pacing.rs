@@ -1,15 +1,15 @@
 //! Pacing: turns a rate into times at which packets may go out.
 //!
-//! A packet of n octets that goes out at rate R makes the next one due n / R later. When the rate changes while one
-//! waits, what is left of its wait is stretched or shortened with it, so that a cut acts on the very next packet, and a
-//! slow sender does not sleep through its recovery. A packet that the port delays by up to its own time does not delay
-//! those behind it; no more than that is ever made good, so that a queue pair that was idle sends no burst.
+//! A packet of n octets that is sent at rate R makes the next one due n / R later. When the rate changes while a packet
+//! waits, the rest of its wait is scaled with it, so that a cut acts on the very next packet, and a slow sender
+//! recovers without sleeping. A packet that the port delays by up to its own time does not delay later ones; a longer
+//! delay is not caught up, so that a queue pair that was idle sends no burst.
 
 use super::{Event, RateControl, RateLimits};
 use srdma_wire::Instant;
 use srdma_wire::units::NS_PER_S;
 
-/// What may go out now.
+/// Whether a packet may be sent now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permit {
     /// The next data packet.
@@ -27,7 +27,7 @@ pub(crate) struct Pacer {
     limits: RateLimits,
     link_overhead_octets: u32,
     due: Instant,
-    /// What the last division has left over, in parts of a nanosecond: numerator, with the rate as denominator.
+    /// The remainder of the last division, in parts of a nanosecond: numerator, with the rate as denominator.
     remainder: u64,
 }
 
@@ -87,8 +87,8 @@ impl Pacer {
         self.response_permit(now)
     }
 
-    /// Whether a packet that leaves so many octets in flight has to ask for an acknowledgement: it fills the window, or
-    /// a sixteenth of it has gone without.
+    /// Whether a packet that leaves so many octets in flight must request an acknowledgement: it fills the window, or a
+    /// sixteenth of it was sent without a request.
     pub(crate) fn wants_ack(&self, in_flight_octets: u64, octets_without_ack: u64) -> bool {
         self.limits
             .window_octets

@@ -240,8 +240,7 @@ impl Requester {
         }
     }
 
-    /// Acknowledges all before `number`, but for a READ whose responses are missing; returns whether one was in the
-    /// way.
+    /// Acknowledges all before `number`, except a READ whose responses are missing; returns whether there was one.
     fn acknowledge<M: Memory>(&mut self, context: &mut Context<'_, M>, number: u64) -> bool {
         let mut reached = number;
         let mut is_blocked = false;

@@ -9,7 +9,7 @@ use crate::queue_pair::Context;
 use srdma_wire::transport::rnr_timer;
 use srdma_wire::{Aeth, Psn, Syndrome};
 
-/// How we know that a packet, or its response, was lost.
+/// Evidence that a packet, or its response, was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Evidence {
     /// A NAK of the peer, once for each loss.

@@ -149,7 +149,7 @@ impl Responder {
     }
 }
 
-/// Where a WRITE goes, how long it is and how much of it is left, from its RETH.
+/// Address, length and remaining octets of a WRITE, from its RETH.
 fn begin_write<M: Memory>(context: &Context<'_, M>, packet: &Inbound<'_>) -> Result<(Target, u32, u32), Refusal> {
     let reth = packet.headers.extended.reth().ok_or(INVALID_REQUEST)?.value();
     if reth.dma_length > MAX_MESSAGE_OCTETS {

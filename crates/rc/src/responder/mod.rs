@@ -49,7 +49,7 @@ enum Refusal {
     Fatal(Syndrome),
 }
 
-/// What has been sent about the PSN that is expected.
+/// Response that was sent for the expected PSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Complaint {
     None,

@@ -31,7 +31,7 @@ pub(super) struct ReadReply {
 }
 
 impl ReadReply {
-    /// Leaves out the first `packets`: what is left is an answer of its own, that begins with a First or Only.
+    /// Leaves out the first `packets`: the rest is a response of its own, that begins with a First or Only.
     fn begin_at(&mut self, packets: u32, mtu_octets: u32) {
         let octets = packets * mtu_octets;
         self.target.offset += u64::from(octets);
@@ -106,7 +106,7 @@ impl Responses {
                 && let Ok(index) = u32::try_from(psn.distance_from(reply.first))
                 && index < reply.packets
             {
-                // What has not been sent yet will be.
+                // The remaining ones are sent later.
                 if index <= reply.sent {
                     reply.begin_at(index, mtu_octets);
                 }

@@ -244,8 +244,8 @@ fn a_flood_changes_the_rate_once_in_the_interval() {
 }
 
 /// FC-5-3: a million from outside the access list, each of another address; and a million of an accepted switch, each
-/// for another queue pair that is none; half of them with a trace. Each is counted under its name, and that is all:
-/// nothing is allocated, nothing is to be sent or waited for, and the next valid one is accepted.
+/// for another unknown queue pair; half of them with a trace. Each is counted under its name, without any other effect:
+/// nothing is allocated, no packet or timer becomes due, and the next valid one is accepted.
 #[test]
 fn a_flood_of_refused_packets_leaves_no_state() {
     const EACH: u32 = 1_000_000;

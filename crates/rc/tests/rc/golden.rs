@@ -1,8 +1,8 @@
 //! Exchanges recorded between two Linux soft-RoCE endpoints (testdata/golden/rxe): one side is replayed, ours is the
 //! other.
 //!
-//! The recordings were made at the sender. What was lost behind that point stands in them although it never arrived; a
-//! response that was lost before it does not.
+//! The recordings were made at the sender. Packets lost after that point are in them although they never arrived; a
+//! response that was lost before it is not.
 
 use crate::support::Seen;
 use srdma_capture::Reader;
@@ -148,7 +148,7 @@ fn our_responder_answers_recorded_requests_like_the_recorded_one() {
             if exchange.lost_requests.contains(&index) {
                 continue;
             }
-            // What is out of sequence is refused; that is part of the comparison.
+            // Packets out of sequence are refused, which is part of the comparison.
             let _ = endpoint.receive(Instant::ZERO, &[&frame.octets]);
             responses.extend(drain(&mut endpoint, Instant::ZERO));
         }

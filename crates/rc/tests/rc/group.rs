@@ -27,7 +27,7 @@ fn member(address: Ipv6Addr, own: Qpn) -> Endpoint {
     endpoint
 }
 
-/// The packet as a node of the group passes it on, its ICRC computed anew.
+/// The packet as a node of the group forwards it, its ICRC recomputed.
 fn readdressed(packet: &[u8], source: Ipv6Addr, destination: Ipv6Addr, own: Qpn) -> Vec<u8> {
     let mut value: PacketValue<'_> = Packet::parse(packet, packet.len()).expect("RoCEv2").value().expect("whole");
     value.ipv6.source = source;

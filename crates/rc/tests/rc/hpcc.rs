@@ -27,7 +27,7 @@ fn reference_parameters(parameters: &HpccParameters) -> Parameters {
     }
 }
 
-/// A link while time goes on: it sends at a part of its rate, and its clock began anywhere.
+/// A link over time: it sends at a part of its rate, and its clock has any initial value.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     mbit_per_s: u32,

@@ -1,4 +1,4 @@
-//! The requester, step by step: what it sends, and what it accepts.
+//! The requester, step by step: the packets that it sends and accepts.
 
 use crate::support::{Given, Rig, pattern};
 use srdma_rc::{
@@ -453,7 +453,7 @@ fn a_cnp_is_sent_on_request_and_counted_on_receipt() {
     assert_eq!(rig.endpoint.counters(rig.qpn).expect("queue pair").cnps_received, 1);
 }
 
-/// Its turn, its timer and its slot go with it; the next owner of the slot starts anew.
+/// Its turn, its timer and its slot are removed with it; the next owner of the slot has a clean state.
 #[test]
 fn a_removed_queue_pair_sends_nothing() {
     let (mut rig, key) = rig(|_| {});

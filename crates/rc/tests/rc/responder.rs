@@ -1,4 +1,4 @@
-//! The responder, step by step: what it answers, and what it leaves alone.
+//! The responder, step by step: the packets that it answers and those that it ignores.
 
 use crate::support::{Given, Rig, pattern};
 use srdma_rc::{
@@ -153,7 +153,7 @@ fn a_write_with_immediate_uses_up_a_receive_at_its_last_packet() {
     assert_eq!(rig.endpoint.memory(key).expect("region")[256..300], [2; 44]);
 }
 
-/// What the responder refuses for good, by the request that follows the packets before it.
+/// Requests that the responder refuses with a fatal NAK, each by the packets before it.
 #[test]
 fn invalid_requests_are_fatal() {
     let mtu = || vec![9u8; 256];

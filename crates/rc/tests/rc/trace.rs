@@ -178,7 +178,7 @@ fn damaged_traces_do_not_damage_the_data() {
     assert_eq!(receiver.memory(keys[1]).expect("a region")[..8192], pattern(REGION_OCTETS, 0)[..8192]);
 }
 
-/// A link of 25 Gbit/s between a sender and a receiver of 100: what HPCC++ is for.
+/// A link of 25 Gbit/s between a sender and a receiver of 100: the case that HPCC++ is made for.
 struct Bottleneck {
     queue: std::collections::VecDeque<Vec<u8>>,
     queued_octets: u64,
@@ -191,7 +191,7 @@ const BOTTLENECK_MBIT_PER_S: u64 = 25_000;
 const DELAY_NS: u64 = 2_000;
 
 impl Bottleneck {
-    /// What leaves the link at `now_ns`, if it does.
+    /// The packet that leaves the link at `now_ns`, if any.
     fn serve(&mut self, now_ns: u64) -> Option<(u64, Vec<u8>)> {
         if now_ns < self.busy_until_ns {
             return None;

@@ -53,7 +53,7 @@ fn register(endpoint: &mut Endpoint, side: usize) -> Regions {
     }
 }
 
-/// What one side should see in the end, computed without any protocol.
+/// The expected result of one side, computed without any protocol.
 #[derive(Default)]
 struct Expected {
     target: Vec<u8>,

@@ -26,7 +26,7 @@ fn whole(n: u32, key: MemoryKey) -> Given {
     Given::new(Opcode::WRITE_ONLY, psn(n), vec![7; 4]).reth(0x1000, key, 4)
 }
 
-/// What is left of a packet of four octets.
+/// A trimmed packet of four octets.
 fn trimmed(n: u32, key: MemoryKey) -> Vec<u8> {
     let mut octets = Given::new(Opcode::WRITE_ONLY, psn(n), Vec::new()).reth(0x1000, key, 4).octets();
     let icrc = octets.len() - 4;
@@ -62,7 +62,7 @@ fn a_trimmed_later_packet_is_requested_when_it_is_expected() {
     assert_eq!(rig.acknowledges(), []);
 }
 
-/// One that does not know of trimming, and one that was damaged besides, drop it.
+/// An endpoint without support of trimming, and one that gets a damaged trimmed packet, drop it.
 #[test]
 fn other_endpoints_drop_trimmed_packets_as_damaged() {
     let (mut unknowing, key) = rig(false);

@@ -192,7 +192,7 @@ fn sids_of_a_node_without_the_c_flag_do_not_count() {
     assert_eq!(table(&net).end_c(LOOPBACK), Some(sid(0xC000)), "tunnels begin at the loopback, too");
     assert_eq!(table(&net).end_c(ELSEWHERE), None, "SIDs redistributed from another protocol are not trusted");
     assert_eq!(table(&net).end_c(locator(1).address()), None, "node 1 announces none");
-    // The flag goes away, the SIDs stay (D65).
+    // The flag disappears, the SIDs stay (D65).
     net.speakers[0].reconfigure(|config| config.capability.srv6 = Some(CapabilityFlags::OAM));
     net.run_ms(1000);
     assert_eq!(table(&net).end_c(outer_source), None);

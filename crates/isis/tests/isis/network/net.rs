@@ -110,7 +110,7 @@ impl Net {
         circuits.clone().all(|(_, circuit)| self.speakers[at].adjacency(*circuit).is_some_and(up))
     }
 
-    /// What a speaker has: every LSP's id, number and checksum.
+    /// The database of a speaker: every LSP's id, number and checksum.
     pub(crate) fn has(&self, at: usize) -> Vec<(String, u32, u16)> {
         let stored = self.speakers[at].database().iter().filter(|(_, stored)| stored.lifetime_s(self.now) > 0);
         stored.map(|(id, stored)| (id.to_string(), stored.lsp().entry.sequence, stored.lsp().entry.checksum)).collect()

@@ -1,7 +1,7 @@
 //! Recorded events: each file of `events` has the input of a speaker, step by step, and its expected state and output.
 //!
-//! The input are frames of other implementations: of captures in `testdata/golden`, or of scapy, in hexadecimal. What is expected
-//! stands in the files as the RFCs have it, and nothing of it was printed by the speaker.
+//! The input consists of frames of other implementations: of captures in `testdata/golden`, or of scapy, in
+//! hexadecimal. The expected results in the files follow from the RFCs; none is output of the speaker.
 
 use serde::Deserialize;
 use srdma_capture::Reader;
@@ -45,7 +45,7 @@ struct Step {
     frames: Vec<usize>,
     /// A frame in hexadecimal.
     hex: Option<String>,
-    /// The link comes up or goes down.
+    /// Sets the link up or down.
     link: Option<bool>,
     /// All that is sent in the step, in its order; where it is missing, whatever is.
     sends: Option<Vec<String>>,
@@ -170,8 +170,8 @@ fn entry(entry: &LspEntry) -> String {
     format!("{} {} {:#06x}{purged}", entry.id, entry.sequence, entry.checksum)
 }
 
-/// A frame in words: what it is, and what matters of it. The checksums of our own LSPs are left out, and their numbers
-/// are from 1.
+/// A frame in words: its type and main fields. The checksums of our own LSPs are left out, and their numbers count from
+/// 1.
 fn in_words(octets: &[u8]) -> String {
     let pdu = Pdu::parse(frame::unwrap(octets).expect("IS-IS")).expect("a PDU");
     let entries = |entries: &[LspEntry]| {

@@ -12,10 +12,10 @@
 //! Unlimited ◄─────── FastRecovery, AdditiveIncrease, HyperIncrease
 //! ```
 //!
-//! A cut remembers the current rate as the target and takes the part α/2 off the current one. From then on, each
-//! expiry of a timer and each so many octets sent are an *increase*: during the first F of either the current rate goes
-//! halfway to the target; then the target is raised first, by a small step, and by a large one when both have counted
-//! more than F. α grows with CNPs and decays without: [`AlphaUpdate`].
+//! A cut stores the current rate as the target and reduces the current one by α/2. From then on, each expiry of a timer
+//! and each so many octets sent are an *increase*: during the first F of either the current rate goes halfway to the
+//! target; then the target is raised first, by a small step, and by a large one when both have counted more than F. α
+//! grows with CNPs and decays without: [`AlphaUpdate`].
 //!
 //! The state follows from the two counts of increases. Timers are evaluated lazily, in their order, so
 //! that a queue pair with nothing to send needs no tick. Where timers and another event fall on the same nanosecond the
@@ -49,7 +49,7 @@ enum State {
     HyperIncrease,
 }
 
-/// What happens to the sender.
+/// Input of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     /// A CNP, of any kind.

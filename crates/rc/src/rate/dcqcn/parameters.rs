@@ -47,12 +47,12 @@ pub struct DcqcnParameters {
     pub octets_per_increase: Option<u64>,
     /// Increases of fast recovery: the paper's F.
     pub fast_recovery_increases: u32,
-    /// What an additive increase adds to the target: the paper's R_AI.
+    /// Step of an additive increase of the target: the paper's R_AI.
     pub additive_increase_bits_per_s: u64,
-    /// What a hyper increase adds to the target: R_HAI.
+    /// Step of a hyper increase of the target: R_HAI.
     pub hyper_increase_bits_per_s: u64,
-    /// A flow that is back at line rate counts as one that never met congestion, so that its next CNP cuts by the
-    /// initial α. Otherwise α goes on decaying, and the first cut after a long calm is a small one.
+    /// A flow that is back at line rate is reset, so that its next CNP cuts by the initial α. Otherwise α decays
+    /// further, and the first cut after a long time without CNPs is a small one.
     pub released_at_line_rate: bool,
 }
 
@@ -106,9 +106,10 @@ impl DcqcnParameters {
         }
     }
 
-    /// What the authors of HPCC compared with, "suggested by the vendor" (Li et al., SIGCOMM 2019, section 5.1, and
-    /// `run.py --cc dcqcn` of their simulator): as ConnectX, with steps in proportion to the port's rate, g = 1/256,
-    /// no octet counter and at least 1 Gbit/s. Switches mark between 100 kB and 400 kB per 25 Gbit/s, with up to 0.2.
+    /// The setting that the authors of HPCC compared with, "suggested by the vendor" (Li et al., SIGCOMM 2019, section
+    /// 5.1, and `run.py --cc dcqcn` of their simulator): as ConnectX, with steps in proportion to the port's rate, g =
+    /// 1/256, no octet counter and at least 1 Gbit/s. Switches mark between 100 kB and 400 kB per 25 Gbit/s, with up to
+    /// 0.2.
     pub const fn hpcc_vendor(line_rate_bits_per_s: u64) -> Self {
         let mbit_per_s = line_rate_bits_per_s / MBIT_PER_S;
         DcqcnParameters {

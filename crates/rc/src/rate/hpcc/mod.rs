@@ -9,12 +9,12 @@
 //!     └───────────────────────────────────────────────────────┘ as large as it can be
 //! ```
 //!
-//! U is the utilisation of the fullest link: what it has sent since the trace before, and what waits in front of it,
-//! as parts of what it can carry. When U reaches η, or η was missed from below for `max_stage` round trips, the
-//! window is scaled by η / U; otherwise it grows by a small step. Both start from a reference window, and that is
-//! replaced once in a round trip only, so that traces of the same congestion do not count twice.
+//! U is the utilisation of the fullest link: the octets that it has sent since the previous trace, and those in its
+//! queue, as parts of its capacity. When U reaches η, or stayed below η for `max_stage` round trips, the window is
+//! scaled by η / U; otherwise it grows by a small step. Both start from a reference window, which is replaced only once
+//! in a round trip, so that traces of the same congestion do not count twice.
 //!
-//! What is different from the paper, because traces come by Fast CNP and not with every ACK:
+//! Differences from the paper, because traces come by Fast CNP and not with every ACK:
 //!
 //! * A trace does not identify its packet. The reference window is replaced when a round trip has passed since
 //!   the last time, queues that the trace has met included.
@@ -47,7 +47,7 @@ enum State {
     Recovering,
 }
 
-/// What happens to the sender.
+/// Input of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Input {
     /// A trace with the utilisation of the most loaded link, and its interval.

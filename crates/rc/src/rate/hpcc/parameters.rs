@@ -28,7 +28,7 @@ pub struct HpccParameters {
     pub min_rate_bits_per_s: u64,
     /// The utilisation assumed for a notification without a trace; at least η.
     pub notified_utilisation: f64,
-    /// What happens without traces; `None`: nothing, the window stays.
+    /// Recovery without traces; `None`: the window stays.
     pub recovery: Option<Recovery>,
     /// The IOAM namespace of the traces to go by.
     pub namespace_id: u16,
