@@ -29,7 +29,7 @@ pub struct AddressPlan {
 /// Hosts that are reached alike, by one prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Destination {
-    /// The prefix; what lies behind its length is zero.
+    /// The prefix; bits after its length are zero.
     pub prefix: Ipv6Addr,
     /// Its length, 48 or 64 bits.
     pub length: u8,
@@ -71,14 +71,14 @@ impl AddressPlan {
         self.address(SWITCHES + u16::from(switch.tier), switch.number, 1)
     }
 
-    /// A switch's locator, 64 bits long: what its SIDs have in common.
+    /// A switch's locator, 64 bits long: the common prefix of its SIDs.
     pub fn locator(&self, topology: &Topology, switch: SwitchId) -> Ipv6Addr {
         let switch = &topology.switches()[switch.index()];
         self.address(SWITCHES + u16::from(switch.tier), switch.number, 0)
     }
 
-    /// All hosts by as few prefixes as there can be: a /48 where all hosts in it are reached alike, else a /64 for
-    /// each. A switch with attached hosts has to distinguish them besides.
+    /// All hosts by the smallest number of prefixes: a /48 where all its hosts have the same next hops, else a /64 for
+    /// each. A switch with attached hosts must distinguish them in addition.
     pub fn destinations(&self, topology: &Topology, next_hops: &NextHops) -> Vec<Destination> {
         let mut groups: BTreeMap<u16, Vec<HostId>> = BTreeMap::new();
         for host in topology.host_ids() {

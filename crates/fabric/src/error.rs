@@ -20,9 +20,9 @@ pub enum Place {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct TopologyError {
-    /// What is to blame.
+    /// Cause of the error.
     pub place: Place,
-    /// What is wrong, what was found, and what to do.
+    /// The error, the found value, and the remedy.
     pub problem: String,
 }
 

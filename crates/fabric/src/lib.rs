@@ -1,5 +1,4 @@
-//! Fabrics as values: which hosts and switches there are, what joins them, how they are addressed, and along which
-//! ports the shortest paths go.
+//! Fabrics as values: hosts, switches and links, their addresses, and the ports of shortest paths.
 //!
 //! A [`Topology`] that exists can work: [`Topology::new`] rejects the rest with the place of the error. It comes
 //! from a [`generator`](generate), from a [TOML file](mod@file), or from a [`Plan`]. [`NextHops`]

@@ -78,7 +78,7 @@ impl NextHops {
         self.class_of_host[host.index()]
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     pub fn classes(&self) -> u32 {
         self.attached.len() as u32
     }
@@ -135,7 +135,7 @@ impl NextHops {
         greatest
     }
 
-    /// Whether a shortest path from a host to another one goes by a switch.
+    /// Whether a shortest path from a host to another one contains a switch.
     pub fn is_between(&self, topology: &Topology, from: HostId, switch: SwitchId, to: HostId) -> bool {
         let mut reached = BTreeSet::new();
         let mut waiting = vec![NodeId::Host(from)];

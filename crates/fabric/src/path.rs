@@ -17,7 +17,7 @@ pub struct Path {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct PathError {
-    /// What is wrong, and where.
+    /// The error and its place.
     pub problem: String,
 }
 
@@ -61,7 +61,7 @@ impl Path {
         Err(PathError { problem: format!("the path ends at {found}: expected {expected}") })
     }
 
-    /// Each switch on the way with the link by which the packet leaves it.
+    /// Each switch of the path with the egress link there.
     pub fn hops<'a>(&'a self, topology: &'a Topology) -> impl Iterator<Item = (SwitchId, LinkId)> + 'a {
         let mut at = NodeId::Host(self.from);
         self.links.iter().filter_map(move |link| {

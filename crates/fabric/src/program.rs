@@ -7,8 +7,8 @@
 //!   └──────────────── block
 //! ```
 //!
-//! More than six ids go on in the segments of an SRH, each a container of the same form (H.Encaps.Red, RFC 8986 section
-//! 5.2).
+//! More than six ids continue in the segments of an SRH, each a container of the same form (H.Encaps.Red, RFC 8986
+//! section 5.2).
 
 use crate::path::{Path, ends_from};
 use crate::sid::{LIB, PORT_IDS, SidPlan, TENANT_IDS, port_id, tenant_id};
@@ -36,10 +36,10 @@ pub struct Program {
     pub segments: Vec<Ipv6Addr>,
 }
 
-/// What one id, or the end of a program, does.
+/// Effect of one id, or of the end of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// uN: the packet goes to this switch by the shortest path, or is there already.
+    /// uN: the packet takes the shortest path to this switch, or is there already.
     Node(SwitchId),
     /// uA: this switch sends it over this link.
     Link(SwitchId, LinkId),
@@ -47,11 +47,11 @@ pub enum Step {
     Tenant(SwitchId, u16),
 }
 
-/// Why a path has no program, or an address is none.
+/// The reason why a path has no program, or an address is not a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct ProgramError {
-    /// What is wrong, and where.
+    /// The error and its place.
     pub problem: String,
 }
 
@@ -100,8 +100,8 @@ impl Program {
         Ok(Program { destination, segments: containers.collect() })
     }
 
-    /// Reads a program. What begins with a local id means something to the switch alone that the packet gets to first:
-    /// the one that the sender, if given, is attached to.
+    /// Parses a program. Local ids at its beginning have a meaning at the first switch alone: the one that the sender,
+    /// if given, is attached to.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Program {
     }
 }
 
-/// What an id does at a node.
+/// Effect of an id at a node.
 fn step(plan: &SidPlan, topology: &Topology, at: Option<NodeId>, id: u16) -> Result<Step, String> {
     if id == 0 {
         return Err("0x0000 is the end of a container, but ids stand behind it".to_owned());

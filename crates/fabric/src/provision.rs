@@ -1,5 +1,5 @@
-//! Configuration of each device at bring-up, which never changes: its SIDs, and the routes by which others' SIDs are
-//! reached (PP-4-2, PP-5.1-1, D80–D82).
+//! Configuration of each device at bring-up, which never changes: its SIDs, and the routes to the SIDs of others
+//! (PP-4-2, PP-5.1-1, D80–D82).
 //!
 //! | a switch has | for programs by | prefix |
 //! |---|---|---|
@@ -26,7 +26,7 @@ use std::net::Ipv6Addr;
 /// Octets that the name of an interface may have: the kernel's limit without the final zero.
 const MAX_INTERFACE_NAME: usize = 15;
 
-/// What is chosen for a whole fabric.
+/// Choices for a whole fabric.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
@@ -79,12 +79,12 @@ pub struct DevicePort {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sid {
-    /// The SID. What stands behind it is its argument.
+    /// The SID. Bits after the prefix are its argument.
     pub prefix: Prefix,
     pub behavior: Behavior,
 }
 
-/// What a SID does.
+/// Behaviour of a SID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behavior {
     /// uN: End with NEXT-CSID, PSP and USD.
@@ -112,7 +112,7 @@ impl Device {
         self.ports.iter().find(|port| port.port == number)
     }
 
-    /// The tenants that its SIDs know.
+    /// The tenants of its SIDs.
     pub fn tenants(&self) -> Vec<u16> {
         let mut tenants: Vec<u16> = self.sids.iter().filter_map(|sid| sid.behavior.tenant()).collect();
         tenants.dedup();

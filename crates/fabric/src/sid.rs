@@ -54,7 +54,8 @@ impl SidPlan {
     ///
     /// # Errors
     ///
-    /// A switch whose number does not fit the ids of its tier, or whose own id is none; two switches with the same id.
+    /// A switch whose number does not fit the ids of its tier, or whose own id is invalid; two switches with the same
+    /// id.
     pub fn new(topology: &Topology, block: Ipv6Addr) -> Result<Self, TopologyError> {
         let [first, second, ..] = block.segments();
         let mut plan = SidPlan { block: [first, second], ids: Vec::new(), switches: BTreeMap::new() };

@@ -58,7 +58,7 @@ impl LinkId {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NodeId {
-    /// A host. Packets end here; no path goes through it.
+    /// A host. Packets end here; no path leads through it.
     Host(HostId),
     Switch(SwitchId),
 }
@@ -68,7 +68,7 @@ pub enum NodeId {
 pub struct Host {
     /// Its name, unique among hosts and switches.
     pub name: String,
-    /// Its number, unique among the hosts: what its address is made of, so it never changes when others are added.
+    /// Its number, unique among the hosts. Its address is derived from it, so it never changes when others are added.
     pub number: u32,
 }
 
@@ -79,7 +79,7 @@ pub struct Switch {
     pub name: String,
     /// Its tier: 1 where hosts are attached, one more on each level above.
     pub tier: u8,
-    /// Its number, unique among the switches of its tier: what its address is made of.
+    /// Its number, unique among the switches of its tier. Its address is derived from it.
     pub number: u16,
     /// The id of its uN, if it is not to be the one that [`SidPlan`](crate::SidPlan) makes of tier and number.
     pub usid: Option<u16>,
@@ -105,14 +105,14 @@ pub struct Link {
     pub delay_ns: u64,
 }
 
-/// What a topology is to be, not checked yet.
+/// A topology before its checks.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub hosts: Vec<Host>,
     pub switches: Vec<Switch>,
     pub links: Vec<Link>,
-    /// Links that have failed: they have their SIDs, but nothing goes there.
+    /// Links that have failed: they have their SIDs, but no traffic.
     pub failed: Vec<LinkId>,
 }
 
@@ -144,10 +144,10 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Fewer than two hosts; more than [`MAX_HOSTS`], [`MAX_SWITCHES`] or [`MAX_LINKS`]; a name that is none or stands
-    /// for two nodes; a number that two have; a tier of 0; a link to a node that does not exist, from a node to itself
-    /// or between hosts, of rate 0, or at a port that has one already; a node without a link; a failed link that does
-    /// not exist; two hosts without a path.
+    /// Fewer than two hosts; more than [`MAX_HOSTS`], [`MAX_SWITCHES`] or [`MAX_LINKS`]; an invalid or duplicate name;
+    /// a duplicate number; a tier of 0; a link to a node that does not exist, from a node to itself or between hosts,
+    /// of rate 0, or at a port that has one already; a node without a link; a failed link that does not exist; two
+    /// hosts without a path.
     pub fn new(plan: Plan) -> Result<Self, TopologyError> {
         check_sizes(&plan)?;
         let names = check_nodes(&plan)?;
@@ -225,7 +225,7 @@ impl Topology {
         self.link_ids().find(is_meant).map(|link| vec![link])
     }
 
-    /// The same topology with links that have failed, besides those that have already.
+    /// The same topology with further failed links.
     ///
     /// # Errors
     ///
@@ -271,7 +271,7 @@ impl Topology {
         }
     }
 
-    /// What a port of a node is joined to; `None` if nothing.
+    /// Link and peer of a port; `None` for an unused port.
     pub fn port(&self, node: NodeId, port: u16) -> Option<&Port> {
         let ports = self.ports(node);
         ports.binary_search_by_key(&port, |port| port.port).ok().map(|index| &ports[index])

@@ -15,7 +15,7 @@ pub struct Bounds {
     pub packets: u8,
     /// Packets in flight.
     pub window: u8,
-    /// Packets of a message, the last of which asks for an ACK.
+    /// Packets of a message, the last of which requests an ACK.
     pub message: u8,
     /// How the source handles NAKs.
     pub source: SourceHabit,
@@ -44,12 +44,12 @@ pub struct Faults {
     pub duplicates: u8,
     /// Messages that overtake others of their link; [`Faults::ANY`]: links keep no order at all.
     pub overtakings: u8,
-    /// Links that hold back what is on its way, for any time, while everything else goes on; [`Faults::ANY`]: any link
-    /// may be slower than any other at any time.
+    /// Links that hold back packets in flight, for any time, while all others run; [`Faults::ANY`]: any link may be
+    /// slower than any other at any time.
     pub delays: u8,
     /// Restarts of nodes.
     pub restarts: u8,
-    /// Timeouts of the source while something is still on its way.
+    /// Timeouts of the source while packets are in flight.
     pub early_timeouts: u8,
     /// Packets that a receiver is not ready for.
     pub unready: u8,
@@ -65,7 +65,7 @@ impl Faults {
     /// No bound.
     pub const ANY: u8 = u8::MAX;
 
-    /// Nothing goes wrong.
+    /// No faults.
     pub const NONE: Faults = Faults {
         losses: 0,
         duplicates: 0,

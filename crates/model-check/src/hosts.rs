@@ -1,4 +1,4 @@
-//! The two ends of the tree, as little of them as the reverse path can tell.
+//! The two ends of the tree, reduced to their effect on the reverse path.
 
 use crate::queue::{Data, Kind, Message};
 
@@ -16,7 +16,7 @@ pub enum SourceHabit {
 pub enum ReceiverHabit {
     /// As soft-RoCE: every duplicate is answered with an ACK of the newest.
     AnswersDuplicates,
-    /// Only a duplicate that asks for it is answered.
+    /// Answers duplicates only if they request an ACK.
     AnswersRequests,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Source {
     pub(crate) next: u8,
     /// No packet from here on has ever been sent.
     pub(crate) fresh: u8,
-    /// It has gone back and heard no ACK since.
+    /// It has gone back and received no ACK since.
     pub(crate) gone_back: bool,
     /// A receiver failed, and the connection with it.
     pub(crate) failed: bool,
@@ -44,7 +44,7 @@ impl Source {
         Data { packet, ack_request: self.next == total || self.next.is_multiple_of(message) }
     }
 
-    /// Takes a response; it believes what it confirms.
+    /// Processes a response; the source accepts what it acknowledges.
     pub(crate) fn receive(&mut self, message: Message, habit: SourceHabit) {
         if message.confirms < self.completed {
             return;
@@ -78,7 +78,7 @@ pub(crate) struct Receiver {
     pub(crate) dead: bool,
 }
 
-/// What becomes of a packet on its way from an edge node to a receiver.
+/// Fate of a packet between an edge node and a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Fate {
     Arrives,

@@ -1,7 +1,7 @@
 //! The machines of the nodes, those of `srdma_aggregation` themselves, each state of one kept once.
 //!
-//! A node meets few different situations in many million states of the tree. So a state of the tree holds a fingerprint
-//! for each node, and what a machine does is computed once for each of its states and events.
+//! A node is in few different situations in many million states of the tree. So a state of the tree holds a fingerprint
+//! for each node, and a machine's reaction is computed once for each of its states and events.
 
 use crate::queue::{Data, Message};
 use srdma_aggregation::{Acknowledgements, BranchIndex, UpstreamResponse};
@@ -19,7 +19,7 @@ impl Fingerprint {
     pub(crate) const ABSENT: Fingerprint = Fingerprint(0);
 }
 
-/// What happens to a machine. All time is the beginning, until a T_hold ends.
+/// Event at a machine. The time is always 0, until a T_hold expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
     Data(u8),
@@ -28,7 +28,7 @@ pub(crate) enum Event {
         code: u8,
     },
     HoldEnds,
-    /// The part of a record takes effect, at this position; the J of those who join.
+    /// The group entry takes effect, at this position; with the J of those who join.
     Commit {
         record: usize,
         node: usize,
@@ -36,7 +36,7 @@ pub(crate) enum Event {
     },
 }
 
-/// What comes of it: at most four things sent upstream, the first first, 0 for none.
+/// Reaction: at most four responses to the parent, the first in the low bits, 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) next: Fingerprint,
@@ -63,7 +63,7 @@ impl Machines {
     }
 
     pub(crate) fn keep(&self, mut machine: Acknowledgements) -> Fingerprint {
-        // What has been counted says nothing of what is to come.
+        // Counters do not affect later reactions.
         machine.take_counters();
         let mut hasher = DefaultHasher::new();
         machine.hash(&mut hasher);
@@ -85,12 +85,12 @@ impl Machines {
         look(&tables.machines[&fingerprint])
     }
 
-    /// How many states of machines there are.
+    /// Number of states of machines.
     pub(crate) fn len(&self) -> usize {
         self.tables.read().unwrap_or_else(PoisonError::into_inner).machines.len()
     }
 
-    /// What an event makes of a machine: as `happen` says, if that is not known already.
+    /// The reaction of a machine to an event: computed by `happen` unless it is known already.
     pub(crate) fn step(
         &self,
         from: Fingerprint,
@@ -117,7 +117,7 @@ impl Machines {
         })
     }
 
-    /// A data packet goes down.
+    /// A data packet arrives from above.
     pub(crate) fn data(&self, from: Fingerprint, data: Data) -> Step {
         let psn = self.initial_psn.plus(u32::from(data.packet));
         self.step(from, Event::Data(data.code()), |machine, out| {
@@ -125,11 +125,11 @@ impl Machines {
         })
     }
 
-    /// A branch has sent something. What epoch it sent it in is not the machine's business.
+    /// A branch has sent a response. The machine does not check its epoch.
     pub(crate) fn response(&self, from: Fingerprint, branch: u16, message: Message) -> Step {
         let event = Event::Response { branch, code: Message { epoch: 0, ..message }.code() };
         self.step(from, event, |machine, out| {
-            // A refusal changes nothing; what matters is what the machine says.
+            // A refusal changes nothing; only the responses count.
             let _refused =
                 machine.response(Instant::ZERO, BranchIndex(branch), message.response(self.initial_psn), out);
         })

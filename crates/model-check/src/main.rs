@@ -35,7 +35,7 @@ struct Options {
     /// Packets in flight.
     #[arg(long, default_value_t = 6)]
     window: u8,
-    /// Packets of a message, the last of which asks for an ACK.
+    /// Packets of a message, the last of which requests an ACK.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..))]
     message: u8,
     /// PSN of the first packet.
@@ -56,7 +56,7 @@ struct Options {
     /// Restarts of nodes.
     #[arg(long, default_value_t = 0)]
     restarts: u8,
-    /// Timeouts of the source while something is on its way.
+    /// Timeouts of the source while packets are in flight.
     #[arg(long, default_value_t = 0)]
     early_timeouts: u8,
     /// Packets that a receiver is not ready for.

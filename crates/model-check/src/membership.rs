@@ -8,7 +8,7 @@ use srdma_aggregation::{Acknowledgements, BranchBefore, BranchIndex, NodeBefore,
 use srdma_wire::Psn;
 
 impl Tree {
-    /// A node that has restarted: it knows the part that is in effect, and nothing of the traffic (D17).
+    /// A restarted node: it has the group entry in effect, and no state of the traffic (D17).
     pub(crate) fn restarted(&self, state: &State, node: usize) -> Fingerprint {
         self.fresh(state, self.record_at(state, node), node, NodeBefore::Restarted)
     }

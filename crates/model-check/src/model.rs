@@ -17,7 +17,7 @@ pub const PROGRESS: &str = "the source is never stuck";
 /// Reachability: some state completes all packets.
 pub const COMPLETION: &str = "everything is completed";
 
-/// A link: who is above, by the node's position, the source being above the root; and what is below.
+/// A link: the upper end, by the node's position, the source being above the root; and the lower end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) above: Option<usize>,
@@ -95,7 +95,7 @@ impl Tree {
         machine != Fingerprint::ABSENT && self.machines.look(machine, |machine| machine.next_deadline().is_some())
     }
 
-    /// Nothing is on its way, no T_hold runs, no commit is to come, and the source has sent what it may.
+    /// No packet is in flight, no T_hold runs, no commit is outstanding, and the source has sent all that it may.
     pub(crate) fn is_quiet(&self, state: &State) -> bool {
         state.down.iter().chain(&state.up).all(|queue| queue.is_empty())
             && state.pending == 0
@@ -109,7 +109,7 @@ impl Tree {
         members.zip(&state.receivers).all(|(&member, receiver)| !member || !receiver.dead)
     }
 
-    /// Nothing that is on its way to the source confirms what a member does not have, or what was never sent.
+    /// No response in flight to the source acknowledges a PSN that a member does not have, or that was never sent.
     fn is_true(&self, state: &State) -> bool {
         let members = self.stored(state).members.iter().zip(&state.receivers);
         let least = members.filter(|(member, _)| **member).map(|(_, receiver)| receiver.has).min().unwrap_or(0);
@@ -189,7 +189,7 @@ impl Model for Tree {
     }
 }
 
-/// What can happen, part by part.
+/// Possible actions, by part of the tree.
 impl Tree {
     /// Messages arrive, or are lost. Unless any link may be slow at any time, responses come first, those
     /// nearest to the source before all others, and then data, the deepest first.
@@ -235,7 +235,7 @@ impl Tree {
         }
     }
 
-    /// What can become of the copies of the data on a link, as far as they go to receivers.
+    /// Possible fates of the copies of the data on a link, as far as they go to receivers.
     fn fates(&self, state: &State, link: usize) -> Vec<u8> {
         let Child::Node(node) = self.links[link].below else {
             return vec![0];

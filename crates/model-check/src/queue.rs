@@ -1,4 +1,4 @@
-//! What is on its way over a link.
+//! Packets in flight on a link.
 
 use srdma_aggregation::{Response, Syndrome};
 use srdma_wire::Psn;
@@ -13,7 +13,7 @@ impl Queue {
         (64 - self.0.leading_zeros() as usize).div_ceil(8)
     }
 
-    /// Whether nothing is on its way.
+    /// Whether no packet is in flight.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -53,7 +53,7 @@ impl Queue {
     }
 }
 
-/// A data packet: its number, counted from the group's first, and whether it asks for an ACK.
+/// A data packet: its number, counted from the group's first, and whether it requests an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Data {
     pub(crate) packet: u8,

@@ -1,6 +1,6 @@
 //! Membership: the committed record of each reachable epoch, and how one follows from another.
 
-/// What hangs on a branch.
+/// Child of a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Child {
     Node(usize),
@@ -11,7 +11,7 @@ pub(crate) enum Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
     pub(crate) child: Child,
-    /// The epoch from which the child speaks of all that is below it now.
+    /// The epoch from which the child's responses cover all that is below it now.
     pub(crate) renewed: u8,
     /// It joined a group that had begun (D30).
     pub(crate) joined: bool,

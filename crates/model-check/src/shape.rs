@@ -8,13 +8,13 @@ use anyhow::bail;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub name: &'static str,
-    /// What it looks like.
+    /// A drawing of the tree.
     pub drawing: &'static str,
     /// Each node's parent; node 0 is the root.
     parents: &'static [Option<usize>],
     /// Each receiver's edge node; `None`: no member to begin with.
     edges: &'static [Option<usize>],
-    /// What can change besides evictions, of which any is possible where nothing stands here.
+    /// Possible changes besides evictions; without any here, every eviction is possible.
     changes: &'static [Change],
 }
 

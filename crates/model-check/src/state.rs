@@ -22,7 +22,7 @@ pub struct State {
     pub(crate) down: [Queue; LINKS],
     /// Responses on each link.
     pub(crate) up: [Queue; LINKS],
-    /// Links that hold back what is on its way: a bit for the data of each, then one for the responses of each.
+    /// Links that hold back packets in flight: a bit for the data of each, then one for the responses of each.
     pub(crate) held: u32,
     /// The record that is stored, by position.
     pub(crate) record: u8,
@@ -32,12 +32,12 @@ pub struct State {
     pub(crate) joined_at: u8,
     /// Faults that may still come.
     pub(crate) left: Faults,
-    /// Timeouts in a row, with nothing on its way, since the last progress or fault.
+    /// Timeouts in a row, without packets in flight, since the last progress or fault.
     pub(crate) fruitless: u8,
 }
 
 impl State {
-    /// What is on a way: the data of a link, or its responses.
+    /// Queue of one direction of a link: its data, or its responses.
     pub(crate) fn way(&self, way: usize) -> Queue {
         way.checked_sub(LINKS).map_or_else(|| self.down[way], |link| self.up[link])
     }
@@ -53,7 +53,7 @@ impl State {
     }
 }
 
-/// What can happen.
+/// Actions of the model.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -68,7 +68,7 @@ pub enum Action {
         position: usize,
         /// It will arrive once more.
         again: bool,
-        /// At an edge node: what becomes of the copies, two bits a branch.
+        /// At an edge node: the fates of the copies, two bits a branch.
         fates: u8,
     },
     /// A data packet is lost.
@@ -83,14 +83,14 @@ pub enum Action {
     },
     /// A response is lost.
     LoseResponse { link: usize },
-    /// A link holds back what is on its way from now on.
+    /// A link holds back packets in flight from now on.
     Delay {
-        /// The bit of [`State`] that says so.
+        /// Its bit in [`State`].
         way: usize,
     },
     /// It no longer does.
     Release {
-        /// The bit of [`State`] that says so.
+        /// Its bit in [`State`].
         way: usize,
     },
     /// T_hold ends for all that a node holds.

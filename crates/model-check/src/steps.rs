@@ -1,4 +1,4 @@
-//! What an action makes of a state.
+//! The effect of an action on a state.
 
 use crate::bounds::Faults;
 use crate::hosts::Fate;
@@ -75,7 +75,7 @@ impl Tree {
         queue.push(code, keeps_order, self.bounds.depth).then_some(())
     }
 
-    /// A node's machine moves on, and says what it has to say.
+    /// A node's machine takes the step, and sends its responses.
     pub(crate) fn advance(&self, state: &mut State, node: usize, step: Step) -> Option<()> {
         state.nodes[node] = step.next;
         let record = self.record_at(state, node);

@@ -13,7 +13,7 @@ pub struct Configuration {
     pub shape: &'static str,
     /// Packets of the source.
     pub packets: u8,
-    /// What may go wrong.
+    /// Possible faults.
     pub faults: Faults,
 }
 

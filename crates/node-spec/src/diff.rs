@@ -225,8 +225,8 @@ fn check_ports(old: &[PortConfig], new: &[PortConfig]) -> Result<(), DiffError> 
     Ok(())
 }
 
-/// Each change of a group's members or tree has its own epoch, by which responses of before and after are told apart.
-/// A group with another initial PSN or Proxy Address is another group and begins anew (D28).
+/// Each change of a group's members or tree has its own epoch, which distinguishes responses before and after it. A
+/// group with another initial PSN or Proxy Address is another group and starts from scratch (D28).
 fn check_epoch(before: &GroupEntry, after: &GroupEntry) -> Result<(), DiffError> {
     let members = |entry: &GroupEntry| (entry.branches.clone(), entry.receivers.clone(), entry.parent, entry.renewed);
     let group = before.id.0;

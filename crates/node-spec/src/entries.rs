@@ -11,7 +11,7 @@ use srdma_wire::{MacAddress, Prefix, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// What the link of a port determines.
+/// Properties of a port that its link determines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkFacts {
     /// MAC address of the port.
@@ -103,7 +103,7 @@ impl Entries {
         self.learning = learning.or(self.learning.take());
     }
 
-    /// The commands by which a node that has none of these entries gets all of them, in an order that it takes.
+    /// The commands that add all entries to a node that has none, in an order that the node accepts.
     pub fn commands(&self) -> Vec<Command> {
         let links = self.links.iter().map(|(port, facts)| diff::set_port(*port, facts.clone()));
         links.chain(diff::additions(&Entries::default(), self)).collect()

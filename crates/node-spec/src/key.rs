@@ -22,7 +22,7 @@ impl KeySpec {
         KeySpec { secret: Zeroizing::new(secret), cover }
     }
 
-    /// What its HMAC covers.
+    /// Cover of its HMAC.
     pub fn cover(&self) -> Cover {
         self.cover
     }

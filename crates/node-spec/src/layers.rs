@@ -13,7 +13,7 @@
 use crate::{Entries, diff};
 use srdma_dataplane::Command;
 
-/// Who a layer belongs to, in the order of precedence.
+/// Owner of a layer, in the order of precedence.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {

@@ -1,4 +1,4 @@
-//! What a node is to be.
+//! The desired state of a node.
 
 use crate::Entries;
 use srdma_dataplane::{Command, ConfigError, Node, NodeConfig};

@@ -238,7 +238,7 @@ fn specs(old: u128, new: u128, epochs: [(u32, u32); 2]) -> (NodeSpec, NodeSpec) 
     (old, spec(new, epochs.map(|(epoch, rise)| epoch + rise)))
 }
 
-/// What can be seen of a node's configuration and of the state of its groups.
+/// A node's configuration and the state of its groups, as lines.
 fn shown(node: &Node) -> Vec<String> {
     let mut lines: Vec<String> = node.sids().map(|(prefix, behavior, _)| format!("{prefix} {behavior:?}")).collect();
     lines.extend(node.groups().map(|id| format!("{:?}", node.group_entry(id))));
@@ -273,7 +273,7 @@ fn probes() -> Vec<Vec<u8>> {
     plain.chain(tunnelled).collect()
 }
 
-/// Gives a packet to a port; returns what leaves, and by which port.
+/// Passes a packet to a port; returns the sent packets, each with its port.
 fn forwarded(node: &mut Node, port: u16, packet: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let (mut pool, now) = (Pool::new(512), Instant::ZERO);
     let own = node.config().ports[usize::from(port)].mac;
@@ -333,7 +333,7 @@ fn acknowledge(node: &mut Node) {
     }
 }
 
-/// What is known of the PSNs of a group.
+/// The PSNs of a group.
 fn psns(node: &Node, id: u32) -> String {
     format!("{:?}", node.acknowledgements(GroupId(id)))
 }

@@ -68,8 +68,8 @@ pub struct Cut {
     pub is_outgoing: bool,
 }
 
-/// A bound from the links around hosts that are attached alike: what leaves them, or comes to them, in whole flows of
-/// the least rate that occurs, if the links are alike. The links of each host are such a set as well.
+/// A bound from the links around hosts that are attached alike: their incoming or outgoing traffic, in whole flows of
+/// the smallest rate, if the links are alike. The links of each host are such a set as well.
 pub(crate) fn cut_bound(
     topology: &Topology,
     flows: &[Flow],
@@ -127,7 +127,7 @@ pub(crate) fn rounded_up(topology: &Topology, flows: &[Flow], bound: f64) -> f64
     let rates: BTreeSet<u64> = topology.links().iter().map(|link| link.rate_bits_per_s).collect();
     let next = |rate: u64| {
         let unit = common.max(1) as f64 / rate as f64;
-        // What is a multiple but for rounding stays as it is.
+        // A value that is a multiple except for rounding stays as it is.
         (bound / unit * (1.0 - 1e-9)).ceil() * unit
     };
     let least = rates.into_iter().map(next).fold(f64::INFINITY, f64::min);
@@ -160,7 +160,7 @@ impl Crossing {
         self.most_bits_per_s = self.most_bits_per_s.max(flow.rate_bits_per_s);
     }
 
-    /// What the most loaded of links with these rates carries at least.
+    /// Lower bound of the most loaded of links with these rates.
     fn bound(&self, rates_bits_per_s: &[u64]) -> f64 {
         let [Some(slowest), Some(fastest)] = [rates_bits_per_s.iter().min(), rates_bits_per_s.iter().max()] else {
             return 0.0;

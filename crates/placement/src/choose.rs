@@ -65,7 +65,7 @@ struct Search<'a> {
     best: Option<(Cost, Vec<Direction>)>,
 }
 
-/// What the most loaded link of a path carries, and all of them together.
+/// The load of the most loaded link of a path, and the sum of all.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Cost(f64, f64);
 

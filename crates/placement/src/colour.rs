@@ -1,8 +1,8 @@
 //! Colouring of members such that the colours of every group are balanced within one.
 //!
-//! Two colours are [halves](crate::halve). An even number of colours is half of them for either half. Of an odd number
-//! [one is taken out](crate::one_of) first. A group of n members has each of k colours ⌊n/k⌋ or ⌈n/k⌉ times then; that
-//! there is such a colouring for groups in groups on two sides is a theorem of de Werra (1971).
+//! Two colours are [halves](crate::halve). An even number of colours is divided evenly between the halves. Of an odd
+//! number [one is taken out](crate::one_of) first. A group of n members then has each of k colours ⌊n/k⌋ or ⌈n/k⌉
+//! times; that there is such a colouring for groups in groups on two sides is a theorem of de Werra (1971).
 
 use crate::halve::{Halving, Level, Side};
 use crate::one_of::take_one_of;
@@ -14,8 +14,8 @@ pub struct Evenly {
 }
 
 impl Evenly {
-    /// Levels from the smallest groups to the largest; each gives the group of every member, and how many
-    /// groups there are. Members that are together on one level must be together on those behind it.
+    /// Levels from the smallest groups to the largest; each has the group of every member, and the number of groups.
+    /// Members that are together on one level must be together on later ones.
     pub fn new(levels: impl IntoIterator<Item = (Vec<u32>, usize)>) -> Self {
         let levels = levels.into_iter().map(|(group, groups)| Level { group, groups }).collect();
         Evenly { side: Side::new(levels) }

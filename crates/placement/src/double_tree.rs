@@ -8,7 +8,7 @@
 //! number that is one higher; rank 0 is above all. The second is the first mirrored, or, where an odd number of ranks
 //! would make that the same leaves, turned by one.
 
-/// How many trees there are.
+/// Number of trees.
 pub(crate) const TREES: u8 = 2;
 
 /// The parent of a rank in a tree of so many ranks; `None` for the root.
@@ -62,7 +62,7 @@ fn turned_back(ranks: u32, tree: u8, rank: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// What the trees are for: all ranks are below one root, and a rank with two children in one tree has none in
+    /// The invariant of the trees: all ranks are below one root, and a rank with two children in one tree has none in
     /// the other.
     #[test]
     fn all_ranks_are_below_the_root_and_have_children_in_one_tree_at_most() {

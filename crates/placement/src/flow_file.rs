@@ -6,8 +6,8 @@
 //! h2.1,h1.1,50000000000,train,7
 //! ```
 //!
-//! The first line names the columns, in any order; `job` and `tenant` may be left out, or empty. What stands behind `#`
-//! at the beginning of a line is a comment.
+//! The first line names the columns, in any order; `job` and `tenant` may be left out, or empty. A line that begins
+//! with `#` is a comment.
 
 use crate::flow::Flow;
 use csv::{ReaderBuilder, StringRecord, Trim};
@@ -20,7 +20,7 @@ use srdma_toml_error::LineError;
 pub struct ListedFlow {
     pub flow: Flow,
     pub job: String,
-    /// What of the job sends it, such as a collective.
+    /// The part of the job that sends it, such as a collective.
     pub part: String,
     /// Whose it is: the service at the end of its program; `None` if tenants are not kept apart.
     pub tenant: Option<u16>,
@@ -36,7 +36,7 @@ const JOB: &str = "flows";
 ///
 /// # Errors
 ///
-/// Names the line and the column that is wrong, what was found there and what was expected.
+/// Names the line and the column in error, the found and the expected value.
 pub fn flows_from_csv(text: &str, topology: &Topology) -> Result<Vec<ListedFlow>, LineError> {
     let mut reader = ReaderBuilder::new().trim(Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
     let header = reader.headers().map_err(|error| of_csv(&error))?.clone();

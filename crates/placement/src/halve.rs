@@ -1,10 +1,10 @@
 //! Splits members in two so that every group is split in two as evenly as its size allows.
 //!
-//! A member belongs to groups on two sides, and on each side groups lie in groups: a flow belongs to the leaf and the
-//! pod that it comes from, and to the leaf and the pod that it goes to. Within each group members are paired, what is
-//! left over is paired in the group around it; then the two of each pair are put into different halves. A member has at
-//! most one partner on either side, so pairs make paths and cycles on which the sides take turns: none is of odd
-//! length, and halves can always be distinguished.
+//! A member belongs to groups on two sides, and on each side groups are nested: a flow belongs to the leaf and the pod
+//! of its source, and to those of its destination. Within each group members are paired, leftover ones are paired in
+//! the group around it; then the two of each pair are put into different halves. A member has at most one partner on
+//! either side, so pairs form paths and cycles that alternate between the sides: none is of odd length, and two halves
+//! always exist.
 //!
 //! ```text
 //!   from leaf 1:   a ─── b    c          pairs of the side they come from
@@ -28,13 +28,13 @@ pub(crate) struct Side {
 pub(crate) struct Level {
     /// The group of each member, counted from 0.
     pub(crate) group: Vec<u32>,
-    /// How many groups there are.
+    /// Number of groups.
     pub(crate) groups: usize,
 }
 
 impl Side {
-    /// Levels from the smallest groups to the largest: what is together on one is together on all behind it. All
-    /// members are one group besides.
+    /// Levels from the smallest groups to the largest: members that are together on one are together on all later ones.
+    /// In addition all members are one group.
     pub(crate) fn new(mut levels: Vec<Level>) -> Self {
         let members = levels.first().map_or(0, |level| level.group.len());
         levels.push(Level { group: vec![0; members], groups: 1 });
@@ -47,7 +47,7 @@ impl Side {
     }
 }
 
-/// What is kept for its memory.
+/// Buffers that are kept between calls.
 pub(crate) struct Halving<'a> {
     sides: [&'a Side; 2],
     /// The partners of each member.

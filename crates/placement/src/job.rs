@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// NICs that work together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Whose it is: the service at the end of its programs (PP-7-2); `None` if tenants are not kept apart.
     pub tenant: Option<u16>,
@@ -21,7 +21,7 @@ pub struct Job {
     pub nics: Vec<HostId>,
     /// Sizes of the groups; together they make the number of ranks.
     pub parallel: Parallel,
-    /// What is sent.
+    /// Traffic of the job.
     pub collectives: Vec<Collective>,
 }
 
@@ -58,9 +58,9 @@ pub enum GroupKind {
 /// Something that the ranks of each group do together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collective {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it is.
+    /// Kind of the traffic.
     pub kind: CollectiveKind,
     /// In which groups.
     pub group: GroupKind,
@@ -91,7 +91,7 @@ pub enum CollectiveKind {
 }
 
 impl CollectiveKind {
-    /// What files call it.
+    /// Its name in files.
     pub fn name(self) -> &'static str {
         match self {
             CollectiveKind::AllReduceRing => "all-reduce-ring",

@@ -98,7 +98,7 @@ struct CollectiveSection {
 ///
 /// # Errors
 ///
-/// Names the line that is wrong, what was found there and what was expected.
+/// Names the line in error, the found and the expected value.
 pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, LineError> {
     let file: Result<File, Problem> = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));
     file.and_then(|file| jobs(&file.job, topology)).map_err(|problem| problem.in_text(text))
@@ -131,7 +131,7 @@ impl JobSection {
 ///
 /// # Errors
 ///
-/// What is wrong, with its offset in the text.
+/// The error, with its offset in the text.
 pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec<Job>, Problem> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut room = MOST_RANKS;

@@ -58,7 +58,7 @@ pub fn directions(topology: &Topology, path: &Path) -> Vec<Direction> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loads {
     bits_per_s: Vec<u64>,
-    /// What each switch takes in.
+    /// Incoming load of each switch.
     through_bits_per_s: Vec<u64>,
     /// The rates of each switch's links together.
     capacity_bits_per_s: Vec<u64>,
@@ -97,7 +97,7 @@ impl Loads {
         }
     }
 
-    /// What a switch takes in, by the rates of its links together; nothing for a host.
+    /// Incoming load of a switch, relative to the sum of its links' rates; 0 for a host.
     pub fn through(&self, node: NodeId) -> f64 {
         match node {
             NodeId::Switch(switch) => {
@@ -108,12 +108,12 @@ impl Loads {
         }
     }
 
-    /// What a direction carries, in bits a second.
+    /// Load of a direction, in bits per second.
     pub fn bits_per_s(&self, direction: Direction) -> u64 {
         self.bits_per_s[direction.index()]
     }
 
-    /// What a direction would carry with so much more, by its link's rate.
+    /// Utilization of a direction with an additional load.
     pub fn share_with(&self, topology: &Topology, direction: Direction, more_bits_per_s: u64) -> f64 {
         let rate = topology.links()[direction.link.index()].rate_bits_per_s as f64;
         (self.bits_per_s(direction) + more_bits_per_s) as f64 / rate

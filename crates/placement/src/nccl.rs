@@ -12,9 +12,9 @@
 //! <system version="1"> <cpu …> <pci …> <nic> <net name="mlx5_0" dev="0" speed="400000" …/>     megabits a second
 //! ```
 //!
-//! Both files are about one server. All servers of the job are taken to be alike: each ring goes from server to server
-//! in their order, and back to the first one. Of a topology, every NIC makes a ring with the same NIC of the other
-//! servers. Of graphs, rings alone are read: trees (other patterns) are what NCCL uses instead, not at the same time.
+//! Both files describe one server. All servers of the job are assumed to be alike: each ring goes from server to server
+//! in their order, and back to the first one. Of a topology, every NIC forms a ring with the same NIC of the other
+//! servers. Of graphs, only rings are read: NCCL uses trees (other patterns) as an alternative, not at the same time.
 //!
 //! NCCL documents the variables, not the files: these are as `src/graph/xml.cc` and `search.cc` of NCCL 2.18 and later
 //! write them, with pattern 4 for rings, and as reports to its maintainers quote them (NVIDIA/nccl issues 392, 524 and
@@ -32,12 +32,12 @@ const RING: &str = "4";
 /// Nodes of a file, at most: a dump has some thousands.
 const MOST_NODES: u32 = 1_000_000;
 
-/// Reads the flows of a job whose servers are named by the beginnings of their NICs' names: NIC n of `h1.3.` is the
-/// n-th host, from 0, whose name begins so.
+/// Reads the flows of a job whose servers are named by prefixes of their NICs' names: NIC n of `h1.3.` is the n-th
+/// host, from 0, whose name begins so.
 ///
 /// # Errors
 ///
-/// Names the line and the column that is wrong, what was found there and what was expected.
+/// Names the line and the column in error, the found and the expected value.
 pub fn flows_from_nccl(text: &str, topology: &Topology, servers: &[String]) -> Result<Vec<ListedFlow>, LineError> {
     let options = ParsingOptions { nodes_limit: MOST_NODES, ..ParsingOptions::default() };
     let document = Document::parse_with_options(text, options).map_err(|error| {
@@ -81,9 +81,9 @@ pub fn flows_from_nccl(text: &str, topology: &Topology, servers: &[String]) -> R
 struct Ring<'a> {
     /// Where it stands.
     node: Node<'a, 'a>,
-    /// The NIC by which it comes in.
+    /// The ingress NIC.
     enters: usize,
-    /// The NIC by which it goes out.
+    /// The egress NIC.
     leaves: usize,
     rate_bits_per_s: u64,
 }

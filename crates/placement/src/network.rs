@@ -14,7 +14,7 @@ pub(crate) struct Network {
     edges: Vec<Edge>,
     /// For each node the numbers of the edges that leave it.
     leaving: Vec<Vec<u32>>,
-    /// What lower bounds bring to each node.
+    /// Flow into each node by lower bounds.
     surplus: Vec<i64>,
 }
 
@@ -40,7 +40,7 @@ impl Network {
         number
     }
 
-    /// Finds a flow within all bounds; `false` if there is none.
+    /// Finds a flow within all bounds; `false` if none exists.
     pub(crate) fn solve(&mut self) -> bool {
         let nodes = self.surplus.len();
         let (source, sink) = (nodes, nodes + 1);
@@ -65,7 +65,7 @@ impl Network {
         found == wanted
     }
 
-    /// What an edge carries above its lower bound.
+    /// Flow of an edge above its lower bound.
     pub(crate) fn above_low(&self, number: usize) -> u32 {
         self.edges[number ^ 1].room
     }

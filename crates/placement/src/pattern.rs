@@ -1,8 +1,8 @@
 //! The transfers of a collective, by position in its group.
 //!
-//! What a position sends is divided into lanes: lists of messages that go one after the other. A message may go when
-//! all of its lane before it have gone and enough has arrived; [`Pattern::ready_at_start`] and [`Pattern::follows`]
-//! give what that is.
+//! The messages of a position are divided into lanes: lists that are sent one after the other. A message may be sent
+//! when all before it in its lane were sent and enough has arrived; [`Pattern::ready_at_start`] and
+//! [`Pattern::follows`] define enough.
 //!
 //! | kind | lanes | messages of a lane |
 //! |---|---|---|
@@ -31,7 +31,7 @@ pub(crate) struct Pattern {
     pub(crate) chunk_octets: u64,
 }
 
-/// What an arrival means to the position where it arrives.
+/// Effect of an arrival at the position where it arrives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Follows {
     /// Nothing waits for it.
@@ -76,7 +76,7 @@ impl Pattern {
         }
     }
 
-    /// Where a message of a lane goes to; `None` if the lane has none.
+    /// The destination of a message of a lane; `None` if the lane has none.
     pub(crate) fn peer(&self, position: u32, lane: u8, step: u32) -> Option<u32> {
         let next = (position + 1) % self.ranks;
         match self.kind {
@@ -107,7 +107,7 @@ impl Pattern {
         }
     }
 
-    /// What the arrival of a message means to the position where it arrives.
+    /// Effect of the arrival of a message at the position where it arrives.
     pub(crate) fn follows(&self, position: u32, from: u32, lane: u8) -> Follows {
         match self.kind {
             CollectiveKind::AllToAll | CollectiveKind::SendRecv => Follows::Nothing,

@@ -1,7 +1,7 @@
 //! A plan: the flows of jobs, with numbers that stay while others come and go, and the effect of a change on them.
 //!
-//! A plan is resumed from the paths that its flows have, changed, and kept again. What it was before the change is
-//! remembered, so that a flow that has moved away and back does not count as moved.
+//! A plan is resumed from the paths of its flows, changed, and saved again. The state before the change is kept, so
+//! that a flow that has moved away and back does not count as moved.
 
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
@@ -27,7 +27,7 @@ pub struct KeptFlow {
     pub number: u32,
     /// The flow, and what it belongs to.
     pub wanted: ListedFlow,
-    /// Where it goes.
+    /// Its path.
     pub path: Path,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Takes links into use again, but for those that have failed.
+    /// Releases drained links, except failed ones.
     pub fn release(&mut self, links: &[LinkId]) {
         self.moved.extend(self.placement.release(links));
     }
@@ -174,7 +174,7 @@ impl<'a> Plan<'a> {
         self.topology.link_ids().filter(is_drained).collect()
     }
 
-    /// The flows with their paths, to go on with later.
+    /// The flows with their paths, to resume from.
     pub fn kept(&self) -> Vec<KeptFlow> {
         self.flows.iter().filter_map(|flow| self.keep(flow)).collect()
     }

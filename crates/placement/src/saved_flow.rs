@@ -15,7 +15,7 @@ pub struct SavedFlow {
     /// How it is called in the plan; stays when others go.
     pub number: u32,
     pub job: String,
-    /// What of the job sends it.
+    /// The part of the job that sends it.
     pub collective: String,
     /// Whose it is: the service at the end of its program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -30,7 +30,7 @@ pub struct SavedFlow {
     pub path: Vec<String>,
 }
 
-/// Why a saved flow is none of a fabric.
+/// The reason why a saved flow does not belong to a fabric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedError {
     /// A flow's link is not there.
@@ -69,7 +69,7 @@ impl LinkNames {
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// It has no path.
     pub fn link(&self, name: &str) -> Result<LinkId, SavedError> {
         self.0.get(name).copied().ok_or_else(|| SavedError::Link { name: name.to_owned() })
     }

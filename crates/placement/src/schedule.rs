@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The collectives of an iteration follow one another: one begins at all ranks when the one before has arrived
-//! everywhere, as if they waited for each other without a cost. Nothing is computed before it is wanted: what is kept
-//! is a few numbers for each rank, however many messages there will be.
+//! everywhere, as with a barrier without cost. Messages are computed on demand: the state is a few numbers for each
+//! rank, for any number of messages.
 
 use crate::job::{Collective, CollectiveKind, Job};
 use crate::pattern::{Follows, Pattern};
@@ -78,14 +78,15 @@ struct Groups {
 struct Lane {
     /// All that it has to send.
     all: u32,
-    /// What could have been sent by now.
+    /// Octets that the pace allows so far.
     ready: u32,
     sent: u32,
     acknowledged: u32,
 }
 
 impl Schedule {
-    /// What a job does: the collectives without a period, one after the other, and each one with a period by itself.
+    /// The schedule of a job: the collectives without a period, one after the other, and each one with a period by
+    /// itself.
     pub fn of_job(job: &Job, pace: Pace) -> Vec<Schedule> {
         let one_by_one: Vec<&Collective> = job.collectives.iter().filter(|own| own.period_us.is_none()).collect();
         let periodic = job.collectives.iter().filter(|own| own.period_us.is_some());
@@ -196,7 +197,7 @@ impl Schedule {
         }
     }
 
-    /// Gives out what may go on a lane.
+    /// Returns the next message of a lane, if it may be sent.
     fn send(&mut self, rank: u32, lane: u8, sends: &mut Vec<Message>) {
         let at = self.lane_index(rank, lane);
         let groups = &self.collectives[self.number()];

@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 /// The ways from a host to all nodes that were reached.
 pub(crate) struct Ways<'a, C> {
     topology: &'a Topology,
-    /// For each node, hosts first, what it costs to get there, and by which direction.
+    /// For each node, hosts first, the cost of its path, and the last direction of it.
     arrived: Vec<Option<(C, Option<Direction>)>>,
 }
 
@@ -33,7 +33,7 @@ impl<'a, C: Ord + Copy> Ways<'a, C> {
             }
             let is_outdated = ways.arrived[position].is_some_and(|(best, _)| cost > best);
             let node = ways.node(position);
-            // No way goes through a host.
+            // No path leads through a host.
             if is_outdated || (matches!(node, NodeId::Host(_)) && position != start) {
                 continue;
             }
@@ -50,7 +50,7 @@ impl<'a, C: Ord + Copy> Ways<'a, C> {
         ways
     }
 
-    /// What the way to a host costs; `None` if there is none.
+    /// The cost of the path to a host; `None` if there is none.
     pub(crate) fn cost(&self, to: HostId) -> Option<C> {
         self.arrived[self.position(NodeId::Host(to))].map(|(cost, _)| cost)
     }

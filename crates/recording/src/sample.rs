@@ -1,17 +1,17 @@
-//! The other lines of a recording: what has changed since the moment before.
+//! The other lines of a recording: the changes since the previous sample.
 
 use serde::Serialize;
 use srdma_api::EventKind;
 use srdma_sim::moment::{BranchMoment, PlaceMoment};
 use srdma_sim::{Moment, Scene};
 
-/// What has been recorded so far, as far as the next sample needs it.
+/// State of the recording that the next sample needs.
 #[derive(Default)]
 pub(super) struct Recorded {
     names: Vec<String>,
     groups: Vec<u32>,
     before: Option<Moment>,
-    /// What the links' rates were in the sample before.
+    /// Rates of the links in the previous sample.
     rates: Vec<[u64; 2]>,
 }
 
@@ -42,7 +42,7 @@ impl Recorded {
         }
     }
 
-    /// What has changed until a moment; `None` if no time has passed.
+    /// The changes up to a time; `None` if no time has passed.
     pub(super) fn sample(&mut self, moment: &Moment) -> Option<Sample> {
         if self.before.as_ref().is_some_and(|before| before.now_ns >= moment.now_ns) {
             return None;

@@ -11,11 +11,11 @@ pub(crate) struct Ruler {
     from: f64,
     to: f64,
     factor: f64,
-    /// What is written behind the axis's name.
+    /// Suffix of the axis's name.
     pub(crate) symbol: &'static str,
 }
 
-/// What a linear axis leaves free above its greatest value, as a share of its length.
+/// Space that a linear axis leaves above its greatest value, as a share of its length.
 const HEADROOM: f64 = 0.04;
 
 /// A mark on an axis.
@@ -25,8 +25,8 @@ pub(crate) struct Tick {
 }
 
 impl Ruler {
-    /// An axis for these values, from one coordinate to another. A linear one begins at zero or below; what cannot
-    /// stand on a logarithmic one stands at its beginning.
+    /// An axis for these values, from one coordinate to another. A linear one begins at zero or below; values that a
+    /// logarithmic one cannot show are placed at its beginning.
     pub(crate) fn new(axis: &Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
         let counts = |value: &f64| value.is_finite() && (axis.scale == Scale::Linear || *value > 0.0);
@@ -67,7 +67,8 @@ impl Ruler {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// What a script needs to turn places into values: scale, both values as they are written, both places, the unit.
+    /// Parameters for a script that turns places into values: scale, both values as they are written, both places, the
+    /// unit.
     pub(crate) fn description(&self) -> String {
         let scale = match self.scale {
             Scale::Linear => "linear",

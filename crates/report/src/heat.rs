@@ -7,15 +7,15 @@ use crate::unit::Unit;
 /// A table of values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeatMap {
-    /// What it shows.
+    /// Its title.
     pub caption: String,
-    /// What stands above the first column.
+    /// Heading of the first column.
     pub corner: String,
-    /// What stands above the others.
+    /// Heading of the others.
     pub columns: Vec<String>,
-    /// The rows: a name, and a value for each column; `None` where there is none.
+    /// The rows: a name, and a value for each column; `None` for an empty cell.
     pub rows: Vec<(String, Vec<Option<f64>>)>,
-    /// What is counted.
+    /// Unit of the values.
     pub unit: Unit,
     /// The value of the strongest colour.
     pub greatest: f64,

@@ -14,7 +14,7 @@ pub struct Page {
     /// Its text, a paragraph each.
     pub summary: Vec<String>,
     pub sections: Vec<Section>,
-    /// What stands at the end, such as the version of the program that wrote it.
+    /// Footer, such as the version of the program that wrote it.
     pub colophon: String,
 }
 
@@ -23,9 +23,9 @@ pub struct Page {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Section {
     pub heading: String,
-    /// What it is about, in a sentence or two; may be empty.
+    /// A summary in a sentence or two; may be empty.
     pub lead: String,
-    /// What it consists of.
+    /// Its contents.
     pub blocks: Vec<Block>,
 }
 

@@ -11,7 +11,7 @@ pub struct PictureNode {
     pub name: String,
     /// Its tier: 0 for hosts, then upwards.
     pub tier: u8,
-    /// What it is to the reader, such as "victim"; empty for nothing in particular.
+    /// Its role, such as "victim"; empty for none.
     pub role: String,
 }
 
@@ -20,7 +20,7 @@ pub struct PictureNode {
 pub struct PictureLink {
     /// The positions of its ends among the nodes.
     pub ends: [usize; 2],
-    /// What its colour shows; `None` if nothing was measured.
+    /// The value of its colour; `None` if it was not measured.
     pub value: Option<f64>,
 }
 
@@ -28,14 +28,14 @@ pub struct PictureLink {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// What is shown.
+    /// Its title.
     pub title: String,
     /// One sentence on what to look for.
     pub look_for: String,
     /// The nodes; within a tier they stand in this order.
     pub nodes: Vec<PictureNode>,
     pub links: Vec<PictureLink>,
-    /// What the colours of links show.
+    /// Meaning of the links' colours.
     pub measure: String,
     pub unit: Unit,
     /// The value of the strongest colour; without it the greatest of all links.
@@ -104,7 +104,7 @@ impl Picture {
 
     fn draw_links(&self, out: &mut Out, places: &[Placed<'_>]) {
         let mut order: Vec<usize> = (0..self.links.len()).collect();
-        // What carried most is drawn last, so that nothing hides it.
+        // Links with the highest values are drawn last, so that no other covers them.
         order.sort_by_key(|index| self.links[*index].value.map_or(0, |value| self.step(value)));
         for index in order {
             let link = &self.links[index];
@@ -180,7 +180,7 @@ impl Picture {
         out.add(format_args!("</ul>\n"));
     }
 
-    /// The roles that there are, in the order of their nodes.
+    /// The roles, in the order of their nodes.
     fn roles(&self) -> Vec<&str> {
         let mut roles: Vec<&str> = Vec::new();
         for node in &self.nodes {

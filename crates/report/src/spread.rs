@@ -10,15 +10,14 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these values; `None` if there are none. What is no number does not count.
+    /// Of these values; `None` without values. NaN is ignored.
     pub fn of(values: &[f64]) -> Option<Self> {
         let least = quantile(values, 0.0)?;
         Some(Spread { least, median: quantile(values, 0.5)?, greatest: quantile(values, 1.0)? })
     }
 }
 
-/// The value below which this share of the values lies, 0 to 1, interpolated between neighbours; `None` if there are
-/// none.
+/// The value below which this share of the values lies, 0 to 1, interpolated between neighbours; `None` without values.
 pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
     sorted.sort_by(f64::total_cmp);

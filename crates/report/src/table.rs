@@ -7,9 +7,9 @@ use crate::unit::{Unit, number};
 /// A table of texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// What it shows.
+    /// Its title.
     pub caption: String,
-    /// What stands above each column.
+    /// Heading of each column.
     pub columns: Vec<String>,
     /// The rows, the first cell of each names it.
     pub rows: Vec<Vec<String>>,
@@ -28,23 +28,23 @@ pub enum Better {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRow {
-    /// What is measured.
+    /// Name of the measure.
     pub measure: String,
-    /// What that means, in a sentence; may be empty.
+    /// An explanation in a sentence; may be empty.
     pub meaning: String,
     pub unit: Unit,
     /// Which values are better.
     pub better: Better,
-    /// A value for each column; `None` where there is none.
+    /// A value for each column; `None` for an empty cell.
     pub values: Vec<Option<Spread>>,
 }
 
-/// Measures as rows, what is compared as columns; all columns are compared with one of them.
+/// Measures as rows, the compared variants as columns; all columns are compared with one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// What it shows.
+    /// Its title.
     pub caption: String,
-    /// What is compared, with the colours that it has in plots.
+    /// Names of the columns, with their colours in plots.
     pub columns: Vec<(String, usize)>,
     /// The column that the others are compared with.
     pub baseline: usize,

@@ -1,6 +1,6 @@
 //! Units of numbers, and their notation.
 
-/// What a number counts. Numbers are in the base unit; they are written with the prefix that suits them.
+/// Unit of a number. Numbers are in the base unit; they are written with a suitable prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Nanoseconds, written in ns, µs, ms or s.

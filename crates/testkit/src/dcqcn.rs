@@ -21,7 +21,7 @@ pub struct Letters {
     pub f: usize,
     pub r_ai: f64,
     pub r_hai: f64,
-    /// A sender within a bit per second of the line rate begins anew.
+    /// A sender within a bit per second of the line rate is reset.
     pub is_released: bool,
 }
 
@@ -34,7 +34,7 @@ pub enum Happened {
     Cnp(u64),
 }
 
-/// What the sender should have at some time.
+/// The expected state of the sender at some time.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Answer {
@@ -43,7 +43,7 @@ pub struct Answer {
     pub alpha: f64,
 }
 
-/// What the sender has at `now_ns`, after all that has happened, in the order of time; `None`: not limited.
+/// The state of the sender at `now_ns`, after all events, in the order of time; `None`: not limited.
 pub fn answer(letters: &Letters, history: &[Happened], now_ns: u64) -> Option<Answer> {
     let cnps: Vec<u64> = history.iter().filter_map(cnp).collect();
     let first = *cnps.first()?;
@@ -92,7 +92,7 @@ fn cnp(event: &Happened) -> Option<u64> {
     }
 }
 
-/// What happened after an increase. A timer comes before all else at its time.
+/// Events after an increase. A timer comes before all else at its time.
 fn after<'a>(history: &'a [Happened], increase: &Increase) -> &'a [Happened] {
     match increase.sent {
         Some(index) => &history[index + 1..],
@@ -105,7 +105,7 @@ fn after<'a>(history: &'a [Happened], increase: &Increase) -> &'a [Happened] {
     }
 }
 
-/// An increase, and by which event when it is one by octets.
+/// An increase, and its event if it is one by octets.
 struct Increase {
     at_ns: u64,
     sent: Option<usize>,
@@ -122,7 +122,7 @@ fn cuts(letters: &Letters, cnps: &[u64]) -> Vec<(u64, usize)> {
     cuts
 }
 
-/// What was sent after the CNP of one number and before that of another: which events.
+/// Events of sent octets between two CNPs, by number.
 fn sent_between(history: &[Happened], after: usize, before: Option<usize>) -> Vec<(usize, u64, u64)> {
     let mut cnps_seen = 0;
     let mut sent = Vec::new();

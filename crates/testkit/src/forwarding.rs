@@ -9,11 +9,10 @@ pub struct Route {
     pub address: Ipv6Addr,
     /// Bits that count.
     pub len: u8,
-    /// What it does.
     pub action: Action,
 }
 
-/// What a route or SID does.
+/// Effect of a route or SID.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Forward to the next hop of this number.
@@ -48,7 +47,7 @@ pub struct Flavors {
     pub next_csid: bool,
 }
 
-/// What became of the packet.
+/// Result for a packet.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -30,7 +30,7 @@ pub struct Sample {
     pub rate: f64,
 }
 
-/// What came to the sender.
+/// Feedback to the sender.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug)]
 pub struct Feedback {
@@ -41,7 +41,7 @@ pub struct Feedback {
     pub is_notice: bool,
 }
 
-/// What the sender should have.
+/// The expected state of the sender.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct State {
@@ -54,7 +54,7 @@ pub struct State {
     feedback_at_ns: Option<u64>,
 }
 
-/// What the sender has at `now_ns`, after all this feedback.
+/// The state of the sender at `now_ns`, after all this feedback.
 pub fn state_at(parameters: &Parameters, history: &[Feedback], now_ns: u64) -> State {
     let most = parameters.line * parameters.t;
     let Some((feedback, before)) = history.split_last() else {
@@ -107,7 +107,7 @@ fn compute_wind(parameters: &Parameters, state: &mut State, now_ns: u64, seconds
     }
 }
 
-/// What silence makes of it.
+/// Growth of the window without feedback.
 fn grown(parameters: &Parameters, mut state: State, now_ns: u64) -> State {
     let most = parameters.line * parameters.t;
     if let (Some((interval_ns, step)), Some(from_ns)) = (parameters.recovery, state.feedback_at_ns) {

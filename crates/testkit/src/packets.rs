@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 /// Opcode of CNPs.
 pub const CNP: u8 = 0x81;
 
-/// An IPv6 packet around UDP 4791, a BTH and what follows, under a good ICRC. All but CNPs ask for an acknowledgement.
+/// An IPv6 packet with UDP 4791, a BTH and the payload, under a valid ICRC. All but CNPs request an acknowledgement.
 pub fn rocev2(source: Ipv6Addr, destination: Ipv6Addr, opcode: u8, qpn: u32, psn: u32, rest: &[u8]) -> Vec<u8> {
     let udp_len = (8 + 12 + rest.len() + 4) as u16;
     let (becn, ack_request) = if opcode == CNP { (0x40, 0) } else { (0, 0x80) };

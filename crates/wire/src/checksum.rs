@@ -59,7 +59,7 @@ impl Sum {
     }
 }
 
-/// What a change of octets does to a checksum over them (RFC 1624, equation 3).
+/// Effect of a change of octets on a checksum over them (RFC 1624, equation 3).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Update(u64);
 

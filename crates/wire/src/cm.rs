@@ -34,7 +34,7 @@ use crate::udp::UdpView;
 use crate::view::View;
 use core::net::Ipv6Addr;
 
-/// Opcode of UD SEND Only, by which all of these go.
+/// Opcode of UD SEND Only, which carries all of these.
 const UD_SEND_ONLY: u8 = 0x64;
 
 /// The queue pair of general services.
@@ -130,8 +130,8 @@ impl CmPacket {
             && [headers[BTH + 5], headers[BTH + 6], headers[BTH + 7]] == [0, 0, GENERAL_SERVICES as u8]
     }
 
-    /// The message in the IPv6 packet at the front of `octets`. `None` when it is none of the three, not whole, or when
-    /// its ICRC is wrong.
+    /// The message in the IPv6 packet at the front of `octets`. `None` for other packets, incomplete ones, and those
+    /// with a wrong ICRC.
     pub fn parse(octets: &[u8]) -> Option<Self> {
         let packet = octets.first_chunk::<CM_PACKET_LEN>().filter(|_| Self::may_be(octets))?;
         let (covered, icrc) = packet.split_last_chunk::<{ Icrc::LEN }>()?;

@@ -85,7 +85,7 @@ impl View for EthernetView {
 }
 
 impl EthernetView {
-    /// What follows.
+    /// Type of the payload.
     pub fn ethertype(&self) -> EtherType {
         EtherType(self.ethertype.get())
     }

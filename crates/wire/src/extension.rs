@@ -17,7 +17,7 @@ pub const MAX_EXTENSION_HEADERS: usize = 6;
 /// One extension header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtensionHeader<'a> {
-    /// What it is: Hop-by-Hop Options, Destination Options or Routing.
+    /// Kind of the header: Hop-by-Hop Options, Destination Options or Routing.
     pub kind: NextHeader,
     /// Offset of its first octet from the first octet of the IPv6 header.
     pub offset: usize,
@@ -32,7 +32,7 @@ pub enum ExtensionError {
     Truncated {
         /// Offset of the header from the start of the IPv6 header.
         offset: usize,
-        /// What it needed and what there was.
+        /// The needed and the found length.
         truncated: Truncated,
     },
     /// More than [`MAX_EXTENSION_HEADERS`].
@@ -67,7 +67,7 @@ impl<'a> ExtensionHeaders<'a> {
         ExtensionHeaders { next_header, offset: Ipv6View::LEN, rest: after, taken: 0 }
     }
 
-    /// What follows the headers that were walked.
+    /// Type of the header after those that were walked.
     pub fn next_header(&self) -> NextHeader {
         self.next_header
     }

@@ -43,7 +43,7 @@ const WORD: usize = 4;
 /// Octets of node data that an option can hold: 255 − 2 − 8, in whole words.
 pub const MAX_SPACE: usize = 244;
 
-/// What stands in front of node data: the option's Reserved and IOAM Opt-Type octets and the trace's header.
+/// The octets before node data: the option's Reserved and IOAM Opt-Type octets and the trace's header.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct TraceView {
@@ -114,7 +114,7 @@ impl TraceView {
     }
 }
 
-/// What stands in front of node data, as a value.
+/// The octets before node data, as a value.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceHeader {
@@ -123,7 +123,7 @@ pub struct TraceHeader {
     pub node_len_words: u8,
     /// Flag O: a node had no room.
     pub overflow: bool,
-    /// Flag L (RFC 9322): copies are to be sent back.
+    /// Flag L (RFC 9322): copies are returned.
     pub loopback: bool,
     /// Flag A (RFC 9322): the packet is a probe.
     pub active: bool,
@@ -187,7 +187,7 @@ impl TraceHeader {
 /// A trace, borrowed. It holds what it claims to hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Trace<'a> {
-    /// What stands in front of node data.
+    /// The octets before node data.
     pub header: &'a TraceView,
     /// The populated part: the node data that [`Trace::nodes`] walks.
     populated: &'a [u8],
@@ -206,7 +206,7 @@ impl<'a> Trace<'a> {
         Ok(Trace { header, populated, octets: option_data })
     }
 
-    /// The first trace in the octets of a Hop-by-Hop Options header, whatever its namespace; `None` when there is none.
+    /// The first trace in the octets of a Hop-by-Hop Options header, in any namespace; `None` without a trace.
     pub fn find(hop_by_hop_header: &'a [u8]) -> Option<Result<Self, TraceError>> {
         let (header, _) = OptionsHeader::split(hop_by_hop_header).ok()?;
         let option = header.iter().map_while(Result::ok).find(|option| is_trace(option.kind, option.data))?;
@@ -218,7 +218,7 @@ impl<'a> Trace<'a> {
         NodeDataIter::new(self.header.trace_type(), self.populated)
     }
 
-    /// The trace as it lies, from the option's Reserved octet on: what a Fast CNP carries back (FC-4-2).
+    /// The octets of the trace, from the option's Reserved octet on, as a Fast CNP returns them (FC-4-2).
     pub fn octets(&self) -> &'a [u8] {
         self.octets
     }
@@ -245,7 +245,7 @@ fn check_lengths(header: &TraceView, space: usize) -> Result<usize, TraceError> 
     Ok(free)
 }
 
-/// What is wrong with a trace.
+/// Error of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceError {
     /// It is too short for its header.
@@ -261,7 +261,7 @@ pub enum TraceError {
     NodeLen {
         /// NodeLen.
         words: usize,
-        /// What the trace type needs.
+        /// Octets that the trace type needs.
         of_type: usize,
     },
     /// RemainingLen exceeds the data space.

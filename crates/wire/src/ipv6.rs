@@ -138,7 +138,7 @@ impl Ipv6View {
         self.payload_length.set(octets);
     }
 
-    /// What follows.
+    /// Type of the header after this one.
     pub fn next_header(&self) -> NextHeader {
         NextHeader(self.next_header)
     }
@@ -208,7 +208,7 @@ pub struct Ipv6 {
     pub destination: Ipv6Addr,
 }
 
-/// Why an IPv6 header is none.
+/// Errors of an IPv6 header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ipv6Error {
     /// Fewer octets than a header.

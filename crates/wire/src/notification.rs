@@ -219,7 +219,7 @@ fn checksum(source: &[u8; 16], destination: &[u8; 16], view: &NotificationView) 
 pub enum NotificationError {
     /// It is too short.
     Truncated(Truncated),
-    /// Something else than ICMPv6 stands behind an IPv6 header, or that is none.
+    /// The header after IPv6 is not ICMPv6, or is missing.
     NotIcmpv6(NextHeader),
     /// Another length.
     Length(usize),
@@ -281,9 +281,10 @@ mod tests {
     use super::*;
     use std::string::ToString;
 
-    /// What scapy makes of IPv6(src="2001:db8:53::2", dst="5f00:0:9:c000::", tc=192, hlim=64) / ICMPv6Unknown(type=200)
-    /// over a body that was packed by hand as `>BBBBII16s`: code 0 with 1, 3, 200, 0, 0x01020304, 500 and the source;
-    /// code 1 with 1, 3, 0, 0, 0x01020305, 0 and the source. The IPv6 header is that of both.
+    /// The octets that scapy builds of IPv6(src="2001:db8:53::2", dst="5f00:0:9:c000::", tc=192, hlim=64) /
+    /// ICMPv6Unknown(type=200) over a body that was packed by hand as `>BBBBII16s`: code 0 with 1, 3, 200, 0,
+    /// 0x01020304, 500 and the source; code 1 with 1, 3, 0, 0, 0x01020305, 0 and the source. The IPv6 header is that of
+    /// both.
     const HEADER: [u8; 40] = [
         0x6C, 0x00, 0x00, 0x00, 0x00, 0x20, 0x3A, 0x40, 0x20, 0x01, 0x0D, 0xB8, 0x00, 0x53, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x00, 0x02, 0x5F, 0x00, 0x00, 0x00, 0x00, 0x09, 0xC0, 0x00, 0x00, 0x00, 0x00, 0x00,

@@ -53,7 +53,7 @@ impl Opcode {
         matches!(self.0, 0x13 | 0x14)
     }
 
-    /// Whether this is a request of a Reliable Connection: what a responder answers.
+    /// Whether this is a request of a Reliable Connection, which a responder answers.
     pub const fn is_request(self) -> bool {
         self.is_send() || self.is_write() || self.is_atomic() || self.0 == 0x0C
     }
@@ -91,7 +91,7 @@ impl Opcode {
         matches!(self.0, 0x0D | 0x0F | 0x10 | 0x11 | 0x12)
     }
 
-    /// Octets of extended transport headers between BTH and payload; `None` for opcodes this crate does not know.
+    /// Octets of extended transport headers between BTH and payload; `None` for unknown opcodes.
     pub const fn extension_len(self) -> Option<usize> {
         Some(match self.0 {
             0x00..=0x02 | 0x04 | 0x07 | 0x08 | 0x0E => 0,
@@ -105,7 +105,7 @@ impl Opcode {
         })
     }
 
-    /// The operation in the words of the IBTA; `None` for opcodes this crate does not know.
+    /// The operation in the words of the IBTA; `None` for unknown opcodes.
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             0x00 => "SEND First",

@@ -34,7 +34,7 @@ impl OptionsView {
         Some(OptionsView { next_header: next_header.0, hdr_ext_len: u8::try_from(units).ok()? })
     }
 
-    /// What follows.
+    /// Type of the header after this one.
     pub fn next_header(&self) -> NextHeader {
         NextHeader(self.next_header)
     }
@@ -71,7 +71,7 @@ impl<'a> OptionsHeader<'a> {
     }
 }
 
-/// What a node that does not know an option does with the packet: the two high bits of its type.
+/// Action of a node for an unknown option: the two high bits of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownAction {
     /// 00: skip the option.
@@ -101,7 +101,7 @@ impl OptionTlv<'_> {
     /// Type of PadN.
     pub const PADN: u8 = 1;
 
-    /// What to do when the type is unknown.
+    /// The action for an unknown type.
     pub const fn unknown_action(&self) -> UnknownAction {
         match self.kind >> 6 {
             0 => UnknownAction::Skip,

@@ -85,7 +85,7 @@ impl Pfc {
         pfc
     }
 
-    /// What stands behind the Ethernet header of a MAC control frame.
+    /// Parses the octets after the Ethernet header of a MAC control frame.
     pub fn parse(octets: &[u8]) -> Result<Self, PfcError> {
         let (view, _) = PfcView::split(octets)?;
         match view.opcode() {

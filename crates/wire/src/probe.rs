@@ -111,7 +111,6 @@ pub struct ProbePacket {
     pub hop_limit: u8,
     /// UDP port, of both sides.
     pub port: u16,
-    /// What it carries.
     pub probe: Probe,
 }
 
@@ -188,8 +187,8 @@ mod tests {
     use super::*;
     use crate::codepoints::PROBE_PORT;
 
-    /// What scapy makes of IPv6(src=dst="2001:db8::1", tc=192, hlim=64) / UDP(sport=1021, dport=1021) over a payload that
-    /// was packed by hand as `>IIIHH28x` of 7, 3, 5, 0x4001, 0x0102.
+    /// The octets that scapy builds of IPv6(src=dst="2001:db8::1", tc=192, hlim=64) / UDP(sport=1021, dport=1021) over
+    /// a payload that was packed by hand as `>IIIHH28x` of 7, 3, 5, 0x4001, 0x0102.
     const SCAPY: [u8; ProbePacket::LEN] = [
         0x6C, 0x00, 0x00, 0x00, 0x00, 0x34, 0x11, 0x40, 0x20, 0x01, 0x0D, 0xB8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
         0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x20, 0x01, 0x0D, 0xB8, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
@@ -227,8 +226,8 @@ mod tests {
         assert!(ProbePacket::parse(&octets, packet().address, PROBE_PORT).is_some());
     }
 
-    /// Every octet matters but flow label and what must be zero and is not covered by anything: there is none, as the
-    /// checksum covers it. Traffic class and hop limit may change on the way.
+    /// Damage of any octet is detected, since the checksum covers them, except the flow label. Traffic class and hop
+    /// limit may change on the way.
     #[test]
     fn a_damaged_probe_is_refused() {
         for place in 0..ProbePacket::LEN {

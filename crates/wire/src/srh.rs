@@ -63,7 +63,7 @@ impl View for SrhView {
 }
 
 impl SrhView {
-    /// What follows.
+    /// Type of the header after this one.
     pub fn next_header(&self) -> NextHeader {
         NextHeader(self.next_header)
     }
@@ -104,7 +104,7 @@ impl SrhView {
     }
 }
 
-/// What is wrong with an SRH.
+/// Errors of an SRH.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SrhError {
@@ -143,9 +143,9 @@ pub struct Srh<'a> {
 }
 
 impl<'a> Srh<'a> {
-    /// The SRH at the front of `octets`, and what follows it. A header that passes obeys the checks of RFC 8754
-    /// section 4.3.1.1 on Last Entry and Segments Left. That section passes over both when Segments Left is 0; who
-    /// needs no more of such a header than what follows it takes [`SrhView::total_len`].
+    /// The SRH at the front of `octets`, and the octets after it. A header that passes obeys the checks of RFC 8754
+    /// section 4.3.1.1 on Last Entry and Segments Left. That section skips both when Segments Left is 0; callers that
+    /// need only the octets after such a header use [`SrhView::total_len`].
     pub fn split(octets: &'a [u8]) -> Result<(Self, &'a [u8]), SrhError> {
         let (header, _) = SrhView::split(octets).map_err(SrhError::Truncated)?;
         if header.routing_type != ROUTING_TYPE {
@@ -266,7 +266,8 @@ mod tests {
         assert_eq!(emitted, SRH);
     }
 
-    /// RFC 8754 section 4.3.1.1; a reduced SRH has Segments Left = Last Entry + 1 on its way to the first segment (D4).
+    /// RFC 8754 section 4.3.1.1; a reduced SRH has Segments Left = Last Entry + 1 until it reaches the first segment
+    /// (D4).
     #[test]
     fn last_entry_and_segments_left_must_fit() {
         let inconsistent = |octets: &[u8]| matches!(Srh::split(octets), Err(SrhError::Inconsistent { .. }));

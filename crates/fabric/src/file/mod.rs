@@ -106,7 +106,7 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// Names the line that is wrong, what was found there and what was expected.
+    /// Names the line in error, the found and the expected value.
     pub fn from_toml(text: &str) -> Result<Self, LineError> {
         let section: Result<TopologySection, Problem> =
             toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));

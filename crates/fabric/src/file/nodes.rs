@@ -1,4 +1,4 @@
-//! What stands in a topology file one by one: nodes, links, and what has failed.
+//! Single nodes and links of a topology file, and failed links.
 
 use super::{TopologySection, wrong};
 use crate::generate::Speeds;

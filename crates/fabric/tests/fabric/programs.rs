@@ -70,7 +70,7 @@ fn links_are_named_by_their_ports() {
     let path = path(&topology, &["nic1", "leaf1", "spine5", "leaf3", "nic3"]);
     let made = Program::encode(&plan, &topology, &path, Encoding::Links, None).unwrap();
     assert_eq!(made, program("5f00:0:e002:e002:e000::"));
-    // nic1 is at two leaves: what the first id means depends on which one gets the packet.
+    // nic1 is at two leaves: the meaning of the first id depends on the leaf that gets the packet.
     let error = made.decode(&plan, &topology, Some(path.from)).unwrap_err();
     assert!(error.to_string().contains("which switch is first is not known"), "{error}");
     let behind_leaf1 = program("5f00:0:100:e002:e002:e000::");
@@ -97,8 +97,8 @@ fn a_tenants_service_ends_the_program() {
     assert!(refusal("5f00:0:300:f007:100::", None).contains("behind the tenant's service at leaf3"));
 }
 
-/// PP-4-3: leaf, spine, super-spine, spine, leaf and a tenant's service fill an address. PP-4-4: what is more goes on in
-/// an SRH.
+/// PP-4-3: leaf, spine, super-spine, spine, leaf and a tenant's service fill an address. PP-4-4: further ids continue
+/// in an SRH.
 #[test]
 fn six_ids_fit_the_address_and_the_seventh_needs_an_srh() {
     let topology = FatTree { tiers: 3, k: 4, pods: None, speeds: Speeds::DEFAULT }.topology().unwrap();

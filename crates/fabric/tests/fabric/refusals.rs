@@ -47,7 +47,7 @@ fn mistakes_in_a_file_name_the_line() {
             NODES.replace("{ name = \"s\" }", "{ name = \"s\" }, { name = \"t\" }")
         ),
     ];
-    // One message names every key there is.
+    // One message lists all valid keys.
     let errors: Vec<String> = files.iter().map(|file| refused(file).chars().take(99).collect()).collect();
     insta::assert_snapshot!(errors.join("\n"), @r#"
 line 1: missing key `kind`

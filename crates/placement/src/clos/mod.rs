@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Two tiers are one pod without cores: its planes are the spines. Where n links join two switches, each counts as a
-//! choice of its own. Where hosts are at several leaves each, of one fabric or of several planes, the leaves that have
-//! the same hosts count as one, and the first choice is the one by which a flow leaves and arrives.
+//! choice of its own. Where hosts are at several leaves each, of one fabric or of several planes, the leaves with the
+//! same hosts count as one, and the first choice is that of the leaf by which a flow leaves and arrives.
 
 mod tiers;
 
@@ -47,11 +47,11 @@ pub struct Clos {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no folded Clos: {problem}")]
 pub struct NotClos {
-    /// What is not even, and where.
+    /// The irregularity, and its place.
     pub problem: String,
 }
 
-/// What a flow has chosen. What its path does not need counts nothing.
+/// Choices of a flow. Those that its path does not need have no meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Choice {
     /// Which of the leaf's links up; of those that stay at a leaf, the first of the host's links that is meant.
@@ -264,8 +264,8 @@ impl Clos {
         planes.flat_map(move |plane| (0..cores).map(move |core| Choice { plane, core }))
     }
 
-    /// What the most loaded link carries at least, by its rate, whatever paths are chosen: whole flows of the least
-    /// rate that occurs, spread evenly, over the links of a host, of a leaf, and of a pod.
+    /// Lower bound of the utilization of the most loaded link, for any choice of paths: whole flows of the smallest
+    /// rate, spread evenly, over the links of a host, of a leaf, and of a pod.
     pub fn bound(&self, topology: &Topology, flows: &[Flow]) -> f64 {
         let mut bound = 0.0_f64;
         let host_rate = |host: usize| topology.links()[self.hosts[host].0[0].link.index()].rate_bits_per_s;
@@ -284,7 +284,7 @@ impl Clos {
         bound
     }
 
-    /// Links up of a leaf for each of its hosts' links; 1 where there are none.
+    /// Uplinks of a leaf for each of its hosts' links; 1 without uplinks.
     fn width(&self) -> usize {
         (self.plane_choices() / self.homes).max(1)
     }
@@ -306,7 +306,7 @@ impl Clos {
     }
 }
 
-/// What comes from, or goes to, each of some places.
+/// Traffic from, or to, each of some places.
 struct Shares {
     /// For each place how many flows, their rates together, and the least and the highest of them, in bits a second.
     places: Vec<(u64, u64, u64, u64)>,

@@ -1,4 +1,4 @@
-//! What a fabric consists of, from the hosts upward: sets of leaves, pods, planes; or why it is no folded Clos.
+//! The tiers of a fabric, from the hosts upward: sets of leaves, pods, planes; or the reason why it is no folded Clos.
 
 use super::{NotClos, not};
 use crate::load::Direction;

@@ -1,4 +1,4 @@
-//! What the most loaded link carries at least.
+//! Lower bound of the most loaded link.
 
 use super::Placement;
 use crate::bound::{cut_bound, divided_bound, rounded_up};
@@ -11,7 +11,7 @@ const LEAST_ROUNDS: usize = 16;
 const WORK: usize = 50_000_000;
 
 impl Placement<'_> {
-    /// What the most loaded link carries at least, whatever paths these flows have.
+    /// Lower bound of the most loaded link, for any paths of these flows.
     pub fn bound(&self) -> f64 {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         self.clos_bound(&flows).unwrap_or_else(|| self.sharp_bound(&flows, self.rounds(&flows, WORK).max(LEAST_ROUNDS)))

@@ -1,4 +1,4 @@
-//! Why a flow goes where it goes: what its other ways would carry, and which links bound everything.
+//! The reasons for a flow's path: the load of its alternatives, and the links that determine the bound.
 
 use super::FlowId;
 use super::Placement;
@@ -15,7 +15,7 @@ pub struct Alternative {
     pub path: Path,
     /// The direction on it that would carry most by its link's rate, if the flow went there.
     pub most_loaded: Direction,
-    /// What that would carry, by its link's rate.
+    /// Its utilization with the flow.
     pub load: f64,
 }
 
@@ -71,7 +71,7 @@ impl Placement<'_> {
         cut.filter(|_| bound >= self.bound() * (1.0 - 1e-6))
     }
 
-    /// What each direction of a path carries, by its link's rate.
+    /// Utilization of each direction of a path.
     pub fn loads_along(&self, path: &Path) -> Vec<(Direction, f64)> {
         let along = directions(self.topology, path);
         along.into_iter().map(|own| (own, self.loads.share_with(self.topology, own, 0))).collect()

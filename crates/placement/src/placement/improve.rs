@@ -63,9 +63,9 @@ impl Placement<'_> {
         None
     }
 
-    /// Lets a flow change from one choice to another, a flow that is in its way change back, and so on: along a chain
-    /// of flows that alternate between the two (Kempe's chain, as in König's proof). What has moved is put back if the
-    /// chain does not end.
+    /// Changes a flow from one choice to another, a flow that conflicts with it back, and so on: along a chain of flows
+    /// that alternate between the two (Kempe's chain, as in König's proof). The changes are reverted if the chain does
+    /// not end.
     fn chain(&mut self, id: FlowId, [own, other]: [Choice; 2], limit: f64) -> Option<Vec<FlowId>> {
         let mut before: Vec<(FlowId, Placed)> = Vec::new();
         let mut next = Some((id, other));

@@ -18,7 +18,7 @@ pub use explain::Alternative;
 use srdma_fabric::{HostId, LinkId, NodeId, Path, Topology};
 use std::collections::VecDeque;
 
-/// What counts as more, of a link's rate: less is rounding.
+/// Differences above this share of a link's rate count as more: smaller ones are rounding.
 const MORE: f64 = 1e-9;
 
 /// Chains of exchanges that are tried to relieve a link after others were drained. Often there is nothing to be found,
@@ -56,7 +56,7 @@ type Way = (Vec<Direction>, Option<Choice>);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct PlacementError {
-    /// What is in the way.
+    /// The reason.
     pub problem: String,
 }
 
@@ -116,7 +116,7 @@ impl<'a> Placement<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Placement::new`]; a path that is none of its flow, or goes over a drained link; a host that is cut
+    /// Those of [`Placement::new`]; a path that does not belong to its flow, or uses a drained link; a host that is cut
     /// off.
     pub fn with_paths(
         topology: &'a Topology,
@@ -174,7 +174,7 @@ impl<'a> Placement<'a> {
         Ok((id, moved))
     }
 
-    /// Takes a flow away; `false` if there is none.
+    /// Removes a flow; `false` if there is none.
     pub fn remove(&mut self, id: FlowId) -> bool {
         self.take(id).is_some()
     }
@@ -203,7 +203,7 @@ impl<'a> Placement<'a> {
         let most = self.most_loaded().1;
         let homeless: Vec<(FlowId, Flow)> = moved.iter().filter_map(|id| Some((*id, self.take(*id)?.flow))).collect();
         for (id, flow) in homeless {
-            // Every host reaches every other, so that there is a way.
+            // Every host reaches every other, so a path exists.
             let way = self.seek(&flow, most).unwrap_or_default();
             self.put(id, flow, way);
         }
@@ -213,13 +213,13 @@ impl<'a> Placement<'a> {
         Ok(moved)
     }
 
-    /// Takes links into use again, but for those that have failed, and returns the flows that moved.
+    /// Releases drained links, except failed ones, and returns the flows that moved.
     pub fn release(&mut self, links: &[LinkId]) -> Vec<FlowId> {
         links.iter().for_each(|link| self.is_drained[link.index()] = self.topology.is_failed(*link));
         self.improve()
     }
 
-    /// The flows that there are.
+    /// All flows.
     pub fn flows(&self) -> impl Iterator<Item = (FlowId, &Flow)> {
         (0..).zip(&self.flows).filter_map(|(id, placed)| Some((FlowId(id), &placed.as_ref()?.flow)))
     }
@@ -231,8 +231,8 @@ impl<'a> Placement<'a> {
         Some(Path { from: flow.from, to: flow.to, links })
     }
 
-    /// A path for a flow that shares as little as possible with its own, to change to when that fails: no switch and no
-    /// link, or those at its hosts alone, or at least no link but its hosts'; `None` if there is none.
+    /// A backup path for a flow that shares as little as possible with its own: no switch and no link, or only those at
+    /// its hosts, or at least no link but its hosts'; `None` if there is none.
     pub fn backup(&self, id: FlowId) -> Option<Path> {
         let Placed { flow, along, .. } = self.flows.get(id.0 as usize)?.as_ref()?;
         let switches = inner(along, 0).iter().skip(1).map(|direction| direction.origin(self.topology));
@@ -256,7 +256,7 @@ impl<'a> Placement<'a> {
         Some(Path { from: flow.from, to: flow.to, links })
     }
 
-    /// What links carry.
+    /// Loads of links.
     pub fn loads(&self) -> &Loads {
         &self.loads
     }

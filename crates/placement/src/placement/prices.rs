@@ -1,16 +1,16 @@
 //! All flows choose again in turn, by prices: a link costs more the more it carries, steeply where it carries most.
 //!
-//! Moving flows off the most loaded link alone ends where every way out is as full. Prices see all links at once: they
-//! are those by which linear programs of least congestion are solved (Plotkin, Shmoys and Tardos 1995), each flow being
-//! rounded to one path as soon as it chooses (Aspnes et al. 1993). A flow that has chosen cheaply may choose again
-//! at prices that have become steeper.
+//! Moving flows off the most loaded link alone ends where every alternative is as full. Prices see all links at once:
+//! they are those by which linear programs of minimum congestion are solved (Plotkin, Shmoys and Tardos 1995), each
+//! flow being rounded to one path as soon as it chooses (Aspnes et al. 1993). A flow that has chosen cheaply may choose
+//! again at steeper prices.
 
 use super::{FlowId, MORE, Placed, Placement, Way};
 use crate::flow::Flow;
 use crate::load::Direction;
 use crate::search::Ways;
 
-/// How steep prices are, relative to the load that is to be beaten, from first to last.
+/// Steepness of prices, relative to the load to be improved, from first to last.
 const STEEPNESS: [f64; 5] = [8.0, 16.0, 32.0, 64.0, 128.0];
 
 /// How often all flows choose at each.
@@ -19,11 +19,11 @@ const ROUNDS: usize = 4;
 /// How much work all of it may be, in links looked at.
 const WORK: usize = 100_000_000;
 
-/// What a link costs at least, so that of ways that are free the shortest is taken.
+/// Minimum price of a link, so that the shortest of paths without load is chosen.
 const LEAST_PRICE: f64 = 1e-12;
 
 impl Placement<'_> {
-    /// Lets all flows choose again in turn while that is of use, and keeps the best that was found.
+    /// Lets all flows choose again in turn while that improves the result, and keeps the best one.
     pub(super) fn settle(&mut self) {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         let bound = self.quick_bound(&flows);

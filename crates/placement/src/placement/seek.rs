@@ -14,7 +14,7 @@ impl Placement<'_> {
         if let Some(way) = self.seek_below(flow, limit).or_else(|| self.seek_choice(flow, f64::INFINITY)) {
             return Some(way);
         }
-        // On a Clos so many links are drained that the way goes down and up again.
+        // On a Clos with so many drained links that the path leads down and up again.
         let mut limit = limit.max(MORE);
         while limit.is_finite() {
             if let Some(way) = self.seek_route(flow, limit) {
@@ -54,7 +54,7 @@ impl Placement<'_> {
         route(self.topology, &self.loads, [flow.from, flow.to], fits).map(|along| (along, None))
     }
 
-    /// What a direction carries with a flow more on it; without end if it is drained.
+    /// Load of a direction with one more flow; infinite if it is drained.
     pub(super) fn share(&self, flow: &Flow, direction: Direction) -> f64 {
         match self.is_drained[direction.link.index()] {
             true => f64::INFINITY,

@@ -23,7 +23,7 @@ fn links_of(topology: &Topology, name: &str) -> Vec<LinkId> {
     topology.ports(topology.node(name).unwrap()).iter().map(|port| port.link).collect()
 }
 
-/// Counts everything anew along the paths, and compares.
+/// Recomputes all loads along the paths, and compares.
 fn check(topology: &Topology, placement: &Placement<'_>, drained: &[LinkId]) {
     let mut loads = Loads::none(topology);
     for (id, flow) in placement.flows() {
@@ -96,7 +96,7 @@ fn both(link: LinkId) -> [srdma_placement::Direction; 2] {
     [false, true].map(|is_backward| srdma_placement::Direction { link, is_backward })
 }
 
-/// Random changes on a Clos and on a fabric that is none; nothing is lost, and loads stay what paths make of them.
+/// Random changes on a Clos and on a fabric that is not one; no flow is lost, and loads equal the sums along the paths.
 #[test]
 fn loads_are_consistent_after_any_order_of_changes() {
     for topology in [leaf_spine(4, 3, 3), figure1()] {

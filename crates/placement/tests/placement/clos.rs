@@ -85,7 +85,7 @@ fn many_flows_meet_the_bound_of_whole_flows() {
     }
 }
 
-/// The bound is the optimum, and placement meets it: every choice of few flows is tried.
+/// The bound is the optimum, and placement reaches it: every choice of few flows is tried.
 #[test]
 fn no_choice_of_paths_is_better() {
     let mut random = Pcg64Mcg::seed_from_u64(4);

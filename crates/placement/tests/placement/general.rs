@@ -70,7 +70,7 @@ fn bounds_are_below_every_choice() {
                 Flow { from: HostId(from), to, rate_bits_per_s: 10 * random.random_range(1..5) }
             })
             .collect();
-        // A way round goes from switch to switch, over link s_i–s_(i+1) one way or the other.
+        // A detour goes from switch to switch, over link s_i–s_(i+1) in one of both directions.
         let carried = |clockwise: u32| {
             let mut loads = [[0_u64; 4]; 2];
             for (number, flow) in flows.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Flows from other people's files. The dumps of NCCL are written by hand, after those quoted in NVIDIA/nccl issues 392
-//! and 524.
+//! Flows from files of other programs. The dumps of NCCL are written by hand, after those quoted in NVIDIA/nccl issues
+//! 392 and 524.
 
 use proptest::prelude::*;
 use srdma_fabric::{NodeId, Topology};
@@ -145,7 +145,7 @@ fn mistakes_in_a_dump_name_line_and_column() {
 }
 
 proptest! {
-    /// Whatever stands in a file, it is read or refused with a line; what is read are flows of this fabric.
+    /// Any file is parsed or refused with a line; its flows are flows of this fabric.
     #[test]
     fn no_file_makes_reading_panic(
         damage in proptest::collection::vec((any::<prop::sample::Index>(), any::<char>()), 0..8),

@@ -33,7 +33,7 @@ fn ranks_are_in_the_groups_that_differ_in_one_of_three() {
     assert_eq!(groups(GroupKind::All), [[0, 1, 2, 3, 4, 5, 6, 7]]);
 }
 
-/// By hand, for four ranks: what each NIC sends and gets, in parts of its rate.
+/// By hand, for four ranks: outgoing and incoming load of each NIC, in parts of its rate.
 #[test]
 fn collectives_send_what_their_algorithms_send() {
     let topology = leaf_spine(2, 2, 2);
@@ -57,7 +57,7 @@ fn collectives_send_what_their_algorithms_send() {
     assert_eq!(shares("all-reduce-tree"), [[0.5, 0.5], [1.0, 1.0], [1.0, 1.0], [0.5, 0.5]]);
 }
 
-/// What is counted without making flows is what there are; of two trees, which share edges, not less.
+/// The count computed without generating flows equals their number; for two trees, which share edges, it is not less.
 #[test]
 fn flows_are_counted_before_they_are_made() {
     let topology = leaf_spine(2, 2, 4);

@@ -25,7 +25,7 @@ const SHIPPED: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// What the most loaded link carries, counted anew.
+/// Load of the most loaded link, recomputed.
 fn most_loaded(topology: &Topology, placement: &Placement<'_>) -> f64 {
     let mut loads = Loads::none(topology);
     for (id, flow) in placement.flows() {

@@ -36,7 +36,7 @@ fn cuts(octets: usize, parts: usize) -> Vec<usize> {
     (0..=parts).map(|part| octets * part / parts).collect()
 }
 
-/// What a rank begins with at a place of its buffer: any numbers, all different.
+/// Initial contents of a rank's buffer at a place: any numbers, all different.
 fn initial(rank: usize, place: usize) -> u64 {
     (rank as u64 + 1) * 1_000_003 + (place as u64) * 7919
 }
@@ -48,9 +48,9 @@ struct Model {
     kind: CollectiveKind,
     ranks: usize,
     chunk: usize,
-    /// What each rank has.
+    /// Buffers of each rank.
     buffers: Vec<Vec<u64>>,
-    /// What has arrived, where that is not the same place.
+    /// Arrived data, where they are kept apart from the buffer.
     received: Vec<Vec<u64>>,
 }
 
@@ -94,7 +94,7 @@ impl Model {
         }
     }
 
-    /// What a message carries, taken when it is given out.
+    /// Contents of a message, taken when it is sent.
     fn take(&self, message: &Message) -> Vec<u64> {
         let place = self.place(message);
         assert_eq!(message.octets as usize, place.len(), "{message:?}");
@@ -238,7 +238,7 @@ fn as_much_is_in_flight_as_the_pace_allows() {
     assert_eq!(to, [0, 1, 2]);
 }
 
-/// By hand: two tensor groups of two gather, then two data groups of two send on; what has a period goes by itself.
+/// By hand: two tensor groups of two gather, then two data groups of two send; traffic with a period runs by itself.
 #[test]
 fn collectives_of_a_job_follow_one_another() {
     let gather = Collective { group: GroupKind::Tensor, ..collective(CollectiveKind::AllGather, 10) };
@@ -261,7 +261,7 @@ fn collectives_of_a_job_follow_one_another() {
         let gathered = std::mem::take(&mut sends);
         gathered.iter().for_each(|message| assert!(!schedule.arrived(message, &mut sends)));
         assert_eq!(pairs(&sends), [(0, 2, 7), (1, 3, 7)]);
-        // What comes late, of what has ended, changes nothing.
+        // Late messages of completed collectives have no effect.
         gathered.iter().for_each(|message| schedule.acknowledged(message, &mut sends));
         let sent = std::mem::take(&mut sends);
         let ends: Vec<bool> = sent.iter().map(|message| schedule.arrived(message, &mut sends)).collect();

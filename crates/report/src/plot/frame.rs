@@ -1,4 +1,4 @@
-//! What all plots have in common: the box with its axes, references and legend.
+//! Common parts of all plots: the box with its axes, references and legend.
 
 use super::{Axis, Reference};
 use crate::axis::Ruler;

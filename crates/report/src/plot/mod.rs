@@ -18,7 +18,7 @@ pub enum Scale {
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// What it shows, without the unit.
+    /// Quantity of the axis, without the unit.
     pub name: String,
     /// The unit of the values; the axis is labelled with a prefix that suits.
     pub unit: Unit,
@@ -62,7 +62,7 @@ pub struct Series {
 /// A value of the vertical axis that is worth a line of its own: a threshold, a bound.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reference {
-    /// What it is.
+    /// Name of the series.
     pub name: String,
     /// Where it is.
     pub value: f64,
@@ -71,7 +71,7 @@ pub struct Reference {
 /// Lines over an axis, mostly over time. A cumulative distribution is one too: see [`cumulative`](crate::cumulative).
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinePlot {
-    /// What is shown.
+    /// Its title.
     pub title: String,
     /// One sentence on what to look for.
     pub look_for: String,
@@ -88,16 +88,16 @@ pub struct LinePlot {
 /// Bars that stand together: one for each of the plot's series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarGroup {
-    /// What they have in common.
+    /// Name of their common axis.
     pub name: String,
-    /// A value for each series; `None` where there is none.
+    /// A value for each series; `None` for a gap.
     pub bars: Vec<Option<crate::Spread>>,
 }
 
 /// Bars as high as the median, with a line from the least to the greatest value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BarPlot {
-    /// What is shown.
+    /// Its title.
     pub title: String,
     /// One sentence on what to look for.
     pub look_for: String,

@@ -37,7 +37,7 @@ pub enum FastCnpError {
         /// Octets that were there.
         found: usize,
     },
-    /// Option 2's trace is none, or claims more than it holds.
+    /// Option 2's trace is invalid, or its length exceeds the option.
     Trace(TraceError),
     /// An option beside it that is not known and must not be passed over (RFC 8200 section 4.2): its type.
     UnknownOption(u8),

@@ -59,11 +59,12 @@ impl<'a> FastCnp<'a> {
         self.trace.is_some() && !self.is_from_switch(source)
     }
 
-    /// The contents of an option of one of `types`, at any position. Equal types are told apart by their length (D42).
+    /// The contents of an option of one of `types`, at any position. Equal types are distinguished by their length
+    /// (D42).
     ///
     /// # Errors
     ///
-    /// Its length is not one that it can have, or its trace is none.
+    /// Its length is not allowed, or its trace is invalid.
     pub fn from_option(option: OptionTlv<'a>, types: OptionTypes) -> Result<Self, FastCnpError> {
         let is_address = match types.address() == types.trace() {
             true => option.data.len() <= ADDRESS_OPTION_LEN,

@@ -19,7 +19,7 @@ const QPN: usize = BTH + BthView::DEST_QP_OFFSET;
 const BEHIND_QPN: usize = QPN + 3;
 const ICRC: usize = STANDARD_CNP_LEN - Icrc::LEN;
 
-/// What becomes of a Fast CNP for a host that does not know the option (FC-O-1, D48).
+/// Translation of a Fast CNP for a host that does not support the option (FC-O-1, D48).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Translation {
     /// The new source: the original destination, from which the host awaits CNPs.

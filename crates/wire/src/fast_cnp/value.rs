@@ -13,7 +13,7 @@ use zerocopy::IntoBytes;
 
 /// A Fast CNP as a value (FC-4-1, FC-4-2).
 ///
-/// What the draft leaves open is D44's: BECN 1, PSN 0, P_Key 0xFFFF, flow label and UDP checksum 0.
+/// D44 has the values that the draft leaves open: BECN 1, PSN 0, P_Key 0xFFFF, flow label and UDP checksum 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FastCnpValue<'a> {
     /// Source: the loopback address of the switch.
@@ -49,8 +49,8 @@ impl FastCnpValue<'_> {
         STANDARD_CNP_LEN + (2 + behind_first_two).next_multiple_of(8)
     }
 
-    /// Writes the packet to the front of `into` and returns its length. `None` when it does not fit, or when the trace
-    /// is of a length that [`can_carry`] refuses (D41).
+    /// Writes the packet to the front of `into` and returns its length. `None` when it does not fit, or when
+    /// [`can_carry`] refuses the length of the trace (D41).
     pub fn emit(&self, types: OptionTypes, into: &mut [u8]) -> Option<usize> {
         let whole = into.get_mut(..self.len_octets())?;
         let standard = Ipv6 {

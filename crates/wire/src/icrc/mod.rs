@@ -92,8 +92,8 @@ struct Headers {
     bth: BthView,
 }
 
-/// What counts as ones: Traffic Class, Flow Label, Hop Limit; UDP Checksum; FECN, BECN and the reserved bits beside
-/// them.
+/// Fields that count as ones: Traffic Class, Flow Label, Hop Limit; UDP Checksum; FECN, BECN and the reserved bits
+/// beside them.
 const MASK: [u8; size_of::<Headers>()] = {
     let mut mask = [0; size_of::<Headers>()];
     const UDP: usize = size_of::<Ipv6View>();
@@ -103,7 +103,7 @@ const MASK: [u8; size_of::<Headers>()] = {
     mask
 };
 
-/// The register after the masked LRH and headers of zeros: what stays to be added to it is the headers' own remainder.
+/// The register after the masked LRH and headers of zeros: the headers' own remainder is added to it.
 const REGISTER_AFTER_ZEROS: u32 =
     polynomial::register_after(polynomial::register_after(!0, 0xFF, 8), 0, size_of::<Headers>());
 
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(delta.then(Shift::octets(0)), delta);
     }
 
-    /// What a prepared delta or shift costs to keep, once per receiver.
+    /// Size of a prepared delta or shift, which is stored once per receiver.
     #[test]
     fn prepared_values_have_four_octets() {
         assert_eq!((size_of::<Delta>(), size_of::<Shift>()), (4, 4));

@@ -142,7 +142,7 @@ fn sum_of_products_portably<F: Factors>(factors: F) -> u32 {
 
 /// Product without carries.
 ///
-/// Each factor is split into four with a bit in every fourth place. At most eight bits meet in a place of their
+/// Each factor is split into four with a bit in every fourth place. At most eight bits add up in a place of their
 /// products, so that no carry reaches the next place that counts.
 fn product(a: u32, b: u32) -> u64 {
     const EVERY_FOURTH: u64 = 0x1111_1111_1111_1111;
@@ -155,7 +155,7 @@ fn product(a: u32, b: u32) -> u64 {
     sum
 }
 
-/// x^(32·(n+1)): what the n-th word from the end of some octets is multiplied by.
+/// x^(32·(n+1)): the factor of the n-th word from the end of some octets.
 static POWERS_OF_X32: [u32; 64] = powers(4, 1);
 
 /// x^(8·n) for n below 256.

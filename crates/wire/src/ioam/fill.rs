@@ -4,7 +4,7 @@ use super::{NodeData, TraceError, TraceType, TraceView, WORD, check_lengths, is_
 use crate::options::{OptionOverrun, OptionTlv, OptionsHeader};
 use crate::view::View;
 
-/// What has become of a trace at this node.
+/// Result of filling a trace at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
     /// The node's data stands in it.
@@ -16,8 +16,8 @@ pub enum Filled {
 /// An opaque state snapshot, which a node adds when the trace type requests one.
 pub type Snapshot<'a> = (u32, &'a [u8]);
 
-/// A trace's header and data space in the octets of a Hop-by-Hop Options header, from offset `from` on; and where the
-/// walk goes on. Options that overrun end the walk: their destination reports the error.
+/// A trace's header and data space in the octets of a Hop-by-Hop Options header, from offset `from` on; and the offset
+/// at which the walk continues. Options that overrun end the walk: their destination reports the error.
 fn next_trace(header: &mut [u8], from: usize) -> Option<(&mut [u8], usize)> {
     let (options, _) = OptionsHeader::split(header).ok()?;
     let found = |option: &Result<OptionTlv<'_>, OptionOverrun>| match option {
@@ -30,8 +30,8 @@ fn next_trace(header: &mut [u8], from: usize) -> Option<(&mut [u8], usize)> {
 }
 
 /// Fills every pre-allocated trace in the octets of a Hop-by-Hop Options header for which `of_namespace` has data;
-/// traces of other namespaces stay as they are. Each outcome goes to `count`. A field that is `None` is written as all
-/// ones. Trace after trace: a damaged one does not keep the next from being filled, and is left alone.
+/// traces of other namespaces stay unchanged. Calls `count` with each result. A field that is `None` is written as all
+/// ones. A damaged trace is left unchanged, and does not keep the next from being filled.
 pub fn fill<'d>(
     hop_by_hop_header: &mut [u8],
     mut of_namespace: impl FnMut(u16) -> Option<NodeData<'d>>,

@@ -20,11 +20,11 @@ pub struct NodeData<'a> {
     pub timestamp_fraction: Option<u32>,
     /// Time in the node, in nanoseconds; the highest bit marks an overflow of 31 bits.
     pub transit_delay: Option<u32>,
-    /// What the namespace defines.
+    /// Data defined by the namespace.
     pub namespace_data: Option<u32>,
     /// Depth of the queue that the packet left by, in the namespace's unit.
     pub queue_depth: Option<u32>,
-    /// What keeps the checksum of an upper layer as it was.
+    /// The value that preserves the checksum of an upper layer.
     pub checksum_complement: Option<u32>,
     /// Node id, 56 bits.
     pub node_id_wide: Option<u64>,
@@ -32,7 +32,7 @@ pub struct NodeData<'a> {
     pub ingress_wide: Option<u32>,
     /// Id of the interface that it left by, 32 bits.
     pub egress_wide: Option<u32>,
-    /// What the namespace defines, 64 bits.
+    /// Data defined by the namespace, 64 bits.
     pub namespace_data_wide: Option<u64>,
     /// Occupancy of the buffer that the queue shares, in the namespace's unit.
     pub buffer_occupancy: Option<u32>,
@@ -40,8 +40,8 @@ pub struct NodeData<'a> {
     pub opaque: Option<(u32, &'a [u8])>,
 }
 
-/// Load of a link, as this project's nodes encode it in the 64 bits that a namespace defines: what HPCC++ needs
-/// beside queue depth and time.
+/// Load of a link, as this project's nodes encode it in the 64 bits that a namespace defines: the input of HPCC++
+/// besides queue depth and time.
 ///
 /// ```text
 /// | rate in Mbit/s: 24 bits | octets sent so far, modulo 2^40 |

@@ -4,7 +4,7 @@ use crate::transport::{AethView, AtomicAckEthView, AtomicEthView, CnpView, IethV
 use crate::view::View;
 use zerocopy::IntoBytes;
 
-/// The extended transport headers of one packet: its opcode decides which there are.
+/// The extended transport headers of one packet, as its opcode determines.
 #[derive(Clone, Copy, Debug)]
 pub enum Extended<'a> {
     /// None: SEND, all but First and Only of a WRITE, the middle of a READ response.

@@ -41,7 +41,7 @@ pub struct Packet<'a> {
     pub bth: &'a BthView,
     /// Extended transport headers.
     pub extended: Extended<'a>,
-    /// What the first segment holds of the packet.
+    /// The part of the packet in the first segment.
     first: &'a [u8],
     udp_offset: usize,
     payload_offset: usize,
@@ -152,8 +152,8 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// The result of verifying the UDP checksum. An SRH that is still on its way must not stand before UDP: the
-    /// pseudo-header counts the final destination.
+    /// The result of verifying the UDP checksum. An SRH with segments left must not be before UDP: the pseudo-header
+    /// has the final destination.
     pub fn udp_checksum(&self, further: impl IntoIterator<Item = &'a [u8]>) -> Result<UdpChecksum, Truncated> {
         if self.udp.checksum() == 0 {
             return Ok(UdpChecksum::Absent);
@@ -189,9 +189,9 @@ impl<'a> Packet<'a> {
 /// An ICRC found, and the one expected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IcrcCheck {
-    /// What the packet carries.
+    /// The ICRC of the packet.
     pub carried: Icrc,
-    /// What it should carry.
+    /// The expected ICRC.
     pub computed: Icrc,
 }
 
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(refusal(&[(6, 60), (40, 17), (41, 3)]), NotRocev2::Extension(beyond));
     }
 
-    /// Headers must be in the first segment; what follows them need not.
+    /// Headers must be in the first segment; the octets after them need not.
     #[test]
     fn headers_may_not_be_cut() {
         for first_len in 0..=ACK.len() {

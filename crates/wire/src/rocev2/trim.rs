@@ -5,9 +5,9 @@
 //! after    | IPv6 | extension headers | UDP | BTH | extended | !ICRC |
 //! ```
 //!
-//! The lengths of IPv6 and UDP cover the octets that are left, the pad count is 0 and there is no UDP checksum, so that
-//! it is a valid packet for forwarding. The ICRC's place holds the complement of the ICRC of the trimmed packet: a host
-//! without support for trimming drops it as damaged; one with support can tell it from a damaged packet.
+//! The lengths of IPv6 and UDP cover the remaining octets, the pad count is 0 and there is no UDP checksum, so that it
+//! is a valid packet for forwarding. The ICRC's field holds the complement of the ICRC of the trimmed packet: a host
+//! without support for trimming drops it as damaged; one with support can distinguish it from a damaged packet.
 
 use super::{IcrcCheck, NotRocev2, Packet};
 use crate::bth::BthView;

@@ -52,7 +52,7 @@ pub enum Tlv<'a> {
     Other(u8, &'a [u8]),
 }
 
-/// What is wrong with a TLV.
+/// Errors of a TLV.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {
@@ -154,7 +154,7 @@ impl<'a> Iterator for Tlvs<'a> {
     }
 }
 
-/// The octets of every End.MT and MR TLV, whole and in order: what an HMAC that covers the receiver lists adds to the
+/// The octets of every End.MT and MR TLV, whole and in order, which an HMAC that covers the receiver lists adds to the
 /// text of RFC 8754 (D9). Ends after the first error.
 pub fn receiver_lists(octets: &[u8], types: TlvTypes) -> impl Iterator<Item = Result<&[u8], TlvError>> {
     let mut tlvs = Tlvs::new(octets, types);

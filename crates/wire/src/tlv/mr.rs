@@ -17,7 +17,8 @@ use crate::view::View;
 use zerocopy::byteorder::network_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// One memory region of an MR TLV: what the group's base address is at the receiver of the same position.
+/// One memory region of an MR TLV: the address at the receiver of the same position that corresponds to the group's
+/// base address.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct RegionView {

@@ -8,7 +8,7 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 //!
-//! There is no PSN in it: what is acknowledged, or expected, is the PSN of the BTH (D18).
+//! It has no PSN: the acknowledged, or expected, PSN is that of the BTH (D18).
 
 use crate::view::{Truncated, View};
 use core::time::Duration;

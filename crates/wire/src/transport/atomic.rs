@@ -64,9 +64,9 @@ pub struct AtomicEth {
     pub virtual_address: u64,
     /// Key of the responder's memory region.
     pub rkey: u32,
-    /// What to store (CmpSwap) or to add (FetchAdd).
+    /// The value to store (CmpSwap) or to add (FetchAdd).
     pub swap_or_add: u64,
-    /// What to compare with (CmpSwap).
+    /// The value to compare with (CmpSwap).
     pub compare: u64,
 }
 
@@ -91,7 +91,7 @@ impl AtomicEth {
     }
 }
 
-/// Atomic ACK Extended Transport Header: what the memory held before the operation.
+/// Atomic ACK Extended Transport Header: the contents of the memory before the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct AtomicAckEthView {
@@ -109,7 +109,7 @@ impl AtomicAckEthView {
         AtomicAckEthView { original: U64::new(original) }
     }
 
-    /// What the memory held before the operation.
+    /// The contents of the memory before the operation.
     pub fn original(&self) -> u64 {
         self.original.get()
     }

@@ -1,4 +1,4 @@
-//! What follows the BTH of a Congestion Notification Packet (IBTA annex A17.9.3; FC-3-1).
+//! The octets after the BTH of a Congestion Notification Packet (IBTA annex A17.9.3; FC-3-1).
 //!
 //! ```text
 //!  0                   1                   2                   3

@@ -1,4 +1,4 @@
-//! Extended transport headers, one file each: what follows a BTH (IBTA volume 1, section 9.3; the CNP annex A17).
+//! Extended transport headers, one file each: the octets after a BTH (IBTA volume 1, section 9.3; the CNP annex A17).
 //!
 //! [`crate::Opcode::extension_len`] gives those that follow.
 

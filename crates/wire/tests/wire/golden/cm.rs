@@ -12,7 +12,7 @@ fn packets() -> Vec<Vec<u8>> {
     reader.map(|packet| packet.unwrap().octets[14..].to_vec()).collect()
 }
 
-/// D48: what an observer has to know of an exchange.
+/// D48: the facts that an observer learns from an exchange.
 #[test]
 fn an_exchange_names_the_connected_queue_pairs() {
     let [host, peer] = ["2001:db8:1::1", "2001:db8:2::1"].map(|text| text.parse().unwrap());

@@ -63,8 +63,8 @@ fn the_options_of_the_capture_are_found() {
     }
 }
 
-/// FC-O-1, D43, D48: the CNP of scapy_01 is what the translation of a Fast CNP comes to, but for the addresses and the
-/// traffic class, which the ICRC does not count.
+/// FC-O-1, D43, D48: the CNP of scapy_01 equals the translation of a Fast CNP, except addresses and traffic class,
+/// which the ICRC does not cover.
 #[test]
 fn a_translation_is_a_standard_cnp() {
     let cnp_frame = &frames("scapy_01_rocev2_base.pcap")[4];

@@ -4,13 +4,13 @@ use crate::golden::captures::{frames, innermost, innermost_of, ipv6, names};
 use srdma_wire::Ethernet;
 use srdma_wire::rocev2::{NotRocev2, Packet, UdpChecksum};
 
-/// What each frame of each capture holds: `g` RoCEv2 with a good ICRC, `b` with a bad one, `x` UDP port 4791 without
-/// RoCEv2 in it, `.` something else. Made with another program, a CRC-32 by a table of its own in Python.
+/// The frames of each capture: `g` RoCEv2 with a valid ICRC, `b` with a wrong one, `x` UDP port 4791 without RoCEv2 in
+/// it, `.` others. Made with another program, a CRC-32 by a table of its own in Python.
 ///
-/// Bad are: an ICRC that takes extension headers in as they stand (kernel_t17 frame 6, scapy_04 frames 3–5; D43 has
-/// them absent) or that scapy left zero (scapy_04 frame 2, scapy_05), a destination that is not yet the final one
-/// (kernel_t8), and what was flipped on purpose. Frame 12 of neg_icrc_mutations says it is longer than it is,
-/// kernel_t20 carries no BTH.
+/// Wrong are: an ICRC that covers extension headers (kernel_t17 frame 6, scapy_04 frames 3–5; D43 has them absent) or
+/// that scapy left zero (scapy_04 frame 2, scapy_05), a destination that is not yet the final one (kernel_t8), and
+/// octets that were flipped on purpose. The length of frame 12 of neg_icrc_mutations exceeds the frame, kernel_t20 has
+/// no BTH.
 const EXPECTED: [(&str, &str); 23] = [
     ("kernel_t1_usid_red", "g.g.."),
     ("kernel_t2_usid_encap", "g..."),
@@ -74,9 +74,9 @@ fn other_packets_are_refused_with_the_reason() {
     assert_eq!(refusal("kernel_t2_usid_encap_1h1-r1.pcap", 3), "upper layer must be 17 (UDP), found 58");
 }
 
-/// The kernel computed those of kernel_*, soft-RoCE sends none, scapy made that of the SEND in scapy_01. Bad are one
-/// of the mutations, those with an SRH before UDP that is still on its way, and those of kernel_t17, which were made
-/// before the ICRC was put in. The counts are those of a program of its own in Python.
+/// The kernel computed those of kernel_*, soft-RoCE sends none, scapy made that of the SEND in scapy_01. Wrong are one
+/// of the mutations, those with an SRH with segments left before UDP, and those of kernel_t17, which were made before
+/// the ICRC was put in. The counts are those of a separate program in Python.
 #[test]
 fn udp_checksums() {
     let (mut absent, mut good, mut bad) = (0, 0, Vec::new());

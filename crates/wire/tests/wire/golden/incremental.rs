@@ -6,8 +6,7 @@ use srdma_wire::icrc::{Delta, Shift};
 use srdma_wire::rocev2::{Packet, UdpChecksum};
 use srdma_wire::{BthView, Icrc, Ipv6View, Qpn, UdpView, View};
 
-/// What End.MT does to the first packet of scapy_02 gives both packets of scapy_03, by deltas alone (D5, D10, D11,
-/// MT-5.2-3).
+/// End.MT turns the first packet of scapy_02 into both packets of scapy_03, by deltas alone (D5, D10, D11, MT-5.2-3).
 #[test]
 fn copies_for_both_receivers() {
     for (frame, receiver, qpn) in [(1, "2001:db8:2::1", 0x111), (2, "2001:db8:2::2", 0x222)] {

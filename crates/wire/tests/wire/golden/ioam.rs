@@ -41,7 +41,7 @@ fn filled_as_the_kernel_fills() {
         for (frame, ((_, mut octets), (hop_limit, expected))) in
             headers(links[0]).into_iter().zip(headers(links[1])).enumerate()
         {
-            // The time of the capture that follows: the only fields that a test cannot know.
+            // The time of the capture: the only fields that a test cannot predict.
             let newest = Trace::find(&expected).unwrap().unwrap().nodes().next();
             let written = newest.and_then(Result::ok).unwrap_or_default();
             let node = NodeData {

@@ -1,5 +1,5 @@
-//! The crate against octets that others made: the Linux kernel, soft-RoCE, a ConnectX-4 Lx, scapy. What each capture
-//! holds and who made it stands in `testdata/golden/README.md`.
+//! The crate against octets of other implementations: the Linux kernel, soft-RoCE, a ConnectX-4 Lx, scapy.
+//! `testdata/golden/README.md` describes the contents and origin of each capture.
 
 mod captures;
 mod cm;

@@ -69,7 +69,7 @@ fn end_mt() {
     }
 }
 
-/// What `cover = "tlvs"` adds to the HMAC text (D9): both TLVs, whole, not the HMAC TLV behind them.
+/// The octets that `cover = "tlvs"` adds to the HMAC text (D9): both TLVs, whole, not the HMAC TLV behind them.
 #[test]
 fn receiver_lists_of_a_signed_packet() {
     with_srh("scapy_02_endmt_in.pcap", 4, |_, srh| {
@@ -115,7 +115,7 @@ fn kernel_routers_walk_the_list() {
     }
 }
 
-/// Neither encapsulation nor any hop touches the packet inside, but for its hop limit.
+/// Neither encapsulation nor any hop changes the inner packet, except its hop limit.
 #[test]
 fn the_inner_packet_arrives_as_it_was_sent() {
     for name in ["kernel_t1_usid_red", "kernel_t5_psp", "kernel_t6_b6", "kernel_t7_usid2"] {

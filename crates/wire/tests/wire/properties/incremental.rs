@@ -17,7 +17,7 @@ const BEHIND_ADDRESSES: usize = 40;
 const BEHIND_QPN: usize = 56;
 const BEHIND_RETH_WORDS: usize = 72;
 
-/// What changes at an edge: addresses, QPN, and virtual address and key of the RETH (D11, D27).
+/// Fields that change at an edge: addresses, QPN, and virtual address and key of the RETH (D11, D27).
 #[derive(Clone, Debug)]
 struct Change {
     addresses: [u8; 32],
@@ -153,15 +153,15 @@ proptest! {
     }
 }
 
-/// A change after which the datagram adds up to nothing: UDP sends 0xFFFF, not 0, which would mean that there is none.
+/// A change after which the sum is zero: UDP sends 0xFFFF, not 0, which would mean that there is no checksum.
 #[test]
 fn a_udp_checksum_of_zero_is_sent_as_ffff() {
     let mut octets = packet(b"0123", [1, 2], 3);
     let checksum = full_udp_checksum(&octets);
     set(&mut octets, UDP_CHECKSUM, &checksum.to_be_bytes());
     let word = u16::from_be_bytes(at(&octets, ADDRESSES));
-    // One's complement: what the sum lacks to all ones is the checksum, so that adding it leaves nothing. The octets
-    // changed are of the source address, and the ICRC is left as it is to keep the sum in hand.
+    // One's complement: the checksum is the difference of the sum to all ones, so that adding it gives zero. The
+    // changed octets are those of the source address, and the ICRC stays unchanged to control the sum.
     let sum = u32::from(word) + u32::from(checksum);
     let new = ((sum & 0xFFFF) + (sum >> 16)) as u16;
     let mut update = Update::default();

@@ -1,4 +1,4 @@
-//! What must hold for any values and any octets.
+//! Properties for any values and any octets.
 
 mod any_octets;
 mod incremental;

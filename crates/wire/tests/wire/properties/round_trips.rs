@@ -263,9 +263,8 @@ proptest! {
         prop_assert_eq!(found.extended.octets(), extended.octets());
     }
 
-    /// Headers that belong to another opcode are not sent.
-    /// FC-4-1, FC-4-2, D43: what a switch writes is what a host reads, and under a good ICRC; without its options, and
-    /// readdressed, it is a standard CNP under a good ICRC (D48).
+    /// Headers that belong to another opcode are not sent. FC-4-1, FC-4-2, D43: a host reads the Fast CNP that a switch
+    /// writes, with a valid ICRC; without its options, and readdressed, it is a standard CNP with a valid ICRC (D48).
     #[test]
     fn fast_cnps(
         [source, destination, original_destination] in [address(), address(), address()],
