@@ -60,7 +60,7 @@ pub enum GroupKind {
 pub struct Collective {
     /// Its name.
     pub name: String,
-    /// Kind of the traffic.
+    /// Kind of the collective.
     pub kind: CollectiveKind,
     /// In which groups.
     pub group: GroupKind,

@@ -69,7 +69,7 @@ impl LinkNames {
     ///
     /// # Errors
     ///
-    /// It has no path.
+    /// If the fabric has no link of this name.
     pub fn link(&self, name: &str) -> Result<LinkId, SavedError> {
         self.0.get(name).copied().ok_or_else(|| SavedError::Link { name: name.to_owned() })
     }
