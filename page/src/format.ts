@@ -1,8 +1,8 @@
-/** Numbers as people read them. */
+/** Formats of numbers. */
 
 const PREFIXES = ["", "k", "M", "G", "T", "P"];
 
-/** A rate, given in octets a second. */
+/** A rate in octets per second, as bit/s. */
 export function rate(octetsPerSecond: number): string {
   return `${prefixed(octetsPerSecond * 8)}bit/s`;
 }
@@ -17,7 +17,7 @@ function prefixed(value: number): string {
   return `${value.toFixed(digits)} ${PREFIXES[power] ?? ""}`;
 }
 
-/** A count, thousands apart. */
+/** A count with thousands separators. */
 export function count(value: number): string {
   return value.toLocaleString("en-US", { maximumFractionDigits: 0 });
 }

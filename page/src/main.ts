@@ -41,7 +41,7 @@ page.append(
   noticeBoard(),
 );
 
-/** Shows the controller's network. */
+/** Connects to the controller. */
 function goLive(): void {
   leave();
   store.set({
@@ -78,7 +78,7 @@ function openText(text: string): void {
     if (!(error instanceof NoRecording)) {
       throw error;
     }
-    notify("This is no recording", error.message, true);
+    notify("Invalid recording", error.message, true);
     return;
   }
   leave();
@@ -88,7 +88,7 @@ function openText(text: string): void {
   document.body.classList.add("replaying");
 }
 
-// What a replay shows depends on what is selected; a live view asks the controller.
+// A replay depends on the selection; a live view requests it from the controller.
 store.on(["groupId", "nodeName"], () => {
   const { groupId, group, nodeName, node } = store.state;
   if (groupId !== (group?.id ?? null) || nodeName !== (node?.name ?? null)) {
@@ -134,5 +134,5 @@ if (wanted === null) {
       throw new Error(`status ${response.status}`);
     }
     openText(await response.text());
-  }).catch((error: unknown) => notify("The recording cannot be had", `${wanted}: ${String(error)}`, true));
+  }).catch((error: unknown) => notify("The recording cannot be loaded", `${wanted}: ${String(error)}`, true));
 }

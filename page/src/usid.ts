@@ -1,11 +1,11 @@
-/** uSID programs: a path written into a destination address (RFC 9800), and read back. */
+/** uSID programs: paths encoded in destination addresses (RFC 9800). */
 
-/** What one id does. */
+/** A decoded id. */
 export interface Step {
   /** 16 bits. */
   id: number;
   behavior: "uN" | "uA" | "End.DT6" | "reserved";
-  /** In words, as far as the path is known. */
+  /** Its description, as far as the path is known. */
   meaning: string;
   /** The node or nodes that it names. */
   nodes: string[];
@@ -54,18 +54,18 @@ export function hex(id: number): string {
   return id.toString(16).padStart(4, "0");
 }
 
-/** Why addresses are no program. */
+/** The reason for which addresses are not a program. */
 export class NoProgram extends Error {}
 
-/** Where a program leads, as far as it is known. */
+/** The path of a program, as far as it is known. */
 export interface Way {
   /** Names of the switches, in order. */
   switches: string[];
-  /** Who receives, behind the last switch. */
+  /** The receiver behind the last switch. */
   to?: string;
 }
 
-/** The way of a placed flow, whose path may begin and end with its NICs. */
+/** The switches of a placed flow, whose path may begin and end with its NICs. */
 export function wayOf(flow: { from: string; to: string; path: string[] }): Way {
   return { switches: flow.path.filter((name) => name !== flow.from && name !== flow.to), to: flow.to };
 }
@@ -83,7 +83,7 @@ export function decode(addresses: string[], blockBits = 32, way: Way = { switche
   return addresses.map((address) => {
     const all = groups(address);
     if (!all) {
-      throw new NoProgram(`${address} is no IPv6 address`);
+      throw new NoProgram(`${address} is not an IPv6 address`);
     }
     const own = all.slice(0, blockBits / 16);
     if (block && block.some((group, at) => group !== own[at])) {
@@ -104,13 +104,13 @@ export function decode(addresses: string[], blockBits = 32, way: Way = { switche
   });
 }
 
-/** Follows the ids along the way. */
+/** Follows the ids along the path. */
 class Walk {
   readonly #switches: string[];
   readonly #names: string[];
   /** The switch that the packet is at; -1 before the first. */
   #at = -1;
-  /** A uA has brought it there, so that the uN of the same switch moves it no further. */
+  /** A uA has moved it there, so that the uN of the same switch does not move it. */
   #arrived = false;
   #atEnd = false;
 
@@ -121,10 +121,10 @@ class Walk {
 
   step(address: string, id: number): Step {
     if (id === 0) {
-      throw new NoProgram(`${address}: 0x0000 is the end of a container, but ids stand behind it`);
+      throw new NoProgram(`${address}: 0x0000 is the end of a container, but ids follow it`);
     }
     if (this.#atEnd) {
-      throw new NoProgram(`${address} goes on with 0x${hex(id)} behind the tenant's service`);
+      throw new NoProgram(`${address} continues with 0x${hex(id)} behind the service of the tenant`);
     }
     if (id < FIRST_LOCAL) {
       return this.#node(id);
@@ -142,7 +142,7 @@ class Walk {
     this.#at += this.#arrived ? 0 : 1;
     this.#arrived = false;
     const name = this.#switches[this.#at];
-    const meaning = `to ${name ?? "the switch of this id"} by the shortest path`;
+    const meaning = `to ${name ?? "the switch with this id"} by the shortest path`;
     return { id, behavior: "uN", meaning, nodes: name === undefined ? [] : [name] };
   }
 
@@ -151,14 +151,14 @@ class Walk {
     const [from, to] = [this.#switches[this.#at], this.#names[this.#at + 1]];
     this.#at += 1;
     this.#arrived = true;
-    const meaning = `${from ?? "the switch that reads it"} sends it over port ${port}${to ? ` to ${to}` : ""}`;
+    const meaning = `${from ?? "the current switch"} sends it by port ${port}${to ? ` to ${to}` : ""}`;
     return { id, behavior: "uA", meaning, nodes: [from, to].filter((name) => name !== undefined) };
   }
 
   #tenant(id: number, tenant: number): Step {
     this.#atEnd = true;
     const name = this.#switches[Math.max(this.#at, 0)];
-    const meaning = `${name ?? "the switch that reads it"} takes off the outer header: tenant ${tenant}`;
+    const meaning = `${name ?? "the current switch"} removes the outer header: tenant ${tenant}`;
     return { id, behavior: "End.DT6", meaning, nodes: name === undefined ? [] : [name] };
   }
 }

@@ -1,4 +1,4 @@
-/** A controller in memory: as much of the API as the page asks for, with traffic that time makes. */
+/** A controller in memory: the requests of the page, with traffic that depends on time. */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -33,11 +33,11 @@ export class FakeController {
   readonly #begunMs = Date.now();
   readonly #server: Server;
   flows: Flow[] = [];
-  /** Nodes that are not heard. */
+  /** Names of dead nodes. */
   readonly lost = new Set<string>();
   #kept: string[] = [];
   #next = 0;
-  /** What every request must bring, if it is set. */
+  /** The bearer token that requests need, if it is set. */
   token = "";
 
   constructor(fabric: Fabric, page: string) {
@@ -57,12 +57,12 @@ export class FakeController {
     this.#server.close();
   }
 
-  /** From now on the topology is one of so many, made before, so that making it takes no time from the browser. */
-  answerFrom(many: number): void {
-    this.#kept = Array.from({ length: many }, (_, at) => JSON.stringify(this.topology(Date.now() + at * 100)));
+  /** Serves `count` prepared topologies from now on, so that computing them takes no time from the browser. */
+  answerFrom(count: number): void {
+    this.#kept = Array.from({ length: count }, (_, at) => JSON.stringify(this.topology(Date.now() + at * 100)));
   }
 
-  /** Hands out a file at a path. */
+  /** Serves a file at a path. */
   serve(path: string, text: string): void {
     this.#files.set(path, text);
   }
@@ -82,7 +82,7 @@ export class FakeController {
     }
     try {
       if (this.token && request.headers.authorization !== `Bearer ${this.token}`) {
-        throw new Refused(401, "Not allowed", "this controller wants a token");
+        throw new Refused(401, "Not allowed", "a bearer token is required");
       }
       if (url.pathname === "/v1/events") {
         this.#listen(response, Number(request.headers["last-event-id"] ?? this.#events.length));
@@ -133,7 +133,7 @@ export class FakeController {
     }
   }
 
-  /** What the topology is now; loads go up and down. */
+  /** The current topology; loads vary over time. */
   topology(nowMs = Date.now()): unknown {
     const seconds = (nowMs - this.#begunMs) / 1000;
     const treeLinks = this.#treeLinks();
@@ -231,7 +231,7 @@ export class FakeController {
   #group(name: string | undefined): FakeGroup {
     const group = this.#groups.get(Number(name));
     if (!group) {
-      throw new Refused(404, "No such group", `there is no group ${name}`);
+      throw new Refused(404, "No such group", `group ${name} does not exist`);
     }
     return group;
   }
@@ -356,7 +356,7 @@ export class FakeController {
     };
   }
 
-  /** Points and lags as they are at this time. */
+  /** Expected PSNs and lags at the current time. */
   #moved(group: FakeGroup): Group {
     if (group.state !== "ready" || !group.tree) {
       return group;

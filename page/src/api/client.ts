@@ -1,6 +1,6 @@
 import type { Problem } from "./types.ts";
 
-/** The controller refused, or was not reached (status 0). */
+/** A refusal of the controller, or a failed connection (status 0). */
 export class Refusal extends Error {
   readonly problem: Problem;
 
@@ -18,14 +18,14 @@ export const token = {
   write: (text: string): void => (text ? sessionStorage.setItem(TOKEN, text) : sessionStorage.removeItem(TOKEN)),
 };
 
-/** Asks the controller; `body` is sent as JSON. */
+/** Sends a request to the controller; `body` is sent as JSON. */
 export async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
   const response = await open(method, path, body);
   const text = await response.text();
   return (text ? JSON.parse(text) : null) as T;
 }
 
-/** An answer whose body is still to be read. */
+/** The same; returns the response before its body is read. */
 export async function open(method: string, path: string, body?: unknown, more: RequestInit = {}): Promise<Response> {
   const headers: Record<string, string> = { ...(more.headers as Record<string, string> | undefined) };
   const bearer = token.read();
@@ -46,7 +46,7 @@ export async function open(method: string, path: string, body?: unknown, more: R
   try {
     response = await fetch(path, init);
   } catch (error) {
-    throw new Refusal({ type: "", title: "The controller is not reached", status: 0, detail: String(error) });
+    throw new Refusal({ type: "", title: "The controller is unreachable", status: 0, detail: String(error) });
   }
   if (!response.ok) {
     throw new Refusal(await problemOf(response));
@@ -62,7 +62,7 @@ async function problemOf(response: Response): Promise<Problem> {
       return { type: problem.type ?? "", title: problem.title, status: response.status, detail: problem.detail ?? "" };
     }
   } catch {
-    // Not JSON: said below as it came.
+    // Not JSON: shown as text below.
   }
   return { type: "", title: `Status ${response.status}`, status: response.status, detail: text.slice(0, 200) };
 }

@@ -5,15 +5,15 @@ export interface Message {
 }
 
 /**
- * Takes server-sent events out of text that comes in pieces. `EventSource` cannot send a token, so the stream is read
- * by `fetch`.
+ * Parses server-sent events from a stream in chunks. `EventSource` cannot send a token, so the stream is read by
+ * `fetch`.
  */
 export class Messages {
   #rest = "";
   #id = "";
   #data: string[] = [];
 
-  /** The events that are whole now. */
+  /** Adds a chunk; returns the complete events. */
   take(piece: string): Message[] {
     const lines = (this.#rest + piece).split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop() ?? "";

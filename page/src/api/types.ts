@@ -114,7 +114,7 @@ export interface Branch {
   address: string;
   /** The PSN that it expects next. */
   expected_psn?: number;
-  /** Packets behind what was sent to it. */
+  /** Packets sent to it that it has not acknowledged. */
   lag?: number;
   cnps: number;
 }

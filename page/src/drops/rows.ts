@@ -1,19 +1,19 @@
 import reasons from "virtual:drop-reasons";
 import { cells, h, List, row, type Item } from "../ui/dom.ts";
 
-/** What is shown of a reason: a row, or below it the row that explains it. */
+/** The row of a reason, or the row with its description. */
 interface Shown<T> {
   line: T;
   explains: boolean;
 }
 
-/** Rows of a table by reason for a drop; what a reason means is a row of its own, which its name opens and closes. */
+/** Rows of a table by drop reason; the name of a reason opens and closes the row with its description. */
 export class ReasonRows<T extends { reason: string }> {
   readonly #list: List<Shown<T>>;
   readonly #open = new Set<string>();
   #lines: T[] = [];
 
-  /** `id` begins the ids of explanations; `texts` are those of a row's cells, the first of them the reason. */
+  /** `id`: prefix of the ids of descriptions; `texts`: of the cells of a row, beginning with the reason. */
   constructor(body: HTMLElement, id: string, columns: string[], texts: (line: T) => string[]) {
     const idOf = (reason: string): string => `${id}-${reason}`;
     this.#list = new List<Shown<T>>(body,

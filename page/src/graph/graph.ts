@@ -5,7 +5,7 @@ import { Links, type Line, type View } from "./links.ts";
 import { loadOf, yardstick } from "./loads.ts";
 import { colours, styles } from "./style.ts";
 
-/** What the tree, the path or the selection marks. */
+/** The marked nodes and links of a tree, path or selection. */
 export interface Marks {
   /** Names of nodes. */
   nodes: Set<string>;
@@ -25,10 +25,10 @@ export interface Callbacks {
   link(link: TopologyLink | null): void;
 }
 
-/** How long one slice of the work for a layout may take, milliseconds. */
+/** Limit of a slice of the layout, milliseconds. */
 const SLICE_MS = 8;
 
-/** The network as a picture: cytoscape has the nodes, the pointer and the view; links are drawn below them. */
+/** The graph of the network: cytoscape handles nodes, pointer and view; links are drawn below them. */
 export class Graph {
   readonly #cy: Core;
   readonly #links: Links;
@@ -41,10 +41,10 @@ export class Graph {
   #marks: Marks = NO_MARKS;
   #most = 0;
   #lines: Line[] = [];
-  /** The names of links, as marks have them, in the order of the topology. */
+  /** The names of links in `Marks`, in the order of the topology. */
   #pairs: string[] = [];
   #selectedNode: string | null = null;
-  /** The view that shows all nodes; it follows the window's size until the user moves it. */
+  /** The view that fits all; kept when the window changes, until the user moves it. */
   #fitted: View = { zoom: 1, pan: { x: 0, y: 0 } };
   #looks = new Map<string, string>();
 
@@ -83,7 +83,7 @@ export class Graph {
     this.#resize();
   }
 
-  /** Shows the network, as loaded as it is. `root`: what a tree has on top. */
+  /** Shows the network with its load. `root`: the root of a tree layout. */
   show(topology: Topology, root?: string): void {
     this.#topology = topology;
     this.#root = root;
@@ -213,7 +213,7 @@ export class Graph {
     }
   }
 
-  /** Takes steps while a frame has time for them, then moves the nodes once. */
+  /** Takes steps within the time of a frame, then moves the nodes once. */
   #settle(forces: Forces, layout: number): void {
     const end = performance.now() + SLICE_MS;
     let goesOn = true;
@@ -235,7 +235,7 @@ export class Graph {
     this.#moveLinks();
   }
 
-  /** Only nodes that look otherwise than before are touched: cytoscape draws when one is. */
+  /** Updates only nodes whose style changes, since each update makes cytoscape draw. */
   #paintNodes(nodes: TopologyNode[]): void {
     const changed: [string, string][] = [];
     for (const node of nodes) {
@@ -275,7 +275,7 @@ export class Graph {
     this.#links.set(this.#lines, (name) => this.#place(name));
   }
 
-  /** What the fullest colour stands for, octets a second. */
+  /** The load of the most loaded link, octets per second. */
   get most(): number {
     return this.#most;
   }

@@ -1,4 +1,4 @@
-/** Where nodes stand in the picture: pure functions of names and links, the same again for the same network. */
+/** Positions of nodes: pure functions of names and links. */
 
 export interface Point {
   x: number;
@@ -8,21 +8,21 @@ export interface Point {
 export interface Network {
   names: string[];
   links: [string, string][];
-  /** Those below everything else: hosts, or where there is none edges. */
+  /** The lowest row: hosts, or without hosts edges. */
   bottom: string[];
-  /** For trees: what stands on top. */
+  /** The root of a tree. */
   root?: string;
 }
 
-/** Between neighbours of a row, and between rows at least, pixels. */
+/** Distance of neighbours in a row, and the least distance of rows, pixels. */
 const STEP = 70;
 const ROW = 120;
-/** Pictures are about so high, as a share of their width. */
+/** Height, as a share of the width. */
 const ASPECT = 0.55;
-/** Rows wider than this become rings. */
+/** Limit of a row's width; wider ones become rings. */
 const WIDEST_ROW = 40;
 
-/** Places that are found at once; `null` when only `forces` makes a picture of this network. */
+/** Positions by rules; `null` for networks that need `forces`. */
 export function tiers(network: Network): Map<string, Point> | null {
   const near = neighbours(network);
   const levels = isTree(network, near) ? levelsOfTree(network, near) : levelsOfFabric(network, near);
@@ -73,7 +73,7 @@ function byLevel(level: Map<string, number>): string[][] {
   return levels;
 }
 
-/** From the root; without one from the middle of the longest way. */
+/** Levels from the root; without a root from the middle of the longest path. */
 function levelsOfTree({ names, root }: Network, near: Near): string[][] {
   if (root !== undefined && near.has(root)) {
     return byLevel(distances([root], near));
@@ -90,7 +90,7 @@ function levelsOfTree({ names, root }: Network, near: Near): string[][] {
   return byLevel(distances([middle], near));
 }
 
-/** A fabric of tiers has its links between them: what has not is no such fabric. */
+/** Tiers, if all links are between neighbouring tiers. */
 function levelsOfFabric({ names, links, bottom }: Network, near: Near): string[][] | null {
   if (bottom.length === 0 || bottom.length === names.length) {
     return null;
@@ -103,7 +103,7 @@ function levelsOfFabric({ names, links, bottom }: Network, near: Near): string[]
   return byLevel(level).reverse();
 }
 
-/** Orders each level, so that few links cross: trees by their branches, fabrics by the middle of what is next. */
+/** Orders each level to reduce crossings: trees by branches, fabrics by the mean position of neighbours. */
 function inOrder(levels: string[][], near: Near, isTree: boolean): string[][] {
   const names = new Intl.Collator("en", { numeric: true });
   const sorted = levels.map((level) => [...level].sort(names.compare));
@@ -136,7 +136,7 @@ function inOrder(levels: string[][], near: Near, isTree: boolean): string[][] {
   return sorted;
 }
 
-/** Level below level; each in the middle of what is below it where there is room. */
+/** Levels from top to bottom; nodes are centred above their children if there is space. */
 function rows(levels: string[][], near: Near): Map<string, Point> {
   const places = new Map<string, Point>();
   const widest = Math.max(...levels.map((level) => level.length));
@@ -161,7 +161,7 @@ function rows(levels: string[][], near: Near): Map<string, Point> {
   return places;
 }
 
-/** The top in the centre, the bottom outermost; wide levels take several rings. */
+/** Concentric rings, the top level innermost; wide levels take several rings. */
 function rings(levels: string[][]): Map<string, Point> {
   const places = new Map<string, Point>();
   let radius = 0;
@@ -180,7 +180,7 @@ function rings(levels: string[][]): Map<string, Point> {
   return places;
 }
 
-/** Places by forces, for networks of no regular shape: made in steps, so that nothing waits for it. */
+/** Positions by forces, for irregular networks, computed in steps. */
 export class Forces {
   readonly #names: string[];
   readonly #x: Float64Array;
@@ -193,14 +193,14 @@ export class Forces {
     this.#names = names;
     const index = new Map(names.map((name, at) => [name, at]));
     this.#ends = links.map(([a, b]) => [index.get(a) ?? 0, index.get(b) ?? 0]);
-    // A spiral, which has no two at the same place and needs no chance.
+    // A spiral: distinct positions without randomness.
     const golden = Math.PI * (3 - Math.sqrt(5));
     const radius = (at: number): number => this.#ideal * Math.sqrt(at + 0.5) * 0.9;
     this.#x = Float64Array.from(names, (_, at) => radius(at) * Math.cos(at * golden));
     this.#y = Float64Array.from(names, (_, at) => radius(at) * Math.sin(at * golden));
   }
 
-  /** One step; whether more are needed. */
+  /** One step; returns whether more are needed. */
   step(): boolean {
     const [x, y, n, k] = [this.#x, this.#y, this.#names.length, this.#ideal];
     const [dx, dy] = [new Float64Array(n), new Float64Array(n)];

@@ -5,12 +5,12 @@
 
 import type { Point } from "./layout.ts";
 
-/** A link, and how it is to look. */
+/** A link and its appearance. */
 export interface Line {
   ends: [string, string];
-  /** Index into the colours: how much load it has, 0 for none. */
+  /** Index of its colour by load, 0 for none. */
   load: number;
-  /** Whether the tree or the path that is looked at has it. */
+  /** Whether the selected tree or path contains it. */
   isMarked: boolean;
 }
 
@@ -20,26 +20,26 @@ export interface Colours {
   selected: string;
 }
 
-/** Where the picture is looked at from. */
+/** Scale and offset of the view. */
 export interface View {
   zoom: number;
   pan: Point;
 }
 
-/** Lines of one look that are drawn together. */
+/** Lines of one style that are drawn together. */
 interface Stroke {
   colour: string;
-  /** Pixels of the screen. */
+  /** Width, pixels of the screen. */
   width: number;
   alpha: number;
   lines: number[];
 }
 
-/** A picture that is being drawn. */
+/** A drawing in progress. */
 interface Job {
   view: View;
   strokes: Stroke[];
-  /** The stroke and the line of it that are next. */
+  /** The next stroke, and its next line. */
   stroke: number;
   line: number;
 }
@@ -55,7 +55,7 @@ const MOST_SLICE = 2000;
 const LONG_FRAME_MS = 22;
 
 export class Links {
-  /** The one that is seen, and the one that is drawn on. */
+  /** The visible canvas, and the one that is drawn on. */
   #shown: HTMLCanvasElement;
   #hidden: HTMLCanvasElement;
   #lines: Line[] = [];
@@ -94,7 +94,7 @@ export class Links {
     this.draw();
   }
 
-  /** Takes lines, and where they are. */
+  /** Sets the lines and their positions. */
   set(lines: Line[], place: (name: string) => Point | undefined): void {
     this.#lines = lines;
     const places = new Float64Array(lines.length * 4);
@@ -123,7 +123,7 @@ export class Links {
     this.draw();
   }
 
-  /** Draws anew, as soon as what is being drawn is shown. */
+  /** Redraws after the drawing in progress. */
   draw(): void {
     if (!this.#isWanted && !this.#job) {
       this.#frameMs = 0;
@@ -161,7 +161,7 @@ export class Links {
     return context;
   }
 
-  /** The fuller a link, the later it is drawn, the wider. */
+  /** Links with more load are drawn later and wider. */
   #strokes(): Stroke[] {
     const { loads, marked, selected } = this.#colours;
     const thin = Math.max(0.6, Math.min(this.#view.zoom, 1));
@@ -183,7 +183,7 @@ export class Links {
     return [tree, ...strokes, one];
   }
 
-  /** Draws a slice; whether it was the last. */
+  /** Draws a slice; returns whether it was the last. */
   #isDone(job: Job): boolean {
     const context = this.#context();
     const ratio = window.devicePixelRatio || 1;
@@ -222,7 +222,7 @@ export class Links {
     this.#hidden.style.visibility = "hidden";
   }
 
-  /** Moves what is shown to where it belongs now; a picture that is drawn for this view follows. */
+  /** Transforms the visible canvas to the view; a drawing for the view follows. */
   #align(): void {
     const { zoom, pan } = this.#drawn;
     const scale = this.#view.zoom / zoom;
@@ -230,7 +230,7 @@ export class Links {
     this.#shown.style.transform = scale === 1 && x === 0 && y === 0 ? "" : `translate(${x}px, ${y}px) scale(${scale})`;
   }
 
-  /** The line next to a point of the picture, within `reach`; -1 for none. */
+  /** The nearest line to a point within `reach`; -1 for none. */
   at(point: Point, reach: number): number {
     let [best, least] = [-1, reach];
     for (let at = 0; at < this.#lines.length; at += 1) {

@@ -1,7 +1,7 @@
-/** What share of the most loaded link begins each colour but the first; the first is for links that carry nothing. */
+/** Lower bounds of the colours, as shares of the most loaded link; the first colour is for links without load. */
 const SHARES = [0, 0.25, 0.5, 0.75];
 
-/** Colours that a load may have. */
+/** Number of colours. */
 export const LOADS = SHARES.length + 1;
 
 /** The colour of a load, 0 for none. */

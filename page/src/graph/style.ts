@@ -6,7 +6,7 @@ function variable(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Colours of links, as the style sheet has them now. */
+/** Colours of links in the style sheet. */
 export function colours(): Colours {
   return {
     loads: Array.from({ length: LOADS }, (_, load) => variable(`--load${load}`)),
@@ -15,7 +15,7 @@ export function colours(): Colours {
   };
 }
 
-/** How nodes look. Shape and outline say what colour says. */
+/** Styles of nodes. Shape and outline carry the same information as the colour. */
 export function styles(): StylesheetJson {
   const accent = variable("--accent");
   return [

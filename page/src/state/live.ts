@@ -5,17 +5,17 @@ import type {
 } from "../api/types.ts";
 import type { Drops, State, Store } from "./store.ts";
 
-/** Nodes and groups of a page; what the controller gives at once. */
+/** Nodes and groups of a page of the API. */
 const PAGE = 200;
 const MOST_EVENTS = 500;
 const SLOW_MS = 3000;
 const AFTER_LOSS_MS = 1000;
 
-/** Brings what the controller has into the store, again and again. */
+/** Polls the controller and updates the store. */
 export class Live {
   readonly #store: Store;
   readonly #end = new AbortController();
-  /** How long to wait between two looks at the topology and at what is selected, milliseconds. */
+  /** Polling interval of the topology and the selection, milliseconds. */
   intervalMs: number;
 
   constructor(store: Store, intervalMs: number) {
@@ -52,7 +52,7 @@ export class Live {
           await pause(AFTER_LOSS_MS);
         }
       }
-      // Not less than a fifth of the interval, however long the answer took.
+      // At least a fifth of the interval, however long the response took.
       const left = everyMs() - (performance.now() - begin);
       const idle = isWanted(this.#store.state) ? left : Math.min(left, 100);
       await pause(Math.max(idle, everyMs() / 5));
@@ -62,7 +62,7 @@ export class Live {
   #lost(error: unknown): void {
     if (this.#isOver || !(error instanceof Refusal)) {
       if (!this.#isOver) {
-        this.#store.set({ standing: { kind: "lost", text: `not understood: ${String(error)}` } });
+        this.#store.set({ standing: { kind: "lost", text: `invalid response: ${String(error)}` } });
       }
       return;
     }
@@ -74,7 +74,7 @@ export class Live {
     this.#store.set({ standing: { kind, text: detail ? `${title}: ${detail}` : title } });
   }
 
-  /** Whether there was an answer that still matters. */
+  /** Whether a response was received before the end. */
   #put(patch: Partial<State>): void {
     if (!this.#isOver) {
       this.#store.set(patch);
@@ -86,7 +86,7 @@ export class Live {
     this.#put({ topology, standing: { kind: "live", text: "live" } });
   }
 
-  /** Looks at the list of groups. */
+  /** Reads the list of groups. */
   async groups(): Promise<void> {
     const groups: GroupSummary[] = [];
     let total = 0;
@@ -149,9 +149,9 @@ export class Live {
     this.#put({ jobs, jobName: name, flows: job?.flows ?? [] });
   }
 
-  /** Follows the stream of events, from where it broke when it breaks. */
+  /** Follows the event stream; reconnects behind the last event. */
   async #listen(): Promise<void> {
-    // Beginning with the oldest that the controller still has.
+    // From the oldest event that the controller has kept.
     let last = "0";
     while (!this.#isOver) {
       try {

@@ -1,4 +1,4 @@
-/** Recordings: JSON lines, the first a `Header`, each other a `Sample`. docs/page.md describes them. */
+/** Recordings: JSON lines, a `Header` and then `Sample`s (docs/page.md). */
 
 import type { Branch, Group, ControllerEvent, Topology } from "../api/types.ts";
 import type { Drops } from "./store.ts";
@@ -7,16 +7,16 @@ interface Header {
   recording: string;
   version: number;
   title: string;
-  /** What a tree has on top. */
+  /** The root of a tree layout. */
   root?: string;
   topology: Topology;
   groups: Group[];
 }
 
-/** What has changed since the sample before. */
+/** Changes since the previous sample. */
 interface Sample {
   t_ns: number;
-  /** Index of the link, octets a second there and back. */
+  /** Index of the link, octets per second from its first end, and to it. */
   links?: [number, number, number][];
   /** Group, index of the tree's node, index of its branch, expected PSN, lag, CNPs. */
   branches?: [number, number, number, number | null, number | null, number][];
@@ -25,10 +25,10 @@ interface Sample {
   events?: ControllerEvent[];
 }
 
-/** Why a file is no recording. */
+/** The reason for which a file is not a recording. */
 export class NoRecording extends Error {}
 
-/** What a recording says of one moment. */
+/** The state at a time. */
 export interface Moment {
   topology: Topology;
   groups: Group[];
@@ -41,7 +41,7 @@ const VERSION = 2;
 
 const KEYFRAME = 64;
 
-/** Everything that samples change. */
+/** The state that samples change. */
 interface Values {
   rates: Float64Array;
   branches: Map<string, Branch>;
@@ -74,12 +74,12 @@ export class Recording {
     this.root = header.root;
     this.#samples = lines.slice(1).map((line, at) => parse<Sample>(line, at + 2));
     if (this.#samples.length === 0) {
-      throw new NoRecording("there is no sample in it");
+      throw new NoRecording("the recording has no sample");
     }
     this.times = this.#samples.map(({ t_ns }) => t_ns);
     const unordered = this.times.findIndex((time, at) => !(time > (this.times[at - 1] ?? -1)));
     if (unordered >= 0) {
-      throw new NoRecording(`line ${unordered + 2}: expected a time after that of the sample before`);
+      throw new NoRecording(`line ${unordered + 2}: expected a later time than that of the previous sample`);
     }
     this.#events = this.#samples.flatMap(({ events, t_ns }) =>
       (events ?? []).map((event) => ({ ...event, unix_ms: t_ns / 1e6 })));
@@ -111,7 +111,7 @@ export class Recording {
     return this.times.at(-1) ?? 0;
   }
 
-  /** What was so at a sample. */
+  /** The state at a sample. */
   at(index: number): Moment {
     const keyframe = Math.floor(index / KEYFRAME);
     const values = copy(this.#keyframes[keyframe] ?? this.#begin());
@@ -153,14 +153,14 @@ export class Recording {
   #apply({ links, branches, drops }: Sample, values: Values, line: number): void {
     for (const [link, there, back] of links ?? []) {
       if (!(link >= 0 && link * 2 < values.rates.length)) {
-        throw new NoRecording(`line ${line}: there is no link ${link}`);
+        throw new NoRecording(`line ${line}: link ${link} does not exist`);
       }
       values.rates.set([there, back], link * 2);
     }
     for (const [group, node, branch, expected, lag, cnps] of branches ?? []) {
       const before = values.branches.get(key(group, node, branch));
       if (!before) {
-        throw new NoRecording(`line ${line}: there is no branch ${branch} of node ${node} of group ${group}`);
+        throw new NoRecording(`line ${line}: branch ${branch} of node ${node} of group ${group} does not exist`);
       }
       const now: Branch = { address: before.address, cnps };
       if (expected !== null) {

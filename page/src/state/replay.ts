@@ -9,9 +9,9 @@ export class Replay {
   #index = -1;
   #isPlaying = false;
   #isOver = false;
-  /** How much of the recording passes in a second, nanoseconds. */
+  /** Recorded time per second of the replay, nanoseconds. */
   paceNs: number;
-  /** Called when it begins or stops to play. */
+  /** Called when playing starts or stops. */
   onPlaying: (isPlaying: boolean) => void = () => undefined;
 
   constructor(store: Store, recording: Recording) {
@@ -43,7 +43,7 @@ export class Replay {
     return this.#ns;
   }
 
-  /** Shows a moment. */
+  /** Seeks to a time. */
   seek(ns: number): void {
     const { recording } = this;
     this.#ns = Math.min(Math.max(ns, recording.times[0] ?? 0), recording.endNs);
@@ -56,7 +56,7 @@ export class Replay {
     this.show();
   }
 
-  /** Puts into the store what is selected in it now. */
+  /** Updates the store's selected group and node. */
   show(): void {
     const { topology, groups, drops, events } = this.recording.at(this.#index);
     const { groupId, nodeName } = this.#store.state;

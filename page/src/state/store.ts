@@ -1,25 +1,25 @@
 import type { Flow, Group, GroupSummary, Job, ControllerEvent, Node, Topology } from "../api/types.ts";
 
-/** How the page stands to where its data come from. */
+/** The connection to the source of the data. */
 export interface Standing {
   kind: "waiting" | "live" | "lost" | "refused" | "replay";
   text: string;
 }
 
-/** Drops of one reason: how many at which node. */
+/** Drops of a reason, by node. */
 export type Drops = Map<string, Map<string, number>>;
 
-/** Everything that the page shows. */
+/** The state of the page. */
 export interface State {
   standing: Standing;
   topology: Topology;
   groups: GroupSummary[];
   groupsTotal: number;
   groupsWanted: number;
-  /** The group that is looked at. */
+  /** The selected group. */
   groupId: number | null;
   group: Group | null;
-  /** The node that is looked at. */
+  /** The selected node. */
   nodeName: string | null;
   node: Node | null;
   jobs: Job[];
@@ -28,9 +28,9 @@ export interface State {
   flow: Flow | null;
   events: ControllerEvent[];
   drops: Drops;
-  /** Where in a recording, nanoseconds. */
+  /** Time in the recording, nanoseconds. */
   replayNs: number;
-  /** Whether changes can be asked for. */
+  /** Whether operations are available. */
   canChange: boolean;
   tab: Tab;
 }
@@ -42,7 +42,7 @@ export const NOTHING: Topology = { unix_ms: 0, version: 0, nodes: [], links: [] 
 
 type Key = keyof State;
 
-/** Holds the state; who listens is told of all changes of a frame at once. */
+/** Holds the state; listeners are called once for all changes of a frame. */
 export class Store {
   readonly state: State = {
     standing: { kind: "waiting", text: "connecting" },
@@ -64,14 +64,14 @@ export class Store {
     canChange: true,
     tab: "groups",
   };
-  readonly #listeners: { keys: Key[]; tell: () => void }[] = [];
+  readonly #listeners: { keys: Key[]; listener: () => void }[] = [];
   readonly #changed = new Set<Key>();
   #isScheduled = false;
 
-  /** Calls `tell` now, and in every frame in which one of the keys was set. */
-  on(keys: Key[], tell: () => void): void {
-    this.#listeners.push({ keys, tell });
-    tell();
+  /** Calls `listener` now, and in every frame in which one of the keys was set. */
+  on(keys: Key[], listener: () => void): void {
+    this.#listeners.push({ keys, listener });
+    listener();
   }
 
   set(patch: Partial<State>): void {
@@ -81,17 +81,17 @@ export class Store {
     }
     if (!this.#isScheduled) {
       this.#isScheduled = true;
-      requestAnimationFrame(() => this.#tell());
+      requestAnimationFrame(() => this.#listener());
     }
   }
 
-  #tell(): void {
+  #listener(): void {
     this.#isScheduled = false;
     const changed = [...this.#changed];
     this.#changed.clear();
-    for (const { keys, tell } of this.#listeners) {
+    for (const { keys, listener } of this.#listeners) {
       if (keys.some((key) => changed.includes(key))) {
-        tell();
+        listener();
       }
     }
   }

@@ -12,12 +12,12 @@ export interface Curve {
 const HEIGHT = 130;
 const MOST_POINTS = 600;
 
-/** What was measured, in the order of time; each column has one value for each time. */
+/** Values over time; each column has one value for each time. */
 export class History {
   times: number[] = [];
   columns: (number | null)[][] = [];
 
-  /** Adds values at a time; what lies behind that time is forgotten. */
+  /** Adds values at a time; later values are removed. */
   push(time: number, values: (number | null)[]): void {
     const last = this.times.at(-1) ?? -Infinity;
     if (time === last) {

@@ -6,7 +6,7 @@ export interface Field {
   label: string;
   value?: string;
   hint?: string;
-  /** Choices; without any it is typed. */
+  /** Choices; without them a text input. */
   choices?: string[];
   isNeeded?: boolean;
   kind?: "text" | "number" | "password";
@@ -14,7 +14,7 @@ export interface Field {
 
 export type Values = Record<string, string>;
 
-/** Asks in a dialog; `done` says whether it may close. */
+/** A form in a dialog; it closes if `done` returns true. */
 export function ask(
   title: string,
   lead: string,
@@ -71,7 +71,7 @@ function input(field: Field): { name: string; element: HTMLElement; control: HTM
   return { name: field.name, element, control };
 }
 
-/** Asks whether something is meant. */
+/** Asks for confirmation. */
 export function confirm(title: string, lead: string, go: string, done: () => Promise<boolean>): void {
   ask(title, lead, [], go, done);
 }

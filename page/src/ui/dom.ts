@@ -1,4 +1,4 @@
-/** Elements, made in one call. */
+/** Helpers for elements. */
 
 type Child = Node | string | null | undefined;
 type Attributes = Record<string, string | boolean | number | ((event: never) => void)>;
@@ -23,20 +23,20 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
-/** Sets a text only when it is another: what is selected by the reader stays. */
+/** Sets a text if it differs, so that a selection of the user stays. */
 export function text(element: HTMLElement, value: string): void {
   if (element.textContent !== value) {
     element.textContent = value;
   }
 }
 
-/** A row, or another item of a list, and how it is brought up to date. */
+/** An item of a list, and its update. */
 export interface Item<T> {
   element: HTMLElement;
   update(value: T): void;
 }
 
-/** Items under their keys: those that stay keep their elements, and with them the focus. */
+/** A list of items by key; items that stay keep their elements and the focus. */
 export class List<T> {
   readonly #parent: HTMLElement;
   readonly #key: (value: T) => string;
@@ -72,7 +72,7 @@ export class List<T> {
   }
 }
 
-/** A table with its head; columns of numbers begin with `#`. */
+/** A table; names of numeric columns begin with `#`. */
 export function table(caption: string, columns: string[]): { element: HTMLElement; body: HTMLElement } {
   const heads = columns.map((column) =>
     h("th", { scope: "col", class: column.startsWith("#") ? "number" : "" }, column.replace(/^#/, "")));
@@ -82,7 +82,7 @@ export function table(caption: string, columns: string[]): { element: HTMLElemen
   return { element, body };
 }
 
-/** A row of cells; the texts are those of `parts`, which are the cells unless something in them is to have the text. */
+/** A row of cells. `parts`: the elements that receive the texts [default: the cells]. */
 export function row<T>(
   cells: HTMLElement[],
   texts: (value: T) => string[],

@@ -5,12 +5,12 @@ const notices = h("div", { class: "notices", role: "status", "aria-live": "polit
 const STAYS_MS = 5000;
 const MOST_NOTICES = 3;
 
-/** Where notices appear. */
+/** The element of the notices. */
 export function noticeBoard(): HTMLElement {
   return notices;
 }
 
-/** Says something for a while. */
+/** Shows a notice for some seconds. */
 export function notify(title: string, detail = "", isBad = false): void {
   const notice = h("div", { class: isBad ? "notice bad" : "notice" },
     h("strong", {}, title),
@@ -23,7 +23,7 @@ export function notify(title: string, detail = "", isBad = false): void {
   setTimeout(() => notice.remove(), isBad ? STAYS_MS * 3 : STAYS_MS);
 }
 
-/** Says what became of a change: done, or the controller's refusal. */
+/** Runs a change, and shows its success or the controller's refusal. */
 export async function attempt(done: string, change: () => Promise<unknown>): Promise<boolean> {
   try {
     await change();
@@ -33,7 +33,7 @@ export async function attempt(done: string, change: () => Promise<unknown>): Pro
     if (error instanceof Refusal) {
       notify(error.problem.title, error.problem.detail, true);
     } else {
-      notify("That did not work", String(error), true);
+      notify("Failed", String(error), true);
     }
     return false;
   }

@@ -1,4 +1,4 @@
-/** Light, dark, or what the system says. Kept in this browser. */
+/** The theme: light, dark, or the system's. Stored in the browser. */
 
 const THEMES = ["system", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];
@@ -11,16 +11,16 @@ function current(): Theme {
 
 function apply(theme: Theme): void {
   document.documentElement.dataset["theme"] = theme;
-  // What draws on canvases asks for the colours anew.
+  // Canvases read the colours again.
   window.dispatchEvent(new Event("colours"));
 }
 
-/** The name of the theme that is in effect. */
+/** The name of the current theme. */
 export function themeName(): string {
   return current();
 }
 
-/** Goes on to the next one. */
+/** Selects the next theme. */
 export function nextTheme(): string {
   const theme = THEMES[(THEMES.indexOf(current()) + 1) % THEMES.length] ?? "system";
   localStorage.setItem(KEY, theme);
@@ -28,7 +28,7 @@ export function nextTheme(): string {
   return theme;
 }
 
-/** Puts the kept theme into effect, and follows the system's. */
+/** Applies the stored theme, and follows changes of the system's. */
 export function beginTheme(): void {
   apply(current());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => apply(current()));

@@ -4,12 +4,12 @@ import type { Store } from "../state/store.ts";
 import { h, List, text } from "../ui/dom.ts";
 import { nameOf } from "./group.ts";
 
-/** What has happened, the newest first. */
+/** Events, the newest first. */
 export function events(store: Store): HTMLElement {
   const filter = h("input", { type: "search", placeholder: "Filter", "aria-label": "Filter events" });
   const items = h("ol", { class: "events" });
-  const none = h("p", { class: "soft" }, "Nothing has happened yet.");
-  // Another start of the controller counts anew.
+  const none = h("p", { class: "soft" }, "No events yet.");
+  // Numbers begin again at each start of the controller.
   const list = new List<ControllerEvent>(items, ({ number, unix_ms, kind }) => `${unix_ms} ${number} ${kind}`,
     (event) => eventItem(store, event));
   const element = h("section", { class: "panel events-panel" }, h("div", { class: "bar" }, filter), items, none);
@@ -48,27 +48,27 @@ function openGroup(store: Store, id: number): void {
   store.set({ groupId: id, tab: "groups", flow: null, ...(isOther ? { group: null } : {}) });
 }
 
-/** An event in words; what it is about stands before them. */
+/** The text of an event, without its subject. */
 export function describe(store: Store, event: ControllerEvent): string {
   const receiver = event.receiver === undefined ? "" : nameOf(store, event.receiver);
   switch (event.kind) {
-    case "group-created": return "created; it takes receivers";
-    case "receiver-joining": return `${receiver} asks to join`;
-    case "group-changed": return `every node has epoch ${event.epoch}`;
-    case "change-aborted": return `change given up: ${event.reason}`;
-    case "receiver-removed": return `${receiver} is out, at every node`;
+    case "group-created": return "created, open for receivers";
+    case "receiver-joining": return `${receiver} has requested to join`;
+    case "group-changed": return `every node has committed epoch ${event.epoch}`;
+    case "change-aborted": return `change aborted: ${event.reason}`;
+    case "receiver-removed": return `${receiver} was removed at every node`;
     case "eviction-requested": {
       const answer = event.refusal === undefined ? "granted" : `refused: ${event.refusal}`;
-      return `an edge asks to evict ${receiver} (${event.cause}): ${answer}`;
+      return `an edge has requested the eviction of ${receiver} (${event.cause}): ${answer}`;
     }
-    case "group-closed": return "closed; no node has it any more";
-    case "node-up": return "is heard";
-    case "node-down": return "was silent for too long";
-    case "node-drained": return event.drained ? "is drained: new trees go round it" : "takes trees again";
+    case "group-closed": return "closed, removed at every node";
+    case "node-up": return "has registered";
+    case "node-down": return "is dead: its timeout has passed";
+    case "node-drained": return event.drained ? "is drained: new trees avoid it" : "is admitted to trees again";
     case "job-placed": return `job ${event.job} was placed`;
     case "job-removed": return `job ${event.job} was removed`;
     case "events-missed":
-      return event.missed === undefined ? "the controller was started anew" : `${event.missed} events were missed`;
+      return event.missed === undefined ? "the controller was restarted" : `${event.missed} events were missed`;
     default: return event.kind.replaceAll("-", " ");
   }
 }

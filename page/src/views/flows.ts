@@ -5,9 +5,9 @@ import { cells, h, List, row, table, text } from "../ui/dom.ts";
 import { programView } from "./program.ts";
 
 const COLUMNS = ["From", "To", "Collective", "#Rate"];
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 
-/** Placed flows, and the program of the one that is looked at. */
+/** Placed flows, and the program of the selected one. */
 export function flows(store: Store): HTMLElement {
   const jobs = h("select", {
     "aria-label": "Job",
@@ -35,11 +35,11 @@ export function flows(store: Store): HTMLElement {
     const wanted = filter.value.trim().toLowerCase();
     const seen = flows.filter(({ from, to, collective, path }) =>
       [from, to, collective, ...path].some((name) => name.toLowerCase().includes(wanted)));
-    list.show(seen.slice(0, MOST_ROWS));
+    list.show(seen.slice(0, MAX_ROWS));
     rows.hidden = seen.length === 0;
     const chosen = flow ? keyOf(flow) : "";
     body.querySelectorAll("tr").forEach((line) => line.classList.toggle("chosen", line.dataset["key"] === chosen));
-    const beyond = seen.length > MOST_ROWS ? `and ${count(seen.length - MOST_ROWS)} more: filter them` : "";
+    const beyond = seen.length > MAX_ROWS ? `and ${count(seen.length - MAX_ROWS)} more: use the filter` : "";
     text(none, names.length === 0 ? "No job is placed." : beyond);
   };
   filter.addEventListener("input", show);

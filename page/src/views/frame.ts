@@ -13,7 +13,7 @@ const NAMES: Record<Tab, string> = {
   events: "Events",
 };
 
-/** What the buttons of the header do. */
+/** Actions of the buttons in the header. */
 export interface Actions {
   openRecording(file: File): void;
   renew(): void;
@@ -23,7 +23,7 @@ function of(number: number, what: string): string {
   return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 }
 
-/** The line at the top: what the page is connected to, and what is set for all of it. */
+/** The header: connection, counts, recording, token and theme. */
 export function header(store: Store, actions: Actions): HTMLElement {
   const dot = h("span", { class: "dot", "aria-hidden": "true" });
   const standing = h("span", {});
@@ -53,8 +53,8 @@ export function header(store: Store, actions: Actions): HTMLElement {
   const access = h("button", {
     type: "button",
     class: "quiet",
-    onclick: () => ask("Access", "The token that the controller knows. It is kept until this tab is closed.",
-      [{ name: "token", label: "Bearer token", kind: "password", value: token.read() }], "Use it", async (values) => {
+    onclick: () => ask("Access", "The bearer token for the controller, kept until this tab is closed.",
+      [{ name: "token", label: "Bearer token", kind: "password", value: token.read() }], "Apply", async (values) => {
         token.write(values["token"] ?? "");
         actions.renew();
         return true;
@@ -74,14 +74,14 @@ export function header(store: Store, actions: Actions): HTMLElement {
   });
   store.on(["topology", "groupsTotal"], () => {
     const { topology: { nodes, links }, groupsTotal } = store.state;
-    const lost = nodes.filter((node) => !node.is_alive).length;
+    const dead = nodes.filter((node) => !node.is_alive).length;
     const parts = [of(nodes.length, "node"), of(links.length, "link"), of(groupsTotal, "group")];
-    text(facts, [...parts, ...(lost > 0 ? [`${count(lost)} not heard`] : [])].join(" · "));
+    text(facts, [...parts, ...(dead > 0 ? [`${count(dead)} dead`] : [])].join(" · "));
   });
   return element;
 }
 
-/** The tabs, and the panels that they choose between. On a wide window the network is always there. */
+/** The tabs and their panels. A wide window always shows the network. */
 export function tabs(store: Store, panels: Record<Tab, HTMLElement>): HTMLElement {
   const buttons = TABS.map((tab, at) => h("button", {
     type: "button",

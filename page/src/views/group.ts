@@ -9,11 +9,11 @@ import { attempt } from "../ui/notice.ts";
 import { clockOf, timeOf } from "./link.ts";
 import { treeView } from "./tree.ts";
 
-const COLUMNS = ["Receiver", "State", "#QPN", "#Point", "#Lag", "#CNPs", ""];
-const MOST_ROWS = 200;
-const MOST_CURVES = 6;
+const COLUMNS = ["Receiver", "State", "#QPN", "#Expected PSN", "#Lag", "#CNPs", ""];
+const MAX_ROWS = 200;
+const MAX_CURVES = 6;
 
-/** One group: what it is, its receivers, its tree, and what can be done with it. */
+/** The selected group: state, receivers, tree and operations. */
 export function groupView(store: Store): HTMLElement {
   const title = h("h2", {});
   const state = h("span", { class: "badge" });
@@ -31,12 +31,12 @@ export function groupView(store: Store): HTMLElement {
   const members = new List<Line>(body, ({ receiver }) => receiver.address, ({ receiver }) =>
     memberRow(store, receiver.address));
   const hidden = h("p", { class: "soft" });
-  const pace = new Pace(store);
+  const progress = new Progress(store);
   const tree = treeView(store);
   const heading = h("h3", {});
   const content = h("div", {},
     h("div", { class: "buttons" }, ...buttons), failure, waits,
-    h("details", {}, h("summary", {}, "Source, addresses and numbers"), facts), pace.element,
+    h("details", {}, h("summary", {}, "Source, addresses and numbers"), facts), progress.element,
     heading, memberTable, hidden, tree.element);
   const waiting = h("p", { class: "soft" }, "Waiting for the controller.");
   const element = h("div", { class: "group" },
@@ -62,34 +62,34 @@ export function groupView(store: Store): HTMLElement {
       commitButton.hidden = group?.state !== "open";
     }
     if (!group) {
-      pace.clear();
+      progress.clear();
       return;
     }
     showFacts(facts, group);
-    text(failure, group.failure ? `The last change was given up: ${group.failure}` : "");
+    text(failure, group.failure ? `The last change was aborted: ${group.failure}` : "");
     text(waits, group.awaited.length > 0 ? `Waiting for ${group.awaited.join(", ")}.` : "");
     text(heading, `Receivers (${count(group.members.length)})`);
     const all = group.tree?.nodes.flatMap((node) => node.branches) ?? [];
     const branches = new Map(all.map((branch) => [branch.address, branch]));
     const lines = group.members.map((receiver): Line =>
       ({ receiver, branch: branches.get(receiver.address), canChange }));
-    members.show(lines.slice(0, MOST_ROWS));
+    members.show(lines.slice(0, MAX_ROWS));
     memberTable.hidden = lines.length === 0;
-    text(hidden, lines.length > MOST_ROWS ? `and ${count(lines.length - MOST_ROWS)} more` : "");
-    pace.show(group);
+    text(hidden, lines.length > MAX_ROWS ? `and ${count(lines.length - MAX_ROWS)} more` : "");
+    progress.show(group);
     tree.show(group);
   });
   return element;
 }
 
-/** A receiver, with the branch to it where there is one. */
+/** A receiver, with the branch to it if it is in the tree. */
 interface Line {
   receiver: Receiver;
   branch: Branch | undefined;
   canChange: boolean;
 }
 
-/** How a receiver is called: by its name where the topology has one. */
+/** The name of a receiver in the topology, or its address. */
 export function nameOf(store: Store, address: string): string {
   return store.state.topology.nodes.find((node) => node.loopback === address)?.name ?? address;
 }
@@ -102,9 +102,9 @@ function memberRow(store: Store, address: string): Item<Line> {
     onclick: () => {
       const id = store.state.groupId;
       const path = `/v1/groups/${id}/receivers/${encodeURIComponent(address)}`;
-      const lead = "The group goes on without it: what is not acknowledged by it is not waited for.";
+      const lead = "The group continues without it, and no longer waits for its acknowledgements.";
       confirm(`Evict ${nameOf(store, address)}?`, lead, "Evict", () =>
-        attempt(`${nameOf(store, address)} is being taken out`, () => request("DELETE", path)));
+        attempt(`${nameOf(store, address)} is being removed`, () => request("DELETE", path)));
     },
   }, "Evict");
   const columns = cells(COLUMNS);
@@ -131,8 +131,8 @@ function addReceiver(group: Group): void {
     { name: "address", label: "Address", isNeeded: true },
     { name: "qpn", label: "QPN", kind: "number", isNeeded: true },
     ...(group.region ? [
-      { name: "virtual_address", label: "Its memory: virtual address", kind: "number" as const, isNeeded: true },
-      { name: "rkey", label: "Its memory: key", kind: "number" as const, isNeeded: true },
+      { name: "virtual_address", label: "Memory region: virtual address", kind: "number" as const, isNeeded: true },
+      { name: "rkey", label: "Memory region: R_Key", kind: "number" as const, isNeeded: true },
     ] : []),
   ], "Add", (values) => {
     const receiver: NewReceiver = { qpn: Number(values["qpn"]), path_mtu: group.path_mtu };
@@ -140,7 +140,7 @@ function addReceiver(group: Group): void {
       receiver.region = { virtual_address: Number(values["virtual_address"]), rkey: Number(values["rkey"]) };
     }
     const path = `/v1/groups/${group.id}/receivers/${encodeURIComponent(values["address"] ?? "")}`;
-    return attempt("The receiver joins", () => request("PUT", path, receiver));
+    return attempt("The receiver is joining", () => request("PUT", path, receiver));
   });
 }
 
@@ -150,8 +150,8 @@ function commit(group: Group): void {
 }
 
 function close(group: Group): void {
-  const lead = "No node keeps it, and its source is not carried to anybody any more.";
-  confirm(`Close ${group.name || `group ${group.id}`}?`, lead, "Close it", () =>
+  const lead = "The nodes remove the group, and its source cannot send any more.";
+  confirm(`Close ${group.name || `group ${group.id}`}?`, lead, "Close group", () =>
     attempt("The group is being closed", () => request("DELETE", `/v1/groups/${group.id}`)));
 }
 
@@ -160,7 +160,7 @@ function showFacts(facts: HTMLElement, group: Group): void {
     ["Source", `${group.source.address}, QPN 0x${group.source.qpn.toString(16)}`],
     ["Proxy Address", group.proxy],
     ["Designated QPN", `0x${group.designated_qpn.toString(16)}`],
-    ["First PSN", count(group.initial_psn)],
+    ["Initial PSN", count(group.initial_psn)],
     ["Path MTU", `${count(group.path_mtu)} octets`],
     ["Epoch", String(group.epoch)],
     ["Carries", group.region ? `WRITE to ${count(group.region.length)} octets, and SEND` : "SEND"],
@@ -172,8 +172,8 @@ function showFacts(facts: HTMLElement, group: Group): void {
   }
 }
 
-/** How fast everybody has the data, and who is behind. */
-class Pace {
+/** The rate of acknowledged data, and the lag of each receiver. */
+class Progress {
   readonly element: HTMLElement;
   readonly #store: Store;
   readonly #lags = new History();
@@ -181,7 +181,7 @@ class Pace {
   readonly #lagChart: Chart;
   readonly #rateChart: Chart;
   #group: number | null = null;
-  #before: { time: number; point: number } | null = null;
+  #before: { time: number; psn: number } | null = null;
 
   constructor(store: Store) {
     this.#store = store;
@@ -213,31 +213,31 @@ class Pace {
     }
     const lags = last.map(({ lag }) => lag ?? null);
     const most = lags.reduce<number>((most, lag) => Math.max(most, lag ?? 0), 0);
-    this.#lags.push(time, last.length <= MOST_CURVES ? lags : [most, mean(lags)]);
+    this.#lags.push(time, last.length <= MAX_CURVES ? lags : [most, mean(lags)]);
     this.#lagChart.show(curves, this.#lags);
     this.#rates.push(time, [this.#rate(time, group)]);
     this.#rateChart.show([{ label: "packets a second", colour: 0 }], this.#rates);
   }
 
   #curves(last: Branch[]): Curve[] {
-    return last.length <= MOST_CURVES
+    return last.length <= MAX_CURVES
       ? last.map(({ address }, colour) => ({ label: nameOf(this.#store, address), colour }))
       : [{ label: "largest", colour: 0 }, { label: "mean", colour: 1 }];
   }
 
-  /** What the headend has merged of its branches is what the source is told. */
+  /** The rate of the minimum PSN at the headend, which the source receives. */
   #rate(time: number, group: Group): number | null {
-    const points = group.tree?.nodes[0]?.branches.map(({ expected_psn }) => expected_psn) ?? [];
-    if (points.length === 0 || points.some((point) => point === undefined)) {
+    const psns = group.tree?.nodes[0]?.branches.map(({ expected_psn }) => expected_psn) ?? [];
+    if (psns.length === 0 || psns.some((psn) => psn === undefined)) {
       return null;
     }
-    const done = Math.min(...points.map((point) => psnDistance(group.initial_psn, point ?? 0)));
+    const done = Math.min(...psns.map((psn) => psnDistance(group.initial_psn, psn ?? 0)));
     const before = this.#before;
-    this.#before = { time, point: done };
+    this.#before = { time, psn: done };
     if (!before || before.time >= time) {
       return null;
     }
-    return psnDistance(before.point, done) >= 1 << 23 ? 0 : psnDistance(before.point, done) / (time - before.time);
+    return psnDistance(before.psn, done) >= 1 << 23 ? 0 : psnDistance(before.psn, done) / (time - before.time);
   }
 }
 

@@ -11,7 +11,7 @@ import { groupView } from "./group.ts";
 const COLUMNS = ["#Id", "Name", "State", "#Receivers", "#Epoch"];
 const MORE = 400;
 
-/** The list of groups, or the one that is looked at. */
+/** The list of groups, or the selected group. */
 export function groups(store: Store, live: () => Live | null): HTMLElement {
   const hint = "Filter by name, id or state";
   const filter = h("input", { type: "search", placeholder: hint, "aria-label": "Filter groups" });
@@ -41,7 +41,7 @@ export function groups(store: Store, live: () => Live | null): HTMLElement {
     list.show(seen);
     rows.hidden = seen.length === 0;
     none.hidden = seen.length > 0;
-    text(none, groups.length === 0 ? "There is no group yet." : "No group has this name, id or state.");
+    text(none, groups.length === 0 ? "No groups." : "No group has this name, id or state.");
     more.hidden = groups.length >= groupsTotal;
     text(more, `More (${count(groups.length)} of ${count(groupsTotal)})`);
   };
@@ -64,23 +64,23 @@ function groupRow(store: Store, group: GroupSummary): ReturnType<typeof row<Grou
 }
 
 const FIELDS: Field[] = [
-  { name: "name", label: "Name", hint: "What people call it; may be left out." },
+  { name: "name", label: "Name", hint: "Display name; optional." },
   { name: "address", label: "Source address", isNeeded: true },
   { name: "qpn", label: "Source QPN", kind: "number", isNeeded: true },
   { name: "designated_qpn", label: "Designated QPN", kind: "number", isNeeded: true, value: "0x123" },
-  { name: "initial_psn", label: "First PSN", kind: "number", isNeeded: true, value: "0" },
+  { name: "initial_psn", label: "Initial PSN", kind: "number", isNeeded: true, value: "0" },
   { name: "path_mtu", label: "Path MTU", choices: ["256", "512", "1024", "2048", "4096"], value: "4096" },
-  { name: "proxy", label: "Proxy Address", hint: "Left out: one of the controller's pool." },
-  { name: "base", label: "Region: virtual address", kind: "number", hint: "Without a region: SEND only." },
-  { name: "length", label: "Region: octets", kind: "number" },
-  { name: "rkey", label: "Region: key", kind: "number" },
+  { name: "proxy", label: "Proxy Address", hint: "Optional: default from the tenant's pool." },
+  { name: "base", label: "Region: virtual address", kind: "number", hint: "Optional: without a region SEND only." },
+  { name: "length", label: "Region: length, octets", kind: "number" },
+  { name: "rkey", label: "Region: R_Key", kind: "number" },
 ];
 
 function createGroup(store: Store): void {
-  const lead = "It takes receivers until it is committed, and more of them later.";
+  const lead = "Receivers may join before and after it is committed.";
   ask("Create a group", lead, FIELDS, "Create", async (values) => {
     let id: number | null = null;
-    const isDone = await attempt("The group is created", async () => {
+    const isDone = await attempt("Group created", async () => {
       id = (await request<Group>("POST", "/v1/groups", newGroup(values))).id;
     });
     if (id !== null) {
@@ -90,7 +90,7 @@ function createGroup(store: Store): void {
   });
 }
 
-/** What a form says, as the API has it. */
+/** The request of a form. */
 export function newGroup(values: Values): NewGroup {
   const value = (name: string): string => values[name] ?? "";
   const group: NewGroup = {

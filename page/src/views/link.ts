@@ -4,30 +4,29 @@ import type { Store } from "../state/store.ts";
 import { Chart, History } from "../ui/chart.ts";
 import { h, text } from "../ui/dom.ts";
 
-/** What time a chart of the store's data has, seconds. */
+/** The time of the store's data on charts, seconds. */
 export function timeOf(store: Store): number {
   const { standing, replayNs, topology } = store.state;
   return standing.kind === "replay" ? replayNs / 1e9 : topology.unix_ms / 1e3;
 }
 
-/** A time of `timeOf`, as an axis has it. */
+/** A time of `timeOf` as text on an axis. */
 export function clockOf(store: Store): (time: number) => string {
   return (time) =>
     store.state.standing.kind === "replay" ? duration(Math.round(time * 1e9)) : clock(time * 1e3).slice(0, 8);
 }
 
-/** What shows a link. */
 export interface LinkCard {
   element: HTMLElement;
   show(link: TopologyLink | null): void;
 }
 
-/** A link: what it carries, now and before. */
+/** The selected link: its load over time. */
 export function linkCard(store: Store, close: () => void): LinkCard {
   const title = h("h2", {});
   const facts = h("p", { class: "soft" });
   const history = new History();
-  const chart = new Chart("Load, each way", (value) => rate(value), clockOf(store));
+  const chart = new Chart("Load by direction", (value) => rate(value), clockOf(store));
   const element = h("div", { class: "link" },
     h("div", { class: "card-head" }, title,
       h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: close }, "×")),

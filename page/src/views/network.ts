@@ -7,13 +7,13 @@ import { h, text } from "../ui/dom.ts";
 import { linkCard } from "./link.ts";
 import { nodeCard } from "./node.ts";
 
-/** The picture of the network, what is selected in it, and how to move about. */
+/** The network: graph, selection and navigation. */
 export function network(store: Store, root: () => string | undefined): HTMLElement {
   const box = h("div", {
     class: "graph",
     tabindex: "0",
     role: "application",
-    "aria-label": "Network. Arrow keys go from node to node, plus and minus zoom, 0 shows all.",
+    "aria-label": "Network. Arrow keys move from node to node, plus and minus zoom, 0 fits all.",
   });
   const most = h("span", {});
   const find = finder(store);
@@ -98,7 +98,7 @@ export function network(store: Store, root: () => string | undefined): HTMLEleme
   return element;
 }
 
-/** The nodes and links of the flow that is looked at, or else of the group. */
+/** The nodes and links of the selected flow, or else of the selected group. */
 function marksOf({ flow, group, topology, tab }: State): Marks {
   if (flow && tab !== "groups") {
     const known = new Set(topology.nodes.map(({ name }) => name));
@@ -152,7 +152,7 @@ function finder(store: Store): HTMLElement {
       }
     },
   });
-  // The browser's own list of suggestions, filled when the input gets the focus.
+  // The browser's list of suggestions, filled when the input gets the focus.
   input.addEventListener("focus", () => {
     names.replaceChildren(...store.state.topology.nodes.map(({ name }) => h("option", { value: name })));
   });

@@ -11,17 +11,17 @@ import { clockOf, timeOf } from "./link.ts";
 
 const DROPS = ["Drop reason", "#Packets"];
 
-/** The node that is looked at: how it is, what passes, what it drops, and its drain. */
+/** The selected node: state, traffic, drops, and its drain. */
 export function nodeCard(store: Store): { element: HTMLElement } {
   const title = h("h2", {});
   const state = h("p", {});
   const facts = h("dl", { class: "facts-list" });
   const history = new History();
-  const chart = new Chart("Traffic of its links", (value) => rate(value), clockOf(store));
+  const chart = new Chart("Traffic on its links", (value) => rate(value), clockOf(store));
   const dropTable = table("Drops of this node", DROPS);
   const drops = new ReasonRows<{ reason: string; packets: number }>(dropTable.body, "why-here", DROPS,
     ({ reason, packets }) => [reason, count(packets)]);
-  const noDrops = h("p", { class: "soft" }, "It has dropped nothing.");
+  const noDrops = h("p", { class: "soft" }, "No drops.");
   const programs = h("details", {}, h("summary", {}, "Programs of its flows"));
   const drain = h("button", { type: "button", class: "drain" });
   const element = h("div", { class: "node" },
@@ -39,12 +39,12 @@ export function nodeCard(store: Store): { element: HTMLElement } {
     const name = store.state.nodeName ?? "";
     const isDrained = topologyNode(store, name)?.is_drained ?? false;
     const change = (): Promise<boolean> =>
-      attempt(isDrained ? `${name} takes trees again` : `${name} is drained`, () =>
+      attempt(isDrained ? `${name} is admitted to trees again` : `${name} is drained`, () =>
         ask("PUT", `/v1/nodes/${encodeURIComponent(name)}/drain`, { drained: !isDrained }));
     if (isDrained) {
       void change();
     } else {
-      const lead = "New trees go round it, and those through it are moved where there is another way.";
+      const lead = "New trees avoid it; existing trees are rerouted where there is another path.";
       confirm(`Drain ${name}?`, lead, "Drain", change);
     }
   });
@@ -89,9 +89,9 @@ function words(node: TopologyNode): string {
   if (node.is_host) {
     return "A host.";
   }
-  const heard = node.is_alive ? "It is heard" : "It is not heard";
-  const drained = node.is_drained ? "; drained: new trees go round it." : ".";
-  return heard + drained;
+  const state = node.is_alive ? "Alive" : "Dead";
+  const drained = node.is_drained ? "; drained: new trees avoid it." : ".";
+  return state + drained;
 }
 
 function showFacts(facts: HTMLElement, brief: TopologyNode, node: Node | null): void {

@@ -5,7 +5,7 @@ import { decode, hex, NoProgram, wayOf, type Container, type Step } from "../usi
 
 const BLOCK_BITS = 32;
 
-/** A uSID program taken apart: that of the chosen flow, or any address that is typed. */
+/** A decoded uSID program: of the selected flow, or of a typed address. */
 export function programView(store: Store): HTMLElement {
   const input = h("input", {
     type: "text",
@@ -26,7 +26,7 @@ export function programView(store: Store): HTMLElement {
     const isOfFlow = ofFlow !== null && addresses.join(" ") === ofFlow.program.join(" ");
     text(lead, isOfFlow && ofFlow ? `${ofFlow.path.join(" → ")}` : "");
     if (addresses.length === 0) {
-      result.replaceChildren(h("p", { class: "soft" }, "Choose a flow, or type a destination address."));
+      result.replaceChildren(h("p", { class: "soft" }, "Select a flow, or enter a destination address."));
       return;
     }
     try {

@@ -3,9 +3,9 @@ import type { Replay } from "../state/replay.ts";
 import type { Store } from "../state/store.ts";
 import { h, text } from "../ui/dom.ts";
 
-/** Seconds that the whole recording takes. */
+/** Durations of a replay, seconds. */
 const LENGTHS = [60, 20, 10, 5];
-const USUAL = 20;
+const DEFAULT_LENGTH = 20;
 const STEPS = 1000;
 
 /** The bar below the page while a recording is replayed. */
@@ -29,8 +29,8 @@ export function replayBar(store: Store, replay: Replay, close: () => void): HTML
   const pace = h("select", {
     "aria-label": "Speed",
     onchange: () => { replay.paceNs = length / Number(pace.value); },
-  }, ...LENGTHS.map((seconds) => h("option", { value: seconds, selected: seconds === USUAL }, `all in ${seconds} s`)));
-  replay.paceNs = length / USUAL;
+  }, ...LENGTHS.map((seconds) => h("option", { value: seconds, selected: seconds === DEFAULT_LENGTH }, `all in ${seconds} s`)));
+  replay.paceNs = length / DEFAULT_LENGTH;
   replay.onPlaying = (isPlaying) => text(play, isPlaying ? "Pause" : "Play");
   store.on(["replayNs"], () => {
     const { replayNs } = store.state;
@@ -43,7 +43,6 @@ export function replayBar(store: Store, replay: Replay, close: () => void): HTML
     play, slider, time, pace, h("button", { type: "button", class: "quiet", onclick: close }, "Close"));
 }
 
-/** Plays or stops. */
 export function toggle(replay: Replay): void {
   if (replay.isPlaying) {
     replay.pause();

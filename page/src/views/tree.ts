@@ -4,8 +4,8 @@ import type { Store } from "../state/store.ts";
 import { cells, h, List, row, table, text } from "../ui/dom.ts";
 import { nameOf } from "./group.ts";
 
-const COLUMNS = ["Node and branch", "#Point", "#Lag", "#CNPs"];
-const MOST_ROWS = 400;
+const COLUMNS = ["Node and branch", "#Expected PSN", "#Lag", "#CNPs"];
+const MAX_ROWS = 400;
 
 /** A row: a node, or one of its branches. */
 interface Line {
@@ -15,7 +15,7 @@ interface Line {
   branch: Branch | null;
 }
 
-/** The tree of a group: each node with its branches, and why the tree is as it is. */
+/** The tree of a group: nodes, branches, and the explanation. */
 export function treeView(store: Store): { element: HTMLElement; show(group: Group): void } {
   const { element: rows, body } = table("Tree", COLUMNS);
   const list = new List<Line>(body, ({ key }) => key, (line) => lineOf(store, line));
@@ -23,7 +23,7 @@ export function treeView(store: Store): { element: HTMLElement; show(group: Grou
   const why = h("ul", { class: "soft" });
   const hidden = h("p", { class: "soft" });
   const element = h("div", {}, h("h3", {}, "Tree"), lead, rows, hidden,
-    h("details", {}, h("summary", {}, "Why this tree"), why));
+    h("details", {}, h("summary", {}, "Explanation"), why));
   return {
     element,
     show({ tree }) {
@@ -33,8 +33,8 @@ export function treeView(store: Store): { element: HTMLElement; show(group: Grou
       }
       text(lead, leadOf(tree));
       const lines = linesOf(tree.nodes);
-      list.show(lines.slice(0, MOST_ROWS));
-      text(hidden, lines.length > MOST_ROWS ? `and ${count(lines.length - MOST_ROWS)} more rows` : "");
+      list.show(lines.slice(0, MAX_ROWS));
+      text(hidden, lines.length > MAX_ROWS ? `and ${count(lines.length - MAX_ROWS)} more rows` : "");
       const reasons = tree.explanation.join("\n");
       if (why.dataset["shown"] !== reasons) {
         why.dataset["shown"] = reasons;
@@ -46,13 +46,13 @@ export function treeView(store: Store): { element: HTMLElement; show(group: Grou
 
 function leadOf({ links, links_of_unicast: unicast, overhead }: NonNullable<Group["tree"]>): string {
   const saved = `${count(links)} links carry a copy of each packet; `
-    + `one path for each edge would use ${count(unicast)}.`;
+    + `separate unicast paths would use ${count(unicast)}.`;
   if (!overhead) {
     return saved;
   }
   const lists = overhead.lists_in_packets ? "receiver lists in packets" : "provisioned lists";
-  return `${saved} ${count(overhead.octets)} octets around each packet, ${lists}; the longest has `
-    + `${count(overhead.longest_packet_octets)} of ${count(overhead.link_mtu)} octets.`;
+  return `${saved} ${count(overhead.octets)} octets of overhead per packet, ${lists}; the longest packet has `
+    + `${count(overhead.longest_packet_octets)} octets, the smallest MTU is ${count(overhead.link_mtu)}.`;
 }
 
 /** The rows in the order of the tree: a node, its branches to receivers, then its children. */

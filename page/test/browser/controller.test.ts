@@ -10,7 +10,7 @@ import { addFirstHop, fatTree, host } from "../fabric.ts";
 import { Fleet } from "../fleet.ts";
 import { errorsOf, launch, picture } from "./browser.ts";
 
-// The program, with the page in it: `srdma controller` itself, and nodes that talk to it as nodes do.
+// `srdma controller` with the page, and nodes of the test that use its API.
 const PROGRAM = process.env["SRDMA"] ?? new URL("../../../../target/debug/srdma", import.meta.url).pathname;
 const PATIENCE_MS = 20_000;
 
@@ -43,7 +43,7 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-test("the controller's own page creates a group, watches a transfer, evicts a receiver and drains a node", async () => {
+test("the page creates a group, shows a transfer, evicts a receiver and drains a node", async () => {
   const { page, errors } = await open();
   await page.getByText("29 nodes · 50 links").waitFor();
   await page.getByRole("button", { name: "Create a group…" }).click();
@@ -66,11 +66,11 @@ test("the controller's own page creates a group, watches a transfer, evicts a re
   await page.locator(".badge.ready").waitFor();
 
   const receivers = page.getByRole("table", { name: "Receivers" }).locator("tbody tr");
-  const point = receivers.first().locator("td").nth(3);
+  const psn = receivers.first().locator("td").nth(3);
   await page.waitForFunction(() => document.querySelector(".group tbody tr td:nth-child(4)")?.textContent !== "");
-  const first = await number(point);
+  const first = await number(psn);
   await page.waitForTimeout(8000);
-  assert.ok((await number(point)) > first + 100_000, "the point goes on");
+  assert.ok((await number(psn)) > first + 100_000, "the expected PSN rises");
   await picture(page, "page-group");
 
   await page.getByRole("button", { name: `Evict ${host(fabric, "edge2.3", 3)}` }).click();
@@ -87,15 +87,15 @@ test("the controller's own page creates a group, watches a transfer, evicts a re
   await page.locator(".indent").getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
 
   await page.getByRole("tab", { name: "Events" }).click();
-  await page.getByText("is out, at every node").waitFor();
-  await page.getByText("is drained: new trees go round it").first().waitFor();
+  await page.getByText("was removed at every node").waitFor();
+  await page.getByText("is drained: new trees avoid it").first().waitFor();
   await page.waitForTimeout(3000);
   await picture(page, "page-drain");
   assert.deepEqual(errors, []);
   await page.close();
 });
 
-test("what the controller refuses is said in its own words", async () => {
+test("a refusal of the controller is shown with its detail", async () => {
   const { page } = await open();
   await page.getByRole("button", { name: "Create a group…" }).click();
   await page.getByLabel("Source address").fill(host(fabric, "store1", 9));
@@ -107,7 +107,7 @@ test("what the controller refuses is said in its own words", async () => {
   await page.close();
 });
 
-test("the page is dark and narrow as well", async () => {
+test("the page has a dark theme and a narrow layout", async () => {
   const { page, errors } = await open({ colorScheme: "dark", viewport: { width: 375, height: 720 }, hasTouch: true });
   await page.getByRole("tab", { name: "Groups" }).click();
   await page.getByRole("button", { name: "weights" }).click();

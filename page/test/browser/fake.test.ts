@@ -71,10 +71,10 @@ test("a group is created, watched and changed, and a node is drained", async () 
   await page.locator(".badge.ready").waitFor();
 
   const receivers = page.getByRole("table", { name: "Receivers" }).locator("tbody tr");
-  const point = receivers.first().locator("td").nth(3);
-  const first = await number(point);
+  const psn = receivers.first().locator("td").nth(3);
+  const first = await number(psn);
   await page.waitForTimeout(2500);
-  assert.ok((await number(point)) > first + 10_000, "the point goes on");
+  assert.ok((await number(psn)) > first + 10_000, "the expected PSN rises");
   await picture(page, "group");
 
   await page.getByRole("button", { name: `Evict ${host(fabric, "edge2.3", 2)}` }).click();
@@ -87,25 +87,25 @@ test("a group is created, watched and changed, and a node is drained", async () 
   await transit.click();
   await page.getByRole("button", { name: "Drain…" }).click();
   await page.getByRole("button", { name: "Drain", exact: true }).click();
-  await page.getByText("drained: new trees go round it").first().waitFor();
+  await page.getByText("drained: new trees avoid it").first().waitFor();
   await page.locator(".indent").getByRole("button", { name, exact: true }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "End the drain" }).waitFor();
   await picture(page, "drain");
 
   await page.getByRole("tab", { name: "Events" }).click();
-  await page.getByText("is out, at every node").waitFor();
-  await page.getByText("is drained: new trees go round it").waitFor();
+  await page.getByText("was removed at every node").waitFor();
+  await page.getByText("is drained: new trees avoid it").waitFor();
   assert.deepEqual(errors, ["Failed to load resource: the server responded with a status of 422 (Unprocessable Entity) "
     + `${url}/v1/groups`]);
   await page.close();
 });
 
-test("a program is taken apart, drops are counted by reason", async () => {
+test("a program is decoded, drops are counted by reason", async () => {
   const { page, errors } = await open({ colorScheme: "dark" });
   await page.keyboard.press("3");
   await page.getByRole("button", { name: "h1.1" }).click();
   await page.getByText("uN: to core1.2 by the shortest path").waitFor();
-  await page.getByText("edge3.2 takes off the outer header: tenant 1").waitFor();
+  await page.getByText("edge3.2 removes the outer header: tenant 1").waitFor();
   await picture(page, "flow-dark");
   await page.getByLabel("Destination address").fill("5f00:0:100:0:300::");
   await page.getByText("0x0000 is the end of a container").waitFor();
@@ -116,7 +116,7 @@ test("a program is taken apart, drops are counted by reason", async () => {
   await page.close();
 });
 
-test("a reason for drops is explained where it stands, by keys alone and on a narrow window", async () => {
+test("a drop reason is described in its row, by keyboard and on a narrow window", async () => {
   const { page, errors } = await open({ viewport: { width: 375, height: 720 } });
   await page.getByRole("tab", { name: "Drops" }).click();
   const reason = page.getByRole("button", { name: "no_route" });
@@ -141,7 +141,7 @@ test("a reason for drops is explained where it stands, by keys alone and on a na
   await page.close();
 });
 
-test("every view can be used on a narrow window and by keys alone", async () => {
+test("every view is usable on a narrow window and by keyboard", async () => {
   const { page, errors } = await open({ viewport: { width: 375, height: 720 }, hasTouch: true });
   await page.getByRole("tab", { name: "Network" }).click();
   await page.locator(".graph").focus();
@@ -165,7 +165,7 @@ test("every view can be used on a narrow window and by keys alone", async () => 
   await page.close();
 });
 
-test("a recording is replayed, forwards and backwards", async () => {
+test("a recording is replayed forwards and backwards", async () => {
   controller.serve("/run.jsonl", await readFile(RECORDING, "utf8"));
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   page.setDefaultTimeout(PATIENCE_MS);
@@ -215,20 +215,20 @@ test("a scenario's recording is replayed on a narrow window", async () => {
   await page.close();
 });
 
-test("a token is asked for, and a lost controller is said", async () => {
+test("a required token and an unreachable controller are shown", async () => {
   const own = new FakeController(fabric, await builtPage());
   own.token = "secret";
   const address = await own.listen();
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
   page.setDefaultTimeout(PATIENCE_MS);
   await page.goto(address);
-  await page.getByText("this controller wants a token").waitFor();
+  await page.getByText("a bearer token is required").waitFor();
   await page.getByRole("button", { name: "Token" }).click();
   await page.getByLabel("Bearer token").fill("secret");
-  await page.getByRole("button", { name: "Use it" }).click();
+  await page.getByRole("button", { name: "Apply" }).click();
   await page.getByText("live", { exact: true }).waitFor();
   own.close();
-  await page.getByText("The controller is not reached").waitFor();
+  await page.getByText("The controller is unreachable").waitFor();
   await page.close();
 });
 

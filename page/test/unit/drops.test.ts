@@ -5,7 +5,7 @@ import { explanations } from "../../src/drops/document.ts";
 
 const DOCUMENT = readFileSync(new URL("../../../../docs/drops.md", import.meta.url), "utf8");
 
-test("every row of the document is an explanation that stands for itself", () => {
+test("every row of the document is a complete description", () => {
   const found = explanations(DOCUMENT);
   const rows = DOCUMENT.split("\n").filter((line) => line.startsWith("| `"));
   assert.equal(Object.keys(found).length, rows.length);

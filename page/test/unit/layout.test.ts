@@ -15,7 +15,7 @@ function nearest(places: Map<string, Point>): number {
   return Math.min(...all.flatMap((a, at) => all.slice(at + 1).map((b) => Math.hypot(a.x - b.x, a.y - b.y))));
 }
 
-test("a fabric stands in rows, cores on top, pods together", () => {
+test("a fabric has rows: cores on top, pods together", () => {
   const places = tiers(network(4));
   assert.ok(places);
   const y = (name: string): number => places.get(name)?.y ?? NaN;
@@ -27,7 +27,7 @@ test("a fabric stands in rows, cores on top, pods together", () => {
   assert.ok(nearest(places) > 30);
 });
 
-test("a wide fabric stands in rings", () => {
+test("a wide fabric has rings", () => {
   const places = tiers(network(40));
   assert.ok(places);
   const radius = (name: string): number => Math.hypot(places.get(name)?.x ?? 0, places.get(name)?.y ?? 0);
@@ -36,7 +36,7 @@ test("a wide fabric stands in rings", () => {
   assert.ok(nearest(places) > 10);
 });
 
-test("a tree hangs from its root, or from its middle", () => {
+test("a tree is below its root, or its middle", () => {
   const names = ["S1", "N6", "N4", "N5", "R1", "R2", "R3"];
   const links: [string, string][] =
     [["S1", "N6"], ["N6", "N4"], ["N6", "N5"], ["N4", "R1"], ["N4", "R2"], ["N5", "R3"]];
@@ -50,11 +50,11 @@ test("a tree hangs from its root, or from its middle", () => {
   assert.equal(top, "N6");
 });
 
-test("the same network has the same picture", () => {
+test("the same network has the same layout", () => {
   assert.deepEqual(tiers(network(4)), tiers(network(4)));
 });
 
-test("what has no tiers is placed by forces, apart from each other", () => {
+test("networks without tiers are placed by forces, with distances", () => {
   const names = Array.from({ length: 30 }, (_, at) => `n${at}`);
   const ring: Network = { names, links: names.map((name, at) => [name, names[(at + 1) % 30] ?? ""]), bottom: names };
   assert.equal(tiers(ring), null);
@@ -70,7 +70,7 @@ test("what has no tiers is placed by forces, apart from each other", () => {
   assert.deepEqual(again.places(), forces.places());
 });
 
-test("loads are shares of the most loaded link, which is forgotten slowly", () => {
+test("loads are shares of the most loaded link, which decays slowly", () => {
   assert.deepEqual([0, 1, 25, 26, 51, 76, 100].map((load) => loadOf(load, 100)), [0, 1, 1, 2, 3, 4, 4]);
   assert.equal(loadOf(5, 0), 0);
   assert.equal(yardstick(10, 20), 20);

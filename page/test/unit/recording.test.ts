@@ -28,7 +28,7 @@ const SAMPLES = Array.from({ length: 200 }, (_, at) => ({
 const text = (head: unknown, samples: unknown[]): string =>
   [head, ...samples].map((line) => JSON.stringify(line)).join("\n");
 
-test("every moment is had by seeking as by playing", () => {
+test("seeking and playing have the same states", () => {
   const recording = new Recording(text(HEAD, SAMPLES));
   for (const index of [199, 0, 64, 63, 128, 150, 1]) {
     const { topology, groups, drops, events } = recording.at(index);
@@ -44,21 +44,21 @@ test("every moment is had by seeking as by playing", () => {
   }
 });
 
-test("a time has the sample at or before it", () => {
+test("the state at a time is that of the sample at or before it", () => {
   const recording = new Recording(text(HEAD, SAMPLES));
   assert.deepEqual([0, 999, 1000, 1999, 2000, 1e9].map((ns) => recording.indexAt(ns)), [0, 0, 0, 0, 1, 199]);
   assert.equal(recording.endNs, 200_000);
 });
 
-test("what is no recording is refused with the line", () => {
+test("invalid recordings are rejected with the line", () => {
   const cases: [string, RegExp][] = [
     ["", /line 1: expected JSON/],
     ["{}", /line 1: expected the header/],
     [text({ ...HEAD, version: 1 }, SAMPLES), /format 1: expected format 2/],
-    [text(HEAD, []), /no sample/],
-    [text(HEAD, [{ t_ns: 5 }, { t_ns: 5 }]), /line 3: expected a time after/],
-    [text(HEAD, [{ t_ns: 5, links: [[1, 0, 0]] }]), /line 2: there is no link 1/],
-    [text(HEAD, [{ t_ns: 5, branches: [[1, 0, 1, 0, 0, 0]] }]), /line 2: there is no branch 1 of node 0 of group 1/],
+    [text(HEAD, []), /has no sample/],
+    [text(HEAD, [{ t_ns: 5 }, { t_ns: 5 }]), /line 3: expected a later time/],
+    [text(HEAD, [{ t_ns: 5, links: [[1, 0, 0]] }]), /line 2: link 1 does not exist/],
+    [text(HEAD, [{ t_ns: 5, branches: [[1, 0, 1, 0, 0, 0]] }]), /line 2: branch 1 of node 0 of group 1 does not exist/],
     [`${JSON.stringify(HEAD)}\nx`, /line 2: expected JSON/],
   ];
   for (const [wrong, reason] of cases) {
@@ -66,7 +66,7 @@ test("what is no recording is refused with the line", () => {
   }
 });
 
-test("a scenario's recording has the fabric in its tiers and what each link carried", () => {
+test("a scenario's recording has the tiers of the fabric and the load of each link", () => {
   const recording = new Recording(readFileSync(new URL("../../../test/permutation.jsonl", import.meta.url), "utf8"));
   assert.equal(recording.title, "A permutation: No congestion control, PFC, seed 1");
   const { nodes, links } = recording.at(0).topology;
