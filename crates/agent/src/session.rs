@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_session_is_registered_anew_without_its_answers() {
+    fn an_unknown_session_is_registered_again_without_its_answers() {
         let mut session = ControllerSession::default();
         session.next(Duration::ZERO);
         session.registered(&NEW);

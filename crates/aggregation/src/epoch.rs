@@ -74,7 +74,7 @@ mod tests {
 
     /// A renewal long ago must not silence a branch when 2^13 epochs have passed since.
     #[test]
-    fn an_old_renewal_silences_nobody() {
+    fn an_old_renewal_makes_no_branch_unknown() {
         for epoch in [10_000, 100_000, 1 << 30] {
             assert!(!EpochTag::of(epoch).is_before(3, epoch));
             assert!(!EpochTag::of(epoch).is_before(0, epoch));

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_always_a_schedule() {
+    fn the_rest_is_always_a_valid_schedule() {
         for seed in 0..150 {
             let schedule = Schedule::from_seed(seed);
             let groups = (0..schedule.groups.len()).filter_map(|group| schedule.without_group(group));
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn receivers_behind_the_one_that_is_gone_move_up() {
+    fn receivers_after_a_removed_one_are_renumbered() {
         let text = r#"v1:{"seed":1,"nodes":[{"parent":null},{"parent":0},{"parent":1}],"receivers":[2,2,2],
             "link":{"rate_bits_per_s":10000000000,"delay_ns":1,"loss_ppm":0,"duplicate_ppm":0,"reorder_ppm":0,
             "spike_ppm":0,"spike_ns":0,"corrupt_ppm":0},"groups":[{"source":0,"members":[0,2],"start_ns":0,"octets":9,

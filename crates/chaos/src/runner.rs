@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_stops_when_go_on_returns_false() {
+    fn a_run_stops_when_the_callback_returns_false() {
         let config = RunConfig { first_seed: 1, seeds: 300, threads: 1, max_failures: u64::MAX };
         assert_eq!(run(&config, &fake, &|progress| progress.done < 17).schedules, 17);
     }

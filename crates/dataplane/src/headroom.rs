@@ -148,7 +148,7 @@ mod tests {
 
     /// Nanosecond by nanosecond rather than by a formula: what comes in and goes out until it stops.
     #[test]
-    fn headroom_of_a_wan_node_is_what_a_queue_takes_that_is_watched() {
+    fn headroom_of_a_wan_node_equals_that_of_a_simulated_queue() {
         for (rate_in, rate_out, km) in [(400, 100, 5), (200, 100, 25), (400, 100, 20), (100, 100, 5), (100, 400, 5)] {
             let gateway = link(400, 0, 0, 0);
             let node = WanNode {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_come_in_order_and_only_as_armed_last() {
+    fn timers_expire_in_order_and_only_as_armed_last() {
         let at = |ns| Some(Instant::from_ns(ns));
         let mut timers = Timers::default();
         timers.arm(0, at(50));

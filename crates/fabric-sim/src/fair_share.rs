@@ -107,7 +107,7 @@ mod tests {
     /// By hand: flow A shares host 0's link with B and C; what B cannot use, because D shares host 2's link with it and
     /// two others, goes to A and C.
     #[test]
-    fn what_one_cannot_use_goes_to_the_others() {
+    fn unused_shares_go_to_the_other_flows() {
         let endless = FlowSize::Endless(1);
         let flows = [
             flow(0, 1, 0, endless),
@@ -127,7 +127,7 @@ mod tests {
     /// By hand: two flows between four hosts meet on a link of the fabric that is half as fast as theirs; a third takes
     /// another one.
     #[test]
-    fn the_fabric_may_be_in_the_way() {
+    fn the_fabric_may_be_the_bottleneck() {
         let endless = FlowSize::Endless(1);
         let flows = [flow(0, 3, 0, endless), flow(1, 4, 0, endless), flow(2, 5, 0, endless)];
         let mut routes = routes(&flows);

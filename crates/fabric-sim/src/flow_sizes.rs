@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_drawn_is_distributed_as_the_table_says() {
+    fn drawn_sizes_are_distributed_as_in_the_table() {
         for sizes in [FlowSizes::WebSearch, FlowSizes::Hadoop] {
             let mut chance = Stream::new(1, "sizes");
             let drawn: Vec<u64> = (0..200_000).map(|_| sizes.draw(&mut chance)).collect();

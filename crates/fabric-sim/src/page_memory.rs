@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_repeats_the_page_and_counts_what_differs() {
+    fn memory_repeats_the_page_and_counts_differences() {
         let page = octets_of_page();
         let mut memory = PageMemory::new(Rc::clone(&page), 1024, 1 << 30);
         let mut octets = vec![0; 3000];

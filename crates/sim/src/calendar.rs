@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     #[test]
-    fn events_of_one_time_come_by_rank_and_as_they_were_pushed() {
+    fn events_of_one_time_are_ordered_by_rank_and_insertion() {
         let mut calendar = Calendar::new();
         let far = Instant::from_ns(10 * SLOT_NS * SLOTS as u64);
         for event in 0..5 {

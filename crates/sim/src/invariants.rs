@@ -211,7 +211,7 @@ mod tests {
 
     /// MT-5.3.2-1
     #[test]
-    fn a_nak_vouches_for_what_is_before_it() {
+    fn a_nak_acknowledges_earlier_psns() {
         assert_eq!(violations(nak(0xFF_FFFE), &[0]), 0);
         assert_eq!(violations(nak(0xFF_FFFF), &[1024]), 0);
         assert_eq!(violations(nak(0xFF_FFFF), &[1024, 1023]), 1);

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transmitter_that_was_idle_begins_when_it_is_asked() {
+    fn an_idle_transmitter_begins_at_once() {
         let mut wire = wire(LinkModel::perfect(GBIT_PER_S, 0));
         assert_eq!(wire.send(Instant::ZERO, 101).free_at.as_ns(), 1000);
         assert_eq!(wire.send(Instant::from_ns(5000), 101).free_at.as_ns(), 6000);

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_go_first() {
+    fn the_oldest_entries_are_discarded_first() {
         let mut record = Record::of_newest(2);
         for octets in [&b"one"[..], b"two", b"three"] {
             record.keep(octets.chunks(2));

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_replica_has_the_digest_of_what_it_has() {
+    fn an_incomplete_replica_has_the_digest_of_its_octets() {
         let (original, mut replica) = (original(), Replica::empty(original()));
         replica.write(0, &original[..40]);
         assert_eq!(replica.complete_octets(), 40);

@@ -105,7 +105,7 @@ mod tests {
     const FAST: u64 = 100_000_000_000;
 
     #[test]
-    fn the_window_covers_what_the_path_holds() {
+    fn the_window_covers_the_bandwidth_delay_product() {
         let timing = Timing::new(&LinkModel::perfect(FAST, 1000), 4, 3, PathMtu::Octets4096);
         // Four links: twice 1 µs, 4,282 octets in 342 ns, 106 octets in 8 ns.
         assert_eq!(timing.round_trip_ns, 4 * (2000 + 351));

@@ -156,7 +156,7 @@ mod tests {
 
     /// PP-4-6: each kind of signal, at its limit and beyond.
     #[test]
-    fn what_is_congestion_and_what_is_not() {
+    fn signals_of_congestion_and_others() {
         let limits = Limits { one_way_ns: Some(20_000), two_way_ns: Some(50_000), ..Limits::default() };
         let is_congested = |signal| matches!(limits.judge(signal), Meaning::Congested(..));
         let rows = [

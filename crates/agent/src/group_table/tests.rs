@@ -177,7 +177,7 @@ fn newcomer(number: usize, edge: usize) -> Newcomer {
 /// D31, D30, D25: creation, a join, an eviction that empties an edge, the end; Replication SIDs come and go with the
 /// group.
 #[test]
-fn a_group_comes_changes_and_goes() {
+fn a_group_is_installed_changed_and_removed() {
     let (mut lifecycle, mut agents) = running();
     assert_eq!(states(&agents), [(Some(1), 2), (Some(1), 2), (Some(1), 1), (Some(1), 1)]);
     lifecycle.join(vec![newcomer(9, 3)], Vec::new()).unwrap();
@@ -196,7 +196,7 @@ fn a_group_comes_changes_and_goes() {
 
 /// R6, D17: what a node is given back it knows nothing of, and no epoch is asked for twice.
 #[test]
-fn a_node_that_comes_back_is_given_what_it_had() {
+fn a_restarted_node_gets_its_group_entries() {
     let (mut lifecycle, mut agents) = running();
     agents.insert(loopback(2), Agent::new(2));
     lifecycle.restarted(loopback(2));
@@ -252,7 +252,7 @@ fn older_orders_mean_nothing() {
 
 /// Entries must use the SIDs that the node has registered, and no group of the node's own file.
 #[test]
-fn entries_outside_of_what_the_node_has_registered_are_refused() {
+fn entries_outside_the_registered_prefixes_are_refused() {
     let refusal = |number: usize, allowed: AllowedSids, is_of_file: bool| {
         let table = GroupTable::new(allowed);
         match table.plan(prepare(number, 1), |group| is_of_file && group == 7) {
@@ -281,7 +281,7 @@ fn entries_outside_of_what_the_node_has_registered_are_refused() {
 
 /// What the node itself refuses leaves table and node as they were.
 #[test]
-fn what_the_node_refuses_is_not_held() {
+fn refused_entries_are_not_stored() {
     let mut agent = Agent::new(2);
     let mut wrong = entry(2, 1);
     wrong.proxy = loopback(2);
@@ -293,7 +293,7 @@ fn what_the_node_refuses_is_not_held() {
 
 /// Restarts, repetitions and changes in any order end in what the record says.
 #[test]
-fn whatever_happens_all_nodes_end_with_the_record() {
+fn all_nodes_converge_to_the_record_under_any_faults() {
     for seed in 1..=200_u64 {
         let (mut lifecycle, mut agents) = running();
         let mut state = seed;

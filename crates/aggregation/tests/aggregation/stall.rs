@@ -100,7 +100,7 @@ fn a_dead_receiver_is_stalled_t_stall_after_the_first_data_it_does_not_answer() 
 
 /// D25: with data on their way, the clock begins with the last progress.
 #[test]
-fn a_receiver_that_dies_on_the_way_is_stalled_t_stall_after_its_last_progress() {
+fn a_receiver_that_dies_is_stalled_t_stall_after_its_last_progress() {
     let mut edge = Edge::committed(2);
     (0..10).for_each(|psn| edge.data(psn));
     edge.ack(0, 9);
@@ -135,7 +135,7 @@ fn both_time_and_sendings_count() {
 
 /// D25: other data that are sent again do not count for a receiver that waits for none of them.
 #[test]
-fn only_what_it_expects_counts() {
+fn only_the_expected_psn_counts() {
     let mut edge = Edge::committed(2);
     (0..10).for_each(|psn| edge.data(psn));
     edge.ack(1, 4);
@@ -215,7 +215,7 @@ fn strict_groups_ask_for_nothing() {
 /// D24, `evict`: a failure is not forwarded upstream; eviction is requested at once, and again each T_stall. The others
 /// continue.
 #[test]
-fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
+fn a_failure_requests_an_eviction_and_is_not_forwarded() {
     let mut edge = Edge::committed(2);
     (0..10).for_each(|psn| edge.data(psn));
     edge.response(0, 5, Syndrome::Fatal(2));
@@ -238,7 +238,7 @@ fn a_failure_asks_for_eviction_and_is_not_said_upstream() {
 
 /// D24: after a restart a repeated failure is received again; a receiver that sends it only once counts as silent.
 #[test]
-fn a_failure_is_heard_again_after_a_restart() {
+fn a_failure_is_received_again_after_a_restart() {
     let mut edge = Edge::new(1, Start::Unknown);
     edge.data(5);
     edge.response(0, 5, Syndrome::Fatal(3));
@@ -285,7 +285,7 @@ fn a_failure_outlives_a_change_of_policy() {
 /// D25: of data that are lost further up again and again, those that came down in between are no proof that the others
 /// did.
 #[test]
-fn a_gap_is_over_when_its_beginning_has_come_down() {
+fn a_gap_ends_when_its_first_psn_was_received() {
     let mut edge = Edge::committed(1);
     [2, 7, 4, 5].into_iter().for_each(|psn| edge.data(psn));
     edge.wait(T_STALL);

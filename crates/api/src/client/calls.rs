@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_name_what_is_given() {
+    fn queries_have_the_given_parameters() {
         assert_eq!(query([("after", text(None::<u32>))]), "");
         assert_eq!(query([("after", text(Some(7))), ("limit", text(Some("x")))]), "?after=7&limit=x");
     }

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_group_uses_is_forgotten() {
+    fn links_without_a_group_are_removed() {
         let node = |number| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1);
         let [a, b, c] = [(node(1), node(2)), (node(2), node(3)), (node(1), node(3))];
         let mut load = Load::default();

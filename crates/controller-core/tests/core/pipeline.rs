@@ -92,7 +92,7 @@ fn answers_orders_and_events_wait_for_the_writes_before_them() {
 }
 
 #[test]
-fn what_waited_for_lost_writes_never_leaves() {
+fn output_of_lost_writes_is_never_sent() {
     let mut pipeline = pipeline();
     let lost = pipeline.transact(at(1), |core| core.register(&admin(), node(1)));
     assert_eq!(lost.number, 1);

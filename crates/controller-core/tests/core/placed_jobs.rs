@@ -142,7 +142,7 @@ fn a_drain_moves_those_that_were_there() {
 }
 
 #[test]
-fn versions_rise_with_each_change_of_a_job_and_never_come_twice() {
+fn versions_rise_with_each_change_of_a_job_and_are_unique() {
     let mut jobs = jobs_on(FIGURE1);
     jobs.place(&new(FIGURE1_JOBS), "ai").unwrap();
     let version = |jobs: &Jobs, name: &str| jobs.get(name).unwrap().version;
@@ -158,7 +158,7 @@ fn versions_rise_with_each_change_of_a_job_and_never_come_twice() {
 }
 
 #[test]
-fn jobs_are_told_page_by_page_and_to_their_tenant() {
+fn jobs_are_listed_in_pages_and_for_their_tenant() {
     let mut jobs = jobs_on(LEAF_SPINE);
     for (name, tenant) in [("c", "one"), ("a", "one"), ("b", "two"), ("d", "one")] {
         jobs.place(&new(&ring(name, "\"h1.1\", \"h2.1\"")), tenant).unwrap();
@@ -175,7 +175,7 @@ fn jobs_are_told_page_by_page_and_to_their_tenant() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_by_name_and_changes_nothing() {
+fn impossible_jobs_are_refused_by_name_and_change_nothing() {
     let mut jobs = jobs_on(LEAF_SPINE);
     jobs.place(&new(&ring("train", "\"h1.1\", \"h2.1\"")), "ai").unwrap();
     let before = jobs.rows();

@@ -45,7 +45,7 @@ fn refusal<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
 }
 
 #[test]
-fn tokens_open_what_is_theirs() {
+fn tokens_grant_their_roles() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let running = Running::start(guarded(), Arc::new(store), false);
@@ -75,7 +75,7 @@ fn tokens_open_what_is_theirs() {
 
 /// Replication must not become an amplifier.
 #[test]
-fn a_tenant_has_what_it_may() {
+fn a_tenant_has_its_groups_only() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let running = Running::start(guarded(), Arc::new(store), false);

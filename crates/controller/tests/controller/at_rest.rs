@@ -34,12 +34,12 @@ fn cpu_ticks(process: u32) -> u64 {
 
 /// Findings A3: nothing but the timer runs once the first writes are durable.
 #[test]
-fn a_controller_at_rest_takes_no_cpu_time() {
+fn an_idle_controller_uses_no_cpu_time() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return control(Path::new(&folder));
     }
     let folder = tempfile::tempdir().unwrap();
-    let mut child = again("at_rest::a_controller_at_rest_takes_no_cpu_time", FOLDER, folder.path().to_str().unwrap());
+    let mut child = again("at_rest::an_idle_controller_uses_no_cpu_time", FOLDER, folder.path().to_str().unwrap());
     crate::running::until("it is ready", || folder.path().join("ready").exists().then_some(()));
     let before = cpu_ticks(child.id());
     std::thread::sleep(OBSERVED);

@@ -130,7 +130,7 @@ fn versions_are_compared() {
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn invalid_requests_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     for (method, path, headers, body, kind) in [
@@ -169,7 +169,7 @@ fn a_request_of_100_mb_is_refused() {
 
 /// Pages have all groups once, in order.
 #[test]
-fn lists_come_in_pages() {
+fn lists_are_paginated() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let client = running.client();

@@ -44,7 +44,7 @@ fn connect(running: &Running, from: Ipv4Addr) -> TcpStream {
 /// 100,000 connections from one address: those within the limit stay, the others get the reason, and other clients of
 /// the controller meanwhile get answers, and find again what was answered.
 #[test]
-fn a_hundred_thousand_connections_keep_nobody_out() {
+fn a_hundred_thousand_connections_block_no_client() {
     const CONNECTIONS: usize = 100_000;
     const THREADS: usize = 4;
     const OF_ONE: usize = 2000;

@@ -29,7 +29,7 @@ fn created(event: &(String, Event)) -> Option<u32> {
 }
 
 #[test]
-fn a_stream_goes_on_where_it_was_cut() {
+fn a_stream_resumes_after_the_last_event() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let client = running.client();
@@ -47,7 +47,7 @@ fn a_stream_goes_on_where_it_was_cut() {
 }
 
 #[test]
-fn another_start_says_that_it_does_not_know() {
+fn a_restart_reports_missed_events() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let running = Running::on_disk(&store);

@@ -23,7 +23,7 @@ fn a_restarted_node_gets_its_group_entry() {
 
 /// A node that dies is gone round: N2 and N3 hang below N5, N1, which has no other way, waits.
 #[test]
-fn the_tree_goes_round_a_dead_node() {
+fn the_tree_is_rerouted_around_a_dead_node() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(opened(&folder.path().join("store")));
     let running = Running::start(Config { node_dead_after_ms: 3000, ..config() }, store, false);
@@ -43,7 +43,7 @@ fn the_tree_goes_round_a_dead_node() {
 
 /// A drained node loses what has another way, and new groups do not go through it.
 #[test]
-fn the_tree_goes_round_a_drained_node() {
+fn the_tree_is_rerouted_around_a_drained_node() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let agents = figure_1(&running);
@@ -83,7 +83,7 @@ fn the_tree_goes_round_a_drained_node() {
 
 /// Everything that was answered is there after a controller's death; nodes go on forwarding and get no orders.
 #[test]
-fn a_controller_that_comes_back_goes_on() {
+fn a_restarted_controller_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
     let running = Running::on_disk(&file);

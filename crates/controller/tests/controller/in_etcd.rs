@@ -40,7 +40,7 @@ fn row(key: &str, value: &str) -> (String, String) {
 }
 
 #[test]
-fn rows_come_and_go_and_are_there_for_the_next() {
+fn rows_are_written_removed_and_read_by_the_next_leader() {
     let server = Server::start();
     let store = lead(&server.url());
     commit(&store, &[put("group/2", "two"), put("group/1", "one"), put("member/1", "m"), put("site", "s")]).unwrap();
@@ -107,7 +107,7 @@ fn a_leader_that_was_deposed_writes_nothing() {
 
 /// Its lease is not renewed, since etcd is not reached: it is notified before another one can lead.
 #[test]
-fn a_leader_that_is_cut_off_is_told_before_another_leads() {
+fn a_partitioned_leader_steps_down_before_another_leads() {
     let server = Server::start();
     let proxy = Proxy::to(server.port);
     let (tell, told) = channel();
@@ -212,7 +212,7 @@ fn a_backup_fills_an_empty_etcd() {
 
 /// An etcd with TLS and client certificates: only a controller that trusts it, and that it trusts, may use it.
 #[test]
-fn etcd_and_controller_show_who_they_are() {
+fn etcd_and_controller_authenticate_each_other() {
     let secured = Secured::start();
     let url = secured.url();
     let lead = |trust: &EtcdTrust| Standby::new(&url, "http://[::1]:8470", trust).unwrap().lead_now();
@@ -237,7 +237,7 @@ fn etcd_and_controller_show_who_they_are() {
 }
 
 #[test]
-fn what_is_no_server_is_said() {
+fn an_invalid_url_of_a_server_is_refused() {
     let refused = Standby::new("http://[::1]:2379,etcd.example", "http://[::1]:1", &EtcdTrust::default()).unwrap_err();
     let expected =
         "the store cannot be used: \"etcd.example\" is no URL of an etcd: expected such as http://[::1]:2379";
@@ -268,14 +268,14 @@ fn write_for_ever(servers: &str) {
 
 /// Killed at any time: the next leader has all that was acknowledged, and no batch in part.
 #[test]
-fn what_a_killed_leader_has_acknowledged_is_there() {
+fn acknowledged_writes_of_a_killed_leader_survive() {
     if let Ok(servers) = std::env::var(SERVER_OF_THE_KILLED) {
         return write_for_ever(&servers);
     }
     let server = Server::start();
     for (round, after_ms) in [700, 1130].into_iter().enumerate() {
         let mut leader =
-            again("in_etcd::what_a_killed_leader_has_acknowledged_is_there", SERVER_OF_THE_KILLED, &server.url());
+            again("in_etcd::acknowledged_writes_of_a_killed_leader_survive", SERVER_OF_THE_KILLED, &server.url());
         let lines = BufReader::new(leader.stdout.take().unwrap()).lines();
         let (tell, told) = channel();
         std::thread::spawn(move || {

@@ -107,7 +107,7 @@ fn a_join_before_the_source_begins_needs_no_pause() {
 
 /// A group whose source has ended rejects joins; those that wait are rejected at once.
 #[test]
-fn nobody_joins_when_the_source_has_ended() {
+fn no_receiver_joins_after_the_end_of_the_source() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let _agents = figure_1(&running);

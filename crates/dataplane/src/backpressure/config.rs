@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn invalid_settings_are_refused_by_name() {
         let good = BackpressureConfig {
             priorities: vec![PriorityMapping { traffic_class: 3, ports: vec![PortId(0)], priority: 3 }],
             ..BackpressureConfig::new()

@@ -71,7 +71,7 @@ mod tests {
 
     /// A reason on the way up, none on the way down, and one again if it turns before XOFF.
     #[test]
-    fn an_early_resume_is_one_on_the_way_down() {
+    fn an_early_resume_is_sent_while_the_queue_shrinks() {
         let depths = [10, 11, 30, 31, 90, 31, 30, 15, 11, 10, 11];
         let asks = [false, true, true, true, true, true, false, false, false, false, true];
         assert_eq!(phases(10, 30, &depths), asks);

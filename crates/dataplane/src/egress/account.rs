@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_told_refreshed_and_taken_back() {
+    fn a_pause_is_sent_refreshed_and_withdrawn() {
         let mut account = Account::default();
         assert!(!account.enter(1000, Some(&PFC)));
         assert_eq!(account.tell(at(0), RATE), None);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_without_pfc_takes_back_what_it_said() {
+    fn a_class_without_pfc_withdraws_its_pause() {
         let mut account = Account::default();
         assert!(account.enter(1500, Some(&PFC)));
         assert!(account.change(Some(&PFC), None));

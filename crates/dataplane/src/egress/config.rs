@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_is_refused_by_name() {
+    fn invalid_settings_are_refused_by_name() {
         let good = EgressConfig::new(100_000_000_000, 1 << 20);
         assert_eq!(good.check(), Ok(()));
         let with = |change: &dyn Fn(&mut EgressConfig)| {

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_below_the_lower_threshold() {
+    fn no_packet_is_marked_below_the_lower_threshold() {
         let notifying = ClassConfig { notify_octets: Some(500), ..class(1000, 2000, 1.0) };
         assert_eq!(quiet_octets(&notifying), 499);
         assert_eq!(quiet_octets(&class(1000, 2000, 1.0)), 1000);

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_classes_go_first_the_highest_before_all() {
+    fn strict_classes_are_served_first_the_highest_before_all() {
         let mut schedule = schedule([300, 300, 0, 0, 300, 0, 0, 300]);
         let mut chosen = |eligible| schedule.choose(eligible, |_| 100);
         assert_eq!(

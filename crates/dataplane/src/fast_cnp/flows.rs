@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_told_once_in_the_interval() {
+    fn a_flow_is_notified_once_in_the_interval() {
         let mut flows = Flows::new(INTERVAL_NS);
         let told: Vec<u64> = (0..200).map(|step| step * 1000).filter(|ns| tell(&mut flows, *ns, key(7))).collect();
         assert_eq!(told, [0, 50_000, 100_000, 150_000]);

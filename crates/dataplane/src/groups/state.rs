@@ -125,7 +125,7 @@ mod tests {
 
     /// D30; and a mark that was not cleared for twelve million packets withholds no packet that a receiver needs.
     #[test]
-    fn only_a_receiver_at_j_is_kept_from_what_is_before_it() {
+    fn only_a_receiver_at_j_gets_no_earlier_data() {
         let join = Psn::new(100);
         assert!(is_before_join(Psn::new(99), join, None) && is_before_join(Psn::new(99), join, Some(join)));
         assert!(!is_before_join(join, join, Some(join)));

@@ -57,7 +57,7 @@ mod tests {
 
     /// D83: the wrap, a READ that takes several numbers, a host that goes back, and a queue pair that begins anew.
     #[test]
-    fn what_is_sent_again_is_told_from_what_is_new() {
+    fn retransmitted_packets_are_distinguished_from_new_ones() {
         let mut requests = Requests::default();
         let mut send = |ns, psn| requests.send(Instant::from_ns(ns), Request { psn: Psn::new(psn), asks: false });
         assert_eq!([send(0, 0xFF_FFFE), send(1, 0xFF_FFFF), send(2, 0), send(3, 5)], [Kind::New; 4]);

@@ -58,7 +58,7 @@ mod tests {
 
     /// D87, by hand: Figure 1, one leaf, three tiers, which take a second carrier, and what has no way back.
     #[test]
-    fn a_probe_goes_back_as_it_came() {
+    fn a_probe_returns_by_the_same_path() {
         assert_eq!(program(&["5f00:0:100:600:300::"]).unwrap(), ["5f00:0:100:600:300:600:100:0"]);
         assert_eq!(program(&["5f00:0:100::"]).unwrap(), ["5f00:0:100::"]);
         let three_tiers = program(&["5f00:0:1:2:3:4:5:0"]).unwrap();

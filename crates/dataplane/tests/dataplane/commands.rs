@@ -70,7 +70,7 @@ fn sent(bench: &mut Bench, destination: &str) -> Result<u16, &'static str> {
 
 /// Routes by way of a neighbour stay when it goes, and drop until it is back.
 #[test]
-fn a_neighbour_goes_and_comes_back() {
+fn a_neighbour_is_removed_and_added_again() {
     let mut bench = node();
     bench.apply(route(TARGET, 48, via(&[1])));
     bench.apply(add_host(1, HOST));
@@ -145,7 +145,7 @@ fn the_loopback_stays() {
 
 /// SIDs keep their counters and their routes when one before them goes, also one that a route stands before.
 #[test]
-fn sids_go_one_by_one() {
+fn sids_are_removed_one_by_one() {
     let mut bench = node();
     let sids = ["5f00:1::", "5f00:2::", "5f00:3::", "5f00:4::"];
     sids.iter().for_each(|sid| bench.apply(end(sid)));
@@ -166,7 +166,7 @@ fn sids_go_one_by_one() {
 }
 
 #[test]
-fn a_multicast_route_goes() {
+fn a_multicast_route_is_removed() {
     let mut bench = node();
     let group = address("ff3e::100");
     let source = address("2001:db8::9");

@@ -53,7 +53,7 @@ fn classes(bench: &mut Bench) -> Vec<u8> {
 }
 
 #[test]
-fn strict_classes_overtake_and_each_keeps_its_order() {
+fn strict_classes_overtake_and_each_class_is_in_order() {
     let mut bench = bench(EgressConfig::new(100_000_000_000, 1 << 20));
     for class in [0, 5, 0, 7, 5, 1] {
         take_in(&mut bench, &frame(class, Ecn::NotEct, 100));
@@ -126,7 +126,7 @@ fn a_port_may_have_one_queue_again() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_port() {
+fn invalid_settings_are_refused_with_their_port() {
     let mut bench = bench(EgressConfig::new(1, 1));
     let mut refused = |port, rate| {
         let egress = Box::new(EgressConfig::new(rate, 1));

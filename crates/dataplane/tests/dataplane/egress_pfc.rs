@@ -85,7 +85,7 @@ impl Bench {
 
 /// XOFF, the refresh at half of the pause, XON: only the neighbour that sends too much is paused.
 #[test]
-fn pauses_are_told_refreshed_and_taken_back() {
+fn pauses_are_sent_refreshed_and_withdrawn() {
     let (mut bench, made) = (bench(|_| ()), made());
     for _ in 0..3 {
         bench.take_frame(IN, &data(IN, 3, 1000));
@@ -132,7 +132,7 @@ fn what_was_due_is_not_due_again() {
 
 /// XOFF and XON before the frame has left: only the last state is sent.
 #[test]
-fn what_is_out_of_date_is_not_told() {
+fn outdated_pauses_are_not_sent() {
     let (mut bench, made) = (bench(|_| ()), made());
     for _ in 0..4 {
         bench.take_frame(IN, &data(IN, 3, 1000));
@@ -185,7 +185,7 @@ fn pauses_are_obeyed() {
 
 /// MAC control frames never go further: what is no PFC, or comes where there is none, is dropped by name.
 #[test]
-fn mac_control_goes_no_further() {
+fn mac_control_frames_are_not_forwarded() {
     let (mut bench, made) = (bench(|_| ()), made());
     bench.take_frame(OUT, &made[3]);
     bench.take_frame(OUT, &made[0][..20]);

@@ -54,7 +54,7 @@ fn eleven_receivers_and_a_multicast_sid() {
 /// MT-9-1, D9: scapy signed packet 3 over RFC 8754's text and packet 4 over the TLVs too. The first is enough only where
 /// that was admitted.
 #[test]
-fn hmac_is_verified_before_any_receiver_is_believed() {
+fn hmac_is_verified_before_any_receiver_is_used() {
     let packets = golden("scapy_02_endmt_in.pcap");
     let verdict_at = |admitted: Cover, packet: &[u8], cover: Option<Cover>, secret: &[u8]| {
         let mut bench = edge_with(true, |config| config.end_mt_cover = admitted);
@@ -160,7 +160,7 @@ proptest! {
 
     /// A bad ICRC stays bad, and by the same difference (D10).
     #[test]
-    fn damage_is_not_made_good(receivers in any_receivers(), at in 60usize..1000, bit in 0u8..8) {
+    fn damage_is_not_repaired(receivers in any_receivers(), at in 60usize..1000, bit in 0u8..8) {
         let good = inner(0x04, 0, &[9; 1000], false);
         let mut damaged = good.clone();
         damaged[at] ^= 1 << bit;

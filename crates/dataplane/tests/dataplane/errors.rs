@@ -57,7 +57,7 @@ fn a_packet_too_big_names_the_links_mtu() {
 /// RFC 2473 section 7.1: the source gets the MTU that the tunnel leaves, about its own packet; with nested policies
 /// too.
 #[test]
-fn an_encapsulated_source_is_told_what_the_tunnel_leaves() {
+fn an_encapsulated_source_gets_the_mtu_within_the_tunnel() {
     let mut bench = node();
     encaps(&mut bench, "2001:db8:2::", 48, &["5f00:0:1::", "5f00:0:2::"]);
     encaps(&mut bench, "2001:db8:3::", 48, &["2001:db8:2::9"]);
@@ -76,7 +76,7 @@ fn an_encapsulated_source_is_told_what_the_tunnel_leaves() {
 
 /// A policy may lead to a multicast group: then the packet is a replicated one, and its source gets no error.
 #[test]
-fn a_source_behind_a_multicast_policy_is_not_told() {
+fn a_source_behind_a_multicast_policy_gets_no_error() {
     let mut bench = node();
     encaps(&mut bench, "2001:db8:2::", 48, &["ff3e::100", "2001:db8:1::1"]);
     bench.apply(Command::AddMulticastRoute(MulticastRoute {

@@ -109,7 +109,7 @@ fn edges_understand_their_headend() {
 
 /// D7: provisioned lists leave the SRH with its one segment; without a region no MR TLV travels.
 #[test]
-fn only_what_is_needed_travels() {
+fn headers_are_as_short_as_possible() {
     let data = inner(0x04, 0, &[1; 100], false);
     let provisioned = group(|record| record.policy.lists = ListMode::Provisioned);
     let sent = headend_of(&provisioned).send(0, &data);
@@ -155,7 +155,7 @@ fn signed_headers_cover_the_lists() {
 
 /// D26, MT-9-2: SEND and WRITE of the source go down; what else it sends, and what others send in its name, does not.
 #[test]
-fn only_the_sources_requests_go_down() {
+fn only_the_sources_requests_are_replicated() {
     for opcode in 0..0x0C {
         let data = inner(opcode, 0, &[1; 16], false);
         assert_eq!(headend_of(&group(|_| ())).send(0, &data).len(), 2, "opcode {opcode:#x}");
@@ -220,7 +220,7 @@ fn the_first_refused_request_is_answered() {
 
 /// Data that were dropped were not sent downstream: an acknowledgement of them is invalid (rule R1, D15).
 #[test]
-fn what_is_too_long_has_not_gone_down() {
+fn too_long_packets_are_not_replicated() {
     let mut bench = headend_of(&group(|record| record.link_mtu = 2000));
     assert_eq!(bench.send(0, &inner(0x04, 0, &[1; 1900], false))[0].1[40], 2);
     assert_eq!(bench.node.acknowledgements(GroupId(1)).unwrap().highest_psn(), None);

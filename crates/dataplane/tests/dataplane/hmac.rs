@@ -45,7 +45,7 @@ fn the_headend_signs_as_linux_does() {
 
 /// The kernel's packets pass a node that demands an HMAC; without the key, without an HMAC or changed they do not.
 #[test]
-fn a_node_that_demands_an_hmac_takes_those_of_linux() {
+fn a_node_that_requires_an_hmac_accepts_those_of_linux() {
     for capture in ["t9_hmac", "t10_hmac_red"] {
         let node = |with_key| {
             let mut bench = Bench::with("fd00:11::1", 2, |config| config.require_hmac = true);

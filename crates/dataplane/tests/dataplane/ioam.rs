@@ -154,7 +154,7 @@ fn a_trace_that_contradicts_itself_is_counted() {
 }
 
 #[test]
-fn what_cannot_be_told_is_refused() {
+fn fields_that_cannot_be_encoded_are_refused() {
     let mut bench = bench(router(1));
     let mut refused = |change: &dyn Fn(&mut IoamConfig)| {
         let mut config = router(1);

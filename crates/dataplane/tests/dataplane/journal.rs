@@ -128,7 +128,7 @@ fn short(what: &What) -> String {
 
 /// Each rule that sends, each hold, each refusal, in the order in which it happened (R1-R5).
 #[test]
-fn what_happened_stands_in_the_journal() {
+fn events_are_in_the_journal() {
     let mut bench = root();
     bench.node.observe(true);
     story(&mut bench);
@@ -150,7 +150,7 @@ fn what_happened_stands_in_the_journal() {
 
 /// A node behaves the same whether it is observed or not; one that is not observed writes no entries.
 #[test]
-fn nobody_notices_the_journal() {
+fn the_journal_changes_no_result() {
     let (mut observed, mut alone) = (root(), root());
     observed.node.observe(true);
     assert_eq!(story(&mut observed), story(&mut alone));

@@ -23,7 +23,7 @@ fn edge_of(entry: GroupEntry) -> Bench {
 
 /// MT-6.2-3, MT-8-2, D6: this edge's TLV comes before the record, the record before nothing.
 #[test]
-fn the_packets_list_comes_before_the_records() {
+fn the_packets_list_takes_precedence_over_the_records() {
     let recorded = [receiver(1, 0x101, None), receiver(2, 0x102, None)];
     let listed = [receiver(2, 0x202, None), receiver(3, 0x203, None)];
     let (own, others) = (end_mt_tlv(EDGE, &listed), end_mt_tlv(OTHER_EDGE, &[receiver(9, 0x909, None)]));
@@ -183,7 +183,7 @@ fn kept_lists_are_never_stale() {
 /// Packets of another queue pair are not the group's data; SEND with Invalidate names one receiver's key (D26); a header
 /// before UDP would reach hosts that take none.
 #[test]
-fn what_receivers_cannot_take_stays_here() {
+fn packets_that_receivers_would_reject_are_dropped() {
     let mut bench = edge_of(entry(&[receiver(1, 0x101, None)], None));
     let mut other_qpn = send();
     other_qpn[55] ^= 1;
@@ -198,7 +198,7 @@ fn what_receivers_cannot_take_stays_here() {
 
 /// Options between SRH and inner header, such as a Tunnel Encapsulation Limit (RFC 2473), go with the outer headers.
 #[test]
-fn options_of_the_tunnel_go_with_it() {
+fn options_of_the_tunnel_are_removed_with_it() {
     let receivers = [receiver(1, 0x101, None)];
     let mut packet = encapsulated(&send());
     packet.splice(64..64, [41, 0, 4, 1, 3, 1, 1, 0]);

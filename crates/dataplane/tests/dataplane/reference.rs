@@ -185,7 +185,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     #[test]
-    fn the_node_does_what_the_rfcs_say(packet in any_packet()) {
+    fn the_node_equals_the_reference_of_the_rfcs(packet in any_packet()) {
         let mut bench = bench();
         let expected = forwarding::forward(&tables(), &packet);
         let sent = bench.send(0, &packet);
@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn errors_are_reported_as_the_rfcs_say(packet in any_packet()) {
+    fn errors_are_reported_as_in_the_rfcs(packet in any_packet()) {
         let mut bench = bench();
         let prefix = Prefix::new(address("2001:db8:5::"), 48).unwrap();
         let action = RouteAction::Via(vec![next_hop(0)]);

@@ -134,7 +134,7 @@ fn the_headend_encapsulates_once_for_each_child() {
 
 /// MT-5.3.1-3, MT-5.3.1-4, D11, D12, D13: the source gets the minimum, from the Proxy Address, at its own queue pair.
 #[test]
-fn the_source_is_told_the_minimum() {
+fn the_source_gets_the_minimum_psn() {
     let mut bench = root();
     bench.send(0, &data(FIRST_PSN));
     bench.send(0, &data(FIRST_PSN + 1));
@@ -177,7 +177,7 @@ fn other_responses_are_dropped_by_name() {
 
 /// D26, D24: READ and ATOMIC are answered with NAK invalid request, once everything before is confirmed by all.
 #[test]
-fn read_and_atomic_are_refused_when_their_turn_comes() {
+fn read_and_atomic_are_refused_in_order() {
     for (opcode, rest) in [(0x0C, 16), (0x13, 28), (0x14, 28)] {
         let mut bench = root();
         bench.send(0, &data(FIRST_PSN));
@@ -210,7 +210,7 @@ fn cnp(source: &str, count: u32) -> Vec<u8> {
 /// MT-5.3.3-1, MT-5.3.3-2, MT-5.3.3-4, D29: the first CNP at once, then one for the branch with the highest count; the
 /// source sees standard ones.
 #[test]
-fn cnps_are_counted_by_path_and_told_once_a_window() {
+fn cnps_are_counted_by_path_and_forwarded_once_a_window() {
     let mut bench = root();
     let first = bench.send(1, &cnp("2001:db8:4::1", 3));
     assert_eq!(told(&first), [(0x81, 0, 0)]);
@@ -249,7 +249,7 @@ fn a_cnp_may_carry_options() {
 /// D12, D29: a node that is not the root sends from its own address, keeps the group's addresses, and encapsulates to a
 /// parent that is not its neighbour. From a receiver a CNP counts one, whatever it carries.
 #[test]
-fn an_edge_speaks_to_its_parent() {
+fn an_edge_sends_responses_to_its_parent() {
     let edge = |index: usize, loopback: &str| {
         let mut bench = Bench::new(loopback, 2);
         for (prefix, len, port) in
@@ -348,7 +348,7 @@ fn sids_are_replaced() {
 
 /// Refused commands name what was wrong.
 #[test]
-fn refused_commands_say_why() {
+fn refused_commands_have_a_reason() {
     let mut bench = root();
     let mut refused = |command| -> String { Node::apply(&mut bench.node, command).unwrap_err().to_string() };
     let prefix = Prefix::new(address("2001:db8:77::"), 48).unwrap();

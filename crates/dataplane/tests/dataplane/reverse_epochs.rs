@@ -141,7 +141,7 @@ fn a_branch_that_leaves_frees_the_others_at_once() {
 
 /// Re-homing: responses that a renewed branch sent before are rejected (R6).
 #[test]
-fn what_a_child_said_before_it_was_renewed_is_not_believed() {
+fn responses_of_a_child_before_its_renewal_are_ignored() {
     let mut bench = transit();
     commit(&mut bench, entry(1, 6, |_, _| ()));
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
@@ -162,7 +162,7 @@ fn what_a_child_said_before_it_was_renewed_is_not_believed() {
 /// Re-homing: a node that got new descendants discards its record of responses sent, and sends none until all branches
 /// have responded; one with another parent sends its minimum at once.
 #[test]
-fn what_was_said_upstream_counts_while_it_is_true_and_was_heard() {
+fn earlier_responses_count_while_they_hold_and_were_received() {
     let heard = || {
         let mut bench = transit();
         commit(&mut bench, entry(1, 1, |_, _| ()));
@@ -190,7 +190,7 @@ fn what_was_said_upstream_counts_while_it_is_true_and_was_heard() {
 
 /// A node that comes into a group that has begun: what hung elsewhere before is unknown (R6), what joins is not (D30).
 #[test]
-fn a_node_that_comes_late_knows_only_those_that_join() {
+fn a_late_node_knows_only_joining_receivers() {
     let join = Join { psn: Psn::new(110), msn: 4 };
     let mut bench = transit();
     let late = entry(1, 5, |_, nodes| {
@@ -213,7 +213,7 @@ fn a_node_that_comes_late_knows_only_those_that_join() {
 /// R6, D17: the branches of a restored group are unknown, though the node did not begin as restarted; a node that still
 /// has the group continues with its state.
 #[test]
-fn a_part_that_was_lost_comes_back_without_points() {
+fn a_restored_group_entry_has_no_expected_psns() {
     let mut bench = transit();
     let restored = || Command::RestoreGroup(Box::new(entry(1, 3, |_, _| ())));
     bench.apply(restored());
@@ -316,7 +316,7 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
 /// D24, D25: an edge under `evict` requests the eviction of a receiver that is stalled or has failed; no other node
 /// does, and a request that has not been fetched is not repeated.
 #[test]
-fn an_edge_asks_for_evictions() {
+fn an_edge_requests_evictions() {
     let evict = |record: &mut Record, _: &mut Vec<TreeNode>| {
         record.policy.on_failure = OnFailure::Evict;
         record.policy.t_stall = Duration::from_millis(10);

@@ -71,7 +71,7 @@ fn joined_at(psn: u32) -> Option<Join> {
 /// A receiver failed, was evicted and joined again before the edge's eviction request was fetched: it is not to be
 /// evicted for its earlier failure (D24, D30).
 #[test]
-fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
+fn a_granted_eviction_request_does_not_concern_the_next_member() {
     let mut bench = edge(false);
     commit(&mut bench, entry(1, true, None));
     bench.send(0, &data(100));
@@ -100,7 +100,7 @@ fn a_wish_that_was_granted_is_not_told_of_the_next_member() {
 /// The edge has restarted since the receiver joined again at J, and has no state of it: a failure from before J, late
 /// on its way, is that of the member which was evicted (D24, D30, R6).
 #[test]
-fn an_old_failure_is_not_believed_of_a_receiver_that_joined_again() {
+fn an_old_failure_does_not_concern_a_receiver_that_joined_again() {
     let mut bench = edge(true);
     commit(&mut bench, entry(3, true, joined_at(104)));
     bench.send(0, &data(104));

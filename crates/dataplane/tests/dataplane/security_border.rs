@@ -88,7 +88,7 @@ fn refused(port: u16, packet: &[u8], reason: &'static str) {
 /// RFC 8754 section 5.1, first rule: nothing from outside goes to a SID, be it this node's or another's, in the plain or
 /// by a carrier of micro-SIDs; nor to a node itself.
 #[test]
-fn nothing_from_outside_goes_to_a_sid() {
+fn no_packet_from_outside_reaches_a_sid() {
     for (port, source) in [(0, HOST), (1, STRANGER)] {
         for sid in [END, OTHER_SID, CARRIER, "5f00:0:900::"] {
             refused(port, &udp(source, sid), "sid_from_outside");
@@ -104,7 +104,7 @@ fn nothing_from_outside_goes_to_a_sid() {
 
 /// Hosts reach the Proxy Addresses, each other and the world.
 #[test]
-fn hosts_reach_what_is_not_the_domains() {
+fn hosts_reach_addresses_outside_the_domain() {
     passes(0, HOST, STRANGER, 1);
     passes(0, HOST, PROXY, 2);
     passes(1, STRANGER, HOST, 0);
@@ -130,7 +130,7 @@ fn no_host_sends_in_another_name() {
 
 /// RFC 8754 section 5.1, second rule: a SID takes nothing from a source that is no node's, by whatever port it came.
 #[test]
-fn a_sid_takes_packets_of_nodes_only() {
+fn a_sid_accepts_packets_of_nodes_only() {
     let from = |source| with_srh(source, END, 1, &[OTHER, END]);
     assert_eq!(fate(guarded(), 2, &from(OTHER)), (vec![2], vec![]));
     refused(2, &from(HOST), "foreign_source");
@@ -241,7 +241,7 @@ fn near() -> impl Strategy<Value = std::net::Ipv6Addr> {
 proptest! {
     /// A packet passes a border exactly if this model of the addresses' leading groups accepts it.
     #[test]
-    fn the_border_is_where_the_prefixes_say(port in 0u16..2, source in near(), destination in near()) {
+    fn the_border_follows_the_prefixes(port in 0u16..2, source in near(), destination in near()) {
         let starts = |address: std::net::Ipv6Addr, groups: &[u16]| address.segments().starts_with(groups);
         let is_sid = |address| starts(address, &[0x5f00, 0]) || starts(address, &[0x2001, 0xdb8, 0xff]);
         let is_proxy = |address| starts(address, &[0x2001, 0xdb8, 0xcc]);

@@ -150,7 +150,7 @@ fn forged_responses_leave_no_trace() {
 /// D12, D14: out of a tunnel a response is accepted only from the child that made the tunnel: its outer source is the
 /// child's loopback. Receivers and the source do not tunnel at all.
 #[test]
-fn tunnels_speak_for_their_own_node_only() {
+fn tunnels_carry_responses_of_their_own_node_only() {
     let mut bench = root();
     bench.send(0, &data(100));
     let forged = acknowledge(N4, 100, ACK);
@@ -172,7 +172,7 @@ fn tunnels_speak_for_their_own_node_only() {
 
 /// D14: where the node has no route to a branch, any port of the inside is accepted, and no border.
 #[test]
-fn a_border_is_believed_only_where_the_sender_is_known_to_be() {
+fn responses_by_a_border_are_accepted_only_from_its_own_hosts() {
     let mut bench = root();
     let prefix = Prefix::new(address("2001:db8:4::"), 48).unwrap();
     bench.apply(Command::RemoveRoute { table: TableId(0), prefix });
@@ -217,7 +217,7 @@ fn a_flood_of_naks_reaches_the_source_once() {
 /// A receiver can forge its own state. It cannot forge that of another towards the source: not by ACKs of PSNs not sent
 /// yet, nor by its NAKs, nor can any number of them together.
 #[test]
-fn a_lying_receiver_speaks_for_itself_alone() {
+fn a_forging_receiver_affects_its_own_branch_alone() {
     let mut bench = edge(3);
     for psn in 100..110 {
         bench.send(0, &tunnelled_data(psn));

@@ -201,7 +201,7 @@ fn other_packets_are_replicated_unseen() {
 
 /// D14: a child is known by its ports, all those of an ECMP set.
 #[test]
-fn responses_may_come_by_any_path_to_the_child() {
+fn responses_are_accepted_by_any_path_to_the_child() {
     for port in [1, 2] {
         let mut bench = transit();
         let prefix = Prefix::new(address("2001:db8:a::"), 48).unwrap();

@@ -100,7 +100,7 @@ fn a_data_packet_is_cut_behind_its_headers() {
 
 /// Outer lengths and DSCPs go with the inner ones, behind an SRH as well.
 #[test]
-fn tunnels_are_cut_with_what_they_carry() {
+fn tunnels_are_trimmed_with_their_inner_packets() {
     let tunnel =
         |inner: &[u8], dscp: u8, hop_limit| [&ipv6(dscp << 2 | 1, inner.len(), 41, hop_limit)[..], inner].concat();
     assert_eq!(sent(&tunnel(&data(1024, 2, 9), 0, 64))[0], tunnel(&trimmed(2, 9), DSCP, 63));
@@ -114,7 +114,7 @@ fn tunnels_are_cut_with_what_they_carry() {
 
 /// Acknowledgements, other protocols, data where the urgent class is full, and data at ports that do not trim.
 #[test]
-fn what_cannot_be_trimmed_is_dropped() {
+fn packets_that_cannot_be_trimmed_are_dropped() {
     let mut acknowledge = ipv6(0, 1000, 17, 64);
     acknowledge.extend(udp_bth(1000, 0, ACKNOWLEDGE, 0));
     acknowledge.resize(40 + 1000, 0);

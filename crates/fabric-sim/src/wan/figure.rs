@@ -265,7 +265,7 @@ mod tests {
 
     /// Up to the congested node 400 Gbit/s, from it on 100; light takes 5 µs for a kilometre.
     #[test]
-    fn the_bottleneck_is_where_it_is_asked_for() {
+    fn the_bottleneck_is_where_it_is_configured() {
         let between = |congested, name: &str| {
             let topology = topology(&NEAR, congested).unwrap();
             let link = topology.links_named(name).unwrap()[0];

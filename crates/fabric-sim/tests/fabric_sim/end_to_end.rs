@@ -57,7 +57,7 @@ fn a_stream_is_placed_tunnelled_and_replicated() {
 /// CN-4.1-2, CN-4.1-3, CN-4.2-2, FC-4-5, MT-5.3.3-4: other flows overload R1; the source receives notifications from R1
 /// by END.E, and CNPs from its receivers, which the tree aggregates.
 #[test]
-fn congestion_in_the_wan_is_told_from_both_ends() {
+fn congestion_in_the_wan_is_reported_from_both_ends() {
     for run in runs(&FILE.replace("receivers_per_edge = 2\n", SENDERS), &[1]) {
         assert!(run.cnps_at_source > 0 && run.cnps_at_source < run.cnps_of_receivers, "{run:?}");
         assert!(run.gateway_paused_ns > 0);
@@ -78,7 +78,7 @@ fn any_switch_may_restart_in_the_middle() {
 }
 
 #[test]
-fn what_comes_out_follows_from_the_seed() {
+fn results_follow_from_the_seed() {
     let lossy = FILE.replace("receivers_per_edge = 2\n", "receivers_per_edge = 1\nsenders = 3\nloss = 0.001\n");
     let plan = plan(&lossy).unwrap();
     let run = |threads| run_end_to_end(&plan, &[7, 8], threads, &|_| (), None).unwrap();
@@ -88,7 +88,7 @@ fn what_comes_out_follows_from_the_seed() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_at_its_line() {
+fn contradictory_keys_are_refused_at_their_line() {
     let refused = |from: &str, to: &str| plan(&FILE.replace(from, to)).unwrap_err();
     assert_eq!(refused("total_km = 10", "total_km = 1"), "e.toml:7: total_km 1: expected hops of 0.1 to 40000 km");
     let many = refused("receivers_per_edge = 2", "receivers_per_edge = 2\nsenders = 15");
@@ -103,7 +103,7 @@ fn what_makes_no_sense_is_refused_at_its_line() {
 
 /// D62: a congested node that has restarted cancels nothing; the pause that it has requested ends with its hold time.
 #[test]
-fn a_pause_ends_although_who_asked_for_it_has_forgotten() {
+fn a_pause_ends_although_its_requester_has_restarted() {
     let restart = "\n[end_to_end.restart]\nnodes = [\"R1\"]\nat_us = 150\ndown_us = 50\n";
     let plan = plan(&(FILE.replace("receivers_per_edge = 2\n", SENDERS) + restart)).unwrap();
     let run = &run_end_to_end(&plan, &[1], 1, &|_| (), None).unwrap().runs[0];

@@ -189,7 +189,7 @@ fn thresholds_pause_and_mark() {
 /// Short flows come and go for 12 ms, 2 ms longer than the queue pairs of each stay behind its end: how many there are
 /// at a time depends on the load, not on how many there have been.
 #[test]
-fn queue_pairs_of_flows_that_have_ended_go_away() {
+fn queue_pairs_of_completed_flows_are_removed() {
     let text =
         format!("[[workload.background]]\nload = 0.3\nsizes = \"hadoop\"\n[measure]\nduration_us = 12000\n{VARIANT}");
     let (mut early, mut late, mut last) = (0, 0, 0);
@@ -205,7 +205,7 @@ fn queue_pairs_of_flows_that_have_ended_go_away() {
 }
 
 #[test]
-fn threads_have_no_say_in_results() {
+fn the_number_of_threads_does_not_change_results() {
     let text =
         format!("[[workload.background]]\nload = 0.4\nsizes = \"hadoop\"\n[measure]\nduration_us = 100\n{VARIANT}");
     let scenario = scenario(&text).unwrap();
@@ -221,7 +221,7 @@ fn threads_have_no_say_in_results() {
 /// FC-4-1, FC-4-9: the switch notifies a sender within the way back and 1 µs, whatever the reaction; the receiver,
 /// which has to see the marked packet first, notifies it later by the whole queue in front of that packet.
 #[test]
-fn a_switch_tells_senders_at_once() {
+fn a_switch_notifies_senders_at_once() {
     let variant = |name: &str, signal: &str, control: &str| {
         format!(
             "[[variant]]\nname = \"{name}\"\nsignal = \"{signal}\"\ncontrol = \"{control}\"\n\
@@ -328,7 +328,7 @@ fn a_group_that_cannot_be_names_its_line() {
 /// By hand: a stream alone on its links gets all that headers leave of them, and an incast to another host of its leaf,
 /// which takes other links of the fabric or leaves enough of the same, changes neither that nor what would be fair.
 #[test]
-fn a_victim_keeps_what_is_fair_without_control_of_anything() {
+fn a_victim_gets_its_fair_share_without_congestion_control() {
     let text = format!(
         "[[workload.stream]]\nname = \"victim\"\nfrom = \"h1.1\"\nto = \"h2.1\"\n[[workload.incast]]\n\
          receiver = \"h2.2\"\nsenders = 1\nmin_octets = 100000\nmax_octets = 100000\nstart_us = 50\n\

@@ -47,7 +47,7 @@ fn is_whole(result: &VariantResult) {
 
 /// By hand: each of 16 ranks sends 2 · 3/4 of a mebibyte, in each of two iterations.
 #[test]
-fn a_ring_carries_what_it_has_to_whatever_the_paths() {
+fn a_ring_carries_its_traffic_on_any_paths() {
     for keys in ["", "queue_pairs = 4", "paths = \"random\"", "paths = \"greedy\"", "paths = \"placed\""] {
         let result = run_of(RINGS, keys, 1);
         is_whole(&result);

@@ -78,7 +78,7 @@ fn iterations_and_links_are_those_of_packets() {
 /// A spine fails for 3 ms: steering NICs leave it after three probe intervals of 100 us and a round trip, routes after
 /// 1 ms, programs without steering never.
 #[test]
-fn flows_leave_what_has_failed_as_late_as_packets() {
+fn flows_leave_a_failed_link_as_late_as_packets() {
     let failure =
         "[[failure]]\nname = \"spine2\"\nat_us = 100\nuntil_us = 3_100\n[switches]\nreconvergence_us = 1_000\n";
     let took_us = |keys: &str| {

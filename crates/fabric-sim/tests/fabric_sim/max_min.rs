@@ -34,7 +34,7 @@ fn a_link_is_shared_and_a_pipe_goes_on() {
 
 /// By hand: a flow whose link fails waits, and goes on elsewhere with what is left.
 #[test]
-fn what_waits_goes_on_elsewhere() {
+fn waiting_flows_continue_elsewhere() {
     let mut flows: Flows<u32> = Flows::new([8 * GBIT_PER_S; 3]);
     let flow = flows.add(&[0, 1]);
     flows.send(0, flow, 1000.0, 1);
@@ -73,7 +73,7 @@ fn slow_rates(capacities: &[f64], routes: &[Vec<u32>], in_use: &[bool]) -> Vec<f
 
 /// Random networks and transfers that begin and end: each transfer ends at the time that small steps give.
 #[test]
-fn transfers_end_when_small_steps_say_so() {
+fn transfers_end_as_with_small_steps() {
     for seed in 0..30 {
         let mut chance = Pcg64Mcg::seed_from_u64(seed);
         let links = chance.random_range(2..8_u32);

@@ -58,7 +58,7 @@ fn close<'a>(results: &'a WanResults, variant: &'a str) -> &'a WanRun {
 /// One run of all variants, since it is slow: data arrive through the tunnel, the sender is notified by the congested
 /// node long before the receiver notifies it, and a queue of 0.7 loses nothing where END.C pauses the gateway.
 #[test]
-fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
+fn senders_are_notified_sooner_and_paused_gateways_lose_nothing() {
     let results = results();
     assert!(results.runs.iter().all(|run| run.delivered_octets > 1_000_000 && run.lost_by_simulator == 0));
     let told = |variant| close(&results, variant).notified_ns.unwrap();
@@ -74,7 +74,7 @@ fn senders_hear_sooner_and_paused_gateways_lose_nothing() {
 
 /// D67: 3f of rate times round trip to stop at 4:1, f to restart, within 15 %.
 #[test]
-fn end_c_takes_what_the_arithmetic_says() {
+fn end_c_needs_the_computed_headroom() {
     let end_c = &VARIANTS[VARIANTS.find("[[variant]]\nname = \"end-c\"").unwrap()..];
     let study = study(&format!("{FILE}{end_c}")).unwrap();
     let results = run_wan(&study, &[3], 1, &|_| (), None).unwrap();
@@ -110,7 +110,7 @@ fn results_do_not_depend_on_threads() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_its_line() {
+fn contradictory_keys_are_refused_with_their_line() {
     let refused = |from: &str, to: &str| study(&format!("{FILE}{VARIANTS}").replace(from, to)).unwrap_err();
     assert_eq!(
         refused("total_km = [40]", "total_km = [40, 5]"),

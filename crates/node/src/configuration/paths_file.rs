@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn errors_are_reported_with_their_line() {
         let path = "[[path]]\nsegments = [\"5f00:0:100:500:300::\"]\n";
         assert!(problem(path).starts_with("paths.toml:1: probes need an address"), "{}", problem(path));
         assert!(problem("[steering]\nprobes = false\n").contains("path"));

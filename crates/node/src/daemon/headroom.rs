@@ -44,7 +44,7 @@ mod tests {
     /// 1,538 octets and a PAUSE of 84 take 252.8 ns, so 253; 394 quanta 2,017.28, so 2,018; that is 28,387.5 octets, and
     /// two frames more.
     #[test]
-    fn a_pe_says_what_its_gateways_need() {
+    fn a_pe_reports_the_headroom_of_its_gateways() {
         let text = "[node]\nloopback = \"2001:db8::1\"\n[[port]]\nname = \"gw\"\nmac = \"02:00:00:00:00:01\"\n\
                     [[traffic_class]]\nclass = 3\ndscps = [26]\n[[egress]]\nport = \"gw\"\nrate_bits_per_s = 100_000_000_000\n[[egress.class]]\nclass = 3\n\
                     pfc = { xoff_octets = 90, xon_octets = 30, headroom_octets = 50 }\n\
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn others_say_nothing() {
+    fn other_nodes_report_nothing() {
         let text = "[node]\nloopback = \"2001:db8::1\"\n[notifications]\n";
         assert_eq!(of(&Configuration::parse(Path::new("router.toml"), text).unwrap()), []);
     }

@@ -150,7 +150,7 @@ mod tests {
 
     /// D47: the hosts' refusals, and nothing else to the loopback; D48: all that goes to hosts behind a first hop.
     #[test]
-    fn fast_cnp_brings_refusals_and_what_is_translated() {
+    fn fast_cnp_adds_icmpv6_errors_and_translated_hosts_to_the_interest() {
         let egress = "[[egress]]\nport = 'p'\nrate_bits_per_s = 1000\nclass = [{ class = 0, notify_octets = 1 }]\n";
         let on = format!("{egress}[fast_cnp]\nsenders = ['2001:db8:a::/48']\ntranslated = ['2001:db8:b::/48']\n");
         assert_eq!(interest(&on), ["2001:db8:b::/48 All", "2001:db8:ff:1::1/128 UnknownOption"]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_are_the_nodes_where_a_class_obeys_them() {
+    fn pauses_are_of_interest_where_a_class_has_pfc() {
         let pfc = "{ class = 0, pfc = { xoff_octets = 9, xon_octets = 3, headroom_octets = 5 } }";
         let wanted = wanted(&format!(
             "[[port]]\nname = 'q'\nmac = '02:00:00:00:00:03'\n\
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_node_is_told_to_forward_is_its_own() {
+    fn configured_prefixes_to_forward_are_of_interest() {
         let text = "[node]\nloopback = '2001:db8:ff:1::1'\nforwards = ['2001:db8:bb::/64', '::/0']\n";
         let wanted = of_file(&Configuration::parse(Path::new("node.toml"), text).expect("right"));
         let all = wanted.at(PortId(0)).prefixes.into_iter().filter(|(_, wanted)| *wanted == Match::All);

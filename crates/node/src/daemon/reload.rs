@@ -110,7 +110,7 @@ behavior = 'End.MT'
     const NOTHING: [&str; 0] = [];
 
     #[test]
-    fn what_is_the_same_is_not_touched() {
+    fn unchanged_entries_are_not_touched() {
         let one = format!("{BASE}{}", group(1, 1, 2));
         assert_eq!(commands(&one, &one), NOTHING);
         let two = format!("{one}{}", group(2, 2, 2));
@@ -159,7 +159,7 @@ behavior = 'End.MT'
     }
 
     #[test]
-    fn a_key_goes_when_nobody_signs_with_it() {
+    fn an_unused_key_is_removed() {
         let key = format!("{BASE}[[hmac_key]]\nid = 4\nkey = '0011223344556677'\n");
         assert_eq!(commands(&key, BASE), ["RemoveHmacKey 4"]);
         assert_eq!(commands(BASE, &key), ["AddHmacKey 4"]);
@@ -278,7 +278,7 @@ behavior = 'End.MT'
     }
 
     #[test]
-    fn what_a_node_is_made_with_stays() {
+    fn settings_fixed_at_start_are_kept() {
         let of_node = "verify_icrc of [node] cannot change while the node runs: restart it";
         assert_eq!(refused("[node]", "[node]\nverify_icrc = true"), of_node);
         let port = "the place of port p among the ports cannot change while the node runs: restart it";

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_lag_nobody_stalls_and_the_second_begins_with_it() {
+    fn without_a_lag_no_branch_stalls_and_the_second_begins_with_it() {
         let seen = [(0, Some(5), false), (5000, Some(5), false), (6000, Some(5), true), (6900, Some(5), true)];
         assert_eq!(stalls(&seen), [0, 0, 0, 0]);
     }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_told_once_and_when_it_has_settled() {
+    fn a_change_is_reported_once_and_when_the_file_has_settled() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("node.toml");
         let write = |text: &str| std::fs::write(&path, text).expect("written");

@@ -138,7 +138,7 @@ mod tests {
 
     /// What is true and not by the rules differs from what is not true; a statement that is not there is missing.
     #[test]
-    fn differences_are_told_apart() {
+    fn differences_are_classified() {
         let mut comparison = Comparison::default();
         let mut found = Vec::new();
         comparison.capture(at(1), ack(6));

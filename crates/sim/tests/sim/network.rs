@@ -293,7 +293,7 @@ fn squeezed(frames: usize, commands: impl IntoIterator<Item = Command>) -> (Netw
 
 /// What enters a node ten times faster than it leaves waits in its queue, and is dropped and counted where that ends.
 #[test]
-fn a_queue_limit_drops_what_does_not_fit() {
+fn a_queue_limit_drops_further_frames() {
     let (mut network, [_, n, b]) = squeezed(100, []);
     run(&mut network);
     let received = network.element(b).received().len() as u64;

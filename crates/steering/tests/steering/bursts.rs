@@ -175,7 +175,7 @@ fn a_denied_path_is_left_for_a_silent_one() {
 }
 
 #[test]
-fn holds_grow_and_are_forgotten() {
+fn hold_times_grow_and_are_reset() {
     let (mut steering, set) = steering(&[0, 1], |config| config.hold_most_ns = 8_000_000);
     let is_bad = |steering: &mut Steering, us| !steering.paths(at(us), set).next().unwrap().state.is_usable();
     let mut us = 1;

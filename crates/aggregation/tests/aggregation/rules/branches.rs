@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// R6, D17: after a restart no response is sent upstream until each branch has responded; then the minimum is.
 #[test]
-fn r6_unknown_branches_silence_the_node() {
+fn r6_a_node_with_unknown_branches_sends_no_response() {
     let mut node = Node::new(Rules::default(), 3, Start::Unknown);
     assert_eq!(node.try_response(0, 7, Syndrome::Ack), Err(Refusal::NothingSent { psn: Psn::new(8) }));
     assert_eq!(node.stream(4, 9), "");
@@ -23,7 +23,7 @@ fn r6_unknown_branches_silence_the_node() {
 
 /// R1, R6, D17: after a restart a receiver's newest PSN may lie above what the node has seen again.
 #[test]
-fn r6_a_restarted_node_believes_no_more_than_it_has_seen() {
+fn r6_a_restarted_node_acknowledges_no_more_than_it_has_received() {
     let mut node = Node::new(Rules::default(), 2, Start::Unknown);
     assert_eq!(node.data(50, false), "");
     assert_eq!(node.ack(0, 99), "");
@@ -58,7 +58,7 @@ fn r7_ends_the_silence_of_r6() {
 
 /// R7, D23: with the branch that was not ready gone, the NAK that it kept back goes up.
 #[test]
-fn r7_frees_what_a_removed_branch_kept_back() {
+fn r7_removing_a_branch_advances_the_minimum() {
     let mut node = Node::sent(2, 9);
     assert_eq!((node.ack(0, 4), node.ack(1, 4)), (String::new(), "ACK 4".into()));
     assert_eq!((node.rnr(0, 5, 14), node.nak(1, 5)), ("RNR 14 at 5".into(), String::new()));
@@ -76,7 +76,7 @@ fn r7_a_group_without_branches_wants_no_time() {
 
 /// R6: a hold that has ended while a branch was unknown has no deadline until that branch responds.
 #[test]
-fn r6_a_hold_waits_for_the_unknown() {
+fn r6_a_hold_waits_for_unknown_branches() {
     let mut node = Node::new(Rules::default(), 2, Start::Unknown);
     assert_eq!((node.stream(4, 9), node.nak(0, 6)), (String::new(), String::new()));
     assert_eq!(node.machine.next_deadline(), None);

@@ -6,7 +6,7 @@ use srdma_wire::Psn;
 
 /// R2, D19: data below the minimum, going back or requesting an ACK, are answered at once and by this node alone.
 #[test]
-fn r2_data_that_go_back_are_answered() {
+fn r2_retransmitted_data_are_answered() {
     let mut node = Node::sent(2, 9);
     assert_eq!((node.ack(0, 7), node.ack(1, 7)), (String::new(), "ACK 7".into()));
     assert_eq!(node.data(4, false), "ACK 7", "a step back");
@@ -20,7 +20,7 @@ fn r2_data_that_go_back_are_answered() {
 
 /// R2: a NAK or RNR NAK whose PSN is sent down once more is cleared; the next one is new (D23).
 #[test]
-fn r2_data_serve_what_is_pending() {
+fn r2_data_trigger_a_pending_response() {
     let mut node = Node::sent(2, 9);
     assert_eq!(node.ack(1, 9), "");
     assert_eq!(node.nak(0, 5), "ACK 4, NAK 5");
@@ -34,7 +34,7 @@ fn r2_data_serve_what_is_pending() {
 
 /// D22: only with the option, only what the receiver has confirmed.
 #[test]
-fn pruning_withholds_what_is_confirmed() {
+fn pruning_withholds_acknowledged_data() {
     let mut node =
         Node::new(Rules { prune_retransmit: true, ..Rules::default() }, 2, Start::Committed(Psn::new(0xFF_FFFE)));
     for psn in [0xFF_FFFE, 0xFF_FFFF, 0, 1, 2] {

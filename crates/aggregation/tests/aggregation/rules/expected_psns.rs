@@ -6,7 +6,7 @@ use srdma_wire::Psn;
 
 /// MT-5.3.1-2, MT-5.3.1-3, D16, D19: upstream when the minimum advances, and only then.
 #[test]
-fn an_ack_goes_up_when_the_minimum_advances() {
+fn an_ack_is_forwarded_when_the_minimum_advances() {
     let mut node = Node::sent(3, 9);
     assert_eq!(node.ack(0, 4), "");
     assert_eq!(node.ack(1, 9), "");
@@ -107,7 +107,7 @@ fn r1_stronger_kinds_replace_weaker_ones() {
 
 /// R1: a response ahead of a branch's expected PSN is new, and clears what was pending behind it.
 #[test]
-fn r1_ahead_replaces_what_was_pending() {
+fn r1_a_later_response_replaces_a_pending_one() {
     let mut node = Node::sent(2, 9);
     assert_eq!(node.nak(0, 5), "");
     assert_eq!(node.ack(0, 7), "");

@@ -4,7 +4,7 @@ use super::node::{Node, T_HOLD};
 
 /// D24: a fatal NAK goes up at the minimum, when that reaches it or after T_hold, and completes nothing before.
 #[test]
-fn fatal_goes_up_only_at_the_minimum() {
+fn a_fatal_nak_is_forwarded_only_at_the_minimum() {
     let mut node = Node::sent(2, 9);
     assert_eq!(node.fatal(0, 5, 2), "");
     assert_eq!(node.ack(1, 3), "ACK 3");

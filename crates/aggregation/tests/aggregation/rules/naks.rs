@@ -27,7 +27,7 @@ fn r3_a_nak_waits_for_the_minimum() {
 /// R4: a NAK at the minimum goes up once, whichever branches send it, until the data there go down again. A requester
 /// that has gone back spends a retry on each further one.
 #[test]
-fn r4_a_nak_goes_up_once() {
+fn r4_a_nak_is_forwarded_once() {
     let mut node = Node::sent(3, 9);
     assert_eq!((node.ack(0, 4), node.ack(1, 4), node.ack(2, 4)), (String::new(), String::new(), "ACK 4".into()));
     assert_eq!(node.nak(0, 5), "NAK 5");
@@ -55,7 +55,7 @@ fn r4_a_nak_at_another_minimum_is_new() {
 /// 31, 492 ms, and that longer than code 1, 10 microseconds. It goes once for each time that the data there go down:
 /// the RNR NAKs of several receivers for one transmission must not cost the source one retry each.
 #[test]
-fn r4_rnr_goes_up_with_the_longest_time() {
+fn r4_an_rnr_nak_is_forwarded_with_the_longest_time() {
     let mut node = Node::sent(3, 9);
     assert_eq!((node.ack(0, 4), node.ack(1, 4), node.ack(2, 4)), (String::new(), String::new(), "ACK 4".into()));
     assert_eq!(node.rnr(0, 5, 1), "RNR 1 at 5");
@@ -96,7 +96,7 @@ fn rnr_beats_a_nak_at_the_same_psn() {
 
 /// R5, D20: held for T_hold above the minimum, a NAK goes up at the minimum; not again when the minimum comes to it.
 #[test]
-fn r5_a_held_nak_goes_up_at_the_minimum() {
+fn r5_a_held_nak_is_forwarded_at_the_minimum() {
     let mut node = Node::sent(2, 9);
     assert_eq!(node.ack(1, 2), "");
     assert_eq!(node.nak(0, 5), "ACK 2");

@@ -135,7 +135,7 @@ fn old_notifications_change_nothing() {
 
 /// No hold time, an infinite one, a class without a mapping.
 #[test]
-fn what_cannot_be_meant_is_refused() {
+fn implausible_notifications_are_refused() {
     let mut pe = Pe::new();
     assert_eq!(pe.pause(0, 0, 3, 1, 0), Err(DropReason::NotificationNoHold));
     assert_eq!(pe.pause(0, 0, 9, 1, 500), Err(DropReason::NotificationUnmapped));
@@ -169,7 +169,7 @@ fn the_watchdog_bounds_one_pause() {
 
 /// Whatever arrives, no priority is paused without a request within the greatest hold time.
 #[test]
-fn nothing_is_paused_for_longer_than_it_was_asked_for() {
+fn no_pause_is_longer_than_requested() {
     let mut random = 1_u64;
     let mut next = |most: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -94,7 +94,7 @@ fn two_claims_are_ambiguous_until_one_ends() {
 }
 
 #[test]
-fn what_was_provisioned_comes_first() {
+fn provisioned_connections_take_precedence() {
     let mut connections = Connections::default();
     let (host, peer) = (address(HOST), address(PEER));
     connections.provision(Connection { host, host_qpn: qpn(0x99), peer, peer_qpn: qpn(0x20) });

@@ -23,7 +23,7 @@ fn data(source: &str, destination: &str, qpn: u32, trace: Option<usize>) -> Foun
 /// D46, on packets that the kernel has put into tunnels: uSID carriers without an SRH, SRHs in both forms, one SRH behind
 /// another, an SRH without a tunnel. The sender's packet is the same in all.
 #[test]
-fn fields_come_from_the_innermost_packet() {
+fn fields_are_those_of_the_innermost_packet() {
     for name in ["t1_usid_red", "t2_usid_encap", "t3_red3", "t4_encap3", "t5_psp", "t6_b6", "t7_usid2", "t9_hmac"] {
         for link in ["1h1-r1", "2r1-r2", "3r2-r3", "4r3-h2"] {
             let frame = &frames(&format!("kernel_{name}_{link}.pcap"))[0];
@@ -53,7 +53,7 @@ fn traces_and_whom() {
 
 /// D45: fragments, multicast sources, and what cannot be followed.
 #[test]
-fn what_is_not_notified() {
+fn packets_without_a_notification() {
     let frame = &frames("scapy_04_fastcnp.pcap")[0];
     let changed = |changes: &[(usize, u8)]| {
         let mut frame = frame.clone();

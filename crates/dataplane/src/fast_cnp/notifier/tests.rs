@@ -87,7 +87,7 @@ fn marks_within_the_interval() {
 
 /// FC-5-2, D45: one for a flow in 50 us; for all flows the bucket; both counted, and marked instead.
 #[test]
-fn what_a_limit_refuses_is_marked() {
+fn packets_beyond_a_limit_are_marked() {
     let mut notifier = Notifier::new(FastCnpConfig { per_second: 100_000, at_once: 3, ..config() });
     let flow: Vec<u64> = (0..20)
         .map(|step| step * 10_000)

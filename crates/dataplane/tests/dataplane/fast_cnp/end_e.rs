@@ -77,7 +77,7 @@ fn end_e_passes_the_fast_cnp_on_to_the_sender() {
 
 /// FC-5-1: END.E is the one exception. The same Fast CNP by End.DT6, or in no tunnel at all, stays inside.
 #[test]
-fn the_border_lets_out_only_what_came_by_end_e() {
+fn only_fast_cnps_from_end_e_leave_by_the_border() {
     let mut bench = guarded_pe();
     let inner = &golden(CAPTURE)[2];
     bench.apply(Command::AddSid { prefix: prefix("5f00:0:9:d6::"), behavior: SidBehavior::EndDt6(TableId(7)) });
@@ -90,7 +90,7 @@ fn the_border_lets_out_only_what_came_by_end_e() {
 
 /// D66: only from inside the SR domain, whatever the source address.
 #[test]
-fn nobody_outside_reaches_end_e() {
+fn end_e_is_not_reachable_from_outside() {
     let mut bench = guarded_pe();
     let inner = &golden(CAPTURE)[2];
     assert!(bench.send(0, &around(SENDER, END_E, inner)).is_empty());
@@ -102,7 +102,7 @@ fn nobody_outside_reaches_end_e() {
 
 /// What is no packet in a tunnel has its names.
 #[test]
-fn end_e_takes_nothing_but_tunnels() {
+fn end_e_accepts_only_tunnels() {
     let mut bench = pe();
     let inner = &golden(CAPTURE)[2];
     let mut bare = data(ROUTER, END_E, 7);
@@ -157,7 +157,7 @@ fn router() -> Bench {
 /// CN-4.2-2: a packet that the PE has put into a tunnel, with an SRH or without, meets congestion: the Fast CNP goes to
 /// the END.E, in a header like that of the capture. One that is in no tunnel goes to the sender by itself.
 #[test]
-fn a_congested_router_tells_the_sender_by_end_e() {
+fn a_congested_router_notifies_the_sender_by_end_e() {
     let expected = around(ROUTER, END_E, &fast_cnp(ROUTER, SENDER, RECEIVER, 0xABCD));
     let captured = &golden(CAPTURE)[0];
     assert_eq!(expected[4..40], captured[4..40], "but for DSCP and flow label scapy's header is the same");
@@ -198,7 +198,7 @@ fn without_an_entry_the_packet_is_marked() {
 
 /// A PE that is congested itself notifies its sender directly, across its border.
 #[test]
-fn a_congested_pe_tells_its_own_sender() {
+fn a_congested_pe_notifies_its_own_sender() {
     let mut bench = guarded_pe();
     turn_on(&mut bench, config());
     let sids = BackpressureSids { outer_source: prefix(PE), end_c: None, end_e: Some(address(END_E)) };

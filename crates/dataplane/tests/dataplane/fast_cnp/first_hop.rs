@@ -73,7 +73,7 @@ fn damage_stays_damage() {
 
 /// D48: no entry, no CNP; a host that is not translated for gets what was sent.
 #[test]
-fn what_nobody_knows_is_dropped() {
+fn notifications_of_unknown_connections_are_dropped() {
     let mut bench = with_connection();
     assert!(bench.send(1, &fast_cnp(OTHER, SENDER, RECEIVER, 0xABCE)).is_empty());
     assert!(bench.send(1, &fast_cnp(OTHER, SENDER, "2001:db8:2::2", 0xABCD)).is_empty());
@@ -84,7 +84,7 @@ fn what_nobody_knows_is_dropped() {
 
 /// FC-5-3: only configured sources are accepted.
 #[test]
-fn strangers_are_not_believed() {
+fn notifications_of_foreign_sources_are_dropped() {
     let mut bench = with_connection();
     assert!(bench.send(1, &fast_cnp("2001:db8:dd::1", SENDER, RECEIVER, 0xABCD)).is_empty());
     assert_eq!(bench.drops(1), [("fast_cnp_foreign_source", 1)]);

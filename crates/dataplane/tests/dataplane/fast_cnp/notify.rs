@@ -24,7 +24,7 @@ fn golden_data(index: usize) -> Vec<u8> {
 
 /// FC-4-1, FC-4-2, FC-4-6: octet by octet as built by scapy, with and without a trace; and no mark.
 #[test]
-fn the_sender_is_told_as_in_the_capture() {
+fn the_notification_equals_that_of_the_capture() {
     for (data, expected) in [(0, 5), (1, 7)] {
         let mut bench = Bench::with(SWITCH, 2, |config| {
             config.fast_cnp_types = OptionTypes::new(0x9E, 0x9D).unwrap();
@@ -64,7 +64,7 @@ fn an_unknown_sender_gets_both() {
 
 /// D45: neither a Fast CNP, nor an ACK, nor one whose source takes no notifications, causes a Fast CNP.
 #[test]
-fn who_is_not_told() {
+fn senders_without_a_notification() {
     let mut bench = switch();
     turn_on(&mut bench, FastCnpConfig { senders: vec![prefix("2001:db8:1::/48")], ..config() });
     for packet in [
@@ -81,7 +81,7 @@ fn who_is_not_told() {
 
 /// D45: one in 50 us for a flow; what is refused is marked instead.
 #[test]
-fn a_flow_is_told_once_in_a_while() {
+fn a_flow_is_notified_at_a_limited_rate() {
     let mut bench = switch();
     turn_on(&mut bench, config());
     let mut marks = Vec::new();
@@ -97,7 +97,7 @@ fn a_flow_is_told_once_in_a_while() {
 
 /// D46: the packet that the kernel has put into tunnels, on each of its links.
 #[test]
-fn fields_come_from_inside_tunnels() {
+fn fields_are_read_inside_tunnels() {
     for name in ["t1_usid_red", "t3_red3", "t6_b6", "t7_usid2"] {
         for link in ["1h1-r1", "2r1-r2", "3r2-r3", "4r3-h2"] {
             let mut bench = switch();
@@ -114,7 +114,7 @@ fn fields_come_from_inside_tunnels() {
 
 /// The way to the sender may be a policy's.
 #[test]
-fn the_way_may_be_a_tunnel() {
+fn the_route_may_be_a_tunnel() {
     let mut bench = switch();
     turn_on(&mut bench, config());
     let segments = vec![address("5f00:0:9::")];
@@ -127,7 +127,7 @@ fn the_way_may_be_a_tunnel() {
 
 /// No frame, no way: nothing goes out, so the packet is marked, and it is counted.
 #[test]
-fn what_cannot_be_sent_is_marked() {
+fn packets_without_a_possible_notification_are_marked() {
     let mut bench = Bench::new(SWITCH, 1);
     turn_on(&mut bench, config());
     assert_eq!(congested(&mut bench, &data(SENDER, RECEIVER, 7)), (Notified::Marking, vec![]));
@@ -149,7 +149,7 @@ fn what_cannot_be_sent_is_marked() {
 /// Through a queue: a packet that meets its threshold is notified and leaves unmarked, or is marked instead; the Fast
 /// CNP has the class of its DSCP.
 #[test]
-fn a_queue_at_its_threshold_tells() {
+fn a_queue_at_its_threshold_sends_notifications() {
     let mut bench = switch();
     turn_on(&mut bench, config());
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
@@ -204,7 +204,7 @@ fn ioam() -> IoamConfig {
 
 /// FC-4-9: the trace that goes back has the data of the node that is congested, its queue's depth above all.
 #[test]
-fn a_trace_goes_back_with_the_nodes_own_data() {
+fn a_trace_is_returned_with_the_nodes_own_data() {
     let mut bench = switch();
     turn_on(&mut bench, config());
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);

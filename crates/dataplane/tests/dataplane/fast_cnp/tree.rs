@@ -91,7 +91,7 @@ fn assert_standard_cnp(octets: &[u8]) {
 /// Above the edge the data packet's own source is notified, and the Proxy Address is its peer: a source with Fast CNP
 /// support gets it as it was sent, any other a standard CNP from the root.
 #[test]
-fn above_the_edge_the_source_is_told() {
+fn above_the_edge_the_source_is_notified() {
     let packet = encapsulated(&inner(0x04, 0, &[5; 8], false));
     let told = told_by(&mut plain_switch(ABOVE), &packet);
     assert_eq!(told, fast_cnp(ABOVE, SOURCE, PROXY, DESIGNATED));
@@ -105,7 +105,7 @@ fn above_the_edge_the_source_is_told() {
 
 /// At the root itself, when its own port to the tree is congested.
 #[test]
-fn the_root_tells_its_source() {
+fn the_root_notifies_its_source() {
     let packet = encapsulated(&inner(0x04, 0, &[5; 8], false));
     let (mark, told) = congested(&mut root(config()), &packet);
     assert_eq!((mark, told), (Notified::Sender, vec![(0, fast_cnp(HEADEND, SOURCE, PROXY, DESIGNATED))]));
@@ -155,7 +155,7 @@ fn an_edge_counts_its_own() {
 
 /// A Fast CNP that is not from an accepted switch, about a copy of this edge, changes no count.
 #[test]
-fn what_an_edge_does_not_take() {
+fn fast_cnps_that_an_edge_refuses() {
     let good = fast_cnp(BELOW, PROXY, "2001:db8:2::2", 0x222);
     let mut damaged = good.clone();
     damaged[90] ^= 1;

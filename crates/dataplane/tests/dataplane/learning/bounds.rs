@@ -57,7 +57,7 @@ fn other_groups_are_as_without_learning() {
 
 /// D17: one Proxy Address, one Designated QPN, one queue pair for each receiver.
 #[test]
-fn what_contradicts_the_union_goes_nowhere() {
+fn contradictory_lists_are_dropped() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1, 2]);
     let other = send_to(address(PROXY), DESIGNATED + 1, 101);
@@ -120,7 +120,7 @@ fn a_proxy_address_with_another_meaning_is_not_learnt() {
 
 /// The same settings change nothing; others begin anew.
 #[test]
-fn other_settings_forget_what_was_learnt() {
+fn changed_settings_clear_learnt_groups() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1, 2]);
     bench.apply(Command::SetLearning(learning()));

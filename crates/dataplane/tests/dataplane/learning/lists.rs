@@ -13,7 +13,7 @@ const NAK: u8 = 0x60;
 /// D17, R6, D12: the first list makes the group; no response is sent upstream before each of its receivers has
 /// responded.
 #[test]
-fn a_group_is_learnt_and_silent_until_all_were_heard() {
+fn a_learnt_group_responds_after_responses_of_all_receivers() {
     let mut bench = edge_that_learns(false, learning());
     assert_eq!(data(&mut bench, 100, &[1, 2]), []);
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [FIRST_LEARNT_GROUP]);
@@ -44,7 +44,7 @@ fn responses_go_to_the_sid_of_a_far_parent() {
 
 /// D17: a shorter list must not raise the minimum.
 #[test]
-fn a_shorter_list_removes_nobody() {
+fn a_shorter_list_removes_no_receiver() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1, 2]);
     ack(&mut bench, 1, 100);
@@ -58,7 +58,7 @@ fn a_shorter_list_removes_nobody() {
 
 /// D17, R2, R6: a response that was sent before a receiver joined does not cover it, by any rule.
 #[test]
-fn a_newcomer_silences_the_node_until_it_is_heard() {
+fn a_new_receiver_delays_responses_until_its_own() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1]);
     data(&mut bench, 101, &[1]);
@@ -75,7 +75,7 @@ fn a_newcomer_silences_the_node_until_it_is_heard() {
 
 /// R5: a NAK that was held, or sent, is not discarded with the record of responses sent upstream.
 #[test]
-fn what_is_pending_outlives_a_newcomer() {
+fn pending_responses_survive_a_new_receiver() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1, 2]);
     ack(&mut bench, 1, 100);
@@ -110,7 +110,7 @@ fn an_idle_group_is_forgotten() {
 
 /// R6, D17: a node that restarts empty learns anew; all receivers are unknown.
 #[test]
-fn a_restart_forgets_what_was_learnt() {
+fn a_restart_clears_learnt_groups() {
     for restarted in [false, true] {
         let mut bench = edge_that_learns_with(false, learning(), |config| config.restarted = restarted);
         assert_eq!(data(&mut bench, 105, &[1, 2]), []);
@@ -134,7 +134,7 @@ fn the_policy_is_that_of_the_settings() {
 
 /// MT-5.3.3-1: CNPs are forwarded without a known receiver.
 #[test]
-fn cnps_go_upstream() {
+fn cnps_are_forwarded_upstream() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1, 2]);
     let cnp = response(0x81, "2001:db8:2::2", 0, &[0; 16]);
@@ -144,7 +144,7 @@ fn cnps_go_upstream() {
 
 /// D14, D33: responses of senders in no list, and damaged ones, are rejected.
 #[test]
-fn strangers_are_not_heard() {
+fn responses_of_foreign_hosts_are_dropped() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 100, &[1]);
     assert_eq!(ack(&mut bench, 2, 100), []);
@@ -157,7 +157,7 @@ fn strangers_are_not_heard() {
 
 /// The journal has learnt and removed groups.
 #[test]
-fn the_journal_tells_what_was_learnt() {
+fn the_journal_has_learnt_receivers() {
     let mut bench = edge_that_learns(false, learning());
     bench.node.observe(true);
     data(&mut bench, 100, &[1, 2]);

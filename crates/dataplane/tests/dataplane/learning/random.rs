@@ -237,7 +237,7 @@ fn the_union_is_that_of_a_slow_model() {
 
 /// However many lists come, and from whomever, nothing grows beyond the bounds.
 #[test]
-fn a_flood_of_lists_fills_what_it_may_and_no_more() {
+fn a_flood_of_lists_is_bounded_by_its_limits() {
     let mut world = World::new(1);
     world.bench = edge_that_learns(false, learning());
     for number in 0..5_000_u32 {

@@ -13,7 +13,7 @@ fn record(hosts: &[u16]) -> Box<GroupEntry> {
 
 /// D17: a record replaces what was learnt. Data had arrived before it, so that no branch is at the initial PSN (R6).
 #[test]
-fn a_record_replaces_what_was_learnt() {
+fn a_record_replaces_a_learnt_group() {
     let mut bench = edge_that_learns(false, learning());
     data(&mut bench, 104, &[1, 2]);
     bench.apply(Command::PrepareGroup(record(&[1, 3])));
@@ -33,7 +33,7 @@ fn a_record_replaces_what_was_learnt() {
 
 /// Without its record a group is learnt again, from what comes then.
 #[test]
-fn a_group_whose_record_has_gone_is_learnt() {
+fn a_group_without_its_record_is_learnt_again() {
     let mut bench = edge_that_learns(false, learning());
     bench.apply(Command::AddGroup(record(&[1, 2])));
     data(&mut bench, 100, &[1, 2, 3]);

@@ -78,7 +78,7 @@ fn an_early_resume_leaves_while_the_queue_is_above_xoff() {
 
 /// A pause is requested from each PE whose packets arrive above XOFF, for the class of the queue and no other.
 #[test]
-fn every_ingress_pe_is_asked() {
+fn every_ingress_pe_is_notified() {
     let mut bench = router();
     fill(&mut bench, PE, 4, 9);
     fill(&mut bench, PE, 3, 4);
@@ -98,7 +98,7 @@ fn every_ingress_pe_is_asked() {
 
 /// D63: no pause is requested for a packet in no tunnel, in a tunnel of an unknown source, or made by the node itself.
 #[test]
-fn who_is_not_known_is_not_asked() {
+fn unknown_sources_cause_no_notification() {
     let mut bench = router();
     fill(&mut bench, "2001:db8:53::7", 3, 6);
     bench.take_in(2, &ipv6(PE, EGRESS, 3, 59, &[0; 900]));
@@ -154,7 +154,7 @@ fn a_queue_without_a_link_is_no_reason() {
 
 /// What could not be sent is tried again with the next packet.
 #[test]
-fn a_pause_that_has_no_way_is_tried_again() {
+fn a_pause_without_a_route_is_retried() {
     let mut bench = router();
     bench.apply(Command::RemoveRoute { table: TableId(0), prefix: prefix("5f00::/16") });
     fill(&mut bench, PE, 3, 6);

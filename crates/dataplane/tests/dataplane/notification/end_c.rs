@@ -77,7 +77,7 @@ fn several_congestors_are_ored() {
 
 /// Bad input, each under its own name; none of it pauses anything.
 #[test]
-fn what_is_refused_is_counted_by_name() {
+fn refused_notifications_are_counted_by_reason() {
     let capture = crate::common::golden("scapy_05_endc_ende.pcap");
     let bad = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut message = message(ROUTER, pause(3, 5, 500));

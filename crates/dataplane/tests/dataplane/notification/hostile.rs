@@ -14,7 +14,7 @@ fn quiet(bench: &mut Bench) {
 
 /// D66: from inside the SR domain only, whatever the source address.
 #[test]
-fn nobody_outside_reaches_end_c() {
+fn end_c_is_not_reachable_from_outside() {
     let mut bench = pe();
     bench.apply(Command::SetDomain(Domain {
         sids: vec![prefix("5f00::/32")],

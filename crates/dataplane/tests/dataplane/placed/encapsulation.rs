@@ -34,7 +34,7 @@ fn more_than_six_ids_take_an_srh() {
 }
 
 #[test]
-fn what_no_prefix_leads_anywhere_stays_as_it_is() {
+fn packets_without_placed_paths_are_not_encapsulated() {
     let mut nic = Nic::new(|_| ());
     let octets = [&[0; 14][..], &rocev2(NIC1, "2001:db8:4::1", 0x04, QPN3, 1, &[1; 4])].concat();
     let mut frame = Frame::from_octets(&octets, &mut nic.pool).unwrap();

@@ -42,7 +42,7 @@ fn sent(bench: &mut Bench, psn: u32) -> Vec<u8> {
 
 /// PP-4-3, PP-4-6: the outer source is the node's loopback, and a Fast CNP reaches the host one hop on and else as it was.
 #[test]
-fn a_node_steers_for_hosts_that_know_nothing() {
+fn a_node_steers_for_unmodified_hosts() {
     let mut bench = node();
     let before = sent(&mut bench, 1);
     assert_eq!((destination_of(&before).as_str(), &before[8..24]), (BY_SPINE5, &address(NODE).octets()[..]));
@@ -73,7 +73,7 @@ fn probes_leave_by_the_fib_and_end_at_the_node() {
 
 /// In a tunnel that ends at the node, too.
 #[test]
-fn a_node_that_takes_the_tunnel_off_listens_as_well() {
+fn a_node_reads_signals_of_packets_that_it_decapsulates() {
     let mut bench = node();
     bench.apply(Command::AddSid { prefix: prefix("5f00:0:1100::", 48), behavior: SidBehavior::End(Flavors::MICRO) });
     sent(&mut bench, 1);

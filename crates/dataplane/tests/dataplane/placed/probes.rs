@@ -41,7 +41,7 @@ fn run(nic: &mut Nic, us: u64, dead: &[&str]) -> Vec<(u64, String)> {
 
 /// D87: to the sender itself, by the path and back, in the urgent class.
 #[test]
-fn a_probe_goes_there_and_back() {
+fn a_probe_travels_both_ways() {
     let mut nic = Nic::new(|_| ());
     assert!(nic.probes().is_empty(), "no flow takes these paths");
     nic.destination(1);
@@ -98,7 +98,7 @@ fn a_dead_path_is_left_and_taken_again() {
 
 /// A single probe that is lost is nothing.
 #[test]
-fn one_silent_probe_moves_nobody() {
+fn one_lost_probe_moves_no_flow() {
     let mut nic = Nic::new(|_| ());
     run(&mut nic, 10_000, &[]);
     let is_lost = |nic: &mut Nic| {
@@ -142,7 +142,7 @@ fn probes_are_few() {
 }
 
 #[test]
-fn a_path_without_a_way_back_is_probed_by_what_is_given() {
+fn a_path_without_a_reverse_is_probed_by_the_given_segments() {
     let by_links = path("5f00:0:100:e001:300::", SPINE5, 0);
     let mut given = path("5f00:0:100:e002:300::", SPINE6, 0);
     given.probing = Probing::By(vec![address("5f00:0:100:e002:300:e007:100:0")]);

@@ -24,7 +24,7 @@ fn a_fast_cnp_names_the_node_to_avoid() {
 
 /// Other flows stay on their paths: only flows with a signal move.
 #[test]
-fn only_the_flow_that_is_told_moves() {
+fn only_the_signalled_flow_moves() {
     let mut nic = Nic::new(|_| ());
     let by = |nic: &mut Nic, qpn, psn| destination_of(&nic.send(&data(qpn, psn)));
     assert_eq!([by(&mut nic, 7, 1), by(&mut nic, 8, 1)], [BY_SPINE5; 2]);
@@ -67,7 +67,7 @@ fn a_cnp_is_matched_with_its_flow() {
 
 /// The same in the tunnel that they came by, for a node that takes it off itself.
 #[test]
-fn signals_are_heard_in_tunnels() {
+fn signals_are_read_inside_tunnels() {
     let mut nic = Nic::new(|_| ());
     nic.destination(1);
     let inner = fast_cnp(SPINE5, QPN3);
@@ -82,7 +82,7 @@ fn signals_are_heard_in_tunnels() {
 }
 
 #[test]
-fn what_is_damaged_or_of_nobody_moves_nothing() {
+fn damaged_and_unmatched_signals_move_no_flow() {
     let mut nic = Nic::new(|_| ());
     nic.destination(1);
     for mut packet in [fast_cnp(SPINE5, QPN3), cnp(QPN1), answer(QPN1, 1, SEQUENCE_ERROR)] {
@@ -130,7 +130,7 @@ fn going_back_is_loss() {
 
 /// D83: packets that were under way when the flow moved are overtaken, and sent again.
 #[test]
-fn what_a_move_has_sent_again_is_counted() {
+fn retransmissions_after_a_move_are_counted() {
     let mut nic = Nic::new(|_| ());
     (1..=4).for_each(|psn| drop(nic.destination(psn)));
     nic.receive(&fast_cnp(SPINE5, QPN3));
@@ -169,7 +169,7 @@ fn ordered_flows_move_at_boundaries() {
 
 /// D88: an endpoint reports trimmed packets itself.
 #[test]
-fn an_endpoint_can_tell_what_only_it_knows() {
+fn an_endpoint_can_signal_its_own_measurements() {
     let mut nic = Nic::new(|_| ());
     nic.destination(1);
     let qpn = |number| Qpn::new(number).unwrap();

@@ -160,7 +160,7 @@ fn keys_of_the_configuration_win_over_links() {
 }
 
 #[test]
-fn routes_come_change_and_go() {
+fn routes_are_added_changed_and_removed() {
     let mut bench = Bench::new(&Entries::default());
     let (one, two) = ((10, ROUTER), (11, "fe80::2"));
     assert_eq!(bench.apply([there("2001:db8:1::/48", &[one])]), ["+route 0 2001:db8:1::/48 fe80::1%0"]);
@@ -214,7 +214,7 @@ fn routes_that_are_the_kernels_drop() {
 
 /// A host on the link is reached when it is a known neighbour; a claim on an address that is elsewhere has no effect.
 #[test]
-fn neighbours_are_believed_where_a_route_says_so() {
+fn neighbours_are_used_where_a_route_needs_them() {
     let mut bench = Bench::new(&Entries::default());
     assert_eq!(bench.apply([neighbour(10, HOST, Some(MAC))]), [""; 0], "no route says that it is there");
     let connected = there("2001:db8:bb::/64", &[(10, "")]);
@@ -243,7 +243,7 @@ fn links_may_share_a_prefix() {
 }
 
 #[test]
-fn a_link_goes_down_and_comes_back() {
+fn a_link_goes_down_and_up() {
     let mut bench = Bench::new(&Entries::default());
     bench.apply([there("2001:db8:bb::/64", &[(10, "")]), neighbour(10, HOST, Some(MAC))]);
     bench.apply([there("::/0", &[(10, ROUTER), (11, "fe80::2")])]);
@@ -295,7 +295,7 @@ fn the_configuration_wins() {
 
 /// Next hops of the configuration are kept resolved: those without a MAC address, and destinations on a link.
 #[test]
-fn what_is_sent_to_is_kept_resolved() {
+fn next_hops_in_use_are_kept_resolved() {
     let hop = NextHop { port: PortId(1), address: address("fe80::7") };
     let encaps = RouteAction::Encaps { segments: vec![address(HOST)], mode: EncapsMode::Reduced, hmac_key_id: None };
     let mut bench = Bench::new(&Entries {
@@ -320,7 +320,7 @@ fn what_is_sent_to_is_kept_resolved() {
 
 /// A second dump: entries that it does not have are removed, and nothing else changes.
 #[test]
-fn a_new_dump_leaves_what_it_repeats() {
+fn a_new_dump_keeps_the_entries_that_it_repeats() {
     let mut bench = Bench::new(&Entries::default());
     bench.apply([there("2001:db8:1::/48", &[(10, ROUTER)]), there("2001:db8:2::/48", &[(10, ROUTER)])]);
     let links = [(5, "eth0"), (10, "p0"), (11, "p1")].map(|(index, name)| link(index, name, true));

@@ -20,7 +20,7 @@ fn refused(more: &str, message: &str) {
 
 /// MT-9-2: the commands come before those of SIDs and groups.
 #[test]
-fn a_node_is_told_its_boundary() {
+fn a_node_has_its_boundary_from_the_file() {
     let border = "[[border]]\nport = 'down'\nsources = ['2001:db8:bb::/64', '2001:db8:1::1']\n";
     let configuration = parse(&format!("{TRANSIT}{DOMAIN}{border}[[border]]\nport = 'up'\n")).expect("right");
     let commands = configuration.spec.commands();

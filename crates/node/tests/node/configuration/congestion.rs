@@ -86,7 +86,7 @@ fn refused(more: &str, message: &str) {
 
 /// FC-5-4: and no queue behaves otherwise than before.
 #[test]
-fn nothing_is_on_until_the_file_says_so() {
+fn everything_is_off_by_default() {
     assert!(commands("").is_empty());
 }
 
@@ -180,7 +180,7 @@ fn classes_that_contradict_themselves_are_refused() {
 
 /// FC-6-1, D45, D48.
 #[test]
-fn fast_cnp_is_told_in_the_words_of_its_document() {
+fn fast_cnp_has_the_documented_keys() {
     let commands = commands(&format!("{EGRESS}{FAST_CNP}"));
     let [_, _, _, Command::SetFastCnp(config), Command::AddConnection(connection)] = commands.as_slice() else {
         panic!("{commands:?}")
@@ -274,7 +274,7 @@ fn fast_cnp_that_could_not_work_is_refused() {
 }
 
 #[test]
-fn traces_are_written_to_as_the_file_says() {
+fn traces_are_configured_by_the_file() {
     let told = |more: &str| match commands(more).as_slice() {
         [Command::SetIoam(config)] => (**config).clone(),
         other => panic!("{other:?}"),

@@ -18,7 +18,7 @@ fn refused(more: &str, message: &str) {
 }
 
 #[test]
-fn what_is_left_out_has_defaults() {
+fn absent_keys_have_defaults() {
     let found = settings("token_file = 'token'\nlink = [{ to = '2001:db8:6::1', port = 'up' }]\n");
     assert_eq!((found.name.as_str(), found.replication, found.hosts.len()), ("node", None, 0));
     assert_eq!(found.token_file.as_deref(), Some(Path::new("token")));
@@ -28,7 +28,7 @@ fn what_is_left_out_has_defaults() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictions_are_refused() {
     refused(
         "replication = '2001:db8:1::/97'",
         "30: replication: 2001:db8:1::/97 has no SID for each group, expected a prefix of 1 to 96 bits",

@@ -88,7 +88,7 @@ pub(crate) fn refused_with(file: &str, more: &str, message: &str) {
 }
 
 #[test]
-fn the_files_below_are_right_but_for_what_is_changed() {
+fn the_files_below_are_valid_before_their_changes() {
     for file in [TRANSIT, EDGE] {
         parse(file).expect("right").node().expect("a node takes it");
     }
@@ -247,7 +247,7 @@ fn keys_stay_secret() {
 
 /// Nor does anything that holds one, however it is written out.
 #[test]
-fn whatever_holds_a_key_does_not_show_it() {
+fn keys_are_not_printed() {
     let configuration = parse(EDGE).expect("right");
     let node = configuration.node().expect("a node takes it");
     let all = format!("{configuration:?}{configuration:#?}{:?}{node:?}{node:#?}", configuration.spec.commands());
@@ -261,7 +261,7 @@ fn whatever_holds_a_key_does_not_show_it() {
 /// Whatever line of the example is left out or cut off: the answer is a configuration, or an error with a line of the
 /// file.
 #[test]
-fn damaged_files_are_refused_in_an_orderly_way() {
+fn damaged_files_are_refused_without_a_panic() {
     let lines: Vec<&str> = example().lines().collect();
     let mut refused = 0;
     for (number, line) in lines.iter().enumerate() {

@@ -24,7 +24,7 @@ fn facts() -> BTreeMap<String, InterfaceFacts> {
 }
 
 #[test]
-fn the_kernel_says_what_the_file_leaves_out() {
+fn the_kernel_provides_absent_keys() {
     let text = "[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'p'\ninterface = 'eth0'";
     let port = |text: &str| parse_for(text, &facts()).expect("right").spec.node.ports.remove(0);
     let learnt = port(text);
@@ -76,7 +76,7 @@ fn the_daemon_is_named_after_its_file() {
 }
 
 #[test]
-fn what_the_kernel_may_know_is_not_asked_for() {
+fn keys_known_to_the_kernel_may_be_absent() {
     let without = TRANSIT.replace("[[neighbour]]\naddress = '2001:db8:1::1%down'\nmac = '02:00:00:00:00:03'\n", "");
     assert!(parse(&without).is_err());
     parse_for(&without, &facts()).expect("the kernel may know the neighbour");

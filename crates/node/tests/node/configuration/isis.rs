@@ -82,7 +82,7 @@ fn adjacency_sids_go_with_their_circuit() {
 }
 
 #[test]
-fn keys_are_given_or_stand_in_a_file() {
+fn keys_are_given_or_read_from_a_file() {
     let key = |more: &str| settings(&format!("{ISIS}{more}\n")).system.key;
     let secret = b"secretkey".to_vec();
     let given = key("key = { secret = '7365637265746b6579' }");
@@ -95,7 +95,7 @@ fn keys_are_given_or_stand_in_a_file() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictions_are_refused() {
     let net = "expected a network entity title such as \"49.0001.0000.0000.0009.00\": area, system id, and 00";
     let wrong = [
         "49.0001.0000.0000.0009.01",

@@ -24,7 +24,7 @@ fn refused(more: &str, message: &str) {
 
 /// D17: the command comes last, behind the records.
 #[test]
-fn an_edge_is_told_to_learn() {
+fn an_edge_learns_by_configuration() {
     let learning = learnt("");
     assert_eq!(learning.proxies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["2001:db8:cc::/64"]);
     assert_eq!((learning.parent.to_string(), learning.parent_sid), ("2001:db8:4::1".to_owned(), None));

@@ -55,7 +55,7 @@ fn refused(more: &str, message: &str) {
 
 /// D61, D66: times and limits, each class with its ports; refreshes at half of the hold time.
 #[test]
-fn a_pe_is_told_what_to_pause() {
+fn a_pe_has_its_ports_to_pause_from_the_file() {
     let told = commands(&format!("{CLASSES}{NOTIFICATIONS}"));
     let config = told.iter().find_map(|command| match command {
         Command::SetBackpressure(config) => Some(config.as_ref().clone()),
@@ -73,7 +73,7 @@ fn a_pe_is_told_what_to_pause() {
 
 /// D63, D67: the SIDs that a router has, and the threshold of its requests.
 #[test]
-fn a_router_is_told_whom_to_ask() {
+fn a_router_has_its_notification_sids_from_the_file() {
     let backpressure = "backpressure = { xoff_octets = 9000, xon_octets = 4000 }\n";
     let told = commands(&format!("{CLASSES}{backpressure}[notifications]\n{SIDS}"));
     let sids = told.iter().find_map(|command| match command {

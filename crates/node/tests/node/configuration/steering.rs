@@ -74,7 +74,7 @@ fn told(more: &str) -> (Option<HeadendConfig>, Vec<Vec<HeadendPath>>) {
 
 /// PP-4-3, D83, D84, D87.
 #[test]
-fn everything_that_is_told_arrives() {
+fn every_key_of_steering_is_applied() {
     let (config, paths) = told(&format!("{PATHS}{STEERING}"));
     let expected = HeadendConfig {
         steering: Config {

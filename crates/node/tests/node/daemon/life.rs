@@ -34,7 +34,7 @@ fn a_node_that_ends_leaves_nothing_behind() {
 
 #[test]
 #[ignore = "needs root"]
-fn what_a_killed_node_has_left_the_next_one_removes() {
+fn a_started_node_removes_entries_of_a_killed_one() {
     let bench = Bench::new("af_packet", CONFIGURATION);
     let mut node = bench.start();
     node.says("ready");
@@ -105,7 +105,7 @@ fn a_changed_file_is_noticed() {
 
 #[test]
 #[ignore = "needs root"]
-fn an_interface_may_go_and_come_back() {
+fn an_interface_may_be_removed_and_added_again() {
     let bench = Bench::new("auto", CONFIGURATION);
     let mut left = bench.host(UP);
     let mut node = bench.start();

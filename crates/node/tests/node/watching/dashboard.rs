@@ -25,7 +25,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn every_panel_asks_for_metrics_and_labels_that_exist() {
+fn every_panel_queries_metrics_and_labels_that_exist() {
     let labels = labels();
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();

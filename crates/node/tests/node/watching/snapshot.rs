@@ -4,7 +4,7 @@ use super::example;
 use srdma_node::daemon::{GroupSnapshot, Role, Snapshot, StallWatch};
 
 #[test]
-fn it_has_ports_with_what_the_process_knows_of_them() {
+fn it_has_ports_with_their_interfaces() {
     let snapshot = example();
     let ports: Vec<_> = snapshot.ports.iter().map(|port| (port.name.as_str(), port.driver.as_deref())).collect();
     let native = Some("AF_XDP native");

@@ -34,7 +34,7 @@ fn each_connection_gets_the_newest_snapshot() {
 }
 
 #[test]
-fn many_that_connect_and_say_nothing_shut_nobody_out() {
+fn many_silent_connections_block_no_client() {
     let (directory, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let path = directory.path().join("n6.sock");
     let server = bind(&runtime, &path).unwrap();
@@ -76,7 +76,7 @@ fn a_server_leaves_the_socket_of_its_successor() {
 }
 
 #[test]
-fn what_is_no_socket_stays() {
+fn a_file_that_is_no_socket_is_kept() {
     let (directory, runtime) = (tempfile::tempdir().unwrap(), runtime());
     let path = directory.path().join("n6.sock");
     fs::write(&path, "mine").unwrap();
@@ -86,7 +86,7 @@ fn what_is_no_socket_stays() {
 }
 
 #[test]
-fn without_a_node_the_error_says_how_to_start_one() {
+fn without_a_node_the_error_has_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let error = read_status(&directory.path().join("none.sock")).unwrap_err().to_string();
     assert!(error.contains("none.sock: no node answers") && error.contains("srdma node --config"), "{error}");
