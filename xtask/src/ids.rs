@@ -64,7 +64,7 @@ fn entries(tree: &Tree, path: &str, read: impl Fn(&[String]) -> Option<Entry>) -
             continue;
         }
         let Some(entry) = read(&cells) else {
-            bail!("{path}:{}: a row of {} cells, which is not what this table has", index + 1, cells.len());
+            bail!("{path}:{}: a row of {} cells, unlike the table", index + 1, cells.len());
         };
         if let Some(earlier) = lines_of_ids.insert(entry.id.clone(), index + 1) {
             bail!("{path}:{}: {} is already defined in line {earlier}", index + 1, entry.id);

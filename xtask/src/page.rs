@@ -27,14 +27,14 @@ pub(crate) fn run(check: bool) -> Result<bool> {
     npm(&page, &["run", "build", "--", "--outDir", place, "--emptyOutDir"])?;
     let is_same = fs::read(root.join(BUILT))? == fs::read(into.join("index.html"))?;
     if !is_same {
-        println!("{BUILT} is not what its sources make: `cargo xtask page`");
+        println!("{BUILT} is out of date: `cargo xtask page`");
     }
     Ok(is_same)
 }
 
 fn npm(page: &Path, arguments: &[&str]) -> Result<()> {
     let status = Command::new("npm").args(arguments).current_dir(page).status();
-    if !status.context("the page is built by npm, which comes with node 20 or later")?.success() {
+    if !status.context("npm, of Node.js 20 or later, builds the page")?.success() {
         bail!("npm {} failed", arguments.join(" "));
     }
     Ok(())

@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Command::Show(show) = &arguments.command;
     let path = show.node.socket()?;
     let Some(isis) = read_status(&path)?.isis else {
-        bail!("{}: the node speaks no IS-IS: its configuration has no [isis]", path.display());
+        bail!("{}: the node does not run IS-IS: its configuration has no [isis]", path.display());
     };
     let text = if show.json { serde_json::to_string(&json(&isis, show.what))? + "\n" } else { text(&isis, show.what) };
     output::print(&text)?;

@@ -329,7 +329,7 @@ fn in_words(report: &Report, duration: Duration) -> String {
     text += &format!(", SHA-256 {}", report.sha256.as_deref().unwrap_or_default());
     text += &match (report.matches, report.joined_psn) {
         (true, _) => ", matches the sender's".to_owned(),
-        (false, Some(psn)) => format!(", without what was sent before it joined at PSN {psn}"),
+        (false, Some(psn)) => format!(", without data from before its join at PSN {psn}"),
         (false, None) => ", DIFFERS from the sender's".to_owned(),
     };
     let anomalies = endpoint::anomalies(&report.counters);

@@ -290,7 +290,7 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
     let text = text.with_context(|| format!("--peer-info: cannot read {name}"))?;
     // The lines after the first are the receiver's result.
     let info = PeerInfo::parse(text.lines().next().unwrap_or_default())
-        .with_context(|| format!("--peer-info: {name} is not what srdma recv prints"))?;
+        .with_context(|| format!("--peer-info: {name} is no output of srdma recv"))?;
     let address = match arguments.address.or(info.peer_address) {
         Some(address) => address,
         None => source_address(info.address)?,
@@ -300,10 +300,10 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
     Ok(Peer {
         connection: Connection {
             address,
-            qpn: arguments.qpn.or(info.peer_qpn).context("--qpn is needed: the peer does not say which it expects")?,
+            qpn: arguments.qpn.or(info.peer_qpn).context("--qpn is needed: the peer information has none")?,
             peer_address: info.address,
             peer_qpn: info.qpn,
-            psn: arguments.psn.or(info.psn).context("--psn is needed: the peer does not say which it expects")?,
+            psn: arguments.psn.or(info.psn).context("--psn is needed: the peer information has none")?,
             path_mtu: arguments.path_mtu.unwrap_or(info.path_mtu),
             window: arguments.window.unwrap_or_else(|| info.window.unwrap_or(DEFAULT_WINDOW).clamp(1, MOST)),
             ack_timeout: arguments.ack_timeout,

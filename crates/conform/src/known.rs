@@ -44,7 +44,7 @@ const KNOWN: [Known; 10] = [
     Known {
         departure: linux(
             "silent-refusals",
-            "a packet that End, End.X or End.DT6 refuses is dropped without the ICMPv6 error that RFC 8986 asks for",
+            "a packet that End, End.X or End.DT6 refuses is dropped without the ICMPv6 error that RFC 8986 requires",
         ),
         cases: &[
             "end-segments-left-too-large",
@@ -70,7 +70,7 @@ const KNOWN: [Known; 10] = [
     Known {
         departure: linux(
             "silent-headend",
-            "a packet without a hop left that is to be encapsulated is dropped, and its source is not told",
+            "a packet for encapsulation whose hop limit is used up is dropped without an ICMPv6 error",
         ),
         cases: &["h-encaps-red-hop-limit"],
         looks: Looks::Missing,
@@ -86,7 +86,7 @@ const KNOWN: [Known; 10] = [
     Known {
         departure: linux(
             "no-psp-behind-a-carrier",
-            "when the last segment comes from the SRH at a carrier's end, the SRH stays (RFC 8986 section 4.16.1)",
+            "when the last segment is taken from the SRH at a carrier's end, the SRH is kept (RFC 8986 section 4.16.1)",
         ),
         cases: &["un-last-container", "ua-last-container"],
         looks: Looks::Fields(&["SRH ", "IPv6 Payload Length", "IPv6 Next Header"]),

@@ -16,14 +16,17 @@ const TABLE: &str = include_str!("../../../docs/spec/requirements.md");
 
 /// Sections of RFCs that cases are about.
 const SECTIONS: [(&str, &str); 12] = [
-    ("RFC 6040 4.2", "Decapsulation: the ECN field of what leaves a tunnel follows from the inner and the outer one."),
-    ("RFC 8200 3", "A node that forwards decrements the hop limit, and discards and reports what has none left."),
+    ("RFC 6040 4.2", "Decapsulation: the ECN field of the packet follows from the inner and the outer one."),
+    (
+        "RFC 8200 3",
+        "A node that forwards decrements the hop limit, and discards and reports packets whose hop limit is used up.",
+    ),
     ("RFC 8754 4.3.1.1", "The SRH is processed at a local SID: Segments Left, Last Entry, hop limit, next segment."),
-    ("RFC 8754 4.3.2", "What is addressed to another node is forwarded, and its SRH is not looked at."),
+    ("RFC 8754 4.3.2", "A packet for another node is forwarded, and its SRH is not processed."),
     ("RFC 8986 4.1", "End."),
     ("RFC 8986 4.1.1", "Upper-layer headers at a SID: refused with ICMPv6 Parameter Problem, code 4, unless allowed."),
     ("RFC 8986 4.16.1", "PSP: the penultimate segment's node removes the SRH."),
-    ("RFC 8986 4.2", "End.X: forwarded by the SID's adjacency, whatever the routes say."),
+    ("RFC 8986 4.2", "End.X: forwarded by the SID's adjacency, regardless of routes."),
     ("RFC 8986 4.6", "End.DT6: decapsulated, and looked up in the SID's table."),
     ("RFC 8986 5.2", "H.Encaps.Red: a new outer header; the first segment in its destination address alone."),
     ("RFC 9800 4.1", "NEXT-CSID: while arguments remain the destination address shifts; Segments Left stays."),

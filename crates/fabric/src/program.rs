@@ -126,7 +126,7 @@ impl Program {
             for id in &ids[..used] {
                 if let Some(Step::Tenant(switch, _)) = steps.last() {
                     let name = topology.name(NodeId::Switch(*switch));
-                    return wrong(format!("{container} goes on with {id:#06x} behind the tenant's service at {name}"));
+                    return wrong(format!("{container} continues with {id:#06x} after the tenant's service at {name}"));
                 }
                 let step = step(plan, topology, at, *id).map_err(|problem| ProgramError {
                     problem: format!("{container} is no program of this fabric: {problem}"),

@@ -50,7 +50,7 @@ pub enum TrailerError {
     #[error("the last message is not a trailer: it begins with {0:02x?} instead of \"SRDT\"")]
     Magic([u8; 4]),
     /// A version from the future.
-    #[error("the trailer is of version {0}, only version 1 is known: use the same srdma at both ends")]
+    #[error("the trailer has version {0}, only version 1 is supported: use the same srdma at both ends")]
     Version(u16),
 }
 

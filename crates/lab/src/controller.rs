@@ -157,7 +157,7 @@ pub(crate) fn wait_for_greetings(lab: &Lab, nodes: &[usize], interrupt: &Interru
                 Some(None) => break,
                 Some(Some(controller)) if controller.is_reached || controller.url != plan.url() => break,
                 Some(Some(controller)) => controller.error.unwrap_or_default(),
-                None => "it does not tell its status".to_owned(),
+                None => "it does not report its status".to_owned(),
             };
             if begin.elapsed() > GREETING_PATIENCE {
                 let seconds = GREETING_PATIENCE.as_secs();

@@ -89,7 +89,7 @@ impl Host for SoftwareHost {
             return Ok(Member { qpn, region: None });
         }
         let first_line = |output: &str, _: &str| output.split_once('\n').map(|(line, _)| line.to_owned());
-        let line = self.process()?.wait_for("say where its memory is", START_PATIENCE, interrupt, first_line)?;
+        let line = self.process()?.wait_for("print its peer information", START_PATIENCE, interrupt, first_line)?;
         let info: PeerInfo = serde_json::from_str(&line).map_err(|error| self.unexpected(error))?;
         let region = ReceiverRegion { base: info.virtual_address, rkey: info.rkey };
         Ok(Member { qpn: info.qpn, region: Some(region) })
@@ -123,7 +123,7 @@ impl Host for SoftwareHost {
                 Ok(Some(report.into()))
             }
             None if is_running => Ok(None),
-            None => Err(process.ended("say how the transfer went")),
+            None => Err(process.ended("print the result of the transfer")),
         }
     }
 }

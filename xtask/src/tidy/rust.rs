@@ -85,7 +85,7 @@ pub(super) fn crate_documentation(tree: &Tree) -> Vec<Finding> {
     tree.files
         .iter()
         .filter(|file| is_root(&file.path) && !file.text.starts_with("//! "))
-        .map(|file| Finding::in_line(&file.path, 0, "a crate begins with `//!` and what it is"))
+        .map(|file| Finding::in_line(&file.path, 0, "a crate begins with `//!` and its description"))
         .collect()
 }
 

@@ -52,13 +52,13 @@ fn requirements(report: &Report) -> Section {
     };
     let rows = report.requirements.iter().map(row).collect();
     let lead = "A requirement fails if one of its cases does; it passes if some pass and none fails.";
-    let columns = ["requirement", "verdict", "what it asks for", "cases, or why there is none"];
+    let columns = ["requirement", "verdict", "what it asks for", "cases, or the reason for none"];
     Section::new("Requirements", lead, vec![Block::words("Each requirement", &columns, rows)])
 }
 
 fn failures(report: &Report) -> Section {
     let failed: Vec<&CaseReport> = report.cases.iter().filter(|case| case.verdict == Verdict::Fail).collect();
-    let lead = if failed.is_empty() { "No case failed." } else { "What came out, beside what must." };
+    let lead = if failed.is_empty() { "No case failed." } else { "Received frames beside expected ones." };
     let blocks = failed.iter().flat_map(|case| {
         let known = case
             .departure
@@ -98,5 +98,5 @@ fn setting(profile: &Profile, command: &str) -> Section {
         folded("The parameters", text::parameter_file(profile)),
         folded("The configuration, as of an srdma node", profile.configuration.clone()),
     ];
-    Section::new("How it was tested", "What the device had to be configured as.", blocks)
+    Section::new("How it was tested", "The configuration of the device for the test.", blocks)
 }

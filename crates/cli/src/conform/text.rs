@@ -109,7 +109,7 @@ fn write_finding(text: &mut String, step: usize, finding: &Finding) {
             line(text, format_args!("  step {step}: came out at {port} once more: {summary}"));
         }
         Finding::Unexpected { port, summary, .. } => {
-            line(text, format_args!("  step {step}: must not come out at {port}: {summary}"));
+            line(text, format_args!("  step {step}: unexpected at {port}: {summary}"));
         }
     }
 }

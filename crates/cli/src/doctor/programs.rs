@@ -15,7 +15,7 @@ const PROGRAMS: [(&str, &str, &str); 12] = [
     ("busybox", "busybox", "is all that runs in a guest"),
     ("cpio", "cpio", "packs a guest"),
     ("xz", "xz-utils", "unpacks a guest's modules"),
-    ("gcc", "gcc", "builds what drives a guest's queue pairs"),
+    ("gcc", "gcc", "builds the program that drives a guest's queue pairs"),
     ("tshark", "tshark", "looks at captures independently"),
     ("smcrouted", "smcroute", "has Linux routers replicate, in the lab kernel-transit"),
     ("tcpdump", "tcpdump", "takes captures by hand"),

@@ -156,7 +156,7 @@ fn text(answer: &Answer) -> String {
     let Answer { rate_bits_per_s, propagation_ns, frame_octets, response_ns, pfc, end_c } = answer;
     let mut text = format!(
         "link           {}, {} one way, frames of {} octets, response {}\n\
-         PFC headroom   {} octets: what comes in the {} until the neighbour stands still\n",
+         PFC headroom   {} octets: the traffic of the {} until the neighbour stops\n",
         rate(*rate_bits_per_s),
         time(*propagation_ns),
         grouped(*frame_octets),

@@ -47,8 +47,7 @@ pub(super) fn page(topology: &Topology, placement: &Placement<'_>, placed: &Plac
     let sections = vec![
         Section {
             heading: "Loads of links".to_owned(),
-            lead: "A link's load is what flows make it carry in one direction, by its rate. Above 1 it cannot."
-                .to_owned(),
+            lead: "A link's load is the sum of its flows in one direction, relative to its rate.".to_owned(),
             blocks: vec![Block::Lines(distribution(topology, both, bound))],
         },
         Section {

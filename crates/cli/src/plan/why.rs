@@ -19,7 +19,7 @@ const EXAMPLES: &str = "Examples:
   srdma plan why --plan plan.json 17
   srdma plan why --plan plan.json h1.1:h2.1
 
-Exit codes: 0 it is told, 2 the plan or the flow makes no sense.";
+Exit codes: 0 explained, 2 invalid plan or flow.";
 
 /// Explain the path of a flow of a saved plan: its links, its alternatives, and the lower bound.
 #[derive(Args)]
@@ -129,13 +129,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// In words, which links bound the result.
 pub(super) fn bound_by(topology: &Topology, placement: &Placement<'_>) -> String {
     let Some(Cut { around, is_outgoing }) = placement.binding() else {
-        return "no single NIC or leaf: what crosses the fabric as a whole".to_owned();
+        return "no single NIC or leaf: the traffic across the whole fabric".to_owned();
     };
     let name = topology.name(around);
     match (around, is_outgoing) {
-        (NodeId::Host(_), true) => format!("the links of {name}, by what it sends"),
-        (NodeId::Host(_), false) => format!("the links of {name}, by what it receives"),
-        (NodeId::Switch(_), true) => format!("the links up from {name}, by what its NICs send to others"),
-        (NodeId::Switch(_), false) => format!("the links down to {name}, by what its NICs receive from others"),
+        (NodeId::Host(_), true) => format!("the links of {name}, by its outgoing traffic"),
+        (NodeId::Host(_), false) => format!("the links of {name}, by its incoming traffic"),
+        (NodeId::Switch(_), true) => format!("the uplinks of {name}, by traffic of its NICs to others"),
+        (NodeId::Switch(_), false) => format!("the downlinks of {name}, by traffic of others to its NICs"),
     }
 }

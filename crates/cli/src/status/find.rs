@@ -50,7 +50,7 @@ fn only(directory: &Path) -> anyhow::Result<PathBuf> {
         several => {
             let list: Vec<String> =
                 several.iter().map(|socket| format!("  srdma status {}", socket.display())).collect();
-            bail!("several nodes are running, say which one:\n{}", list.join("\n"))
+            bail!("several nodes are running, name one:\n{}", list.join("\n"))
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
         fs::write(directory.path().join("n1.sock"), "").unwrap();
         let message = message(directory.path());
         let lines: Vec<&str> = message.lines().collect();
-        assert_eq!(lines[0], "several nodes are running, say which one:");
+        assert_eq!(lines[0], "several nodes are running, name one:");
         assert!(lines[1].ends_with("/n1.sock") && lines[2].ends_with("/n6.sock"), "{message}");
     }
 }

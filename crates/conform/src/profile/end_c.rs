@@ -7,7 +7,8 @@ use crate::{Case, Expected, Frame};
 use srdma_testkit::checksums;
 use std::net::Ipv6Addr;
 
-pub(super) const ABOUT: &str = "END.C: notifications of a congested WAN, told to the gateway by priority flow control";
+pub(super) const ABOUT: &str =
+    "END.C: notifications of a congested WAN, passed to the gateway as priority flow control";
 
 /// The class of the congested queue, and the priority that it is mapped to.
 const CLASS: u8 = 5;
@@ -121,7 +122,7 @@ impl EndC {
                 .send(sent(self.wan(), &tunnelled(router, self.end_c, &[], &foreign))),
             Case::new(
                 "not-ipv6",
-                "What is not IPv6 in IPv6 is answered with Parameter Problem code 4.",
+                "A payload other than IPv6 causes a Parameter Problem, code 4.",
                 &["RFC 8986 4.1.1", "CN-4.1-2"],
             )
             .send(sent(self.wan(), &echo))
@@ -157,12 +158,12 @@ pub(super) fn profile(pe: &EndC) -> Profile {
         ports: vec![pe.wan(), gateway],
         words: vec![
             format!("The device's loopback is {}, and {} is END.C.", pe.device, pe.end_c),
-            format!("{} to {last} are reached by {tester} on wan; they may ask for pauses.", pe.router),
+            format!("{} to {last} are reached by {tester} on wan; they may request pauses.", pe.router),
             format!(
                 "Notifications are those of D60; class {CLASS} is mapped to priority {PRIORITY} of gateway, none else."
             ),
             format!(
-                "Pauses are of {QUANTA} quanta, at {RATE_BITS_PER_S} bit/s; hold times of up to 500 ms are believed."
+                "Pauses are of {QUANTA} quanta, at {RATE_BITS_PER_S} bit/s; hold times of up to 500 ms are accepted."
             ),
         ],
         configuration: configuration.0,
@@ -170,12 +171,12 @@ pub(super) fn profile(pe: &EndC) -> Profile {
         cases: pe.cases(),
         untested: vec![
             ("CN-3-1", "the scenario is a network, not a device"),
-            ("CN-4.1-3", "what a gateway does with a pause is not the PE's"),
+            ("CN-4.1-3", "the reaction of a gateway to a pause is not the PE's"),
             ("CN-4.2-1", "END.E is tested by the profile end-e"),
             ("CN-4.2-2", "END.E is tested by the profile end-e"),
-            ("CN-5.1-1", "what IS-IS announces is not sent by data packets"),
-            ("CN-5.1-2", "what IS-IS announces is not sent by data packets"),
-            ("CN-5.2-1", "what OSPFv3 announces is not sent by data packets"),
+            ("CN-5.1-1", "announcements of IS-IS are not sent by data packets"),
+            ("CN-5.1-2", "announcements of IS-IS are not sent by data packets"),
+            ("CN-5.2-1", "announcements of OSPFv3 are not sent by data packets"),
             ("CN-7-1", "the profile has one configuration, with the code points by default"),
         ],
     }

@@ -44,10 +44,14 @@ pub(super) fn profile(pe: &EndE) -> Profile {
     let echo = ipv6(pe.router, pe.end_e, ICMPV6, &[128, 0, 0, 0, 0, 1, 0, 1]);
     let refused = icmpv6_error(pe.device, 4, 4, 40, &echo);
     let cases = vec![
-        Case::new("fast-cnp", "The outer header goes, and the Fast CNP on to the sender.", &["CN-4.2-1", "CN-4.2-2"])
-            .send(sent(wan, &tunnelled(pe.router, pe.end_e, &[], &notice)))
-            .expect(passed(&notice)),
-        Case::new("with-srh", "An SRH without segments left goes with the outer header.", &["CN-4.2-1"])
+        Case::new(
+            "fast-cnp",
+            "The outer header is removed, and the Fast CNP forwarded to the sender.",
+            &["CN-4.2-1", "CN-4.2-2"],
+        )
+        .send(sent(wan, &tunnelled(pe.router, pe.end_e, &[], &notice)))
+        .expect(passed(&notice)),
+        Case::new("with-srh", "An SRH without segments left is removed with the outer header.", &["CN-4.2-1"])
             .send(sent(wan, &tunnelled(pe.router, pe.end_e, &list, &notice)))
             .expect(passed(&notice)),
         Case::new("standard-cnp", "A standard CNP is routed as any inner packet.", &["CN-4.2-1"])
@@ -55,7 +59,7 @@ pub(super) fn profile(pe: &EndE) -> Profile {
             .expect(passed(&standard)),
         Case::new(
             "not-ipv6",
-            "What is not IPv6 in IPv6 is answered with Parameter Problem code 4.",
+            "A payload other than IPv6 causes a Parameter Problem, code 4.",
             &["RFC 8986 4.1.1", "CN-4.2-1"],
         )
         .send(sent(wan, &echo))
@@ -83,9 +87,9 @@ pub(super) fn profile(pe: &EndE) -> Profile {
             ("CN-4.1-1", "END.C is tested by the profile end-c"),
             ("CN-4.1-2", "the congested router is not the PE"),
             ("CN-4.1-3", "the gateway is not the PE"),
-            ("CN-5.1-1", "what IS-IS announces is not sent by data packets"),
-            ("CN-5.1-2", "what IS-IS announces is not sent by data packets"),
-            ("CN-5.2-1", "what OSPFv3 announces is not sent by data packets"),
+            ("CN-5.1-1", "announcements of IS-IS are not sent by data packets"),
+            ("CN-5.1-2", "announcements of IS-IS are not sent by data packets"),
+            ("CN-5.2-1", "announcements of OSPFv3 are not sent by data packets"),
             ("CN-7-1", "the profile has one configuration, with the code points by default"),
         ],
     }

@@ -135,7 +135,7 @@ pub(super) fn profile(edge: &EndMt) -> Profile {
             ("MT-5.3.1-4", "the node next to the source is tested by the profile end-replicate"),
             ("MT-5.3.3-3", "a window that adapts may do so in any way"),
             ("MT-5.3.3-4", "the node next to the source is tested by the profile end-replicate"),
-            ("MT-8-1", "how much state a device keeps cannot be seen in what it sends"),
+            ("MT-8-1", "the amount of state of a device does not show in its packets"),
             ("MT-9-3", "how many CNPs a branch may send is the device's policy"),
             ("MT-10-1", "the profile has one configuration, with the code points by default"),
         ],
@@ -215,7 +215,7 @@ impl EndMt {
     fn words(&self) -> Vec<String> {
         let last = numbered(self.receiver, RECEIVERS - 1);
         let mut words = vec![
-            format!("The device's loopback is {}; what it says upstream comes from there.", self.device),
+            format!("The device's loopback is {}; its responses upstream have it as source.", self.device),
             format!("The parent {} is a neighbour on up.", self.parent),
             format!(
                 "Routes to {} to {last}, and to {}, lead to {} on down.",

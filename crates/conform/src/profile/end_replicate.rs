@@ -121,7 +121,7 @@ pub(super) fn profile(node: &EndReplicate) -> Profile {
             ("MT-6.2-1", "edges are tested by the profile end-mt"),
             ("MT-6.2-2", "edges are tested by the profile end-mt"),
             ("MT-6.2-3", "edges are tested by the profile end-mt"),
-            ("MT-8-1", "how much state a device keeps cannot be seen in what it sends"),
+            ("MT-8-1", "the amount of state of a device does not show in its packets"),
             ("MT-8-2", "edges are tested by the profile end-mt"),
             ("MT-9-1", "edges are tested by the profile end-mt"),
             ("MT-9-3", "how many CNPs a branch may send is the device's policy"),
@@ -228,7 +228,10 @@ impl EndReplicate {
     fn words(&self) -> Vec<String> {
         let tester = self.tester;
         let mut words = vec![
-            format!("The device's loopback is {}; its tunnels begin there, and what it says upstream.", self.device),
+            format!(
+                "The device's loopback is {}; its tunnels and its responses upstream have it as source.",
+                self.device
+            ),
             format!(
                 "The source {} is reached by {tester} on up; the parent {} is a neighbour there.",
                 self.source, self.parent

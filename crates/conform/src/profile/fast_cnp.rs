@@ -11,7 +11,7 @@ use crate::{Case, Expected, Frame, Remade};
 use srdma_testkit::packets::{cnp, fast_cnp, rocev2, with_options};
 use std::net::Ipv6Addr;
 
-pub(super) const ABOUT: &str = "Fast CNP at a switch: senders told, CNPs for hosts that do not know it, borders";
+pub(super) const ABOUT: &str = "Fast CNP at a switch: notified senders, CNPs for hosts without support, borders";
 
 /// The class of the data, and its DSCP (that of [`marked`]).
 const CLASS: u8 = 3;
@@ -64,10 +64,10 @@ pub(super) fn profile(switch: &FastCnp) -> Profile {
         parameters: switch.list(),
         cases: [switch.notified(), switch.first_hop(), switch.borders()].concat(),
         untested: vec![
-            ("FC-3-2", "what a receiver does is not a switch's"),
-            ("FC-4-7", "what a sender does is not a switch's"),
-            ("FC-4-8", "what a sender does is not a switch's"),
-            ("FC-4-9", "what a sender does is not a switch's"),
+            ("FC-3-2", "the behaviour of a receiver is not a switch's"),
+            ("FC-4-7", "the behaviour of a sender is not a switch's"),
+            ("FC-4-8", "the behaviour of a sender is not a switch's"),
+            ("FC-4-9", "the behaviour of a sender is not a switch's"),
             ("FC-5-4", "the profile has one configuration, in which Fast CNP is on"),
             ("FC-6-1", "the profile has one configuration, with the option types by default"),
         ],
@@ -124,13 +124,14 @@ impl FastCnp {
         let [first, second, _] = of(self.capable, QPN);
         let known = Case::new(
             "sender-is-told",
-            "A packet that meets congestion has its sender told by option 1, and is not marked.",
+            "A packet that meets congestion causes a notification with option 1, and is not marked.",
             &["FC-3-1", "FC-4-1", "FC-4-2", "FC-4-3", "FC-4-4", "FC-4-6"],
         );
         let known = self.congested(known, &[first.clone(), second.clone()]);
         let known = known.expect(fast(self.capable, QPN)).expect_all([self.passed(&first), self.passed(&second)]);
 
-        let limited = Case::new("once-an-interval", "A flow is told once, however many packets follow.", &["FC-5-2"]);
+        let limited =
+            Case::new("once-an-interval", "A flow is notified once, for any number of further packets.", &["FC-5-2"]);
         let [first, second, third] = of(self.capable, QPN + 1);
         let limited = self.congested(limited, &[first.clone(), second.clone(), third.clone()]);
         let limited = limited.expect(fast(self.capable, QPN + 1));
@@ -178,7 +179,7 @@ impl FastCnp {
         let expected = with_options(cnp(self.device, self.capable, qpn), &reflected);
         let case = Case::new(
             "trace-is-returned",
-            "A packet with an IOAM trace has it returned in option 2.",
+            "The IOAM trace of a packet is returned in option 2.",
             &["FC-4-1", "FC-4-2", "FC-4-3"],
         );
         let case = self.congested(case, &[first.clone(), second.clone()]);
@@ -191,11 +192,11 @@ impl FastCnp {
         let standard = cnp(self.receiver, self.translated, HOST_QPN);
         let translated = Case::new(
             "translated",
-            "For a host that does not know the option a Fast CNP becomes a standard CNP to its own queue pair.",
+            "For a host without support of the option a Fast CNP becomes a standard CNP to its own queue pair.",
             &["FC-O-1"],
         );
         let stranger =
-            Case::new("not-of-a-switch", "A Fast CNP of an address that is no switch's is not believed.", &["FC-5-3"]);
+            Case::new("not-of-a-switch", "A Fast CNP of an address that is no switch's is dropped.", &["FC-5-3"]);
         vec![
             translated.send(from(self.switch)).expect(
                 left(self.hosts(), &standard)
@@ -213,7 +214,7 @@ impl FastCnp {
         let plain = cnp(self.foreigner, self.capable, QPN + 7);
         let passed = left(self.hosts(), &with_hop_limit(plain.clone(), 63));
         vec![
-            Case::new("border-inward", "A Fast CNP does not come in by a border.", &["FC-5-1"])
+            Case::new("border-inward", "A Fast CNP from outside a border is dropped.", &["FC-5-1"])
                 .send(sent(self.outside(), &inward)),
             Case::new("border-outward", "A Fast CNP does not go out by a border.", &["FC-5-1"])
                 .send(sent(self.core(), &outward)),
@@ -226,23 +227,23 @@ impl FastCnp {
     fn words(&self) -> Vec<String> {
         let tester = self.tester;
         vec![
-            format!("The device's loopback is {}; its Fast CNPs come from there.", self.device),
+            format!("The device's loopback is {}; its Fast CNPs have it as source.", self.device),
             format!("{}, {} and {} are reached by {tester} on hosts.", self.capable, self.unknown, self.translated),
             format!("{}, {} and {} are reached by {tester} on core.", self.receiver, self.switch, self.stranger),
             format!("{} is reached by {tester} on outside, which is a border of the domain.", self.foreigner),
             format!("DSCP {DSCP} is class {CLASS} of core, with priority flow control; rate 100 Mbit/s."),
             format!(
-                "A packet that finds any octet waiting in that class has its sender told, if it is {} or {}.",
+                "A packet behind any queued octet of that class causes a notification, if its sender is {} or {}.",
                 self.capable, self.unknown
             ),
-            format!("{} is known to process Fast CNPs. A flow is told once in 10 ms.", self.capable),
+            format!("{} is known to process Fast CNPs. A flow is notified once in 10 ms.", self.capable),
             format!(
-                "{} does not know Fast CNPs; its queue pair {HOST_QPN:#x} is connected with {} and queue pair {:#x}.",
+                "{} does not support Fast CNPs; its queue pair {HOST_QPN:#x} has the peer {}, queue pair {:#x}.",
                 self.translated,
                 self.receiver,
                 QPN + 8
             ),
-            format!("Of others' Fast CNPs those of {} are believed.", self.switch),
+            format!("Fast CNPs of other switches are accepted from {}.", self.switch),
         ]
     }
 

@@ -79,10 +79,10 @@ pub(super) fn profile(usid: &Usid) -> Profile {
         parameters: usid.list(),
         cases: cases::all(usid),
         untested: vec![
-            ("PP-4-1", "what a scheduler computes is not what a device on the way does"),
+            ("PP-4-1", "the computation of a scheduler is not done by a device on the path"),
             ("PP-4-2", "that nothing was exchanged to build a path cannot be seen in its packets"),
-            ("PP-4-5", "that a device keeps no state for flows cannot be seen in what it sends"),
-            ("PP-4-6", "how a NIC changes paths depends on time and on what it measures"),
+            ("PP-4-5", "the absence of state for flows does not show in a device's packets"),
+            ("PP-4-6", "a NIC's changes of paths depend on time and on its measurements"),
             ("PP-5.2-1", "how evenly paths are used is the scheduler's"),
             ("PP-7-1", "the distance between nodes is not a device's"),
         ],

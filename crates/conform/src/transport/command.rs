@@ -190,7 +190,7 @@ impl Device for CommandDevice {
             for ((port, before), now) in self.ports.iter().zip(&before).zip(&now) {
                 let Some(new) = now.strip_prefix(before.as_slice()) else {
                     return Err(DeviceError::NoAnswer(format!(
-                        "port {port}: with the packets of step {end} the command changes what it sends before them"
+                        "port {port}: with the packets of step {end} the command changes its earlier output"
                     )));
                 };
                 added.extend(new.iter().map(|octets| Frame { port, octets: octets.clone() }));

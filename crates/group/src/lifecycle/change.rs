@@ -90,7 +90,7 @@ pub enum ChangeError {
         parent: Ipv6Addr,
     },
     /// The next epoch's number does not exist.
-    #[error("epoch {0} is the last that there is: close the group and create it anew")]
+    #[error("epoch {0} is the last: close the group and create another")]
     LastEpoch(u32),
     /// The nodes would form no tree.
     #[error(transparent)]

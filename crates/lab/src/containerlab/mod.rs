@@ -192,8 +192,8 @@ fn is_plain(word: &str) -> bool {
 }
 
 const TRANSFER_NOTE: &str = "
-`transfer.sh` starts the receivers, then the sources, and says how it went: exit code 0 when every receiver has its
-source's data. What each has said is in `results`.
+`transfer.sh` starts the receivers, then the sources, and prints the result: exit code 0 when every receiver has its
+source's data. The output of each is in `results`.
 ";
 
 const GROUP_NOTE: &str = "

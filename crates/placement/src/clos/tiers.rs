@@ -90,7 +90,7 @@ impl Homes {
             });
             for leaf in leaves {
                 if *set_of_leaf.entry(leaf).or_insert(number) != number {
-                    return not(format!("{name} shares a leaf with hosts that are at other leaves besides"));
+                    return not(format!("{name} shares a leaf with hosts that have other leaves as well"));
                 }
             }
             found.hosts.push((directions, number));

@@ -187,7 +187,7 @@ struct KernelHop {
 /// The routes of a Linux router. SIDs are expected in the main table: `ip` prints as `table` of an End.DT6 the table of
 /// its lookup of inner packets, and once more the table of the route if that is not the main table.
 fn routes(lab: &Lab, name: &str) -> Result<Entries> {
-    let problem = || format!("{name}: `ip -j -6 route` says what is no route");
+    let problem = || format!("{name}: `ip -j -6 route` printed an unexpected route");
     let text = lab.run(name, "ip -j -6 route show table all")?;
     let routes: Vec<Value> = serde_json::from_str(&text).with_context(problem)?;
     let mut entries = Entries::new();

@@ -207,7 +207,7 @@ impl Copies<'_> {
             dropped("no-segments-left", "Without a segment left it is dropped.", &["MT-6.2-1"], &no_segment),
             dropped(
                 "not-ipv6",
-                "What is not IPv6 in IPv6 is dropped at End.MT.",
+                "A payload other than IPv6 is dropped at End.MT.",
                 &["MT-5.2-3"],
                 &ipv6(
                     edge.headend,

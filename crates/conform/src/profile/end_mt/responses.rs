@@ -37,7 +37,7 @@ impl Responses<'_> {
     fn acks(&self) -> Vec<Case> {
         let minimum = Case::new(
             "ack-minimum",
-            "The ACK that goes up is the least of the receivers' latest.",
+            "The forwarded ACK is the minimum of the receivers' latest.",
             &["MT-5.3-1", "MT-5.3.1-1", "MT-5.3.1-2", "MT-5.3.1-3"],
         );
         let case = self.0.sends(minimum, Group::Acks, &[FIRST, FIRST + 1]).then();
@@ -49,7 +49,7 @@ impl Responses<'_> {
 
         let wrap = Case::new(
             "ack-minimum-at-the-wrap",
-            "PSNs are compared as serial numbers: 0xffffff comes before 0.",
+            "PSNs are compared as serial numbers: 0xffffff is before 0.",
             &["MT-5.3.1-1", "MT-5.3.1-3"],
         );
         let case = self.0.sends(wrap, Group::Wrap, &[0xFF_FFFF, 0]).then();
@@ -64,7 +64,7 @@ impl Responses<'_> {
         let group = Group::Naks;
         let case = Case::new(
             "nak-at-the-minimum",
-            "A NAK of the receiver that is furthest behind goes up with its PSN.",
+            "A NAK of the receiver with the minimum PSN is forwarded with its PSN.",
             &["MT-5.3.2-1", "MT-5.3.2-2", "MT-5.3.2-4"],
         );
         let case = self.0.sends(case, group, &[FIRST, FIRST + 1, FIRST + 2]).then();
@@ -76,7 +76,7 @@ impl Responses<'_> {
         let group = Group::NakAbove;
         let case = Case::new(
             "nak-above-the-minimum",
-            "A receiver that sent only ACKs counts as expecting the next PSN: a NAK goes up with the least of both.",
+            "A receiver that sent only ACKs expects the next PSN: a NAK is forwarded with the minimum of both.",
             &["MT-5.3.2-1", "MT-5.3.2-3", "MT-5.3.2-4"],
         );
         let case = self.0.sends(case, group, &[FIRST, FIRST + 1, FIRST + 2, FIRST + 3]).then();
@@ -88,7 +88,7 @@ impl Responses<'_> {
         let group = Group::Rnr;
         let case = Case::new(
             "receiver-not-ready",
-            "An RNR NAK of the receiver that is furthest behind goes up with its time.",
+            "An RNR NAK of the receiver with the minimum PSN is forwarded with its time.",
             &["MT-5.3.2-1", "MT-5.3.2-4"],
         );
         let case = self.0.sends(case, group, &[FIRST, FIRST + 1]).then();
@@ -104,7 +104,7 @@ impl Responses<'_> {
         let from = |number| sent(edge.down(), &cnp(edge.address(number), proxy, qpn));
         let case = Case::new(
             "one-cnp-a-window",
-            "However many CNPs the receivers send within a window, one goes up; then nothing, until there are more.",
+            "Of any number of CNPs within a window one is forwarded; then none, until there are more.",
             &["MT-5.3-1", "MT-5.3.3-1", "MT-5.3.3-2"],
         );
         let case = self.0.sends(case, group, &[FIRST]).then();
@@ -119,7 +119,7 @@ impl Responses<'_> {
         let (proxy, qpn) = (edge.proxy(Group::Stranger), edge.designated_qpn);
         let case = Case::new(
             "responses-of-strangers",
-            "A response counts only if it comes from a receiver.",
+            "A response counts only if a receiver sent it.",
             &["MT-9-2", "MT-5.3.1-1"],
         );
         let case = edge.sends(case, Group::Stranger, &[FIRST]).then();
@@ -130,7 +130,7 @@ impl Responses<'_> {
 
         let case = Case::new(
             "damaged-response",
-            "A response with a bad ICRC says nothing: its PSN may be what was damaged.",
+            "A response with a wrong ICRC is dropped: its PSN may be damaged.",
             &["MT-5.3.1-1"],
         );
         let case = edge.sends(case, Group::Damaged, &[FIRST, FIRST + 1]).then();
@@ -143,7 +143,7 @@ impl Responses<'_> {
 
         let case = Case::new(
             "ack-ahead",
-            "An ACK for what was never sent does not reach the source.",
+            "An ACK for data that were never sent does not reach the source.",
             &["MT-5.3.1-1", "MT-9-2"],
         );
         let case = edge.sends(case, Group::Ahead, &[FIRST]).then();
@@ -155,7 +155,7 @@ impl Responses<'_> {
         let request = rocev2(edge.address(0), proxy, SEND_ONLY, qpn, FIRST, b"data");
         let case = Case::new(
             "requests-of-receivers",
-            "What a receiver sends to the Proxy Address besides responses goes nowhere.",
+            "Packets of a receiver to the Proxy Address other than responses are dropped.",
             &["MT-5.3-1"],
         );
         let case = case.send(sent(edge.down(), &request)).then();

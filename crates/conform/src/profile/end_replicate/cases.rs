@@ -59,7 +59,7 @@ impl Cases<'_> {
         );
         let transit = Case::new(
             "ack-minimum",
-            "The ACK that goes to the parent is the least of the branches' latest.",
+            "The ACK for the parent is the minimum of the branches' latest.",
             &["MT-5.3-1", "MT-5.3.1-1", "MT-5.3.1-2", "MT-5.3.1-3"],
         );
         vec![self.acked(root, Group::RootAcks), self.acked(transit, Group::Acks)]
@@ -69,7 +69,7 @@ impl Cases<'_> {
         let (node, group) = (self.0, Group::RootNaks);
         let case = Case::new(
             "root-nak-minimum",
-            "A NAK goes to the source with the least PSN that a branch expects; one that sent ACKs expects the next.",
+            "A NAK for the source has the minimum expected PSN of all branches; one that sent ACKs expects the next.",
             &["MT-5.3.2-1", "MT-5.3.2-2", "MT-5.3.2-3", "MT-5.3.2-4"],
         );
         let case = node.sends(case, group, &[FIRST, FIRST + 1, FIRST + 2]).then();
@@ -91,12 +91,12 @@ impl Cases<'_> {
         };
         let root = Case::new(
             "root-cnp",
-            "One CNP a window goes to the source, in which it sees a standard one.",
+            "One CNP per window is sent to the source, as a standard CNP.",
             &["MT-5.3.3-1", "MT-5.3.3-2", "MT-5.3.3-4"],
         );
         let root = notified(root, Group::RootCnps);
         let to_source = cnp(node.proxy(Group::RootCnps), node.source, node.source_qpn(Group::RootCnps));
-        let transit = Case::new("cnp", "One CNP a window goes to the parent.", &["MT-5.3.3-1", "MT-5.3.3-2"]);
+        let transit = Case::new("cnp", "One CNP per window is sent to the parent.", &["MT-5.3.3-1", "MT-5.3.3-2"]);
         let transit = notified(transit, Group::Cnps);
         let to_parent = cnp(node.device, node.proxy(Group::Cnps), node.designated_qpn);
         vec![root.expect(says(node.up(), &to_source)), transit.expect(notifies(node.up(), &to_parent))]
@@ -107,7 +107,7 @@ impl Cases<'_> {
         let stranger = response(node.stranger, node.proxy(group), node.designated_qpn, FIRST, ACK);
         let case = Case::new(
             "responses-of-strangers",
-            "A response counts only if it comes from a branch.",
+            "A response counts only if a branch sent it.",
             &["MT-9-2", "MT-5.3.1-1"],
         );
         let case = node.sends(case, group, &[FIRST]).then();

@@ -58,7 +58,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "un-shift-of-six",
-                "Six uSIDs fill a destination address; zeros come in at its end.",
+                "Six uSIDs fill a destination address; zeros are shifted in at its end.",
                 &["RFC 9800 4.1", "PP-4-3"],
                 self.tunnel(six, &[]),
             ),
@@ -76,13 +76,13 @@ impl Cases<'_> {
             ),
             self.case(
                 "un-next-container",
-                "At the end of a carrier the next one comes from the SRH.",
+                "At the end of a carrier the next one is taken from the SRH.",
                 &["RFC 9800 4.1", "RFC 8754 4.3.1.1", "PP-4-4"],
                 self.tunnel(u.un, &two_left),
             ),
             self.case(
                 "un-last-container",
-                "At the end of a carrier the last one comes from the SRH, and PSP removes the SRH.",
+                "At the end of a carrier the last one is taken from the SRH, and PSP removes the SRH.",
                 &["RFC 9800 4.1", "RFC 8986 4.16.1", "PP-4-4", "PP-5.1-1"],
                 self.tunnel(u.un, &one_left),
             ),
@@ -100,7 +100,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "un-hop-limit",
-                "A packet without a hop left is discarded at a uN and its source told.",
+                "A packet whose hop limit is used up is discarded at a uN, with an ICMPv6 error.",
                 &["RFC 9800 4.1", "RFC 8200 3"],
                 with_hop_limit(self.tunnel(u.carrier(&[u.un, u.un_down]), &[]), 1),
             ),
@@ -124,7 +124,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "ua-last-container",
-                "At the end of a carrier the next one comes from the SRH, and the adjacency decides.",
+                "At the end of a carrier the next one is taken from the SRH, and the adjacency decides.",
                 &["RFC 9800 4.1", "RFC 8986 4.2", "PP-4-4", "PP-5.2-3"],
                 self.tunnel(u.ua, &srh(IPV6, 1, &[u.un_up], &[])),
             ),
@@ -164,7 +164,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "end-psp",
-                "With PSP the SRH goes when Segments Left becomes zero; the lengths follow.",
+                "With PSP the SRH is removed when Segments Left becomes zero; the lengths are adjusted.",
                 &["RFC 8986 4.16.1"],
                 self.tunnel(u.end_psp, &two(1)),
             ),
@@ -176,7 +176,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "end-hop-limit",
-                "A packet without a hop left is discarded at End and its source told.",
+                "A packet whose hop limit is used up is discarded at End, with an ICMPv6 error.",
                 &["RFC 8986 4.1", "RFC 8200 3"],
                 with_hop_limit(self.tunnel(u.end, &two(2)), 1),
             ),
@@ -251,7 +251,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "end-dt6-with-srh",
-                "An SRH with no segments left goes with the outer header.",
+                "An SRH with no segments left is removed with the outer header.",
                 &["RFC 8986 4.6"],
                 self.tunnel(u.end_dt6, &list(0)),
             ),
@@ -263,7 +263,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "end-dt6-upper-layer",
-                "What is not IPv6 in IPv6 at End.DT6: Parameter Problem code 4.",
+                "A payload other than IPv6 at End.DT6 causes a Parameter Problem, code 4.",
                 &["RFC 8986 4.6", "RFC 8986 4.1.1"],
                 ipv6(u.peer, u.end_dt6, UDP, &[0x12, 0xB7, 0x12, 0xB7, 0, 8, 0, 0]),
             ),
@@ -281,7 +281,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "end-dt6-inner-hop-limit",
-                "An inner packet without a hop left is discarded, and its source told.",
+                "An inner packet whose hop limit is used up is discarded, with an ICMPv6 error.",
                 &["RFC 8986 4.6", "RFC 8200 3"],
                 u.tunnel(u.end_dt6, &[], &with_hop_limit(self.inner(), 1)),
             ),
@@ -323,7 +323,7 @@ impl Cases<'_> {
             ),
             self.case(
                 "h-encaps-red-hop-limit",
-                "A packet without a hop left is discarded before it is encapsulated, and its source told.",
+                "A packet whose hop limit is used up is discarded before encapsulation, with an ICMPv6 error.",
                 &["RFC 8986 5.2", "RFC 8200 3"],
                 with_hop_limit(self.data(u.host_one_segment), 1),
             ),
