@@ -15,7 +15,7 @@ pub const SHORT_REPETITIONS: u32 = 10;
 ///
 /// # Errors
 ///
-/// When a name selects no case; the error lists all cases.
+/// If a name selects no case; the error lists all cases.
 pub fn select(points: Vec<Point>, asked: &[String]) -> anyhow::Result<Vec<Point>> {
     let names: BTreeSet<String> = points.iter().map(|point| point.name().to_lowercase()).collect();
     for text in asked {
@@ -118,7 +118,7 @@ impl Point {
     ///
     /// # Errors
     ///
-    /// When the case forwards wrongly.
+    /// If the case forwards wrongly.
     pub fn measure(&self, bench: &mut Bench<'_>, repetitions: u32) -> anyhow::Result<Measured> {
         let repetitions = match self.working_set() {
             WorkingSet::InsideL2 => repetitions * SHORT_REPETITIONS,

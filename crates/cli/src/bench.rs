@@ -76,7 +76,7 @@ pub(crate) struct WireArguments {
 ///
 /// # Errors
 ///
-/// When no case has the name asked for, a case forwards wrongly, or the output cannot be written.
+/// If no case has the name asked for, a case forwards wrongly, or the output cannot be written.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Dataplane(arguments) => dataplane(arguments).map(|()| ExitCode::SUCCESS),

@@ -138,7 +138,7 @@ impl ProfileArguments {
 ///
 /// # Errors
 ///
-/// When a profile, a parameter or a port does not exist, or the device cannot be used.
+/// If a profile, a parameter or a port does not exist, or the device cannot be used.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::List(arguments) => {

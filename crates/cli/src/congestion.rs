@@ -94,7 +94,7 @@ impl SenderArguments {
     ///
     /// # Errors
     ///
-    /// When options do not go together, or the kernel would answer Fast CNPs.
+    /// If options do not go together, or the kernel would answer Fast CNPs.
     pub(crate) fn congestion(&self, is_raw: bool) -> Result<Congestion> {
         let needs_raw = [
             (!self.fast_cnp.is_empty(), "--fast-cnp", "the kernel discards a Fast CNP before a UDP socket sees it"),
@@ -173,7 +173,7 @@ impl ReceiverArguments {
     ///
     /// # Errors
     ///
-    /// When options do not go together.
+    /// If options do not go together.
     pub(crate) fn congestion(&self, is_raw: bool) -> Result<Congestion> {
         let reason = "a UDP socket neither shows traces nor sends Fast CNPs";
         check_raw(is_raw, &[(self.return_traces.is_some(), "--return-traces", reason)])?;

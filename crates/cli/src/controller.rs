@@ -117,7 +117,7 @@ Examples:
 ///
 /// # Errors
 ///
-/// When the controller does not start, or a store or backup cannot be used.
+/// If the controller does not start, or a store or backup cannot be used.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Run(arguments) => start(arguments),

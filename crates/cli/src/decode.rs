@@ -53,7 +53,7 @@ Examples:
 ///
 /// # Errors
 ///
-/// When the file cannot be opened or is no capture, or the output cannot be written. That the reader of the output has
+/// If the file cannot be opened or is no capture, or the output cannot be written. That the reader of the output has
 /// gone, as `head` does, is no error.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings {

@@ -50,7 +50,7 @@ struct Report {
 ///
 /// # Errors
 ///
-/// When the output cannot be written.
+/// If the output cannot be written.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut findings =
         [kernel::check(), rights::check(), memory::check(), network::check(), programs::check()].concat();

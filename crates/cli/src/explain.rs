@@ -66,7 +66,7 @@ Examples:
 ///
 /// # Errors
 ///
-/// When the configuration is wrong, a capture cannot be read, or nothing in them belongs to what is asked for.
+/// If the configuration is wrong, a capture cannot be read, or nothing in them belongs to what is asked for.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     if let (Some(from), Some(to)) = (arguments.from, arguments.to) {
         ensure!(from <= to, "--from {from:?} is after --to {to:?}: the timeline would be empty");

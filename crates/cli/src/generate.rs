@@ -39,7 +39,7 @@ const EXAMPLES: &str = "Examples:
 ///
 /// # Errors
 ///
-/// When something cannot be written.
+/// If something cannot be written.
 pub(crate) fn run(arguments: &Arguments, mut whole: clap::Command) -> Result<ExitCode> {
     match &arguments.what {
         What::Man { directory } => {

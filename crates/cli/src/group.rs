@@ -145,7 +145,7 @@ impl Output {
 ///
 /// # Errors
 ///
-/// When the controller is not reached.
+/// If the controller is not reached.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     remote::finish(match &arguments.command {
         Command::Create(arguments) => create::run(arguments),

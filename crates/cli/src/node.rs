@@ -50,7 +50,7 @@ neighbours from the kernel:
 ///
 /// # Errors
 ///
-/// When the node did not start. The failure of a running node is logged here.
+/// If the node did not start. The failure of a running node is logged here.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let log = LogLines::to_stderr();
     match daemon::run(&arguments.config, &mut |event| log.add(event)) {

@@ -16,7 +16,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
 ///
 /// # Errors
 ///
-/// When it cannot be written.
+/// If it cannot be written.
 pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -47,7 +47,7 @@ Examples:
 ///
 /// # Errors
 ///
-/// When the configuration is wrong, a capture cannot be read or written, or a port is not the node's.
+/// If the configuration is wrong, a capture cannot be read or written, or a port is not the node's.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let configuration = Configuration::read(&arguments.config)?;
     let inputs = inputs(arguments, &configuration)?;

@@ -143,7 +143,7 @@ struct Report {
 ///
 /// # Errors
 ///
-/// When an option cannot be met, or the socket fails.
+/// If an option cannot be met, or the socket fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     remote::finish(receive_all(arguments))
 }

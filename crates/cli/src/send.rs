@@ -191,7 +191,7 @@ struct Report {
 ///
 /// # Errors
 ///
-/// When the data cannot be read, an option cannot be met, or the socket fails.
+/// If the data cannot be read, an option cannot be met, or the socket fails.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     remote::finish(send(arguments))
 }

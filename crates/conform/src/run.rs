@@ -18,7 +18,7 @@ pub struct Progress {
 ///
 /// # Errors
 ///
-/// When the device cannot be used at all: a command that does not start, an interface that is not there. That it does
+/// If the device cannot be used at all: a command that does not start, an interface that is not there. That it does
 /// not answer is a verdict.
 pub fn run(
     profile: &Profile,

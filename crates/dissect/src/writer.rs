@@ -19,7 +19,7 @@ pub enum Format {
 ///
 /// # Errors
 ///
-/// When `output` cannot be written.
+/// If `output` cannot be written.
 pub fn write_packets(
     output: &mut impl Write,
     packets: impl Iterator<Item = Result<Packet, ReadError>>,

@@ -123,7 +123,7 @@ impl PlannedGroup {
     ///
     /// # Errors
     ///
-    /// When the record makes no sense.
+    /// If the record makes no sense.
     pub(super) fn new(
         scenario: &FabricScenario,
         number: usize,
@@ -151,7 +151,7 @@ impl PlannedGroup {
     ///
     /// # Errors
     ///
-    /// When the record makes no sense.
+    /// If the record makes no sense.
     pub(super) fn with_spec(topology: &Topology, number: usize, spec: GroupSpec) -> Result<Self, SetUpError> {
         let branches = Branches::new(topology, number, spec.root, &spec.receivers);
         let edge_of = |host: HostId| {

@@ -27,7 +27,7 @@ pub fn unpack(mut octets: &[u8]) -> Option<Vec<Vec<u8>>> {
 ///
 /// # Errors
 ///
-/// When they cannot be read, or the file ends within an input.
+/// If they cannot be read, or the file ends within an input.
 pub fn read(path: &Path) -> io::Result<Vec<Vec<u8>>> {
     if !path.is_dir() {
         let cut = || io::Error::new(io::ErrorKind::UnexpectedEof, format!("{} ends within an input", path.display()));

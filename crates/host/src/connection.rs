@@ -38,7 +38,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When a value is outside its range.
+    /// If a value is outside its range.
     pub fn endpoint(&self, congestion: &Congestion) -> Result<Endpoint<TransferMemory>, ConfigError> {
         let config = EndpointConfig {
             fast_cnp: congestion.fast_cnp.clone(),

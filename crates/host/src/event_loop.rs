@@ -37,7 +37,7 @@ impl Clock {
 ///
 /// # Errors
 ///
-/// When the wire can no longer be used.
+/// If the wire can no longer be used.
 pub fn run(
     clock: &Clock,
     endpoint: &mut Endpoint<TransferMemory>,

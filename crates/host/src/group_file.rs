@@ -57,7 +57,7 @@ impl GroupFile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, and those of [`GroupFile::parse`].
+    /// If the file cannot be read, and those of [`GroupFile::parse`].
     pub fn read(file: &Path) -> Result<Self, FileError> {
         let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)

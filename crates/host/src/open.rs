@@ -107,7 +107,7 @@ pub enum WireError {
 ///
 /// # Errors
 ///
-/// When there is no route, or none over IPv6.
+/// If there is no route, or none over IPv6.
 pub fn source_address(peer: Ipv6Addr) -> Result<Ipv6Addr, WireError> {
     let route = || {
         let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0))?;
@@ -125,7 +125,7 @@ impl WireOptions<'_> {
     ///
     /// # Errors
     ///
-    /// When the interface or socket cannot be used.
+    /// If the interface or socket cannot be used.
     pub fn open(self) -> Result<(Box<dyn Wire>, u32), WireError> {
         let WireOptions { raw, connection, max_packet_octets, .. } = self;
         let address = connection.address;

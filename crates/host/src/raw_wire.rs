@@ -57,7 +57,7 @@ impl RawWire {
     ///
     /// # Errors
     ///
-    /// When the port is in use, the address not this host's, or no packet socket can be opened.
+    /// If the port is in use, the address not this host's, or no packet socket can be opened.
     pub fn new(config: &RawWireConfig) -> io::Result<Self> {
         let port = UdpSocket::bind(config.address, ROCEV2_PORT, Segmentation::Software)?;
         port.grow_buffers(0)?;

@@ -69,7 +69,7 @@ impl<'p> Receiving<'p> {
     ///
     /// # Errors
     ///
-    /// When there is no memory of that size.
+    /// If there is no memory of that size.
     pub fn new(
         now: Instant,
         config: ReceivingConfig,

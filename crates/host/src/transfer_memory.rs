@@ -34,7 +34,7 @@ impl TransferMemory {
     ///
     /// # Errors
     ///
-    /// When the memory cannot be reserved.
+    /// If the memory cannot be reserved.
     pub fn region(length: usize) -> Result<Self, TryReserveError> {
         Ok(TransferMemory::Region { octets: reserved(length)?, length })
     }
@@ -43,7 +43,7 @@ impl TransferMemory {
     ///
     /// # Errors
     ///
-    /// When the memory cannot be reserved.
+    /// If the memory cannot be reserved.
     pub fn stream(limit: usize) -> Result<Self, TryReserveError> {
         Ok(TransferMemory::Stream { octets: reserved(limit)?, limit, excess: 0 })
     }

@@ -10,7 +10,7 @@ pub trait Wire {
     ///
     /// # Errors
     ///
-    /// When the wire can no longer be used.
+    /// If the wire can no longer be used.
     fn receive(&mut self, take: &mut dyn FnMut(&[&[u8]])) -> io::Result<usize>;
 
     /// Fetches packets from `next`, which writes one and returns its length, until there are no more or the wire has no
@@ -18,7 +18,7 @@ pub trait Wire {
     ///
     /// # Errors
     ///
-    /// When the wire can no longer be used, or refuses packets of this length. A packet that cannot be sent now is
+    /// If the wire can no longer be used, or refuses packets of this length. A packet that cannot be sent now is
     /// counted and lost, as on any wire.
     fn transmit(&mut self, next: &mut dyn FnMut(&mut [u8]) -> Option<usize>) -> io::Result<usize>;
 
@@ -26,7 +26,7 @@ pub trait Wire {
     ///
     /// # Errors
     ///
-    /// When the wire can no longer be used.
+    /// If the wire can no longer be used.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()>;
 
     /// Its counters.

@@ -35,7 +35,7 @@ impl LlcSocket {
     ///
     /// # Errors
     ///
-    /// When the interface is gone, or the process may not: it takes CAP_NET_RAW.
+    /// If the interface is gone, or the process may not: it takes CAP_NET_RAW.
     pub fn open(index: u32, groups: &[MacAddress]) -> io::Result<Self> {
         let open = |protocol| {
             let socket = Socket::open(index, protocol)?;
@@ -50,7 +50,7 @@ impl LlcSocket {
     ///
     /// # Errors
     ///
-    /// When the interface has gone down, once.
+    /// If the interface has gone down, once.
     pub fn poll_receive(&mut self, context: &mut Context<'_>, frame: &mut [u8]) -> Poll<io::Result<usize>> {
         self.turns.poll(&mut self.sockets, |socket| poll(socket, context, frame)).map(|(_, received)| received)
     }
@@ -68,7 +68,7 @@ impl LlcSocket {
     ///
     /// # Errors
     ///
-    /// When the interface is down, or the kernel has no room for it.
+    /// If the interface is down, or the kernel has no room for it.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         let [socket, _] = &self.sockets;
         socket.get_ref().send(frame)

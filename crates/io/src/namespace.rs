@@ -53,7 +53,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// When the name is taken, or this process is not root.
+    /// If the name is taken, or this process is not root.
     pub fn create(name: &str) -> Result<Self, CommandError> {
         run(&mut Command::new("ip"), &["netns", "add", name])?;
         let namespace = Namespace { name: name.to_owned() };
@@ -84,7 +84,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// When it cannot be started or fails.
+    /// If it cannot be started or fails.
     pub fn run(&self, words: &[&str]) -> Result<String, CommandError> {
         run(Command::new("ip").args(["netns", "exec", &self.name]), words)
     }
@@ -101,7 +101,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// When the namespace cannot be entered.
+    /// If the namespace cannot be entered.
     pub fn enter<T: Send>(&self, action: impl FnOnce() -> T + Send) -> Result<T, CommandError> {
         let inside = || self.join().map(|()| action());
         match thread::scope(|scope| scope.spawn(inside).join()) {
@@ -114,7 +114,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// When the namespace cannot be entered.
+    /// If the namespace cannot be entered.
     pub fn join(&self) -> Result<(), CommandError> {
         let error = |error| CommandError::System { what: format!("enter namespace {}", self.name), error };
         let file = File::open(self.path()).map_err(error)?;
@@ -129,7 +129,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// When there is no such setting, or the kernel refuses the value.
+    /// If there is no such setting, or the kernel refuses the value.
     pub fn set(&self, setting: &str, value: &str) -> Result<(), CommandError> {
         let path = Path::new("/proc/sys/net").join(setting);
         let error = |error| CommandError::System {
@@ -143,7 +143,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// When it is not there any more.
+    /// If it is not there any more.
     pub fn delete(self) -> Result<(), CommandError> {
         run(&mut Command::new("ip"), &["netns", "del", &self.name]).map(drop)
     }

@@ -70,7 +70,7 @@ impl ProxyNd {
     ///
     /// # Errors
     ///
-    /// When the sockets cannot be opened: it takes CAP_NET_RAW.
+    /// If the sockets cannot be opened: it takes CAP_NET_RAW.
     pub fn start() -> io::Result<Self> {
         // SAFETY: a packet socket owns its descriptor, gives no other, and closes it only when it is dropped.
         let socket = unsafe { AsyncFd::register(PacketSocket::open()?)? };
@@ -84,7 +84,7 @@ impl ProxyNd {
     ///
     /// # Errors
     ///
-    /// When an interface is gone or takes no more groups. Everything else has been done, and a later call tries again.
+    /// If an interface is gone or takes no more groups. Everything else has been done, and a later call tries again.
     pub fn set(
         &mut self,
         interfaces: impl IntoIterator<Item = (u32, MacAddress)>,

@@ -62,7 +62,7 @@ pub enum OpenError {
 ///
 /// # Errors
 ///
-/// When no driver of the choice works, with the error of the last one; and at once when another process has the
+/// If no driver of the choice works, with the error of the last one; and at once when another process has the
 /// interface.
 pub fn open(interface: &str, choice: Choice, interest: &Interest, umem: Option<&Umem>) -> Result<Opened, OpenError> {
     let kinds: &[DriverKind] = match choice {

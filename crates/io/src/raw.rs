@@ -14,7 +14,7 @@ impl RawSocket {
     ///
     /// # Errors
     ///
-    /// When there is no such interface, or the process may not: it takes CAP_NET_RAW.
+    /// If there is no such interface, or the process may not: it takes CAP_NET_RAW.
     pub fn open(interface: &str) -> io::Result<Self> {
         let name = CString::new(interface)?;
         // SAFETY: the name ends with a zero octet and outlives the call.
@@ -31,7 +31,7 @@ impl RawSocket {
     ///
     /// # Errors
     ///
-    /// When the interface is gone or down.
+    /// If the interface is gone or down.
     pub fn receive(&self, frame: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             match packet_socket::receive(self.as_fd(), frame) {
@@ -47,7 +47,7 @@ impl RawSocket {
     ///
     /// # Errors
     ///
-    /// When the interface is gone or down, or the kernel has no room for the frame.
+    /// If the interface is gone or down, or the kernel has no room for the frame.
     pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         packet_socket::send(self.as_fd(), frame)
     }

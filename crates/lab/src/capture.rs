@@ -45,7 +45,7 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// When a file or the socket cannot be made.
+    /// If a file or the socket cannot be made.
     pub fn start(instance: &Instance, topology: &Topology, directory: &Path) -> Result<Self> {
         fs::create_dir_all(directory).map_err(LabError::file("create", directory))?;
         let mut files = Vec::new();
@@ -67,7 +67,7 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// When a file could not be written.
+    /// If a file could not be written.
     pub fn finish(self) -> Result<Captured> {
         self.stop.store(true, Ordering::Release);
         match self.thread.join() {

@@ -79,7 +79,7 @@ fn process(node: &str) -> String {
 ///
 /// # Errors
 ///
-/// When it does not get so far.
+/// If it does not get so far.
 pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Result<()> {
     let Some(plan) = lab.topology().controller.clone() else { return Ok(()) };
     let node = lab.topology().nodes[plan.node].name.clone();
@@ -144,7 +144,7 @@ struct TokenSection {
 ///
 /// # Errors
 ///
-/// When one does not register in time: with its status of the controller.
+/// If one does not register in time: with its status of the controller.
 pub(crate) fn wait_for_greetings(lab: &Lab, nodes: &[usize], interrupt: &Interrupt) -> Result<()> {
     let Some(plan) = &lab.topology().controller else { return Ok(()) };
     let begin = Instant::now();

@@ -31,7 +31,7 @@ pub struct Member {
 ///
 /// # Errors
 ///
-/// When that is no group: an edge without receivers, lists that do not fit the links, and the like.
+/// If that is no group: an edge without receivers, lists that do not fit the links, and the like.
 pub fn group(
     topology: &Topology,
     plan: &GroupPlan,

@@ -110,35 +110,35 @@ pub(crate) trait Host {
     ///
     /// # Errors
     ///
-    /// When a process cannot be started.
+    /// If a process cannot be started.
     fn start(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()>;
 
     /// Waits until the host is ready, and returns the properties that nodes need.
     ///
     /// # Errors
     ///
-    /// When it does not get ready.
+    /// If it does not get ready.
     fn member(&mut self, interrupt: &Interrupt) -> Result<Member>;
 
     /// Connects to the group, whose nodes are there.
     ///
     /// # Errors
     ///
-    /// When the host finds no way to the group.
+    /// If the host finds no way to the group.
     fn connect(&mut self) -> Result<()>;
 
     /// The source begins to send. All that the group needs is there.
     ///
     /// # Errors
     ///
-    /// When a process cannot be started.
+    /// If a process cannot be started.
     fn send(&mut self, lab: &mut Lab, terms: &Terms) -> Result<()>;
 
     /// The result of the host; `None` while it runs.
     ///
     /// # Errors
     ///
-    /// When it ended without saying so.
+    /// If it ended without saying so.
     fn outcome(&mut self) -> Result<Option<HostOutcome>>;
 }
 

@@ -17,7 +17,7 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// When the suffix cannot be part of a name.
+    /// If the suffix cannot be part of a name.
     pub fn new(lab: &str, suffix: Option<&str>) -> Result<Self> {
         let Some(suffix) = suffix else {
             return Ok(Instance { name: lab.to_owned() });
@@ -34,7 +34,7 @@ impl Instance {
     ///
     /// # Errors
     ///
-    /// When their directory cannot be read.
+    /// If their directory cannot be read.
     pub fn all() -> Result<Vec<String>> {
         let root = Path::new(ROOT);
         let entries = match std::fs::read_dir(root) {

@@ -18,7 +18,7 @@ impl Interrupt {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub fn listen() -> Result<Self> {
         let mut mask = SigSet::empty();
         mask.add(Signal::SIGINT);

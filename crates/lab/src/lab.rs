@@ -26,7 +26,7 @@ impl Source {
     ///
     /// # Errors
     ///
-    /// When there is neither.
+    /// If there is neither.
     pub fn find(name: &str) -> Result<Self> {
         if let Some(text) = shipped::text(name) {
             return Ok(Source { file: format!("{name}.toml").into(), text: text.to_owned() });
@@ -64,7 +64,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// When the instance exists, and when a command fails; then what has been made stays for [`Lab::down`].
+    /// If the instance exists, and when a command fails; then what has been made stays for [`Lab::down`].
     pub fn create(source: &Source, topology: Topology, instance: Instance) -> Result<Self> {
         check_root()?;
         let links = topology.links.iter();
@@ -84,7 +84,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// When it is not.
+    /// If it is not.
     pub fn open(instance: Instance) -> Result<Self> {
         let state = State::load(&instance)?.ok_or_else(|| LabError::IsDown(instance.name().to_owned()))?;
         let topology = state.topology()?;
@@ -96,7 +96,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// When a command fails.
+    /// If a command fails.
     pub fn down(instance: &Instance, topology: Option<&Topology>) -> Result<bool> {
         check_root()?;
         let state = State::load(instance)?;
@@ -137,7 +137,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(&mut self, node: &str, name: &str, command: &[String]) -> Result<Process> {
         let process = Process::start(&self.instance, node, name, command)?;
         self.state.processes.retain(|other| other.name != name);
@@ -150,7 +150,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// When the lab has no such node.
+    /// If the lab has no such node.
     pub fn node(&self, name: &str) -> Result<usize> {
         self.topology.node(name).ok_or_else(|| LabError::UnknownNode {
             lab: self.instance.name().to_owned(),
@@ -163,7 +163,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// When the counters cannot be read.
+    /// If the counters cannot be read.
     pub fn link_counters(&self) -> Result<Vec<LinkCounters>> {
         counters::of_links(&self.instance, self.topology.links.len())
     }
@@ -172,7 +172,7 @@ impl Lab {
     ///
     /// # Errors
     ///
-    /// When it fails.
+    /// If it fails.
     pub fn run(&self, node: &str, line: &str) -> Result<String> {
         command::run(&format!("ip netns exec {} {line}", self.instance.namespace(node)))
     }

@@ -30,7 +30,7 @@ pub struct NodeChoices {
 ///
 /// # Errors
 ///
-/// When the topology file's part cannot be put together with the lab's.
+/// If the topology file's part cannot be put together with the lab's.
 pub fn text(
     topology: &Topology,
     group: Option<&Group>,

@@ -75,7 +75,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// When the process ends before, or time runs out; then with the last lines of the log.
+    /// If the process ends before, or time runs out; then with the last lines of the log.
     pub fn wait_for<T>(
         &self,
         what: &str,

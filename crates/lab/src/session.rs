@@ -95,7 +95,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When something does not become ready in time; the error has the last lines of its log.
+    /// If something does not become ready in time; the error has the last lines of its log.
     pub fn start(lab: Lab, choices: Choices, interrupt: &Interrupt, say: &mut dyn FnMut(&str)) -> Result<Self> {
         let transfer = choices.transfer.clone().unwrap_or_else(|| lab.topology().transfer.clone());
         let mut session = Session { lab, choices, transfer, parts: Vec::new(), created: None };
@@ -201,7 +201,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When the lab has no hosts for a transfer, and when a host ends without reporting its result.
+    /// If the lab has no hosts for a transfer, and when a host ends without reporting its result.
     pub fn transfer(
         &mut self,
         restart: Option<&str>,
@@ -266,7 +266,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When a host is no guest, or does not get everything.
+    /// If a host is no guest, or does not get everything.
     pub fn unicast(&mut self, interrupt: &Interrupt) -> Result<Unicast> {
         let no_group = || LabError::NoGroup(self.lab.instance().name().to_owned());
         // They give their ends of the guests' ports back.

@@ -38,7 +38,7 @@ pub enum DiffError {
 ///
 /// # Errors
 ///
-/// When the specs differ in a setting that a node is made with, or a group's epoch does not follow D30.
+/// If the specs differ in a setting that a node is made with, or a group's epoch does not follow D30.
 pub fn diff(old: &NodeSpec, new: &NodeSpec) -> Result<Vec<Command>, DiffError> {
     check_settings(&old.node, &new.node)?;
     check_ports(&old.node.ports, &new.node.ports)?;

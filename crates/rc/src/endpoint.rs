@@ -329,7 +329,7 @@ impl<M: Memory> Endpoint<M> {
     ///
     /// # Panics
     ///
-    /// When `into` is shorter than [`max_packet_octets`](Self::max_packet_octets).
+    /// If `into` is shorter than [`max_packet_octets`](Self::max_packet_octets).
     pub fn poll_transmit(&mut self, now: Instant, into: &mut [u8]) -> Option<usize> {
         assert!(
             into.len() >= self.max_packet_octets,
@@ -360,7 +360,7 @@ impl<M: Memory> Endpoint<M> {
     ///
     /// # Panics
     ///
-    /// When `into` is shorter than [`max_packet_octets`](Self::max_packet_octets).
+    /// If `into` is shorter than [`max_packet_octets`](Self::max_packet_octets).
     pub fn poll_cnp(&mut self, now: Instant, into: &mut [u8]) -> Option<usize> {
         self.now = self.now.max(now);
         let slot = self.responding.waiting().find(|slot| self.queue_pairs[*slot].has_cnp())?;

@@ -104,7 +104,7 @@ pub struct BaselineOutcome {
 ///
 /// # Errors
 ///
-/// When a host or a node refuses its configuration.
+/// If a host or a node refuses its configuration.
 pub fn run(
     algorithm: Algorithm,
     chunk_octets: u32,

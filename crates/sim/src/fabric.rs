@@ -84,7 +84,7 @@ impl Fabric {
     ///
     /// # Panics
     ///
-    /// When the element is a node.
+    /// If the element is a node.
     pub fn host(&self, id: ElementId) -> &Host {
         match self.network.element(id) {
             Member::Host(host) => host,
@@ -96,7 +96,7 @@ impl Fabric {
     ///
     /// # Panics
     ///
-    /// When the element is a host.
+    /// If the element is a host.
     pub fn node(&self, id: ElementId) -> &Node {
         match self.network.element(id) {
             Member::Node(node) => node,
@@ -108,7 +108,7 @@ impl Fabric {
     ///
     /// # Panics
     ///
-    /// When the element is a node.
+    /// If the element is a node.
     pub fn with_host<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Host, Instant) -> R) -> R {
         self.network.with(id, |member, now, _| match member {
             Member::Host(host) => action(host, now),
@@ -120,7 +120,7 @@ impl Fabric {
     ///
     /// # Panics
     ///
-    /// When the element is a host.
+    /// If the element is a host.
     pub fn with_node<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Node) -> R) -> R {
         self.network.with(id, |member, _, _| match member {
             Member::Node(node) => action(node),

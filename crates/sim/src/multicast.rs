@@ -45,7 +45,7 @@ impl Multicast {
     ///
     /// # Errors
     ///
-    /// When the scenario's numbers do not go together.
+    /// If the scenario's numbers do not go together.
     pub fn new(scenario: TransferConfig, data: Rc<Vec<u8>>) -> Result<Self, SetUpError> {
         let layout = scenario.layout(data.len() as u64);
         let (fabric, regions, group) = set_up::multicast(&scenario, &data)?;

@@ -94,7 +94,7 @@ pub fn mac(element: usize, port: PortId) -> MacAddress {
 ///
 /// # Panics
 ///
-/// When the sum does not fit into 24 bits.
+/// If the sum does not fit into 24 bits.
 pub fn qpn(base: u32, rank: usize) -> Qpn {
     Qpn::new(base + rank as u32).expect("ranks stay far below 2^24")
 }

@@ -114,7 +114,7 @@ impl Steering {
     ///
     /// # Errors
     ///
-    /// When there is no path to take, or too many. Nothing has changed then.
+    /// If there is no path to take, or too many. Nothing has changed then.
     pub fn set_paths(&mut self, now: Instant, set: Option<SetId>, paths: &[Path]) -> Result<SetId, PathError> {
         let Some((id, before)) = set.and_then(|id| Some((id, self.sets.get(id.0 as usize)?.as_ref()?))) else {
             let new = PathSet::new(now, paths)?;

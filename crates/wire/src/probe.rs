@@ -81,7 +81,7 @@ impl Probe {
     ///
     /// # Errors
     ///
-    /// When there are too few.
+    /// If there are too few.
     pub fn parse(octets: &[u8]) -> Result<Self, Truncated> {
         Ok(ProbeView::split(octets)?.0.value())
     }

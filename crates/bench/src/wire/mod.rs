@@ -44,7 +44,7 @@ pub trait Sink {
     ///
     /// # Errors
     ///
-    /// When it cannot be written; the measurement ends.
+    /// If it cannot be written; the measurement ends.
     fn row(&mut self, row: &WireRow) -> io::Result<()>;
     /// Part of the measurement is skipped on this machine.
     fn skipped(&mut self, what: &str, why: &anyhow::Error);
@@ -72,7 +72,7 @@ struct Bench<'s> {
 ///
 /// # Errors
 ///
-/// When this process is not root, a link cannot be made, a frame comes back wrong, or the sink fails.
+/// If this process is not root, a link cannot be made, a frame comes back wrong, or the sink fails.
 pub fn run(extent: Extent, sink: &mut dyn Sink) -> anyhow::Result<()> {
     ensure!(geteuid().is_root(), "this makes network namespaces: run it as root");
     let links = Links::new()?;

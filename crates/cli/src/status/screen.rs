@@ -24,7 +24,7 @@ const STEP: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 ///
-/// When the terminal cannot be used.
+/// If the terminal cannot be used.
 pub(super) fn show(path: PathBuf, interval: Duration) -> io::Result<()> {
     let ended = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {

@@ -77,7 +77,7 @@ impl ProfileName {
     ///
     /// # Errors
     ///
-    /// When the text is no TOML, or names a parameter that the profile does not have.
+    /// If the text is no TOML, or names a parameter that the profile does not have.
     pub fn load(self, parameters: Option<&str>) -> Result<Profile, LineError> {
         (self.build)(parameters)
     }

@@ -33,7 +33,7 @@ impl InterfaceDevice {
     ///
     /// # Errors
     ///
-    /// When an interface is not there, or this process may not.
+    /// If an interface is not there, or this process may not.
     pub fn open(ports: &[(&'static str, String, Mac)], wait: Duration) -> Result<Self, DeviceError> {
         let open = |(name, interface, mac): &(&'static str, String, Mac)| {
             let socket = RawSocket::open(interface).map_err(|error| {

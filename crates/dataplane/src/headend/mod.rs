@@ -148,7 +148,7 @@ impl Headend {
     ///
     /// # Errors
     ///
-    /// When there is no path to take, too many, or one whose headers do not fit. Nothing has changed then.
+    /// If there is no path to take, too many, or one whose headers do not fit. Nothing has changed then.
     pub fn set_paths(
         &mut self,
         now: Instant,

@@ -43,7 +43,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, and those of [`Scenario::parse`].
+    /// If the file cannot be read, and those of [`Scenario::parse`].
     pub fn read(file: &Path) -> Result<Self, FileError> {
         let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)

@@ -74,7 +74,7 @@ impl AfPacket {
     ///
     /// # Errors
     ///
-    /// When there is no such interface (`ENODEV`), or this process is not root (`EPERM`).
+    /// If there is no such interface (`ENODEV`), or this process is not root (`EPERM`).
     pub fn open(interface: &str, interest: &Interest) -> io::Result<Self> {
         let index = crate::interface::index(interface)? as i32;
         let receiver = Socket::new()?;

@@ -38,7 +38,7 @@ impl Tap {
     ///
     /// # Errors
     ///
-    /// When this process is not root (`EPERM`), or memory is short.
+    /// If this process is not root (`EPERM`), or memory is short.
     pub fn open() -> io::Result<Self> {
         let socket = Socket::new()?;
         socket.set_packet(PACKET_IGNORE_OUTGOING, &1_i32)?;

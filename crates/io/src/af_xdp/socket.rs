@@ -95,7 +95,7 @@ impl Socket {
     ///
     /// # Errors
     ///
-    /// When the interface is gone.
+    /// If the interface is gone.
     pub(super) fn kick_transmit(&self) -> io::Result<Sent> {
         // SAFETY: no octets are handed over.
         let result = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };

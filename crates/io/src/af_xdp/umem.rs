@@ -28,7 +28,7 @@ impl Umem {
     ///
     /// # Errors
     ///
-    /// When there is not so much memory.
+    /// If there is not so much memory.
     pub fn new(pages: usize) -> io::Result<(Self, Pool)> {
         let octets = pages * size_of::<Page>();
         let protection = libc::PROT_READ | libc::PROT_WRITE;

@@ -60,7 +60,7 @@ impl Redirect {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses it.
+    /// If the kernel refuses it.
     pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.maps.sockets.set(queue, socket.as_raw_fd() as u32)
     }
@@ -69,7 +69,7 @@ impl Redirect {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses an entry; those before it hold.
+    /// If the kernel refuses an entry; those before it hold.
     pub(crate) fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
         self.maps.change(&mut self.interest, interest)
     }

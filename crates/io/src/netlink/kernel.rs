@@ -39,7 +39,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the socket cannot be opened.
+    /// If the socket cannot be opened.
     pub fn new() -> io::Result<Self> {
         let requests = Requests::new()?;
         Ok(Kernel { requests, blackholes: BTreeSet::new(), learnt: BTreeSet::new(), kept: BTreeSet::new() })
@@ -50,7 +50,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses, as it does without CAP_NET_ADMIN.
+    /// If the kernel refuses, as it does without CAP_NET_ADMIN.
     pub async fn clear_stale(&mut self) -> io::Result<usize> {
         let mut stale = self.requests.dump(RouteNetlinkMessage::GetRoute(any_route()), stale_route).await?;
         let neighbours = RouteNetlinkMessage::GetNeighbour(any_neighbour());
@@ -66,7 +66,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When another process has a route to the prefix at the same metric, or the kernel refuses.
+    /// If another process has a route to the prefix at the same metric, or the kernel refuses.
     pub async fn add_blackhole(&mut self, prefix: Prefix) -> io::Result<()> {
         if !self.blackholes.contains(&prefix) {
             let message = RouteNetlinkMessage::NewRoute(blackhole(prefix));
@@ -80,7 +80,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub async fn remove_blackhole(&mut self, prefix: Prefix) -> io::Result<()> {
         if self.blackholes.remove(&prefix) {
             unless_gone(self.requests.act(RouteNetlinkMessage::DelRoute(blackhole(prefix)), 0).await)?;
@@ -92,7 +92,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When an interface is gone or down, or the kernel refuses.
+    /// If an interface is gone or down, or the kernel refuses.
     pub async fn set_route(&mut self, prefix: Prefix, next_hops: &[KernelNextHop]) -> io::Result<()> {
         let mut message = learnt(prefix);
         let gateway =
@@ -117,7 +117,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub async fn remove_route(&mut self, prefix: Prefix) -> io::Result<()> {
         if self.learnt.remove(&prefix) {
             unless_gone(self.requests.act(RouteNetlinkMessage::DelRoute(learnt(prefix)), 0).await)?;
@@ -131,7 +131,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the interface is gone or down, or the kernel refuses.
+    /// If the interface is gone or down, or the kernel refuses.
     pub async fn keep_resolved(&mut self, index: u32, address: Ipv6Addr) -> io::Result<()> {
         let mut message = neighbour(index, address);
         message.header.flags = NeighbourFlags::ExtLearned;
@@ -145,7 +145,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub async fn remove_kept(&mut self, index: u32, address: Ipv6Addr) -> io::Result<()> {
         if self.kept.remove(&(index, address)) {
             let message = RouteNetlinkMessage::DelNeighbour(neighbour(index, address));
@@ -158,7 +158,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// When the kernel refuses.
+    /// If the kernel refuses.
     pub async fn clear(&mut self) -> io::Result<()> {
         let mut result = Ok(());
         for prefix in self.blackholes.clone() {

@@ -43,7 +43,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// When the sockets cannot be opened.
+    /// If the sockets cannot be opened.
     pub fn start() -> io::Result<Self> {
         Self::with_buffer(BUFFER_OCTETS)
     }
@@ -67,7 +67,7 @@ impl Watcher {
     ///
     /// # Errors
     ///
-    /// When the kernel can no longer be followed.
+    /// If the kernel can no longer be followed.
     pub async fn receive(&mut self, changes: &mut Vec<Change>) -> io::Result<()> {
         if self.changes.recv_many(changes, CHANNEL_CHANGES).await > 0 {
             return Ok(());

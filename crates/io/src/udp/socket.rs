@@ -69,7 +69,7 @@ impl UdpSocket {
     ///
     /// # Errors
     ///
-    /// When the kernel does not report their length.
+    /// If the kernel does not report their length.
     pub fn grow_buffers(&self, octets: u32) -> io::Result<u32> {
         let wanted = c_int::try_from(octets).unwrap_or(c_int::MAX);
         for (forced, plain) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {

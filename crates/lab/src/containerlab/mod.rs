@@ -81,7 +81,7 @@ impl ExportedFile {
     ///
     /// # Errors
     ///
-    /// When a directory or the file cannot be written.
+    /// If a directory or the file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<()> {
         let path = directory.join(&self.path);
         if let Some(parent) = path.parent() {

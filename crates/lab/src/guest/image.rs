@@ -44,7 +44,7 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// When a command is missing, with the `apt-get` line that installs it; the script's error when it fails.
+    /// If a command is missing, with the `apt-get` line that installs it; the script's error when it fails.
     pub fn provide(progress: &mut dyn FnMut(&str)) -> Result<Self> {
         Self::provide_in(&cache(), progress)
     }

@@ -117,7 +117,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// When a program or `/dev/net/tun` is missing, or a command fails.
+    /// If a program or `/dev/net/tun` is missing, or a command fails.
     pub fn start(lab: &mut Lab, image: &Image, plan: &GuestPlan) -> Result<Self> {
         image::require("running soft-RoCE guests", &RUN_COMMANDS)?;
         if !Path::new("/dev/net/tun").exists() {
@@ -138,7 +138,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// When none does.
+    /// If none does.
     pub fn at(lab: &Lab, node: usize) -> Result<Self> {
         let name = &lab.topology().nodes[node].name;
         match lab.processes().iter().find(|process| process.name == *name) {
@@ -163,7 +163,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// When it ends before, or needs more than `limit`: then with the last lines of its console.
+    /// If it ends before, or needs more than `limit`: then with the last lines of its console.
     pub fn wait(&self, limit: Duration, interrupt: &Interrupt) -> Result<()> {
         let deadline = Instant::now() + limit;
         loop {
@@ -188,7 +188,7 @@ impl Guest {
     ///
     /// # Errors
     ///
-    /// When the guest has ended, or the port is in use.
+    /// If the guest has ended, or the port is in use.
     pub fn shell(&self, port: Port) -> Result<Shell> {
         let deadline = Instant::now() + PORT_PATIENCE;
         let mut check = || match self.process.is_running() {

@@ -20,7 +20,7 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// When it fails, with what it printed, or takes longer than `patience`.
+    /// If it fails, with what it printed, or takes longer than `patience`.
     pub fn run(&mut self, command: &str, patience: Duration) -> Result<String> {
         // The end stands on a line of its own, whatever the command has printed.
         self.channel.send(&format!("( {command}\n) 2>&1; printf '\\nended %d\\n' $?"))?;
@@ -42,7 +42,7 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// When it finds no RDMA device or no memory.
+    /// If it finds no RDMA device or no memory.
     pub fn into_peer(mut self, options: PeerOptions) -> Result<Peer> {
         let PeerOptions { octets, path_mtu, ack_timeout } = options;
         self.channel.send(&format!("exec peer {octets} {path_mtu} {ack_timeout} 2>&1"))?;

@@ -30,7 +30,7 @@ pub struct Unicast {
 ///
 /// # Errors
 ///
-/// When a member of the group is no running guest, or a transfer does not complete.
+/// If a member of the group is no running guest, or a transfer does not complete.
 pub fn unicast(
     lab: &Lab,
     source: usize,

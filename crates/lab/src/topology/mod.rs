@@ -253,7 +253,7 @@ impl Topology {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, and those of [`Topology::parse`].
+    /// If the file cannot be read, and those of [`Topology::parse`].
     pub fn read(file: &Path) -> Result<Self, FileError> {
         let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)

@@ -72,7 +72,7 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, and those of [`Configuration::parse_for`].
+    /// If the file cannot be read, and those of [`Configuration::parse_for`].
     pub fn read_for(file: &Path, purpose: Purpose<'_>) -> Result<Self, FileError> {
         let text = srdma_toml_error::read(file)?;
         Self::parse_for(file, &text, purpose)

@@ -28,7 +28,7 @@ impl PathsFile {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, and those of [`PathsFile::parse`].
+    /// If it cannot be read, and those of [`PathsFile::parse`].
     pub fn read(file: &Path) -> Result<Self, FileError> {
         let text = srdma_toml_error::read(file)?;
         Self::parse(file, &text)

@@ -48,7 +48,7 @@ impl MetricsServer {
     ///
     /// # Errors
     ///
-    /// When the address is not the machine's, is in use, or must not be used; the error names it.
+    /// If the address is not the machine's, is in use, or must not be used; the error names it.
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         match TcpListener::bind(address).await {
             Ok(listener) => Ok(MetricsServer { listener }),
@@ -63,7 +63,7 @@ impl MetricsServer {
     ///
     /// # Errors
     ///
-    /// When the kernel does not report it.
+    /// If the kernel does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }

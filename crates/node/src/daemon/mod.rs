@@ -55,7 +55,7 @@ use tokio::runtime;
 ///
 /// # Errors
 ///
-/// When the node cannot start, or its data thread dies.
+/// If the node cannot start, or its data thread dies.
 pub fn run(file: &Path, report: &mut dyn FnMut(&Event)) -> Result<(), DaemonError> {
     let system = |error| DaemonError::System { what: "cannot start the control task", error };
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;

@@ -8,7 +8,7 @@ use srdma_node_spec::DiffError;
 ///
 /// # Errors
 ///
-/// When the daemon's own sections differ, which are read at its start.
+/// If the daemon's own sections differ, which are read at its start.
 pub(super) fn moved_ports(old: &Configuration, new: &Configuration) -> Result<Vec<PortId>, DiffError> {
     if old.daemon != new.daemon {
         return Err(DiffError::Restart("[daemon]".to_owned()));

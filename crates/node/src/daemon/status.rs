@@ -85,7 +85,7 @@ impl StatusServer {
     ///
     /// # Errors
     ///
-    /// When another process answers there, something else has the name, or the socket cannot be made.
+    /// If another process answers there, something else has the name, or the socket cannot be made.
     pub async fn bind(path: &Path) -> Result<Self, StatusError> {
         check_free(path)?;
         let failed = |error| StatusError::Bind { path: path.to_owned(), error };
@@ -161,7 +161,7 @@ fn check_free(path: &Path) -> Result<(), StatusError> {
 ///
 /// # Errors
 ///
-/// When there is no reply in a few seconds, or another one.
+/// If there is no reply in a few seconds, or another one.
 pub fn read_status(path: &Path) -> Result<Snapshot, StatusError> {
     let connected = BlockingStream::connect(path).and_then(|stream| {
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -83,7 +83,7 @@ const PACKETS_PER_PROGRESS: u64 = 1024;
 ///
 /// # Errors
 ///
-/// When a capture cannot be read, is damaged or no Ethernet, or an output cannot be written.
+/// If a capture cannot be read, is damaged or no Ethernet, or an output cannot be written.
 pub fn process(
     node: Node,
     inputs: &[Input],

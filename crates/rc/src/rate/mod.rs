@@ -160,7 +160,7 @@ impl FixedRate {
     ///
     /// # Errors
     ///
-    /// When it is zero.
+    /// If it is zero.
     pub fn new(bits_per_s: u64) -> Result<Self, RateError> {
         require_at_least("bits_per_s", bits_per_s, 1)?;
         Ok(FixedRate { bits_per_s })

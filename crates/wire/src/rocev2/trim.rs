@@ -43,7 +43,7 @@ impl Icrc {
 ///
 /// # Errors
 ///
-/// When it is no RoCEv2 packet of that length.
+/// If it is no RoCEv2 packet of that length.
 pub fn trim(octets: &mut [u8], udp_offset: usize, dscp: u8) -> Result<(), NotRocev2> {
     let len = octets.len();
     let (ipv6, _) = Ipv6View::split_mut(octets)?;
