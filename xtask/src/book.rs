@@ -80,7 +80,7 @@ fn target(chapter: &str, link: &str) -> Option<String> {
     if is_elsewhere { None } else { resolve(chapter, path) }
 }
 
-/// Where a file of the repository is in the book. A browser shows as text what is called so.
+/// Path of a repository's file in the book. Browsers show files with this suffix as text.
 fn place(path: &str, chapters: &BTreeSet<String>, tree: &Tree) -> String {
     if chapters.contains(path) {
         // Under this name mdbook makes it what a directory shows.

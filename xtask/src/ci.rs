@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Number of seeds that the tests over many seeds run in the fast tier. In the full tier each runs its own number.
 const FAST_TIER_SEEDS: &str = "40";
 
-/// How much is run.
+/// Extent of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tier {
     /// For every commit: at most 90 seconds on two cores once everything is built.

@@ -20,7 +20,7 @@ const MAX_TEXT: usize = 110;
 /// The functions of one file that mention an id; no function when only the file's own documentation does.
 type Places = BTreeMap<String, BTreeSet<String>>;
 
-/// Where an id is mentioned.
+/// Mentions of an id.
 #[derive(Default)]
 struct Mentions {
     /// Product code.
@@ -100,7 +100,7 @@ fn render(catalogue: &Catalogue, found: &BTreeMap<String, Mentions>) -> String {
     page
 }
 
-/// How many of each family's entries have both code and a test: `MT 30 of 36, FC 0 of 17`.
+/// Number of each family's entries with both code and a test: `MT 30 of 36, FC 0 of 17`.
 fn count_by_family(entries: &[Entry], found: &BTreeMap<String, Mentions>) -> String {
     let mut counts: Vec<(&str, usize, usize)> = Vec::new();
     for entry in entries {

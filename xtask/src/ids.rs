@@ -4,9 +4,9 @@ use crate::tree::Tree;
 use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 
-/// Where the requirements are defined.
+/// Document with the requirements.
 pub(crate) const REQUIREMENTS: &str = "docs/spec/requirements.md";
-/// Where the decisions are defined.
+/// Document with the decisions.
 pub(crate) const DECISIONS: &str = "docs/spec/decisions.md";
 
 /// The families of requirement ids, one for each draft.

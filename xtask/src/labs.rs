@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How many times a test is tried. A test that passes only at the second attempt counts as passed, but it is named, and
-/// the output of the attempt that failed is printed.
+/// Maximum number of attempts at a test. A test that passes only at the second attempt counts as passed, but it is
+/// named, and the output of the failed attempt is printed.
 const ATTEMPTS: usize = 2;
 
 /// A test binary, and the directory in which its tests expect to run.
@@ -28,7 +28,7 @@ pub(crate) struct Summary {
     skipped: usize,
     /// Tests that passed, but not at the first attempt.
     repeated: usize,
-    /// Why tests were skipped.
+    /// The reason why tests were skipped.
     obstacle: Option<String>,
 }
 
@@ -96,7 +96,7 @@ fn selected<'a>(
     Ok(selected)
 }
 
-/// Why no test that needs root can run here, if so. A missing package is no such reason, but an error.
+/// The reason, if any, why no test that needs root can run here. A missing package is an error instead.
 fn obstacle() -> Result<Option<String>> {
     if !tools::is_root()? {
         return Ok(Some("needs root".to_owned()));

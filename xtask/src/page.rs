@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// The page as it is committed.
 const BUILT: &str = "page/dist/index.html";
-/// Where it is built to be compared.
+/// Directory of the build for the comparison.
 const COMPARED: &str = "target/page";
 
 /// Builds the page; with `check` elsewhere, and `false` if that differs from what is committed.

@@ -131,7 +131,7 @@ fn signals(data: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
         .collect::<anyhow::Result<_>>()?;
     let notices: Vec<Vec<Frame>> =
         notices.iter().map(|notices| frames(notices, &mut pool)).collect::<anyhow::Result<_>>()?;
-    // Which path each flow takes, by its last packet.
+    // The path of each flow, by its last packet.
     let mut takes = vec![0; data.len()];
     let mut samples = Vec::new();
     for round in 0..=u64::from(repetitions) + 1 {

@@ -17,7 +17,7 @@ pub struct ReadError {
     pub reason: Reason,
 }
 
-/// Why a record of a capture could not be read.
+/// The reason why a record of a capture could not be read.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum Reason {
@@ -65,7 +65,7 @@ pub enum Reason {
     UnknownInterface {
         /// The number that the packet names.
         interface: u32,
-        /// How many interfaces the section has described so far.
+        /// Number of interfaces that the section has described so far.
         known: usize,
     },
     /// A pcap time stamp whose fraction is a second or more.

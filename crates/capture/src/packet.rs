@@ -22,7 +22,7 @@ impl fmt::Display for LinkType {
     }
 }
 
-/// Where packets were captured.
+/// The interface of captured packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// Position in the file, from 0, counted across the sections of a pcapng file.
@@ -42,7 +42,7 @@ pub struct Packet {
     pub offset: u64,
     /// Nanoseconds since 1970. A pcapng Simple Packet Block has no time: it gets that of the packet before it.
     pub time_ns: u64,
-    /// Where it was captured.
+    /// The interface that captured it.
     pub interface: Arc<Interface>,
     /// The octets that were captured.
     pub octets: Vec<u8>,

@@ -6,7 +6,7 @@ use std::io::{BufReader, Read};
 /// The longest record that is read, in octets. Capture programs cut packets off at 262,144 octets.
 pub const MAX_BLOCK_LEN: usize = 16 << 20;
 
-/// How much memory a record's length alone may claim before its octets are there.
+/// Memory that a record's length alone may claim before its octets are there.
 const FIRST_ALLOCATION: usize = 64 << 10;
 
 /// A file being read from its first octet to its last.

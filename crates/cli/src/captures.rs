@@ -5,7 +5,7 @@ use srdma_node::Progress;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a run may take before it shows its progress.
+/// Time after which a run shows its progress.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// An input as `--in` takes it: `PORT=FILE`.

@@ -81,7 +81,7 @@ struct RunArguments {
     /// An interface of this host that is linked with the device's port. Repeat it for each port of the profile.
     #[arg(long = "interface", value_name = "PORT=INTERFACE", value_parser = parse_input)]
     interfaces: Vec<(String, PathBuf)>,
-    /// How long frames are waited for after each step, at interfaces.
+    /// Time to wait for frames after each step, at interfaces.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_time)]
     wait: Duration,
     /// After how long a command is ended.
@@ -188,7 +188,7 @@ fn test(arguments: &RunArguments) -> Result<ExitCode> {
     Ok(if report.is_pass() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How the program was called.
+/// The command line of the program.
 fn command_line() -> String {
     let quoted = |argument: String| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);

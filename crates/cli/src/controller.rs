@@ -69,7 +69,7 @@ struct Backup {
     /// Certificates in PEM that the controller's is held against [default: those of the system].
     #[arg(long, value_name = "FILE", requires = "controller")]
     ca: Option<PathBuf>,
-    /// Where to [default: the standard output].
+    /// File to write [default: the standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -45,7 +45,7 @@ enum What {
     Database,
     /// The SIDs that all systems announce; END.C and END.E count where the C-flag is set.
     Sids,
-    /// Where the prefixes of others are.
+    /// Routes to the prefixes of other systems.
     Routes,
 }
 

@@ -75,7 +75,7 @@ fn bring_up(up: &arguments::Up) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How long hosts of a lab that is brought up wait for a transfer.
+/// Time that hosts of a running lab wait for a transfer.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 fn capture(arguments: &arguments::Capture) -> Result<ExitCode> {

@@ -8,7 +8,7 @@ use srdma_node::daemon::SteeringSnapshot;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Which paths packets take.
+/// Paths of packets.
 #[derive(clap::Args)]
 pub(crate) struct PathArguments {
     /// The paths to the peer, the best first, in a file as docs/endpoints.md describes: each packet is encapsulated by

@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     /// First virtual address of the memory [default: by chance].
     #[arg(long, value_name = "ADDRESS")]
     virtual_address: Option<u64>,
-    /// Where chance comes from [default: different each time].
+    /// Seed of random numbers [default: different each time].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Maximum number of octets to receive. They are kept in memory, which is allocated on arrival.

@@ -1,4 +1,4 @@
-//! How a controller is reached: options that commands share, and what becomes of its refusals.
+//! Connection to a controller: common options of commands, and its errors.
 
 use anyhow::{Context, Result, bail};
 use srdma_api::{Client, ClientError, ProblemType};
@@ -20,7 +20,7 @@ pub(crate) struct TrustArguments {
     ca: Option<PathBuf>,
 }
 
-/// Where the controller is.
+/// URL of the controller.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ControllerArguments {
     /// The controller [default: the environment's SRDMA_CONTROLLER, or this machine's, on port 8470].

@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     /// Send so much random data instead of a file.
     #[arg(long, value_name = "OCTETS", value_parser = parse_octets)]
     random: Option<u64>,
-    /// Where random data come from.
+    /// Seed of random data.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The first line that `srdma recv` printed; - stands for the standard input.
@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     /// Address of this host [default: the one that the peer expects].
     #[arg(long, value_name = "ADDRESS")]
     address: Option<Ipv6Addr>,
-    /// How messages are carried.
+    /// Operation of messages.
     #[arg(long, value_enum, default_value_t = Operation::Write)]
     op: Operation,
     /// Length of each message.
@@ -75,7 +75,7 @@ pub(crate) struct Arguments {
     /// ACK timeout t: go back when nothing is acknowledged for 4.096 µs · 2^t.
     #[arg(long, value_name = "T", default_value_t = 14, value_parser = value_parser!(u8).range(1..=31))]
     ack_timeout: u8,
-    /// How often to go back without progress in between; 7 means until --timeout.
+    /// Number of go-backs without progress in between; 7 means until --timeout.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u8).range(..=7))]
     retries: u8,
     /// Give up when nothing is acknowledged for so long.
@@ -102,7 +102,7 @@ enum Operation {
     Send,
 }
 
-/// Where a group is described.
+/// Source of a group's description.
 #[derive(Clone, Debug)]
 enum GroupPlace {
     File(PathBuf),

@@ -60,11 +60,11 @@ pub(super) enum Next {
 #[derive(Clone, Copy)]
 pub(super) struct Carrier {
     pub(super) ipv6: Ipv6View,
-    /// Where it lies in the packet.
+    /// Its offset in the packet.
     pub(super) offset: usize,
     /// Octets of all extension headers behind it so far.
     pub(super) extension_octets: u16,
-    /// Where its first Fast CNP option lies in the packet.
+    /// Offset of its first Fast CNP option in the packet.
     pub(super) fast_cnp_offset: Option<usize>,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Carrier {
 pub(super) struct Dissector<'a> {
     /// Octets that are not dissected yet.
     pub(super) octets: &'a [u8],
-    /// Where it lies in the packet.
+    /// Its offset in the packet.
     pub(super) offset: usize,
     /// The whole packet.
     pub(super) packet: &'a [u8],

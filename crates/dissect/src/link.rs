@@ -67,7 +67,7 @@ fn quanta_of_pause(dissector: &Dissector<'_>) -> Result<u16, Damage> {
     Ok(u16::from_be_bytes(*quanta))
 }
 
-/// How long so many quanta are at the link's rate, where that is known.
+/// Duration of so many quanta at the link's rate, if that is known.
 fn pause_ns(dissector: &Dissector<'_>, quanta: u16) -> Option<u64> {
     let bits = u64::from(quanta) * QUANTUM_BITS;
     Some(bits * 1_000_000_000 / dissector.settings.link_rate_bits_per_s?)

@@ -15,7 +15,7 @@ pub struct Record {
     pub time_ns: Option<u64>,
     /// Length of the packet on the wire.
     pub length_octets: Option<u32>,
-    /// How much of it was captured.
+    /// Captured octets of it.
     pub captured_octets: Option<usize>,
     /// Name of the interface, where the file gives one.
     pub interface: Option<String>,

@@ -6,7 +6,7 @@ use crate::text;
 use srdma_capture::{Packet, ReadError};
 use std::io::{self, Write};
 
-/// How a packet is written.
+/// Output format of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One line of text.

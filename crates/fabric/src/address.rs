@@ -17,7 +17,7 @@ use std::net::Ipv6Addr;
 /// The largest number of a host. Larger ones would collide with the switches' addresses.
 pub const MAX_HOST_NUMBER: u32 = 0xfeff_ffff;
 
-/// Where the switches begin.
+/// First number of switches.
 const SWITCHES: u16 = 0xff00;
 
 /// The /32 below which all addresses of a fabric lie.

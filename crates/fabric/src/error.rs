@@ -16,7 +16,7 @@ pub enum Place {
     Whole,
 }
 
-/// Why a plan makes no topology.
+/// The reason why a plan is no valid topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct TopologyError {

@@ -5,15 +5,15 @@ use crate::topology::{End, HostId, LinkId, NodeId, SwitchId, Topology};
 /// Links one behind the other, from a host through switches to another host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    /// Where it begins.
+    /// Its first host.
     pub from: HostId,
-    /// Where it ends.
+    /// Its last host.
     pub to: HostId,
     /// The links, in their order: the first is the sender's, the last the receiver's.
     pub links: Vec<LinkId>,
 }
 
-/// Why links make no path.
+/// The reason why links form no path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct PathError {

@@ -18,7 +18,7 @@ use std::net::Ipv6Addr;
 /// Ids that a container of 128 bits holds behind a block of 32 (D81).
 pub const IDS_PER_CONTAINER: usize = 6;
 
-/// How a path is written.
+/// Encoding of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// By uN: the switches in their order, with a uA where several links join two of them (PP-5.2-1).

@@ -85,7 +85,7 @@ pub struct Switch {
     pub usid: Option<u16>,
 }
 
-/// Where a link ends.
+/// End of a link.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {

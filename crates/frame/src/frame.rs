@@ -44,7 +44,7 @@ impl Segment {
         Segment(Self::MARK | u64::from(chunk.number()) << 32 | (start as u64) << 16 | len as u64)
     }
 
-    /// Where it lies.
+    /// Its chunk.
     #[inline]
     pub fn chunk(self) -> Chunk {
         Chunk::of_number((self.0.get() >> 32) as u32)

@@ -1,4 +1,4 @@
-//! Where frames lie: chunks of memory, counted, handed out by number.
+//! Memory of frames: chunks, reference-counted, allocated by number.
 //!
 //! A pool belongs to one thread: a simulation, or one data thread of a node. It is passed to every call that touches
 //! frames, so that elements own none of it and a driver may lay its rings over it. Two sizes: large chunks, of which a
@@ -25,7 +25,7 @@ const SPACER: usize = 64;
 /// Chunks that are allocated together, once.
 const BLOCK: usize = 64;
 
-/// Where chunks of a block begin, as the bits that their offsets may have.
+/// Mask of the bits that offsets of a block's chunks may have.
 const ANYWHERE: usize = !0;
 const AT_PAGES: usize = !(LARGE - 1);
 
@@ -51,12 +51,12 @@ struct Arena<const STRIDE: usize> {
     blocks: Vec<Block<STRIDE>>,
     references: Vec<u32>,
     free: Vec<u32>,
-    /// How many chunks there are, free or not.
+    /// Number of chunks, free or not.
     chunks: usize,
     limit: usize,
     /// Bits of an offset in a block at which chunks begin: all, or those of pages.
     start_mask: usize,
-    /// Where the memory of the blocks begins in what is lent.
+    /// Offset of the blocks' memory in the given pages.
     first_offset: Option<usize>,
 }
 
@@ -84,7 +84,7 @@ impl Pool {
         Pool { large: Arena::over(large, small_pages * LARGE, AT_PAGES), small: Arena::over(small, 0, ANYWHERE) }
     }
 
-    /// Where a chunk begins in the memory that the pool was made over.
+    /// Offset of a chunk in the memory that the pool was made over.
     #[inline]
     pub fn offset_of(&self, chunk: Chunk) -> Option<u64> {
         match chunk.place() {
@@ -185,7 +185,7 @@ impl Pool {
     }
 }
 
-/// Where a chunk is: its index among those of its size.
+/// Place of a chunk: its index among those of its size.
 enum Place {
     Large(usize),
     Small(usize),
@@ -265,7 +265,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         Some(())
     }
 
-    /// Where a chunk lies in its block. A page is found by rounding down: the spacers before it are less than a page.
+    /// Octets of a chunk in its block. A page is found by rounding down: the spacers before it are less than a page.
     #[inline]
     fn range(&self, index: usize) -> Range<usize> {
         let start = (index % BLOCK * STRIDE) & self.start_mask;

@@ -27,7 +27,7 @@ pub use rc::rc;
 /// Runs inputs of a target one after the other.
 pub type Run = Box<dyn FnMut(&[u8])>;
 
-/// How a run of a target begins.
+/// Creates a run of a target.
 pub type Begin = fn() -> Run;
 
 /// Every target under its name.

@@ -383,7 +383,7 @@ pub fn icrc(input: &[u8]) {
     let end = packet.len();
     let mut icrc = Icrc(checksums::icrc(&packet));
     while !choices.is_empty() {
-        // Where a router may change nothing: addresses, and all behind the BTH's fifth octet but its end.
+        // Octets that a router must not change: addresses, and all after the BTH's fifth octet but the end.
         let at = match choices.octet() {
             at @ 0..=27 => 8 + usize::from(at),
             at => (53 + usize::from(at) - 28).min(end - 4),

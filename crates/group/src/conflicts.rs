@@ -24,7 +24,7 @@ pub enum ConflictError {
         of: GroupId,
         /// The role of the queue pair there.
         whose: String,
-        /// Where it is that.
+        /// The group that has it.
         other: GroupId,
     },
     /// A queue pair is connected to one Proxy Address.

@@ -86,12 +86,11 @@ pub struct Receiver {
     pub region: Option<ReceiverRegion>,
     /// The edge node that it hangs on.
     pub edge: NodeIndex,
-    /// Where it joined a group that had begun; `None` for a receiver that was there from the first PSN on.
+    /// Its join point in a running group; `None` for a receiver that is a member from the first PSN on.
     pub joined: Option<Join>,
 }
 
-/// Where a member joined a group that had begun: J of D30. Part of the committed record until the group has moved on so
-/// far that nothing of before can come again.
+/// Join point of a member in a running group: J of D30. Part of the committed record until no earlier PSN can recur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
     /// J: the source's next PSN when the member joined. Nothing before it is ever sent to the member.

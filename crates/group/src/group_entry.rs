@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 
-/// Where responses go from a node (D12, D13).
+/// Destination of a node's responses (D12, D13).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -29,7 +29,7 @@ pub enum Parent {
 pub struct Branch {
     /// The source address of the branch's responses: a receiver's address, or a child's loopback.
     pub responder: Ipv6Addr,
-    /// Where the branch joined a group that had begun (D30).
+    /// Join point of the branch in a running group (D30).
     pub joined: Option<Join>,
     /// The epoch from which a child's responses include all that is below it now; those of earlier epochs are rejected.
     /// 0 for receivers, whose responses are for themselves alone.
@@ -43,7 +43,7 @@ impl Branch {
     }
 }
 
-/// Where a transit node sends copies (D3).
+/// Destination of a transit node's copies (D3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Downstream {
@@ -86,11 +86,11 @@ pub struct GroupEntry {
     pub role: NodeRole,
     /// The node's SID for the group's data, or the multicast group that an edge instantiates as its End.MT SID.
     pub sid: Ipv6Addr,
-    /// Where responses go.
+    /// Destination of responses.
     pub parent: Parent,
     /// Whose responses come.
     pub branches: Vec<Branch>,
-    /// Where a transit node's copies go; empty at an edge.
+    /// Destinations of a transit node's copies; empty at an edge.
     pub downstream: Vec<Downstream>,
     /// An edge's receivers, in the order of its branches; empty elsewhere.
     pub receivers: Vec<Receiver>,

@@ -6,7 +6,7 @@ use srdma_wire::tlv::MAX_RECEIVERS;
 use srdma_wire::{SrhValue, View};
 use std::net::Ipv6Addr;
 
-/// Where a receiver keeps the group's memory (D27).
+/// A receiver's memory for the group (D27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverRegion {
     /// Virtual address that stands for the group's base address.

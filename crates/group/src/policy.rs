@@ -4,7 +4,7 @@ use crate::document;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Which reading of the draft a group's nodes follow.
+/// Interpretation of the draft by a group's nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rules {
@@ -38,7 +38,7 @@ pub enum OnFailure {
     Evict,
 }
 
-/// How an edge learns its receivers (D6, D7).
+/// Source of an edge's receiver lists (D6, D7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ListMode {
@@ -61,7 +61,7 @@ pub struct Policy {
     pub lists: ListMode,
     /// An edge withholds copies of what a receiver has confirmed (D22).
     pub prune_retransmit: bool,
-    /// How long a NAK above the minimum waits for the other branches (rule R5, D20).
+    /// Time that a NAK above the minimum waits for the other branches (rule R5, D20).
     #[serde(rename = "t_hold_ns", with = "document::nanoseconds")]
     pub t_hold: Duration,
     /// Leading or trailing CNPs.
@@ -69,7 +69,7 @@ pub struct Policy {
     /// The window T of MT-5.3.3-1.
     #[serde(rename = "cnp_window_ns", with = "document::nanoseconds")]
     pub cnp_window: Duration,
-    /// How far T may grow while congestion lasts (MT-5.3.3-3); not above `cnp_window`: T is fixed.
+    /// Maximum of T while congestion lasts (MT-5.3.3-3); not above `cnp_window`: T is fixed.
     #[serde(rename = "cnp_window_most_ns", with = "document::nanoseconds")]
     pub cnp_window_most: Duration,
     /// CNPs that count in one window for one branch (MT-9-3).

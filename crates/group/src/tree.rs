@@ -41,13 +41,13 @@ pub struct TreeNode {
     pub sid: Ipv6Addr,
     /// The node above; `None` for the headend alone.
     pub parent: Option<NodeIndex>,
-    /// Where the parent is not a neighbour, the SID of the parent that responses are encapsulated to (D12).
+    /// The parent's SID that responses are encapsulated to if the parent is not a neighbour (D12).
     pub parent_sid: Option<Ipv6Addr>,
     /// Edge or transit. The headend counts as transit.
     pub role: NodeRole,
     /// Data are sent to the children by this IPv6 multicast group, instead of to each child's SID (D3).
     pub multicast: Option<Ipv6Addr>,
-    /// Where the node came into a tree whose group had begun, with receivers that joined then (D30).
+    /// Join point of a node that was added to the tree of a running group, with receivers that joined then (D30).
     pub joined: Option<Join>,
     /// The last epoch at which something that had been in the group before came to hang below the node; 0: never.
     pub renewed: u32,
@@ -61,7 +61,7 @@ pub struct Tree {
     children: Vec<Vec<NodeIndex>>,
 }
 
-/// Why nodes form no tree.
+/// The reason why nodes form no tree.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {

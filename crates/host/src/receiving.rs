@@ -103,7 +103,7 @@ impl<'p> Receiving<'p> {
     ///
     /// # Errors
     ///
-    /// Why it is not complete.
+    /// The reason why it is incomplete.
     pub fn take(&self, endpoint: &mut Endpoint<TransferMemory>) -> Option<Result<Received, TransferError>> {
         let arrival = match self.outcome? {
             Ok(arrival) => arrival,

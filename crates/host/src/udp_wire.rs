@@ -103,8 +103,8 @@ impl UdpWire {
         self.peer.set_port(port);
     }
 
-    /// How many packets with so many octets of payload the socket's buffer holds, by the kernel's way of counting: a
-    /// packet takes up a power of two, and what describes it.
+    /// Number of packets with so many octets of payload that fit the socket's buffer by the kernel's accounting: a
+    /// packet takes a power of two, plus its descriptor.
     pub fn receive_window(&self, payload_octets: u32) -> u32 {
         const HEADERS_AND_TRAILERS: u32 = 600;
         const DESCRIPTION: u32 = 512;

@@ -22,8 +22,8 @@ pub trait Driver: Send + fmt::Debug {
     /// counted, not returned.
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()>;
 
-    /// How many frames, of any length and number of segments, [`Driver::push`] takes now. Takes back what has been
-    /// sent, where the driver lays frames before the kernel without copying.
+    /// Number of frames, of any length and number of segments, that [`Driver::push`] accepts now. Frees sent frames,
+    /// where the driver passes frames to the kernel without copying.
     fn room(&mut self, pool: &mut Pool) -> usize;
 
     /// Takes a frame to be sent. The caller has seen [`Driver::room`] for it; a frame without room is dropped and
@@ -51,7 +51,7 @@ pub trait Driver: Send + fmt::Debug {
     /// If the kernel refuses the change; the old interest, or a part of the new one, is then in use.
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()>;
 
-    /// Which driver it is.
+    /// The driver's kind.
     fn kind(&self) -> DriverKind;
 
     fn statistics(&self) -> DriverStatistics;
@@ -60,7 +60,7 @@ pub trait Driver: Send + fmt::Debug {
     fn detach(&mut self, pool: &mut Pool);
 }
 
-/// Which driver carries a port's frames.
+/// Driver of a port's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DriverKind {
     /// AF_XDP, the program run by the interface's own driver.

@@ -16,7 +16,7 @@ pub struct Interest {
     pub everything: bool,
 }
 
-/// Which packets to a prefix are wanted.
+/// Packets to a prefix that are of interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
     /// All: local SIDs, destinations of policies, multicast groups.

@@ -33,7 +33,7 @@ pub enum CommandError {
     Failed {
         /// The whole command line.
         line: String,
-        /// How it ended.
+        /// Exit status of the command.
         status: ExitStatus,
         /// Text of its standard error.
         stderr: String,
@@ -207,7 +207,7 @@ pub fn unique_name(prefix: &str) -> String {
 /// One end of a [`veth`] link.
 #[derive(Clone, Copy, Debug)]
 pub struct VethEnd<'a> {
-    /// Where it is.
+    /// The interface's namespace.
     pub namespace: &'a Namespace,
     /// The interface's name, at most 15 octets.
     pub interface: &'a str,

@@ -27,7 +27,7 @@ pub struct Opened {
     pub notes: Vec<String>,
 }
 
-/// Why an interface could not be opened.
+/// The reason why an interface could not be opened.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

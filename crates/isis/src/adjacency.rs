@@ -20,7 +20,7 @@ use std::net::Ipv6Addr;
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adjacency {
-    /// How far the handshake is.
+    /// State of the handshake.
     pub state: AdjacencyState,
     pub neighbour: SystemId,
     /// The neighbour's addresses on the link.

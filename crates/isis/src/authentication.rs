@@ -29,7 +29,7 @@ pub enum Key {
     Md5 { secret: Vec<u8> },
     /// RFC 5310 with SHA-256.
     Sha256 {
-        /// Which of the keys it is.
+        /// Id of the key.
         key_id: u16,
         secret: Vec<u8>,
     },

@@ -60,7 +60,7 @@ pub struct Timers {
     pub hello_ms: u64,
     /// Number of hellos that may be missed before an adjacency is over.
     pub hold_multiplier: u16,
-    /// How long an LSP of our own is valid, in seconds.
+    /// Lifetime of our own LSPs, in seconds.
     pub lifetime_s: u16,
     /// Refresh interval, in seconds.
     pub refresh_s: u16,

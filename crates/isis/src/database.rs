@@ -8,7 +8,7 @@ use srdma_wire::units::NS_PER_S;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How long the header of an LSP is kept that is over, in seconds (ISO 10589: ZeroAgeLifetime).
+/// Time that the header of an expired LSP is kept, in seconds (ISO 10589: ZeroAgeLifetime).
 pub const ZERO_AGE_LIFETIME_S: u64 = 60;
 
 /// An LSP and when it came.

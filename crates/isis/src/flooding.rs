@@ -17,7 +17,7 @@ const ACKNOWLEDGE_AT: usize = 15;
 /// When an LSP is sent again, if no acknowledgement comes, in nanoseconds (ISO 10589: 5 s).
 const SEND_AGAIN_NS: u64 = 5_000_000_000;
 
-/// How long an acknowledgement waits for further ones, in nanoseconds.
+/// Time that an acknowledgement waits for further ones, in nanoseconds.
 const GATHER_NS: u64 = 100_000_000;
 
 /// The state of one circuit.

@@ -10,7 +10,7 @@
 
 use srdma_wire::MacAddress;
 
-/// Where the PDUs of point-to-point circuits go: all intermediate systems (RFC 5309 section 4).
+/// Destination of the PDUs of point-to-point circuits: all intermediate systems (RFC 5309 section 4).
 pub const ALL_INTERMEDIATE_SYSTEMS: MacAddress = MacAddress([0x09, 0x00, 0x2B, 0x00, 0x00, 0x05]);
 
 /// The groups of level 1 and of level 2 on LANs (ISO 10589 section 8.4.8); frames to them are taken as well.

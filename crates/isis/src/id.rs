@@ -12,7 +12,7 @@ pub struct SystemId(pub [u8; 6]);
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId {
     pub system: SystemId,
-    /// Which of its pseudonodes; 0 is the system itself.
+    /// Number of its pseudonode; 0 is the system itself.
     pub pseudonode: u8,
 }
 
@@ -21,7 +21,7 @@ pub struct NodeId {
 pub struct LspId {
     /// Whose it is.
     pub node: NodeId,
-    /// Which of its fragments.
+    /// Number of its fragment.
     pub fragment: u8,
 }
 

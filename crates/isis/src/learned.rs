@@ -77,8 +77,8 @@ pub fn learn(database: &Database, now: Instant) -> BTreeMap<SystemId, LearnedNod
     nodes
 }
 
-/// Where notifications for a tunnel go: its outer source address names the ingress node, by one of its addresses or by
-/// a locator (D63).
+/// Destination of notifications for a tunnel: its outer source address identifies the ingress node, by one of its
+/// addresses or by a locator (D63).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotificationSids {
     by_source: Vec<(Prefix, Sids)>,

@@ -28,7 +28,7 @@ const SUB_END_SID: u16 = 1;
 const SUB_SID_STRUCTURE: u16 = 10;
 const WORD: usize = 4;
 
-/// Where a locator is (RFC 9513 section 7.1).
+/// Type of a locator's route (RFC 9513 section 7.1).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RouteType {
@@ -60,7 +60,7 @@ impl RouteType {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
-    /// Where it is.
+    /// Type of its route.
     pub route_type: RouteType,
     /// The algorithm of its paths; 0 for shortest ones.
     pub algorithm: u8,

@@ -2,7 +2,7 @@
 
 use crate::id::{LspId, NodeId, SystemId};
 
-/// Why octets are no PDU, or none that is acted upon.
+/// The reason why octets are no PDU, or one that is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Fewer octets than a field needs.
@@ -18,7 +18,7 @@ pub enum Malformed {
     /// A field has a value that it must not have.
     #[error("{field} is {found}: expected {expected}")]
     Value {
-        /// Which field.
+        /// The field.
         field: &'static str,
         /// The value.
         found: u32,

@@ -8,7 +8,7 @@ use srdma_wire::{Instant, Prefix};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-/// How a node is reached.
+/// Path to a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// The sum of metrics.

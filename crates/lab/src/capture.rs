@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// How often the thread looks whether it is to end.
+/// Interval at which the thread checks for its end.
 const PATIENCE_MS: u16 = 50;
 
 /// A capture that is going on.

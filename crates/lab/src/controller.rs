@@ -19,10 +19,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long a controller has to listen.
+/// Time for a controller to listen.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a node has to reach it.
+/// Time for a node to register.
 const GREETING_PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -39,7 +39,7 @@ pub struct ControllerAccess {
 }
 
 impl ControllerAccess {
-    /// How the controller of an instance is reached; `None` for a lab without one.
+    /// URL and credentials of an instance's controller; `None` for a lab without one.
     pub fn of(topology: &Topology, instance: &Instance) -> Option<Self> {
         topology.controller.as_ref().map(|plan| ControllerAccess::in_directory(plan.url(), &directory(instance)))
     }
@@ -65,7 +65,7 @@ pub(crate) const KEY: &str = "key.pem";
 pub(crate) const TOKEN: &str = "token";
 pub(crate) const CONFIGURATION: &str = "controller.toml";
 
-/// Where an instance keeps what its controller needs.
+/// Directory of the files of an instance's controller.
 fn directory(instance: &Instance) -> PathBuf {
     instance.directory().join("controller")
 }

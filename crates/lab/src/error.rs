@@ -53,7 +53,7 @@ pub enum LabError {
     Command {
         /// The whole command.
         line: String,
-        /// How it ended.
+        /// Its exit status.
         status: ExitStatus,
         /// Text of its error output.
         output: String,
@@ -64,7 +64,7 @@ pub enum LabError {
         process: String,
         /// The operation.
         what: String,
-        /// How long that was waited for, in seconds.
+        /// Time that it was waited for, in seconds.
         waited_s: u64,
         log: PathBuf,
         /// The log's last lines.
@@ -87,7 +87,7 @@ pub enum LabError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why it failed.
+        /// The reason.
         error: io::Error,
     },
     /// A system call failed.
@@ -95,7 +95,7 @@ pub enum LabError {
     System {
         /// The operation.
         action: String,
-        /// Why it failed.
+        /// The reason.
         error: io::Error,
     },
     /// Output that the lab cannot parse.

@@ -75,7 +75,7 @@ pub(crate) fn address(topology: &Topology, node: usize) -> Result<Ipv6Addr> {
     node.addresses.first().copied().ok_or_else(|| LabError::Group(format!("{} has no address", node.name)))
 }
 
-/// How edges find their receivers, by the group's policy.
+/// Source of the edges' receiver lists, by the group's policy.
 pub(crate) fn list_mode(lists: Lists) -> ListMode {
     match lists {
         Lists::Tlv => ListMode::Tlv,

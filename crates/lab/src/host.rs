@@ -28,7 +28,7 @@ pub(crate) struct Terms {
     /// The group, once the lab's controller has created it.
     pub(crate) at_controller: Option<GroupAtController>,
     pub(crate) transfer: Transfer,
-    /// How long a host waits for its peers before it gives up.
+    /// Time that a host waits for its peers before it gives up.
     pub(crate) patience: Duration,
     /// The rate of the slowest link, when any is limited.
     pub(crate) slowest_bits_per_s: Option<u64>,
@@ -70,7 +70,7 @@ pub(crate) struct GroupAtController {
     pub(crate) url: String,
     /// Access to the controller's API.
     pub(crate) access: ControllerAccess,
-    /// How many receivers the source waits for.
+    /// Number of receivers that the source waits for.
     pub(crate) receivers: usize,
 }
 
@@ -146,13 +146,13 @@ pub(crate) trait Host {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct HostOutcome {
-    /// Why it failed.
+    /// The reason of the failure.
     pub error: Option<String>,
     /// Octets sent, or received.
     pub octets: u64,
     /// SHA-256 of the data, in hexadecimal; at a receiver of what stands in its memory.
     pub sha256: Option<String>,
-    /// How long it took, in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Request packets sent, retransmissions included.
     pub packets_sent: Option<u64>,

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long processes have to end by themselves.
+/// Time for processes to end by themselves.
 const GRACE: Duration = Duration::from_secs(5);
 
 pub(crate) fn add(name: &str) -> Result<()> {

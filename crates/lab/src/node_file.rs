@@ -21,7 +21,7 @@ pub struct NodeChoices {
     pub shaped_driver: Option<String>,
     /// The node has lost its state (D17).
     pub restarted: bool,
-    /// Where those find the lab's controller that take groups from one.
+    /// The lab's controller, for nodes that get groups from one.
     pub controller: Option<ControllerAccess>,
 }
 

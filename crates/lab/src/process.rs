@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many lines of a log stand in an error.
+/// Number of lines of a log in an error.
 const TAIL_LINES: usize = 15;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);

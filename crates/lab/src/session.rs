@@ -29,19 +29,19 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long a node has to become ready.
+/// Time for a node to become ready.
 const NODE_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether the transfer is over.
+/// Interval of checks for the end of the transfer.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// How often it is looked how far it has come, which costs more.
+/// Interval of checks for the progress, which cost more.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time limit of receivers after the source: when it has finished they have the data, but they have to hash them.
 const RECEIVER_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long a new state of a node is waited for.
+/// Time to wait for a new state of a node.
 const STATUS_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Fraction of the data that has been sent when a node is restarted.
@@ -56,7 +56,7 @@ pub struct Choices {
     pub transfer: Option<Transfer>,
     /// The driver of all ports of all nodes, when the nodes are not to choose.
     pub driver: Option<String>,
-    /// How long hosts wait for each other.
+    /// Time that hosts wait for each other.
     pub patience: Duration,
 }
 
@@ -295,7 +295,7 @@ impl Session {
         wait_until_ready(&process, 2, interrupt)
     }
 
-    /// How much of the data has left the sources, from 0 on; retransmissions count.
+    /// Fraction of the data that has left the sources, from 0; retransmissions count.
     fn progress(&self, parts: &[Parts]) -> Result<f64> {
         let counters = self.lab.link_counters()?;
         let links = &self.lab.topology().links;

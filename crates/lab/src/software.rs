@@ -16,7 +16,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long a process has to print its first line.
+/// Time for a process to print its first line.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The source's queue pair.
@@ -180,7 +180,7 @@ pub(crate) fn receiver_qpn(rank: usize) -> usize {
     RECEIVER_QPN as usize + rank
 }
 
-/// Where the source finds its peer.
+/// Source of the peer information.
 pub(crate) enum Peer {
     /// In a file with a receiver's peer information.
     Receiver(PathBuf),

@@ -17,9 +17,9 @@ pub struct Bounds {
     pub window: u8,
     /// Packets of a message, the last of which requests an ACK.
     pub message: u8,
-    /// How the source handles NAKs.
+    /// Reaction of the source to NAKs.
     pub source: SourceHabit,
-    /// How receivers respond to duplicates.
+    /// Reaction of receivers to duplicates.
     pub receivers: ReceiverHabit,
     /// The rule that the nodes follow.
     pub rules: Rules,
@@ -35,7 +35,7 @@ pub struct Bounds {
     pub epochs_checked: bool,
 }
 
-/// How often each thing may go wrong.
+/// Bounds of each kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Faults {
     /// Messages lost, data and responses.

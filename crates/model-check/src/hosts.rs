@@ -2,7 +2,7 @@
 
 use crate::queue::{Data, Kind, Message};
 
-/// How a requester takes NAKs.
+/// Reaction of a requester to NAKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceHabit {
     /// Goes back for every NAK at or above what it has completed.
@@ -11,7 +11,7 @@ pub enum SourceHabit {
     SoftRoce,
 }
 
-/// How a responder answers what it has got already.
+/// Reaction of a responder to duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceiverHabit {
     /// As soft-RoCE: every duplicate is answered with an ACK of the newest.

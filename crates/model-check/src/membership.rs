@@ -52,7 +52,7 @@ impl Tree {
         self.advance(state, node, step)
     }
 
-    /// Where the branches of a node that stays begin.
+    /// Join points of the branches of a remaining node.
     fn origins(&self, state: &State, before: &Record, after: &Record, node: usize) -> Vec<Origin> {
         let known = &before.places[node].branches;
         let origin = |branch: &Branch| {

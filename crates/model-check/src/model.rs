@@ -53,7 +53,7 @@ impl Tree {
         Tree { bounds, records, links, machines }
     }
 
-    /// How many states the nodes' machines were in.
+    /// Number of states of the nodes' machines.
     pub fn machines(&self) -> usize {
         self.machines.len()
     }

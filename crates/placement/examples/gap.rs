@@ -1,4 +1,4 @@
-//! How far placements on the shipped fabrics are from the bound, and what hashes make of the same flows.
+//! Distance of placements on the shipped fabrics from the bound, and the loads under ECMP for the same flows.
 //!
 //! ```sh
 //! cargo run --release -p srdma-placement --example gap

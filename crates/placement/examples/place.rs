@@ -1,4 +1,4 @@
-//! How long it takes to place 65,536 flows on 4,096 NICs below three tiers: sixteen permutations at once.
+//! Time to place 65,536 flows on 4,096 NICs below three tiers: sixteen permutations at once.
 //!
 //! ```sh
 //! cargo run --release -p srdma-placement --example place

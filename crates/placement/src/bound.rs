@@ -11,7 +11,7 @@ use crate::search::Ways;
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much longer the most loaded link becomes in a round: as much in the first half of them, then less and less.
+/// Increase of the most loaded link's length per round: constant in the first half, then decreasing.
 const STEP: f64 = 0.2;
 const LAST_STEP: f64 = 0.005;
 

@@ -6,7 +6,7 @@ use crate::load::{Direction, Loads};
 use crate::placement::{FlowId, Placement, PlacementError};
 use srdma_fabric::{HostId, NextHops, NodeId, Path, Topology};
 
-/// How hosts or a scheduler choose paths.
+/// Choice of paths by hosts or a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choosing {
     /// For each flow one of the shortest paths by chance, which this seed decides.

@@ -41,7 +41,7 @@ fn first_children(ranks: u32, rank: u32) -> [Option<u32>; 2] {
     [lower, upper]
 }
 
-/// Where a rank of a tree stands in the first.
+/// Position of a rank of a tree in the first tree.
 fn turned(ranks: u32, tree: u8, rank: u32) -> u32 {
     match tree {
         0 => rank,

@@ -9,6 +9,6 @@ pub struct Flow {
     pub from: HostId,
     /// The receiver.
     pub to: HostId,
-    /// How much, in bits a second on the wire.
+    /// Rate in bits per second on the wire.
     pub rate_bits_per_s: u64,
 }

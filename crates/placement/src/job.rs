@@ -25,7 +25,7 @@ pub struct Job {
     pub collectives: Vec<Collective>,
 }
 
-/// How a job's ranks are divided.
+/// Division of a job's ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parallel {
     /// Ranks that share each layer.
@@ -66,7 +66,7 @@ pub struct Collective {
     pub group: GroupKind,
     /// The size of the buffer of each rank, in octets.
     pub octets: u64,
-    /// How often, in microseconds; as fast as links allow if `None`.
+    /// Period in microseconds; `None`: as fast as links allow.
     pub period_us: Option<u64>,
 }
 
@@ -140,7 +140,7 @@ impl Job {
         chosen.flat_map(listed).collect()
     }
 
-    /// How many flows a collective has at most, without making them.
+    /// Maximum number of flows of a collective, computed without generating them.
     pub fn most_flows(&self, collective: &Collective) -> u64 {
         let Parallel { tensor, data, expert, pipeline } = self.parallel;
         let ranks = self.nics.len() as u64;

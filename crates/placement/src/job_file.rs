@@ -65,7 +65,7 @@ pub struct JobSection {
     collective: Vec<Spanned<CollectiveSection>>,
 }
 
-/// How often a job does its collectives, and when.
+/// Period and times of a job's collectives.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repetition {
@@ -105,7 +105,7 @@ pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, LineE
 }
 
 impl JobSection {
-    /// How often it runs, and when.
+    /// Period and times.
     ///
     /// # Errors
     ///

@@ -22,12 +22,12 @@ impl Direction {
         Direction { is_backward: !self.is_backward, ..self }
     }
 
-    /// Where it leads.
+    /// The node at its end.
     pub fn to(self, topology: &Topology) -> NodeId {
         topology.links()[self.link.index()].ends[usize::from(!self.is_backward)].node
     }
 
-    /// Where it comes from.
+    /// The node at its beginning.
     pub fn origin(self, topology: &Topology) -> NodeId {
         self.reversed().to(topology)
     }

@@ -79,7 +79,7 @@ pub fn flows_from_nccl(text: &str, topology: &Topology, servers: &[String]) -> R
 
 /// A ring as one server sees it.
 struct Ring<'a> {
-    /// Where it stands.
+    /// Its element.
     node: Node<'a, 'a>,
     /// The ingress NIC.
     enters: usize,

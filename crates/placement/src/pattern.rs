@@ -27,7 +27,7 @@ pub(crate) struct Pattern {
     pub(crate) ranks: u32,
     /// The buffer of each rank.
     pub(crate) octets: u64,
-    /// How long a chunk is at most, where a kind has them.
+    /// Maximum length of a chunk, for kinds with chunks.
     pub(crate) chunk_octets: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Follows {
 }
 
 impl Pattern {
-    /// How many lanes each position has.
+    /// Number of lanes of each position.
     pub(crate) fn lanes(&self) -> u8 {
         match self.kind {
             CollectiveKind::AllReduceTree => TREES * TREE_LANES,
@@ -51,7 +51,7 @@ impl Pattern {
         }
     }
 
-    /// How many messages a lane has.
+    /// Number of messages of a lane.
     pub(crate) fn messages(&self, position: u32, lane: u8) -> u32 {
         let others = self.ranks.saturating_sub(1);
         match self.kind {
@@ -62,7 +62,7 @@ impl Pattern {
         }
     }
 
-    /// How many messages of a lane may go before anything has arrived.
+    /// Number of messages of a lane that may be sent before any arrival.
     pub(crate) fn ready_at_start(&self, position: u32, lane: u8) -> u32 {
         match self.kind {
             CollectiveKind::AllReduceRing | CollectiveKind::AllGather | CollectiveKind::ReduceScatter => 1,
@@ -90,7 +90,7 @@ impl Pattern {
         }
     }
 
-    /// Which octets of the buffer a message carries: where they begin, and where they end.
+    /// Octets of the buffer that a message carries: begin and end.
     pub(crate) fn part(&self, position: u32, lane: u8, step: u32) -> [u64; 2] {
         let ranks = self.ranks;
         let back = |steps: u32| (position + ranks - steps % ranks) % ranks;

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 /// A flow of a plan, with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Numbered {
-    /// How it is called in the plan; stays when others go.
+    /// Its number in the plan; stays when other flows are removed.
     pub number: u32,
-    /// How the placement calls it.
+    /// Its id in the placement.
     pub id: FlowId,
     /// The flow, and what it belongs to.
     pub wanted: ListedFlow,
@@ -23,7 +23,7 @@ pub struct Numbered {
 /// A flow of a plan with its path, as it is kept between changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFlow {
-    /// How it is called in the plan; stays when others go.
+    /// Its number in the plan; stays when other flows are removed.
     pub number: u32,
     /// The flow, and what it belongs to.
     pub wanted: ListedFlow,

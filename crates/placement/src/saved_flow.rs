@@ -12,7 +12,7 @@ use std::collections::HashMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFlow {
-    /// How it is called in the plan; stays when others go.
+    /// Its number in the plan; stays when other flows are removed.
     pub number: u32,
     pub job: String,
     /// The part of the job that sends it.

@@ -11,12 +11,12 @@
 use crate::job::{Collective, CollectiveKind, Job};
 use crate::pattern::{Follows, Pattern};
 
-/// How many pieces of data are under way.
+/// Amount of data in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How long the chunks of trees, broadcasts and transfers between neighbours are at most, in octets.
+    /// Maximum length of the chunks of trees, broadcasts and transfers between neighbours, in octets.
     pub chunk_octets: u64,
-    /// How many messages of a lane may be under way: sent and not acknowledged.
+    /// Number of messages of a lane that may be in flight: sent and not acknowledged.
     pub messages_in_flight: u32,
     /// To how many others each rank of an all-to-all sends at a time.
     pub peers_in_flight: u32,
@@ -37,11 +37,11 @@ pub struct Message {
     pub from: u32,
     /// The rank that receives. It may have the same NIC.
     pub to: u32,
-    /// Which of the sender's lists of messages it belongs to.
+    /// The sender's lane.
     pub lane: u8,
     /// Its position there.
     pub step: u32,
-    /// How long it is, in octets; 0 where a buffer has fewer octets than there are ranks.
+    /// Length in octets; 0 if a buffer has fewer octets than there are ranks.
     pub octets: u64,
 }
 
@@ -73,7 +73,7 @@ struct Groups {
     places: Vec<Option<[u32; 2]>>,
 }
 
-/// How far a lane has come, in messages.
+/// Progress of a lane, in messages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     /// All that it has to send.
@@ -108,7 +108,7 @@ impl Schedule {
         }
     }
 
-    /// How often an iteration is to begin, in microseconds; when the one before has ended, if `None`.
+    /// Interval of iterations, in microseconds; `None`: each begins at the end of the previous one.
     pub fn period_us(&self) -> Option<u64> {
         self.period_us
     }
@@ -118,7 +118,7 @@ impl Schedule {
         self.missing > 0
     }
 
-    /// How many iterations have been begun.
+    /// Number of iterations that have begun.
     pub fn iterations(&self) -> u32 {
         self.begun
     }
@@ -218,7 +218,7 @@ impl Schedule {
         }
     }
 
-    /// Which collective of the iteration is under way.
+    /// Index of the collective in progress.
     fn number(&self) -> usize {
         self.current as usize % self.collectives.len()
     }
@@ -251,7 +251,7 @@ impl Groups {
         Groups { pattern, members, places }
     }
 
-    /// How many messages all ranks send.
+    /// Number of messages of all ranks.
     fn messages(&self) -> u64 {
         let of_lane = |position, lane| u64::from(self.pattern.messages(position, lane));
         let of_position = |position| (0..self.pattern.lanes()).map(|lane| of_lane(position, lane)).sum::<u64>();
@@ -272,7 +272,7 @@ impl Groups {
     }
 }
 
-/// How many parts have come from all children.
+/// Number of parts that all children have sent.
 fn complete(parts: [u32; 2], has_children: [bool; 2]) -> u32 {
     parts.into_iter().zip(has_children).filter(|(_, has)| *has).map(|(parts, _)| parts).min().unwrap_or(0)
 }

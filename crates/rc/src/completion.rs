@@ -59,11 +59,11 @@ pub struct WorkRequest {
 pub struct Receive {
     /// The host's own name for it, given back by the completion.
     pub wr_id: u64,
-    /// Where the data go.
+    /// Local memory of the data.
     pub local: LocalRange,
 }
 
-/// How a work request or a receive ended.
+/// Result of a work request or a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Done.
@@ -113,7 +113,7 @@ pub struct Completion {
     pub immediate: Option<[u8; 4]>,
 }
 
-/// Why a work request or a receive was not taken.
+/// The reason why a work request or a receive was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// The endpoint has no such queue pair.

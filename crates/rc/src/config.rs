@@ -44,7 +44,7 @@ impl PathMtu {
         self as u32
     }
 
-    /// How many packets a message of so many octets takes: an empty one takes one.
+    /// Number of packets of a message of so many octets: an empty one takes one.
     pub const fn packets(self, length_octets: u32) -> u32 {
         let packets = length_octets.div_ceil(self.octets());
         if packets == 0 { 1 } else { packets }
@@ -89,7 +89,7 @@ impl EndpointConfig {
     }
 }
 
-/// Where implementations differ from each other, or from the letter of the IBTA.
+/// Differences between implementations, and from the text of the IBTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Habits {
     /// PSNs that may be outstanding, at most 2^22.
@@ -175,9 +175,9 @@ pub struct QueuePairConfig {
     pub udp_source_port: Option<u16>,
     /// Local ACK timeout t: 4.096 µs · 2^t, at most 31; 0 means none.
     pub ack_timeout: u8,
-    /// How often, 0–7, a packet is sent again after a timeout or a sequence NAK without progress in between.
+    /// Number of retries, 0–7, after a timeout or a sequence NAK without progress in between.
     pub retry_count: u8,
-    /// How often, 0–7, a packet is sent again after a receiver-not-ready NAK; 7 means for ever.
+    /// Number of retries, 0–7, after a receiver-not-ready NAK; 7 means unlimited.
     pub rnr_retry: u8,
     /// Timer code, 0–31, of the receiver-not-ready NAKs sent.
     pub min_rnr_timer: u8,
@@ -280,7 +280,7 @@ impl QueuePairConfig {
     }
 }
 
-/// Why a queue pair was not made.
+/// The reason why a queue pair was not made.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {

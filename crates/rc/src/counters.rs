@@ -4,7 +4,7 @@ use core::fmt;
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
-        /// Why a packet was refused. Each has its counter.
+        /// The reason why a packet was refused. Each has its counter.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum DropReason { $($(#[$doc])* $name,)* }
 

@@ -25,7 +25,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 pub struct Endpoint<M = Vec<u8>> {
     config: EndpointConfig,
     queue_pairs: Vec<QueuePair>,
-    /// How many of `queue_pairs` were removed.
+    /// Number of `queue_pairs` that were removed.
     vacant: usize,
     slots: HashMap<u32, usize, BuildHasherDefault<QpnHasher>>,
     peers: Peers,

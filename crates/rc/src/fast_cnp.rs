@@ -11,7 +11,7 @@ use srdma_wire::fast_cnp::{FastCnpError, OptionTypes};
 use srdma_wire::{Instant, Prefix, Qpn};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How an endpoint takes Fast CNPs.
+/// Configuration of Fast CNPs at an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FastCnpConfig {
     /// Accepted sources, switches and receivers alike; Fast CNPs of others are dropped (FC-5-3). Empty: none.

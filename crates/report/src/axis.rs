@@ -58,7 +58,7 @@ impl Ruler {
         Ruler { scale: axis.scale, least, greatest, from, to, factor, symbol }
     }
 
-    /// Where a value stands.
+    /// Coordinate of a value.
     pub(crate) fn at(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.least) / (self.greatest - self.least),

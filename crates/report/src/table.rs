@@ -15,7 +15,7 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Which of two values is the better one.
+/// The better one of two values.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
@@ -33,7 +33,7 @@ pub struct ComparisonRow {
     /// An explanation in a sentence; may be empty.
     pub meaning: String,
     pub unit: Unit,
-    /// Which values are better.
+    /// The better values.
     pub better: Better,
     /// A value for each column; `None` for an empty cell.
     pub values: Vec<Option<Spread>>,

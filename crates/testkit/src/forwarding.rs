@@ -58,7 +58,7 @@ pub enum Outcome {
     Dropped,
 }
 
-/// Why a step went no further.
+/// The reason why a step failed.
 enum Refusal {
     Error(u8, u8, u32),
     Silent,

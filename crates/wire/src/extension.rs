@@ -25,7 +25,7 @@ pub struct ExtensionHeader<'a> {
     pub octets: &'a [u8],
 }
 
-/// Why a chain of extension headers cannot be followed to its end.
+/// The reason why a chain of extension headers cannot be followed to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtensionError {
     /// A header reaches beyond the octets at hand.
@@ -72,7 +72,7 @@ impl<'a> ExtensionHeaders<'a> {
         self.next_header
     }
 
-    /// Where that begins, counted from the first octet of the IPv6 header.
+    /// Its offset from the first octet of the IPv6 header.
     pub fn offset(&self) -> usize {
         self.offset
     }

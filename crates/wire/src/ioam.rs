@@ -129,7 +129,7 @@ pub struct TraceHeader {
     pub active: bool,
     /// RemainingLen: words still free; 7 bits.
     pub remaining_len_words: u8,
-    /// Which fields each node adds.
+    /// Fields that each node adds.
     pub trace_type: TraceType,
 }
 

@@ -108,7 +108,7 @@ pub struct Notification {
     pub ask: Ask,
     /// The traffic class of the queue.
     pub traffic_class: u8,
-    /// How full the queue is: 0 at XON, 128 at XOFF, 255 as far beyond as XOFF is above XON, or further.
+    /// Fill level of the queue: 0 at XON, 128 at XOFF, 255 as far beyond as XOFF is above XON, or further.
     pub level: u8,
     /// The clock of the congested node in microseconds, modulo 2^32; each notification has a later one.
     pub sequence: u32,
@@ -213,7 +213,7 @@ fn checksum(source: &[u8; 16], destination: &[u8; 16], view: &NotificationView) 
     sum.checksum()
 }
 
-/// Why a packet is no notification.
+/// The reason why a packet is no notification.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotificationError {

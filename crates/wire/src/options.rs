@@ -162,8 +162,8 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// Where an option's type may stand: at a multiple of some octets from the start of the header, plus an offset (RFC
-/// 8200 section 4.2, "xn+y").
+/// Positions of an option's type: multiples of some octets from the start of the header, plus an offset (RFC 8200
+/// section 4.2, "xn+y").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Alignment {
     multiple: usize,

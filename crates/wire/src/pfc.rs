@@ -73,7 +73,7 @@ pub struct Pfc {
 impl Pfc {
     /// MAC control opcode of priority flow control.
     pub const OPCODE: u16 = 0x0101;
-    /// Where PFC frames go: an address that bridges do not forward.
+    /// Destination of PFC frames: an address that bridges do not forward.
     pub const DESTINATION: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0, 0, 0x01]);
 
     /// A frame for one class only.
@@ -120,7 +120,7 @@ impl Pfc {
     }
 }
 
-/// Why a MAC control frame is no PFC frame.
+/// The reason why a MAC control frame is no PFC frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PfcError {
     /// It is too short.

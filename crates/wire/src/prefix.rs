@@ -36,7 +36,7 @@ impl Prefix {
         mask(self.len)
     }
 
-    /// How many bits count.
+    /// Length in bits.
     pub fn prefix_len(&self) -> u8 {
         self.len
     }

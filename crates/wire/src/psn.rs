@@ -57,7 +57,7 @@ impl Psn {
         self.minus(1)
     }
 
-    /// How far this number is ahead of `other`: −2^23 … 2^23 − 1, negative when it is behind.
+    /// Distance of this number from `other`: −2^23 … 2^23 − 1, negative when it is behind.
     pub const fn distance_from(self, other: Psn) -> i32 {
         ((self.0.wrapping_sub(other.0) << 8) as i32) >> 8
     }

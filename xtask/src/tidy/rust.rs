@@ -19,7 +19,7 @@ const UNFINISHED: [&str; 7] = [
     concat!("X", "XX"),
 ];
 
-/// Where `unsafe` may stand: one intrinsic of the ICRC, and what talks to the kernel.
+/// Places where `unsafe` is allowed: one intrinsic of the ICRC, and code that talks to the kernel.
 const UNSAFE_ALLOWED: [&str; 2] = ["crates/wire/src/icrc", "crates/io/src/"];
 
 /// No file is longer than can be read: 800 lines, 1,000 for tests.

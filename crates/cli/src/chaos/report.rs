@@ -47,7 +47,7 @@ pub(super) struct Recovery {
 pub(super) struct Fault {
     pub(super) name: &'static str,
     pub(super) schedules: u64,
-    /// How often it took effect.
+    /// Number of times that it took effect.
     pub(super) times: u64,
 }
 

@@ -1,10 +1,10 @@
-//! How far a run is, when it takes long.
+//! Progress of a run that takes long.
 
 use indicatif::{ProgressBar, ProgressStyle};
 use srdma_conform::Progress;
 use std::time::{Duration, Instant};
 
-/// How long a run may take before it shows its progress.
+/// Time after which a run shows its progress.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// A bar on stderr that appears when it takes long.

@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P", default_value = "0", value_parser = parse_probability, allow_negative_numbers = true)]
     reorder: f64,
 
-    /// How the tree branches: by SRv6 replication, or by an IPv6 multicast group.
+    /// Branching of the tree: by SRv6 replication, or by an IPv6 multicast group.
     #[arg(long, value_enum, default_value_t = TreeName::Replicate)]
     tree: TreeName,
 
@@ -73,8 +73,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = HeadendName::FirstHop)]
     headend: HeadendName,
 
-    /// Where edges find their receivers: in the packets' TLVs, in what they were provisioned with, or in TLVs while
-    /// those fit the link MTU.
+    /// Source of the edges' receiver lists: the packets' TLVs, the provisioned lists, or TLVs while those fit the link
+    /// MTU.
     #[arg(long, value_enum, default_value_t = ListName::Auto)]
     receivers_in: ListName,
 

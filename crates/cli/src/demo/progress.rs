@@ -1,4 +1,4 @@
-//! How far the run has come: a bar on a terminal, plain lines elsewhere, always on the error output.
+//! Progress of the run: a bar on a terminal, plain lines elsewhere, always on the error output.
 
 use crate::units::octets;
 use indicatif::{ProgressBar, ProgressStyle};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// How something is.
+/// Result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
@@ -43,7 +43,7 @@ pub(super) struct Finding {
     pub(super) theme: &'static str,
     /// The object that was checked.
     pub(super) name: String,
-    /// How it is.
+    /// Result of the check.
     pub(super) state: State,
     /// The result, and its purpose.
     pub(super) detail: String,

@@ -119,7 +119,7 @@ pub(super) fn wrapped(text: &mut String, prefix: &str, column: usize, sentence: 
     writeln!(text)
 }
 
-/// Why a branch is waited for.
+/// The reason why the group waits for a branch.
 fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_node: bool) -> Result {
     let expects = match branch.expects {
         Some(psn) => format!("expects PSN {psn}"),

@@ -11,7 +11,7 @@ pub(super) fn may_send(group: &GroupSummary) -> bool {
     matches!(group.state, GroupState::Ready | GroupState::Changing)
 }
 
-/// How far a group is, in a word.
+/// State of a group, in a word.
 pub(super) fn state(state: GroupState) -> &'static str {
     match state {
         GroupState::Open => "open",

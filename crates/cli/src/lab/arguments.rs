@@ -75,11 +75,11 @@ pub(super) struct TransferArguments {
     #[arg(long, value_name = "OCTETS", value_parser = parse_octets)]
     pub(super) size: Option<u64>,
 
-    /// How messages are carried.
+    /// Operation of messages.
     #[arg(long, value_enum)]
     pub(super) op: Option<OperationName>,
 
-    /// Where edges find their receivers: in the packets' TLVs, or in their own configuration.
+    /// Source of the edges' receiver lists: the packets' TLVs, or their own configuration.
     #[arg(long, value_enum)]
     pub(super) list: Option<ListName>,
 }
@@ -139,7 +139,7 @@ pub(super) struct Export {
     #[arg(long, value_enum, default_value_t = FormatName::Containerlab)]
     pub(super) format: FormatName,
 
-    /// Where the files go; it is made if need be.
+    /// Directory for the files; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
 
@@ -178,7 +178,7 @@ pub(super) struct Capture {
     #[command(flatten)]
     pub(super) name: Name,
 
-    /// Where the files go; it is made if need be.
+    /// Directory for the files; created if it does not exist.
     #[arg(value_name = "DIR")]
     pub(super) directory: PathBuf,
 }

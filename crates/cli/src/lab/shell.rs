@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-/// How long a command in a guest may be silent.
+/// Time without output after which a command in a guest fails.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Runs a command in a guest, or else in the namespace of a node, and ends as it does.
@@ -25,7 +25,7 @@ pub(super) fn run(shell: &Shell) -> Result<ExitCode> {
     let words = if shell.words.is_empty() { &default[..] } else { &shell.words };
     let mut command = Command::new("ip");
     command.args(["netns", "exec", &lab.instance().namespace(&shell.node)]).args(words);
-    // Where `srdma group` and the like find the lab's controller.
+    // Environment of `srdma group` and others for the lab's controller.
     let access = ControllerAccess::of(lab.topology(), lab.instance());
     command.envs(access.iter().flat_map(ControllerAccess::environment));
     let status = command.status().context("cannot start ip")?;

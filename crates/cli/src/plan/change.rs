@@ -88,7 +88,7 @@ struct Common {
 pub(super) struct Changed {
     /// Whether the plan was written.
     pub(super) saved: bool,
-    /// How many flows there are now.
+    /// Number of flows after the change.
     pub(super) flows: usize,
     pub(super) added: Vec<ChangedFlow>,
     pub(super) removed: Vec<u32>,

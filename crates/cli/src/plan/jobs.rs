@@ -1,4 +1,4 @@
-//! Which flows are wanted: jobs as TOML, flows as CSV, or a dump of NCCL.
+//! The flows to place: jobs as TOML, flows as CSV, or a dump of NCCL.
 
 use super::read;
 use anyhow::{Result, bail};

@@ -65,7 +65,7 @@ impl PlanArguments {
 }
 
 impl Opened {
-    /// How programs are written.
+    /// Encoding of programs.
     pub(super) fn encoding(&self) -> Encoding {
         if self.saved.links { Encoding::Links } else { Encoding::Nodes }
     }

@@ -56,7 +56,7 @@ pub(super) struct Reasons {
     pub(super) bound: f64,
     /// By how much the most loaded link is above the bound, by the bound.
     pub(super) gap: f64,
-    /// Which links make the bound what it is.
+    /// The links that determine the bound.
     pub(super) bound_by: String,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Reasons {
 pub(super) struct UsedLink {
     #[serde(flatten)]
     pub(super) load: Load,
-    /// How many flows use it.
+    /// Number of flows that use it.
     pub(super) flows: usize,
 }
 

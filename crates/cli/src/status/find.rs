@@ -1,4 +1,4 @@
-//! Which socket is meant.
+//! The socket of a running node.
 
 use anyhow::{Context, bail};
 use srdma_node::{Configuration, Purpose};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Default directory of the nodes' sockets.
 const DIRECTORY: &str = "/run/srdma";
 
-/// Which running node is asked.
+/// The running node to query.
 #[derive(clap::Args)]
 pub(crate) struct NodeArguments {
     /// The node's status socket. Without it, the one in /run/srdma, if there is only one.

@@ -17,7 +17,7 @@ pub(super) struct Page {
     pub(super) head: Vec<Line<'static>>,
     /// The sections.
     pub(super) body: Vec<Line<'static>>,
-    /// Where in the body each section begins.
+    /// Position in the body at which each section begins.
     pub(super) sections: Vec<usize>,
 }
 

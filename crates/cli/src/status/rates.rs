@@ -30,7 +30,7 @@ impl Seen {
         self.before.is_some()
     }
 
-    /// How much a counter has risen in a second; 0 when it is new or has begun again.
+    /// Increase of a counter per second; 0 when it is new or was reset.
     pub(super) fn per_second(&self, counter: impl Fn(&Snapshot) -> Option<u64>) -> u64 {
         let Some(before) = &self.before else { return 0 };
         let (Some(then), Some(now)) = (counter(before), counter(&self.now)) else { return 0 };

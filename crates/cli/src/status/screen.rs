@@ -17,7 +17,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// How long a key may wait, or a signal.
+/// Maximum delay of a key, or of a signal.
 const STEP: Duration = Duration::from_millis(50);
 
 /// Shows a node until a key or a signal ends it; the terminal is as before then, also after a panic.
@@ -72,13 +72,13 @@ enum Next {
 struct Screen {
     socket: String,
     seen: Option<Seen>,
-    /// Why the node did not answer the last time.
+    /// The error of the last request to the node.
     error: Option<String>,
     /// Lines of the body above the screen.
     scrolled: usize,
     /// Lines of the body on the screen.
     height: usize,
-    /// Where sections begin.
+    /// Positions of sections.
     sections: Vec<usize>,
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const SRDMA: &str = env!("CARGO_BIN_EXE_srdma");
 
-/// Where headers begin in frames.
+/// Offsets of headers in frames.
 const IPV6: usize = 14;
 const BEHIND_IPV6: usize = IPV6 + 40;
 const BTH: usize = BEHIND_IPV6 + 8;

@@ -39,7 +39,7 @@ impl Instance {
         result
     }
 
-    /// How many namespaces it has.
+    /// Number of its namespaces.
     fn namespaces(&self) -> usize {
         let list = Command::new("ip").args(["netns", "list"]).output().expect("ip runs");
         let prefix = format!("srdma-{}-{}-", self.lab, self.suffix);

@@ -65,7 +65,7 @@ impl Deployed {
         fs::set_permissions(bin.join("docker"), fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Where the programs are: our `docker`, and `srdma`.
+    /// `PATH` with our `docker` and `srdma`.
     fn path(&self) -> String {
         let program = Path::new(env!("CARGO_BIN_EXE_srdma")).parent().unwrap();
         let bin = self.directory.path().join("bin");

@@ -175,7 +175,7 @@ impl Network {
         serde_json::from_slice(&output.stdout).unwrap_or_default()
     }
 
-    /// How many groups a node has.
+    /// Number of groups of a node.
     fn groups_of(&self, node: &str) -> usize {
         self.status(node)["groups"].as_array().map_or(0, Vec::len)
     }

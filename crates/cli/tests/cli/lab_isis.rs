@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long anything may take: FRR counts ten seconds until a neighbour is gone.
+/// Maximum time to wait: FRR detects the loss of a neighbour after ten seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The locators that F learns, from N1 and N2 alone.

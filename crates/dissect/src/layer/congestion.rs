@@ -37,7 +37,7 @@ pub struct Notification {
     pub ask: &'static str,
     /// Of the queue.
     pub traffic_class: u8,
-    /// How full it is: 0 at XON, 128 at XOFF.
+    /// Fill level: 0 at XON, 128 at XOFF.
     pub level: u8,
     pub sequence: u32,
     /// Duration of a pause without a further notification, in microseconds.
@@ -120,7 +120,7 @@ pub struct IoamNode {
     pub opaque: Option<String>,
 }
 
-/// How much a link carries.
+/// Load of a link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkLoad {
     pub rate_mbit_per_s: u32,

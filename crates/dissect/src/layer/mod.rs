@@ -212,7 +212,7 @@ pub struct Mr {
     pub regions: Vec<Region>,
 }
 
-/// Where a receiver's memory region begins, and its key.
+/// Address and key of a receiver's memory region.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Region {
     pub virtual_address: Hex64,
@@ -228,7 +228,7 @@ pub struct HmacTlv {
     /// The HMAC field in hexadecimal.
     pub digest: String,
     pub verdict: HmacVerdict,
-    /// Which octets the HMAC covers, `rfc8754` or `tlvs` (D9), when it matches.
+    /// Cover of the HMAC, `rfc8754` or `tlvs` (D9), when it matches.
     pub cover: Option<&'static str>,
     /// Reason for which the verdict is bad.
     pub reason: Option<&'static str>,
@@ -350,7 +350,7 @@ pub struct AtomicAckEth {
 /// Congestion Notification Packet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cnp {
-    /// How many CNPs it stands for between nodes of a multicast tree; 0 from and to a host.
+    /// Number of CNPs that it represents between nodes of a multicast tree; 0 from and to a host.
     pub count: u32,
 }
 

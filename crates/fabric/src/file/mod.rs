@@ -119,7 +119,7 @@ fn wrong<T>(at: usize, text: impl Into<String>) -> Result<T, Problem> {
     Err(Problem::new(at, text))
 }
 
-/// Where a key stands.
+/// Position of a key in the text.
 fn start<T>(key: &Option<Spanned<T>>) -> Option<usize> {
     key.as_ref().map(|key| key.span().start)
 }
@@ -282,7 +282,7 @@ impl TopologySection {
         Problem::new(at.unwrap_or(self.kind.span().start), error.problem)
     }
 
-    /// Where a number of switches, hosts or parts stands.
+    /// Position of a number of switches, hosts or parts in the text.
     fn number(&self, name: &str) -> Option<usize> {
         let keys = [
             ("leaves", &self.leaves),

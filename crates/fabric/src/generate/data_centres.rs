@@ -23,7 +23,7 @@ const MAX_SWITCHES: u16 = 255;
 /// A path between two of them names leaf, spine, border, border, spine and leaf: six ids, which fit one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataCentres {
-    /// How many, 2 to [`MAX_DATA_CENTRES`].
+    /// Number of data centres, 2 to [`MAX_DATA_CENTRES`].
     pub data_centres: u16,
     /// Leaf switches of each, 1 to 255.
     pub leaves: u16,

@@ -15,7 +15,7 @@ use crate::topology::Topology;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
-    /// How many, 2 to [`MAX_PLANES`].
+    /// Number of planes, 2 to [`MAX_PLANES`].
     pub planes: u16,
     /// Leaf switches of each, 1 to [`MAX_LEAF_SPINE`].
     pub leaves: u16,

@@ -122,7 +122,7 @@ fn six_ids_fit_the_address_and_the_seventh_needs_an_srh() {
     assert_eq!(made.decode(&sids, &topology, None).unwrap().len(), 7);
 }
 
-/// Where two links join two switches the uN of the far one leaves it open which is meant.
+/// Two links may join two switches: the uN of the far one then does not determine the link.
 #[test]
 fn parallel_links_are_distinguished() {
     let text = r#"

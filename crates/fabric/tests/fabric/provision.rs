@@ -73,7 +73,7 @@ fn every_node_is_reached_from_every_other() {
     }
 }
 
-/// Where a switch sends what is for a prefix; one that is there keeps it.
+/// The next switches of a switch's route to a prefix; the switch itself at the prefix's own switch.
 fn next(topology: &Topology, devices: &[Device], at: usize, to: usize, prefix: srdma_wire::Prefix) -> Vec<usize> {
     if at == to {
         return vec![to];

@@ -30,7 +30,7 @@ fn key(cover: Cover) -> HmacKey {
     HmacKey::new(SECRET, cover)
 }
 
-/// How a node differs from the others.
+/// Configuration in which a node differs from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Temper {
     /// Defaults.

@@ -31,7 +31,7 @@ pub struct NewNode {
     pub sid: Ipv6Addr,
     /// Loopback of the node above.
     pub parent: Ipv6Addr,
-    /// Where the parent is not a neighbour, the SID of the parent that responses are encapsulated to (D12).
+    /// The parent's SID that responses are encapsulated to if the parent is not a neighbour (D12).
     pub parent_sid: Option<Ipv6Addr>,
     /// Edge or transit.
     pub role: NodeRole,
@@ -46,7 +46,7 @@ pub struct Rehoming {
     pub node: Ipv6Addr,
     /// Loopback of its new parent.
     pub parent: Ipv6Addr,
-    /// Where the new parent is not a neighbour, the SID that responses are encapsulated to (D12).
+    /// The SID that responses are encapsulated to if the new parent is not a neighbour (D12).
     pub parent_sid: Option<Ipv6Addr>,
     /// Nodes that come into the tree for it: those between the new parent and the tree.
     pub new_nodes: Vec<NewNode>,

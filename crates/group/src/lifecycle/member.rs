@@ -15,7 +15,7 @@
 //! Beside it, whether the node can be reached: `Here`, `Returning` (it restarted without state and gets its entry back,
 //! before anything else), or `Lost` (no phase waits for it, and its replies do not count, until it returns).
 
-/// How far a node is with the change in progress.
+/// Progress of a node in the current change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// It has what it is to have; outside a change, always.

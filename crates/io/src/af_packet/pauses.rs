@@ -4,7 +4,7 @@
 use super::socket::Socket;
 use std::io;
 
-/// Where pauses go.
+/// Destination of pauses.
 const GROUP: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x01];
 
 /// Has an interface take frames to the group of pauses while they are wanted. The kernel leaves the group when this is

@@ -18,7 +18,7 @@ pub(super) const RESERVE: usize = 4;
 /// Octets of `struct virtio_net_hdr`, which stands right in front of the frame (linux/virtio_net.h).
 const OFFLOAD: usize = 10;
 
-/// Where the frame's address lies in a slot.
+/// Offset of the frame's address in a slot.
 const ADDRESS: usize = size_of::<libc::tpacket2_hdr>().next_multiple_of(libc::TPACKET_ALIGNMENT);
 
 /// Octets before the frame in a slot, at most: the slot's header, alignment, [`RESERVE`] and [`OFFLOAD`].

@@ -15,8 +15,8 @@ const BATCH: usize = 64;
 /// Pieces of a frame: head, three segments of body, tail.
 const PIECES: usize = 5;
 
-/// How long a queueing discipline may be full without taking a frame. One that never takes a frame, as `tbf` one longer
-/// than its burst, returns the same error.
+/// Time for which a queueing discipline may be full. One that never accepts a frame, as `tbf` one longer than its
+/// burst, returns the same error.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The queue, and the arrays that the kernel reads.
@@ -107,7 +107,7 @@ impl Sender {
         }
     }
 
-    /// How many wait.
+    /// Number of queued frames.
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }

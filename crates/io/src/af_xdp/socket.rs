@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Entries of each ring. Long rings carry a node over the moments when the system has other work for its processor.
 pub(super) const RING_ENTRIES: u32 = 2048;
 
-/// How long a queue may stay busy after its socket was closed.
+/// Time for which a queue may stay busy after its socket was closed.
 const QUEUE_IS_FREED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A socket that is bound to a queue, with its four rings.

@@ -27,7 +27,7 @@ pub(crate) enum Register {
     R10,
 }
 
-/// How many octets a load or store moves.
+/// Octets of a load or store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Width {
     One = 0x10,

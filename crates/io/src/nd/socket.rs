@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 #[derive(Debug)]
 pub(super) struct PacketSocket(OwnedFd);
 
-/// Where a frame came in.
+/// Ingress of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
     /// The interface.

@@ -8,8 +8,8 @@ use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{AsyncSocket, AsyncSocketExt, SocketAddr, TokioSocket};
 use std::io;
 
-/// How often a dump that changes went through is tried again. A route that was passed over because of others that came
-/// or went is found the next time; at that rate of changes the next overrun brings a new dump anyway.
+/// Number of retries of a dump during which entries changed. A route that was skipped because of other changes is found
+/// by the next one; at a high rate of changes the next overrun causes a new dump anyway.
 const DUMP_ATTEMPTS: usize = 8;
 
 /// A socket for requests.

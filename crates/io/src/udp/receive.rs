@@ -35,7 +35,7 @@ struct Received {
 /// A datagram, or several of equal length that the kernel has put together; the last may be shorter.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// Where it comes from.
+    /// Source address.
     pub source: SocketAddrV6,
     /// Its traffic class: DSCP and ECN.
     pub traffic_class: u8,

@@ -7,7 +7,7 @@ use std::net::{Ipv6Addr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
-/// How packets are cut.
+/// Segmentation of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segmentation {
     /// Each packet is handed to the kernel by itself, and has no checksum.
@@ -54,12 +54,12 @@ impl UdpSocket {
         Ok(socket)
     }
 
-    /// Where the socket is.
+    /// Address of the socket.
     pub fn local(&self) -> SocketAddrV6 {
         self.local
     }
 
-    /// How packets are cut.
+    /// Segmentation of packets.
     pub fn segmentation(&self) -> Segmentation {
         self.segmentation
     }

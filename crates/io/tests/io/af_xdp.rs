@@ -238,7 +238,7 @@ fn prefix(text: &str, len: u8) -> Prefix {
     Prefix::new(text.parse().unwrap(), len).unwrap()
 }
 
-/// Which of some frames come to a driver. The kernel's own, such as ND, may come between.
+/// The frames of a list that a driver receives. The kernel's own, such as ND, may arrive between.
 fn taken(driver: &mut dyn Driver, pool: &mut Pool, wire: &Wire, sent: &[Vec<u8>], last: &[u8]) -> Vec<usize> {
     sent.iter().for_each(|octets| wire.send(octets));
     wire.send(last);

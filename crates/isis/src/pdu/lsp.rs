@@ -132,5 +132,5 @@ impl Lsp {
     }
 }
 
-/// Where the fields lie that authentication takes as zero.
+/// Offsets of the fields that are zero for authentication.
 pub(crate) const LSP_UNAUTHENTICATED: [usize; 2] = [LIFETIME_AT, CHECKSUM_AT];

@@ -86,7 +86,7 @@ impl PduKind {
         }
     }
 
-    /// Where the PDU's own length stands.
+    /// Offset of the PDU's own length.
     fn length_at(self) -> usize {
         match self {
             PduKind::Hello => HEADER_LEN + 9,

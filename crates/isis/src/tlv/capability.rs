@@ -44,7 +44,7 @@ impl std::fmt::Debug for CapabilityFlags {
     }
 }
 
-/// How many SIDs a node can handle (RFC 9352 section 4).
+/// Number of SIDs that a node supports (RFC 9352 section 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MaximumSidDepths {
     /// Greatest Segments Left of a packet that it receives.

@@ -14,9 +14,9 @@ use crate::reader::{Malformed, Reader};
 pub struct LspEntry {
     /// Seconds that it is still valid.
     pub lifetime_s: u16,
-    /// Which LSP.
+    /// Id of the LSP.
     pub id: LspId,
-    /// Which version of it.
+    /// Its sequence number.
     pub sequence: u32,
     pub checksum: u16,
 }

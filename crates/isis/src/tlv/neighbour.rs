@@ -41,7 +41,7 @@ pub struct EndXSid {
     /// Its behaviour (IANA, SRv6 Endpoint Behaviors).
     pub behavior: u16,
     pub sid: Ipv6Addr,
-    /// How its bits are divided.
+    /// Lengths of its parts.
     pub structure: Option<SidStructure>,
 }
 

@@ -25,13 +25,13 @@ use std::path::{Path, PathBuf};
 /// The image that containers are made of where no other is named: that of this version.
 pub const IMAGE: &str = concat!("srdma:", env!("CARGO_PKG_VERSION"));
 
-/// Where a container has the files of its node.
+/// Directory of a node's files in its container.
 const FILES: &str = "/etc/srdma";
 
-/// Where a container has what is made in it: status sockets, and what `{directory}` stands for in command lines.
+/// Directory of files made in the container: status sockets, and `{directory}` in command lines.
 const DIRECTORY: &str = "/run/srdma";
 
-/// Why a lab cannot be written as a topology of containerlab.
+/// The reason why a lab cannot be written as a topology of containerlab.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
@@ -145,7 +145,7 @@ pub fn export(topology: &Topology, transfer: &Transfer, image: &str) -> Result<V
     Ok(files)
 }
 
-/// How the controller is reached from a container.
+/// URL of the controller from a container.
 fn access(plan: &ControllerPlan) -> ControllerAccess {
     ControllerAccess::in_directory(plan.url(), Path::new(FILES))
 }

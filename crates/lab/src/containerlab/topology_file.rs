@@ -135,7 +135,7 @@ fn exec(topology: &Topology, position: usize) -> Vec<String> {
     exec
 }
 
-/// How an interface loses what it is to send, and is as slow as its link.
+/// Loss and rate of an interface's outgoing packets, as on its link.
 fn netem(link: &Link, interface: &str) -> Option<String> {
     let rate = link.rate_bits_per_s.map(|rate| format!(" rate {rate}bit")).unwrap_or_default();
     let loss = if link.loss > 0.0 { format!(" loss {}%", link.loss * 100.0) } else { String::new() };

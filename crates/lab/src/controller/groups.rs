@@ -15,7 +15,7 @@ use std::fs;
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
-/// How long nodes have to take their parts, and to let go of them.
+/// Time for nodes to install a group, and to remove it.
 const NODE_PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

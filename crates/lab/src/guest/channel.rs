@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long an answer to a greeting is waited for before the next greeting.
+/// Time to wait for an answer before the next greeting.
 const GREETING: Duration = Duration::from_millis(500);
 
 /// The host's end of a port.

@@ -39,7 +39,7 @@ fn is_guest(topology: &Topology, process: &Process) -> bool {
     topology.node(&process.node).is_some_and(|node| topology.nodes[node].kind == Kind::Guest)
 }
 
-/// How long the processors have worked for some processes since they began. Those that have gone do not count.
+/// Processor time of some processes since they began. Ended ones do not count.
 fn time_of(pids: &[i32]) -> Duration {
     let stat = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     pids.iter().map(|pid| TICK * ticks(&stat(pid))).sum()

@@ -48,7 +48,7 @@ const MEMORY_MIB: u32 = 192;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// How long another user of a serial port is waited for.
+/// Time to wait for another user of a serial port.
 const PORT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Description of a guest.

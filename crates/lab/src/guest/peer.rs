@@ -7,7 +7,7 @@ use std::net::Ipv6Addr;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long a command may take that moves nothing over the network, on a busy machine.
+/// Maximum time of a command without network traffic, on a busy machine.
 const PROMPT: Duration = Duration::from_secs(60);
 
 /// Options of a peer.
@@ -37,7 +37,7 @@ pub struct Peer {
 /// A queue pair of a [`Peer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuePair {
-    /// Which of the peer's it is.
+    /// Its index at the peer.
     pub index: usize,
     /// Its number on the wire.
     pub qpn: Qpn,
@@ -119,7 +119,7 @@ impl Peer {
         self.channel.send(&format!("run {}", limit.as_millis()))
     }
 
-    /// How long [`Peer::run`] took by the guest's clock; `None` while it runs.
+    /// Duration of [`Peer::run`] by the guest's clock; `None` while it runs.
     pub fn done(&mut self) -> Result<Option<Duration>> {
         let Some(line) = self.channel.try_receive()? else { return Ok(None) };
         let fields = fields(&self.channel, "run", &line)?;
@@ -136,7 +136,7 @@ impl Peer {
         self.channel.send(&format!("wait {count} {}", limit.as_millis()))
     }
 
-    /// How many octets the messages of [`Peer::wait`] had; `None` while it waits.
+    /// Octets of the messages of [`Peer::wait`]; `None` while it waits.
     pub fn waited(&mut self) -> Result<Option<u64>> {
         let Some(line) = self.channel.try_receive()? else { return Ok(None) };
         let fields = fields(&self.channel, "wait", &line)?;

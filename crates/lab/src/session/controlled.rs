@@ -13,7 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::topology::Kind;
 use std::time::Duration;
 
-/// How long receivers have to join.
+/// Time for receivers to join.
 const JOIN_PATIENCE: Duration = Duration::from_secs(60);
 
 impl Session {

@@ -112,7 +112,7 @@ impl Link {
     }
 }
 
-/// Where a link ends.
+/// End of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
     /// Position of the node.
@@ -173,7 +173,7 @@ pub struct ReceiverPlan {
 pub struct ControllerPlan {
     /// Position of its node among the lab's nodes.
     pub node: usize,
-    /// Where it is found: the node's first address.
+    /// Its address: the node's first address.
     pub address: Ipv6Addr,
     /// Its TCP port.
     pub port: u16,
@@ -222,13 +222,13 @@ pub struct Transfer {
     pub path_mtu: u16,
     /// WRITE or SEND.
     pub operation: Operation,
-    /// Where edges find their receivers.
+    /// Source of the edges' receiver lists.
     pub lists: Lists,
-    /// How long it may take, in seconds.
+    /// Timeout in seconds.
     pub timeout_s: u64,
 }
 
-/// How messages are carried.
+/// Operation of messages.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -238,7 +238,7 @@ pub enum Operation {
     Send,
 }
 
-/// Where edges find their receivers (D6, D7).
+/// Source of the edges' receiver lists (D6, D7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lists {

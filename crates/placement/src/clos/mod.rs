@@ -43,7 +43,7 @@ pub struct Clos {
     plane_rate_bits_per_s: Option<u64>,
 }
 
-/// Why a fabric is no folded Clos.
+/// The reason why a fabric is no folded Clos.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no folded Clos: {problem}")]
 pub struct NotClos {
@@ -54,9 +54,9 @@ pub struct NotClos {
 /// Choices of a flow. Those that its path does not need have no meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Choice {
-    /// Which of the leaf's links up; of those that stay at a leaf, the first of the host's links that is meant.
+    /// Index of the leaf's uplink; for flows within a leaf, that of the first of the host's links.
     pub plane: u16,
-    /// Which of the plane's links up.
+    /// Index of the plane's uplink.
     pub core: u16,
 }
 
@@ -119,17 +119,17 @@ impl Clos {
         })
     }
 
-    /// How many links a host has.
+    /// Number of links of a host.
     pub fn homes(&self) -> usize {
         self.homes
     }
 
-    /// How many links up a leaf has: the first choice of a flow.
+    /// Number of uplinks of a leaf: the first choice of a flow.
     pub fn plane_choices(&self) -> usize {
         self.plane_of_choice.len()
     }
 
-    /// How many links up a plane has in each pod: the second choice of a flow between pods; 0 with two tiers.
+    /// Number of uplinks of a plane in each pod: the second choice of a flow between pods; 0 with two tiers.
     pub fn core_choices(&self) -> usize {
         self.plane_links.first().and_then(|planes| planes.first()).map_or(0, Vec::len)
     }

@@ -42,7 +42,7 @@ pub(super) fn check_tiers(topology: &Topology) -> Result<(), NotClos> {
     Ok(())
 }
 
-/// How many links go to each switch above, and their rate, where that is the same for all.
+/// Number of links to each upper switch, and their rate, if they are the same for all.
 pub(super) fn even(topology: &Topology, switches: &[SwitchId], above: &[Up]) -> Result<(usize, u64), NotClos> {
     let mut found: Option<(usize, usize, u64)> = None;
     for (switch, up) in switches.iter().zip(above) {
@@ -59,7 +59,7 @@ pub(super) fn even(topology: &Topology, switches: &[SwitchId], above: &[Up]) -> 
     Ok(found.map_or((0, 0), |(_, width, rate)| (width, rate)))
 }
 
-/// Where hosts are attached.
+/// Attachment of hosts.
 pub(super) struct Homes {
     /// Links of each host.
     pub(super) homes: usize,
@@ -128,7 +128,7 @@ fn attachment(
     Ok(links)
 }
 
-/// Which leaves are joined to the same switches.
+/// Leaves that have the same upper switches.
 pub(super) struct Pods {
     /// For each set of leaves its pod.
     pub(super) pod_of_leaf: Vec<u32>,

@@ -26,7 +26,7 @@ impl Placement<'_> {
         }
     }
 
-    /// How many rounds of a sharp bound are so much work.
+    /// Number of rounds of a sharp bound for so much work.
     fn rounds(&self, flows: &[Flow], work: usize) -> usize {
         let links = self.topology.links().len().max(1);
         (work / links / self.topology.hosts().len().min(flows.len()).max(1)).min(ROUNDS)

@@ -52,7 +52,7 @@ struct Placed {
 /// Links for a flow, and on a Clos which choice they are.
 type Way = (Vec<Direction>, Option<Choice>);
 
-/// Why something cannot be placed or drained. Nothing has changed then.
+/// The reason why something cannot be placed or drained. The placement is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem}")]
 pub struct PlacementError {

@@ -13,10 +13,10 @@ use crate::search::Ways;
 /// Steepness of prices, relative to the load to be improved, from first to last.
 const STEEPNESS: [f64; 5] = [8.0, 16.0, 32.0, 64.0, 128.0];
 
-/// How often all flows choose at each.
+/// Number of rounds in which all flows choose, at each steepness.
 const ROUNDS: usize = 4;
 
-/// How much work all of it may be, in links looked at.
+/// Limit of the total work, in inspected links.
 const WORK: usize = 100_000_000;
 
 /// Minimum price of a link, so that the shortest of paths without load is chosen.

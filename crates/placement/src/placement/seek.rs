@@ -1,11 +1,11 @@
-//! Where a flow may go: a choice on a Clos, the cheapest way elsewhere.
+//! The choices of a flow: by tier on a Clos, the cheapest path elsewhere.
 
 use super::{MORE, Placement, Way};
 use crate::flow::Flow;
 use crate::load::Direction;
 use crate::route::route;
 
-/// How far a limit is raised if nothing fits below it.
+/// Factor by which a limit is raised if no path fits below it.
 const RAISE: f64 = 1.1;
 
 impl Placement<'_> {

@@ -64,7 +64,7 @@ fn a_thousand_permutations_on_every_kind() {
     let fabrics = fabrics.map(|(text, homes, uplinks)| (Topology::from_toml(&text).unwrap(), homes, uplinks));
     for round in 0..1000 {
         let (topology, homes, uplinks) = &fabrics[round % fabrics.len()];
-        // Where several permutations share the hosts' links, every flow leaves its leaves.
+        // If several permutations share the hosts' links, every flow leaves its leaf.
         let several = 1 + round / fabrics.len() % 4;
         let stays = |from: HostId, to: HostId| topology.attached_to(from).eq(topology.attached_to(to));
         let mut flows = Vec::new();

@@ -31,7 +31,7 @@ fn collective(kind: CollectiveKind, octets: u64) -> Collective {
     Collective { name: kind.name().to_owned(), kind, group: GroupKind::All, octets, period_us: None }
 }
 
-/// Where the parts of a buffer begin that is cut for so many.
+/// Offsets of the parts of a buffer that is divided into so many.
 fn cuts(octets: usize, parts: usize) -> Vec<usize> {
     (0..=parts).map(|part| octets * part / parts).collect()
 }
@@ -71,7 +71,7 @@ impl Model {
         Model { kind, ranks, chunk, buffers: buffers.collect(), received: vec![vec![0; octets]; ranks] }
     }
 
-    /// Where in the sender's buffer a message's octets are.
+    /// Octets of a message in the sender's buffer.
     fn place(&self, message: &Message) -> std::ops::Range<usize> {
         let (n, octets) = (self.ranks, self.buffers[0].len());
         let (from, step) = (message.from as usize, message.step as usize);

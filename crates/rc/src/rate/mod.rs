@@ -84,7 +84,7 @@ pub trait RateControl: fmt::Debug + Send {
     fn next_deadline(&self) -> Option<Instant>;
 }
 
-/// Which rate control a queue pair begins with.
+/// The initial rate control of a queue pair.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateAlgorithm {

@@ -83,7 +83,7 @@ pub(crate) struct Requester {
     reads_outstanding: u16,
     retries_left: u8,
     rnr_retries_left: u8,
-    /// Where a NAK has sent us back to, until an ACK or a timeout.
+    /// Packet that a NAK has sent us back to, until an ACK or a timeout.
     went_back_to: Option<u64>,
     timer: Timer,
     failed: bool,

@@ -35,14 +35,14 @@ enum Message {
     Write { target: Target, length_octets: u32, left_octets: u32 },
 }
 
-/// Where the next octets go.
+/// Memory of the next octets.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     key: MemoryKey,
     offset: u64,
 }
 
-/// Why the expected packet gets a NAK instead of an ACK.
+/// The reason why the expected packet gets a NAK instead of an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     NotReady,

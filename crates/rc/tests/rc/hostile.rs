@@ -34,8 +34,8 @@ fn busy(habits: Habits) -> (Rig, MemoryKey) {
     (rig, key)
 }
 
-/// Which single bits a router may change without the receiver minding: traffic class, flow label and hop limit of IPv6,
-/// and the fifth octet of the BTH (IBTA annex A17.3.3).
+/// Bits that a router may change without effect at the receiver: traffic class, flow label and hop limit of IPv6, and
+/// the fifth octet of the BTH (IBTA annex A17.3.3).
 fn is_outside_the_icrc(octet: usize, bit: usize) -> bool {
     match octet {
         0 => bit < 4,

@@ -14,7 +14,7 @@ pub(super) const BOTTOM: f64 = HEIGHT - 46.0;
 /// Colours of the style sheet.
 const COLOURS: usize = 8;
 
-/// How a legend shows a colour.
+/// Sample of a colour in a legend.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Line,

@@ -6,7 +6,7 @@ mod lines;
 
 use crate::unit::Unit;
 
-/// How values are spread over an axis.
+/// Distribution of values over an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps are equally long.
@@ -22,7 +22,7 @@ pub struct Axis {
     pub name: String,
     /// The unit of the values; the axis is labelled with a prefix that suits.
     pub unit: Unit,
-    /// How values are spread.
+    /// Distribution of values.
     pub scale: Scale,
     /// It reaches down to this value at least; without it a linear axis reaches zero.
     pub least: Option<f64>,
@@ -37,7 +37,7 @@ impl Axis {
     }
 }
 
-/// How the points of a series are joined.
+/// Lines between the points of a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// By straight lines.
@@ -53,7 +53,7 @@ pub struct Series {
     pub name: String,
     /// Its colour, counted from 0; the same number is the same colour in every plot of a page.
     pub colour: usize,
-    /// How its points are joined.
+    /// Lines between its points.
     pub shape: Shape,
     /// Its points, in the order of x.
     pub points: Vec<(f64, f64)>,
@@ -64,7 +64,7 @@ pub struct Series {
 pub struct Reference {
     /// Name of the series.
     pub name: String,
-    /// Where it is.
+    /// Its position.
     pub value: f64,
 }
 

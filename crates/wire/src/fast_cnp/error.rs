@@ -3,7 +3,7 @@ use crate::ioam::TraceError;
 use crate::options::OptionOverrun;
 use core::fmt;
 
-/// Why a packet with a Fast CNP option is no Fast CNP. Offsets count from the start of the options header.
+/// The reason why a packet with a Fast CNP option is no Fast CNP. Offsets count from the start of the options header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FastCnpError {
     /// An option reaches beyond its header.

@@ -4,7 +4,7 @@ use crate::ipv6::NextHeader;
 use crate::view::Truncated;
 use core::fmt;
 
-/// Why a packet is not taken for RoCEv2.
+/// The reason why a packet is not RoCEv2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotRocev2 {
     /// A header, or the packet as a whole, has fewer octets than its length field.

@@ -95,7 +95,7 @@ impl<'a> Extended<'a> {
         }
     }
 
-    /// How many octets these are.
+    /// Length in octets.
     pub fn len_octets(&self) -> usize {
         let [first, second] = self.octets();
         first.len() + second.len()

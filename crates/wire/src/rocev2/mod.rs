@@ -96,22 +96,22 @@ impl<'a> Packet<'a> {
         ExtensionHeaders::new(self.ipv6.next_header(), self.first.get(Ipv6View::LEN..).unwrap_or(&[]))
     }
 
-    /// Where the UDP header begins.
+    /// Offset of the UDP header.
     pub fn udp_offset(&self) -> usize {
         self.udp_offset
     }
 
-    /// Where the BTH begins.
+    /// Offset of the BTH.
     pub fn bth_offset(&self) -> usize {
         self.udp_offset + UdpView::LEN
     }
 
-    /// Where the extended transport headers begin, or would begin.
+    /// Offset of the extended transport headers, or of the payload without any.
     pub fn extended_offset(&self) -> usize {
         self.bth_offset() + BthView::LEN
     }
 
-    /// Where the payload lies, its padding left out.
+    /// Octets of the payload, without its padding.
     pub fn payload_range(&self) -> Range<usize> {
         self.payload_offset..self.icrc_offset() - usize::from(self.bth.pad_count())
     }
@@ -121,7 +121,7 @@ impl<'a> Packet<'a> {
         self.first.get(self.payload_range())
     }
 
-    /// Where the ICRC begins: four octets before the end.
+    /// Offset of the ICRC: four octets before the end.
     pub fn icrc_offset(&self) -> usize {
         self.end - Icrc::LEN
     }

@@ -52,7 +52,7 @@ impl HmacView {
         self.d_and_reserved.get() & 0x8000 != 0
     }
 
-    /// Which key.
+    /// Id of the key.
     pub fn key_id(&self) -> u32 {
         self.key_id.get()
     }

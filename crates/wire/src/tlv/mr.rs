@@ -37,7 +37,7 @@ impl RegionView {
         RegionView { virtual_address: U64::new(virtual_address), rkey: U32::new(rkey) }
     }
 
-    /// Where the receiver's region begins.
+    /// First address of the receiver's region.
     pub fn virtual_address(&self) -> u64 {
         self.virtual_address.get()
     }

@@ -40,7 +40,7 @@ impl CnpView {
         CnpView { count: U32::new(count), reserved: [0; 12] }
     }
 
-    /// How many CNPs this one stands for, between nodes of a tree.
+    /// Number of CNPs that this one represents, between nodes of a tree.
     pub fn count(&self) -> u32 {
         self.count.get()
     }

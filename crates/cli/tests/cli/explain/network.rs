@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     pub(crate) size_octets: usize,
     /// R1 to R4 post receives only for so many messages.
     pub(crate) receives: [usize; 4],
-    /// Which frames get through.
+    /// Frames that are not dropped.
     pub(crate) passes: Filter,
     /// Time at which n2 is replaced by a node without state.
     pub(crate) restart_n2_at: Option<Instant>,
@@ -143,7 +143,7 @@ policy = {{ t_hold = '{t_hold}' }}
     text
 }
 
-/// Which port a frame was seen at: its name.
+/// Frames by the name of the port that saw them.
 type Captures = BTreeMap<String, Vec<(u64, Vec<u8>)>>;
 
 /// An element, and what its ports have seen.
@@ -309,7 +309,7 @@ pub(crate) struct Bench {
     files: Vec<String>,
 }
 
-/// Which node's captures.
+/// Selection of captures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Of {
     N1,

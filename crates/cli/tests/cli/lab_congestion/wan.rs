@@ -141,7 +141,7 @@ fn an_unmapped_class_pauses_no_port() {
     assert_eq!(drops(&pe, "r1")["notification_unmapped"].as_u64(), Some(notifications), "{pe}");
 }
 
-/// Where the packets of a link's capture go that a display filter lets pass: the destinations of their headers.
+/// Destination addresses in all headers of the packets of a link's capture that pass a display filter.
 fn destinations(lab: &Lab, link: &str, filter: &str) -> Vec<String> {
     lab.tshark(link, filter, &["ipv6.dst"]).iter().map(|packet| packet["ipv6.dst"].clone()).collect()
 }

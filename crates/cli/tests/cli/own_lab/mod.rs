@@ -36,7 +36,7 @@ impl Lab {
         srdma.output().expect("the program runs")
     }
 
-    /// Where the captures of its links are put.
+    /// Directory of the captures of its links.
     pub(crate) fn captures(&self) -> PathBuf {
         self.directory.path().join("captures")
     }

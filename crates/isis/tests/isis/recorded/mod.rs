@@ -49,11 +49,11 @@ struct Step {
     link: Option<bool>,
     /// All that is sent in the step, in its order; where it is missing, whatever is.
     sends: Option<Vec<String>>,
-    /// How far the handshake is.
+    /// State of the handshake.
     adjacency: Option<String>,
     /// The database: `ID NUMBER CHECKSUM`, and `purged` where the lifetime is zero.
     lsps: Option<Vec<String>>,
-    /// Where prefixes are: `PREFIX DISTANCE`.
+    /// Routes: `PREFIX DISTANCE`.
     routes: Option<Vec<String>>,
     /// Locators with END.C and END.E of their nodes.
     notifications: Option<Vec<String>>,

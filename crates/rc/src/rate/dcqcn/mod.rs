@@ -36,7 +36,7 @@ const ALPHA_IS_ZERO: f64 = 1e-12;
 /// Rates this close to the target have reached it.
 const CLOSE_BITS_PER_S: f64 = 1.0;
 
-/// Where the sender is.
+/// State of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// No CNP has come yet: as fast as the port can.

@@ -36,7 +36,7 @@ use links::{Links, Measured};
 use srdma_wire::Instant;
 use srdma_wire::ioam::Trace;
 
-/// Where the sender is.
+/// State of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Nothing holds it back: the window is as large as it can be.

@@ -2,7 +2,7 @@
 
 use crate::rate::{RateError, require, require_at_least, require_min_rate};
 
-/// How the window grows while no trace comes.
+/// Growth of the window without traces.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {

@@ -8,7 +8,7 @@ use srdma_wire::rocev2::{Extended, Packet, PacketValue};
 use srdma_wire::{Bth, Opcode, Psn, Qpn, RethView, View};
 use std::net::Ipv6Addr;
 
-/// Where the fields lie that an edge rewrites, in a packet without extension headers.
+/// Offsets of the fields that an edge rewrites, in a packet without extension headers.
 const ADDRESSES: usize = 8;
 const UDP_CHECKSUM: usize = 46;
 const QPN_WORD: usize = 52;
