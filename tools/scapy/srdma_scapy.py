@@ -1,4 +1,4 @@
-"""What scapy does not know of RoCEv2 over SRv6.
+"""Layers of RoCEv2 over SRv6 that scapy lacks.
 
 >>> from scapy.layers.inet6 import IPv6, IPv6ExtHdrSegmentRouting
 >>> from srdma_scapy import EndMt, EndMtReceiver
@@ -116,8 +116,8 @@ icmp6typesminhdrlen[NOTIFICATION] = 32
 
 
 def icrc(packet):
-    """The ICRC of the octets of an IPv6 packet with RoCEv2, the last four of which are not looked at, as a number; and
-    None if it is none. Extension headers count as absent, and an SRH's last segment is the destination."""
+    """The ICRC of the octets of an IPv6 packet with RoCEv2 but the last four, as a number; None for other packets.
+    Extension headers count as absent, and an SRH's last segment is the destination."""
     header, rest = bytearray(packet[:40]), packet[40:]
     kind = header[6]
     while kind in _EXTENSION_HEADERS and len(rest) >= 8:

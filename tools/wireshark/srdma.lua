@@ -1,12 +1,12 @@
--- srdma in Wireshark and tshark: what they do not know of RoCEv2 over SRv6 (docs/wireshark.md).
+-- srdma in Wireshark and tshark: the parts of RoCEv2 over SRv6 that they lack (docs/wireshark.md).
 --
 --   * End.MT, MR and HMAC TLVs of SRHs
 --   * Fast CNP, both options
 --   * congestion notifications to END.C
 --   * the ICRC of RoCEv2 packets, behind tunnels, and behind extension headers as if they were absent
 --
--- They have tables for neither TLVs of SRHs nor options of IPv6, so this goes through the headers itself, after all
--- other dissectors. It needs Wireshark 4.0.
+-- They have tables for neither TLVs of SRHs nor options of IPv6, so this dissector walks the headers itself, after all
+-- others. It needs Wireshark 4.0.
 
 local srdma = Proto("srdma", "RDMA over SRv6")
 
@@ -21,7 +21,7 @@ local ROCEV2_PORT = 4791
 local HOP_BY_HOP, UDP, IPV6, ROUTING, ICMPV6, DESTINATION_OPTIONS = 0, 17, 41, 43, 58, 60
 local SEGMENT_ROUTING = 4
 
--- Headers within headers that are looked into.
+-- Maximum depth of nested headers.
 local MOST_TUNNELS = 8
 
 local asks = { [0] = "pause", [1] = "resume" }
@@ -99,7 +99,7 @@ local function u16(number)
     return string.char(math.floor(number / 256) % 256, number % 256)
 end
 
--- The ICRC of a RoCEv2 packet (IBTA annex A17.3.3): over a link header of ones, with ones for what changes on the way.
+-- The ICRC of a RoCEv2 packet (IBTA annex A17.3.3): over a link header of ones, with ones for fields that change on the path.
 -- Extension headers count as absent, and the destination is the last segment's.
 local function icrc_of(packet)
     local buffer, ipv6, udp, last = packet.buffer, packet.ipv6, packet.udp, packet.last
