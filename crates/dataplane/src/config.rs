@@ -66,7 +66,7 @@ pub struct NodeConfig {
     pub replication_hop_limit: u8,
     /// End, End.X and End.DT6 take packets with an SRH only if its HMAC is valid (RFC 8754 section 2.1.2.1).
     pub require_hmac: bool,
-    /// What an HMAC covers at least that End.MT demands (D9): `Tlvs`, or that of keys which sign less.
+    /// Minimum cover of an HMAC that End.MT requires (D9): `Tlvs`, or that of keys which sign less.
     pub end_mt_cover: Cover,
     /// After a restart: groups begin with unknown branches (D17).
     pub restarted: bool,
@@ -102,7 +102,7 @@ pub struct NextHop {
     pub address: Ipv6Addr,
 }
 
-/// What a route does.
+/// Action of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteAction {
     /// Forward to one of these neighbours, chosen by the flow.
@@ -122,7 +122,7 @@ pub enum RouteAction {
     Blackhole,
 }
 
-/// What a SID does.
+/// Behaviour of a SID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SidBehavior {
     /// End, with flavors; uN is `Flavors::MICRO`.
@@ -190,7 +190,7 @@ pub enum Command {
         table: TableId,
         /// The destination.
         prefix: Prefix,
-        /// What becomes of its packets.
+        /// Action of the route.
         action: RouteAction,
     },
     RemoveRoute {
@@ -202,7 +202,7 @@ pub enum Command {
     AddSid {
         /// The SID: 128 bits, or its locator and function where an argument follows.
         prefix: Prefix,
-        /// What it does.
+        /// Behaviour of the SID.
         behavior: SidBehavior,
     },
     RemoveSid(Prefix),
@@ -229,7 +229,7 @@ pub enum Command {
     /// Makes a port a border port: hosts or foreign networks are behind it (RFC 8754 section 5.1, BCP 38).
     SetBorder {
         port: PortId,
-        /// The prefixes that it may send from; all but the domain's when there is none.
+        /// The prefixes that are accepted as sources; without any, all except the domain's.
         sources: Vec<Prefix>,
     },
     /// Makes a port an inside one again, as it began.
@@ -249,7 +249,7 @@ pub enum Command {
     SetIoam(Box<IoamConfig>),
     /// Leaves IOAM traces as they are, as it began.
     RemoveIoam,
-    /// Turns Fast CNP on, or changes how it is used (FC-5-4). What was learnt stays.
+    /// Turns Fast CNP on, or changes its configuration (FC-5-4). Learnt state stays.
     SetFastCnp(Box<FastCnpConfig>),
     /// Disables Fast CNP, the initial state, and discards its connections.
     RemoveFastCnp,
@@ -388,7 +388,7 @@ pub enum ConfigError {
     /// A key that signs the packets of a route.
     #[error("HMAC key {0} signs the packets of a route")]
     KeySignsRoutes(u32),
-    /// A route is to be signed with a key that the node does not have.
+    /// A route's HMAC key is unknown.
     #[error("route {prefix}: HMAC key {key_id} is not known to this node")]
     UnknownEncapsKey {
         /// The route.

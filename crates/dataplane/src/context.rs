@@ -1,4 +1,4 @@
-//! The context of a packet on its way through the node.
+//! The context of a packet in the node.
 
 use srdma_frame::PortId;
 use srdma_wire::Instant;

@@ -161,7 +161,7 @@ drop_reasons! {
     FastCnpTwice = "fast_cnp_twice",
     /// A Fast CNP option that is not in the Destination Options header before UDP (D40).
     FastCnpWrongPlace = "fast_cnp_wrong_place",
-    /// A Fast CNP whose trace is none, or claims more than it holds.
+    /// A Fast CNP with an invalid trace, or one whose length exceeds the option.
     FastCnpBadTrace = "fast_cnp_bad_trace",
     /// A Fast CNP with another option that must not be passed over.
     FastCnpUnknownOption = "fast_cnp_unknown_option",
@@ -186,7 +186,7 @@ drop_reasons! {
     NotificationVersion = "notification_version",
     /// A notification that does not come from the node that it calls congested, or is for another SID (D66).
     NotificationForeignOrigin = "notification_foreign_origin",
-    /// A notification about a traffic class for which no port with PFC is to be paused (D61).
+    /// A notification about a traffic class that is mapped to no port with PFC (D61).
     NotificationUnmapped = "notification_unmapped",
     /// A notification that is not newer than the last one of its origin (D62).
     NotificationStale = "notification_stale",

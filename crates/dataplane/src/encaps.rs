@@ -115,7 +115,7 @@ impl Encaps {
         self.key_id
     }
 
-    /// Signs anew, if `key_id` is the key of this policy.
+    /// Signs again, if `key_id` is the key of this policy.
     pub(crate) fn sign(&mut self, key_id: u32, key: &HmacKey) {
         let source = self.headers.get(8..24).and_then(|octets| octets.first_chunk().copied());
         if let (true, Some(source)) = (self.key_id == Some(key_id), source) {

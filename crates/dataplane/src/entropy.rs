@@ -28,8 +28,8 @@ pub(crate) fn of_packet(head: &[u8]) -> u32 {
     (mix(hash) >> 32) as u32
 }
 
-/// Which of so many equal paths a node takes for a packet with these headers, the Ethernet header first: what
-/// [`Node`](crate::Node)s with this loopback address do.
+/// The index among equal paths that a node selects for a packet with these headers, the Ethernet header first; the hash
+/// of [`Node`](crate::Node)s with this loopback address.
 pub fn equal_path(head: &[u8], loopback: Ipv6Addr, paths: usize) -> usize {
     choose(of_packet(head), salt(loopback), paths)
 }
@@ -42,7 +42,7 @@ pub(crate) fn choose(hash: u32, salt: u32, among: usize) -> usize {
     ((u64::from(spread) * among as u64) >> 32) as usize
 }
 
-/// What a node with this loopback address adds to hashes.
+/// The salt of hashes at a node with this loopback address.
 pub(crate) fn salt(loopback: Ipv6Addr) -> u32 {
     of_addresses(&loopback.octets(), &[0; 16])
 }

@@ -46,7 +46,7 @@ pub(crate) fn decrement(frame: &mut Frame, pool: &mut Pool) -> Result<(), DropRe
 pub(crate) struct Place {
     /// Offset of its first octet.
     pub(crate) offset: usize,
-    /// What it is.
+    /// Type of the header.
     pub(crate) header: NextHeader,
     /// Offset of the Next Header octet that announces it.
     pub(crate) announced_at: usize,
@@ -59,7 +59,7 @@ impl Place {
         Place { offset: AFTER_IPV6, header: ipv6.next_header(), announced_at: IPV6 + 6 }
     }
 
-    /// The routing header, or whatever stands there when there is none, behind any options headers.
+    /// The routing header, or without one the header in its place, behind any options headers.
     #[inline]
     pub(crate) fn behind_options(self, head: &[u8]) -> Result<Self, DropReason> {
         match self.header {
@@ -68,8 +68,8 @@ impl Place {
         }
     }
 
-    /// What follows a routing header at this place, whatever its type and segments: with Segments Left 0 neither is
-    /// looked at (RFC 8200 section 4.4, RFC 8754 section 4.3.1.1).
+    /// The octets after a routing header at this place, of any type and segments: with Segments Left 0 neither is
+    /// processed (RFC 8200 section 4.4, RFC 8754 section 4.3.1.1).
     #[inline]
     pub(crate) fn behind_routing_header(self, head: &[u8]) -> Result<Self, DropReason> {
         let octets = head.get(self.offset..).ok_or(DropReason::HeaderTooLong)?;
@@ -78,7 +78,7 @@ impl Place {
         if behind.offset > head.len() { Err(DropReason::HeaderTooLong) } else { Ok(behind) }
     }
 
-    /// What follows an SRH at this place.
+    /// The header after an SRH at this place.
     #[inline]
     pub(crate) fn behind_srh(self, srh: &SrhView) -> Self {
         Place { offset: self.offset + srh.total_len(), header: srh.next_header(), announced_at: self.offset }

@@ -12,7 +12,7 @@ use srdma_wire::pfc;
 /// Light takes so long for a kilometre of fibre, in nanoseconds.
 pub const NS_PER_KM: u64 = 5_000;
 
-/// What Ethernet puts around a packet: preamble, header, checksum and gap.
+/// Ethernet's overhead of a packet: preamble, header, checksum and gap.
 pub const AROUND_OCTETS: u64 = 8 + 14 + 4 + 12;
 
 /// Octets that a link is busy with for a PAUSE frame: the frame, preamble, start delimiter and gap.
@@ -51,7 +51,7 @@ impl PausedLink {
 pub struct WanNode {
     /// The most that can come in for the congested queue, in bits a second.
     pub in_bits_per_s: u64,
-    /// What the queue sends on, in bits a second.
+    /// Rate at which the queue is sent, in bits per second.
     pub out_bits_per_s: u64,
     /// Propagation between PE and node in one direction, in nanoseconds.
     pub propagation_ns: u64,
@@ -78,7 +78,7 @@ impl WanHeadroom {
 }
 
 impl WanNode {
-    /// What its queue needs.
+    /// The headroom of its queue.
     ///
     /// ```text
     ///   stop    = (in − out) × loop         3f of rate × round trip at 4:1, f being the node's share of the path
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Nanosecond by nanosecond rather than by a formula: what comes in and goes out until it stops.
+    /// Nanosecond by nanosecond rather than by a formula: incoming and outgoing octets until the sender stops.
     #[test]
     fn headroom_of_a_wan_node_equals_that_of_a_simulated_queue() {
         for (rate_in, rate_out, km) in [(400, 100, 5), (200, 100, 25), (400, 100, 20), (100, 100, 5), (100, 400, 5)] {

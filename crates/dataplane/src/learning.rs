@@ -17,7 +17,7 @@ pub struct Learning {
     pub parent: Ipv6Addr,
     /// The SID to encapsulate them to, when it is not a neighbour.
     pub parent_sid: Option<Ipv6Addr>,
-    /// The policy of each of them. What only a headend or a control plane needs of it counts for nothing.
+    /// The policy of each of them. Settings for a headend or a control plane alone have no effect.
     pub policy: Policy,
     /// How many groups there may be at once.
     pub max_groups: u16,
@@ -28,7 +28,7 @@ pub struct Learning {
 }
 
 impl Learning {
-    /// Whether a group of this Proxy Address is to be learnt.
+    /// Whether a group of this Proxy Address is learnt.
     pub(crate) fn covers(&self, proxy: Ipv6Addr) -> bool {
         self.proxies.iter().any(|prefix| prefix.contains(proxy))
     }

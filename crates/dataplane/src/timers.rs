@@ -4,7 +4,7 @@ use srdma_wire::Instant;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Overtaken entries that are borne with, besides as many as there are numbers.
+/// Limit of stale entries, besides one per number.
 const MOST_OVERTAKEN: usize = 64;
 
 /// Deadlines of numbered things. Each is armed once at a time; an entry that was overtaken does nothing.

@@ -22,7 +22,7 @@ impl TokenBucket {
         TokenBucket { per_second: per_second.into(), most, credit: most, last: Instant::ZERO }
     }
 
-    /// Takes a token; `false` when there is none.
+    /// Takes a token; `false` if none is left.
     #[inline]
     pub(crate) fn take(&mut self, now: Instant) -> bool {
         let passed_ns = now.as_ns().saturating_sub(self.last.as_ns());

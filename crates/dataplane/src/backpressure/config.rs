@@ -11,7 +11,7 @@ pub struct BackpressureConfig {
     pub hold: Duration,
     /// Refresh interval of a request while the queue stays above XON.
     pub refresh: Duration,
-    /// At a PE: what is paused for which class (D61).
+    /// At a PE: the ports and priorities to pause, by class (D61).
     pub priorities: Vec<PriorityMapping>,
     /// At a PE: longer hold times are taken for this.
     pub greatest_hold: Duration,
@@ -29,7 +29,7 @@ pub struct BackpressureConfig {
     pub origins: u16,
 }
 
-/// What a PE pauses for a traffic class of the WAN (D61).
+/// Ports and priority that a PE pauses for a traffic class of the WAN (D61).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PriorityMapping {
     /// The class, by its number in the SR domain.
@@ -129,7 +129,7 @@ pub enum BackpressureConfigError {
     /// A limit that lets nothing through.
     #[error("{0} is 0, nothing would be taken")]
     Zero(&'static str),
-    /// A PFC priority that is none.
+    /// A PFC priority above 7.
     #[error("traffic class {traffic_class}: there is no PFC priority {priority}, they end with 7")]
     Priority { traffic_class: u8, priority: u8 },
     /// A class without a port to be paused.

@@ -1,4 +1,4 @@
-/// What a node counts of notifications, besides its drops.
+/// Counters of notifications, besides drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackpressureCounters {
     /// Pauses requested when a queue was above XOFF.

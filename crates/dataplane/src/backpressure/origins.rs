@@ -103,8 +103,8 @@ mod tests {
         assert_eq!(taken(&mut origins, 1005, 1), 1);
     }
 
-    /// D66: a million origins in a second come to no more than the table's size allows, the table stays as it is, and
-    /// who has something to lose keeps its place.
+    /// D66: a million origins in a second exceed no limit of the table, the table keeps its size, and origins with a
+    /// pause keep their places.
     #[test]
     fn a_flood_of_origins_is_bounded() {
         let mut origins = Origins::new(16, 1000, 4);

@@ -35,7 +35,7 @@ struct Active {
     /// Rate limits of senders to END.C.
     origins: Origins,
     counters: BackpressureCounters,
-    /// Memory for the PEs that are to be resumed, used again.
+    /// Memory for the PEs to resume, used again.
     resumed: Vec<usize>,
 }
 
@@ -206,8 +206,8 @@ impl Backpressure {
         self.active.as_ref().is_some_and(|active| active.sent.is_watched(port, class))
     }
 
-    /// A frame has left a watched class: the PEs to resume if the class is down at XON. The memory is to be
-    /// [returned](Self::return_resumed).
+    /// A frame has left a watched class: the PEs to resume if the class is down at XON. The caller
+    /// [returns](Self::return_resumed) the memory.
     pub(crate) fn dequeued(&mut self, port: PortId, class: usize, egress: &Egress) -> Vec<usize> {
         let Some(active) = self.active.as_deref_mut() else { return Vec::new() };
         let is_reason = match depth(egress, port, class) {

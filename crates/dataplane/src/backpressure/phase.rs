@@ -9,13 +9,13 @@
 //!              at XOFF or below
 //! ```
 //!
-//! Usually XON is below XOFF, and there is nothing but Idle and High. XON above XOFF is an early resume: what is let go
-//! arrives when the queue has become empty, so that the bottleneck need not live on what waits. While it falls from XON
-//! to XOFF it is no reason again.
+//! Usually XON is below XOFF, and the states are Idle and High. XON above XOFF is an early resume: the resumed traffic
+//! arrives when the queue is empty, so that the bottleneck does not depend on queued frames. While the depth falls from
+//! XON to XOFF it causes no pause again.
 
 use crate::egress::BackpressureThresholds;
 
-/// What a queue does. Those in between are there only with an early resume.
+/// State of a queue. Those in between exist only with an early resume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// No reason.

@@ -8,8 +8,9 @@
 //!     └────────────────┴────────────────────────────────┘ the hold time is over
 //! ```
 //!
-//! One such state for each congested node and class. A notification whose sequence number is not later than the last
-//! one's changes nothing until the hold time is over and the state is unknown: a node that has restarted begins anew.
+//! There is one such state for each congested node and class. A notification whose sequence number is not later than
+//! the last one's is ignored until the hold time is over and the state is unknown: the sequence of a restarted node
+//! starts again.
 //!
 //! A priority of a port is paused while any node pauses it for any class, but not for longer than the watchdog allows:
 //! then it is barred until no node has paused it for a moment.

@@ -111,7 +111,7 @@ impl SentPauses {
         self.queues.iter().any(|queue| queue.is(port, class) && queue.phase != Phase::Idle)
     }
 
-    /// A queue is down at XON: adds the PEs to `resumed` to which a RESUME of its class is to be sent.
+    /// A queue is down at XON: adds the PEs to `resumed` that get a RESUME of its class.
     pub(crate) fn xon(&mut self, port: PortId, class: usize, resumed: &mut Vec<usize>) {
         let Some(place) = self.queues.iter().position(|queue| queue.is(port, class)) else { return };
         for word in 0..self.queues[place].paused.len() {
@@ -124,7 +124,7 @@ impl SentPauses {
         }
     }
 
-    /// A PE is no longer paused for a queue; returns whether a RESUME is to be sent to it.
+    /// A PE is no longer paused for a queue; returns whether it gets a RESUME.
     fn resume_one(&mut self, pe: usize, place: usize) -> bool {
         let queue = &mut self.queues[place];
         queue.paused[pe / 64] &= !(1 << (pe % 64));
@@ -251,7 +251,7 @@ mod tests {
         resumed
     }
 
-    /// A PE is paused once, and may go on when the last queue of the class is down; another class is another matter.
+    /// A PE is paused once, and resumed when the last queue of the class is down; classes are independent.
     #[test]
     fn several_queues_are_one_reason() {
         let mut sent = sent();
@@ -266,7 +266,7 @@ mod tests {
         assert!(sent.xoff(at(14), 70, B, 3), "from the beginning");
     }
 
-    /// What a refresh finds decides about it: the fullest queue, or none.
+    /// A refresh reports the state at its time: that of the fullest queue, or none.
     #[test]
     fn a_refresh_reviews_the_queues() {
         let mut sent = sent();
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(sent.iter().count(), 0);
     }
 
-    /// The numbers of PEs change with the table that they come from; what they were paused does not.
+    /// The numbers of PEs change with the table of SIDs; their pauses do not.
     #[test]
     fn pes_are_renumbered() {
         let mut sent = sent();

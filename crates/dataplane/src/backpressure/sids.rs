@@ -33,7 +33,7 @@ pub(crate) struct SidTable {
     end_cs: Vec<Outer>,
 }
 
-/// What is known of an ingress PE, its outer headers made ready.
+/// State of an ingress PE, with prepared outer headers.
 #[derive(Debug)]
 struct Entry {
     /// The place of its END.C.

@@ -47,7 +47,7 @@ pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outco
     behind_options(frame, pool, flavors)
 }
 
-/// What the SRH's own steps came to.
+/// Result of the SRH's own steps.
 enum Advanced {
     /// The next segment is the destination; `pop`: it is the last one.
     Next { pop: bool },
@@ -154,7 +154,7 @@ fn pop_srh(frame: &mut Frame, pool: &mut Pool, place: Place) -> Result<(), DropR
     // S14.3. Decrease the IPv6 header Payload Length
     let view = ipv6_mut(head)?;
     view.set_payload_length(view.payload_length().saturating_sub(len as u16));
-    // S14.4. Remove the SRH: what stands before it moves up
+    // S14.4. Remove the SRH: the octets before it move up
     head.copy_within(IPV6..place.offset, IPV6 + len);
     frame.pull(len);
     Ok(())

@@ -47,11 +47,11 @@ impl NextCsid {
 }
 
 impl Flavors {
-    /// NEXT-CSID with PSP and USD over F3216: what uN and uA have (PP-5.1-1).
+    /// NEXT-CSID with PSP and USD over F3216: the flavors of uN and uA (PP-5.1-1).
     pub const MICRO: Flavors = Flavors { psp: true, usp: false, usd: true, next_csid: Some(NextCsid::F3216) };
 }
 
-/// What becomes of a packet after a behaviour.
+/// Result of a behaviour for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Forward by the new destination; the hop limit has been decremented.

@@ -41,7 +41,7 @@ enum Event {
     HalfOver,
     /// There is a reason elsewhere to pause the neighbour.
     Hold,
-    /// There is none any more.
+    /// The pause is withdrawn.
     Release,
 }
 
@@ -101,7 +101,7 @@ impl Account {
         self.octets + len <= pfc.xoff_octets.saturating_add(pfc.headroom_octets)
     }
 
-    /// A frame of so many octets waits; returns whether a pause is to be sent.
+    /// A frame of so many octets is enqueued; returns whether a pause must be sent.
     #[inline]
     pub(super) fn enter(&mut self, len: usize, pfc: Option<&PfcConfig>) -> bool {
         self.octets += len;
@@ -111,7 +111,7 @@ impl Account {
         }
     }
 
-    /// A frame of so many octets waits no longer; returns whether a pause is to be sent.
+    /// A frame of so many octets is dequeued; returns whether a pause must be sent.
     #[inline]
     pub(super) fn leave(&mut self, len: usize, pfc: Option<&PfcConfig>) -> bool {
         self.octets -= len;
@@ -121,7 +121,7 @@ impl Account {
         }
     }
 
-    /// Handles a due deadline; returns whether a pause is to be sent.
+    /// Handles a due deadline; returns whether a pause must be sent.
     pub(super) fn tick(&mut self, now: Instant, pfc: &PfcConfig) -> bool {
         if self.half_over.is_none_or(|half_over| half_over > now) {
             return false;
@@ -130,12 +130,12 @@ impl Account {
         self.happen(Event::HalfOver, pfc)
     }
 
-    /// Sets or clears a hold for congestion elsewhere; returns whether a pause is to be sent.
+    /// Sets or clears a hold for congestion elsewhere; returns whether a pause must be sent.
     pub(super) fn hold(&mut self, is_held: bool, pfc: &PfcConfig) -> bool {
         self.happen(if is_held { Event::Hold } else { Event::Release }, pfc)
     }
 
-    /// Applies new thresholds in place of `before`. Returns whether a pause is to be sent.
+    /// Applies new thresholds in place of `before`. Returns whether a pause must be sent.
     pub(super) fn change(&mut self, before: Option<&PfcConfig>, pfc: Option<&PfcConfig>) -> bool {
         match pfc {
             Some(pfc) if self.octets > pfc.xoff_octets => self.happen(Event::AboveXoff, pfc),

@@ -15,7 +15,7 @@ pub struct EgressConfig {
     pub rate_bits_per_s: u64,
     /// The classes by their number; where they are strict, the highest goes first.
     pub classes: [ClassConfig; CLASSES],
-    /// What is done about a neighbour that pauses for too long; nothing when there is none.
+    /// Reaction to a neighbour that pauses for too long; `None`: no reaction.
     pub watchdog: Option<Watchdog>,
     /// Data packets that find no room in their class are cut behind their headers, and wait with this DSCP in the class
     /// that it belongs to (D88); `None`: they are dropped.
@@ -127,9 +127,9 @@ pub struct Marking {
 pub struct PfcConfig {
     /// When more octets than these, received here in this class, wait at ports, the neighbour is paused.
     pub xoff_octets: usize,
-    /// When no more than these wait, it may go on.
+    /// XON: with at most so many octets in the queue the neighbour may resume.
     pub xon_octets: usize,
-    /// Octets beyond XOFF that still find room: what the neighbour sends until it stands still.
+    /// Headroom beyond XOFF: octets that the neighbour sends until it stops.
     pub headroom_octets: usize,
     /// Length of a pause, in quanta of 512 bit times. It is refreshed at half of it.
     pub quanta: u16,
@@ -152,11 +152,11 @@ pub struct Watchdog {
     pub bound_ns: u64,
     /// The storm is over when no pause has come for so long.
     pub quiet_ns: u64,
-    /// What becomes of the class's frames during a storm.
+    /// Handling of the class's frames during a storm.
     pub action: StormAction,
 }
 
-/// What becomes of the frames of a class caught in a storm.
+/// Handling of the frames of a class in a storm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StormAction {
     /// They are sent, as if no pause had come.
@@ -202,7 +202,7 @@ pub enum EgressError {
     /// A link without a rate.
     #[error("the rate of the link is 0; give it in bits a second")]
     NoRate,
-    /// A DSCP that is none.
+    /// A DSCP above 63.
     #[error("there is no DSCP {0}: they end with 63")]
     Dscp(u8),
     /// A watchdog that would bark at every pause.
@@ -211,7 +211,7 @@ pub enum EgressError {
     /// A weight that is too low.
     #[error("class {class}: a quantum of {quantum_octets} octets is less than {LEAST_QUANTUM_OCTETS}")]
     Quantum { class: u8, quantum_octets: u32 },
-    /// Thresholds that cross, or a probability that is none.
+    /// Thresholds out of order, or an invalid probability.
     #[error("class {class}: marking needs k_min <= k_max and p_max between 0 and 1")]
     Marking { class: u8 },
     /// Thresholds between which there is nothing.

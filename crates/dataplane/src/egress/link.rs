@@ -34,14 +34,14 @@ const _: () = assert!(size_of::<Option<Waiting>>() == 64);
 pub(super) struct Class {
     frames: Ring<Waiting>,
     pub(super) octets: usize,
-    /// Up to so many octets nothing is to be done about its depth.
+    /// Depth up to which the class needs no check for congestion.
     pub(super) quiet_octets: usize,
     peak_octets: usize,
     sent: Traffic,
     /// As it is configured.
     pub(super) pfc: Option<PfcConfig>,
     pub(super) account: Account,
-    /// What else is counted: [`Link::counters`] puts it together.
+    /// Further counters: [`Link::counters`] merges them.
     pub(super) counters: ClassCounters,
 }
 
@@ -179,7 +179,7 @@ impl Link {
         self.untold != 0
     }
 
-    /// All pauses and resumes that are to be sent, in one frame.
+    /// All pauses and resumes to send, in one frame.
     pub(super) fn tell(&mut self, now: Instant) -> Pfc {
         let mut pfc = Pfc::default();
         for (class, quanta) in pfc.quanta.iter_mut().enumerate() {

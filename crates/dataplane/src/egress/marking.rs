@@ -2,10 +2,10 @@
 
 use super::config::{ClassConfig, Marking};
 
-/// What a frame meets at a queue that is longer than it should be.
+/// Actions for a frame at a queue above its thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Congestion {
-    /// By depth and chance the packet is to be marked CE.
+    /// Mark the packet CE, by depth and chance.
     pub(crate) mark: bool,
     /// The queue is at its notification threshold: the sender may be notified (FC-4-1).
     pub(crate) notify: bool,
@@ -40,7 +40,7 @@ pub(super) fn quiet_octets(config: &ClassConfig) -> usize {
     marking.min(backpressure).min(config.notify_octets.map_or(usize::MAX, |octets| octets.saturating_sub(1)))
 }
 
-/// What a frame meets that finds so many octets waiting.
+/// Actions for a frame at a queue of this depth.
 #[inline(never)]
 pub(super) fn meets(config: &ClassConfig, depth_octets: usize, chance: &mut Chance) -> Option<Congestion> {
     let mark = config.marking.is_some_and(|marking| is_marked(marking, depth_octets, chance));

@@ -147,7 +147,7 @@ impl Egress {
 
 /// Ports with classes.
 impl Egress {
-    /// Gives a port classes, or others than it had. What waits in its plain queue goes first.
+    /// Sets the classes of a port. Frames of its plain queue are sent first.
     pub(crate) fn set_classes(&mut self, port: PortId, config: EgressConfig) {
         let Some((link, queue)) = self.links.get_mut(port.index()).zip(self.queues.get_mut(port.index())) else {
             return;
@@ -161,7 +161,7 @@ impl Egress {
         self.look_ahead();
     }
 
-    /// Gives a port one queue again. What waits goes on waiting, by classes one after the other, the highest first.
+    /// Gives a port a single queue again. Queued frames stay, ordered by class, the highest first.
     pub(crate) fn remove_classes(&mut self, port: PortId, limit_octets: usize) {
         for class in (0..CLASSES).rev() {
             while let Some(waiting) = self.link_mut(port).and_then(|link| link.take(class)) {
@@ -240,7 +240,7 @@ impl Egress {
         plain + heads + links().map(|link| link.prefetch_classes()).sum::<usize>()
     }
 
-    /// What a frame meets that is to wait in a class.
+    /// Actions for a frame that is about to be enqueued in a class.
     #[inline]
     pub(crate) fn congestion(&mut self, port: PortId, class: usize) -> Option<Congestion> {
         let link = self.links.get(port.index())?.as_deref()?;
@@ -339,7 +339,7 @@ impl Egress {
         Some(Departing { frame, ingress, class, entered, class_octets })
     }
 
-    /// A frame that is to be dropped for a storm, as long as there is one.
+    /// A frame to drop because of a storm, while it lasts.
     pub(crate) fn take_for_storm(&mut self, now: Instant, port: PortId) -> Option<Frame> {
         let link = self.link_mut(port)?;
         link.pauses.paused(now);

@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// What time brings next, and when.
+    /// The next event by time, and its time.
     fn next(self, watchdog: Option<Watchdog>) -> Option<(Instant, Event)> {
         match self {
             State::Free => None,

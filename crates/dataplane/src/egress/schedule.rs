@@ -2,7 +2,7 @@
 
 use super::config::{CLASSES, ClassConfig, Scheduling};
 
-/// Whose turn it is among the weighted classes, and what each may still send. What strict ones need stands last.
+/// Position among the weighted classes, and their credits. That of strict ones is last.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct Schedule {
@@ -16,7 +16,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Takes up how classes are configured; what they may still send is forgotten.
+    /// Applies the configuration of classes; credits are reset.
     pub(super) fn set(&mut self, classes: &[ClassConfig; CLASSES]) {
         *self = Schedule::default();
         for (class, config) in classes.iter().enumerate() {
@@ -28,7 +28,7 @@ impl Schedule {
     }
 
     /// The next class among those of `eligible`, bit n being class n, and the octets of a class's first frame from
-    /// `first_len`. What is chosen is to be sent.
+    /// `first_len`. The caller sends the chosen frame.
     #[inline]
     pub(super) fn choose(&mut self, eligible: u8, first_len: impl Fn(usize) -> usize) -> Option<usize> {
         let strict = eligible & self.strict;
@@ -56,7 +56,7 @@ impl Schedule {
         }
     }
 
-    /// A class has no frame left: what it might have sent is not saved up.
+    /// A class has no frame left: its credit is not kept.
     #[inline]
     pub(super) fn is_empty(&mut self, class: usize) {
         if self.strict >> class & 1 == 1 {

@@ -26,7 +26,7 @@ const PENDING_FOR: Duration = Duration::from_secs(60);
 /// Host, and the peer's address and queue pair.
 type Key = (Ipv6Addr, Ipv6Addr, Qpn);
 
-/// What is known of a connection.
+/// Result of a look-up of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     /// The host's queue pair.
@@ -51,7 +51,7 @@ pub(crate) struct Connections {
     pending: VecDeque<(PendingKey, Qpn, Instant)>,
 }
 
-/// What a message has changed.
+/// Change by a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Connections that were learnt.
@@ -71,7 +71,7 @@ impl Connections {
         self.provisioned.remove(&(host, peer, peer_qpn)).is_some()
     }
 
-    /// The host's queue pair that is connected to one of the peer. What was provisioned comes first.
+    /// The host's queue pair that is connected to one of the peer. Provisioned connections take precedence.
     pub(crate) fn find(&self, host: Ipv6Addr, peer: Ipv6Addr, peer_qpn: Qpn) -> Lookup {
         let key = (host, peer, peer_qpn);
         match (self.provisioned.get(&key), self.learnt.get(&key)) {

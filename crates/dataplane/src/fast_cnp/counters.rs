@@ -1,4 +1,4 @@
-/// What a node counts of Fast CNP, besides its drops.
+/// Counters of Fast CNP, besides drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FastCnpCounters {
     /// Fast CNPs sent, by this node for a packet that met congestion.

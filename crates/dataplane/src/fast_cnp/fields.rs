@@ -100,7 +100,7 @@ fn of_chain<'h>(mut ipv6: &'h Ipv6View, mut next_header: NextHeader, mut after: 
     None
 }
 
-/// The last segment of an SRH that is still on its way.
+/// The last segment of an SRH with segments left.
 fn final_destination<'h>(header: &ExtensionHeader<'h>) -> Option<&'h [u8; 16]> {
     let (srh, _) = Srh::split(header.octets).ok()?;
     (srh.header.segments_left > 0).then(|| srh.segments.first()).flatten()

@@ -122,7 +122,7 @@ mod tests {
         assert!(flows.was_told(key(7)) && !flows.was_told(key(8)));
     }
 
-    /// A refused flow leaves no trace: what it does not get is not held against it.
+    /// A refused flow leaves no state: its refusal has no later effect.
     #[test]
     fn a_vacancy_that_is_not_filled_changes_nothing() {
         let mut flows = Flows::new(INTERVAL_NS);

@@ -62,13 +62,13 @@ pub(crate) struct FastCnp {
 pub enum Notified {
     /// Not by Fast CNP: the queue's depth alone decides on a mark.
     None,
-    /// The packet is to be marked, so that its receiver learns of it, whether a Fast CNP was sent or not.
+    /// Mark the packet, so that its receiver learns of the congestion, whether a Fast CNP was sent or not.
     Marking,
     /// By Fast CNP; the packet is not to be marked.
     Sender,
 }
 
-/// What is to be done for a notice.
+/// Actions for a notice.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) message: Message,
@@ -157,7 +157,7 @@ impl FastCnp {
         }
     }
 
-    /// What is to be done for a notice. A copy that this edge has made is counted here: its Fast CNP would come to the
+    /// The actions for a notice. A copy that this edge has made is counted here: its Fast CNP would come back to the
     /// edge itself (D46).
     #[inline(never)]
     pub(crate) fn prepare(

@@ -10,7 +10,7 @@ use srdma_wire::fast_cnp::{FastCnp, FastCnpValue, OptionTypes, can_carry};
 use srdma_wire::{Instant, Qpn};
 use std::net::Ipv6Addr;
 
-/// What a node remembers for Fast CNP.
+/// State of Fast CNP at a node.
 #[derive(Debug)]
 pub struct Notifier {
     config: FastCnpConfig,
@@ -26,7 +26,7 @@ pub struct Notifier {
     pub(crate) counters: FastCnpCounters,
 }
 
-/// What becomes of a packet that meets congestion.
+/// Decision about a packet that meets congestion.
 #[derive(Clone, Copy, Debug)]
 pub enum Decision<'h> {
     /// Its sender takes no notifications: it is marked or not as without Fast CNP.
@@ -35,7 +35,7 @@ pub enum Decision<'h> {
     Refused,
     /// Its sender supports Fast CNP and was notified within the interval; no further notification is needed.
     NotifiedBefore,
-    /// Its sender is to be notified.
+    /// Notify its sender.
     Notify(Notice<'h>),
 }
 
@@ -66,7 +66,7 @@ impl Notifier {
         }
     }
 
-    /// Another configuration. What was learnt and counted stays.
+    /// Another configuration. Learnt state and counters stay.
     pub(crate) fn reconfigured(self, config: FastCnpConfig) -> Self {
         let Notifier { incapable, connections, counters, .. } = self;
         Notifier { incapable, connections, counters, ..Notifier::new(config) }
@@ -107,7 +107,7 @@ impl Notifier {
         self.decide_where(now, head, |_| true)
     }
 
-    /// The same at a node to which not every sender has a way: where there is none, the packet is marked.
+    /// The same at a node without routes to all senders: without a route, the packet is marked.
     #[inline]
     pub(crate) fn decide_where<'h>(
         &mut self,

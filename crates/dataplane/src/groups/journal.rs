@@ -22,13 +22,13 @@ use std::net::Ipv6Addr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Entry {
-    /// When. What a command does has the time of what happened before it.
+    /// Time of the entry. Results of a command have the time of the previous entry.
     pub time: Instant,
     pub group: GroupId,
     pub what: What,
 }
 
-/// What happened.
+/// Event of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum What {
@@ -82,7 +82,7 @@ pub enum What {
         /// Why.
         reason: DropReason,
     },
-    /// What is pending on a branch begins to wait for the minimum, or for T_hold (R5, D24).
+    /// The pending response of a branch begins to wait for the minimum, or for T_hold (R5, D24).
     HoldBegan {
         branch: Ipv6Addr,
         /// The PSN that it expects.
@@ -100,7 +100,7 @@ pub enum What {
     },
     /// The node sends a response upstream.
     Statement {
-        /// What, and by which rule.
+        /// The response, and its rule.
         statement: UpstreamResponse,
         /// The branch whose response, or whose hold that ended, caused it; `None` for data and commands.
         because_of: Option<Ipv6Addr>,
@@ -146,7 +146,7 @@ pub(crate) struct Journal {
     groups: BTreeMap<u32, Shadow>,
 }
 
-/// What happened last to the machines of a group.
+/// Last event of a group's machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Occasion {
     /// Data went down, or membership has changed.
@@ -180,7 +180,7 @@ struct BranchShadow {
 const MOST_ENTRIES: usize = 1 << 20;
 
 impl Groups {
-    /// Begins or ends the journal. What has not been taken of it is lost when it ends.
+    /// Begins or ends the journal. Entries that were not taken are lost when it ends.
     pub(crate) fn observe(&mut self, on: bool) {
         self.journal = on.then(|| {
             let groups = BTreeMap::new();
@@ -230,7 +230,7 @@ impl Groups {
         }
     }
 
-    /// A packet from below is not taken. What the machines have refused stands in the journal already.
+    /// A packet from below is dropped. Refusals by the machines are in the journal already.
     pub(crate) fn journal_drop(&mut self, now: Instant, group: u32, responder: Ipv6Addr, reason: DropReason) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize])
             && !matches!(

@@ -38,8 +38,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Learner {
     pub(super) settings: Learning,
-    /// Not later than the end of any of the groups; `None` while there are none. Apart from the groups' own deadlines,
-    /// for it lies far ahead and need not move with each packet.
+    /// Not later than the end of any of the groups; `None` while there are none. Kept apart from the groups' own
+    /// deadlines, since it is far ahead and does not change with each packet.
     next_check: Option<Instant>,
 }
 
@@ -210,7 +210,7 @@ impl Groups {
         Ok(index as u32)
     }
 
-    /// Time at which idle groups are to be removed.
+    /// Time of the next removal of idle groups.
     pub(super) fn next_idle_check(&self) -> Option<Instant> {
         self.learner.as_ref()?.next_check
     }

@@ -55,7 +55,7 @@ impl Groups {
         if let Some(known) = self.find(entry.id).filter(|known| is_older(entry.epoch, known.entry.epoch)) {
             return Err(ConfigError::OldEpoch { group: entry.id.0, epoch: entry.epoch, in_effect: known.entry.epoch });
         }
-        // What was learnt gives way to a record.
+        // A record replaces a learnt group.
         let owner = self.slots.iter().flatten().find(|group| group.entry.proxy == entry.proxy);
         if let Some(owner) = owner.filter(|owner| owner.entry.id != entry.id && owner.learnt.is_none()) {
             let (proxy, group) = (entry.proxy, entry.id.0);
@@ -215,8 +215,8 @@ pub(super) fn responders_of(entry: &GroupEntry) -> Vec<([u8; 16], BranchIndex)> 
     responders
 }
 
-/// The state of a group that is committed anew. With another initial PSN the state starts anew (D17, D28). Otherwise
-/// the data continue, and each branch starts at the PSN given by `aggregation::succession`.
+/// The state of a group for its next committed entry. With another initial PSN the state starts from scratch (D17,
+/// D28). Otherwise the data continue, and each branch starts at the PSN given by `aggregation::succession`.
 fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> GroupState {
     if before.entry.initial_psn != entry.initial_psn {
         return GroupState { counters: before.counters, ..group_state(entry, headers, false) };

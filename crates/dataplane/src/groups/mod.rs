@@ -1,7 +1,7 @@
 //! The node's multicast groups.
 //!
 //! The machines are those of [`srdma_aggregation`]; this part keeps a set of them for each group, with the group entry
-//! and everything that is prepared for the group's packets. It sends nothing: what is to be sent upstream is returned.
+//! and prepared headers for the group's packets. It sends nothing: responses for upstream are returned.
 
 mod journal;
 mod learn;
@@ -53,7 +53,7 @@ pub(crate) struct Groups {
     cnps: Vec<CnpUp>,
 }
 
-/// What other parts a change of membership needs.
+/// Other parts that a change of membership needs.
 #[derive(Debug)]
 pub(crate) struct Surroundings<'n> {
     pub(crate) config: &'n NodeConfig,
@@ -132,7 +132,7 @@ impl Groups {
 
 /// Receiver lists and copies.
 impl Groups {
-    /// Lends a receiver list while packets are copied; it is to be [returned](Self::return_list).
+    /// Lends a receiver list while packets are copied; the caller [returns](Self::return_list) it.
     #[inline]
     pub(crate) fn lend_list(&mut self, slot: usize) -> Option<Box<ReceiverList>> {
         self.lists.take(slot)
@@ -159,8 +159,7 @@ impl Groups {
         }
     }
 
-    /// Lends a group's copies, resolved against the tables as they are. They are to be
-    /// [returned](Self::return_copies).
+    /// Lends a group's copies, resolved against the current tables. The caller [returns](Self::return_copies) them.
     #[inline]
     pub(crate) fn lend_copies(&mut self, group: u32, tables: &Tables, loopback: Ipv6Addr) -> Vec<ResolvedCopy> {
         match self.slots[group as usize].as_mut() {

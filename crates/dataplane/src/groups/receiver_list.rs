@@ -19,7 +19,7 @@ pub(crate) struct EdgeCopy {
     pub(crate) branch: Option<BranchIndex>,
 }
 
-/// What a receiver list is kept under, besides its SRH, as it lies in the packet.
+/// Key of a receiver list, besides its SRH, as in the packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow<'h> {
     pub(crate) outer_source: &'h [u8; 16],
@@ -171,7 +171,7 @@ impl Groups {
         Ok((slot, inner.offset))
     }
 
-    /// S04, S05: HMAC first (MT-9-1), then the TLVs, or the provisioned list where there are none (D6).
+    /// S04, S05: HMAC first (MT-9-1), then the TLVs, or without any the provisioned list (D6).
     #[cold]
     fn parse_list(
         &self,
@@ -212,7 +212,7 @@ impl Groups {
         if receivers.is_empty() {
             return Err(DropReason::NoReceiverList);
         }
-        // What has to be learnt is learnt when all of the packet has been checked (D17).
+        // Learning happens after all checks of the packet (D17).
         let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_learnt(receiver));
         let learns = match state {
             Some(state) => state.learnt.is_some() && !is_known(state),

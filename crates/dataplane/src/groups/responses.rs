@@ -16,7 +16,7 @@ use srdma_wire::{BthView, Instant, Opcode, Psn, Qpn};
 /// NAK code: invalid request.
 const INVALID_REQUEST: u8 = 1;
 
-/// What the aggregation needs of a data packet (rule R2).
+/// The facts of a data packet that the aggregation needs (rule R2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {
     psn: Psn,
@@ -37,7 +37,7 @@ impl Data {
     }
 }
 
-/// What a group is to send upstream. The caller sends the CNPs, then the responses, and gives the memory back by
+/// Packets that a group sends upstream. The caller sends the CNPs, then the responses, and gives the memory back by
 /// [`Groups::sent`].
 #[derive(Debug, Default)]
 #[must_use]
@@ -52,7 +52,7 @@ impl Outbox {
     }
 }
 
-/// What a request of a group's source comes to.
+/// Result for a request of a group's source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
     /// It goes down.
@@ -94,7 +94,7 @@ impl Groups {
         Ok(Request::Refused(packet.bth.psn()))
     }
 
-    /// Rule R2: a data packet goes down. `None` when nothing is to be sent upstream for it.
+    /// Rule R2: a data packet is replicated. `None` when no response is due for it.
     #[inline]
     pub(crate) fn data(&mut self, now: Instant, group: u32, data: Data) -> Option<Outbox> {
         let state = self.slots[group as usize].as_mut()?;

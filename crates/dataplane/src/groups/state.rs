@@ -16,7 +16,7 @@ pub(crate) struct GroupState {
     pub(crate) cnps: CnpWindow,
     /// The branches by their responders' addresses, sorted.
     pub(crate) responders: Vec<([u8; 16], BranchIndex)>,
-    /// What is added to each branch's MSN: the messages that were over when it joined (D18).
+    /// Offset of each branch's MSN: the messages that were completed when it joined (D18).
     pub(crate) msn_offsets: Box<[u32]>,
     /// CNPs that came from each branch.
     pub(crate) branch_cnps: Box<[u64]>,
@@ -36,7 +36,7 @@ pub(crate) struct GroupState {
     pub(crate) counters: GroupCounters,
 }
 
-/// What is kept of a group that was learnt.
+/// State of a learnt group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Learnt {
     /// When data or a response last came.

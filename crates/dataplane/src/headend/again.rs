@@ -6,7 +6,7 @@ use srdma_wire::{Instant, Psn};
 /// A PSN this far behind the newest is of another life of the queue pair.
 const WINDOW: i32 = 1 << 22;
 
-/// What is kept of a flow's requests.
+/// State of a flow's requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Requests {
     /// The PSN behind the newest request; `None` before the first.
@@ -17,7 +17,7 @@ pub(super) struct Requests {
     behind: Option<bool>,
 }
 
-/// What a request is.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     New,
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 }
 
 impl Requests {
-    /// The flow has moved; what is sent again until then is laid to that.
+    /// The flow has moved; retransmissions until then are attributed to the move.
     pub(super) fn moved(&mut self, until: Instant) {
         self.moved_until = until;
     }
@@ -55,7 +55,7 @@ impl Requests {
 mod tests {
     use super::*;
 
-    /// D83: the wrap, a READ that takes several numbers, a host that goes back, and a queue pair that begins anew.
+    /// D83: the wrap, a READ that takes several numbers, a host that goes back, and a queue pair that is reset.
     #[test]
     fn retransmitted_packets_are_distinguished_from_new_ones() {
         let mut requests = Requests::default();

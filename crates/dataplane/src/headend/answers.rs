@@ -34,7 +34,7 @@ struct Known {
     flow: u64,
 }
 
-/// What pairs answers with flows.
+/// Pairs responses with flows.
 #[derive(Debug)]
 pub(super) struct Answers {
     /// Host, peer, host's queue pair → peer's queue pair.
@@ -74,7 +74,7 @@ impl Answers {
         self.configured.len() < before
     }
 
-    /// What is configured, for another that takes its place.
+    /// Takes the configured connections, for a successor.
     pub(super) fn take_configured(&mut self) -> BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Qpn> {
         std::mem::take(&mut self.configured)
     }

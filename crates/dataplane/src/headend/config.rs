@@ -84,7 +84,7 @@ pub struct HeadendPath {
     pub probing: Probing,
 }
 
-/// What a probe is sent by (D87).
+/// Path of probes (D87).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Probing {
     /// The path's own program and then the same nodes backwards, as [`loop_program`](super::loop_program) has it; none

@@ -31,7 +31,7 @@ pub(super) struct Request {
 }
 
 impl<'h> Leaving<'h> {
-    /// The packet behind the Ethernet header of a frame whose first segment is `head`; `None` when there is none.
+    /// The packet behind the Ethernet header of a frame whose first segment is `head`; `None` for other frames.
     #[inline]
     pub(super) fn of(head: &'h [u8]) -> Option<Self> {
         let (ipv6, after) = Ipv6View::split(head.get(IPV6..)?).ok()?;

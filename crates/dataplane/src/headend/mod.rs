@@ -97,7 +97,7 @@ pub struct Headend {
     latest: Instant,
 }
 
-/// What is put around packets to a destination.
+/// Encapsulations of packets to a destination.
 #[derive(Debug)]
 struct Programs {
     /// By path.
@@ -112,7 +112,7 @@ struct Programs {
     is_quiet: bool,
 }
 
-/// What is kept of a flow, beside what steering does.
+/// State of a flow, besides that of steering.
 #[derive(Clone, Copy, Debug, Default)]
 struct FlowState {
     source: [u8; 16],
@@ -232,7 +232,7 @@ impl Headend {
     ///
     /// # Errors
     ///
-    /// Why the packet is to be dropped.
+    /// The reason for dropping the packet.
     #[inline]
     pub fn outgoing(&mut self, now: Instant, frame: &mut Frame, pool: &mut Pool) -> Result<Option<usize>, DropReason> {
         let destination = ipv6(frame.head(pool))?.destination_octets();
@@ -247,7 +247,7 @@ impl Headend {
     ///
     /// # Errors
     ///
-    /// Why the packet is to be dropped.
+    /// The reason for dropping the packet.
     #[inline]
     pub fn encapsulate(
         &mut self,
@@ -318,7 +318,7 @@ impl Headend {
         self.probes.as_ref()?.next_deadline()
     }
 
-    /// What was counted.
+    /// The counters.
     pub fn counters(&self) -> &HeadendCounters {
         &self.counters
     }
@@ -328,7 +328,7 @@ impl Headend {
         self.latest
     }
 
-    /// What steers.
+    /// The state of steering.
     pub fn steering(&self) -> &Steering {
         &self.steering
     }
@@ -337,7 +337,7 @@ impl Headend {
         Encaps::signed(self.config.source, segments, EncapsMode::Reduced, self.config.hop_limit, None)
     }
 
-    /// The sessions of a set's paths: those that go on, and new ones; others end.
+    /// The sessions of a set's paths: existing and new ones; others end.
     fn sessions(
         &mut self,
         now: Instant,

@@ -45,7 +45,7 @@ struct Session {
     path: PathIndex,
     program: Encaps,
     due: Instant,
-    /// The probe that is on its way, and until when it is waited for.
+    /// The number of the outstanding probe, and its timeout.
     awaited: Option<(u32, Instant)>,
     sequence: u32,
     sent: [Option<Instant>; REMEMBERED],
@@ -292,7 +292,7 @@ impl Session {
         });
     }
 
-    /// Counts whether a probe was marked on its way; every so often, how many were.
+    /// Counts the ECN marks of probes; every so often, returns their share.
     fn count_mark(&mut self, ecn: Ecn) -> Option<Signal> {
         self.answered += 1;
         self.marked += u32::from(ecn == Ecn::Ce);

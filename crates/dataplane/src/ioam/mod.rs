@@ -14,7 +14,7 @@ const MOST_NODE_ID: u32 = 0xFF_FFFE;
 /// The highest node id of 56 bits.
 const MOST_NODE_ID_WIDE: u64 = (1 << 56) - 2;
 
-/// What a node writes to IOAM traces. A field that is `None` is written as all ones: not available.
+/// Data that a node writes to IOAM traces. A field that is `None` is written as all ones: not available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IoamConfig {
     /// Node id of 24 bits.
@@ -25,7 +25,7 @@ pub struct IoamConfig {
     pub namespaces: Vec<IoamNamespace>,
     /// Trace data of each port, for the ports at which traces are filled.
     pub interfaces: Vec<IoamInterface>,
-    /// What the fraction of timestamps counts.
+    /// Unit of the fraction of timestamps.
     pub timestamps: TimestampFormat,
     /// Whether the octets queued in the whole node are reported as buffer occupancy.
     pub tells_buffer_occupancy: bool,
@@ -66,7 +66,7 @@ pub struct IoamInterface {
     pub fills: bool,
 }
 
-/// What the fraction of a timestamp counts (RFC 9197 section 5). Seconds count from the origin of the node's time.
+/// Unit of the fraction of a timestamp (RFC 9197 section 5). Seconds count from the origin of the node's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimestampFormat {
     /// Microseconds, as POSIX time and the Linux kernel have it.
@@ -101,7 +101,7 @@ pub enum IoamError {
     Interface(u16),
 }
 
-/// What became of the traces that a node met.
+/// Counters of traces by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IoamCounters {
     /// Traces that the node wrote to.
@@ -122,7 +122,7 @@ impl IoamCounters {
     }
 }
 
-/// What a packet has met in the node.
+/// Facts about a packet in the node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     pub(crate) now: Instant,

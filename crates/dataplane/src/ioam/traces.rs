@@ -101,7 +101,7 @@ impl IoamTraces {
     }
 }
 
-/// What differs between packets that pass.
+/// Facts that differ between packets.
 struct Passing {
     now: Instant,
     entered: Instant,

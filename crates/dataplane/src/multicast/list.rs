@@ -23,7 +23,7 @@ impl ListedReceiver {
 }
 
 /// Collects the receivers of every End.MT TLV whose Edge Node Address is this node's, one list of all such TLVs
-/// (MT-7.2-3); `None` when there is none. A malformed TLV for any edge makes the packet invalid, an invalid receiver
+/// (MT-7.2-3); `None` without such a TLV. A malformed TLV for any edge makes the packet invalid, an invalid receiver
 /// only at its own edge (D8).
 pub(crate) fn receivers_of(
     srh: &Srh<'_>,

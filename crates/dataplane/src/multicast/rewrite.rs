@@ -87,13 +87,13 @@ pub(crate) struct Rewrite<'r> {
     whole_len: usize,
     icrc: Icrc,
     reth: Option<&'r RethRewrite>,
-    /// Zero when there is none. What it covered besides follows.
+    /// Zero without a checksum. The other covered fields follow.
     udp_checksum: u16,
     source: [u8; 16],
     designated_qpn: [u8; 3],
 }
 
-/// What the heads of all copies have in common, in words as they lie, so that a head is written in a few stores.
+/// The common octets of all copies' headers, as words, so that they are written by a few stores.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     /// IPv6, up to the hop limit.
@@ -133,7 +133,7 @@ impl Shared {
     }
 }
 
-/// What becomes of the RETH of a WRITE (D27).
+/// Rewriting of the RETH of a WRITE (D27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RethRule {
     /// It stays as it is: no region is configured.
@@ -237,8 +237,8 @@ impl<'r> Rewrite<'r> {
 }
 
 impl RethRewrite {
-    /// Checks that the whole message stays in the group's region (D27). A message of no octets touches no memory, so
-    /// that its address and key mean nothing (IBTA C9-88); inside the region they move all the same.
+    /// Checks that the whole message is in the group's region (D27). A message without octets accesses no memory, so
+    /// that its address and key are not checked (IBTA C9-88); inside the region they are rewritten nevertheless.
     #[cold]
     pub(crate) fn new(packet: &Packet<'_>, old: Reth, rule: &RethRule) -> Result<Option<Self>, DropReason> {
         let offset_in_region = match rule {

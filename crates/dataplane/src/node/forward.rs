@@ -31,7 +31,7 @@ enum HopLimit {
     Done,
 }
 
-/// What becomes of a frame.
+/// Result for a frame.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
     /// It is rewritten, and goes into the plain queue of a port, which has room for its octets.
@@ -328,8 +328,8 @@ impl Node {
         true
     }
 
-    /// Sends what the congestion of a queue requires that a packet is about to enter. Returns whether the packet is to
-    /// be marked, if it is ECN-capable (FC-4-5).
+    /// Sends the notifications that the congestion of a queue requires for a packet that is about to enter it. Returns
+    /// whether to mark the packet, if it is ECN-capable (FC-4-5).
     ///
     /// A Fast CNP or notification may itself meet congestion; as it carries no data, no Fast CNP is sent about it.
     fn meet_congestion(&mut self, at: &CongestionPoint, frame: &Frame, pool: &mut Pool) -> bool {

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Each part owns its state and the methods on it, and takes the other parts that it needs as arguments. A part sends
-//! nothing: it returns what is to be sent, and the node transmits it, in the same way whatever it is.
+//! nothing: it returns packets, and the node transmits them, all in the same way.
 
 mod apply;
 mod forward;
@@ -263,7 +263,7 @@ impl Node {
         self.groups.counters(id)
     }
 
-    /// What a group's branches have acknowledged.
+    /// PSNs that a group's branches have acknowledged.
     pub fn acknowledgements(&self, id: GroupId) -> Option<&Acknowledgements> {
         self.groups.acknowledgements(id)
     }

@@ -72,7 +72,7 @@ impl Prefixes {
     }
 }
 
-/// What a node checks at its boundary, made ready.
+/// Prepared checks of a node at its boundary.
 #[derive(Debug, Default)]
 pub(crate) struct Boundary {
     /// The domain as configured.
@@ -84,7 +84,7 @@ pub(crate) struct Boundary {
     borders: Vec<Option<Border>>,
 }
 
-/// What a border port may send from: all but the domain's addresses when there is no prefix.
+/// Sources accepted at a border port: without a prefix, all except the domain's addresses.
 #[derive(Clone, Debug)]
 struct Border {
     /// As configured.
@@ -160,8 +160,8 @@ impl Boundary {
         }
     }
 
-    /// Whether a packet may go out by a border port: neither it nor its SRH has a SID of the domain to show (RFC 8754
-    /// section 7.2). What cannot be read may be anything.
+    /// Whether a packet may leave by a border port: neither it nor its SRH shows a SID of the domain (RFC 8754 section
+    /// 7.2). A header that cannot be parsed is refused.
     pub(crate) fn leave(&self, head: &[u8]) -> Result<(), DropReason> {
         if self.domain.is_none() {
             return Ok(());

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use subtle::ConstantTimeEq;
 use zerocopy::IntoBytes;
 
-/// What a key's HMAC covers (D9).
+/// Cover of a key's HMAC (D9).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cover {
     /// The text of RFC 8754 section 2.1.2.1: source address, Last Entry, Flags, D and reserved, key id, Segment List.
@@ -17,8 +17,8 @@ pub enum Cover {
     /// That, and every End.MT and MR TLV, whole and in order.
     #[default]
     Tlvs,
-    /// What the Linux kernel computes and demands: RFC 8754's text without the two octets of D and reserved, the flag
-    /// H of drafts before the RFC, and the TLV as the last one.
+    /// The HMAC of the Linux kernel: RFC 8754's text without the two octets of D and reserved, the flag H of drafts
+    /// before the RFC, and the TLV as the last one.
     Linux,
 }
 
@@ -104,8 +104,8 @@ impl HmacKeys {
     }
 
     /// Verifies an SRH that came from `source` to `destination` before its receiver lists are accepted (MT-9-1). A key
-    /// that does not cover them is not sufficient, unless keys of that cover were admitted: what it signed for another
-    /// purpose could be taken, with any lists put behind it (D9).
+    /// that does not cover them is not sufficient, unless keys of that cover were admitted: a signature for another
+    /// purpose could be reused with any lists appended (D9).
     pub(crate) fn verify_lists(
         &self,
         source: &[u8; 16],

@@ -7,7 +7,7 @@ use crate::headers::IPV6;
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix};
 
-/// What a prefix leads to: an index into one of the lists.
+/// Target of a prefix: an index into one of the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Adjacency(u32),
@@ -21,7 +21,7 @@ pub(crate) enum Target {
     Blackhole,
 }
 
-/// What the adjacencies of a port have in common.
+/// Common properties of a port's adjacencies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     pub(super) mac: MacAddress,

@@ -42,7 +42,7 @@ pub(crate) struct Tables {
     multicast_routes: BTreeMap<MulticastKey, MulticastEntry>,
     /// The node's own addresses, and how many ports or features have each.
     own: BTreeMap<Ipv6Addr, u32>,
-    /// What adjacencies take over from their ports.
+    /// Properties of ports that adjacencies take over.
     links: Vec<Link>,
     /// Incremented by each change that resolved forwarding data may depend on.
     generation: u64,
@@ -122,7 +122,7 @@ impl Tables {
         self.main.lookup(destination)
     }
 
-    /// What exactly this prefix leads to.
+    /// The target of exactly this prefix.
     pub(crate) fn get(&self, table: TableId, prefix: Prefix) -> Option<Target> {
         match table {
             TableId(0) => self.main.get(prefix),
@@ -261,8 +261,8 @@ impl Tables {
         self.multicast_routes.get(key)
     }
 
-    /// Lends the adjacencies of a multicast route while packets are copied; they are to be
-    /// [returned](Self::return_multicast_adjacencies).
+    /// Lends the adjacencies of a multicast route while packets are copied; the caller
+    /// [returns](Self::return_multicast_adjacencies) them.
     pub(crate) fn lend_multicast_adjacencies(&mut self, key: &MulticastKey) -> Vec<u32> {
         self.multicast_routes.get_mut(key).map(|entry| std::mem::take(&mut entry.adjacencies)).unwrap_or_default()
     }
@@ -274,7 +274,7 @@ impl Tables {
     }
 }
 
-/// What the tables hold, for reports.
+/// Contents of the tables, for reports.
 impl Tables {
     pub(crate) fn sids(&self) -> &[Sid] {
         &self.sids

@@ -18,7 +18,7 @@ fn config() -> BackpressureConfig {
     }
 }
 
-/// A PE: what it holds, and which lines are paused.
+/// A PE: its holds, and its paused ports.
 struct Pe {
     holds: ReceivedPauses,
     paused: BTreeMap<(u16, usize), bool>,

@@ -38,7 +38,7 @@ fn fields_are_those_of_the_innermost_packet() {
     }
 }
 
-/// FC-4-2: a trace that routers have filled, and none where there is none; D45: no ACK, NAK or CNP.
+/// FC-4-2: a trace that routers have filled, and packets without one; D45: no ACK, NAK or CNP.
 #[test]
 fn traces_and_whom() {
     let capture = frames("scapy_04_fastcnp.pcap");
