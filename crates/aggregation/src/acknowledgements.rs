@@ -47,7 +47,7 @@ pub enum Start {
     Unknown,
 }
 
-/// What happened at a node, each modulo 2^32.
+/// Counters of a node's machine, each modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counters {
     /// Responses above the highest PSN sent down, taken as ACKs of it (R1).
@@ -58,7 +58,7 @@ pub struct Counters {
     pub hold_expired: u32,
 }
 
-/// The aggregation of one group's ACKs and NAKs at one node (MT-5.3.1-2, MT-5.3.2-2): what goes upstream is true of
+/// The aggregation of one group's ACKs and NAKs at one node (MT-5.3.1-2, MT-5.3.2-2): a response upstream holds for
 /// every receiver below (MT-5.3.1-1, MT-5.3.2-1).
 ///
 /// State besides configuration and counters: 32 octets, and 24 for each branch (MT-8-1). Nothing allocates but a change
@@ -83,7 +83,7 @@ pub(super) struct Group {
     pub(super) highest: OptionalPsn,
     /// The previous data PSN.
     pub(super) previous: OptionalPsn,
-    /// What was sent upstream.
+    /// Responses sent upstream.
     pub(super) upstream: Upstream,
     /// Branches without a response since a restart, or since they were renewed.
     pub(super) unknown: u16,
@@ -189,7 +189,7 @@ impl Acknowledgements {
         }
     }
 
-    /// Whether a copy for `branch` is to be withheld, because its receiver has confirmed that PSN (D22).
+    /// Whether to withhold a copy for `branch`, because its receiver has acknowledged that PSN (D22).
     #[inline]
     pub fn withholds(&self, branch: BranchIndex, psn: Psn) -> bool {
         self.policy.prune_retransmit && self.expected_psn(branch).is_some_and(|point| psn.is_before(point))
@@ -253,8 +253,8 @@ impl Acknowledgements {
         self.stall.as_ref().is_some_and(StallWatch::is_due)
     }
 
-    /// Returns the receivers whose eviction is to be requested, with the cause: they are stalled (D25), or have failed
-    /// (D24). A request that is not granted is returned again after T_stall.
+    /// Returns the receivers whose eviction is due, with the cause: they are stalled (D25), or have failed (D24). A
+    /// request that is not granted is returned again after T_stall.
     pub fn take_eviction_requests(&mut self, now: Instant, mut wanted: impl FnMut(BranchIndex, EvictionCause)) {
         let (branches, Some(stall)) = (&self.branches, &mut self.stall) else {
             return;
@@ -359,7 +359,7 @@ impl Acknowledgements {
         }
     }
 
-    /// D25: what has been sent to branches that wait for it.
+    /// D25: data sent to branches that wait for them.
     fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool) {
         let (highest, least) = (self.group.highest.get(), self.minimum_of_known());
         let Some(stall) = &mut self.stall else {
@@ -377,7 +377,7 @@ impl Acknowledgements {
         }
     }
 
-    /// R2: what branches at `psn` missed, or were not ready for, is on its way again.
+    /// R2: data that branches at `psn` missed, or were not ready for, are retransmitted.
     fn data_retransmitted(&mut self, psn: Psn) {
         if self.expected_psns.minimum() == Some(psn) {
             self.group.upstream.retransmitted();

@@ -80,7 +80,7 @@ pub struct CnpWindow {
     branches: Box<[BranchCnps]>,
 }
 
-/// What is kept once per group.
+/// State kept once per group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Window {
     /// The end of the open window, or up to when the quiet since the last one has been reckoned.
@@ -205,7 +205,7 @@ impl CnpWindow {
         self.branches.get(branch.index()).map(|state| u32::from(state.count))
     }
 
-    /// Takes over into another epoch. Counts of branches that are kept go on, and so does the window.
+    /// Takes over into another epoch. Counts of remaining branches continue, and so does the window.
     pub fn succeed(&mut self, rules: &CnpRules, origins: &[Origin]) {
         let kept = |origin: &Origin| match origin {
             Origin::Kept(index) => self.branches.get(index.index()).copied().unwrap_or_default(),

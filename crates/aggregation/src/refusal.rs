@@ -31,7 +31,7 @@ pub enum Refusal {
         /// The newest PSN known.
         newest: Psn,
     },
-    /// Behind what the branch has confirmed before: overtaken on its way (R1).
+    /// Before the PSN that the branch has acknowledged: reordered (R1).
     #[error("response at PSN {psn} is behind the branch's expected PSN {expected_psn}")]
     Behind {
         /// First PSN that the response does not confirm.

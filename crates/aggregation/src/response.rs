@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// An ACK with limited credits is an ACK; its credits do not go on (D18). Reserved syndromes are no answer.
+    /// An ACK with limited credits is an ACK; its credits are not forwarded (D18). Reserved syndromes are refused.
     #[test]
     fn credits_are_dropped_and_reserved_syndromes_refused() {
         let limited = Aeth { syndrome: AethSyndrome::from_octet(0x03), msn: 1 };

@@ -25,7 +25,7 @@ pub struct Rules {
     pub evict: Option<StallRules>,
 }
 
-/// When a receiver is stalled: what it expects next was sent down `sends` times over `t_stall` without progress (D25).
+/// Conditions of a stall: the data of the expected PSN were sent `sends` times over `t_stall` without progress (D25).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StallRules {
     /// Also the interval after which an eviction request that was not granted is repeated.
@@ -59,7 +59,7 @@ impl Rules {
     }
 }
 
-/// What the machine of R1-R7 needs of the rules, resolved when they are set.
+/// The rules in the form that the machine of R1-R7 uses, resolved when they are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Policy {
     /// [`Rules::t_hold`].

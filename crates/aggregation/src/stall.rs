@@ -15,8 +15,8 @@
 //!                                                                                                  Requested
 //! ```
 //!
-//! A branch without a response since a restart has no `next`: for it any step back of the data counts. What is pending
-//! on a branch is no progress: a receiver that is never ready holds its group back as well as a dead one.
+//! A branch without a response since a restart has no `next`: for it any step back of the data counts. A pending
+//! response is no progress: a receiver that is never ready holds its group back like a dead one.
 
 use crate::expected_psns::ExpectedPsns;
 use crate::optional_psn::OptionalPsn;
@@ -32,7 +32,7 @@ pub(super) enum Watch {
     Idle,
     /// The data at its expected PSN have been sent `sends` times since `since`, in ticks; at most [`MOST_SENDS`].
     Waiting { since: u32, sends: u8 },
-    /// Its eviction is to be requested.
+    /// Its eviction is due.
     Due,
     /// Its eviction was requested at `since`.
     Requested { since: u32 },
@@ -106,8 +106,8 @@ impl Watch {
         }
     }
 
-    /// What the branch expects goes down, and later data did before. `first`: it never went down; else, for an idle
-    /// branch, it did so at `mark` at the latest.
+    /// The data of the expected PSN are sent, and later data were before. `first`: for the first time; else, for an
+    /// idle branch, they were first sent at `mark` at the latest.
     fn sent(self, now: u32, mark: u32, first: bool) -> Watch {
         match self {
             Watch::Idle if first => Watch::Waiting { since: now, sends: 1 },
@@ -151,13 +151,13 @@ pub(super) struct StallWatch {
     rules: StallRules,
     /// A tick has 2^`shift` nanoseconds: T_stall has 2^16 to 2^17 of them.
     shift: u8,
-    /// T_stall in ticks, and one more: what began during a tick may have begun at its end.
+    /// T_stall in ticks, and one more: an interval that began during a tick may have begun at its end.
     t_stall: u32,
     group: Group,
     branches: Box<[Packed]>,
 }
 
-/// What is kept once per group.
+/// State kept once per group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Group {
     /// When new data last went down that an idle branch expected.
@@ -167,7 +167,7 @@ struct Group {
     gap_end: OptionalPsn,
     /// Some branch has everything.
     idle: bool,
-    /// Some eviction is to be requested.
+    /// Some eviction is due.
     due: bool,
 }
 
@@ -190,7 +190,7 @@ impl StallWatch {
         }
     }
 
-    /// Takes over into another epoch. What went down before has not gone to branches that come now and are unknown.
+    /// Takes over into another epoch. Earlier data were not sent to new branches, which are unknown.
     pub(super) fn succeed(&mut self, rules: StallRules, origins: &[Origin], highest: Option<Psn>) {
         let mut next = Self::new(rules, 0);
         let same_clock = (next.shift, next.t_stall) == (self.shift, self.t_stall);
@@ -302,18 +302,18 @@ impl StallWatch {
         next
     }
 
-    /// Whether some branch is to be looked at when time has passed.
+    /// Whether some branch must be checked when time has passed.
     pub(super) fn is_waiting(&self) -> bool {
         (0..self.branches.len()).any(|branch| self.deadline_of(Instant::ZERO, self.watch(branch)).is_some())
     }
 
-    /// Whether some eviction is to be requested.
+    /// Whether some eviction is due.
     #[inline]
     pub(super) fn is_due(&self) -> bool {
         self.group.due
     }
 
-    /// Calls `ask` for every branch whose eviction is to be requested; returns the time of the next request.
+    /// Calls `ask` for every branch whose eviction is due; returns the time of the next request.
     pub(super) fn ask(&mut self, now: Instant, mut ask: impl FnMut(usize)) -> Option<Instant> {
         self.group.due = false;
         let ticks = self.ticks(now);
@@ -344,8 +344,8 @@ impl StallWatch {
         watch
     }
 
-    /// When a branch is to be looked at again because time has passed. After 2^10 times T_stall without a look a branch
-    /// seems to have waited for less than it has.
+    /// Time of the next check of a branch. After 2^10 times T_stall without a check the computed waiting time of a
+    /// branch is too short.
     fn deadline_of(&self, now: Instant, watch: Watch) -> Option<Instant> {
         let since = match watch {
             Watch::Waiting { since, sends } if sends >= self.rules.sends => since,

@@ -42,7 +42,7 @@ pub enum NodeBefore {
     Present,
 }
 
-/// What there was of a branch in the epoch before.
+/// Origin of a branch in the previous epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchBefore {
     /// No such branch.
@@ -56,7 +56,7 @@ pub enum BranchBefore {
 /// Where a branch of a new epoch begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// It goes on as this branch of the epoch before.
+    /// Continues this branch of the previous epoch.
     Kept(BranchIndex),
     /// At a PSN, with nothing pending: J of a branch that joins (D30), the initial PSN of a new group (D17, D28).
     At(Psn),

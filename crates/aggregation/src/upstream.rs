@@ -8,7 +8,7 @@ use crate::upstream_response::{Rule, UpstreamResponse};
 use srdma_wire::Psn;
 use std::cmp::Ordering;
 
-/// What is pending at one PSN, over all branches that expect it.
+/// Pending responses at one PSN, over all branches that expect it.
 #[derive(Default)]
 struct Pending {
     /// The NAK code of a branch that failed.

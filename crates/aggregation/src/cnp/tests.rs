@@ -88,7 +88,7 @@ fn a_flood_is_limited_per_branch() {
     assert!(window.cnp(Instant::from_ns(T_NS), BranchIndex(2), 1, &mut out).is_err());
 }
 
-/// The counts of branches that are kept go on in the next epoch, those of others are gone (R7).
+/// The counts of remaining branches continue in the next epoch, those of others are removed (R7).
 #[test]
 fn counts_outlive_an_epoch() {
     let mut window = CnpWindow::new(&rules(WindowMode::Trailing), 3);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const T_HOLD_NS: u64 = 1_000;
 
-/// What goes upstream: its kind, and the first number that it does not confirm.
+/// A response upstream: its kind, and the first number that it does not acknowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Said(Syndrome, u64);
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const T_STALL: Duration = Duration::from_millis(100);
 const MS: Duration = Duration::from_millis(1);
-/// What the clock of a stall may be late by: two of its ticks.
+/// Maximum delay of a stall's clock: two of its ticks.
 const SLACK: Duration = Duration::from_micros(4);
 
 fn rules() -> Rules {
@@ -161,7 +161,7 @@ fn a_receiver_that_is_never_ready_is_stalled() {
     assert_eq!(edge.evicted(40 * MS), [0]);
 }
 
-/// D25: what never came down was not sent, wherever later data have got to.
+/// D25: data that never reached this node were not sent, even if later data have been.
 #[test]
 fn data_lost_further_up_do_not_count() {
     let mut edge = Edge::committed(1);
@@ -245,7 +245,7 @@ fn a_failure_is_received_again_after_a_restart() {
     assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, EvictionCause::Failed(3))]);
 }
 
-/// D25: the count of a branch that is kept goes on in the next epoch; that of a new one begins.
+/// D25: the count of a remaining branch continues in the next epoch; that of a new one begins.
 #[test]
 fn counts_outlive_an_epoch() {
     let mut edge = Edge::committed(2);

@@ -47,7 +47,7 @@ fn node() -> Bench {
     bench
 }
 
-/// What the node is to the group whose Proxy Address stands in the captures.
+/// Role of the node in the group whose Proxy Address is in the captures.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Outside,
@@ -227,7 +227,7 @@ fn a_packet_cannot_circle_inside_a_node() {
     assert_eq!(bench.drops(0), [("segment_loop", 1)]);
 }
 
-/// A node that is on a multicast tree and at its edge: what goes on is not touched by what End.MT does here.
+/// A node that is on a multicast tree and at its edge: the forwarded copies are not changed by the End.MT here.
 #[test]
 fn copies_further_down_are_not_edited() {
     let mut packet = golden("scapy_02_endmt_in.pcap").remove(7);

@@ -1,4 +1,4 @@
-//! Commands to a running node: what they remove, what stays, and that no state is left behind.
+//! Commands to a running node: removed entries, entries that stay, and no state left behind.
 
 use crate::common::group::{self, HEADEND, address, edge_with, encapsulated, entry, inner, receiver};
 use crate::common::{Bench, neighbour, next_hop, port_mac};

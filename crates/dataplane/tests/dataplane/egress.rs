@@ -42,7 +42,7 @@ fn take_in(bench: &mut Bench, octets: &[u8]) {
     bench.node.receive(bench.now, PortId(0), &mut vec![frame], &mut bench.pool);
 }
 
-/// What leaves: class and ECN field of each packet.
+/// Sent packets: class and ECN field of each.
 fn sent(bench: &mut Bench) -> Vec<(u8, Ecn)> {
     let of = |packet: &[u8]| (packet[0] >> 1 & 7, Ipv6View::split(packet).unwrap().0.ecn());
     bench.drain().iter().map(|(_, packet)| of(packet)).collect()
@@ -76,7 +76,7 @@ fn weights_share_what_strict_classes_leave() {
     assert_eq!((classes[0], first.iter().filter(|class| **class == 3).count()), (6, 120));
 }
 
-/// A class that is full drops; others have limits of their own. What waited before the classes came goes first.
+/// A class that is full drops; others have their own limits. Frames queued before the classes were set are sent first.
 #[test]
 fn limits_are_those_of_the_classes() {
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);

@@ -183,7 +183,7 @@ fn pauses_are_obeyed() {
     assert_eq!((bench.drops(OUT.0), bench.pool.in_use()), (vec![], 0));
 }
 
-/// MAC control frames never go further: what is no PFC, or comes where there is none, is dropped by name.
+/// MAC control frames are never forwarded: those other than PFC, or at a port without PFC, are dropped by name.
 #[test]
 fn mac_control_frames_are_not_forwarded() {
     let (mut bench, made) = (bench(|_| ()), made());
@@ -286,7 +286,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What came in and has neither left nor been dropped, port by port and class by class, by plain addition.
+/// Frames received and neither sent nor dropped, by port and class, by plain addition.
 #[derive(Default)]
 struct Ledger {
     /// Port in, class, octets; in the order of arrival.

@@ -81,7 +81,7 @@ fn hmac_is_verified_before_any_receiver_is_used() {
     }
 }
 
-/// MT-6.2-1, MT-6.2-2, D6, D8: what is no End.MT packet, and whose fault it is.
+/// MT-6.2-1, MT-6.2-2, D6, D8: invalid End.MT packets, and their drop reasons.
 #[test]
 fn refusals_have_names() {
     let packets = golden("scapy_02_endmt_in.pcap");

@@ -94,7 +94,7 @@ fn headers_hold_every_edges_receivers() {
     assert_eq!(sent, [(1, to_n1), (2, to_n2)]);
 }
 
-/// What the headend sends an edge takes for what it is, regions included.
+/// An edge accepts the packets of the headend, regions included.
 #[test]
 fn edges_understand_their_headend() {
     let group = group(|_| ());
@@ -120,7 +120,8 @@ fn headers_are_as_short_as_possible() {
     assert_eq!(without_flow_label(sent[0].1.clone()), expected(&data, &tlvs(false)));
 }
 
-/// MT-9-1, D4, D9: the HMAC covers source, Last Entry, Flags, D, key id, Segment List and the lists; a new key signs anew.
+/// MT-9-1, D4, D9: the HMAC covers source, Last Entry, Flags, D, key id, Segment List and the lists; with a new key
+/// headers are signed again.
 #[test]
 fn signed_headers_cover_the_lists() {
     let data = inner(0x04, 0, &[1; 100], false);
@@ -153,7 +154,8 @@ fn signed_headers_cover_the_lists() {
     assert_eq!(without_flow_label(bench.send(0, &data)[0].1.clone()), signed(b"second"));
 }
 
-/// D26, MT-9-2: SEND and WRITE of the source go down; what else it sends, and what others send in its name, does not.
+/// D26, MT-9-2: SEND and WRITE of the source are replicated; its other packets, and packets with a forged source, are
+/// not.
 #[test]
 fn only_the_sources_requests_are_replicated() {
     for opcode in 0..0x0C {
@@ -186,7 +188,7 @@ fn only_the_sources_requests_are_replicated() {
     assert_eq!((error[6], error[40], error[41]), (58, 3, 0));
 }
 
-/// D33: a packet whose opcode was damaged on its way is none of the source's requests. Its refusal would be fatal.
+/// D33: a packet with a damaged opcode is no request of the source. A refusal would be fatal.
 #[test]
 fn damage_is_not_refused_but_dropped() {
     let mut bench = headend_of(&group(|_| ()));

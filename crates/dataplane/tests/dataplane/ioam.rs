@@ -85,7 +85,7 @@ fn newest(packet: &[u8]) -> NodeData<'_> {
     Trace::find(&packet[40..]).unwrap().unwrap().nodes().next().unwrap().unwrap()
 }
 
-/// What is written is what holds when the packet leaves: depths behind it, time in the node, octets sent.
+/// The written values are those at departure: depths behind the packet, time in the node, octets sent.
 #[test]
 fn depth_time_and_load_are_those_of_the_departure() {
     let mut config = router(1);

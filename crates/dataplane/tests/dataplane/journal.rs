@@ -49,7 +49,7 @@ fn root() -> Bench {
     bench
 }
 
-/// A RoCEv2 packet to the group: BTH, what follows, and a good ICRC.
+/// A RoCEv2 packet to the group: BTH, the rest, and a valid ICRC.
 fn packet(source: &str, opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
     let udp_len = (8 + 12 + rest.len() + 4) as u16;
     let mut packet = vec![0x60, 0, 0, 0];
@@ -161,7 +161,7 @@ fn the_journal_changes_no_result() {
     assert_eq!(observed.node.take_journal(), (Vec::new(), 0));
 }
 
-/// Epochs stand in the journal, and holds go on across them; the end of a group does, too (D31).
+/// Epochs are in the journal, and holds continue across them; so is the end of a group (D31).
 #[test]
 fn membership_stands_in_the_journal() {
     let mut bench = root();

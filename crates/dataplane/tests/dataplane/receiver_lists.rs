@@ -92,7 +92,7 @@ fn regions_travel_behind_their_receivers() {
     assert_eq!(bench.send(0, &with_tlvs(&write, &[&known])), copies(&write, &recorded[..1]));
     assert_eq!(bench.send(0, &with_tlvs(&write, &[&end_mt])), []);
     assert_eq!(bench.drops(0), [("outside_region", 1)]);
-    // What names no memory needs no region.
+    // Packets without a RETH need no region.
     for opcode in [0x04, 0x07, 0x08, 0x09] {
         let packet = inner(opcode, 0, &[5; 256], false);
         assert_eq!(bench.send(0, &with_tlvs(&packet, &[&end_mt])), copies(&packet, &bare));
@@ -236,7 +236,7 @@ fn hmac_tlv(d: u8) -> Vec<u8> {
     [&[5, 38, d, 0, 0, 0, 0, 9][..], &[0; 32]].concat()
 }
 
-/// MT-9-1, D9: a list that was verified once is verified anew for another key and for another SID.
+/// MT-9-1, D9: a list that was verified once is verified again for another key and for another SID.
 #[test]
 fn verified_lists_stay_so_for_one_key_and_one_sid() {
     let receivers = [receiver(1, 0x101, None), receiver(2, 0x102, None)];

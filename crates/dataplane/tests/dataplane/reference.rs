@@ -137,7 +137,7 @@ prop_compose! {
         options_behind in any::<bool>(),
         hop_limit in prop::sample::select(&[0u8, 1, 2, 64][..]),
         ecn in 0u8..4,
-        // Not 58: what claims to be an ICMPv6 error is never answered by one.
+        // Not 58: a packet that claims to be an ICMPv6 error is never answered by one.
         damage in prop::collection::vec(
             (40usize..48, prop_oneof![0u8..6, any::<u8>()].prop_filter("ICMPv6", |value| *value != 58)),
             0..3,

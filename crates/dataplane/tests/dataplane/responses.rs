@@ -64,7 +64,7 @@ fn root() -> Bench {
     bench
 }
 
-/// A RoCEv2 packet: BTH, what follows, and a good ICRC.
+/// A RoCEv2 packet: BTH, the rest, and a valid ICRC.
 fn rocev2(source: &str, qpn: u32, opcode: u8, psn: u32, ack_request: bool, rest: &[u8]) -> Vec<u8> {
     let udp_len = (8 + 12 + rest.len() + 4) as u16;
     let mut packet = vec![0x60, 0, 0, 0];
@@ -111,8 +111,8 @@ fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u32, u8)> {
     sent.iter().filter(|(port, _)| *port == 0).map(|(_, packet)| to_source(packet)).collect()
 }
 
-/// MT-5.2-1, D4: each child gets the packet under its own SID, with the same SRH, the inner octets untouched but for
-/// the hop limit (D1).
+/// MT-5.2-1, D4: each child gets the packet under its own SID, with the same SRH, the inner octets unchanged except the
+/// hop limit (D1).
 #[test]
 fn the_headend_encapsulates_once_for_each_child() {
     let sent = root().send(0, &data(FIRST_PSN));
@@ -192,7 +192,7 @@ fn read_and_atomic_are_refused_in_order() {
     }
 }
 
-/// What the source sends besides requests goes nowhere.
+/// Packets of the source other than requests are dropped.
 #[test]
 fn the_source_sends_requests_only() {
     let mut bench = root();

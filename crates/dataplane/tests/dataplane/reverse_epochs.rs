@@ -188,7 +188,8 @@ fn earlier_responses_count_while_they_hold_and_were_received() {
     assert_eq!(tick(&mut same), [], "upstream knows");
 }
 
-/// A node that comes into a group that has begun: what hung elsewhere before is unknown (R6), what joins is not (D30).
+/// A node that is added to the tree of a running group: branches that were elsewhere before are unknown (R6), joining
+/// ones are not (D30).
 #[test]
 fn a_late_node_knows_only_joining_receivers() {
     let join = Join { psn: Psn::new(110), msn: 4 };
@@ -228,7 +229,7 @@ fn a_restored_group_entry_has_no_expected_psns() {
     assert_eq!(unknown(&new), 0, "a new group is known from its initial PSN");
 }
 
-/// CNPs are counted by branch, and go on counting in another epoch, wherever the branch stands then.
+/// CNPs are counted by branch, and counting continues in another epoch, wherever the branch is then.
 #[test]
 fn cnps_are_counted_by_branch() {
     let mut bench = transit();

@@ -89,7 +89,7 @@ fn a_granted_eviction_request_does_not_concern_the_next_member() {
     commit(&mut bench, entry(3, true, joined_at(101)));
     assert_eq!(wishes(&mut bench), []);
 
-    // Nor of a group that was created anew.
+    // Nor of a group that was created again.
     bench.send(0, &data(101));
     bench.send(1, &failure(101));
     bench.apply(Command::RemoveGroup(GroupId(1)));
@@ -97,8 +97,8 @@ fn a_granted_eviction_request_does_not_concern_the_next_member() {
     assert_eq!(wishes(&mut bench), []);
 }
 
-/// The edge has restarted since the receiver joined again at J, and has no state of it: a failure from before J, late
-/// on its way, is that of the member which was evicted (D24, D30, R6).
+/// The edge has restarted since the receiver joined again at J, and has no state of it: a late failure from before J is
+/// that of the member which was evicted (D24, D30, R6).
 #[test]
 fn an_old_failure_does_not_concern_a_receiver_that_joined_again() {
     let mut bench = edge(true);

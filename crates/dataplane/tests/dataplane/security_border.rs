@@ -69,7 +69,7 @@ fn with_srh(source: &str, destination: &str, segments_left: u8, segments: &[&str
     packet
 }
 
-/// What becomes of a packet: the ports that it leaves by, and why it was dropped.
+/// Result for a packet: the ports that it leaves by, and the drop reasons.
 fn fate(mut bench: Bench, port: u16, packet: &[u8]) -> (Vec<u16>, Vec<&'static str>) {
     let sent = bench.send(port, packet).iter().map(|(port, _)| *port).collect();
     (sent, bench.drops(port).iter().map(|(name, _)| *name).collect())
@@ -158,7 +158,7 @@ fn a_sid_accepts_packets_of_nodes_only() {
     assert_eq!(bench.drops(0), [("foreign_source", 1)]);
 }
 
-/// RFC 8754 section 7.2: what leaves shows no SID of the domain.
+/// RFC 8754 section 7.2: no packet that leaves shows a SID of the domain.
 #[test]
 fn no_sid_leaves_the_domain() {
     let leaving = |destination, segments: &[&str]| with_srh(OTHER, destination, 0, segments);
@@ -168,7 +168,7 @@ fn no_sid_leaves_the_domain() {
     // An SRH of another domain passes, and so does any other packet.
     assert_eq!(fate(guarded(), 2, &leaving(STRANGER, &[STRANGER, "2001:db8:ee::1"])), (vec![1], vec![]));
     passes(2, OTHER, STRANGER, 1);
-    // Inside it may go on.
+    // Inside the domain it may be forwarded.
     let inside = with_srh(OTHER, OTHER_SID, 1, &[STRANGER, OTHER_SID]);
     assert_eq!(fate(guarded(), 2, &inside), (vec![2], vec![]));
     // An SRH that cannot be read, as it lies behind more than the first segment of the frame has.

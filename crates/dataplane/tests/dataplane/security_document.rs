@@ -31,7 +31,7 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
-/// What stands between back quotes in the cells of a table's column.
+/// Text between back quotes in the cells of a table's column.
 fn quoted<'d>(heading: &str, column: usize) -> Vec<Vec<&'d str>> {
     let (_, section) = DOCUMENT.split_once(heading).unwrap_or_else(|| panic!("no heading {heading}"));
     let table = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));

@@ -47,16 +47,16 @@ fn data(number: u8) -> Vec<u8> {
     inner(0x04, 0, &[number; 32], false)
 }
 
-/// What the receivers are to get of it: the headend has decremented the hop limit once.
+/// The packets that the receivers get: the headend has decremented the hop limit once.
 fn delivered(number: u8) -> Vec<(u16, Vec<u8>)> {
     let mut inner = data(number);
     inner[7] -= 1;
     copies(&inner, &receivers())
 }
 
-/// The order of a rotation: the new key to all nodes, the headend over to it, the old key away. Whatever happens between
-/// any two steps at any node, each packet is delivered, also one that was on its way meanwhile; and none is that is not
-/// signed, or signed with a key that has gone.
+/// The order of a rotation: the new key to all nodes, the headend over to it, the old key away. Between any two steps
+/// at any node, each packet is delivered, including those in flight; unsigned packets, and those signed with a removed
+/// key, are not.
 #[test]
 fn keys_rotate_without_a_gap() {
     let (mut headend, mut edge) = (headend(), edge(true));
@@ -155,8 +155,8 @@ fn no_change_of_the_headers_changes_a_copy() {
     assert!(passed < 60 && refused > 600, "{passed} passed, {refused} refused");
 }
 
-/// D9: what the HMAC does not cover. An attacker on the path with a signed header can put other data behind it; the
-/// ICRC is no secret. The data reach only the receivers of that list, and their queue pairs accept them as the
+/// D9: the data, which the HMAC does not cover. An attacker on the path with a signed header can put other data behind
+/// it; the ICRC is no secret. The data reach only the receivers of that list, and their queue pairs accept them as the
 /// source's: only encryption between headend and edge stops that (D35).
 #[test]
 fn the_data_behind_a_signed_header_are_not_signed() {
@@ -175,8 +175,8 @@ fn the_data_behind_a_signed_header_are_not_signed() {
     assert_eq!(edge.drops(0), [("wrong_proxy", 1)]);
 }
 
-/// D9: keys that do not cover the lists sign for other purposes. What they have signed, with a list put behind it, is
-/// not taken by End.MT, although the HMAC is right.
+/// D9: keys that do not cover the lists sign for other purposes. End.MT rejects a packet with such a signature and an
+/// appended list, although the HMAC matches.
 #[test]
 fn a_signature_for_another_purpose_is_worth_nothing() {
     let list = end_mt_tlv(EDGE, &receivers());

@@ -94,7 +94,7 @@ fn tunnelled(outer_source: &str, inner: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// What leaves by port 0 of ACKs, NAKs and CNPs: opcode, PSN, syndrome; each with a good ICRC.
+/// ACKs, NAKs and CNPs sent by port 0: opcode, PSN, syndrome; each with a valid ICRC.
 fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u8, u8)> {
     let read = |packet: &Vec<u8>| {
         let end = packet.len() - 4;

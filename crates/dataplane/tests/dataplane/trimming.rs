@@ -61,7 +61,7 @@ fn data(payload: usize, traffic_class: u8, hop_limit: u8) -> Vec<u8> {
     octets
 }
 
-/// What is left of it: lengths of what there is, no padding, no UDP checksum, the complement of its ICRC.
+/// The trimmed packet: adjusted lengths, no padding, no UDP checksum, the complement of its ICRC.
 fn trimmed(traffic_class: u8, hop_limit: u8) -> Vec<u8> {
     let mut octets = ipv6(DSCP << 2 | traffic_class & 3, 24, 17, hop_limit);
     octets.extend(udp_bth(24, 0, WRITE_MIDDLE, 0));
@@ -74,7 +74,7 @@ fn framed(packet: &[u8]) -> Vec<u8> {
     [&port_mac(0).0[..], &[2, 0, 0, 0, 1, 0, 0x86, 0xDD], packet].concat()
 }
 
-/// What leaves of two packets of which one finds room; cut in two segments as drivers do, and in one.
+/// The packets sent of two, of which one fits the queue; cut in two segments as drivers do, and in one.
 fn sent(packet: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for cut in [1000, 300] {

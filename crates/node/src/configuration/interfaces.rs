@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 /// Use of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose<'k> {
-    /// A run over captures: what a packet needs stands in the file.
+    /// A run over captures: the file has everything that a packet needs.
     Captures,
     /// A node on interfaces, with the kernel's facts by name. Neighbours and routes also come from the kernel, so that
     /// next hops and addresses are accepted without a route of the file.

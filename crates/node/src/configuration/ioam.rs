@@ -1,4 +1,4 @@
-//! `[ioam]`: what the node writes to IOAM traces (RFC 9197).
+//! `[ioam]`: data that the node writes to IOAM traces (RFC 9197).
 
 use super::Draft;
 use super::file::{File, U16, U32};

@@ -236,8 +236,8 @@ fn timers(section: &IsisSection) -> Result<Timers, Problem> {
     })
 }
 
-/// The node's loopback, what the file names, and locators: systems without SRv6 know these by nothing else (RFC 9352
-/// section 5).
+/// The node's loopback, the prefixes of the file, and locators: systems without SRv6 learn these by no other TLV (RFC
+/// 9352 section 5).
 fn prefixes(section: &IsisSection, node: &NodeConfig, locators: &[Locator]) -> Vec<Reachability> {
     let reachable = |prefix, metric| Reachability { metric, is_down: false, is_external: false, prefix };
     let mut known = BTreeSet::new();

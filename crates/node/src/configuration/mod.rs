@@ -91,7 +91,7 @@ impl Configuration {
     ///
     /// # Errors
     ///
-    /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
+    /// [`FileError::Wrong`] names the first line in error, the expected and the found value.
     pub fn parse_for(file: &Path, text: &str, purpose: Purpose<'_>) -> Result<Self, FileError> {
         Self::resolve(file, text, purpose).map_err(|problem| problem.in_file(file, text))
     }

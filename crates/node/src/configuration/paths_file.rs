@@ -55,7 +55,7 @@ impl PathsFile {
         }
         let paths = steering::paths(&file.path)?;
         let read = PathsFile { config, paths };
-        // What a headend refuses has no line of its own.
+        // Errors of the headend have no line of their own.
         let refused = read.headend(Ipv6Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED).err();
         refused.map_or(Ok(read), |error| Err(Problem::new(file.path.span().start, error.to_string())))
     }

@@ -123,7 +123,7 @@ impl<'r> Control<'r> {
                 Ok(control)
             }
             Err(error) => {
-                // What is wrong with the start matters more.
+                // The error of the start is more important.
                 let _ = control.kernel.clear().await;
                 control.data.stop().await?;
                 Err(error)

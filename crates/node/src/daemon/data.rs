@@ -52,7 +52,7 @@ pub(super) struct DataThread {
     attached: u64,
     interest: Wanted,
     clock: std::time::Instant,
-    /// POSIX time when the clock began: what the node writes to traces counts from 1970 (RFC 9197 section 5.3).
+    /// POSIX time when the clock began: the times in traces count from 1970 (RFC 9197 section 5.3).
     origin: Instant,
     orders: Receiver<Order>,
     losses: UnboundedSender<Loss>,
@@ -227,7 +227,7 @@ impl DataThread {
     fn change(&mut self, interest: Option<Wanted>, commands: Vec<Command>) -> Result<(), Refusal> {
         if let Some(interest) = interest {
             if let Err(reason) = self.set_interest(&interest) {
-                // What was wanted before is what the drivers have had.
+                // The drivers have the previous interest.
                 let _ = self.set_interest(&self.interest.clone());
                 return Err(Refusal::Interest(reason));
             }

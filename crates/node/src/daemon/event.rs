@@ -57,7 +57,7 @@ pub enum Event {
         /// Problem.
         reason: String,
     },
-    /// Something that the node does beside its main job failed. It goes on without.
+    /// An optional function of the node failed. The node continues without it.
     Failed {
         /// Operation and reason.
         what: String,

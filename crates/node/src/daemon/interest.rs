@@ -75,8 +75,7 @@ pub(super) fn taken_from_the_kernel(wanted: &Wanted) -> impl Iterator<Item = Pre
     wanted.everywhere.prefixes.iter().filter(move |entry| is_taken(entry)).map(|(prefix, _)| *prefix)
 }
 
-/// What stays with the kernel even where a policy covers it: the addresses that it answers for, and what belongs to a
-/// link.
+/// Packets that stay with the kernel even where a policy covers them: those for its own addresses, and link-local ones.
 fn kept_by_the_kernel(configuration: &Configuration) -> impl Iterator<Item = Prefix> {
     let node = &configuration.spec.node;
     let own = node.ports.iter().flat_map(|port| port.addresses.iter().copied()).chain([node.loopback]);

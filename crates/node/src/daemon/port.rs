@@ -8,7 +8,7 @@ use srdma_wire::Instant;
 use std::io;
 use std::time::Duration;
 
-/// A port's way to the wire. Without a driver, what the node queues for it is dropped.
+/// A port's connection to the wire. Without a driver, queued frames are dropped.
 #[derive(Debug, Default)]
 pub(super) struct Port {
     pub(super) driver: Option<Box<dyn Driver>>,

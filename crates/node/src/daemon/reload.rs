@@ -120,7 +120,7 @@ behavior = 'End.MT'
         assert_eq!(commands(&one, &other_receiver), ["AddGroup 1"]);
     }
 
-    /// D30: a change without a new epoch is an error for the operator, and the group goes on as it was.
+    /// D30: a change without a new epoch is an error for the operator, and the group keeps its state.
     #[test]
     fn another_membership_has_another_epoch() {
         let refused = refusal;

@@ -46,10 +46,10 @@ pub struct Snapshot {
     /// Notifications sent to ingress PEs, and received from others; absent while the node does not notify.
     #[serde(default)]
     pub notifications: Option<NotificationSnapshot>,
-    /// IOAM traces by what became of them.
+    /// IOAM traces by result.
     #[serde(default)]
     pub traces: BTreeMap<String, u64>,
-    /// State of steering over placed paths; absent while there is none.
+    /// State of steering over placed paths; absent without placed paths.
     #[serde(default)]
     pub steering: Option<SteeringSnapshot>,
     /// State of IS-IS; absent while the node does not run it.
@@ -177,14 +177,14 @@ pub struct GroupSnapshot {
     /// Number of eviction requests for a receiver (D25).
     #[serde(default)]
     pub evictions_wanted: u64,
-    /// The receivers that hold the group back, and are to be evicted by a new epoch.
+    /// The receivers that hold the group back, for eviction by a new epoch.
     #[serde(default)]
     pub to_evict: Vec<EvictionSnapshot>,
     /// The branches, in the order of the configuration.
     pub branches: Vec<BranchSnapshot>,
 }
 
-/// A receiver that is to be evicted.
+/// A receiver whose eviction is due.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvictionSnapshot {

@@ -53,7 +53,7 @@ pub enum StatusError {
         path: PathBuf,
         error: io::Error,
     },
-    /// The answer is none of this version's.
+    /// The answer has the format of another version.
     #[error("{}: the answer is no status of this version of srdma: {error}", path.display())]
     Format {
         /// The socket.

@@ -73,8 +73,8 @@ impl Comparison {
         }
     }
 
-    /// What has found no partner within the tolerance. `minimum` is what all branches have confirmed, `None` while a
-    /// branch is unknown.
+    /// Responses without a counterpart within the tolerance. `minimum` is the PSN that all branches have acknowledged,
+    /// `None` while a branch is unknown.
     pub(super) fn expire(&mut self, now: Instant, minimum: Option<Psn>, found: &mut Vec<Found>) {
         let is_over = |time: Instant| time + TOLERANCE < now;
         while let Some((time, said)) = self.stated.front().copied().filter(|(time, _)| is_over(*time)) {
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!((found.len(), comparison.counts.as_the_rules, comparison.counts.captured), (0, 2, 2));
     }
 
-    /// What is true and not by the rules differs from what is not true; a statement that is not there is missing.
+    /// A true response that the rules do not give differs from a false one; an absent response is missing.
     #[test]
     fn differences_are_classified() {
         let mut comparison = Comparison::default();

@@ -16,7 +16,7 @@ pub enum Kind {
     Nak,
     /// Receiver not ready.
     RnrNak,
-    /// A NAK after which a queue pair does not go on: invalid request, remote access or remote operational error.
+    /// A fatal NAK for a queue pair: invalid request, remote access or remote operational error.
     FatalNak,
 }
 
@@ -91,7 +91,7 @@ pub enum Difference {
     Missing,
 }
 
-/// What happened. In JSON `kind` is the variant.
+/// Event of a timeline. In JSON `kind` is the variant.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -50,7 +50,8 @@ const MOST_LOST_FIRST: i32 = 4;
 ///
 /// # Errors
 ///
-/// If a capture cannot be read, what is wanted is not there, or no packet belongs to a group of the configuration.
+/// If a capture cannot be read, the selected group or branch does not exist, or no packet belongs to a group of the
+/// configuration.
 pub fn explain(
     configuration: &Configuration,
     captures: &[Capture],

@@ -29,7 +29,7 @@ fn r6_a_restarted_node_acknowledges_no_more_than_it_has_received() {
     assert_eq!(node.ack(0, 99), "");
     assert_eq!(node.nak(1, 80), "ACK 50");
     assert_eq!((node.expected_psn(0), node.expected_psn(1)), (Some(51), Some(51)));
-    // What failed has failed, wherever that was.
+    // A failure holds for any PSN.
     assert_eq!(node.fatal(0, 99, 2), "FATAL 2 at 51");
 }
 

@@ -67,7 +67,7 @@ fn r1_inflated_acknowledgements() {
     assert_eq!(node.machine.counters().above_highest, 3);
 }
 
-/// R1: what is behind changes nothing; further behind than 2^22 it is not even from this stream.
+/// R1: old responses change nothing; those further behind than 2^22 do not belong to this stream.
 #[test]
 fn r1_behind() {
     let mut node = Node::sent(1, 9);

@@ -123,7 +123,7 @@ fn r5_several_held_naks_make_one() {
     assert_eq!(node.wait(T_HOLD), "NAK 0", "that one came after 0 had gone down again");
 }
 
-/// R5: a NAK at a new PSN is held anew.
+/// R5: a NAK at a new PSN starts a new hold.
 #[test]
 fn r5_a_hold_begins_with_its_nak() {
     let mut node = Node::sent(2, 9);

@@ -1,5 +1,5 @@
-//! The control plane of a tree: changes of membership one after another, each of them committed node by node while
-//! everything else goes on.
+//! The control plane of a tree: changes of membership one after another, each of them committed node by node during the
+//! traffic.
 
 use super::record::{Change, Child, Record};
 use super::tree::{Event, Tree};
@@ -15,7 +15,7 @@ pub(crate) struct Control {
     /// The latest record that was decided on.
     pub(crate) record: Record,
     waiting: VecDeque<Change>,
-    /// Nodes whose commit is on its way, and those that are to commit after them.
+    /// Nodes whose commit is in flight, and those that commit after them.
     committing: usize,
     last: Vec<usize>,
     is_busy: bool,
@@ -31,7 +31,7 @@ impl Control {
 }
 
 impl Tree {
-    /// What is to change, and when.
+    /// Plans the changes and their times.
     pub(crate) fn plan_changes(&mut self) {
         if self.faults.death && self.nodes.len() > 1 {
             let node = self.control.random.between(1, self.nodes.len() as u64 - 1) as usize;
@@ -107,7 +107,8 @@ impl Tree {
         }
     }
 
-    /// A join waits for the source, and nothing else waits for a join: what makes the source wait may have to go first.
+    /// A join waits for the source, and nothing else waits for a join: the reason for the source's wait may have to be
+    /// evicted first.
     fn next_change(&mut self) {
         while !self.control.is_busy {
             let joins = |change: &Change| matches!(change, Change::Join { .. });

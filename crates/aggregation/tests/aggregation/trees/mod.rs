@@ -41,7 +41,7 @@ fn changing(seed: u64) -> Faults {
     Faults { changes: random.between(1, 4), death: random.happens(200), fatal: false, ..faults(seed) }
 }
 
-/// What all schedules of a rule came to.
+/// Results of all schedules of a rule.
 #[derive(Debug, Default)]
 struct Sum {
     schedules: u64,
@@ -138,8 +138,8 @@ fn stalled_and_failed_receivers_are_evicted() {
     assert!(4 * sum.evictions > sum.schedules, "{sum:?}");
 }
 
-/// What the epochs of responses are for, and why the old path commits last: without either the checks find responses
-/// that are not true.
+/// The purpose of the epochs of responses, and of committing the old path last: without either the checks find false
+/// responses.
 #[test]
 fn the_checks_find_what_epochs_prevent() {
     let found = |faults: Faults| {
@@ -171,7 +171,7 @@ fn seeds_that_failed_pass() {
     }
 }
 
-/// D22: what is withheld from a receiver is answered by its edge.
+/// D22: the edge responds for data that it withholds from a receiver.
 #[test]
 fn pruned_retransmissions_are_safe_and_live() {
     assert_live("prune", &explore("prune", Rules { prune_retransmit: true, ..Rules::default() }));

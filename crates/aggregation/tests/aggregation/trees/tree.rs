@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// What a run may suffer until the links are made clean.
+/// Faults of a run until the links are made perfect.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) loss_per_mille: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Faults {
     pub(crate) disorderly: bool,
 }
 
-/// What came out of a run.
+/// Results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// An acknowledgement of what a receiver does not have.
@@ -378,7 +378,7 @@ impl Tree {
             return;
         }
         let (mut out, before) = (Vec::new(), machine.expected_psn(branch));
-        // A refusal is the machine's business: what matters is what it sends.
+        // The machine may refuse it: only the responses that it sends count.
         let _refused = machine.response(Instant::from_ns(self.now_ns), branch, response, &mut out);
         if let (true, Child::Receiver(receiver)) = (machine.expected_psn(branch) != before, from) {
             self.receivers[receiver].progress_at_ns = self.now_ns;

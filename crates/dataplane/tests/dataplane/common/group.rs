@@ -115,8 +115,8 @@ pub fn inner(opcode: u8, offset: u64, payload: &[u8], with_checksum: bool) -> Ve
     request(opcode, pad as u8, &extended, with_checksum)
 }
 
-/// A request of the source's: BTH with this opcode and pad count, what follows it, and a good ICRC; when wanted, a good
-/// UDP checksum.
+/// A request of the source: BTH with this opcode and pad count, the rest, and a valid ICRC; optionally a valid UDP
+/// checksum.
 pub fn request(opcode: u8, pad: u8, rest: &[u8], with_checksum: bool) -> Vec<u8> {
     let udp_len = (8 + 12 + rest.len() + 4) as u16;
     let mut packet = vec![0x62, 0x10, 0x12, 0x34];
@@ -195,7 +195,7 @@ fn edge_list(kind: u8, edge: &str, entries: &[Vec<u8>]) -> Vec<u8> {
     tlv
 }
 
-/// What the model makes of an inner packet, at port 1.
+/// The model's copies of an inner packet, at port 1.
 pub fn copies(inner: &[u8], receivers: &[multicast::Receiver]) -> Vec<(u16, Vec<u8>)> {
     receivers.iter().map(|receiver| (1, multicast::copy_for(inner, receiver, BASE))).collect()
 }

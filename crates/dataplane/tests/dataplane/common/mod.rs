@@ -117,7 +117,7 @@ impl Bench {
         self.drain()
     }
 
-    /// What waits in the queues, but for PFC frames.
+    /// Queued frames, except PFC frames.
     pub fn drain(&mut self) -> Vec<(u16, Vec<u8>)> {
         let mut sent = Vec::new();
         for port in 0..self.ports {

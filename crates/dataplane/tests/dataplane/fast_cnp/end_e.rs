@@ -100,7 +100,7 @@ fn end_e_is_not_reachable_from_outside() {
     assert_eq!(bench.drops(1), [("foreign_source", 1)]);
 }
 
-/// What is no packet in a tunnel has its names.
+/// Packets that are not in a tunnel have drop reasons.
 #[test]
 fn end_e_accepts_only_tunnels() {
     let mut bench = pe();

@@ -79,7 +79,7 @@ fn senders_without_a_notification() {
     assert_eq!(bench.node.fast_cnp_counters().not_a_sender, 1);
 }
 
-/// D45: one in 50 us for a flow; what is refused is marked instead.
+/// D45: one in 50 us for a flow; further ones are marked instead.
 #[test]
 fn a_flow_is_notified_at_a_limited_rate() {
     let mut bench = switch();

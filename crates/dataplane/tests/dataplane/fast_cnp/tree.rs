@@ -68,7 +68,7 @@ fn told_by(bench: &mut Bench, packet: &[u8]) -> Vec<u8> {
     octets.clone()
 }
 
-/// What the root gives the source of what came to it.
+/// The packet that the root sends to the source.
 fn at_source(root: &mut Bench, packet: &[u8]) -> Vec<u8> {
     let sent = root.send(1, packet);
     let [(0, octets)] = &sent[..] else { panic!("{sent:?}, {:?}", root.drops(1)) };

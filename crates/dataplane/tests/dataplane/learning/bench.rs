@@ -91,7 +91,7 @@ pub(crate) fn refused(bench: &mut Bench, psn: u32, hosts: &[u16]) {
     assert_eq!(bench.send(0, &packet), []);
 }
 
-/// What a receiver answers: an ACK has the syndrome 0x1F, a NAK 0x60.
+/// The response of a receiver: an ACK has the syndrome 0x1F, a NAK 0x60.
 pub(crate) fn response_to(proxy: Ipv6Addr, responder: Ipv6Addr, syndrome: u8, psn: u32) -> Vec<u8> {
     let mut packet = response(0x11, &responder.to_string(), 0, &[syndrome, 0, 0, 1]);
     packet[24..40].copy_from_slice(&proxy.octets());

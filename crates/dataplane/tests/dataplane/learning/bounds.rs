@@ -118,7 +118,7 @@ fn a_proxy_address_with_another_meaning_is_not_learnt() {
     }
 }
 
-/// The same settings change nothing; others begin anew.
+/// The same settings change nothing; others reset the state.
 #[test]
 fn changed_settings_clear_learnt_groups() {
     let mut bench = edge_that_learns(false, learning());

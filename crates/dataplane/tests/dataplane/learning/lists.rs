@@ -108,7 +108,7 @@ fn an_idle_group_is_forgotten() {
     assert_eq!(ack(&mut bench, 1, 101), [(ACK, 101)]);
 }
 
-/// R6, D17: a node that restarts empty learns anew; all receivers are unknown.
+/// R6, D17: a node that restarts without state learns again; all receivers are unknown.
 #[test]
 fn a_restart_clears_learnt_groups() {
     for restarted in [false, true] {

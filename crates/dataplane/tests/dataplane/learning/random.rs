@@ -80,7 +80,7 @@ impl World {
         self.pass_time();
         let proxy = self.random.one_of(&self.proxies);
         let next = self.next[&proxy];
-        // The source goes on, or back.
+        // The source continues, or goes back.
         let number = if self.random.happens(600) { next } else { next - self.random.below(6).min(next - FIRST) };
         self.next.insert(proxy, next.max(number + 1));
         let count = self.random.between(1, 4);

@@ -23,7 +23,7 @@ fn a_record_replaces_a_learnt_group() {
     bench.apply(Command::CommitGroup { id: GroupId(1), epoch: 1 });
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [GroupId(1)]);
     assert_eq!(bench.node.acknowledgements(GroupId(1)).map(|acks| acks.unknown_branches()), Some(2));
-    // The lists go on; they no longer make branches.
+    // Lists are still received; they no longer create branches.
     assert_eq!(data(&mut bench, 105, &[1, 2, 3]), []);
     assert_eq!(ack(&mut bench, 2, 105), []);
     assert_eq!(ack(&mut bench, 1, 105), []);

@@ -8,7 +8,7 @@ use srdma_frame::{Element, PortId};
 const OTHER_PE: &str = "2001:db8:53::8";
 const BOTTLENECK: PortId = PortId(1);
 
-/// What goes to a PE: an outer header of the same addresses around the notification.
+/// The packet to a PE: an outer header of the same addresses around the notification.
 fn expected(end_c: &str, say: Say) -> Vec<u8> {
     ipv6(ROUTER, end_c, 6, 41, &inner(ROUTER, end_c, message(ROUTER, say)))
 }
@@ -121,7 +121,7 @@ fn it_is_off_by_default() {
     assert_eq!(bench.notifications().len(), 1);
 }
 
-/// Two queues of one class are one reason; the PE may go on when both are down.
+/// Two queues of one class are one reason; the PE is resumed when both are down.
 #[test]
 fn two_queues_are_one_reason() {
     let mut bench = router();
@@ -152,7 +152,7 @@ fn a_queue_without_a_link_is_no_reason() {
     assert_eq!(bench.node.next_deadline(), None);
 }
 
-/// What could not be sent is tried again with the next packet.
+/// A notification that could not be sent is retried with the next packet.
 #[test]
 fn a_pause_without_a_route_is_retried() {
     let mut bench = router();
@@ -166,7 +166,7 @@ fn a_pause_without_a_route_is_retried() {
     while bench.give_out(BOTTLENECK).is_some() {}
 }
 
-/// The SIDs of PEs are learnt anew: pending requests are sent again at once, to the new SIDs.
+/// The SIDs of PEs are replaced: pending requests are sent again at once, to the new SIDs.
 #[test]
 fn sids_change_while_pauses_stand() {
     let mut bench = router();

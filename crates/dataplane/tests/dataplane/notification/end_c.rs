@@ -112,7 +112,7 @@ fn refused_notifications_are_counted_by_reason() {
     }
 }
 
-/// D62: what is not newer changes nothing, until the hold time is over.
+/// D62: notifications that are not newer change nothing, until the hold time is over.
 #[test]
 fn old_notifications_are_dropped() {
     let mut bench = pe();
@@ -168,7 +168,7 @@ fn impossible_requests_are_refused() {
     assert_eq!(told(&mut bench).len(), 1, "what was told before still holds");
 }
 
-/// From the router's queue to the gateway, and back: what one node writes the other one reads.
+/// From the router's queue to the gateway, and back: each node parses the packets of the other.
 #[test]
 fn a_router_and_a_pe_understand_each_other() {
     let (mut router, mut pe) = (router(), pe());

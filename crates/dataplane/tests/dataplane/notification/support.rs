@@ -127,7 +127,7 @@ pub(crate) fn router() -> Bench {
 }
 
 impl Bench {
-    /// Gives an IPv6 packet to a port, and leaves what comes of it in the queues.
+    /// Passes an IPv6 packet to a port, and leaves the results in the queues.
     pub(crate) fn take_in(&mut self, port: u16, packet: &[u8]) {
         let frame = [&port_mac(port).0[..], &[2, 0, 0, 0, 1, port as u8, 0x86, 0xDD], packet].concat();
         let frame = Frame::from_octets(&frame, &mut self.pool).unwrap();

@@ -97,7 +97,7 @@ fn routes_come_and_go() {
     let refused = bench.node.apply(Command::RemoveSteering).unwrap_err();
     assert_eq!(refused.to_string(), "steering is in use: 1 lists of paths have routes");
 
-    // Other paths for the same route: what is known of the one that stays, stays.
+    // Other paths for the same route: the state of the remaining path is kept.
     let mut changed = paths();
     changed[0] = path("5f00:0:100:700:300::", "2001:db8:ff::7", 0);
     route(&mut bench, prefix("2001:db8:3::", 64), RouteAction::Placed(changed.clone()));
@@ -129,7 +129,7 @@ fn paths_that_cannot_be_change_nothing() {
     assert_eq!(destination_of(&sent(&mut bench, 1)), BY_SPINE5);
 }
 
-/// Other settings begin anew with the same paths; probes then come back elsewhere.
+/// Other settings reset the state of the same paths; probes then come back elsewhere.
 #[test]
 fn settings_can_change() {
     let mut bench = node();

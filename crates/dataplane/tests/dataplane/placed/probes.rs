@@ -4,7 +4,7 @@ use crate::placed::support::*;
 use srdma_dataplane::headend::{Incoming, Probing, loop_program};
 use srdma_steering::Cause;
 
-/// What is behind the outer headers: the packet that the last node of the program sends on.
+/// The packet behind the outer headers, which the last node of the program forwards.
 fn inner(probe: &[u8]) -> Vec<u8> {
     let srh = if probe[6] == 43 { 8 + usize::from(probe[41]) * 8 } else { 0 };
     probe[40 + srh..].to_vec()

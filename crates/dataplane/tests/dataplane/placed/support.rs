@@ -111,7 +111,7 @@ pub(crate) fn data(qpn: u32, psn: u32) -> Vec<u8> {
     rocev2(NIC1, NIC3, 0x04, qpn, psn, &[1, 2, 3, 4])
 }
 
-/// What NIC 3 answers to a queue pair of NIC 1.
+/// The response of NIC 3 to a queue pair of NIC 1.
 pub(crate) fn answer(qpn: u32, psn: u32, syndrome: u8) -> Vec<u8> {
     rocev2(NIC3, NIC1, 0x11, qpn, psn, &[syndrome, 0, 0, 1])
 }

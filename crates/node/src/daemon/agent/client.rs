@@ -12,11 +12,11 @@ use tokio::sync::mpsc;
 /// Messages of the thread to the control task.
 #[derive(Debug)]
 pub(in crate::daemon) enum ControllerEvent {
-    /// The node's registration is to be sent.
+    /// The registration to send.
     Register(Reply<Box<Registration>>),
     /// The controller has accepted it.
     Registered(Session),
-    /// A report is to be sent.
+    /// The report to send.
     Report(Reply<Report>),
     /// Orders, which may be none; the reply is their answers.
     Orders(Vec<NodeOrder>, Reply<Vec<NodeAnswer>>),

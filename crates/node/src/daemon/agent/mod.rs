@@ -1,4 +1,4 @@
-//! Connection to the controller: the thread that speaks HTTP, and the status that it sends. The decisions are in
+//! Connection to the controller: the thread with the HTTP client, and the reported status. The decisions are in
 //! `srdma-agent`.
 //!
 //! ```text

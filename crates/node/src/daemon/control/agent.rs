@@ -42,7 +42,7 @@ impl ControllerSide {
         &self.agent.table
     }
 
-    /// Waits for the controller's thread; for ever, while there is none.
+    /// Waits for the controller's thread; never returns without one.
     pub(super) async fn event(&mut self) -> ControllerEvent {
         if let Some(client) = &mut self.client {
             if let Some(event) = client.event().await {
@@ -148,7 +148,7 @@ impl Control<'_> {
         for order in orders {
             answers.extend(self.carry_out(order).await?);
         }
-        // What is prepared counts too: the kernel resolves the neighbours that the node will send to.
+        // Prepared entries count as well: the kernel resolves the neighbours that the node will send to.
         let mut entries = self.layers.above(Owner::Kernel);
         entries.extend(entries_of(self.controller.table().commands_with_prepared()));
         let effects = self.kernel.configure(&self.configuration, &entries, self.layers.get_mut(Owner::Kernel));
@@ -193,7 +193,7 @@ impl Control<'_> {
             }
             return Ok(answer);
         };
-        // What is not there need not be taken back.
+        // Missing entries need no removal.
         let _ = self.data.change(before, change.undo.clone()).await?;
         self.say(Event::Failed { what: format!("an order of the controller is refused: {reason}") });
         Ok(change.refused(reason))

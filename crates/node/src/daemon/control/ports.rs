@@ -85,7 +85,7 @@ impl Control<'_> {
         }
     }
 
-    /// Tries ports anew that wait, and those whose interface was replaced by another of its name.
+    /// Retries ports that wait, and those whose interface was replaced by another of its name.
     pub(super) async fn look_after_ports(&mut self) -> Result<(), Died> {
         self.claims.values().for_each(Claim::dismiss_callers);
         let mut is_other = false;

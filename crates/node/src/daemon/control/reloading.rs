@@ -114,7 +114,7 @@ impl Control<'_> {
         if let Some(group) = both {
             return Err(in_file(format!("group {group} is one of the controller's")));
         }
-        // A node in the state of now must take what is to be; the kernel's layer follows from it.
+        // A node in the current state must accept the change; the kernel's layer follows from it.
         let old = NodeSpec { node: self.configuration.spec.node.clone(), entries: self.layers.above(Owner::Kernel) };
         let entries = self.layers.preview(Owner::File, &configuration.spec.entries);
         let new = NodeSpec { node: configuration.spec.node.clone(), entries };

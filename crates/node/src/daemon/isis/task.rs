@@ -160,14 +160,14 @@ impl Task {
 
     fn send(&mut self) {
         while let Some((circuit, frame)) = self.speaker.poll_transmit() {
-            // What is lost is sent again by the protocol itself.
+            // The protocol itself retransmits lost frames.
             if !self.circuits.get(circuit.0).is_some_and(|circuit| circuit.send(&frame)) {
                 self.unsent += 1;
             }
         }
     }
 
-    /// Follows a plan. Another system, or another level, begins anew.
+    /// Applies a plan. Another system, or another level, resets the state.
     fn follow(&mut self, plan: Plan) {
         let now = self.now();
         let before = std::mem::replace(&mut self.plan, plan);

@@ -307,7 +307,7 @@ fn next_hops_in_use_are_kept_resolved() {
     assert_eq!(bench.apply([neighbour(11, "fe80::7", Some(MAC))]), [format!("+neighbour fe80::7%1 {MAC}")]);
     bench.apply([there("2001:db8:bb::/64", &[(10, "")])]);
     assert_eq!(bench.kept, BTreeSet::from([(10, address(HOST)), (11, address("fe80::7"))]));
-    // What is set by hand in the kernel is left alone.
+    // Entries set by hand in the kernel are not changed.
     bench.apply([Change::Neighbour {
         index: 10,
         address: address(HOST),

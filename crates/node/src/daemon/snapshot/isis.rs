@@ -110,7 +110,7 @@ pub struct IsisNodeSnapshot {
     pub system: String,
     /// Host name, if its LSP has one.
     pub hostname: Option<String>,
-    /// Cost of the path to it; absent if there is none.
+    /// Cost of the path to it; absent without a path.
     pub distance: Option<u64>,
     /// Whether it supports SRv6.
     pub has_srv6: bool,

@@ -1,4 +1,4 @@
-//! Wrong keys, types and notations: each error names file and line, what was expected, and what was found.
+//! Wrong keys, types and notations: each error names file and line, the expected and the found value.
 
 use super::documentation::example;
 use super::parse;
