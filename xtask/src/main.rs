@@ -46,15 +46,15 @@ enum Chore {
     Package,
     /// Build the controller's page, page/dist/index.html, by npm.
     Page {
-        /// Change nothing; fail if the page is not what its sources make.
+        /// Change nothing; fail if the page is out of date.
         #[arg(long)]
         check: bool,
     },
     /// Build the documents as a book, target/book/html, by mdbook.
     Book,
-    /// Check licences, doubles and sources of the dependencies, and what is known against them, by cargo-deny.
+    /// Check licences, duplicates, sources and advisories of the dependencies, by cargo-deny.
     Deny {
-        /// Without the database of advisories, which is fetched.
+        /// Skip the database of advisories, which is fetched.
         #[arg(long)]
         offline: bool,
     },

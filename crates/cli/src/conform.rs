@@ -34,12 +34,12 @@ enum Command {
 /// List the profiles.
 #[derive(Args)]
 struct ListArguments {
-    /// As JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
-/// Say what a device has to be configured as for a profile, and what its cases are.
+/// Print the configuration of a device for a profile, and the profile's cases.
 #[derive(Args)]
 #[command(after_long_help = DESCRIBE_EXAMPLES)]
 struct DescribeArguments {
@@ -66,7 +66,7 @@ Examples:
 
 /// Put the cases of a profile to a device, and judge what comes out.
 ///
-/// The device is a command that turns captures into captures, or stands behind interfaces of this host. Exit code 0:
+/// The device is a command that turns captures into captures, or is connected to interfaces of this host. Exit code 0:
 /// all cases pass; 1: some fail, or could not be tested; 2: nothing could be tested.
 #[derive(Args)]
 #[command(after_long_help = RUN_EXAMPLES)]
@@ -78,22 +78,22 @@ struct RunArguments {
     /// {out_file}. {config} is the profile's node.toml.
     #[arg(long, value_name = "COMMAND", required_unless_present = "interfaces", conflicts_with = "interfaces")]
     command: Option<String>,
-    /// An interface of this host that is linked with the device's port. Repeat it for each port of the profile.
+    /// An interface of this host that is linked to the device's port. May be repeated, for each port of the profile.
     #[arg(long = "interface", value_name = "PORT=INTERFACE", value_parser = parse_input)]
     interfaces: Vec<(String, PathBuf)>,
     /// Time to wait for frames after each step, at interfaces.
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_time)]
     wait: Duration,
-    /// After how long a command is ended.
+    /// Timeout of a command.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     timeout: Duration,
     /// Only the cases whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     case: String,
-    /// The report as one JSON object.
+    /// Print the report as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Write the report as a page as well, one HTML file that needs nothing else.
+    /// Write the report as a page as well, one self-contained HTML file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
@@ -118,7 +118,8 @@ struct ProfileArguments {
     /// The profile; `srdma conform list` has them.
     #[arg(value_name = "PROFILE")]
     name: String,
-    /// Parameters that are not as by default: addresses, MAC addresses. `describe --parameter-file` writes such a file.
+    /// Parameters that differ from the defaults: addresses, MAC addresses. `describe --parameter-file` writes such a
+    /// file.
     #[arg(long, value_name = "FILE")]
     parameters: Option<PathBuf>,
 }

@@ -19,14 +19,14 @@ pub(crate) struct SenderArguments {
     /// Rate control: how CNPs and Fast CNPs reduce the rate.
     #[arg(long, value_enum, default_value_t = RateControl::None)]
     rate_control: RateControl,
-    /// Bits per second on the link. Without rate control that is how fast data go out; with it where it begins, and the
-    /// most that it allows.
+    /// Bits per second on the link: without rate control the rate of the data; with it the initial rate and its
+    /// maximum.
     #[arg(long, value_name = "BITS", value_parser = units::parse_rate)]
     rate: Option<u64>,
     /// Parameters of DCQCN, as docs/endpoints.md lists them.
     #[arg(long, value_enum, default_value_t = DcqcnPreset::Connectx)]
     dcqcn_preset: DcqcnPreset,
-    /// With hpcc: the longest round trip in the network while nothing waits in it.
+    /// With hpcc: the longest round trip of the network with empty queues.
     #[arg(long, value_name = "TIME", value_parser = parse_time_ns)]
     base_rtt: Option<u64>,
     /// Accept Fast CNPs from these addresses: those of switches, and with hpcc the receiver's. May be repeated. By
@@ -51,7 +51,7 @@ pub(crate) struct SenderArguments {
 /// Reaction of a receiver to congestion.
 #[derive(clap::Args)]
 pub(crate) struct ReceiverArguments {
-    /// Answer packets marked CE with CNPs, at most one in this time; 0 stands for never.
+    /// Answer packets marked CE with CNPs, at most one in this time; 0 means never.
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = units::parse_delay)]
     cnp_interval: u64,
     /// Return the IOAM traces of data packets by Fast CNPs, at most one in this time. Needs --raw.
@@ -64,11 +64,11 @@ pub(crate) struct ReceiverArguments {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum RateControl {
-    /// Nothing slows the sender down.
+    /// No rate control.
     None,
     /// DCQCN, by CNPs and Fast CNPs.
     Dcqcn,
-    /// HPCC++, by the IOAM traces that Fast CNPs bring. Needs --raw.
+    /// HPCC++, by the IOAM traces in Fast CNPs. Needs --raw.
     Hpcc,
 }
 
@@ -94,7 +94,7 @@ impl SenderArguments {
     ///
     /// # Errors
     ///
-    /// If options do not go together, or the kernel would answer Fast CNPs.
+    /// If options contradict each other, or the kernel would answer Fast CNPs.
     pub(crate) fn congestion(&self, is_raw: bool) -> Result<Congestion> {
         let needs_raw = [
             (!self.fast_cnp.is_empty(), "--fast-cnp", "the kernel discards a Fast CNP before a UDP socket sees it"),
@@ -173,7 +173,7 @@ impl ReceiverArguments {
     ///
     /// # Errors
     ///
-    /// If options do not go together.
+    /// If options contradict each other.
     pub(crate) fn congestion(&self, is_raw: bool) -> Result<Congestion> {
         let reason = "a UDP socket neither shows traces nor sends Fast CNPs";
         check_raw(is_raw, &[(self.return_traces.is_some(), "--return-traces", reason)])?;
@@ -217,7 +217,7 @@ pub(crate) struct CongestionReport {
     rate: Option<RateReport>,
 }
 
-/// Fast CNPs that were taken; those refused are among `refused`.
+/// Fast CNPs that were accepted; rejected ones are among `refused`.
 #[derive(Debug, Serialize)]
 struct FastCnpReport {
     from_switches: u64,

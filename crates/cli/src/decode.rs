@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
     /// One JSON object per packet and line.
     #[arg(long)]
     json: bool,
-    /// A key for HMAC TLVs: HMAC Key ID (decimal, or hexadecimal after 0x) and the key's octets in hexadecimal. Repeat
-    /// it for several keys.
+    /// A key for HMAC TLVs: HMAC Key ID (decimal, or hexadecimal after 0x) and the key's octets in hexadecimal. May be
+    /// repeated.
     #[arg(long = "hmac-key", value_name = "ID=HEX", value_parser = parse_key)]
     hmac_keys: Vec<(u32, Vec<u8>)>,
     /// Option types of Fast CNPs: of option 1, which has an address, and of option 2, which has a trace as well.

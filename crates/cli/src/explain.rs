@@ -28,13 +28,14 @@ pub(crate) struct Arguments {
     /// The node's configuration; docs/configuration.md describes it.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// A capture that was made at this port, whatever MAC addresses it has. Repeat it for further captures and ports.
+    /// A capture that was made at this port, regardless of MAC addresses. May be repeated for further captures and
+    /// ports.
     #[arg(long = "in", visible_alias = "port", value_name = "PORT=FILE", value_parser = parse_input)]
     inputs: Vec<(String, PathBuf)>,
     /// This group alone.
     #[arg(long, value_name = "ID")]
     group: Option<u32>,
-    /// In the timeline, of all branches this one alone: a receiver, or the loopback of a node below.
+    /// Show only this branch in the timeline: a receiver, or the loopback of a node below.
     #[arg(long, value_name = "ADDRESS")]
     branch: Option<Ipv6Addr>,
     /// Begin the timeline here: seconds since the first packet, or with a unit, such as 1.5 or 1500ms.

@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum What {
-    /// Write a man page for each command into a directory, which is made if it is missing.
+    /// Write a man page for each command into a directory, which is created if it does not exist.
     Man {
         /// The directory.
         directory: PathBuf,

@@ -38,7 +38,7 @@ enum Command {
     Headroom(headroom::Arguments),
     #[command(flatten)]
     Change(change::Change),
-    /// Say what a change of a saved plan would move, and change nothing.
+    /// Print the moves that a change of a saved plan would cause, without changing it.
     Whatif {
         #[command(subcommand)]
         change: change::Change,
@@ -53,7 +53,7 @@ struct FabricArguments {
     #[arg(long, value_name = "FILE")]
     fabric: PathBuf,
 
-    /// The block that SIDs are made in, a /32.
+    /// The block of all SIDs, a /32.
     #[arg(long, value_name = "ADDRESS", default_value_t = SidPlan::BLOCK)]
     block: Ipv6Addr,
 }

@@ -20,11 +20,11 @@ pub(crate) struct Arguments {
     /// The node's configuration; docs/configuration.md describes it.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    /// A capture (pcap or pcapng, of Ethernet) of packets that come in at a port. Repeat it for further captures and
+    /// A capture (pcap or pcapng, of Ethernet) of packets received at a port. May be repeated for further captures and
     /// ports.
     #[arg(long = "in", value_name = "PORT=FILE", value_parser = parse_input, required = true)]
     inputs: Vec<(String, PathBuf)>,
-    /// Directory for the captures of what leaves: PORT.pcapng for each port. It is made when it is missing.
+    /// Directory for the captures of sent packets: PORT.pcapng for each port. It is created if it does not exist.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Time that the node runs after the last packet, so that its timers expire.

@@ -25,9 +25,9 @@ use std::time::Duration;
 
 /// Receive one stream of data by RDMA over UDP.
 ///
-/// Prints one line of JSON that `srdma send --peer-info` takes, receives, and compares the checksum with the sender's.
+/// Prints one line of JSON that `srdma send --peer-info` reads, receives, and compares the checksum with the sender's.
 /// To receive from a multicast group, the peer is the group's Proxy Address and Designated QPN. Exit code 1: the data
-/// differ, or did not come.
+/// differ, or did not arrive.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -42,16 +42,16 @@ pub(crate) struct Arguments {
     psn: Option<Psn>,
     #[command(flatten)]
     group: GroupArguments,
-    /// Address of this host that data come to [default: the one that it reaches the peer from].
+    /// Address of this host that receives the data [default: the source address for packets to the peer].
     #[arg(long, value_name = "ADDRESS")]
     address: Option<Ipv6Addr>,
-    /// Queue pair of this host [default: by chance].
+    /// Queue pair of this host [default: random].
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     qpn: Option<Qpn>,
-    /// Key of the memory, 0 to 255 [default: by chance].
+    /// Key of the memory, 0 to 255 [default: random].
     #[arg(long, value_name = "KEY")]
     rkey: Option<u8>,
-    /// First virtual address of the memory [default: by chance].
+    /// First virtual address of the memory [default: random].
     #[arg(long, value_name = "ADDRESS")]
     virtual_address: Option<u64>,
     /// Seed of random numbers [default: different each time].
@@ -60,10 +60,10 @@ pub(crate) struct Arguments {
     /// Maximum number of octets to receive. They are kept in memory, which is allocated on arrival.
     #[arg(long, value_name = "OCTETS", default_value = "1GiB", value_parser = parse_octets)]
     size: u64,
-    /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096. The sender's is the same.
+    /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096. It equals the sender's.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
-    /// Write the data to this file when they are complete and right.
+    /// Write the data to this file when they are complete and correct.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Octets that the socket may buffer, as far as the system allows.
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     raw: endpoint::RawArguments,
     #[command(flatten)]
     congestion: ReceiverArguments,
-    /// Give up when nothing comes for so long.
+    /// Give up when no packet arrives for this time.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
     timeout: Duration,
     /// Stay until the sender has been silent for so long: the last acknowledgement may have been lost.

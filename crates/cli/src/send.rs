@@ -72,17 +72,17 @@ pub(crate) struct Arguments {
     /// Packets that may be outstanding [default: the number that the peer can buffer, up to 512; 128 to a group].
     #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u32).range(1..=1 << 20))]
     window: Option<u32>,
-    /// ACK timeout t: go back when nothing is acknowledged for 4.096 µs · 2^t.
+    /// ACK timeout t: go back when no packet is acknowledged for 4.096 µs · 2^t.
     #[arg(long, value_name = "T", default_value_t = 14, value_parser = value_parser!(u8).range(1..=31))]
     ack_timeout: u8,
     /// Number of go-backs without progress in between; 7 means until --timeout.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u8).range(..=7))]
     retries: u8,
-    /// Give up when nothing is acknowledged for so long.
+    /// Give up when no packet is acknowledged for this time.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
     timeout: Duration,
-    /// Let the kernel cut packets from longer ones. Faster; but where packet drivers, such as those of srdma nodes,
-    /// read from a virtual link, they see the long ones.
+    /// Let the kernel segment packets. Faster; but packet drivers, such as those of srdma nodes, that read from a
+    /// virtual link get unsegmented packets.
     #[arg(long, conflicts_with = "raw")]
     gso: bool,
     #[command(flatten)]

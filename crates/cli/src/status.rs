@@ -32,10 +32,10 @@ pub(crate) struct Arguments {
     /// The status as one JSON object, once.
     #[arg(long)]
     json: bool,
-    /// Tables, once. So it is anyway where the output is no terminal.
+    /// Tables, once: the default if the output is no terminal.
     #[arg(long, conflicts_with = "json")]
     once: bool,
-    /// Time between two looks at the node.
+    /// Time between two updates.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_interval)]
     interval: Duration,
 }
@@ -48,7 +48,7 @@ Examples:
   srdma status --config node.toml --json | jq '.groups[].branches[] | select(.lag > 0)'
       Branches that have not confirmed everything.";
 
-/// Columns of tables that no terminal limits.
+/// Maximum number of columns of tables without a terminal.
 const PLAIN_COLUMNS: usize = 160;
 
 /// Runs the command.

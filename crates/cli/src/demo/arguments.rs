@@ -86,8 +86,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
 
-    /// Compare with these ways to bring the same data to the same hosts by unicast, each at its best chunk size; with
-    /// all of them when none is named.
+    /// Compare with these algorithms that bring the same data to the same hosts by unicast, each at its best chunk
+    /// size; with all of them when none is named.
     #[arg(
         long,
         value_enum,

@@ -40,7 +40,7 @@ pub(super) struct Name {
     #[arg(value_name = "NAME|FILE")]
     pub(super) name: String,
 
-    /// Tells several instances of a lab apart.
+    /// Name that distinguishes several instances of a lab.
     #[arg(long, value_name = "SUFFIX")]
     pub(super) instance: Option<String>,
 }
@@ -104,7 +104,7 @@ pub(super) struct Run {
     #[command(flatten)]
     pub(super) set_up: SetUp,
 
-    /// Kill this node without warning while data are on their way, and start it again.
+    /// Kill this node without warning during the transfer, and start it again.
     #[arg(long, value_name = "NODE")]
     pub(super) restart: Option<String>,
 
@@ -112,7 +112,8 @@ pub(super) struct Run {
     #[arg(long, value_name = "DIR")]
     pub(super) pcap: Option<PathBuf>,
 
-    /// Send as much once more from the same guest to the same receivers, by a connection to each and all at once.
+    /// Send the same amount once more from the same guest to the same receivers, by a connection to each and all at
+    /// once.
     #[arg(long, value_enum, value_name = "WAY")]
     pub(super) compare: Option<ComparisonName>,
 
@@ -127,7 +128,7 @@ pub(super) struct Run {
 
 /// Write a lab as a topology of another program, which runs its nodes as containers.
 ///
-/// Files that are there are replaced. Exit code 2: the lab has a node that the other program cannot have; it is named.
+/// Existing files are replaced. Exit code 2: the lab has a node that the other program does not support; it is named.
 #[derive(Args)]
 #[command(after_long_help = EXPORT_EXAMPLES)]
 pub(super) struct Export {
@@ -135,7 +136,7 @@ pub(super) struct Export {
     #[arg(value_name = "NAME|FILE")]
     pub(super) name: String,
 
-    /// The program that is to run it.
+    /// The program that will run it.
     #[arg(long, value_enum, default_value_t = FormatName::Containerlab)]
     pub(super) format: FormatName,
 
@@ -271,7 +272,7 @@ pub(super) struct Status {
     #[arg(value_name = "NAME|FILE")]
     pub(super) name: Option<String>,
 
-    /// Tells several instances of a lab apart.
+    /// Name that distinguishes several instances of a lab.
     #[arg(long, value_name = "SUFFIX", requires = "name")]
     pub(super) instance: Option<String>,
 

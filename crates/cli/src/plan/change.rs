@@ -29,13 +29,13 @@ pub(super) enum Change {
     /// Add the flows of jobs to a saved plan.
     #[command(after_help = EXAMPLES)]
     Add(Add),
-    /// Take flows out of a saved plan.
+    /// Remove flows from a saved plan.
     #[command(after_help = EXAMPLES)]
     Remove(Remove),
-    /// Take switches or links out of use, and move their flows.
+    /// Drain switches or links, and move their flows.
     #[command(after_help = EXAMPLES)]
     Drain(Links),
-    /// Take switches or links into use again.
+    /// Release drained switches or links.
     #[command(after_help = EXAMPLES)]
     Release(Links),
 }
@@ -105,15 +105,15 @@ pub(super) struct ChangedFlow {
     pub(super) job: String,
     pub(super) from: String,
     pub(super) to: String,
-    /// The nodes on the way.
+    /// The nodes of the new path.
     pub(super) path: Vec<String>,
-    /// The nodes on the way that it had.
+    /// The nodes of the previous path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) was: Option<Vec<String>>,
     pub(super) program: WrittenProgram,
 }
 
-/// Makes a change; writes the plan unless it is only asked what would happen.
+/// Makes a change; writes the plan unless only its effect is asked for.
 pub(super) fn run(change: &Change, is_question: bool) -> Result<ExitCode> {
     let common = match change {
         Change::Add(add) => &add.common,

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "Examples:
 Segments of an SRH follow the destination, in the order in which they are used.
 Exit codes: 0 it is a program, 2 it is none of this fabric.";
 
-/// Spell out a program against a fabric.
+/// Print a program against a fabric, hop by hop.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {

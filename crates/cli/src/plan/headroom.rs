@@ -21,11 +21,11 @@ octets to restart, XOFF at XON or above, and the octets to stop beyond XOFF.
 
 Exit codes: 0 it was computed, 2 the arguments make no sense.";
 
-/// Say how many octets of room PFC and END.C need over a distance.
+/// Compute the headroom in octets that PFC and END.C need over a distance.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// Rate of the link, in bits a second; with --overload, of what leaves the congested queue.
+    /// Rate of the link, in bits per second; with --overload, that of the congested queue's egress.
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     rate: u64,
 
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = parse_delay)]
     response: Option<u64>,
 
-    /// END.C: how many times what leaves the congested queue may come in; 1 to 1000.
+    /// END.C: incoming rate as a multiple of the congested queue's rate; 1 to 1000.
     #[arg(long, value_name = "RATIO", value_parser = parse_ratio)]
     overload: Option<f64>,
 
@@ -88,7 +88,7 @@ struct EndC {
     shares: Option<Shares>,
 }
 
-/// Of rate times round trip of the path.
+/// Relative to rate times round-trip time of the path.
 #[derive(Serialize)]
 struct Shares {
     path_octets: u64,

@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:
 All collectives that are chosen are taken to run at once. docs/placement.md describes the files and the JSON.
 Exit codes: 0 everything was placed, 2 the files or the arguments make no sense.";
 
-/// Place the flows of jobs: a path for each, as a program, with a way around and the way back.
+/// Place the flows of jobs: a path for each, as a program, with a backup path and the return path.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -34,7 +34,7 @@ pub(super) struct Arguments {
     #[command(flatten)]
     jobs: JobArguments,
 
-    /// Take these switches, or links by name, as out of use; may be given several times.
+    /// Treat these switches, or links by name, as drained; may be given several times.
     #[arg(long, value_name = "NAME")]
     drain: Vec<String>,
 

@@ -199,7 +199,7 @@ impl Arguments {
     }
 }
 
-/// All devices one behind the other; JSON as one object with the devices' names as keys.
+/// All devices one after the other; JSON as one object with the devices' names as keys.
 fn in_one(written: Vec<(&str, Written)>) -> Result<String> {
     let mut texts = Vec::new();
     let mut object = Map::new();

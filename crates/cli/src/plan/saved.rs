@@ -10,7 +10,7 @@ use std::fs;
 use std::net::Ipv6Addr;
 use std::path::{self, PathBuf};
 
-/// The form of the file. A file of another form is refused.
+/// Format of the file. Files of other formats are refused.
 const FORMAT: u32 = 1;
 
 /// The plan that is meant.

@@ -46,15 +46,15 @@ pub(super) struct Reasons {
     pub(super) rate_bits_per_s: u64,
     pub(super) path: Vec<String>,
     pub(super) program: WrittenProgram,
-    /// The links of the path, with all that they carry.
+    /// The links of the path, with their total loads.
     pub(super) links: Vec<UsedLink>,
     /// Number of other paths; those with the least load are shown.
     pub(super) other_ways: usize,
     pub(super) alternatives: Vec<OtherWay>,
-    /// The link of the whole plan that carries most.
+    /// The most loaded link of the whole plan.
     pub(super) most_loaded: Load,
     pub(super) bound: f64,
-    /// By how much the most loaded link is above the bound, by the bound.
+    /// Load of the most loaded link above the bound, relative to the bound.
     pub(super) gap: f64,
     /// The links that determine the bound.
     pub(super) bound_by: String,
@@ -71,7 +71,7 @@ pub(super) struct UsedLink {
 #[derive(Serialize)]
 pub(super) struct OtherWay {
     pub(super) path: Vec<String>,
-    /// The link on it that would carry most.
+    /// The most loaded link of that path.
     pub(super) from: String,
     pub(super) to: String,
     /// Utilization if the flow took that path.
