@@ -53,7 +53,7 @@ Examples:
       Seconds: every case at its smallest frame, 10 routes, inside L2.
 
   srdma bench dataplane --case End.MT --case yardstick
-      End.MT beside what memory and CRC instructions allow.
+      End.MT beside the yardsticks of memory and CRC instructions.
 
   srdma bench dataplane --json > rows.ndjson
       The whole matrix; minutes, and up to half of the free memory.";

@@ -56,7 +56,7 @@ struct DescribeArguments {
 const DESCRIBE_EXAMPLES: &str = "\
 Examples:
   srdma conform describe usid
-      SIDs, routes and policies of the device in words, what can be chosen, and the cases.
+      SIDs, routes and policies of the device as text, parameters, and cases.
 
   srdma conform describe usid --parameter-file > lab.toml
       Addresses and MAC addresses to edit for a device that has others.
@@ -111,7 +111,7 @@ Examples:
       Some cases; the verdict of each requirement.
 
   srdma conform run usid --command './device {in_file} {out_file}' --html usid.html
-      The report as a page to look at in a browser, and to hand on.";
+      The report as a self-contained page.";
 
 #[derive(Args)]
 struct ProfileArguments {

@@ -33,10 +33,10 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   srdma doctor
-      Everything that can be known without touching an interface.
+      All checks that use no interface.
 
   sudo srdma doctor --probe eth1 --json | jq '.findings[] | select(.state != \"ok\")'
-      Also which AF_XDP modes eth1 has; only what is to be mended.";
+      Also the AF_XDP modes of eth1; only findings that need a remedy.";
 
 /// Output of `--json`.
 #[derive(Serialize)]

@@ -58,10 +58,10 @@ Examples:
       Which receiver each group waits for, since when, and what led to it.
 
   srdma explain *.pcapng --config node.toml --group 1 --branch 2001:db8:bb::3 --from 1.2 --to 1.3 --all
-      Everything that one receiver said in a tenth of a second, and what the node made of it.
+      All responses of one receiver in a tenth of a second, and the node's reactions.
 
   srdma explain --in up=a.pcap --in hosts=b.pcap --config node.toml --json | jq '.groups[] | {id, verdict, waits_for}'
-      The verdicts for a program.";
+      The verdicts as JSON.";
 
 /// Runs the command.
 ///

@@ -52,10 +52,10 @@ enum What {
 const EXAMPLES: &str = "\
 Examples:
   srdma isis show neighbors
-      Who is at the other ends of the only running node's circuits, and whether both hear each other.
+      The neighbours of the only running node's circuits, and the states of the adjacencies.
 
   srdma isis show database --config node.toml
-      Everybody's LSPs: which version, and how long it is still valid.
+      The LSPs of all systems: sequence number, and remaining lifetime.
 
   srdma isis show sids --json | jq -r '.nodes[] | select(.handles_notifications) | .hostname'
       The nodes that handle congestion notifications.";

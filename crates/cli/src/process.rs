@@ -38,10 +38,10 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   srdma process --config node.toml --in uplink=in.pcapng --out sent
-      What the node sends for the packets of in.pcapng, in sent/PORT.pcapng.
+      Writes the packets that the node sends for those of in.pcapng to sent/PORT.pcapng.
 
   srdma process --config node.toml --in n4=data.pcap --in r1=acks.pcap --out sent --json | jq '.ports[].drops'
-      Packets of both directions in the order of their time stamps; why any were dropped.";
+      Processes packets of both directions in the order of their time stamps; prints drops by reason.";
 
 /// Runs the command.
 ///

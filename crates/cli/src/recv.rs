@@ -111,14 +111,14 @@ Examples:
       Waits for a sender at 2001:db8::1. There: srdma send FILE --peer-info info.json
 
   srdma recv --peer 2001:db8:cc::1 --peer-qpn 0xd00000 --psn 0 --qpn 0x1001 --rkey 1 --virtual-address 0x10000
-      A receiver of a multicast group, as its edge node was told of it.
+      A receiver of a multicast group, with the parameters of its edge node.
 
   srdma recv --group http://[::1]:8470/7 --out copy
       Joins group 7 of a controller, and receives. There: srdma send FILE --group http://[::1]:8470/7
 
   srdma recv --peer 2001:db8::1 --peer-qpn 0x11 --psn 0 --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
       --return-traces 20us
-      Returns the traces of data packets to a sender that is steered by them.";
+      Returns the traces of data packets to a sender whose rate control uses them.";
 
 /// The result, for `--json`.
 #[derive(Serialize)]

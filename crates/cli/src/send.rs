@@ -146,7 +146,7 @@ Examples:
       Sends random data to a multicast group.
 
   srdma send FILE --group http://[::1]:8470/7 --receivers 5 --commit
-      Waits until group 7 of a controller has five receivers, has the nodes take their parts, and sends.
+      Waits until group 7 of a controller has five receivers, installs it on all nodes, and sends.
 
   srdma send FILE --peer-info info.json --rate-control dcqcn --rate 10G
       Slows down when the receiver answers marked packets with CNPs.
@@ -157,10 +157,10 @@ Examples:
 
   srdma send FILE --peer-info info.json --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
       --rate-control hpcc --rate 10G --base-rtt 200us --fast-cnp 2001:db8:ff::/48 --fast-cnp 2001:db8::2
-      Is steered by traces that switches fill in; the receiver at 2001:db8::2 has --return-traces.
+      Controls the rate by traces that switches fill in; the receiver at 2001:db8::2 has --return-traces.
 
   srdma send FILE --peer-info info.json --raw eth0 --next-hop-mac 02:00:00:00:00:01 --paths paths.toml
-      Takes the first of the placed paths in paths.toml, and another when a CNP comes or probes are lost.";
+      Takes the first of the placed paths in paths.toml, and another on a CNP or when probes are lost.";
 
 /// Properties of the peer, or of the group.
 struct Peer {

@@ -46,7 +46,7 @@ Examples:
       The only running node, live.
 
   srdma status --config node.toml --json | jq '.groups[].branches[] | select(.lag > 0)'
-      Branches that have not confirmed everything.";
+      Branches with unacknowledged data.";
 
 /// Maximum number of columns of tables without a terminal.
 const PLAIN_COLUMNS: usize = 160;
