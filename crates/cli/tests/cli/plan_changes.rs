@@ -78,7 +78,7 @@ fn a_drained_spine_moves_its_flow_alone() {
     let drained = plan.json(&["drain"], &["spine5"]);
     assert_eq!(drained["saved"], true);
     for of in ["moved", "after", "bound"] {
-        assert_eq!(drained[of], asked[of], "it does what it has said");
+        assert_eq!(drained[of], asked[of], "the change equals its preview");
     }
     let moved = &drained["moved"][0];
     assert_eq!(moved["was"], json!(["nic1", "leaf1", "spine5", "leaf3", "nic3"]));
@@ -156,7 +156,7 @@ leaf2 spine5 leaf4       2.000  leaf4      nic3
 leaf2 spine6 leaf4       2.000  leaf2      spine6
 
 most loaded   nic1 to leaf1: 1.000 of its rate
-bound         1.000, 0.0 % below; made by the links of nic1, by what it sends
+bound         1.000, 0.0 % below; made by the links of nic1, by its outgoing traffic
 ";
     assert_eq!(text, expected);
     let text = String::from_utf8(plan.run(&["whatif", "drain"], &["spine5"]).stdout).unwrap();
@@ -182,7 +182,7 @@ fn a_plan_belongs_to_its_fabric() {
     assert_eq!(added["moved"][0]["path"], json!(["nic2", "leaf2", "spine5", "leaf4", "nic3"]));
     // The plan remembers the fabric that it was changed for.
     let refused = plan.refusal(&["release"], &["spine6"]);
-    assert!(refused.contains("cannot release spine6: leaf1-spine6 has failed, says the fabric's file"), "{refused}");
+    assert!(refused.contains("cannot release spine6: leaf1-spine6 has failed by the fabric's file"), "{refused}");
 }
 
 #[test]

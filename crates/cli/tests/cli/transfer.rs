@@ -33,7 +33,7 @@ fn bad_input_is_named() {
     let send = |info: &str| srdma(&["send", &data, "--peer-info", &file("info", info)]);
     says(&srdma(&["send", "/nowhere", "--peer-info", &file("info", &format!("{INFO}\"size\":9}}"))]), "/nowhere");
     says(&srdma(&["send", &data, "--peer-info", "/nowhere"]), "cannot read /nowhere");
-    says(&send("qpn = 3"), "is not what srdma recv prints: expected value at line 1 column 1");
+    says(&send("qpn = 3"), "is no output of srdma recv: expected value at line 1 column 1");
     says(&send(&format!("{INFO}\"sise\":9}}")), "unknown field `sise`");
     says(&send(&format!("{INFO}\"size\":8}}")), "there are 9 octets to send, the peer's memory has 8");
     says(&send(&format!("{INFO}\"peer_address\":\"2001:db8::77\"}}")), "2001:db8::77 is not an address of this host");

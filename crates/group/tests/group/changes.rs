@@ -302,7 +302,7 @@ fn epochs_are_not_used_twice() {
 
     let (mut lifecycle, _) = running_with(Record { epoch: u32::MAX, ..record() });
     let message = lifecycle.rehome(loopback(1), loopback(5), None).unwrap_err().to_string();
-    assert_eq!(message, "epoch 4294967295 is the last that there is: close the group and create it anew");
+    assert_eq!(message, "epoch 4294967295 is the last: close the group and create another");
 }
 
 /// Responses name their epoch by 14 bits: a renewal is repeated long before they wrap.

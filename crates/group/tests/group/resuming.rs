@@ -88,7 +88,7 @@ fn a_group_without_a_change_is_resumed_without_orders() {
     assert_eq!(fleet.take_log(), "ready 9");
     fleet.agents.remove(&loopback(4));
     lifecycle.restarted(loopback(4));
-    assert_eq!(lifecycle.awaited().count(), 0, "a node that comes back delays no change");
+    assert_eq!(lifecycle.awaited().count(), 0, "a restarted node delays no change");
     fleet.settle(&mut lifecycle);
     assert_eq!(fleet.take_log(), "restore N4 1");
     assert!(lifecycle.is_steady());

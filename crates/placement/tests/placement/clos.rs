@@ -172,7 +172,7 @@ fn a_fabric_that_is_no_clos_is_refused_with_the_reason() {
             { ends = ["l1", "s"] }, { ends = ["l2", "s"] }, { ends = ["l3", "s"] },
         ]
     "#;
-    assert_eq!(refusal(homes), "no folded Clos: c shares a leaf with hosts that are at other leaves besides");
+    assert_eq!(refusal(homes), "no folded Clos: c shares a leaf with hosts that have other leaves as well");
     let twice = homes.replace("\"c\", \"l3\"", "\"c\", \"l2\"");
     assert_eq!(refusal(&twice), "no folded Clos: c has several links to one leaf");
     let single = homes.replace("{ ends = [\"c\", \"l2\"] }, ", "");

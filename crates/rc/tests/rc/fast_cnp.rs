@@ -151,12 +151,8 @@ fn invalid_fast_cnps_are_counted_and_change_nothing() {
     let cases: Vec<(&str, Vec<u8>, DropReason)> = vec![
         ("from outside the list (FC-5-3)", edited(&good, &[(13, 1)]), DropReason::FastCnpSource),
         ("from a host that is no switch", octets(&FastCnpValue { source: OURS, ..value() }), DropReason::FastCnpSource),
-        ("for a peer that is none", edited(&good, &[(59, 9)]), DropReason::UnknownQueuePair),
-        (
-            "for a QPN that is none",
-            octets(&FastCnpValue { dest_qpn: qpn(0x23), ..value() }),
-            DropReason::UnknownQueuePair,
-        ),
+        ("for an unknown peer", edited(&good, &[(59, 9)]), DropReason::UnknownQueuePair),
+        ("for an unknown QPN", octets(&FastCnpValue { dest_qpn: qpn(0x23), ..value() }), DropReason::UnknownQueuePair),
         (
             "with this host's own QPN",
             octets(&FastCnpValue { dest_qpn: qpn(0x11), ..value() }),

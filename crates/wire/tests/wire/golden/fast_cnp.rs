@@ -59,7 +59,7 @@ fn the_options_of_the_capture_are_found() {
     for frame in &frames(CAPTURE)[..2] {
         let packet = ipv6(frame).unwrap();
         let packet = Packet::parse(packet, packet.len()).unwrap();
-        assert_eq!(FastCnp::find(&packet, types()), Ok(None), "a data packet is none");
+        assert_eq!(FastCnp::find(&packet, types()), Ok(None), "a data packet is no Fast CNP");
     }
 }
 
