@@ -54,6 +54,7 @@ pub trait Driver: Send + fmt::Debug {
     /// The driver's kind.
     fn kind(&self) -> DriverKind;
 
+    /// The driver's counters.
     fn statistics(&self) -> DriverStatistics;
 
     /// Gives every chunk back that the driver holds, before it is dropped.

@@ -113,6 +113,7 @@ impl ProxyNd {
         result
     }
 
+    /// The responder's counters.
     pub fn statistics(&self) -> NdStatistics {
         NdStatistics {
             answered: self.shared.answered.load(Ordering::Relaxed),

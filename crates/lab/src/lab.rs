@@ -45,6 +45,7 @@ impl Source {
     /// # Errors
     ///
     /// Those of [`Topology::parse`].
+    /// The topology that the lab was created from.
     pub fn topology(&self) -> Result<Topology> {
         Ok(Topology::parse(&self.file, &self.text)?)
     }
@@ -124,6 +125,7 @@ impl Lab {
         &self.instance
     }
 
+    /// The topology that the lab was created from.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }

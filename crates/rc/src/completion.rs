@@ -47,6 +47,7 @@ pub enum Operation {
 pub struct WorkRequest {
     /// The host's own name for it, given back by the completion.
     pub wr_id: u64,
+    /// Operation of the request.
     pub operation: Operation,
     /// The data; for a READ the place they go to. At most 2^31 octets.
     pub local: LocalRange,

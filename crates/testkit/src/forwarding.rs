@@ -9,6 +9,7 @@ pub struct Route {
     pub address: Ipv6Addr,
     /// Bits that count.
     pub len: u8,
+    /// Action of the route or SID.
     pub action: Action,
 }
 

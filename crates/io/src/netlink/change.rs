@@ -59,6 +59,7 @@ pub struct KernelRoute {
     pub prefix: Prefix,
     /// Its metric: of several routes to one prefix, the least is in use.
     pub metric: u32,
+    /// Kind of the route.
     pub kind: RouteKind,
     /// The protocol that added it; ours have [`PROTOCOL`](super::PROTOCOL).
     pub protocol: u8,
