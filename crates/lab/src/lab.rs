@@ -45,7 +45,6 @@ impl Source {
     /// # Errors
     ///
     /// Those of [`Topology::parse`].
-    /// The topology that the lab was created from.
     pub fn topology(&self) -> Result<Topology> {
         Ok(Topology::parse(&self.file, &self.text)?)
     }

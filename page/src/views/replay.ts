@@ -29,7 +29,9 @@ export function replayBar(store: Store, replay: Replay, close: () => void): HTML
   const pace = h("select", {
     "aria-label": "Speed",
     onchange: () => { replay.paceNs = length / Number(pace.value); },
-  }, ...LENGTHS.map((seconds) => h("option", { value: seconds, selected: seconds === DEFAULT_LENGTH }, `all in ${seconds} s`)));
+  }, ...LENGTHS.map((seconds) => {
+    return h("option", { value: seconds, selected: seconds === DEFAULT_LENGTH }, `all in ${seconds} s`);
+  }));
   replay.paceNs = length / DEFAULT_LENGTH;
   replay.onPlaying = (isPlaying) => text(play, isPlaying ? "Pause" : "Play");
   store.on(["replayNs"], () => {
