@@ -300,7 +300,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         Some((self.first_offset? + in_blocks) as u64)
     }
 
-    /// The number of the chunk in which an offset of the lent memory lies.
+    /// The number of the chunk that contains an offset of the pool's memory.
     #[inline]
     fn number_at(&self, offset: usize) -> Option<u32> {
         let offset = offset.checked_sub(self.first_offset?)?;

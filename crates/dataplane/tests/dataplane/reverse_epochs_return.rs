@@ -76,7 +76,7 @@ fn a_granted_eviction_request_does_not_concern_the_next_member() {
     commit(&mut bench, entry(1, true, None));
     bench.send(0, &data(100));
     bench.send(1, &failure(100));
-    // What is in effect keeps its wishes.
+    // The entry in effect keeps its eviction requests.
     commit(&mut bench, entry(2, true, None));
     let (group, receiver) = (GroupId(1), address(R2));
     assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
