@@ -50,14 +50,14 @@ pub fn headend(input: &[u8]) {
         return;
     };
     headend.lead(Prefix::new(PEER, 64).expect("a length"), set);
-    let places = headend.steering().flow_places();
+    let places = headend.steering().flow_capacity();
     let (pool, now, under_way) = (Pool::new(16), Instant::from_ns(1), Vec::new());
     let mut world = World { choices, headend, pool, set, allowed, keeps_order, now, under_way };
     while !world.choices.is_empty() {
         world.step();
         assert_eq!(world.pool.in_use(), 0, "a frame was kept");
     }
-    assert_eq!(world.headend.steering().flow_places(), places);
+    assert_eq!(world.headend.steering().flow_capacity(), places);
     assert!(world.headend.flows().count() <= places);
 }
 

@@ -1,40 +1,38 @@
 //! Configuration of steering: modes, times and limits, with their defaults.
 
-/// When a flow that is to move does (D83).
+/// When a pending move takes place (D83).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// With its next packet. Packets overtake each other, and a receiver that takes them in order only has some sent
-    /// again.
+    /// With the next packet. Packets are reordered, and a receiver that requires order requests retransmissions.
     #[default]
     Fast,
     /// With the next message, or after an idle gap.
     Ordered,
 }
 
-/// How a NIC steers. Times are in nanoseconds.
+/// Configuration of steering.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Condition under which a flow that is to move does so.
+    /// When pending moves take place.
     pub mode: Mode,
-    /// A flow that has moved stays this long, whatever the signals of its new path but silence: the first ones are
-    /// still about the old one. 100 µs: several round trips within a fabric, two CNP intervals.
+    /// After a move a flow stays this long, regardless of all signals but silence: the first ones still concern the old
+    /// path. 100 µs: several round trips within a fabric, two CNP intervals.
     pub dwell_ns: u64,
-    /// How long a path is assumed bad at first. 1 ms.
+    /// Initial time for which a path is assumed bad. 1 ms.
     pub hold_ns: u64,
-    /// How long at most: each time is twice the last one, until the path was usable for so long in one piece. 1 s.
+    /// Maximum of that time: it doubles each time, until the path was usable for this long. 1 s.
     pub hold_most_ns: u64,
-    /// A path must be good this long before flows come back to it, each after up to as long again by chance. 10 ms.
+    /// Time for which a path must be good before flows return to it, plus a random delay of up to the same. 10 ms.
     pub return_ns: u64,
-    /// A flow without a packet for so long may move although a message is not over. 100 µs.
+    /// A flow without packets for this long may move within a message. 100 µs.
     pub idle_gap_ns: u64,
-    /// So many probes in a row without an answer, and their path carries nothing (D87). 3.
+    /// Number of consecutive probes without a reply after which a path is silent (D87). 3.
     pub silent_probes: u8,
-    /// What counts as congestion.
+    /// Limits of congestion.
     pub limits: Limits,
-    /// Flows that are remembered; the one that was quiet longest makes room. Rounded up to a power of two. 16,384, each
-    /// of about 100 octets.
+    /// Size of the flow table, rounded up to a power of two; about 100 octets each. 16,384.
     pub flows: usize,
-    /// Where all chance comes from.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
@@ -55,18 +53,18 @@ impl Default for Config {
     }
 }
 
-/// What counts as congestion. CNPs, Fast CNPs and trimmed packets always do.
+/// Limits beyond which signals mean congestion. CNPs, Fast CNPs and trimmed packets always do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// So many losses of a flow within [`Limits::loss_window_ns`] are its path's. 2: one may be a damaged packet.
+    /// Losses of a flow within [`Limits::loss_window_ns`] that mean congestion. 2: one may be a corrupted packet.
     pub losses: u8,
-    /// Within so many nanoseconds. 10 ms.
+    /// See `losses`. 10 ms.
     pub loss_window_ns: u64,
-    /// Marked packets among a thousand, from which on a path is congested. 500.
+    /// Marked packets per thousand from which on a path is congested. 500.
     pub ce_permille: u16,
-    /// One-way latency that is too long, in nanoseconds; `None`: none is.
+    /// Maximum one-way latency; `None`: unlimited.
     pub one_way_ns: Option<u64>,
-    /// Two-way latency that is too long, in nanoseconds; `None`: none is.
+    /// Maximum two-way latency; `None`: unlimited.
     pub two_way_ns: Option<u64>,
 }
 

@@ -9,17 +9,17 @@ pub struct Counters {
     pub signals: [u64; Signal::KINDS],
     /// Flows that have moved, by [`Cause`].
     pub moves: [u64; Cause::COUNT],
-    /// Signals of flows that are not known.
+    /// Signals of unknown flows.
     pub unknown_flow: u64,
-    /// Signals of flows that had moved only just: still about the path that they were on.
-    pub too_early: u64,
-    /// Fast CNPs of nodes that the flow does not pass, or no longer.
-    pub elsewhere: u64,
-    /// Flows that were to move and had no better path to go to.
-    pub nowhere: u64,
-    /// Flows that were seen for the first time, or again after they were forgotten.
-    pub flows_begun: u64,
-    /// Flows that had to make room for others.
+    /// Signals within the dwell time of their flow.
+    pub within_dwell_time: u64,
+    /// Fast CNPs of nodes that are not on the path of the flow.
+    pub not_on_path: u64,
+    /// Moves that failed for lack of a suitable path.
+    pub no_alternative: u64,
+    /// Flows added to the table.
+    pub flows_started: u64,
+    /// Flows evicted from the table.
     pub flows_evicted: u64,
 }
 
@@ -34,15 +34,17 @@ impl Counters {
         self.moves[cause as usize]
     }
 
-    /// Those that are neither signals nor moves, under the names that metrics and JSON have for them.
+    /// The other counters, with their names in metrics and JSON.
     pub fn others(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        let Counters { unknown_flow, too_early, elsewhere, nowhere, flows_begun, flows_evicted, .. } = *self;
+        let Counters {
+            unknown_flow, within_dwell_time, not_on_path, no_alternative, flows_started, flows_evicted, ..
+        } = *self;
         [
             ("unknown_flow", unknown_flow),
-            ("too_early", too_early),
-            ("elsewhere", elsewhere),
-            ("nowhere", nowhere),
-            ("flows_begun", flows_begun),
+            ("within_dwell_time", within_dwell_time),
+            ("not_on_path", not_on_path),
+            ("no_alternative", no_alternative),
+            ("flows_started", flows_started),
             ("flows_evicted", flows_evicted),
         ]
         .into_iter()

@@ -1,4 +1,4 @@
-//! The flows of a NIC: a table of fixed size, in which the least recently used flow is replaced.
+//! The flow table of a NIC: set-associative, of fixed size, with least-recently-used replacement.
 //!
 //! ```text
 //! key → set of 4 entries → entry
@@ -10,12 +10,12 @@ use srdma_wire::Instant;
 
 const WAYS: usize = 4;
 
-/// A flow: a hash of what its packets have in common. Two flows with one key, once in 2^64, are steered as one.
+/// A flow: a hash of the fields that its packets share. Two flows with the same key are steered as one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey(u64);
 
 impl FlowKey {
-    /// The flow of this hash, all of whose bits count.
+    /// The flow with this hash; all bits must be used.
     #[inline]
     pub const fn new(hash: u64) -> Self {
         // Zero is the key of an empty entry.
@@ -33,45 +33,45 @@ impl FlowKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowReport {
     pub key: FlowKey,
-    /// Where it goes.
+    /// The set of paths to its destination.
     pub set: SetId,
-    /// The path that it takes.
+    /// Its current path.
     pub path: PathIndex,
-    /// Number of times that it has moved.
+    /// Number of moves.
     pub moves: u32,
-    /// When its last packet was sent.
+    /// Time of its last packet.
     pub last: Instant,
-    /// Its place in the table, below [`Steering::flow_places`](crate::Steering::flow_places).
+    /// Its index in the table, below [`Steering::flow_capacity`](crate::Steering::flow_capacity).
     pub place: usize,
 }
 
-/// What is kept of a flow.
+/// An entry of the table.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flow {
     /// 0: free.
     pub(crate) key: u64,
     pub(crate) last: Instant,
-    /// Until then it stays where it is.
+    /// End of the dwell time.
     pub(crate) dwells_until: Instant,
-    /// When it has to reconsider its path, if nothing happens to its set before.
+    /// Time at which the path is reconsidered, without a change of the set.
     pub(crate) reconsiders_at: Instant,
     pub(crate) losses_since: Instant,
     pub(crate) set: SetId,
     /// The version of the set at its last packet.
     pub(crate) version: u32,
-    /// The congestion rounds of its path at its last packet.
-    pub(crate) rounds: u32,
+    /// Congestion reports of its path at its last packet.
+    pub(crate) path_reports: u32,
     pub(crate) moves: u32,
     pub(crate) path: PathIndex,
     pub(crate) losses: u8,
-    /// It is to move, at once or at the next boundary.
-    pub(crate) wanted: Option<Cause>,
+    /// Cause of a pending move, at once or at the next boundary.
+    pub(crate) pending_move: Option<Cause>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Flows {
     entries: Box<[Flow]>,
-    /// Of the number of a set.
+    /// Mask of the set number.
     mask: usize,
 }
 
@@ -81,11 +81,11 @@ impl Flows {
         Flows { entries: vec![Flow::default(); sets * WAYS].into_boxed_slice(), mask: sets - 1 }
     }
 
-    pub(crate) fn places(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.entries.len()
     }
 
-    /// The place of a flow, if it is known.
+    /// The index of a flow, if it is in the table.
     #[inline]
     pub(crate) fn find(&self, key: FlowKey) -> Option<usize> {
         let first = self.first_of(key);
@@ -93,8 +93,8 @@ impl Flows {
         set.iter().position(|flow| flow.key == key.0).map(|way| first + way)
     }
 
-    /// The place for a flow that is not known, and whether another has to go.
-    pub(crate) fn vacancy(&self, key: FlowKey) -> (usize, bool) {
+    /// The index for a new flow, and whether it evicts another.
+    pub(crate) fn slot_for(&self, key: FlowKey) -> (usize, bool) {
         let first = self.first_of(key);
         let ways = first..first + WAYS;
         let age = |place: &usize| (self.entries[*place].key != 0, self.entries[*place].last);
@@ -107,7 +107,7 @@ impl Flows {
         &mut self.entries[place]
     }
 
-    /// All flows that are known, with their places.
+    /// All flows with their indices.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Flow)> {
         self.entries.iter().enumerate().filter(|(_, flow)| flow.key != 0)
     }

@@ -1,16 +1,16 @@
 //! A path, and its state.
 //!
 //! ```text
-//!            answered                         congested, silent: for a while, twice as long each time
+//!            answered                         congested, silent: for the hold time, doubled each time
 //!   Unknown ─────────► Good ────────────────────────────────┐
 //!      │  ▲                                                 ▼
-//!      │  └──────────────── the while is over ──────── AssumedBad, congested
+//!      │  └──────────────── hold time over ─────────── AssumedBad, congested
 //!      │                                                    │ silent
 //!      │    congested, silent                               ▼
 //!      └──────────────────────────────────────────────► AssumedBad, silent
-//!   Good ◄── answered, and since then for a while not silent ───┘
+//!   Good ◄── answered, and hold time over ──────────────────────┘
 //!
-//!   Denied: by the scheduler that ranked the paths; no signal changes it
+//!   Denied: by the scheduler that ranked the paths; signals have no effect
 //! ```
 //!
 //! Probes travel in a class of their own, so that a reply shows that a path forwards packets, not that it is free of
@@ -19,16 +19,16 @@
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 
-/// A path to a destination, as the scheduler gives it.
+/// A path to a destination, from the scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path {
-    /// What is put into the packet: the outer destination address, then further segments, if it takes any (PP-4-4).
+    /// Segments: the outer destination address, then further ones if there are any (PP-4-4).
     pub segments: Vec<Ipv6Addr>,
-    /// Addresses of the nodes that it passes, by which Fast CNPs name them.
+    /// Addresses of the nodes on the path, as Fast CNPs have them.
     pub nodes: Vec<Ipv6Addr>,
-    /// The lower, the better; flows return to better ones. Among equals chance decides.
+    /// The lower the better; flows return to better ones. Among equals the choice is random.
     pub rank: u16,
-    /// It must not be taken.
+    /// The path must not be used.
     pub is_denied: bool,
 }
 
@@ -36,48 +36,48 @@ pub struct Path {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing is known, or nothing any more. It may be taken.
+    /// Nothing is known, or no longer. The path may be used.
     Unknown {
-        /// Since when.
+        /// Start of the state.
         since: Instant,
     },
-    /// It carries packets.
+    /// The path forwards packets.
     Good {
-        /// Since when.
+        /// Start of the state.
         since: Instant,
     },
-    /// It is not taken while there is another.
+    /// The path is not used while there is another.
     AssumedBad {
         /// End of the period, unless a signal comes before.
         until: Instant,
-        why: Why,
+        cause: BadCause,
     },
-    /// It is never taken.
+    /// The path is never used.
     Denied,
 }
 
-/// Reason for which a path is assumed bad.
+/// Cause for which a path is assumed bad.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum BadCause {
     Congested,
-    /// It carries nothing.
+    /// The path does not forward packets.
     Silent {
-        /// It does again, since the last probe that has not come back.
+        /// A probe was answered since the last one without a reply.
         answered: bool,
     },
 }
 
-/// What happens to a path.
+/// Event of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Congestion was reported.
     Congested,
-    /// Probes have not come back.
+    /// Probes were not answered.
     Silent,
-    /// A probe has come back.
+    /// A probe was answered.
     Answered,
-    /// It is so late now.
+    /// Time has passed.
     Time,
 }
 
@@ -87,13 +87,13 @@ impl State {
         match self {
             State::Unknown { .. } => "unknown",
             State::Good { .. } => "good",
-            State::AssumedBad { why: Why::Congested, .. } => "congested",
-            State::AssumedBad { why: Why::Silent { .. }, .. } => "silent",
+            State::AssumedBad { cause: BadCause::Congested, .. } => "congested",
+            State::AssumedBad { cause: BadCause::Silent { .. }, .. } => "silent",
             State::Denied => "denied",
         }
     }
 
-    /// Whether flows that have a choice may take it.
+    /// Whether flows may use the path if they have a choice.
     pub const fn is_usable(&self) -> bool {
         match self {
             State::Unknown { .. } | State::Good { .. } => true,
@@ -101,48 +101,50 @@ impl State {
         }
     }
 
-    /// How bad it is: 0 usable, 1 congested, 2 silent; `None`: not to be taken at all.
+    /// Badness: 0 usable, 1 congested, 2 silent; `None`: never used.
     pub(crate) const fn badness(&self) -> Option<u8> {
         match self {
             State::Unknown { .. } | State::Good { .. } => Some(0),
-            State::AssumedBad { why: Why::Congested, .. } => Some(1),
-            State::AssumedBad { why: Why::Silent { .. }, .. } => Some(2),
+            State::AssumedBad { cause: BadCause::Congested, .. } => Some(1),
+            State::AssumedBad { cause: BadCause::Silent { .. }, .. } => Some(2),
             State::Denied => None,
         }
     }
 
-    /// The state after an event; `hold_ns` is how long the path is assumed bad if it is now.
+    /// The state after an event; `hold_ns` is the time for which a path is then assumed bad.
     pub(crate) fn after(self, now: Instant, event: Event, hold_ns: u64) -> State {
         use State::{AssumedBad, Denied, Good, Unknown};
         let until = now.after_ns(hold_ns);
-        let bad = |why| AssumedBad { until, why };
+        let bad = |cause| AssumedBad { until, cause };
         match (self, event) {
-            (Unknown { .. } | Good { .. }, Event::Congested) => bad(Why::Congested),
-            (Unknown { .. } | Good { .. }, Event::Silent) => bad(Why::Silent { answered: false }),
+            (Unknown { .. } | Good { .. }, Event::Congested) => bad(BadCause::Congested),
+            (Unknown { .. } | Good { .. }, Event::Silent) => bad(BadCause::Silent { answered: false }),
             (Unknown { .. }, Event::Answered) => Good { since: now },
             (Good { since }, Event::Answered | Event::Time) => Good { since },
             (Unknown { since }, Event::Time) => Unknown { since },
-            (AssumedBad { why: Why::Congested, .. }, Event::Congested) => bad(Why::Congested),
-            (AssumedBad { why: Why::Congested, .. }, Event::Silent) => bad(Why::Silent { answered: false }),
-            (AssumedBad { until, why: Why::Congested }, Event::Answered | Event::Time) if now < until => self,
-            (AssumedBad { why: Why::Congested, .. }, Event::Answered) => Good { since: now },
+            (AssumedBad { cause: BadCause::Congested, .. }, Event::Congested) => bad(BadCause::Congested),
+            (AssumedBad { cause: BadCause::Congested, .. }, Event::Silent) => bad(BadCause::Silent { answered: false }),
+            (AssumedBad { until, cause: BadCause::Congested }, Event::Answered | Event::Time) if now < until => self,
+            (AssumedBad { cause: BadCause::Congested, .. }, Event::Answered) => Good { since: now },
             // The period ended then, whenever the state is read.
-            (AssumedBad { until, why: Why::Congested }, Event::Time) => Unknown { since: until },
-            (AssumedBad { why: Why::Silent { .. }, .. }, Event::Congested) => self,
-            (AssumedBad { why: Why::Silent { .. }, .. }, Event::Silent) => bad(Why::Silent { answered: false }),
-            (AssumedBad { until, why: Why::Silent { .. } }, Event::Answered) if now < until => {
-                AssumedBad { until, why: Why::Silent { answered: true } }
+            (AssumedBad { until, cause: BadCause::Congested }, Event::Time) => Unknown { since: until },
+            (AssumedBad { cause: BadCause::Silent { .. }, .. }, Event::Congested) => self,
+            (AssumedBad { cause: BadCause::Silent { .. }, .. }, Event::Silent) => {
+                bad(BadCause::Silent { answered: false })
             }
-            (AssumedBad { why: Why::Silent { .. }, .. }, Event::Answered) => Good { since: now },
-            (AssumedBad { until, why: Why::Silent { answered: true } }, Event::Time) if now >= until => {
+            (AssumedBad { until, cause: BadCause::Silent { .. } }, Event::Answered) if now < until => {
+                AssumedBad { until, cause: BadCause::Silent { answered: true } }
+            }
+            (AssumedBad { cause: BadCause::Silent { .. }, .. }, Event::Answered) => Good { since: now },
+            (AssumedBad { until, cause: BadCause::Silent { answered: true } }, Event::Time) if now >= until => {
                 Good { since: until }
             }
-            (AssumedBad { why: Why::Silent { .. }, .. }, Event::Time) => self,
+            (AssumedBad { cause: BadCause::Silent { .. }, .. }, Event::Time) => self,
             (Denied, Event::Congested | Event::Silent | Event::Answered | Event::Time) => Denied,
         }
     }
 
-    /// Since when it is as it is, while it is usable.
+    /// Start of the state, if the path is usable.
     pub(crate) const fn since(&self) -> Option<Instant> {
         match self {
             State::Unknown { since } | State::Good { since } => Some(*since),
@@ -150,11 +152,11 @@ impl State {
         }
     }
 
-    /// When time alone changes it next.
+    /// Time of the next change without a signal.
     pub(crate) fn changes_at(&self) -> Instant {
         match self {
-            State::AssumedBad { until, why: Why::Congested | Why::Silent { answered: true } } => *until,
-            State::AssumedBad { why: Why::Silent { answered: false }, .. } => Instant::NEVER,
+            State::AssumedBad { until, cause: BadCause::Congested | BadCause::Silent { answered: true } } => *until,
+            State::AssumedBad { cause: BadCause::Silent { answered: false }, .. } => Instant::NEVER,
             State::Unknown { .. } | State::Good { .. } | State::Denied => Instant::NEVER,
         }
     }

@@ -1,27 +1,28 @@
 //! The paths to one destination.
 
-use crate::chance;
 use crate::config::Config;
-use crate::path::{Event, Path, State, Why};
+use crate::path::{BadCause, Event, Path, State};
+use crate::random;
 use crate::signal::Cause;
 use crate::steering::PathIndex;
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 
-/// Paths that one destination may have.
+/// Maximum number of paths to a destination.
 pub const MAX_PATHS: usize = 64;
 
-/// Of the flows on a path, one in so many moves when the path itself, not a flow, is found to be congested: were all to
-/// move, the next path would be.
+/// One in this many flows moves when congestion is reported for a path rather than for a flow: if all moved, the next
+/// path would be congested.
 const SHARE: u64 = 4;
-/// Reason for which there is no such set of paths.
+
+/// Error in a set of paths.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// None, or none but denied ones.
+    /// There is no path, or all are denied.
     #[error("a destination needs at least one path that is not denied")]
     NoPath,
-    #[error("{0} paths to one destination, there may be {MAX_PATHS}")]
+    #[error("{0} paths to one destination, the maximum is {MAX_PATHS}")]
     TooMany(usize),
 }
 
@@ -41,15 +42,15 @@ pub struct PathReport<'s> {
 struct Entry {
     path: Path,
     state: State,
-    /// Probes in a row without an answer.
+    /// Consecutive probes without a reply.
     silent: u8,
-    /// Times that it was assumed bad, since it was last usable for long.
-    strikes: u8,
-    /// Since when it is usable; of no meaning while it is not.
+    /// Number of times that the path was assumed bad since it was last usable for `hold_most`.
+    recent_times_bad: u8,
+    /// Start of the current usable period; undefined otherwise.
     usable_since: Instant,
-    /// Number of times that the path itself was found to be congested, and why last.
-    rounds: u32,
-    rounds_cause: Cause,
+    /// Number of congestion reports of the path itself, and the cause of the last one.
+    path_reports: u32,
+    last_report_cause: Cause,
     times_bad: u64,
     flows_taken: u64,
 }
@@ -62,10 +63,10 @@ impl Entry {
             path,
             state,
             silent: 0,
-            strikes: 0,
+            recent_times_bad: 0,
             usable_since: now,
-            rounds: 0,
-            rounds_cause: Cause::CeRatio,
+            path_reports: 0,
+            last_report_cause: Cause::CeRatio,
             times_bad: 0,
             flows_taken: 0,
         }
@@ -76,22 +77,22 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct PathSet {
     entries: Vec<Entry>,
-    /// Raised with every change that may concern a flow.
+    /// Incremented with every change that may concern a flow.
     pub(crate) version: u32,
-    /// When time alone changes something next.
+    /// Time of the next change without a signal.
     pub(crate) changes_at: Instant,
-    /// A probe has been answered: paths of which nothing is known are not thought to be good.
+    /// A probe was answered: unknown paths are then not considered good.
     is_probed: bool,
 }
 
-/// What a flow that reconsiders its path finds.
+/// Assessment of the path of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
-    /// It can stay.
+pub(crate) enum Assessment {
+    /// The flow may stay.
     Stay,
-    /// It must leave its path.
+    /// The flow must leave the path.
     Leave(Cause),
-    /// Its path is congested, and it belongs to the share that moves.
+    /// The path is congested, and the flow belongs to the share that moves.
     Share(Cause),
 }
 
@@ -107,7 +108,7 @@ impl PathSet {
         Ok(PathSet { entries, version: 0, changes_at: Instant::NEVER, is_probed: false })
     }
 
-    /// The same set with other paths. The state of those that stay is kept.
+    /// The set with other paths. Paths that remain keep their state.
     pub(crate) fn replaced(&self, now: Instant, paths: &[Path]) -> Result<Self, PathError> {
         let mut set = PathSet::new(now, paths)?;
         set.version = self.version.wrapping_add(1);
@@ -124,12 +125,12 @@ impl PathSet {
                 *entry = Entry { path, state, ..before.clone() };
             }
         }
-        set.reckon();
+        set.update_changes_at();
         Ok(set)
     }
 
-    /// Where each path of this set stands in another.
-    pub(crate) fn place_in(&self, other: &PathSet, path: PathIndex) -> Option<PathIndex> {
+    /// Index of a path of this set in another.
+    pub(crate) fn index_in(&self, other: &PathSet, path: PathIndex) -> Option<PathIndex> {
         let segments = &self.entries.get(path.index())?.path.segments;
         let position = other.entries.iter().position(|entry| entry.path.segments == *segments)?;
         Some(PathIndex(position as u16))
@@ -149,15 +150,15 @@ impl PathSet {
         self.entries.get(path.index()).is_some_and(|entry| entry.path.nodes.contains(&node))
     }
 
-    /// A probe of a path was not answered; whether the path is taken for dead now.
+    /// A probe of a path was not answered; returns whether the path is considered silent.
     pub(crate) fn silent(&mut self, config: &Config, now: Instant, path: PathIndex) -> bool {
         let Some(entry) = self.entries.get_mut(path.index()) else { return false };
         entry.silent = entry.silent.saturating_add(1);
-        let is_dead = entry.silent >= config.silent_probes;
-        if is_dead {
-            self.happen(config, now, path, Event::Silent);
+        let is_silent = entry.silent >= config.silent_probes;
+        if is_silent {
+            self.apply(config, now, path, Event::Silent);
         }
-        is_dead
+        is_silent
     }
 
     /// A probe of a path was answered.
@@ -165,57 +166,57 @@ impl PathSet {
         if let Some(entry) = self.entries.get_mut(path.index()) {
             entry.silent = 0;
             self.is_probed = true;
-            self.happen(config, now, path, Event::Answered);
+            self.apply(config, now, path, Event::Answered);
         }
     }
 
-    /// A path is congested, as one of its flows has found.
+    /// A flow of the path reported congestion.
     pub(crate) fn congested(&mut self, config: &Config, now: Instant, path: PathIndex) {
-        self.happen(config, now, path, Event::Congested);
+        self.apply(config, now, path, Event::Congested);
     }
 
-    /// Every path by way of a node is.
+    /// All paths through a node are congested.
     pub(crate) fn congested_at(&mut self, config: &Config, now: Instant, node: Ipv6Addr) {
         for index in 0..self.entries.len() {
             let path = PathIndex(index as u16);
             if self.passes(path, node) {
-                self.happen(config, now, path, Event::Congested);
+                self.apply(config, now, path, Event::Congested);
             }
         }
     }
 
-    /// A path is congested, as it was found to be by itself.
-    pub(crate) fn congested_itself(&mut self, config: &Config, now: Instant, path: PathIndex, cause: Cause) {
-        self.happen(config, now, path, Event::Congested);
+    /// Congestion was reported for the path itself, not for a flow.
+    pub(crate) fn path_congested(&mut self, config: &Config, now: Instant, path: PathIndex, cause: Cause) {
+        self.apply(config, now, path, Event::Congested);
         if let Some(entry) = self.entries.get_mut(path.index()) {
-            (entry.rounds, entry.rounds_cause) = (entry.rounds.wrapping_add(1), cause);
+            (entry.path_reports, entry.last_report_cause) = (entry.path_reports.wrapping_add(1), cause);
             self.version = self.version.wrapping_add(1);
         }
     }
 
-    /// Lets time pass.
+    /// Applies changes by time.
     pub(crate) fn advance(&mut self, config: &Config, now: Instant) {
         if now >= self.changes_at {
             for index in 0..self.entries.len() {
-                self.happen(config, now, PathIndex(index as u16), Event::Time);
+                self.apply(config, now, PathIndex(index as u16), Event::Time);
             }
         }
     }
 
-    fn happen(&mut self, config: &Config, now: Instant, path: PathIndex, event: Event) {
+    fn apply(&mut self, config: &Config, now: Instant, path: PathIndex, event: Event) {
         let Some(entry) = self.entries.get_mut(path.index()) else { return };
         let before = entry.state;
-        let strikes = match before.is_usable() {
-            // What was usable for long starts anew.
+        let recent_times_bad = match before.is_usable() {
+            // After a long usable period the count restarts.
             true if now.since(entry.usable_since).as_nanos() >= u128::from(config.hold_most_ns) => 1,
-            true => entry.strikes.saturating_add(1),
-            false => entry.strikes.max(1),
+            true => entry.recent_times_bad.saturating_add(1),
+            false => entry.recent_times_bad.max(1),
         };
-        let doubled = config.hold_ns.saturating_mul(1 << u32::from(strikes - 1).min(40));
+        let doubled = config.hold_ns.saturating_mul(1 << u32::from(recent_times_bad - 1).min(40));
         entry.state = before.after(now, event, doubled.min(config.hold_most_ns.max(config.hold_ns)));
         match (before.is_usable(), entry.state.is_usable()) {
             (true, false) => {
-                entry.strikes = strikes;
+                entry.recent_times_bad = recent_times_bad;
                 entry.times_bad += 1;
             }
             (false, true) => entry.usable_since = entry.state.since().unwrap_or(now),
@@ -225,39 +226,39 @@ impl PathSet {
         if changed {
             self.version = self.version.wrapping_add(1);
         }
-        self.reckon();
+        self.update_changes_at();
     }
 
-    fn reckon(&mut self) {
+    fn update_changes_at(&mut self) {
         self.changes_at = self.entries.iter().map(|entry| entry.state.changes_at()).min().unwrap_or(Instant::NEVER);
     }
 
-    /// What a flow on a path finds that reconsiders it. `seen` is the number of congestion rounds at its last packet;
-    /// it gets how many there were.
-    pub(crate) fn look(&self, seed: u64, key: u64, path: PathIndex, seen: &mut u32) -> Finding {
-        let Some(entry) = self.entries.get(path.index()) else { return Finding::Leave(Cause::Denied) };
-        let is_new = std::mem::replace(seen, entry.rounds) != entry.rounds;
+    /// Assesses the path of a flow. `seen` is the number of congestion reports at the flow's last packet, and is
+    /// updated.
+    pub(crate) fn assess(&self, seed: u64, key: u64, path: PathIndex, seen: &mut u32) -> Assessment {
+        let Some(entry) = self.entries.get(path.index()) else { return Assessment::Leave(Cause::Denied) };
+        let is_new = std::mem::replace(seen, entry.path_reports) != entry.path_reports;
         match entry.state {
-            State::Denied => Finding::Leave(Cause::Denied),
-            State::AssumedBad { why: Why::Silent { .. }, .. } => Finding::Leave(Cause::Silence),
-            State::Unknown { .. } | State::Good { .. } | State::AssumedBad { why: Why::Congested, .. } => {
-                let is_chosen = is_new && chance::draw(seed, key, entry.rounds.into()).is_multiple_of(SHARE);
-                if is_chosen { Finding::Share(entry.rounds_cause) } else { Finding::Stay }
+            State::Denied => Assessment::Leave(Cause::Denied),
+            State::AssumedBad { cause: BadCause::Silent { .. }, .. } => Assessment::Leave(Cause::Silence),
+            State::Unknown { .. } | State::Good { .. } | State::AssumedBad { cause: BadCause::Congested, .. } => {
+                let moves = is_new && random::draw(seed, key, entry.path_reports.into()).is_multiple_of(SHARE);
+                if moves { Assessment::Share(entry.last_report_cause) } else { Assessment::Stay }
             }
         }
     }
 
-    pub(crate) fn rounds(&self, path: PathIndex) -> u32 {
-        self.entries.get(path.index()).map_or(0, |entry| entry.rounds)
+    pub(crate) fn path_reports(&self, path: PathIndex) -> u32 {
+        self.entries.get(path.index()).map_or(0, |entry| entry.path_reports)
     }
 
-    /// The least bad path, of those the best ranked, of those one by chance: for a flow that begins.
+    /// The path for a new flow: a random one of those with the least badness, then the best rank.
     pub(crate) fn first(&mut self, drawn: u64) -> Option<PathIndex> {
         self.take(drawn, |_, entry| entry.state.badness().map(|badness| (badness, entry.path.rank)))
     }
 
-    /// A path for a flow that leaves another: a usable one; where that carries nothing, a congested one is better, and
-    /// where it is denied, any.
+    /// A path for a flow that leaves another: a usable one; if the path is silent, also a congested one; if it is
+    /// denied, any.
     pub(crate) fn another(&mut self, drawn: u64, from: PathIndex) -> Option<PathIndex> {
         let limit = match self.entries.get(from.index()).map(|entry| entry.state.badness()) {
             Some(None) | None => 2,
@@ -270,49 +271,55 @@ impl PathSet {
         })
     }
 
-    /// A better ranked path for a flow that comes back, if one was good for long enough.
-    pub(crate) fn home(&mut self, config: &Config, now: Instant, key: u64, from: PathIndex) -> Option<PathIndex> {
+    /// A path of a better rank for a flow that returns, if one was good for long enough.
+    pub(crate) fn path_to_return_to(
+        &mut self,
+        config: &Config,
+        now: Instant,
+        key: u64,
+        from: PathIndex,
+    ) -> Option<PathIndex> {
         let (rank, is_probed) = (self.rank(from), self.is_probed);
-        let patience_ns = patience_ns(config, key);
-        let drawn = chance::draw(config.seed, key, u64::from(self.version));
+        let return_delay_ns = return_delay_ns(config, key);
+        let drawn = random::draw(config.seed, key, u64::from(self.version));
         self.take(drawn, |_, entry| {
             let since = good_since(&entry.state, is_probed).filter(|_| entry.path.rank < rank)?;
-            (since.after_ns(patience_ns) <= now).then_some((0, entry.path.rank))
+            (since.after_ns(return_delay_ns) <= now).then_some((0, entry.path.rank))
         })
     }
 
-    /// Time at which a flow may come back to a better ranked path than its own.
-    pub(crate) fn home_at(&self, config: &Config, key: u64, from: PathIndex) -> Instant {
+    /// Time at which a flow may return to a path of a better rank.
+    pub(crate) fn return_at(&self, config: &Config, key: u64, from: PathIndex) -> Instant {
         let rank = self.rank(from);
         let better = self.entries.iter().filter(|entry| entry.path.rank < rank);
         let since = better.filter_map(|entry| good_since(&entry.state, self.is_probed)).min();
-        since.map_or(Instant::NEVER, |since| since.after_ns(patience_ns(config, key)))
+        since.map_or(Instant::NEVER, |since| since.after_ns(return_delay_ns(config, key)))
     }
 
     fn rank(&self, path: PathIndex) -> u16 {
         self.entries.get(path.index()).map_or(u16::MAX, |entry| entry.path.rank)
     }
 
-    /// One of the paths that `order` puts first; paths without an order are left out.
+    /// A random one of the paths with the least `order`; paths without one are excluded.
     fn take(&mut self, drawn: u64, order: impl Fn(PathIndex, &Entry) -> Option<(u8, u16)>) -> Option<PathIndex> {
-        let places = || self.entries.iter().enumerate().map(|(index, entry)| (PathIndex(index as u16), entry));
-        let ordered = || places().filter_map(|(path, entry)| Some((order(path, entry)?, path)));
+        let entries = || self.entries.iter().enumerate().map(|(index, entry)| (PathIndex(index as u16), entry));
+        let ordered = || entries().filter_map(|(path, entry)| Some((order(path, entry)?, path)));
         let best = ordered().map(|(order, _)| order).min()?;
         let equals = || ordered().filter(|(order, _)| *order == best);
-        let chosen = chance::below(drawn, equals().count() as u64) as usize;
+        let chosen = random::below(drawn, equals().count() as u64) as usize;
         let (_, path) = equals().nth(chosen)?;
         self.entries[path.index()].flows_taken += 1;
         Some(path)
     }
 }
 
-/// Each flow comes back after a while of its own, so that they do not all do at once.
-fn patience_ns(config: &Config, key: u64) -> u64 {
-    let jitter = chance::below(chance::draw(config.seed, key, u64::MAX), config.return_ns);
+/// Return delay of a flow, with jitter so that flows do not return all at once.
+fn return_delay_ns(config: &Config, key: u64) -> u64 {
+    let jitter = random::below(random::draw(config.seed, key, u64::MAX), config.return_ns);
     config.return_ns.saturating_add(jitter)
 }
 
-/// Since when a path is good enough to come back to. Without probes, a path without signals is good.
+/// Time since which a path is good enough to return to. Without probes, a path without signals is good.
 fn good_since(state: &State, is_probed: bool) -> Option<Instant> {
     match state {
         State::Good { since } => Some(*since),

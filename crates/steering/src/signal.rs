@@ -1,4 +1,4 @@
-//! Every kind of information about paths that a NIC gets, in one type (D84).
+//! Signals: all information about flows and paths that a NIC receives (D84).
 
 use crate::config::Limits;
 use std::net::Ipv6Addr;
@@ -28,11 +28,11 @@ pub enum Signal {
     },
     /// A packet has arrived without its payload (D88).
     Trimmed,
-    /// A packet has not arrived.
+    /// A packet was lost.
     Loss,
-    /// A probe has come back (D87).
+    /// The reply to a probe arrived (D87).
     ProbeAnswered,
-    /// A probe should have come back by now.
+    /// The reply to a probe is overdue.
     ProbeSilent,
 }
 
@@ -69,7 +69,7 @@ impl Signal {
     }
 }
 
-/// Reason for which a flow has moved.
+/// Cause of a move.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -83,13 +83,13 @@ pub enum Cause {
     TwoWayLatency,
     /// A packet without payload.
     Trimmed,
-    /// Packets that have not arrived.
+    /// Lost packets.
     Loss,
-    /// Probes that have not come back.
+    /// Probes without a reply.
     Silence,
-    /// A better ranked path has been good for long.
+    /// A path of a better rank has been good for some time.
     Return,
-    /// The path must no longer be taken.
+    /// The path is denied.
     Denied,
 }
 
@@ -112,40 +112,44 @@ impl Cause {
     ];
 }
 
-/// What a signal means.
+/// Interpretation of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
-    /// Nothing is wrong.
-    Fine,
-    /// The path is congested; if it is given, at this node.
+pub(crate) enum Interpretation {
+    /// No problem.
+    Good,
+    /// The path is congested, at this node if it is known.
     Congested(Cause, Option<Ipv6Addr>),
-    /// Congested, if it is not the first within a while.
+    /// A loss: congestion if there were others within the loss window.
     Lost,
-    /// The path works.
+    /// The path forwards packets.
     Answered,
-    /// The path may not work.
+    /// The path may be down.
     Silent,
 }
 
 impl Limits {
-    pub(crate) fn judge(&self, signal: Signal) -> Meaning {
+    pub(crate) fn interpret(&self, signal: Signal) -> Interpretation {
         let if_beyond = |cause, found: u64, limit: Option<u64>| match limit {
-            Some(limit) if found > limit => Meaning::Congested(cause, None),
-            Some(_) | None => Meaning::Fine,
+            Some(limit) if found > limit => Interpretation::Congested(cause, None),
+            Some(_) | None => Interpretation::Good,
         };
         match signal {
-            Signal::Cnp => Meaning::Congested(Cause::Cnp, None),
-            Signal::FastCnp { avoid } => Meaning::Congested(Cause::FastCnp, Some(avoid)),
+            Signal::Cnp => Interpretation::Congested(Cause::Cnp, None),
+            Signal::FastCnp { avoid } => Interpretation::Congested(Cause::FastCnp, Some(avoid)),
             Signal::CeRatio { marked, packets } => {
-                let is_much = u64::from(marked) * 1000 >= u64::from(packets) * u64::from(self.ce_permille);
-                if marked > 0 && is_much { Meaning::Congested(Cause::CeRatio, None) } else { Meaning::Fine }
+                let is_above = u64::from(marked) * 1000 >= u64::from(packets) * u64::from(self.ce_permille);
+                if marked > 0 && is_above {
+                    Interpretation::Congested(Cause::CeRatio, None)
+                } else {
+                    Interpretation::Good
+                }
             }
             Signal::OneWayLatency { ns } => if_beyond(Cause::OneWayLatency, ns, self.one_way_ns),
             Signal::TwoWayLatency { ns } => if_beyond(Cause::TwoWayLatency, ns, self.two_way_ns),
-            Signal::Trimmed => Meaning::Congested(Cause::Trimmed, None),
-            Signal::Loss => Meaning::Lost,
-            Signal::ProbeAnswered => Meaning::Answered,
-            Signal::ProbeSilent => Meaning::Silent,
+            Signal::Trimmed => Interpretation::Congested(Cause::Trimmed, None),
+            Signal::Loss => Interpretation::Lost,
+            Signal::ProbeAnswered => Interpretation::Answered,
+            Signal::ProbeSilent => Interpretation::Silent,
         }
     }
 }
@@ -156,9 +160,9 @@ mod tests {
 
     /// PP-4-6: each kind of signal, at its limit and beyond.
     #[test]
-    fn signals_of_congestion_and_others() {
+    fn signals_beyond_their_limits_mean_congestion() {
         let limits = Limits { one_way_ns: Some(20_000), two_way_ns: Some(50_000), ..Limits::default() };
-        let is_congested = |signal| matches!(limits.judge(signal), Meaning::Congested(..));
+        let is_congested = |signal| matches!(limits.interpret(signal), Interpretation::Congested(..));
         let rows = [
             (Signal::Cnp, true),
             (Signal::FastCnp { avoid: Ipv6Addr::LOCALHOST }, true),
@@ -177,7 +181,7 @@ mod tests {
         for (signal, expected) in rows {
             assert_eq!(is_congested(signal), expected, "{signal:?}");
         }
-        let unlimited = Limits::default().judge(Signal::TwoWayLatency { ns: u64::MAX });
-        assert_eq!(unlimited, Meaning::Fine, "latency has no limit unless one is given");
+        let unlimited = Limits::default().interpret(Signal::TwoWayLatency { ns: u64::MAX });
+        assert_eq!(unlimited, Interpretation::Good, "latency has no limit unless one is given");
     }
 }

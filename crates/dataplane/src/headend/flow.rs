@@ -52,7 +52,7 @@ impl<'h> Leaving<'h> {
                 destination,
                 key: key_of_connection(source, destination, bth.dest_qpn()),
                 is_connection: true,
-                boundary: if begins { Boundary::Message } else { Boundary::Inside },
+                boundary: if begins { Boundary::Message } else { Boundary::WithinMessage },
                 request: opcode
                     .is_request()
                     .then(|| Request { psn: bth.psn(), asks: bth.ack_request() || opcode.is_last() }),
@@ -63,7 +63,14 @@ impl<'h> Leaving<'h> {
             _ => 0,
         };
         let key = mix(source, destination, u64::from(kind.0) << 32 | u64::from(ports));
-        Some(Leaving { source, destination, key, boundary: Boundary::Inside, is_connection: false, request: None })
+        Some(Leaving {
+            source,
+            destination,
+            key,
+            boundary: Boundary::WithinMessage,
+            is_connection: false,
+            request: None,
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use super::Headend;
 use super::flow::key_of_connection;
 use crate::headers::IPV6;
 use srdma_frame::{Frame, Pool};
-use srdma_steering::{About, Signal};
+use srdma_steering::{Signal, Subject};
 use srdma_wire::fast_cnp::FastCnp;
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::rocev2::Packet;
@@ -80,7 +80,7 @@ impl Headend {
                     self.counters.cnps += 1;
                     Signal::Cnp
                 };
-                self.steering.hear(now, About::Flow(flow), signal);
+                self.steering.handle_signal(now, Subject::Flow(flow), signal);
             }
             Ok(None) => {
                 self.counters.cnps += 1;
@@ -98,7 +98,7 @@ impl Headend {
         let (host, peer) = (packet.ipv6.destination_octets(), packet.ipv6.source_octets());
         match self.answers.flow_of(host, peer, packet.bth.dest_qpn()) {
             Some(flow) => {
-                self.steering.hear(now, About::Flow(flow), signal);
+                self.steering.handle_signal(now, Subject::Flow(flow), signal);
             }
             None => self.counters.unmatched += 1,
         }
@@ -111,7 +111,7 @@ impl Headend {
         if let Some((flow, ns)) = self.answers.acknowledge(now, host, peer, bth.dest_qpn(), bth.psn()) {
             self.counters.acks_timed += 1;
             if self.config.steering.limits.two_way_ns.is_some() {
-                self.steering.hear(now, About::Flow(flow), Signal::TwoWayLatency { ns });
+                self.steering.handle_signal(now, Subject::Flow(flow), Signal::TwoWayLatency { ns });
             }
         }
     }

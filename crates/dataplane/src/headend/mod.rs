@@ -76,7 +76,7 @@ use flow::{Leaving, key_of_connection};
 use probes::Probes;
 use srdma_fib::Fib;
 use srdma_frame::{Frame, Pool};
-use srdma_steering::{About, Heard, Path, PathIndex, SetId, Signal, Steering};
+use srdma_steering::{Path, PathIndex, SetId, Signal, SignalEffect, Steering, Subject};
 use srdma_wire::{Instant, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
@@ -124,7 +124,7 @@ impl Headend {
     /// A headend without paths.
     pub fn new(config: HeadendConfig) -> Self {
         let steering = Steering::new(config.steering.clone());
-        let places = steering.flow_places();
+        let places = steering.flow_capacity();
         let probes = config.probes.clone().map(|probes| Probes::new(probes, config.probe_address(), config.hop_limit));
         Headend {
             config,
@@ -285,9 +285,16 @@ impl Headend {
     /// Reports a signal about a flow's path that only the host has: a trimmed packet, or a delay.
     ///
     /// The flow is that from one address to a queue pair of another.
-    pub fn tell(&mut self, now: Instant, host: Ipv6Addr, peer: Ipv6Addr, peer_qpn: Qpn, signal: Signal) -> Heard {
+    pub fn handle_signal(
+        &mut self,
+        now: Instant,
+        host: Ipv6Addr,
+        peer: Ipv6Addr,
+        peer_qpn: Qpn,
+        signal: Signal,
+    ) -> SignalEffect {
         let flow = key_of_connection(&host.octets(), &peer.octets(), peer_qpn);
-        self.steering.hear(now, About::Flow(flow), signal)
+        self.steering.handle_signal(now, Subject::Flow(flow), signal)
     }
 
     /// Does what was due by now. Then [`Headend::poll_probe`] has the probes that it has made ready.
@@ -391,7 +398,7 @@ impl Headend {
             Kind::Again { goes_back } => {
                 self.counters.sent_again += 1;
                 if goes_back {
-                    self.steering.hear(now, About::Flow(leaving.key), Signal::Loss);
+                    self.steering.handle_signal(now, Subject::Flow(leaving.key), Signal::Loss);
                 }
             }
         }

@@ -17,7 +17,7 @@ use crate::encaps::Encaps;
 use crate::headers::IPV6;
 use crate::timers::Timers;
 use srdma_frame::{Frame, Pool};
-use srdma_steering::{About, Heard, PathIndex, SetId, Signal, Steering};
+use srdma_steering::{PathIndex, SetId, Signal, SignalEffect, Steering, Subject};
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Instant, Probe, ProbePacket};
 use std::collections::VecDeque;
@@ -158,8 +158,8 @@ impl Probes {
                 session.awaited = None;
                 session.silent = session.silent.saturating_add(1);
                 counters.probes_silent += 1;
-                let heard = steering.hear(now, About::Path(session.set, session.path), Signal::ProbeSilent);
-                if heard == Heard::Moves {
+                let effect = steering.handle_signal(now, Subject::Path(session.set, session.path), Signal::ProbeSilent);
+                if effect == SignalEffect::FlowMoves {
                     session.due = now.after_ns(interval_ns);
                 } else {
                     session.due = now;
@@ -245,11 +245,11 @@ impl Probes {
         let ns = u64::try_from(now.since(sent).as_nanos()).unwrap_or(u64::MAX);
         session.time(ns);
         session.silent = 0;
-        let about = About::Path(session.set, session.path);
-        steering.hear(now, about, Signal::ProbeAnswered);
-        steering.hear(now, about, Signal::TwoWayLatency { ns });
+        let subject = Subject::Path(session.set, session.path);
+        steering.handle_signal(now, subject, Signal::ProbeAnswered);
+        steering.handle_signal(now, subject, Signal::TwoWayLatency { ns });
         if let Some(signal) = session.count_mark(Ecn::of_traffic_class(packet.traffic_class)) {
-            steering.hear(now, about, signal);
+            steering.handle_signal(now, subject, signal);
         }
         if session.awaited.is_some_and(|(awaited, _)| awaited == sequence) {
             counters.probes_answered += 1;

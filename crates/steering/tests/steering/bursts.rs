@@ -1,6 +1,8 @@
 //! Many flows under one burst of signals: they spread evenly, and flows without a signal keep their paths (D84).
 
-use srdma_steering::{About, Boundary, Cause, Config, FlowKey, Heard, Path, PathIndex, SetId, Signal, Steering};
+use srdma_steering::{
+    Boundary, Cause, Config, FlowKey, Path, PathIndex, SetId, Signal, SignalEffect, Steering, Subject,
+};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -36,7 +38,7 @@ fn at(us: u64) -> Instant {
 }
 
 fn send(steering: &mut Steering, set: SetId, us: u64, flow: u64) -> PathIndex {
-    steering.choose(at(us), set, key(flow), Boundary::Inside).unwrap().path
+    steering.choose(at(us), set, key(flow), Boundary::WithinMessage).unwrap().path
 }
 
 /// How many flows take each path.
@@ -65,7 +67,10 @@ fn the_flows_of_a_congested_spine_spread_over_the_others() {
     let hit: Vec<u64> = (0..FLOWS).filter(|flow| before[*flow as usize].0 == 3).collect();
     is_even(hit.len() as u64, FLOWS, 8);
     for flow in &hit {
-        assert_eq!(steering.hear(at(2), About::Flow(key(*flow)), Signal::FastCnp { avoid: spine(3) }), Heard::Moves);
+        assert_eq!(
+            steering.handle_signal(at(2), Subject::Flow(key(*flow)), Signal::FastCnp { avoid: spine(3) }),
+            SignalEffect::FlowMoves
+        );
     }
     let mut taken: BTreeMap<u16, u64> = BTreeMap::new();
     for flow in 0..FLOWS {
@@ -73,7 +78,7 @@ fn the_flows_of_a_congested_spine_spread_over_the_others() {
         if before[flow as usize].0 == 3 {
             *taken.entry(path.0).or_default() += 1;
         } else {
-            assert_eq!(path, before[flow as usize], "no signal named flow {flow}");
+            assert_eq!(path, before[flow as usize], "flow {flow} has no signal");
         }
     }
     assert_eq!((taken.len(), taken.get(&3)), (7, None));
@@ -87,7 +92,7 @@ fn the_flows_of_a_dead_path_spread_over_the_others() {
     let (mut steering, set) = steering(&[0; 4], |_| ());
     let before = spread(&mut steering, set, 1);
     for _ in 0..3 {
-        steering.hear(at(2), About::Path(set, PathIndex(1)), Signal::ProbeSilent);
+        steering.handle_signal(at(2), Subject::Path(set, PathIndex(1)), Signal::ProbeSilent);
     }
     let after = spread(&mut steering, set, 3);
     assert_eq!(after.get(&1), None);
@@ -104,12 +109,12 @@ fn a_slow_path_is_left_a_share_at_a_time() {
     let mut left = spread(&mut steering, set, 1)[&0];
     for round in 1..4 {
         let us = round * 1_000;
-        steering.hear(at(us), About::Path(set, PathIndex(0)), Signal::TwoWayLatency { ns: 60_000 });
+        steering.handle_signal(at(us), Subject::Path(set, PathIndex(0)), Signal::TwoWayLatency { ns: 60_000 });
         let now = spread(&mut steering, set, us + 1).get(&0).copied().unwrap_or(0);
         is_even(left - now, left, 4);
         left = now;
     }
-    assert_eq!(spread(&mut steering, set, 3_500)[&0], left, "no flow moves without another signal");
+    assert_eq!(spread(&mut steering, set, 3_500)[&0], left, "without another signal no flow moves");
     assert!(steering.counters().moves_by(Cause::TwoWayLatency) > FLOWS / 4);
 }
 
@@ -119,20 +124,20 @@ fn returns_are_spread_over_time() {
     let (mut steering, set) = steering(&[0, 1], |config| config.hold_ns = 1_000_000);
     assert_eq!(spread(&mut steering, set, 1), [(0, FLOWS)].into());
     for path in [0, 1] {
-        steering.hear(at(1), About::Path(set, PathIndex(path)), Signal::ProbeAnswered);
+        steering.handle_signal(at(1), Subject::Path(set, PathIndex(path)), Signal::ProbeAnswered);
     }
     for flow in 0..FLOWS {
-        steering.hear(at(2), About::Flow(key(flow)), Signal::Cnp);
+        steering.handle_signal(at(2), Subject::Flow(key(flow)), Signal::Cnp);
     }
     assert_eq!(spread(&mut steering, set, 3), [(1, FLOWS)].into());
     assert_eq!(spread(&mut steering, set, 1_100), [(1, FLOWS)].into());
-    steering.hear(at(2_000), About::Path(set, PathIndex(0)), Signal::ProbeAnswered);
+    steering.handle_signal(at(2_000), Subject::Path(set, PathIndex(0)), Signal::ProbeAnswered);
     let mut back = 0;
     for us in (2_100..=23_000).step_by(100) {
         let now = spread(&mut steering, set, us).get(&0).copied().unwrap_or(0);
         let expected = FLOWS * us.saturating_sub(12_000).min(10_000) / 10_000;
         assert!(now.abs_diff(expected) < FLOWS / 20, "{now} have gone back by {us} us, expected {expected}");
-        assert!(now >= back, "no flow returns to the path it left");
+        assert!(now >= back, "no flow moves back");
         back = now;
     }
     assert_eq!(back, FLOWS);
@@ -145,13 +150,13 @@ fn where_everything_is_congested_flows_stay() {
     spread(&mut steering, set, 1);
     for us in (10..5_000).step_by(10) {
         for flow in 0..FLOWS {
-            steering.hear(at(us), About::Flow(key(flow)), Signal::Cnp);
+            steering.handle_signal(at(us), Subject::Flow(key(flow)), Signal::Cnp);
             send(&mut steering, set, us + 1, flow);
         }
     }
     let moves = steering.counters().all_moves();
     assert!(moves <= 2 * FLOWS, "{moves} moves of {FLOWS} flows in 5 ms");
-    assert!(steering.counters().nowhere > 0);
+    assert!(steering.counters().no_alternative > 0);
 }
 
 /// A path that is bad again and again is avoided for longer and longer, up to the limit, and trusted again after that.
@@ -162,7 +167,7 @@ fn a_denied_path_is_left_for_a_silent_one() {
     let path = send(&mut steering, set, 1, 7);
     let other = PathIndex(1 - path.0);
     (0..3).for_each(|_| {
-        steering.hear(at(2), About::Path(set, other), Signal::ProbeSilent);
+        steering.handle_signal(at(2), Subject::Path(set, other), Signal::ProbeSilent);
     });
     let paths = [0, 1].map(|number| Path {
         segments: vec![spine(number)],
@@ -180,12 +185,12 @@ fn hold_times_grow_and_are_reset() {
     let is_bad = |steering: &mut Steering, us| !steering.paths(at(us), set).next().unwrap().state.is_usable();
     let mut us = 1;
     for hold_us in [1_000, 2_000, 4_000, 8_000, 8_000] {
-        steering.hear(at(us), About::Path(set, PathIndex(0)), Signal::CeRatio { marked: 1, packets: 1 });
+        steering.handle_signal(at(us), Subject::Path(set, PathIndex(0)), Signal::CeRatio { marked: 1, packets: 1 });
         assert!(is_bad(&mut steering, us + hold_us - 1) && !is_bad(&mut steering, us + hold_us), "{hold_us} us");
         us += hold_us;
     }
     us += 8_000;
-    steering.hear(at(us), About::Path(set, PathIndex(0)), Signal::CeRatio { marked: 1, packets: 1 });
+    steering.handle_signal(at(us), Subject::Path(set, PathIndex(0)), Signal::CeRatio { marked: 1, packets: 1 });
     assert!(is_bad(&mut steering, us + 999) && !is_bad(&mut steering, us + 1_000));
 }
 
@@ -196,9 +201,9 @@ fn the_table_is_bounded() {
     let first: Vec<PathIndex> = (0..FLOWS).map(|flow| send(&mut steering, set, flow, flow)).collect();
     let second: Vec<PathIndex> = (0..FLOWS).map(|flow| send(&mut steering, set, FLOWS + flow, flow)).collect();
     assert_eq!(first, second);
-    assert_eq!((steering.flow_places(), steering.flows().count()), (256, 256));
+    assert_eq!((steering.flow_capacity(), steering.flows().count()), (256, 256));
     let counters = steering.counters();
-    assert_eq!(counters.flows_begun - counters.flows_evicted, 256);
+    assert_eq!(counters.flows_started - counters.flows_evicted, 256);
 }
 
 /// The youngest stay: a flow that has just sent is not the one that goes.
@@ -207,7 +212,7 @@ fn the_flow_that_was_quiet_longest_goes() {
     let (mut steering, set) = steering(&[0; 8], |config| config.flows = 256);
     for flow in 0..FLOWS {
         send(&mut steering, set, 2 * flow, flow);
-        let place = steering.choose(at(2 * flow + 1), set, key(flow), Boundary::Inside).unwrap();
+        let place = steering.choose(at(2 * flow + 1), set, key(flow), Boundary::WithinMessage).unwrap();
         assert!(!place.is_new);
     }
     let oldest = steering.flows().map(|flow| flow.last).min().unwrap();

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use srdma_steering::{
-    About, Boundary, Cause, Choice, Config, FlowKey, Limits, Mode, Path, PathIndex, SetId, Signal, Steering,
+    Boundary, Cause, Choice, Config, FlowKey, Limits, Mode, Path, PathIndex, SetId, Signal, Steering, Subject,
 };
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
@@ -243,22 +243,26 @@ impl Run {
         match step {
             Step::Pass(ns) => self.now += u64::from(ns),
             Step::Send { flow, begins } => {
-                let boundary = if begins { Boundary::Message } else { Boundary::Inside };
+                let boundary = if begins { Boundary::Message } else { Boundary::WithinMessage };
                 let chosen = self.steering.choose(now, self.set, key(flow), boundary).ok_or("no path")?;
                 self.model.send(self.now, flow, begins, chosen)?;
                 return Ok(Some(chosen.path));
             }
             Step::Cnp(flow) => {
-                self.steering.hear(now, About::Flow(key(flow)), Signal::Cnp);
+                self.steering.handle_signal(now, Subject::Flow(key(flow)), Signal::Cnp);
                 self.model.congested(self.now, flow, None);
             }
             Step::FastCnp { flow, node: number } => {
-                self.steering.hear(now, About::Flow(key(flow)), Signal::FastCnp { avoid: node(number.into()) });
+                self.steering.handle_signal(
+                    now,
+                    Subject::Flow(key(flow)),
+                    Signal::FastCnp { avoid: node(number.into()) },
+                );
                 self.model.congested(self.now, flow, Some(number.into()));
             }
             Step::Silent(path) => {
-                let about = About::Path(self.set, PathIndex(path.into()));
-                self.steering.hear(now, about, Signal::ProbeSilent);
+                let subject = Subject::Path(self.set, PathIndex(path.into()));
+                self.steering.handle_signal(now, subject, Signal::ProbeSilent);
                 if let Some(path) = self.model.paths.get_mut(usize::from(path)) {
                     path.unanswered += 1;
                     if path.unanswered >= SILENT {
@@ -267,8 +271,8 @@ impl Run {
                 }
             }
             Step::Answered(path) => {
-                let about = About::Path(self.set, PathIndex(path.into()));
-                self.steering.hear(now, about, Signal::ProbeAnswered);
+                let subject = Subject::Path(self.set, PathIndex(path.into()));
+                self.steering.handle_signal(now, subject, Signal::ProbeAnswered);
                 if let Some(path) = self.model.paths.get_mut(usize::from(path)) {
                     path.unanswered = 0;
                     path.observed.push((self.now, Observed::Answered));
@@ -287,8 +291,8 @@ fn ranks() -> impl Strategy<Value = Vec<(u16, bool)>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
-    /// D83, D84, D85: whatever the signals and their order, each packet takes a path that the model allows, a denied one
-    /// never, and the same history with the same seed takes the same paths.
+    /// D83, D84, D85: whatever the signals and their order, each packet takes a path that the model allows, a denied
+    /// one never, and the same history with the same seed takes the same paths.
     #[test]
     fn every_choice_is_one_that_the_model_allows(
         ranks in ranks(),

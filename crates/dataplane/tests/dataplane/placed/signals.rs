@@ -4,7 +4,7 @@ use crate::placed::support::*;
 use srdma_dataplane::Connection;
 use srdma_dataplane::headend::Incoming;
 use srdma_frame::Pool;
-use srdma_steering::{Cause, Heard, Mode, Signal};
+use srdma_steering::{Cause, Mode, Signal, SignalEffect};
 use srdma_wire::Qpn;
 
 /// PP-4-6, section 5.3 of the draft: spine 5 is congested, and the very next packet goes by spine 6.
@@ -19,7 +19,7 @@ fn a_fast_cnp_names_the_node_to_avoid() {
     nic.pass_us(50);
     nic.receive(&fast_cnp(SPINE5, QPN3));
     assert_eq!(nic.destination(3), BY_SPINE6, "a second one about the same spine is about what is over");
-    assert_eq!(nic.headend.steering().counters().elsewhere, 1);
+    assert_eq!(nic.headend.steering().counters().not_on_path, 1);
 }
 
 /// Other flows stay on their paths: only flows with a signal move.
@@ -174,8 +174,8 @@ fn an_endpoint_can_signal_its_own_measurements() {
     nic.destination(1);
     let qpn = |number| Qpn::new(number).unwrap();
     let (host, peer) = (address(NIC1), address(NIC3));
-    assert_eq!(nic.headend.tell(nic.now, host, peer, qpn(QPN3), Signal::Trimmed), Heard::Moves);
-    assert_eq!(nic.headend.tell(nic.now, host, peer, qpn(QPN3 + 1), Signal::Trimmed), Heard::Unknown);
+    assert_eq!(nic.headend.handle_signal(nic.now, host, peer, qpn(QPN3), Signal::Trimmed), SignalEffect::FlowMoves);
+    assert_eq!(nic.headend.handle_signal(nic.now, host, peer, qpn(QPN3 + 1), Signal::Trimmed), SignalEffect::Unknown);
     assert_eq!(nic.destination(2), BY_SPINE6);
 }
 

@@ -31,13 +31,13 @@ pub(super) fn steering(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     let steering = || snapshot.steering.iter();
     let signals =
         steering().flat_map(|steering| &steering.signals).map(|(kind, count)| ([("kind", kind.as_str())], *count));
-    out.counters("srdma_steering_signals", "Signals that were heard", None, signals)?;
+    out.counters("srdma_steering_signals", "Signals received", None, signals)?;
     let moves =
         steering().flat_map(|steering| &steering.moves).map(|(cause, count)| ([("cause", cause.as_str())], *count));
-    out.counters("srdma_steering_moves", "Flows that have moved", None, moves)?;
+    out.counters("srdma_steering_moves", "Flows moved", None, moves)?;
     let events =
         steering().flat_map(|steering| &steering.counters).map(|(event, count)| ([("event", event.as_str())], *count));
-    out.counters("srdma_steering_events", "What else steering has counted", None, events)
+    out.counters("srdma_steering_events", "Other events of steering", None, events)
 }
 
 fn of<'s>(prefix: &'s str, path: &'s PathSnapshot) -> Labels<'s, 2> {
