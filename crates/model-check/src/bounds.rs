@@ -1,6 +1,6 @@
 //! The bounds of a check.
 
-use crate::hosts::{ReceiverHabit, SourceHabit};
+use crate::hosts::{DuplicateHandling, NakHandling};
 use crate::record::CommitOrder;
 use srdma_aggregation::Rules;
 use srdma_wire::Psn;
@@ -17,17 +17,17 @@ pub struct Bounds {
     pub window: u8,
     /// Packets of a message, the last of which requests an ACK.
     pub message: u8,
-    /// Reaction of the source to NAKs.
-    pub source: SourceHabit,
-    /// Reaction of receivers to duplicates.
-    pub receivers: ReceiverHabit,
+    /// How the source handles NAKs.
+    pub source: NakHandling,
+    /// How receivers respond to duplicates.
+    pub receivers: DuplicateHandling,
     /// The rule that the nodes follow.
     pub rules: Rules,
-    /// Messages that are on their way over a link in one direction, 2 to 8.
+    /// Messages in flight on a link in one direction, 2 to 8.
     pub depth: usize,
     /// The numbers of faults.
     pub faults: Faults,
-    /// Timeouts without progress after the last fault that are still no failure.
+    /// Permitted timeouts without progress after the last fault.
     pub patience: u8,
     /// The order of commits in a re-homing.
     pub order: CommitOrder,
@@ -35,23 +35,23 @@ pub struct Bounds {
     pub epochs_checked: bool,
 }
 
-/// Bounds of each kind of fault.
+/// Maximum number of faults of each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Faults {
     /// Messages lost, data and responses.
     pub losses: u8,
     /// Messages that arrive twice.
     pub duplicates: u8,
-    /// Messages that overtake others of their link; [`Faults::ANY`]: links keep no order at all.
+    /// Messages that overtake others of their link; [`Faults::ANY`]: links are unordered.
     pub overtakings: u8,
-    /// Links that hold back packets in flight, for any time, while all others run; [`Faults::ANY`]: any link may be
-    /// slower than any other at any time.
+    /// Links that delay their messages for any time; [`Faults::ANY`]: any link may be slower than any other at any
+    /// time.
     pub delays: u8,
     /// Restarts of nodes.
     pub restarts: u8,
-    /// Timeouts of the source while packets are in flight.
+    /// Timeouts of the source while messages are in flight.
     pub early_timeouts: u8,
-    /// Packets that a receiver is not ready for.
+    /// RNR NAKs.
     pub unready: u8,
     /// Receivers that fail with a fatal NAK.
     pub failures: u8,

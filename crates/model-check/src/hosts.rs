@@ -1,37 +1,37 @@
-//! The two ends of the tree, reduced to their effect on the reverse path.
+//! Models of requester and responder, reduced to what the reverse path can distinguish.
 
 use crate::queue::{Data, Kind, Message};
 
-/// Reaction of a requester to NAKs.
+/// Handling of NAKs by a requester.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SourceHabit {
-    /// Goes back for every NAK at or above what it has completed.
+pub enum NakHandling {
+    /// Goes back for every NAK at or above the completed packets.
     Strict,
-    /// As soft-RoCE: once it has gone back it ignores NAKs until an ACK comes.
+    /// Like soft-RoCE: after going back it ignores NAKs until it receives an ACK.
     SoftRoce,
 }
 
-/// Reaction of a responder to duplicates.
+/// Handling of duplicates by a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiverHabit {
-    /// As soft-RoCE: every duplicate is answered with an ACK of the newest.
-    AnswersDuplicates,
-    /// Answers duplicates only if they request an ACK.
-    AnswersRequests,
+pub enum DuplicateHandling {
+    /// Like soft-RoCE: every duplicate causes an ACK of the newest packet.
+    AllDuplicates,
+    /// Only a duplicate that requests an ACK causes one.
+    OnRequest,
 }
 
 /// A go-back-N requester.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
-    /// Packets that are completed.
+    /// Number of completed packets.
     pub(crate) completed: u8,
     /// The next packet to send.
     pub(crate) next: u8,
-    /// No packet from here on has ever been sent.
+    /// The first packet that was never sent.
     pub(crate) fresh: u8,
     /// It has gone back and received no ACK since.
     pub(crate) gone_back: bool,
-    /// A receiver failed, and the connection with it.
+    /// The connection failed with a receiver.
     pub(crate) failed: bool,
 }
 
@@ -44,8 +44,8 @@ impl Source {
         Data { packet, ack_request: self.next == total || self.next.is_multiple_of(message) }
     }
 
-    /// Processes a response; the source accepts what it acknowledges.
-    pub(crate) fn receive(&mut self, message: Message, habit: SourceHabit) {
+    /// Handles a response.
+    pub(crate) fn receive(&mut self, message: Message, handling: NakHandling) {
         if message.confirms < self.completed {
             return;
         }
@@ -54,16 +54,16 @@ impl Source {
         self.fresh = self.fresh.max(message.confirms);
         match message.kind {
             Kind::Ack => self.gone_back = false,
-            Kind::Nak if habit == SourceHabit::SoftRoce && self.gone_back => {}
-            Kind::Nak => self.go_back(habit),
+            Kind::Nak if handling == NakHandling::SoftRoce && self.gone_back => {}
+            Kind::Nak => self.go_back(handling),
             Kind::Rnr => self.next = self.completed,
             Kind::Fatal => self.failed = true,
         }
     }
 
-    /// Everything that is not completed is sent again.
-    pub(crate) fn go_back(&mut self, habit: SourceHabit) {
-        self.gone_back = habit == SourceHabit::SoftRoce;
+    /// Retransmits all packets that are not completed.
+    pub(crate) fn go_back(&mut self, handling: NakHandling) {
+        self.gone_back = handling == NakHandling::SoftRoce;
         self.next = self.completed;
     }
 }
@@ -71,46 +71,46 @@ impl Source {
 /// A responder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Receiver {
-    /// Packets that it has.
+    /// Number of received packets.
     pub(crate) has: u8,
     pub(crate) nak_sent: bool,
-    /// It answers nothing any more.
+    /// It does not respond any more.
     pub(crate) dead: bool,
 }
 
-/// Fate of a packet between an edge node and a receiver.
+/// Delivery of a packet from an edge node to a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Fate {
+pub(crate) enum Delivery {
     Arrives,
     Lost,
-    /// It arrives, and the receiver is not ready for it.
+    /// It arrives, and the receiver sends an RNR NAK.
     NotReady,
-    /// It arrives, and the receiver fails at it.
+    /// It arrives, and the receiver fails with a fatal NAK.
     Fails,
 }
 
 impl Receiver {
-    /// Takes a packet; gives the answer.
-    pub(crate) fn receive(&mut self, data: Data, fate: Fate, habit: ReceiverHabit) -> Option<Message> {
+    /// Handles a packet; returns the response.
+    pub(crate) fn receive(&mut self, data: Data, delivery: Delivery, handling: DuplicateHandling) -> Option<Message> {
         let message = |kind, confirms| Some(Message { kind, confirms, epoch: 0 });
-        if self.dead || fate == Fate::Lost {
+        if self.dead || delivery == Delivery::Lost {
             return None;
         }
         if data.packet < self.has {
-            let answers = habit == ReceiverHabit::AnswersDuplicates || data.ack_request;
-            return if answers { message(Kind::Ack, self.has) } else { None };
+            let responds = handling == DuplicateHandling::AllDuplicates || data.ack_request;
+            return if responds { message(Kind::Ack, self.has) } else { None };
         }
         if data.packet > self.has {
             let first = !std::mem::replace(&mut self.nak_sent, true);
             return if first { message(Kind::Nak, self.has) } else { None };
         }
-        match fate {
-            Fate::NotReady => return message(Kind::Rnr, self.has),
-            Fate::Fails => {
+        match delivery {
+            Delivery::NotReady => return message(Kind::Rnr, self.has),
+            Delivery::Fails => {
                 self.dead = true;
                 return message(Kind::Fatal, self.has);
             }
-            Fate::Arrives | Fate::Lost => {}
+            Delivery::Arrives | Delivery::Lost => {}
         }
         self.has += 1;
         self.nak_sent = false;
@@ -118,14 +118,14 @@ impl Receiver {
     }
 }
 
-impl Fate {
+impl Delivery {
     /// From the lowest two bits.
     pub(crate) fn of(code: u8) -> Self {
         match code & 3 {
-            0 => Fate::Arrives,
-            1 => Fate::Lost,
-            2 => Fate::NotReady,
-            _ => Fate::Fails,
+            0 => Delivery::Arrives,
+            1 => Delivery::Lost,
+            2 => Delivery::NotReady,
+            _ => Delivery::Fails,
         }
     }
 }

@@ -27,7 +27,7 @@ mod suite;
 
 pub use bounds::{Bounds, Faults};
 pub use check::{Failure, Finding, Order, check, shortest};
-pub use hosts::{ReceiverHabit, SourceHabit};
+pub use hosts::{DuplicateHandling, NakHandling};
 pub use model::{COMPLETION, PROGRESS, SAFETY, Tree};
 pub use record::{Change, CommitOrder};
 pub use shape::{SHAPES, Shape};

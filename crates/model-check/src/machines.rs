@@ -1,7 +1,7 @@
-//! The machines of the nodes, those of `srdma_aggregation` themselves, each state of one kept once.
+//! The state machines of the nodes, those of `srdma_aggregation`; each distinct state is stored once.
 //!
-//! A node is in few different situations in many million states of the tree. So a state of the tree holds a fingerprint
-//! for each node, and a machine's reaction is computed once for each of its states and events.
+//! The many million states of the tree contain few distinct states of a node. A state of the tree therefore has a
+//! fingerprint for each node, and a transition is computed once for each state and event of a machine.
 
 use crate::queue::{Data, Message};
 use srdma_aggregation::{Acknowledgements, BranchIndex, UpstreamResponse};
@@ -19,7 +19,7 @@ impl Fingerprint {
     pub(crate) const ABSENT: Fingerprint = Fingerprint(0);
 }
 
-/// Event at a machine. The time is always 0, until a T_hold expires.
+/// Event of a machine. The time is 0 until a T_hold ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
     Data(u8),
@@ -28,7 +28,7 @@ pub(crate) enum Event {
         code: u8,
     },
     HoldEnds,
-    /// The group entry takes effect, at this position; with the J of those who join.
+    /// The group entry of a record takes effect at this node; the J of joining receivers.
     Commit {
         record: usize,
         node: usize,
@@ -36,7 +36,7 @@ pub(crate) enum Event {
     },
 }
 
-/// Reaction: at most four responses to the parent, the first in the low bits, 0 for none.
+/// Transition: the next state, and up to four responses sent upstream in order, 0 for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) next: Fingerprint,
@@ -49,7 +49,7 @@ struct Tables {
     steps: HashMap<(Fingerprint, Event), Step>,
 }
 
-/// All states of machines that were reached.
+/// All reached states of machines.
 #[derive(Debug)]
 pub(crate) struct Machines {
     initial_psn: Psn,
@@ -62,40 +62,41 @@ impl Machines {
         Machines { initial_psn, hold_ends_at, tables: RwLock::default() }
     }
 
-    pub(crate) fn keep(&self, mut machine: Acknowledgements) -> Fingerprint {
-        // Counters do not affect later reactions.
+    /// Stores a machine.
+    pub(crate) fn store(&self, mut machine: Acknowledgements) -> Fingerprint {
+        // Counters do not influence transitions.
         machine.take_counters();
         let mut hasher = DefaultHasher::new();
         machine.hash(&mut hasher);
         let fingerprint = Fingerprint(hasher.finish().max(1));
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        let kept = tables.machines.entry(fingerprint).or_insert_with(|| machine.clone());
-        assert!(*kept == machine, "two states of a machine have one fingerprint");
+        let stored = tables.machines.entry(fingerprint).or_insert_with(|| machine.clone());
+        assert!(*stored == machine, "two states of a machine have one fingerprint");
         fingerprint
     }
 
-    /// A machine that was kept.
+    /// A stored machine.
     pub(crate) fn machine(&self, fingerprint: Fingerprint) -> Acknowledgements {
-        self.look(fingerprint, Acknowledgements::clone)
+        self.read(fingerprint, Acknowledgements::clone)
     }
 
-    /// Looks at a machine that was kept.
-    pub(crate) fn look<T>(&self, fingerprint: Fingerprint, look: impl FnOnce(&Acknowledgements) -> T) -> T {
+    /// Calls `read` with a stored machine.
+    pub(crate) fn read<T>(&self, fingerprint: Fingerprint, read: impl FnOnce(&Acknowledgements) -> T) -> T {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-        look(&tables.machines[&fingerprint])
+        read(&tables.machines[&fingerprint])
     }
 
-    /// Number of states of machines.
+    /// Number of distinct states.
     pub(crate) fn len(&self) -> usize {
         self.tables.read().unwrap_or_else(PoisonError::into_inner).machines.len()
     }
 
-    /// The reaction of a machine to an event: computed by `happen` unless it is known already.
+    /// The transition of an event, computed by `apply` unless it is known.
     pub(crate) fn step(
         &self,
         from: Fingerprint,
         event: Event,
-        happen: impl FnOnce(&mut Acknowledgements, &mut Vec<UpstreamResponse>),
+        apply: impl FnOnce(&mut Acknowledgements, &mut Vec<UpstreamResponse>),
     ) -> Step {
         let known = {
             let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
@@ -104,20 +105,20 @@ impl Machines {
         known.unwrap_or_else(|| {
             let mut machine = self.machine(from);
             let mut out = Vec::new();
-            happen(&mut machine, &mut out);
-            assert!(out.len() <= 4, "a machine says more at once than there is room for: {out:?}");
+            apply(&mut machine, &mut out);
+            assert!(out.len() <= 4, "more than four responses at once: {out:?}");
             let mut sent = [0; 4];
             for (place, statement) in sent.iter_mut().zip(out) {
                 *place = Message::from_response(statement.response, self.initial_psn).code();
             }
-            let step = Step { next: self.keep(machine), sent };
+            let step = Step { next: self.store(machine), sent };
             let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
             tables.steps.insert((from, event), step);
             step
         })
     }
 
-    /// A data packet arrives from above.
+    /// A data packet is forwarded.
     pub(crate) fn data(&self, from: Fingerprint, data: Data) -> Step {
         let psn = self.initial_psn.plus(u32::from(data.packet));
         self.step(from, Event::Data(data.code()), |machine, out| {
@@ -125,17 +126,17 @@ impl Machines {
         })
     }
 
-    /// A branch has sent a response. The machine does not check its epoch.
+    /// A branch has sent a response. The machine does not depend on its epoch.
     pub(crate) fn response(&self, from: Fingerprint, branch: u16, message: Message) -> Step {
         let event = Event::Response { branch, code: Message { epoch: 0, ..message }.code() };
         self.step(from, event, |machine, out| {
-            // A refusal changes nothing; only the responses count.
-            let _refused =
+            // A rejected response changes nothing.
+            let _rejected =
                 machine.response(Instant::ZERO, BranchIndex(branch), message.response(self.initial_psn), out);
         })
     }
 
-    /// All that is held has been held for T_hold.
+    /// T_hold of all held NAKs ends.
     pub(crate) fn hold_ends(&self, from: Fingerprint) -> Step {
         self.step(from, Event::HoldEnds, |machine, out| machine.tick(self.hold_ends_at, out))
     }

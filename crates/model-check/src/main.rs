@@ -3,8 +3,8 @@
 use clap::{Parser, ValueEnum};
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
-    Action, Bounds, CommitOrder, Configuration, Faults, Finding, LARGE, Order, ReceiverHabit, SHAPES, SMALL, Shape,
-    SourceHabit, check, shortest,
+    Action, Bounds, CommitOrder, Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, SHAPES,
+    SMALL, Shape, check, shortest,
 };
 use srdma_wire::Psn;
 use std::process::ExitCode;
@@ -47,19 +47,19 @@ struct Options {
     /// Messages that arrive twice.
     #[arg(long, default_value_t = 0)]
     duplicates: u8,
-    /// Messages that overtake others; 255: no link keeps any order.
+    /// Messages that overtake others; 255: all links are unordered.
     #[arg(long, default_value_t = 0)]
     overtakings: u8,
-    /// Links that are slow for a while; 255: any link at any time.
+    /// Links with temporary delays; 255: any link at any time.
     #[arg(long, default_value_t = 255)]
     delays: u8,
     /// Restarts of nodes.
     #[arg(long, default_value_t = 0)]
     restarts: u8,
-    /// Timeouts of the source while packets are in flight.
+    /// Timeouts of the source while messages are in flight.
     #[arg(long, default_value_t = 0)]
     early_timeouts: u8,
-    /// Packets that a receiver is not ready for.
+    /// RNR NAKs.
     #[arg(long, default_value_t = 0)]
     unready: u8,
     /// Receivers that fail with a fatal NAK.
@@ -68,10 +68,10 @@ struct Options {
     /// Receivers that fail without a response.
     #[arg(long, default_value_t = 0)]
     deaths: u8,
-    /// Changes of membership: evictions, or what the shape names.
+    /// Changes of membership: evictions, or those of the shape.
     #[arg(long, default_value_t = 0)]
     changes: u8,
-    /// Timeouts without progress after the last fault that are no failure yet.
+    /// Permitted timeouts without progress after the last fault.
     #[arg(long, default_value_t = 2)]
     patience: u8,
     /// Messages on a link in one direction.
@@ -150,11 +150,11 @@ impl Options {
             packets: self.packets,
             window: self.window,
             message: self.message,
-            source: if self.soft_roce { SourceHabit::SoftRoce } else { SourceHabit::Strict },
+            source: if self.soft_roce { NakHandling::SoftRoce } else { NakHandling::Strict },
             receivers: if self.quiet_receivers {
-                ReceiverHabit::AnswersRequests
+                DuplicateHandling::OnRequest
             } else {
-                ReceiverHabit::AnswersDuplicates
+                DuplicateHandling::AllDuplicates
             },
             rules: self.rules.rules(),
             depth: usize::from(self.depth),

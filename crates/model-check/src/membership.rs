@@ -8,12 +8,12 @@ use srdma_aggregation::{Acknowledgements, BranchBefore, BranchIndex, NodeBefore,
 use srdma_wire::Psn;
 
 impl Tree {
-    /// A restarted node: it has the group entry in effect, and no state of the traffic (D17).
+    /// A node after a restart, with its current group entry and without learned state (D17).
     pub(crate) fn restarted(&self, state: &State, node: usize) -> Fingerprint {
         self.fresh(state, self.record_at(state, node), node, NodeBefore::Restarted)
     }
 
-    /// The controller stores a changed record; the parts of it are on their way to the nodes.
+    /// The controller stores a changed record; its group entries are sent to the nodes.
     pub(crate) fn store(&self, state: &mut State, record: usize) -> Option<()> {
         state.record = record as u8;
         let stored = &self.records[record];
@@ -52,7 +52,7 @@ impl Tree {
         self.advance(state, node, step)
     }
 
-    /// Join points of the branches of a remaining node.
+    /// Origins of the branches of a node that stays in the tree.
     fn origins(&self, state: &State, before: &Record, after: &Record, node: usize) -> Vec<Origin> {
         let known = &before.places[node].branches;
         let origin = |branch: &Branch| {
@@ -75,7 +75,7 @@ impl Tree {
             Origin::of(node_before, BranchBefore::Absent, joined, self.bounds.initial_psn)
         };
         let origins: Vec<Origin> = record.places[node].branches.iter().map(origin).collect();
-        self.machines.keep(Acknowledgements::of_branches(&self.bounds.rules, &origins))
+        self.machines.store(Acknowledgements::of_branches(&self.bounds.rules, &origins))
     }
 
     /// The PSN of a packet.

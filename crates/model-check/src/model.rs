@@ -1,7 +1,7 @@
 //! The possible events of a tree, and the properties that must hold.
 
 use crate::bounds::{Bounds, Faults};
-use crate::hosts::Fate;
+use crate::hosts::Delivery;
 use crate::machines::{Fingerprint, Machines};
 use crate::record::{Change, Child, Record};
 use crate::shape::Shape;
@@ -17,7 +17,7 @@ pub const PROGRESS: &str = "the source is never stuck";
 /// Reachability: some state completes all packets.
 pub const COMPLETION: &str = "everything is completed";
 
-/// A link: the upper end, by the node's position, the source being above the root; and the lower end.
+/// A link: the node above, or `None` for the source above the root, and the child below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
     pub(crate) above: Option<usize>,
@@ -53,7 +53,7 @@ impl Tree {
         Tree { bounds, records, links, machines }
     }
 
-    /// Number of states of the nodes' machines.
+    /// Number of distinct states of the nodes' machines.
     pub fn machines(&self) -> usize {
         self.machines.len()
     }
@@ -64,12 +64,12 @@ impl Tree {
         if state.is_pending(node) { &self.records[stored.before] } else { stored }
     }
 
-    /// The record that is stored.
+    /// The stored record.
     pub(crate) fn stored(&self, state: &State) -> &Record {
         &self.records[usize::from(state.record)]
     }
 
-    /// The link between two.
+    /// The link between a node and its child.
     pub(crate) fn link(&self, above: Option<usize>, below: Child) -> usize {
         let link = Link { above, below };
         self.links.iter().position(|known| *known == link).unwrap_or_else(|| panic!("there is no link {link:?}"))
@@ -92,10 +92,10 @@ impl Tree {
 
     fn is_holding(&self, state: &State, node: usize) -> bool {
         let machine = state.nodes[node];
-        machine != Fingerprint::ABSENT && self.machines.look(machine, |machine| machine.next_deadline().is_some())
+        machine != Fingerprint::ABSENT && self.machines.read(machine, |machine| machine.next_deadline().is_some())
     }
 
-    /// No packet is in flight, no T_hold runs, no commit is outstanding, and the source has sent all that it may.
+    /// Nothing is in flight, no T_hold runs, no commit is pending, and the source has sent all it may.
     pub(crate) fn is_quiet(&self, state: &State) -> bool {
         state.down.iter().chain(&state.up).all(|queue| queue.is_empty())
             && state.pending == 0
@@ -103,14 +103,14 @@ impl Tree {
             && (0..self.stored(state).places.len()).all(|node| !self.is_holding(state, node))
     }
 
-    /// Whether all receivers can do their part.
+    /// Whether all members are alive.
     pub(crate) fn all_live(&self, state: &State) -> bool {
         let members = self.stored(state).members.iter();
         members.zip(&state.receivers).all(|(&member, receiver)| !member || !receiver.dead)
     }
 
-    /// No response in flight to the source acknowledges a PSN that a member does not have, or that was never sent.
-    fn is_true(&self, state: &State) -> bool {
+    /// No response in flight to the source acknowledges a packet that a member lacks or that was never sent.
+    fn is_safe(&self, state: &State) -> bool {
         let members = self.stored(state).members.iter().zip(&state.receivers);
         let least = members.filter(|(member, _)| **member).map(|(_, receiver)| receiver.has).min().unwrap_or(0);
         state.up[0].iter().all(|code| crate::queue::Message::of(code).confirms <= least)
@@ -127,7 +127,7 @@ impl Model for Tree {
         for (node, place) in first.places.iter().enumerate().filter(|&(node, _)| first.has_node(node)) {
             let start = Start::Committed(self.bounds.initial_psn);
             let branches = place.branches.len() as u16;
-            nodes[node] = self.machines.keep(Acknowledgements::new(&self.bounds.rules, branches, start));
+            nodes[node] = self.machines.store(Acknowledgements::new(&self.bounds.rules, branches, start));
         }
         vec![State {
             source: Default::default(),
@@ -173,7 +173,7 @@ impl Model for Tree {
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         let mut state = last.clone();
-        self.happen(&mut state, action)?;
+        self.apply(&mut state, action)?;
         if state.source.completed > last.source.completed || state.left != last.left || state.pending != last.pending {
             state.fruitless = 0;
         }
@@ -182,35 +182,37 @@ impl Model for Tree {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(SAFETY, |tree: &Tree, state: &State| tree.is_true(state)),
+            Property::always(SAFETY, |tree: &Tree, state: &State| tree.is_safe(state)),
             Property::always(PROGRESS, |tree: &Tree, state: &State| state.fruitless <= tree.bounds.patience),
             Property::sometimes(COMPLETION, |tree: &Tree, state: &State| state.source.completed == tree.bounds.packets),
         ]
     }
 }
 
-/// Possible actions, by part of the tree.
+/// Possible actions by kind.
 impl Tree {
     /// Messages arrive, or are lost. Unless any link may be slow at any time, responses come first, those
     /// nearest to the source before all others, and then data, the deepest first.
     fn traffic_actions(&self, state: &State, actions: &mut Vec<Action>) {
-        let ways = (LINKS..LINKS + self.links.len()).chain((0..self.links.len()).rev());
-        let mut busy = ways.filter(|&way| !state.way(way).is_empty());
+        let directions = (LINKS..LINKS + self.links.len()).chain((0..self.links.len()).rev());
+        let mut busy = directions.filter(|&direction| !state.direction(direction).is_empty());
         if state.left.delays == Faults::ANY {
-            return busy.for_each(|way| self.way_actions(state, way, actions));
+            return busy.for_each(|direction| self.direction_actions(state, direction, actions));
         }
-        actions.extend(busy.clone().filter(|&way| state.is_held(way)).map(|way| Action::Release { way }));
-        if let Some(way) = busy.find(|&way| !state.is_held(way)) {
-            self.way_actions(state, way, actions);
+        actions.extend(
+            busy.clone().filter(|&direction| state.is_held(direction)).map(|direction| Action::Release { direction }),
+        );
+        if let Some(direction) = busy.find(|&direction| !state.is_held(direction)) {
+            self.direction_actions(state, direction, actions);
             if state.left.delays > 0 {
-                actions.push(Action::Delay { way });
+                actions.push(Action::Delay { direction });
             }
         }
     }
 
-    fn way_actions(&self, state: &State, way: usize, actions: &mut Vec<Action>) {
-        match way.checked_sub(LINKS) {
-            None => self.data_actions(state, way, actions),
+    fn direction_actions(&self, state: &State, direction: usize, actions: &mut Vec<Action>) {
+        match direction.checked_sub(LINKS) {
+            None => self.data_actions(state, direction, actions),
             Some(link) => self.response_actions(state, link, actions),
         }
     }
@@ -223,10 +225,10 @@ impl Tree {
                 continue;
             }
             before = queue.get(position);
-            for fates in self.fates(state, link) {
-                actions.push(Action::Data { link, position, again: false, fates });
+            for deliveries in self.deliveries(state, link) {
+                actions.push(Action::Data { link, position, again: false, deliveries });
                 if left.duplicates > 0 {
-                    actions.push(Action::Data { link, position, again: true, fates });
+                    actions.push(Action::Data { link, position, again: true, deliveries });
                 }
             }
         }
@@ -235,8 +237,8 @@ impl Tree {
         }
     }
 
-    /// Possible fates of the copies of the data on a link, as far as they go to receivers.
-    fn fates(&self, state: &State, link: usize) -> Vec<u8> {
+    /// Possible deliveries of the copies of a packet to receivers.
+    fn deliveries(&self, state: &State, link: usize) -> Vec<u8> {
         let Child::Node(node) = self.links[link].below else {
             return vec![0];
         };
@@ -249,16 +251,16 @@ impl Tree {
             if state.receivers[receiver].dead {
                 continue;
             }
-            for (fates, left) in all.clone() {
-                for fate in [Fate::Lost, Fate::NotReady, Fate::Fails] {
+            for (deliveries, left) in all.clone() {
+                for delivery in [Delivery::Lost, Delivery::NotReady, Delivery::Fails] {
                     let mut left = left;
-                    if spend(budget(&mut left, fate)) {
-                        all.push((fates | (fate as u8) << (2 * position), left));
+                    if spend(budget(&mut left, delivery)) {
+                        all.push((deliveries | (delivery as u8) << (2 * position), left));
                     }
                 }
             }
         }
-        all.into_iter().map(|(fates, _)| fates).collect()
+        all.into_iter().map(|(deliveries, _)| deliveries).collect()
     }
 
     fn response_actions(&self, state: &State, link: usize, actions: &mut Vec<Action>) {
@@ -305,17 +307,17 @@ impl Tree {
     }
 }
 
-/// The budget that a fate is paid from; `None` for what is no fault.
-pub(crate) fn budget(left: &mut Faults, fate: Fate) -> Option<&mut u8> {
-    match fate {
-        Fate::Arrives => None,
-        Fate::Lost => Some(&mut left.losses),
-        Fate::NotReady => Some(&mut left.unready),
-        Fate::Fails => Some(&mut left.failures),
+/// The fault budget of a delivery; `None` if it is no fault.
+pub(crate) fn budget(left: &mut Faults, delivery: Delivery) -> Option<&mut u8> {
+    match delivery {
+        Delivery::Arrives => None,
+        Delivery::Lost => Some(&mut left.losses),
+        Delivery::NotReady => Some(&mut left.unready),
+        Delivery::Fails => Some(&mut left.failures),
     }
 }
 
-/// Takes one from a budget, where there is one; false when nothing is left of it.
+/// Takes one from a budget, if there is one; false if it is empty.
 pub(crate) fn spend(budget: Option<&mut u8>) -> bool {
     match budget {
         None | Some(&mut Faults::ANY) => true,

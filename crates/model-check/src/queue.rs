@@ -1,4 +1,4 @@
-//! Packets in flight on a link.
+//! Messages in flight on a link.
 
 use srdma_aggregation::{Response, Syndrome};
 use srdma_wire::Psn;
@@ -8,17 +8,17 @@ use srdma_wire::Psn;
 pub(crate) struct Queue(u64);
 
 impl Queue {
-    /// Messages.
+    /// Number of messages.
     pub(crate) fn len(self) -> usize {
         (64 - self.0.leading_zeros() as usize).div_ceil(8)
     }
 
-    /// Whether no packet is in flight.
+    /// Whether there are no messages.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The message at a position, of which there must be one.
+    /// The message at a position, which must exist.
     pub(crate) fn get(self, position: usize) -> u8 {
         self.0.to_le_bytes()[position]
     }
@@ -28,8 +28,7 @@ impl Queue {
         self.0.to_le_bytes().into_iter().take_while(|&code| code != 0)
     }
 
-    /// Adds a message behind all others, or where it belongs in a queue that keeps no order. False when there are
-    /// `most` already.
+    /// Adds a message at the end, or at its sorted position in an unordered queue. False if there are `most` already.
     pub(crate) fn push(&mut self, code: u8, keeps_order: bool, most: usize) -> bool {
         let len = self.len();
         if len >= most.min(8) {
@@ -44,7 +43,7 @@ impl Queue {
         true
     }
 
-    /// Takes a message out.
+    /// Removes a message.
     pub(crate) fn remove(&mut self, position: usize) {
         let mut octets = self.0.to_le_bytes();
         octets.copy_within(position + 1.., position);
@@ -53,7 +52,7 @@ impl Queue {
     }
 }
 
-/// A data packet: its number, counted from the group's first, and whether it requests an ACK.
+/// A data packet: its number from the group's first, and whether it requests an ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Data {
     pub(crate) packet: u8,
@@ -79,7 +78,7 @@ pub(crate) enum Kind {
     Fatal,
 }
 
-/// A response: its kind, the number of packets that it confirms, and the epoch of the node that sends it (two bits
+/// A response: its kind, the number of packets that it acknowledges, and the epoch of the node that sends it (two bits
 /// are enough for the changes of a configuration).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Message {
@@ -88,7 +87,7 @@ pub(crate) struct Message {
     pub(crate) epoch: u8,
 }
 
-/// More packets than any configuration has.
+/// Upper bound of the packets of a configuration.
 pub(crate) const TOO_MANY: u8 = 7;
 
 impl Message {
@@ -106,7 +105,7 @@ impl Message {
         Message { kind, confirms: code >> 2 & 7, epoch: code & 3 }
     }
 
-    /// As a node takes it, in a group that begins at `initial`.
+    /// The response for a node, in a group with this initial PSN.
     pub(crate) fn response(self, initial: Psn) -> Response {
         let next = initial.plus(u32::from(self.confirms));
         let (psn, syndrome) = match self.kind {

@@ -11,9 +11,9 @@ pub(crate) enum Child {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Branch {
     pub(crate) child: Child,
-    /// The epoch from which the child's responses cover all that is below it now.
+    /// The epoch from which responses of the child cover its whole subtree.
     pub(crate) renewed: u8,
-    /// It joined a group that had begun (D30).
+    /// It joined after the start of the group (D30).
     pub(crate) joined: bool,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Place {
     /// The node above; `None` at the root, and for a node that is not in the tree.
     pub(crate) parent: Option<usize>,
     pub(crate) branches: Vec<Branch>,
-    /// The last epoch at which something came to hang below it that had been in the group before.
+    /// The last epoch in which a node or receiver of the group was moved below it.
     pub(crate) renewed: u8,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct Place {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// A receiver is evicted, or leaves, and with it the nodes that are left without branches (D25).
+    /// A receiver is evicted or leaves, and with it nodes without other branches (D25).
     Evict(usize),
-    /// A node and all below it get another parent.
+    /// A node and its subtree get another parent.
     Rehome {
         /// The node that moves.
         node: usize,
@@ -53,20 +53,20 @@ pub enum Change {
 pub(crate) struct Record {
     pub(crate) epoch: u8,
     pub(crate) places: Vec<Place>,
-    /// For each receiver whether it is a member.
+    /// Membership of each receiver.
     pub(crate) members: Vec<bool>,
-    /// The record before it, by position.
+    /// Position of the previous record.
     pub(crate) before: usize,
     pub(crate) change: Option<Change>,
-    /// For each node whose part has changed the phase of its commit: all of one phase come before those of the next.
+    /// For each node with a changed group entry the phase of its commit: phases are sequential.
     pub(crate) phases: Vec<Option<u8>>,
 }
 
-/// In which order the nodes on a re-homing's two paths commit.
+/// Commit order of the nodes on the two paths of a re-homing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitOrder {
-    /// The old path commits after the common ancestor: its responses leave out the moved receivers only once the common
-    /// ancestor no longer relies on earlier responses of the new path.
+    /// The old path after the common ancestor: the common ancestor then no longer trusts earlier responses of the new
+    /// path when responses of the old path stop covering the moved subtree.
     #[default]
     OldPathLast,
     /// Any order, which violates safety.
@@ -74,7 +74,7 @@ pub enum CommitOrder {
 }
 
 impl Record {
-    /// The record that a group begins with: each node's parent, each receiver's edge node if it is a member.
+    /// The first record of a group: each node's parent, each receiver's edge node if it is a member.
     pub(crate) fn first(parents: &[Option<usize>], edges: &[Option<usize>]) -> Self {
         let mut places = vec![Place::default(); parents.len()];
         for (node, &parent) in parents.iter().enumerate() {
@@ -93,7 +93,7 @@ impl Record {
         Record { epoch: 0, places, members, before: 0, change: None, phases }
     }
 
-    /// The record after a change, `self` being at position `before`; `None` where the change is not possible.
+    /// The record after a change of `self` at position `before`; `None` if the change is impossible.
     pub(crate) fn after(&self, change: Change, before: usize, order: CommitOrder) -> Option<Record> {
         let mut next = Record { epoch: self.epoch + 1, before, change: Some(change), ..self.clone() };
         for branch in next.places.iter_mut().flat_map(|place| &mut place.branches) {
@@ -112,7 +112,7 @@ impl Record {
     }
 
     fn evict(&mut self, receiver: usize) -> Option<()> {
-        // The last receiver does not go: the group ends.
+        // A group ends with its last receiver.
         if !self.members[receiver] || self.members.iter().filter(|&&member| member).count() == 1 {
             return None;
         }
@@ -181,7 +181,7 @@ impl Record {
         std::iter::successors(Some(node), |&node| self.places[node].parent)
     }
 
-    /// The node that a child hangs on.
+    /// The parent node of a child.
     pub(crate) fn parent_of(&self, child: Child) -> Option<usize> {
         self.places.iter().position(|place| place.branches.iter().any(|branch| branch.child == child))
     }

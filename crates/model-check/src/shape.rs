@@ -1,20 +1,20 @@
-//! The trees that are checked.
+//! Trees of the checks.
 
 use crate::record::{Change, CommitOrder, Record};
 use anyhow::bail;
 
-/// A tree by its name, and what can change in it.
+/// A tree with a name, and its possible changes.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     pub name: &'static str,
-    /// A drawing of the tree.
+    /// Drawing.
     pub drawing: &'static str,
     /// Each node's parent; node 0 is the root.
     parents: &'static [Option<usize>],
-    /// Each receiver's edge node; `None`: no member to begin with.
+    /// Each receiver's edge node; `None`: initially no member.
     edges: &'static [Option<usize>],
-    /// Possible changes besides evictions; without any here, every eviction is possible.
+    /// Possible changes; if empty, all evictions are possible.
     changes: &'static [Change],
 }
 
@@ -77,7 +77,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// Its records, the first first, as far as so many changes lead.
+    /// Its records up to this number of changes, in order.
     pub(crate) fn records(&self, changes: u8, order: CommitOrder) -> Vec<Record> {
         let evictions: Vec<Change> = (0..self.edges.len()).map(Change::Evict).collect();
         let possible = if self.changes.is_empty() { &evictions } else { self.changes };

@@ -1,18 +1,18 @@
-//! One situation of the whole tree.
+//! State of the whole tree.
 
 use crate::bounds::Faults;
 use crate::hosts::{Receiver, Source};
 use crate::machines::Fingerprint;
 use crate::queue::Queue;
 
-/// Most nodes of a tree.
+/// Maximum number of nodes.
 pub(crate) const NODES: usize = 5;
-/// Most receivers of a tree.
+/// Maximum number of receivers.
 pub(crate) const RECEIVERS: usize = 4;
-/// Most links of a tree, in all of its epochs.
+/// Maximum number of links, in all epochs.
 pub(crate) const LINKS: usize = 10;
 
-/// Everything that matters for what can happen next.
+/// Everything that determines the next actions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct State {
     pub(crate) source: Source,
@@ -22,38 +22,38 @@ pub struct State {
     pub(crate) down: [Queue; LINKS],
     /// Responses on each link.
     pub(crate) up: [Queue; LINKS],
-    /// Links that hold back packets in flight: a bit for the data of each, then one for the responses of each.
+    /// Links that delay messages: a bit for the data of each, then one for the responses of each.
     pub(crate) held: u32,
-    /// The record that is stored, by position.
+    /// Position of the stored record.
     pub(crate) record: u8,
-    /// The nodes at which it has not taken effect yet, a bit each.
+    /// The nodes at which it has not taken effect, one bit each.
     pub(crate) pending: u8,
     /// The J of the last join: the number of packets before it.
     pub(crate) joined_at: u8,
-    /// Faults that may still come.
+    /// Remaining faults.
     pub(crate) left: Faults,
-    /// Timeouts in a row, without packets in flight, since the last progress or fault.
+    /// Consecutive timeouts with nothing in flight, since the last progress or fault.
     pub(crate) fruitless: u8,
 }
 
 impl State {
-    /// Queue of one direction of a link: its data, or its responses.
-    pub(crate) fn way(&self, way: usize) -> Queue {
-        way.checked_sub(LINKS).map_or_else(|| self.down[way], |link| self.up[link])
+    /// The data of a link, or its responses.
+    pub(crate) fn direction(&self, direction: usize) -> Queue {
+        direction.checked_sub(LINKS).map_or_else(|| self.down[direction], |link| self.up[link])
     }
 
-    /// Whether a way holds back what is on it.
-    pub(crate) fn is_held(&self, way: usize) -> bool {
-        self.held >> way & 1 == 1
+    /// Whether a direction of a link delays messages.
+    pub(crate) fn is_held(&self, direction: usize) -> bool {
+        self.held >> direction & 1 == 1
     }
 
-    /// Whether the part of the stored record has not taken effect at a node yet.
+    /// Whether the stored record has not taken effect at a node.
     pub(crate) fn is_pending(&self, node: usize) -> bool {
         self.pending >> node & 1 == 1
     }
 }
 
-/// Actions of the model.
+/// Possible actions.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -66,10 +66,10 @@ pub enum Action {
         link: usize,
         /// Its position on the link.
         position: usize,
-        /// It will arrive once more.
+        /// It will arrive a second time.
         again: bool,
-        /// At an edge node: the fates of the copies, two bits a branch.
-        fates: u8,
+        /// At an edge node: deliveries of the copies, two bits per branch.
+        deliveries: u8,
     },
     /// A data packet is lost.
     LoseData { link: usize },
@@ -78,26 +78,26 @@ pub enum Action {
         link: usize,
         /// Its position on the link.
         position: usize,
-        /// It will arrive once more.
+        /// It will arrive a second time.
         again: bool,
     },
     /// A response is lost.
     LoseResponse { link: usize },
-    /// A link holds back packets in flight from now on.
+    /// A link starts to delay messages.
     Delay {
-        /// Its bit in [`State`].
-        way: usize,
+        /// The bit in [`State`].
+        direction: usize,
     },
-    /// It no longer does.
+    /// It stops delaying messages.
     Release {
-        /// Its bit in [`State`].
-        way: usize,
+        /// The bit in [`State`].
+        direction: usize,
     },
-    /// T_hold ends for all that a node holds.
+    /// T_hold of a node ends.
     HoldEnds { node: usize },
-    /// A node restarts and forgets all traffic.
+    /// A node restarts without learned state.
     Restart { node: usize },
-    /// A receiver falls silent for good.
+    /// A receiver dies silently.
     Dies { receiver: usize },
     /// A changed record is stored.
     Store {

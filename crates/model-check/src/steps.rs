@@ -1,7 +1,7 @@
-//! The effect of an action on a state.
+//! Application of actions to states.
 
 use crate::bounds::Faults;
-use crate::hosts::Fate;
+use crate::hosts::Delivery;
 use crate::machines::{Fingerprint, Step};
 use crate::model::{Tree, budget, spend};
 use crate::queue::{Data, Message, Queue};
@@ -10,8 +10,8 @@ use crate::state::{Action, State};
 use srdma_aggregation::BranchIndex;
 
 impl Tree {
-    /// `None` where something has no room to go, or nothing changes.
-    pub(crate) fn happen(&self, state: &mut State, action: Action) -> Option<()> {
+    /// `None` if a queue is full or nothing changes.
+    pub(crate) fn apply(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
             Action::Send => {
                 let data = state.source.send(self.bounds.packets, self.bounds.message);
@@ -26,12 +26,12 @@ impl Tree {
                 state.source.go_back(self.bounds.source);
                 Some(())
             }
-            Action::Data { link, position, again, fates } => {
+            Action::Data { link, position, again, deliveries } => {
                 let data = Data::of(take(&mut state.down[link], position, again, &mut state.left));
                 let Child::Node(node) = self.links[link].below else {
                     return None;
                 };
-                self.data_at_node(state, node, data, fates)
+                self.data_at_node(state, node, data, deliveries)
             }
             Action::LoseData { link } => {
                 state.down[link].remove(0);
@@ -45,12 +45,12 @@ impl Tree {
                 state.up[link].remove(0);
                 spend(Some(&mut state.left.losses)).then_some(())
             }
-            Action::Delay { way } => {
-                state.held |= 1 << way;
+            Action::Delay { direction } => {
+                state.held |= 1 << direction;
                 spend(Some(&mut state.left.delays)).then_some(())
             }
-            Action::Release { way } => {
-                state.held &= !(1 << way);
+            Action::Release { direction } => {
+                state.held &= !(1 << direction);
                 Some(())
             }
             Action::HoldEnds { node } => {
@@ -75,7 +75,7 @@ impl Tree {
         queue.push(code, keeps_order, self.bounds.depth).then_some(())
     }
 
-    /// A node's machine takes the step, and sends its responses.
+    /// Applies a transition of a node's machine and sends its responses.
     pub(crate) fn advance(&self, state: &mut State, node: usize, step: Step) -> Option<()> {
         state.nodes[node] = step.next;
         let record = self.record_at(state, node);
@@ -85,7 +85,7 @@ impl Tree {
         }
         let link = self.link(parent, Child::Node(node));
         for code in step.sent.into_iter().take_while(|&code| code != 0) {
-            // The source does not look at the epoch.
+            // The source ignores the epoch.
             let epoch = if node == 0 { 0 } else { record.epoch };
             let message = Message { epoch, ..Message::of(code) };
             self.push(&mut state.up[link], message.code())?;
@@ -93,7 +93,7 @@ impl Tree {
         Some(())
     }
 
-    fn data_at_node(&self, state: &mut State, node: usize, data: Data, fates: u8) -> Option<()> {
+    fn data_at_node(&self, state: &mut State, node: usize, data: Data, deliveries: u8) -> Option<()> {
         if state.nodes[node] == Fingerprint::ABSENT {
             return Some(());
         }
@@ -105,15 +105,15 @@ impl Tree {
             match branch.child {
                 Child::Node(_) => self.push(&mut state.down[link], data.code())?,
                 Child::Receiver(receiver) => {
-                    let fate = Fate::of(fates >> (2 * position));
-                    spend(budget(&mut state.left, fate));
+                    let delivery = Delivery::of(deliveries >> (2 * position));
+                    spend(budget(&mut state.left, delivery));
                     // D30: nothing before J is ever sent to the member that joined there.
                     let before_join = branch.joined && data.packet < state.joined_at;
                     let withheld = self.withholds(state, node, position, data) || before_join;
                     if withheld {
                         continue;
                     }
-                    if let Some(message) = state.receivers[receiver].receive(data, fate, self.bounds.receivers) {
+                    if let Some(message) = state.receivers[receiver].receive(data, delivery, self.bounds.receivers) {
                         self.push(&mut state.up[link], message.code())?;
                     }
                 }
@@ -143,7 +143,7 @@ impl Tree {
     }
 }
 
-/// Takes a message off a link, or, for one that arrives twice, only reads it; overtaking others is paid for.
+/// Removes a message from a link or, for a duplicate, reads it; overtaking is a fault.
 fn take(queue: &mut Queue, position: usize, again: bool, left: &mut Faults) -> u8 {
     let code = queue.get(position);
     if position > 0 {
@@ -161,6 +161,6 @@ impl Tree {
     fn withholds(&self, state: &State, node: usize, position: usize, data: Data) -> bool {
         let psn = self.psn(data.packet);
         self.bounds.rules.prune_retransmit
-            && self.machines.look(state.nodes[node], |machine| machine.withholds(BranchIndex(position as u16), psn))
+            && self.machines.read(state.nodes[node], |machine| machine.withholds(BranchIndex(position as u16), psn))
     }
 }

@@ -1,7 +1,7 @@
 //! The configurations of the documentation and of the tests.
 
 use crate::bounds::{Bounds, Faults};
-use crate::hosts::{ReceiverHabit, SourceHabit};
+use crate::hosts::{DuplicateHandling, NakHandling};
 use crate::record::CommitOrder;
 use srdma_aggregation::Rules;
 use srdma_wire::Psn;
@@ -79,8 +79,8 @@ impl Configuration {
             packets: self.packets,
             window: 6,
             message: 1,
-            source: SourceHabit::Strict,
-            receivers: ReceiverHabit::AnswersDuplicates,
+            source: NakHandling::Strict,
+            receivers: DuplicateHandling::AllDuplicates,
             rules: Rules::default(),
             depth: 3,
             faults: self.faults,

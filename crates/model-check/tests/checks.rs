@@ -2,7 +2,7 @@
 
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
-    Action, Bounds, CommitOrder, Configuration, Failure, Faults, Order, PROGRESS, SAFETY, SMALL, Shape, SourceHabit,
+    Action, Bounds, CommitOrder, Configuration, Failure, Faults, NakHandling, Order, PROGRESS, SAFETY, SMALL, Shape,
     check, shortest,
 };
 use srdma_wire::Psn;
@@ -66,7 +66,7 @@ fn the_wrap_of_psns_changes_nothing() {
 #[test]
 fn other_hosts_and_withheld_copies_hold() {
     for base in [SMALL[1], SMALL[2]] {
-        let soft_roce = Bounds { source: SourceHabit::SoftRoce, ..base.bounds() };
+        let soft_roce = Bounds { source: NakHandling::SoftRoce, ..base.bounds() };
         let rules = Rules { prune_retransmit: true, ..Rules::default() };
         for bounds in [soft_roce, Bounds { rules, ..base.bounds() }] {
             let finding = found(&base, &bounds);
