@@ -12,12 +12,12 @@
 
 use srdma_dataplane::Domain;
 use srdma_rc::MemoryKey;
-use srdma_sim::plan::{self, NodeAddresses};
+use srdma_sim::addressing::{self, NodeAddresses};
 use srdma_wire::{Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 fn number(position: usize) -> u16 {
-    plan::decimal(position as u16 + 1)
+    addressing::decimal(position as u16 + 1)
 }
 
 pub(crate) fn source(source: usize) -> Ipv6Addr {
@@ -72,16 +72,16 @@ fn block(kind: u16) -> Prefix {
 }
 
 pub(crate) fn designated_qpn(group: usize) -> Qpn {
-    plan::qpn(0xD0_0000, group)
+    addressing::qpn(0xD0_0000, group)
 }
 
 pub(crate) fn source_qpn(group: usize) -> Qpn {
-    plan::qpn(0x100, group)
+    addressing::qpn(0x100, group)
 }
 
 /// A receiver's queue pair in a group; `times` counts its earlier memberships.
 pub(crate) fn receiver_qpn(group: usize, receiver: usize, times: usize) -> Qpn {
-    plan::qpn(0x1000, receiver | group << 8 | times << 12)
+    addressing::qpn(0x1000, receiver | group << 8 | times << 12)
 }
 
 /// Base address and key of the group's memory region, as the source uses them (D27).

@@ -36,13 +36,13 @@ impl World<'_> {
     pub(crate) fn send(&mut self, group: usize, message: Message) {
         let is_rough = self.network.now() < self.random_faults_end;
         let fault = Probability::new(f64::from(CHANNEL_FAULTS_PERCENT) / 100.0).unwrap_or_default();
-        if is_rough && self.chance.happens(fault) {
+        if is_rough && self.rng.happens(fault) {
             return self.count("control message lost", 1);
         }
-        let times = 1 + u64::from(is_rough && self.chance.happens(fault));
+        let times = 1 + u64::from(is_rough && self.rng.happens(fault));
         for _ in 0..times {
             let least_ns = self.flows[group].ack_timeout_ns() / CHANNEL_PART;
-            let delay_ns = least_ns + self.chance.below(least_ns * (CHANNEL_SPREAD - 1));
+            let delay_ns = least_ns + self.rng.below(least_ns * (CHANNEL_SPREAD - 1));
             self.messages.push(Some((group, message.clone())));
             let number = self.messages.len() - 1;
             self.tasks.push(self.network.now().after_ns(delay_ns), 0, Task::Deliver(number));

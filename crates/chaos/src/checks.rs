@@ -55,7 +55,7 @@ impl World<'_> {
         }
     }
 
-    /// Whether a dead or failed member blocks the group because no node may evict it.
+    /// Whether a dead or failed member blocks the group because the policy does not permit its eviction.
     fn may_be_blocked(&self, group: usize) -> bool {
         let flow = &self.flows[group];
         let is_lost = |receiver: usize| {
@@ -64,7 +64,7 @@ impl World<'_> {
         let lost = flow.members.iter().filter(|member| is_lost(member.receiver)).count();
         let left = flow.members.len() - lost;
         let policy = &flow.plan.policy;
-        // Under the literal rules no node retransmits an ACK that was lost before the receiver died (D19).
+        // Under the literal rules an ACK that was lost before the receiver died is not retransmitted (D19).
         lost > 0 && (!policy.evict || policy.literal || left < policy.min_receivers as usize)
     }
 
@@ -95,9 +95,9 @@ impl World<'_> {
         if chunks > 0 {
             self.violation(ViolationKind::Leak, format!("{chunks} frame chunks are still in use"));
         }
-        let starved = self.network.starved();
-        if starved > 0 {
-            self.violation(ViolationKind::Leak, format!("{starved} frames were dropped for lack of memory"));
+        let dropped = self.network.dropped_for_memory();
+        if dropped > 0 {
+            self.violation(ViolationKind::Leak, format!("{dropped} frames were dropped for lack of memory"));
         }
         let groups = self.flows.len();
         for position in 0..self.testbed.nodes.len() {

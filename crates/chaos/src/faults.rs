@@ -5,8 +5,8 @@ use crate::schedule::{Event, NodePlan};
 use crate::world::{Task, World};
 use srdma_dataplane::DropReason;
 use srdma_frame::PortId;
-use srdma_sim::network::Way;
-use srdma_sim::station::Member;
+use srdma_sim::network::Direction;
+use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
@@ -15,26 +15,31 @@ pub(crate) struct NodeState {
     /// The current parent.
     pub(crate) parent: Option<usize>,
     down_until: Instant,
-    /// Cut links to parents, each with the end of the cut.
-    cuts: Vec<(usize, Instant)>,
+    /// Links to parents that are down, each with the end of the failure.
+    links_down: Vec<(usize, Instant)>,
     /// End of all faults that have begun.
     pub(crate) faulty_until: Instant,
 }
 
 impl NodeState {
     pub(crate) fn new(plan: &NodePlan) -> Self {
-        NodeState { parent: plan.parent, down_until: Instant::ZERO, cuts: Vec::new(), faulty_until: Instant::ZERO }
+        NodeState {
+            parent: plan.parent,
+            down_until: Instant::ZERO,
+            links_down: Vec::new(),
+            faulty_until: Instant::ZERO,
+        }
     }
 }
 
 /// Faults of a receiver, each with its end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReceiverState {
-    cut: Instant,
-    slow: Instant,
+    link_down_until: Instant,
+    slow_until: Instant,
     slow_by_ns: u64,
-    starving: Instant,
-    congested: Instant,
+    not_ready_until: Instant,
+    congested_until: Instant,
     /// End of all faults that have begun; [`Instant::NEVER`] for a dead receiver.
     pub(crate) faulty_until: Instant,
 }
@@ -45,43 +50,44 @@ impl World<'_> {
         let now = self.network.now();
         match *event {
             Event::CrashNode { node, for_ns } => self.crash_node(node, now.after_ns(for_ns)),
-            Event::CutNode { node, for_ns } => self.cut_node(node, now.after_ns(for_ns)),
+            Event::CutNode { node, for_ns } => self.take_node_link_down(node, now.after_ns(for_ns)),
             Event::CutReceiver { receiver, for_ns } => {
-                self.receivers[receiver].cut = self.receivers[receiver].cut.max(now.after_ns(for_ns));
+                let state = &mut self.receivers[receiver];
+                state.link_down_until = state.link_down_until.max(now.after_ns(for_ns));
                 self.note_receiver_fault(receiver, now.after_ns(for_ns));
             }
             Event::KillReceiver { receiver } => {
-                self.receivers[receiver].cut = Instant::NEVER;
-                self.dead_unanswered.push((receiver, self.frames_cut_toward(receiver)));
+                self.receivers[receiver].link_down_until = Instant::NEVER;
+                self.dead_unanswered.push((receiver, self.frames_lost_toward(receiver)));
                 self.record_step_in_all_groups(StepKind::ReceiverDied(receiver));
                 self.count("receiver death", 1);
                 self.note_receiver_fault(receiver, Instant::NEVER);
             }
             Event::FreezeReceiver { receiver, for_ns } => {
                 let thaw = now.after_ns(for_ns);
-                for way in [Way::Down, Way::Up] {
-                    let trouble = self.network.trouble_mut(self.testbed.receiver_links[receiver], way);
-                    trouble.held_until = trouble.held_until.max(thaw);
+                for direction in [Direction::Down, Direction::Up] {
+                    let faults = self.network.faults_mut(self.testbed.receiver_links[receiver], direction);
+                    faults.held_until = faults.held_until.max(thaw);
                 }
                 self.count("receiver freeze", 1);
                 self.note_receiver_fault(receiver, thaw);
             }
             Event::SlowReceiver { receiver, for_ns, by_ns } => {
                 let state = &mut self.receivers[receiver];
-                (state.slow, state.slow_by_ns) = (state.slow.max(now.after_ns(for_ns)), by_ns);
+                (state.slow_until, state.slow_by_ns) = (state.slow_until.max(now.after_ns(for_ns)), by_ns);
                 self.count("slow receiver", 1);
                 self.note_receiver_fault(receiver, now.after_ns(for_ns));
             }
             Event::StarveReceiver { receiver, for_ns } => {
                 let state = &mut self.receivers[receiver];
-                state.starving = state.starving.max(now.after_ns(for_ns));
+                state.not_ready_until = state.not_ready_until.max(now.after_ns(for_ns));
                 self.count("receiver not ready", 1);
                 self.note_receiver_fault(receiver, now.after_ns(for_ns));
             }
             Event::FailReceiver { receiver, group } => self.fail_receiver(receiver, group),
             Event::Congest { receiver, for_ns } => {
                 let state = &mut self.receivers[receiver];
-                state.congested = state.congested.max(now.after_ns(for_ns));
+                state.congested_until = state.congested_until.max(now.after_ns(for_ns));
                 self.tasks.push(now.after_ns(for_ns), 0, Task::EndCongestion(receiver));
                 self.update_receiver_faults(receiver);
             }
@@ -115,28 +121,29 @@ impl World<'_> {
     pub(crate) fn update_receiver_faults(&mut self, receiver: usize) {
         let (now, state) = (self.network.now(), self.receivers[receiver].clone());
         let link = self.testbed.receiver_links[receiver];
-        for way in [Way::Down, Way::Up] {
-            let trouble = self.network.trouble_mut(link, way);
-            trouble.is_cut = now < state.cut;
-            trouble.per_frame_ns = if now < state.slow { state.slow_by_ns } else { 0 };
-            trouble.marks_congestion = way == Way::Down && now < state.congested;
+        for direction in [Direction::Down, Direction::Up] {
+            let faults = self.network.faults_mut(link, direction);
+            faults.is_down = now < state.link_down_until;
+            faults.per_frame_ns = if now < state.slow_until { state.slow_by_ns } else { 0 };
+            faults.marks_congestion = direction == Direction::Down && now < state.congested_until;
         }
-        self.network.with_host(self.testbed.receivers[receiver], |host| host.starve(now < state.starving));
+        self.network
+            .with_host(self.testbed.receivers[receiver], |host| host.set_not_ready(now < state.not_ready_until));
     }
 
-    /// Frames to a receiver that its cut link dropped.
-    fn frames_cut_toward(&self, receiver: usize) -> u64 {
-        self.network.counters(self.testbed.receiver_links[receiver])[0].cut
+    /// Frames to a receiver that were lost while its link was down.
+    fn frames_lost_toward(&self, receiver: usize) -> u64 {
+        self.network.counters(self.testbed.receiver_links[receiver])[0].lost_link_down
     }
 
     /// Records which dead receivers have been sent their first frame since their death.
     pub(crate) fn check_dead_receivers(&mut self) {
         let dead_unanswered = std::mem::take(&mut self.dead_unanswered);
-        for (receiver, cut_before) in dead_unanswered {
-            if self.frames_cut_toward(receiver) > cut_before {
+        for (receiver, lost_before) in dead_unanswered {
+            if self.frames_lost_toward(receiver) > lost_before {
                 self.record_step_in_all_groups(StepKind::SentToDeadReceiver(receiver));
             } else {
-                self.dead_unanswered.push((receiver, cut_before));
+                self.dead_unanswered.push((receiver, lost_before));
             }
         }
     }
@@ -156,11 +163,11 @@ impl World<'_> {
         }
     }
 
-    fn cut_node(&mut self, node: usize, until: Instant) {
+    fn take_node_link_down(&mut self, node: usize, until: Instant) {
         let Some(parent) = self.nodes[node].parent else {
             return;
         };
-        self.nodes[node].cuts.push((parent, until));
+        self.nodes[node].links_down.push((parent, until));
         self.note_node_fault(node, until);
         self.tasks.push(until, 0, Task::RepairNode(node));
         self.update_node_links(node);
@@ -174,19 +181,19 @@ impl World<'_> {
     /// Sets the faults of the links above a node to its current state.
     pub(crate) fn update_node_links(&mut self, node: usize) {
         let now = self.network.now();
-        for (parent, until) in &self.nodes[node].cuts {
+        for (parent, until) in &self.nodes[node].links_down {
             if let Some(link) = self.testbed.link_above(node, *parent) {
-                for way in [Way::Down, Way::Up] {
-                    let trouble = self.network.trouble_mut(link, way);
-                    trouble.is_cut = now < *until;
+                for direction in [Direction::Down, Direction::Up] {
+                    let faults = self.network.faults_mut(link, direction);
+                    faults.is_down = now < *until;
                 }
             }
         }
-        let cuts = &mut self.nodes[node].cuts;
-        let over = cuts.iter().any(|(_, until)| *until <= now);
-        cuts.retain(|(_, until)| now < *until);
+        let links_down = &mut self.nodes[node].links_down;
+        let over = links_down.iter().any(|(_, until)| *until <= now);
+        links_down.retain(|(_, until)| now < *until);
         if over {
-            // Cuts of the same link that last longer remain.
+            // Failures of the same link that last longer remain.
             self.update_node_links(node);
         }
     }
@@ -202,16 +209,16 @@ impl World<'_> {
 
     fn stop_node(&mut self, node: usize) {
         let ports = self.testbed.port_count(node);
-        let was_up = self.network.with(self.testbed.nodes[node], |member, _, pool| match std::mem::take(member) {
-            Member::Node(mut value) => {
+        let was_up = self.network.with(self.testbed.nodes[node], |element, _, pool| match std::mem::take(element) {
+            NodeOrHost::Node(mut value) => {
                 for port in 0..ports {
                     value.drop_queue(PortId(port as u16), pool);
                 }
                 Some(value)
             }
-            Member::Absent => None,
-            Member::Host(host) => {
-                *member = Member::Host(host);
+            NodeOrHost::Absent => None,
+            NodeOrHost::Host(host) => {
+                *element = NodeOrHost::Host(host);
                 None
             }
         });
@@ -230,7 +237,8 @@ impl World<'_> {
         }
         match self.testbed.node(node, true) {
             Ok(value) => {
-                self.network.with(self.testbed.nodes[node], |member, _, _| *member = Member::Node(Box::new(value)));
+                self.network
+                    .with(self.testbed.nodes[node], |element, _, _| *element = NodeOrHost::Node(Box::new(value)));
             }
             Err(error) => return self.violation(ViolationKind::Setup, format!("node {node}: {error}")),
         }
@@ -254,7 +262,7 @@ impl World<'_> {
 
     /// A slow receiver has recovered when its backlog is empty.
     pub(crate) fn slow_receiver_recovers(&mut self, receiver: usize) {
-        let behind_until = self.network.held_back_until(self.testbed.receiver_links[receiver]);
+        let behind_until = self.network.delayed_until(self.testbed.receiver_links[receiver]);
         if behind_until > self.network.now() {
             self.note_receiver_fault(receiver, behind_until);
         } else {
@@ -274,10 +282,10 @@ impl World<'_> {
     }
 
     fn replay(&mut self, node: usize, up: bool, frames: u32) {
-        let way = if up { Way::Up } else { Way::Down };
+        let direction = if up { Direction::Up } else { Direction::Down };
         let link = self.nodes[node].parent.and_then(|parent| self.testbed.link_above(node, parent));
         if let Some(link) = link {
-            let replayed = self.network.replay(link, way, frames as usize);
+            let replayed = self.network.replay(link, direction, frames as usize);
             self.count("replay", replayed as u64);
         }
     }
@@ -287,7 +295,7 @@ impl World<'_> {
         let of_receivers = self.testbed.receiver_links.iter().map(|link| (*link, "receiver link cut"));
         let links: Vec<_> =
             self.testbed.upper_links().map(|link| (link, "node link cut")).chain(of_receivers).collect();
-        for (link, cut) in links {
+        for (link, link_down) in links {
             for counters in self.network.counters(link) {
                 self.count("loss", counters.lost);
                 self.count("duplication", counters.duplicated);
@@ -295,7 +303,7 @@ impl World<'_> {
                 self.count("delay spike", counters.spiked);
                 self.count("corruption", counters.corrupted);
                 self.count("congestion", counters.marked);
-                self.count(cut, counters.cut);
+                self.count(link_down, counters.lost_link_down);
             }
         }
     }

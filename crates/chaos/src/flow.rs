@@ -12,9 +12,9 @@ use srdma_random::Stream;
 use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, Status};
 use srdma_sim::invariants::{Checker, Layout, Response};
 use srdma_sim::network::{ElementId, Network};
-use srdma_sim::program::{Carriage, Intake, Outgoing};
+use srdma_sim::node_or_host::NodeOrHost;
+use srdma_sim::program::{MessageOperation, ReceiveStream, SendStream};
 use srdma_sim::replica::Replica;
-use srdma_sim::station::Member;
 use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::rc::Rc;
@@ -81,7 +81,7 @@ impl<'s> Flow<'s> {
         number: usize,
         timing: Timing,
         testbed: &Testbed,
-        network: &mut Network<Member>,
+        network: &mut Network<NodeOrHost>,
     ) -> Result<Self, srdma_rc::ConfigError> {
         let plan = &schedule.groups[number];
         let mut data = vec![0; plan.octets as usize];
@@ -114,7 +114,7 @@ impl<'s> Flow<'s> {
             recoveries_ns: Vec::new(),
             steps: Vec::new(),
         };
-        flow.set_up_source(network)?;
+        flow.add_source(network)?;
         for receiver in &plan.members {
             let participant = flow.register_memory(*receiver, testbed, network);
             flow.members.push(flow.connect(participant, None, testbed, network)?);
@@ -140,11 +140,11 @@ impl<'s> Flow<'s> {
         }
     }
 
-    fn set_up_source(&self, network: &mut Network<Member>) -> Result<(), srdma_rc::ConfigError> {
+    fn add_source(&self, network: &mut Network<NodeOrHost>) -> Result<(), srdma_rc::ConfigError> {
         let (virtual_address, rkey) = address::group_region(self.number);
-        let carriage = match self.plan.operation {
-            OperationPlan::Write => Carriage::Write { remote: RemoteAddress { virtual_address, rkey } },
-            OperationPlan::Send => Carriage::Send,
+        let operation = match self.plan.operation {
+            OperationPlan::Write => MessageOperation::Write { remote: RemoteAddress { virtual_address, rkey } },
+            OperationPlan::Send => MessageOperation::Send,
         };
         let (qpn, plan) = (self.qpn, self.plan);
         let config = self.queue_pair(qpn, self.layout.first_psn);
@@ -153,7 +153,7 @@ impl<'s> Flow<'s> {
             let region = host.add_region(Replica::of_source(Rc::clone(&self.data)), 0, 0);
             host.observe_responses();
             host.observe_completions();
-            host.send(Outgoing::new(qpn, region, plan.octets, plan.message_octets, carriage).paused());
+            host.add_send_stream(SendStream::new(qpn, region, plan.octets, plan.message_octets, operation).paused());
             Ok(())
         });
         added.unwrap_or(Ok(()))
@@ -164,7 +164,7 @@ impl<'s> Flow<'s> {
         &mut self,
         receiver: usize,
         testbed: &Testbed,
-        network: &mut Network<Member>,
+        network: &mut Network<NodeOrHost>,
     ) -> Participant {
         let qpn = address::receiver_qpn(self.number, receiver, self.queue_pairs[receiver]);
         self.queue_pairs[receiver] += 1;
@@ -182,7 +182,7 @@ impl<'s> Flow<'s> {
         participant: Participant,
         joined: Option<Join>,
         testbed: &Testbed,
-        network: &mut Network<Member>,
+        network: &mut Network<NodeOrHost>,
     ) -> Result<Participant, srdma_rc::ConfigError> {
         let (first_psn, begins_octets) = match joined {
             None => (self.layout.first_psn, 0),
@@ -197,8 +197,8 @@ impl<'s> Flow<'s> {
             host.add_queue_pair(config)?;
             host.replace_region(key, replica);
             if plan.operation == OperationPlan::Send {
-                let intake = Intake::new(qpn, key, plan.octets, plan.message_octets);
-                host.take_in(intake.beginning_at(begins_octets));
+                let stream = ReceiveStream::new(qpn, key, plan.octets, plan.message_octets);
+                host.add_receive_stream(stream.beginning_at(begins_octets));
                 host.start();
             }
             Ok(())
@@ -305,15 +305,15 @@ impl<'s> Flow<'s> {
     }
 
     /// Pauses the source at the end of a message, or resumes it (D30).
-    pub(crate) fn pause(&self, network: &mut Network<Member>, is_paused: bool) {
+    pub(crate) fn pause(&self, network: &mut Network<NodeOrHost>, is_paused: bool) {
         network.with_host(self.source, |host| host.pause(self.qpn, is_paused));
     }
 
     /// The join point J of a receiver that joins now; `None` while packets are outstanding (D30).
-    pub(crate) fn join_point(&self, network: &Network<Member>) -> Option<Join> {
-        let outgoing = network.host(self.source)?.outgoing().iter().find(|outgoing| outgoing.qpn() == self.qpn)?;
-        outgoing.is_quiescent().then(|| {
-            let octets = outgoing.posted_octets();
+    pub(crate) fn join_point(&self, network: &Network<NodeOrHost>) -> Option<Join> {
+        let stream = network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)?;
+        stream.is_quiescent().then(|| {
+            let octets = stream.posted_octets();
             let packets = self.layout.packets_before(octets);
             Join {
                 psn: self.layout.first_psn.plus((packets & 0xFF_FFFF) as u32),
@@ -323,7 +323,7 @@ impl<'s> Flow<'s> {
     }
 
     /// The next new PSN of the source.
-    pub(crate) fn next_psn(&self, network: &Network<Member>) -> Psn {
+    pub(crate) fn next_psn(&self, network: &Network<NodeOrHost>) -> Psn {
         let counters = network.host(self.source).and_then(|host| host.counters(self.qpn));
         let new = counters.map_or(0, |counters| counters.packets_sent - counters.packets_retransmitted);
         self.layout.first_psn.plus((new & 0xFF_FFFF) as u32)
@@ -344,7 +344,7 @@ impl<'s> Flow<'s> {
         &mut self,
         response: Response,
         testbed: &Testbed,
-        network: &Network<Member>,
+        network: &Network<NodeOrHost>,
         observed: &mut Observed,
     ) {
         match response.syndrome {
@@ -409,7 +409,7 @@ impl<'s> Flow<'s> {
     }
 
     /// Checks the final data: members of a complete group have all of it, and no memory holds anything else.
-    pub(crate) fn check_data(&self, testbed: &Testbed, network: &Network<Member>, observed: &mut Observed) {
+    pub(crate) fn check_data(&self, testbed: &Testbed, network: &Network<NodeOrHost>, observed: &mut Observed) {
         let now = network.now();
         for member in self.members.iter().chain(&self.former) {
             let receiver = member.receiver;
@@ -432,7 +432,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    pub(crate) fn outcome(&self, network: &Network<Member>) -> GroupOutcome {
+    pub(crate) fn outcome(&self, network: &Network<NodeOrHost>) -> GroupOutcome {
         let counters = network.host(self.source).and_then(|host| host.counters(self.qpn)).copied().unwrap_or_default();
         GroupOutcome {
             completed_ns: self.completed_at.map(Instant::as_ns),
@@ -467,10 +467,10 @@ pub(crate) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, te
     }
 }
 
-fn replica_of<'n>(member: &Participant, testbed: &Testbed, network: &'n Network<Member>) -> Option<&'n Replica> {
+fn replica_of<'n>(member: &Participant, testbed: &Testbed, network: &'n Network<NodeOrHost>) -> Option<&'n Replica> {
     network.host(testbed.receivers[member.receiver])?.region(member.key)
 }
 
-fn octets_of(member: &Participant, testbed: &Testbed, network: &Network<Member>) -> u64 {
+fn octets_of(member: &Participant, testbed: &Testbed, network: &Network<NodeOrHost>) -> u64 {
     replica_of(member, testbed, network).map_or(0, Replica::complete_octets)
 }

@@ -137,7 +137,7 @@ impl World<'_> {
     /// A random member of the group, and its edge.
     fn random_member(&mut self, group: usize) -> Option<(Ipv6Addr, Qpn, usize)> {
         let members = &self.flows[group].members;
-        let member = members.get(self.chance.below(members.len() as u64) as usize)?;
+        let member = members.get(self.rng.below(members.len() as u64) as usize)?;
         Some((self.testbed.receiver_address(member.receiver), member.qpn, self.testbed.edge_of(member.receiver)))
     }
 }

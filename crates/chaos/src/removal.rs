@@ -162,21 +162,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rest_is_always_a_valid_schedule() {
+    fn a_smaller_schedule_is_valid() {
         for seed in 0..150 {
             let schedule = Schedule::from_seed(seed);
             let groups = (0..schedule.groups.len()).filter_map(|group| schedule.without_group(group));
             let receivers = (0..schedule.receivers.len()).filter_map(|receiver| schedule.without_receiver(receiver));
             let nodes = (0..schedule.nodes.len()).filter_map(|node| schedule.without_node(node));
-            for cut in groups.chain(receivers).chain(nodes) {
-                assert_eq!(cut.check(), Ok(()), "seed {seed}");
-                assert!(cut.events.len() <= schedule.events.len());
+            for smaller in groups.chain(receivers).chain(nodes) {
+                assert_eq!(smaller.check(), Ok(()), "seed {seed}");
+                assert!(smaller.events.len() <= schedule.events.len());
             }
         }
     }
 
     #[test]
-    fn receivers_after_a_removed_one_are_renumbered() {
+    fn receivers_after_the_removed_one_are_renumbered() {
         let text = r#"v1:{"seed":1,"nodes":[{"parent":null},{"parent":0},{"parent":1}],"receivers":[2,2,2],
             "link":{"rate_bits_per_s":10000000000,"delay_ns":1,"loss_ppm":0,"duplicate_ppm":0,"reorder_ppm":0,
             "spike_ppm":0,"spike_ns":0,"corrupt_ppm":0},"groups":[{"source":0,"members":[0,2],"start_ns":0,"octets":9,
@@ -185,12 +185,12 @@ mod tests {
             "unlimited_retries":true}],"events":[{"at_ns":1,"event":{"KillReceiver":{"receiver":1}}},
             {"at_ns":2,"event":{"KillReceiver":{"receiver":2}}}],"faults_end_ns":0}"#;
         let schedule = text.parse::<crate::token::ReplayToken>().unwrap().schedule();
-        let cut = schedule.without_receiver(1).unwrap();
-        assert_eq!(cut.groups[0].members, [0, 1]);
-        let events: Vec<&Event> = cut.events.iter().map(|timed| &timed.event).collect();
+        let smaller = schedule.without_receiver(1).unwrap();
+        assert_eq!(smaller.groups[0].members, [0, 1]);
+        let events: Vec<&Event> = smaller.events.iter().map(|timed| &timed.event).collect();
         assert_eq!(events, [&Event::KillReceiver { receiver: 1 }]);
-        let cut = schedule.without_node(1).unwrap();
-        assert_eq!((cut.nodes.len(), cut.nodes[1].parent, cut.receivers[0].edge), (2, Some(0), 1));
-        assert_eq!(cut.without_node(1), None, "receivers cannot hang on node 0");
+        let smaller = schedule.without_node(1).unwrap();
+        assert_eq!((smaller.nodes.len(), smaller.nodes[1].parent, smaller.receivers[0].edge), (2, Some(0), 1));
+        assert_eq!(smaller.without_node(1), None, "receivers cannot hang on node 0");
     }
 }

@@ -121,8 +121,9 @@ fn keep_panics_quiet() {
         let usual = panic::take_hook();
         panic::set_hook(Box::new(move |info: &PanicHookInfo<'_>| {
             let in_schedule = LAST_PANIC.with_borrow_mut(|last| match last {
-                Some(place) => {
-                    *place = info.location().map(|at| format!(", at {}:{}", at.file(), at.line())).unwrap_or_default();
+                Some(location) => {
+                    *location =
+                        info.location().map(|at| format!(", at {}:{}", at.file(), at.line())).unwrap_or_default();
                     true
                 }
                 None => false,

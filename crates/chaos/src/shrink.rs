@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_complaint_needs_is_left() {
+    fn a_shrunk_schedule_is_minimal() {
         let mut tried = 0;
         for seed in 0..300 {
             let schedule = Schedule::from_seed(seed);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn shrinking_ends_after_so_many_runs() {
+    fn shrinking_ends_after_max_runs() {
         let schedule = Schedule::from_seed(1);
         let mut runs = 0;
         let shrunk = shrink(&schedule, ViolationKind::Liveness, 25, &mut |_| {

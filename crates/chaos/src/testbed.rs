@@ -13,12 +13,12 @@ use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
 use srdma_frame::PortId;
 use srdma_group::GroupId;
 use srdma_random::Probability;
+use srdma_sim::addressing;
 use srdma_sim::fabric::{self, LinkSettings, Neighbour};
 use srdma_sim::host::{HOST_PORT, Host, HostConfig};
-use srdma_sim::link::{LinkModel, Trouble};
-use srdma_sim::network::{ElementId, LinkId, Network, Way};
-use srdma_sim::plan;
-use srdma_sim::station::Member;
+use srdma_sim::link::{LinkFaults, LinkModel};
+use srdma_sim::network::{Direction, ElementId, LinkId, Network};
+use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
@@ -62,7 +62,7 @@ pub(crate) struct Testbed {
 
 impl Testbed {
     /// Builds the network into `network`, which must be empty.
-    pub(crate) fn new(schedule: &Schedule, network: &mut Network<Member>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(schedule: &Schedule, network: &mut Network<NodeOrHost>) -> Result<Self, ConfigError> {
         let sources = schedule.groups.iter().map(|group| group.source + 1).max().unwrap_or(0);
         let first_receiver = sources + schedule.nodes.len();
         let mut testbed = Testbed {
@@ -82,19 +82,19 @@ impl Testbed {
             source_links: Vec::new(),
         };
         for source in 0..sources {
-            let mac = plan::mac(source, HOST_PORT);
+            let mac = addressing::mac(source, HOST_PORT);
             let gateway = testbed.mac_of(0, Peer::Source(source));
             let host = Host::new(&HostConfig { address: address::source(source), mac, gateway });
-            testbed.sources.push(network.add(Member::Host(Box::new(host))));
+            testbed.sources.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
         for node in 0..schedule.nodes.len() {
-            testbed.nodes.push(network.add(Member::Node(Box::new(testbed.node(node, false)?))));
+            testbed.nodes.push(network.add(NodeOrHost::Node(Box::new(testbed.node(node, false)?))));
         }
         for (receiver, plan) in schedule.receivers.iter().enumerate() {
-            let mac = plan::mac(first_receiver + receiver, HOST_PORT);
+            let mac = addressing::mac(first_receiver + receiver, HOST_PORT);
             let gateway = testbed.mac_of(plan.edge, Peer::Receiver(receiver));
             let host = Host::new(&HostConfig { address: testbed.receiver_address(receiver), mac, gateway });
-            testbed.receivers.push(network.add(Member::Host(Box::new(host))));
+            testbed.receivers.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
         testbed.connect(schedule, network);
         testbed.set_link_faults(network, &schedule.link);
@@ -162,11 +162,11 @@ impl Testbed {
     }
 
     pub(crate) fn mac_of_port(&self, node: usize, port: PortId) -> srdma_wire::MacAddress {
-        plan::mac(self.first_node + node, port)
+        addressing::mac(self.first_node + node, port)
     }
 
     /// Sets the random faults of all links.
-    pub(crate) fn set_link_faults(&self, network: &mut Network<Member>, link: &LinkPlan) {
+    pub(crate) fn set_link_faults(&self, network: &mut Network<NodeOrHost>, link: &LinkPlan) {
         let model = LinkModel {
             rate_bits_per_s: link.rate_bits_per_s,
             delay_ns: link.delay_ns,
@@ -175,14 +175,14 @@ impl Testbed {
             reorder: probability(link.reorder_ppm),
         };
         for link_id in self.links() {
-            for way in [Way::Down, Way::Up] {
-                network.set_model(link_id, way, model);
-                let trouble = network.trouble_mut(link_id, way);
-                *trouble = Trouble {
+            for direction in [Direction::Down, Direction::Up] {
+                network.set_model(link_id, direction, model);
+                let faults = network.faults_mut(link_id, direction);
+                *faults = LinkFaults {
                     corrupt: probability(link.corrupt_ppm),
                     spike: probability(link.spike_ppm),
                     spike_ns: link.spike_ns,
-                    ..*trouble
+                    ..*faults
                 };
             }
         }
@@ -198,7 +198,7 @@ impl Testbed {
         self.source_links.iter().copied().chain(above)
     }
 
-    fn connect(&mut self, schedule: &Schedule, network: &mut Network<Member>) {
+    fn connect(&mut self, schedule: &Schedule, network: &mut Network<NodeOrHost>) {
         let model = LinkModel::perfect(schedule.link.rate_bits_per_s, schedule.link.delay_ns);
         for (source, element) in self.sources.iter().enumerate() {
             if let Some(port) = self.port_toward(0, Peer::Source(source)) {
@@ -225,14 +225,16 @@ impl Testbed {
         for node in 0..schedule.nodes.len() {
             if let Some(port) = self.port_toward(node, Peer::External) {
                 // An absent element: frames to an external host are lost.
-                let outside = network.add(Member::Absent);
+                let outside = network.add(NodeOrHost::Absent);
                 network.connect(&format!("N{node}-X"), (self.nodes[node], port), (outside, HOST_PORT), model);
             }
         }
         for timed in &schedule.events {
             if let Event::Replay { node, up, frames } = &timed.event {
-                let way = if *up { Way::Up } else { Way::Down };
-                self.above[*node].iter().for_each(|(_, link)| network.record(*link, way, *frames as usize));
+                let direction = if *up { Direction::Up } else { Direction::Down };
+                self.above[*node]
+                    .iter()
+                    .for_each(|(_, link)| network.keep_for_replay(*link, direction, *frames as usize));
             }
         }
     }
@@ -249,15 +251,15 @@ impl Testbed {
     fn neighbour(&self, node: usize, peer: Peer) -> Neighbour {
         match peer {
             Peer::Source(source) => {
-                let mac = plan::mac(source, HOST_PORT);
+                let mac = addressing::mac(source, HOST_PORT);
                 Neighbour { address: address::source(source), mac, prefixes: Vec::new() }
             }
             Peer::Receiver(receiver) => {
-                let mac = plan::mac(self.first_receiver + receiver, HOST_PORT);
+                let mac = addressing::mac(self.first_receiver + receiver, HOST_PORT);
                 Neighbour { address: self.receiver_address(receiver), mac, prefixes: Vec::new() }
             }
             Peer::External => {
-                let mac = plan::mac(self.first_receiver + self.edges.len() + node, HOST_PORT);
+                let mac = addressing::mac(self.first_receiver + self.edges.len() + node, HOST_PORT);
                 Neighbour { address: address::external_host(node), mac, prefixes: Vec::new() }
             }
             Peer::Node(other) => {

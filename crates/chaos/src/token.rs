@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_schedule_is_rejected_with_its_place() {
+    fn an_invalid_schedule_is_rejected_with_its_position() {
         let valid = Schedule::from_seed(3);
         let rejected = |change: fn(&mut Schedule)| {
             let mut schedule = valid.clone();

@@ -142,7 +142,7 @@ impl Schedule {
                 }
                 let offset = forgery.psn_offset;
                 let is_serial = (-(1 << 23)..=1 << 23).contains(&offset);
-                require(is_serial, place, offset, "an offset must be within 2^23 either way")?;
+                require(is_serial, place, offset, "an offset must be within ±2^23")?;
                 require(forgery.copies <= MAX_COPIES, place, forgery.copies, "there may be at most 100000 copies")
             }
         }

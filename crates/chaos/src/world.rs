@@ -17,9 +17,9 @@ use crate::scale::{self, Scale};
 use crate::schedule::{Event, LinkPlan, Schedule};
 use crate::testbed::Testbed;
 use srdma_random::Stream;
-use srdma_sim::calendar::Calendar;
+use srdma_sim::event_queue::EventQueue;
 use srdma_sim::network::{ElementId, Network};
-use srdma_sim::station::Member;
+use srdma_sim::node_or_host::NodeOrHost;
 use srdma_sim::timing::Timing;
 use srdma_wire::Instant;
 use std::cell::Cell;
@@ -40,7 +40,7 @@ const LAST_FRAMES_ACK_TIMEOUTS: u64 = 64;
 
 thread_local! {
     /// The last run's network. Its memory is reused.
-    static MEMORY: Cell<Option<Network<Member>>> = const { Cell::new(None) };
+    static MEMORY: Cell<Option<Network<NodeOrHost>>> = const { Cell::new(None) };
 }
 
 /// Runs a schedule.
@@ -100,13 +100,13 @@ pub(crate) enum Task {
 /// A running schedule.
 pub(crate) struct World<'s> {
     pub(crate) schedule: &'s Schedule,
-    pub(crate) network: Network<Member>,
+    pub(crate) network: Network<NodeOrHost>,
     pub(crate) testbed: Testbed,
     pub(crate) flows: Vec<Flow<'s>>,
-    pub(crate) tasks: Calendar<Task>,
+    pub(crate) tasks: EventQueue<Task>,
     pub(crate) nodes: Vec<NodeState>,
     pub(crate) receivers: Vec<ReceiverState>,
-    pub(crate) chance: Stream,
+    pub(crate) rng: Stream,
     pub(crate) outcome: Outcome,
     /// Latest end of the faults that have begun.
     pub(crate) faults_until: Instant,
@@ -132,7 +132,7 @@ pub(crate) struct World<'s> {
 impl<'s> World<'s> {
     pub(crate) fn new(
         schedule: &'s Schedule,
-        mut network: Network<Member>,
+        mut network: Network<NodeOrHost>,
         keeps_timeline: bool,
     ) -> Result<Self, Box<dyn Error>> {
         let timing = scale::timing(schedule);
@@ -144,10 +144,10 @@ impl<'s> World<'s> {
         let mut world = World {
             schedule,
             flows: Vec::new(),
-            tasks: Calendar::new(),
+            tasks: EventQueue::new(),
             nodes: schedule.nodes.iter().map(NodeState::new).collect(),
             receivers: vec![ReceiverState::default(); schedule.receivers.len()],
-            chance: Stream::new(schedule.seed, "world"),
+            rng: Stream::new(schedule.seed, "world"),
             outcome: Outcome::default(),
             faults_until: Instant::ZERO,
             last_fault_at: Instant::ZERO,
@@ -211,7 +211,7 @@ impl<'s> World<'s> {
         match self.network.step(next.unwrap_or(limit)) {
             Some(element) => self.observe(element),
             None => {
-                self.network.wait_until(next.unwrap_or(limit));
+                self.network.advance_to(next.unwrap_or(limit));
                 let Some((_, task)) = next.and_then(|next| self.tasks.pop_until(next)) else {
                     return false;
                 };
@@ -269,7 +269,7 @@ impl<'s> World<'s> {
     #[inline]
     pub(crate) fn observe(&mut self, element: ElementId) {
         if let Some(source) = self.sources.iter().position(|(id, _)| *id == element)
-            && self.network.host(element).is_some_and(srdma_sim::host::Host::has_news)
+            && self.network.host(element).is_some_and(srdma_sim::host::Host::has_responses_or_completions)
         {
             self.observe_source(source);
         }
@@ -318,7 +318,7 @@ impl<'s> World<'s> {
     }
 
     /// Lets outstanding frames arrive and performs the final checks.
-    pub(crate) fn finish(mut self) -> (Outcome, Network<Member>) {
+    pub(crate) fn finish(mut self) -> (Outcome, Network<NodeOrHost>) {
         let ended = self.network.now();
         self.outcome.ended_ns = ended.as_ns();
         self.check_progress(ended);

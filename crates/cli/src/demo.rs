@@ -15,8 +15,8 @@ use srdma_group::Group;
 use srdma_random::Stream;
 use srdma_recording::Recorder;
 use srdma_sim::baseline::{self, Algorithm, BaselineOutcome};
-use srdma_sim::scenario::{Outcome, TransferConfig};
-use srdma_sim::{Multicast, Pace, Shown};
+use srdma_sim::transfer::{Outcome, TransferConfig};
+use srdma_sim::{Multicast, PeriodicObserver, SnapshotInterval};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -32,7 +32,7 @@ struct Run<'a> {
     loss: f64,
     outcome: &'a Outcome,
     compare: &'a [BaselineOutcome],
-    /// Wall-clock time of the simulation of the group.
+    /// Wall-clock time of the simulation.
     wall: Duration,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     let mut progress = Progress::new("multicast", data.len() as u64);
     let simulation_begin = Instant::now();
-    let outcome = watched(arguments, &mut multicast, &mut progress)?;
+    let outcome = simulate(arguments, &mut multicast, &mut progress)?;
     let wall = simulation_begin.elapsed();
     progress.finish();
     let compare = compare(&arguments.algorithms(), &scenario, &data)?;
@@ -68,8 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs the group, and records it if that is asked for.
-fn watched(arguments: &Arguments, multicast: &mut Multicast, progress: &mut Progress) -> Result<Outcome> {
+/// Runs the transfer, and records it with `--record`.
+fn simulate(arguments: &Arguments, multicast: &mut Multicast, progress: &mut Progress) -> Result<Outcome> {
     let report = &mut |octets| progress.report(octets);
     let Some(path) = &arguments.record else {
         return multicast.run(report).context("cannot write a capture");
@@ -77,8 +77,8 @@ fn watched(arguments: &Arguments, multicast: &mut Multicast, progress: &mut Prog
     let scenario = arguments.scenario();
     let title = format!("srdma demo, {} receivers, seed {}", scenario.topology.receivers().len(), scenario.seed);
     let mut recorder = Recorder::create(path, title).with_context(|| format!("cannot create {}", path.display()))?;
-    let mut shown = Shown::new(&mut recorder, Pace::Every(arguments.record_every));
-    let outcome = multicast.run_shown(report, Some(&mut shown));
+    let mut observer = PeriodicObserver::new(&mut recorder, SnapshotInterval::Fixed(arguments.record_every));
+    let outcome = multicast.run_observed(report, Some(&mut observer));
     let outcome = outcome.with_context(|| format!("cannot write a capture or {}", path.display()))?;
     recorder.finish().with_context(|| format!("cannot write {}", path.display()))?;
     Ok(outcome)
@@ -102,7 +102,7 @@ fn data(arguments: &Arguments) -> Result<Vec<u8>> {
     Ok(data)
 }
 
-/// Opens a capture for each link; when one cannot be opened, none is left.
+/// Opens a capture for each link; removes all if one cannot be opened.
 fn capture(multicast: &mut Multicast, directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut opened = Vec::new();
@@ -114,14 +114,14 @@ fn capture(multicast: &mut Multicast, directory: &Path) -> Result<()> {
     });
     if result.is_err() {
         for path in opened {
-            // The error of the capture is reported, rather than that of removing the file.
+            // The error of the capture is reported, not that of the removal.
             let _ = fs::remove_file(path);
         }
     }
     result.with_context(|| format!("cannot write captures to {}", directory.display()))
 }
 
-/// Runs each algorithm with every chunk size that is worth a try.
+/// Runs each algorithm with several chunk sizes and returns its fastest run.
 fn compare(algorithms: &[Algorithm], scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Vec<BaselineOutcome>> {
     let mut outcomes = Vec::new();
     for algorithm in algorithms {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use progress::Progress;
 use srdma_fabric_sim::{Provenance, Scenario};
 use srdma_recording::Recorder;
-use srdma_sim::Shown;
+use srdma_sim::PeriodicObserver;
 use std::fs;
 use std::io::Write;
 use std::process::ExitCode;
@@ -28,7 +28,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     // The files are created before the runs, so that a path that cannot be written to is reported at once.
     let mut recorder = arguments.open_recording(&scenario)?;
     let report_file = arguments.open_report()?;
-    let observer = recorder.as_mut().map(|recorder| Mutex::new(Shown::new(recorder, arguments.pace())));
+    let observer =
+        recorder.as_mut().map(|recorder| Mutex::new(PeriodicObserver::new(recorder, arguments.snapshot_interval())));
     let runs = scenario.runs(seeds.len());
     let threads = arguments.threads().min(runs);
     let begin = Instant::now();

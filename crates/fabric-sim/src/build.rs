@@ -1,4 +1,4 @@
-//! A topology made of switches and servers, with routes along the shortest paths.
+//! The network of a topology: switches and servers, with routes along the shortest paths.
 
 use super::device::Device;
 use super::engine::Engine;
@@ -13,31 +13,31 @@ use srdma_fabric::{AddressPlan, End, HostId, LinkId, NextHops, NodeId, SidPlan, 
 use srdma_frame::PortId;
 use srdma_random::Stream;
 use srdma_rc::{EndpointConfig, FastCnpConfig};
+use srdma_sim::addressing::mac;
 use srdma_sim::fabric::default_route;
 use srdma_sim::host::HostConfig;
 use srdma_sim::link::LinkModel;
-use srdma_sim::network::{ElementId, Place};
-use srdma_sim::plan::mac;
+use srdma_sim::network::{ElementId, ElementPort};
 use srdma_wire::Prefix;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 
-/// The addresses of everything.
+/// The addressing plan.
 pub(super) const ADDRESSES: AddressPlan = AddressPlan::DOCUMENTATION;
 
 /// Common prefix of these addresses, and its length.
 pub(super) const PREFIX: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0);
 pub(super) const PREFIX_LEN: u8 = 32;
 
-/// Maximum chunks of the pool, of each size. Frames are lost beyond it.
+/// Maximum number of chunks of the pool, of each size. Frames beyond it are dropped.
 const POOL_CHUNKS: usize = 1 << 22;
 
 /// Largest IPv6 packet of every link: a full RoCEv2 packet with room for SRH and trace.
 pub(super) const LINK_MTU: u16 = 9000;
 
-/// A network, and which element is what.
+/// A network, and the position of each element in it.
 pub(super) struct Fabric {
     pub(super) network: Engine<Device>,
     /// The switches, in the topology's order.
@@ -83,20 +83,20 @@ impl Fabric {
             fabric.network.connect(lower, upper, model);
         }
         for link in topology.link_ids().filter(|link| topology.is_failed(*link)) {
-            fabric.cut(topology, link, true);
+            fabric.set_link_down(topology, link, true);
         }
         Ok(fabric)
     }
 
-    fn place(&self, end: End) -> Place {
+    fn place(&self, end: End) -> ElementPort {
         place(&self.switches, &self.servers, end)
     }
 
-    /// Cuts a link in both directions, or joins it again.
-    pub(super) fn cut(&mut self, topology: &Topology, link: LinkId, is_cut: bool) {
+    /// Sets whether a link is down, in both directions.
+    pub(super) fn set_link_down(&mut self, topology: &Topology, link: LinkId, is_down: bool) {
         for end in topology.links()[link.index()].ends {
             let place = self.place(end);
-            self.network.set_cut(place, is_cut);
+            self.network.set_down(place, is_down);
         }
     }
 
@@ -110,7 +110,7 @@ impl Fabric {
         self.network.with(self.switches[switch.index()], |device, _, _| device.switch_mut().map(action))
     }
 
-    /// A switch, to look at.
+    /// A switch; `None` if it is down.
     pub(super) fn switch(&self, switch: SwitchId) -> Option<&Node> {
         self.network.element(self.switches[switch.index()]).switch()
     }
@@ -125,14 +125,14 @@ impl Fabric {
         self.servers.iter().filter_map(|id| self.network.element(*id).server())
     }
 
-    /// A server, to look at.
+    /// A server.
     pub(super) fn server(&self, host: HostId) -> Option<&Server> {
         self.network.element(self.servers[host.index()]).server()
     }
 }
 
-/// Where a link ends, among switches and servers in the topology's order.
-pub(super) fn place(switches: &[ElementId], servers: &[ElementId], end: End) -> Place {
+/// The port at an end of a link.
+pub(super) fn place(switches: &[ElementId], servers: &[ElementId], end: End) -> ElementPort {
     match end.node {
         NodeId::Host(host) => (servers[host.index()], SERVER_PORT),
         NodeId::Switch(switch) => (switches[switch.index()], PortId(end.port)),
@@ -163,12 +163,12 @@ pub(super) fn address_of(topology: &Topology, node: NodeId) -> Ipv6Addr {
     }
 }
 
-/// Where a host is attached, and at what rate.
+/// Addresses of a host, and the rate of its link.
 pub(super) fn attachment(topology: &Topology, host: HostId) -> (HostConfig, u64) {
     let node = NodeId::Host(host);
     let own = mac(position(topology, node), SERVER_PORT);
     let port = topology.ports(node).first();
-    // A host without a link is no part of a topology.
+    // Every host of a topology has a link.
     let gateway = port.map_or(own, |port| mac_of(topology, port.peer));
     let rate_bits_per_s = port.map_or(0, |port| topology.links()[port.link.index()].rate_bits_per_s);
     (HostConfig { address: ADDRESSES.host(topology, host), mac: own, gateway }, rate_bits_per_s)
@@ -180,7 +180,7 @@ pub(super) fn endpoint(scenario: &FabricScenario, variant: &Variant, host: HostI
     config.verify_icrc = scenario.hosts.verify_icrc;
     if variant.signal == Signal::FastCnp {
         let everybody = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
-        // A trace of the receiver's must not keep out the notice of a switch that comes at the same time.
+        // A receiver's trace must not suppress the Fast CNP of a switch at the same time.
         config.fast_cnp = Some(FastCnpConfig { min_interval_ns: 0, ..FastCnpConfig::new(everybody) });
     }
     config
@@ -210,7 +210,7 @@ pub(super) struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// A switch as it comes up, for the first time or again.
+    /// A switch after its start or restart.
     ///
     /// # Errors
     ///
@@ -255,7 +255,7 @@ impl Builder<'_> {
     }
 }
 
-/// A route of a switch by these of its ports.
+/// A route of a switch via these ports.
 pub(super) fn route(topology: &Topology, switch: SwitchId, prefix: Prefix, ports: &[u16]) -> Command {
     let node = NodeId::Switch(switch);
     let via = ports
@@ -265,7 +265,7 @@ pub(super) fn route(topology: &Topology, switch: SwitchId, prefix: Prefix, ports
     Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Via(via.collect()) }
 }
 
-/// The routes of a switch: the ports of most destinations by the default route, the others by their prefixes.
+/// The routes of a switch: the ports of most destinations as default route, the others by their prefixes.
 pub(super) fn routes(topology: &Topology, next_hops: &NextHops, switch: SwitchId) -> Vec<(Prefix, Vec<u16>)> {
     let mut routes = Vec::new();
     let mut users: BTreeMap<Vec<u16>, usize> = BTreeMap::new();

@@ -1,13 +1,13 @@
-//! Elements joined by links without faults, in virtual time, many events of one element at a time.
+//! Simulation engine for links without faults that processes many events of one element at a time.
 //!
-//! A frame that is sent now arrives later by the delay of its link, at least. So what happens to one element within the
-//! shortest of all delays cannot depend on what happens to another one meanwhile: time is cut into windows of that
-//! length, and in each the elements are worked off one after the other, every one with its own events in their order.
+//! A frame arrives at least the delay of its link after it was sent. Within the shortest delay of all links, events of
+//! different elements are therefore independent (conservative lookahead): time is divided into windows of that length,
+//! and each window is processed element by element, the events of each element in order.
 //!
 //! ```text
 //!   now                 now + shortest delay
 //!    ├──── element 1: ×  ×××  × ─┤
-//!    ├──── element 2:  ×× ×  ××× ┤      what they send arrives behind the window
+//!    ├──── element 2:  ×× ×  ××× ┤      frames sent within the window arrive after it
 //!    ├──── element 3: × ×    ××  ┤
 //! ```
 //!
@@ -16,16 +16,16 @@
 
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_sim::link::{LinkModel, transmission_ps};
-use srdma_sim::network::{ElementId, Place, Station};
+use srdma_sim::network::{ElementId, ElementPort, SimElement};
 use srdma_wire::Instant;
 use srdma_wire::units::PS_PER_NS;
 
 const NEVER_NS: u64 = u64::MAX;
 
-/// Elements, links, and the time.
+/// Elements, links, and the clock.
 ///
-/// At one instant frames arrive first at an element, then its wires become free, then its deadline comes; each in the
-/// order of its ports.
+/// Among the events of an element at one time, arrivals come first, then transmitters that become free, then its
+/// deadline; each in the order of ports.
 pub(super) struct Engine<S> {
     now_ns: u64,
     pool: Pool,
@@ -37,16 +37,16 @@ pub(super) struct Engine<S> {
     /// The shortest delay of a link.
     lookahead_ns: u64,
     hops: u64,
-    starved: u64,
+    dropped_for_memory: u64,
     lost: u64,
     buffers: Buffers,
 }
 
 struct Attached<S> {
-    station: S,
+    element: S,
     ports: Vec<Port>,
     /// Times at which ports that send become free, the latest first: idle ports are not inspected.
-    sending: Vec<Moment>,
+    sending: Vec<ArrivalTime>,
     /// Time of the last call.
     called_ns: u64,
 }
@@ -54,46 +54,46 @@ struct Attached<S> {
 /// A port of an element, as its link sees it.
 #[derive(Clone, Copy)]
 struct Port {
-    /// The other end; none, if it has no link.
+    /// The other end; `None` without a link.
     peer: Option<(u32, PortId)>,
-    /// It is in the list of those that send.
+    /// The port is in `sending`.
     is_sending: bool,
-    /// Time at which the transmitter has sent what it was given.
+    /// Time at which the transmitter becomes free.
     free_at_ps: u64,
     rate_bits_per_s: u64,
     delay_ps: u64,
     /// Frames sent here are lost.
-    is_cut: bool,
+    is_down: bool,
 }
 
 impl Port {
     const NONE: Port =
-        Port { peer: None, is_sending: false, free_at_ps: 0, rate_bits_per_s: 0, delay_ps: 0, is_cut: false };
+        Port { peer: None, is_sending: false, free_at_ps: 0, rate_bits_per_s: 0, delay_ps: 0, is_down: false };
 }
 
 /// A frame in flight to a port, with its arrival time.
 struct Arrival {
-    moment: Moment,
+    at: ArrivalTime,
     frame: Frame,
 }
 
-/// A time in whole nanoseconds, then a port: in the order in which the ports of an element have their failure_schedule.
-/// One word, so that moments are compared at once; the time has 48 bits, three days.
+/// A time in whole nanoseconds, then a port: the order of events of an element. One word, for fast comparison; the time
+/// has 48 bits, three days.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment(u64);
+struct ArrivalTime(u64);
 
-impl Moment {
+impl ArrivalTime {
     const PORT_BITS: u32 = 16;
 
     const LAST_NS: u64 = u64::MAX >> Self::PORT_BITS;
 
     fn new(time_ns: u64, port: PortId) -> Self {
-        Moment(time_ns.min(Self::LAST_NS) << Self::PORT_BITS | u64::from(port.0))
+        ArrivalTime(time_ns.min(Self::LAST_NS) << Self::PORT_BITS | u64::from(port.0))
     }
 
-    /// Before everything at this time.
+    /// Before all events at this time.
     fn before(time_ns: u64) -> Self {
-        Moment::new(time_ns, PortId(0))
+        ArrivalTime::new(time_ns, PortId(0))
     }
 
     fn time_ns(self) -> u64 {
@@ -110,14 +110,14 @@ impl Moment {
 struct Buffers {
     /// Frames that arrive at an element within the window.
     arrived: Vec<Option<Frame>>,
-    /// In what order: when, and place in `arrived`, where those of one wire are in theirs.
-    order: Vec<(Moment, u32)>,
+    /// Their order: time, and position in `arrived`, where the frames of one link are in order.
+    order: Vec<(ArrivalTime, u32)>,
     batch: Vec<Frame>,
     ready: Vec<PortId>,
 }
 
-impl<S: Station> Engine<S> {
-    /// No elements, at the origin of time. Frames lie in at most `chunks` chunks of each size of the pool.
+impl<S: SimElement> Engine<S> {
+    /// No elements, at the origin of time, with a pool of at most `chunks` chunks of each size.
     pub(super) fn new(chunks: usize) -> Self {
         Engine {
             now_ns: 0,
@@ -127,21 +127,22 @@ impl<S: Station> Engine<S> {
             arrivals: Vec::new(),
             lookahead_ns: NEVER_NS,
             hops: 0,
-            starved: 0,
+            dropped_for_memory: 0,
             lost: 0,
             buffers: Buffers::default(),
         }
     }
 
-    pub(super) fn add(&mut self, station: S) -> ElementId {
-        self.elements.push(Attached { station, ports: Vec::new(), sending: Vec::new(), called_ns: 0 });
+    /// Adds an element.
+    pub(super) fn add(&mut self, element: S) -> ElementId {
+        self.elements.push(Attached { element, ports: Vec::new(), sending: Vec::new(), called_ns: 0 });
         self.next_ns.push(NEVER_NS);
         self.arrivals.push(Vec::new());
         ElementId::of_position(self.elements.len() - 1)
     }
 
-    /// Joins two ports, each of which has no link yet. The delay is more than 0.
-    pub(super) fn connect(&mut self, one: Place, other: Place, model: LinkModel) {
+    /// Connects two ports, which must not have a link yet. The delay must be more than 0.
+    pub(super) fn connect(&mut self, one: ElementPort, other: ElementPort, model: LinkModel) {
         self.lookahead_ns = self.lookahead_ns.min(model.delay_ns);
         for (from, to) in [(one, other), (other, one)] {
             let ports = &mut self.elements[from.0.position()].ports;
@@ -157,41 +158,41 @@ impl<S: Station> Engine<S> {
         }
     }
 
-    /// An element, to look at.
+    /// An element.
     pub(super) fn element(&self, id: ElementId) -> &S {
-        &self.elements[id.position()].station
+        &self.elements[id.position()].element
     }
 
-    /// Lets `action` change an element, and does what follows from it.
+    /// Lets `action` change an element, and processes its output.
     pub(super) fn with<R>(&mut self, id: ElementId, action: impl FnOnce(&mut S, Instant, &mut Pool) -> R) -> R {
         let (position, now_ns) = (id.position(), self.now_ns);
-        let result = action(&mut self.elements[position].station, Instant::from_ns(now_ns), &mut self.pool);
-        self.serve(position, now_ns);
-        let coming_ns = self.arrivals[position].iter().map(|arrivals| arrivals.moment.time_ns()).min();
+        let result = action(&mut self.elements[position].element, Instant::from_ns(now_ns), &mut self.pool);
+        self.process_output(position, now_ns);
+        let coming_ns = self.arrivals[position].iter().map(|arrivals| arrivals.at.time_ns()).min();
         self.next_ns[position] = self.elements[position].next_ns().min(coming_ns.unwrap_or(NEVER_NS));
         result
     }
 
-    /// Frames that have arrived anywhere.
+    /// Frames received by any element.
     pub(super) fn hops(&self) -> u64 {
         self.hops
     }
 
-    /// Fails or repairs a port's outgoing direction. Frames in flight arrive.
-    pub(super) fn set_cut(&mut self, (element, port): Place, is_cut: bool) {
+    /// Sets whether a port's outgoing direction is down. Frames in flight arrive.
+    pub(super) fn set_down(&mut self, (element, port): ElementPort, is_down: bool) {
         if let Some(port) = self.elements[element.position()].ports.get_mut(port.index()) {
-            port.is_cut = is_cut;
+            port.is_down = is_down;
         }
     }
 
-    /// Frames that were sent by ports that are cut.
+    /// Frames sent by ports that were down.
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Frames that were thrown away because the pool had no chunk left for them.
-    pub(super) fn starved(&self) -> u64 {
-        self.starved
+    /// Frames dropped because the pool had no free chunk.
+    pub(super) fn dropped_for_memory(&self) -> u64 {
+        self.dropped_for_memory
     }
 
     /// Processes all events before a time and advances the clock to it.
@@ -220,7 +221,7 @@ impl<S: Station> Engine<S> {
         let later_ns = self.gather(position, end_ns, &mut buffers);
         let mut arrivals = buffers.order.iter().copied().peekable();
         loop {
-            let arrival_ns = arrivals.peek().map_or(NEVER_NS, |(moment, _)| moment.time_ns());
+            let arrival_ns = arrivals.peek().map_or(NEVER_NS, |(at, _)| at.time_ns());
             let attached = &mut self.elements[position];
             let free_ns = attached.next_free_ns();
             let now_ns = arrival_ns.min(free_ns).min(attached.deadline_ns());
@@ -228,24 +229,24 @@ impl<S: Station> Engine<S> {
                 break;
             }
             if arrival_ns == now_ns {
-                let Some((moment, place)) = arrivals.next() else { break };
-                buffers.batch.extend(buffers.arrived[place as usize].take());
-                while let Some((_, place)) = arrivals.next_if(|(other, _)| *other == moment) {
-                    buffers.batch.extend(buffers.arrived[place as usize].take());
+                let Some((at, index)) = arrivals.next() else { break };
+                buffers.batch.extend(buffers.arrived[index as usize].take());
+                while let Some((_, index)) = arrivals.next_if(|(other, _)| *other == at) {
+                    buffers.batch.extend(buffers.arrived[index as usize].take());
                 }
-                attached.station.receive(Instant::from_ns(now_ns), moment.port(), &mut buffers.batch, &mut self.pool);
-                self.serve_with(position, now_ns, &mut buffers.ready);
+                attached.element.receive(Instant::from_ns(now_ns), at.port(), &mut buffers.batch, &mut self.pool);
+                self.process_output_with(position, now_ns, &mut buffers.ready);
             } else if free_ns == now_ns {
                 if let Some(port) = attached.pop_free() {
-                    let answers = attached.station.answers_departures();
+                    let reacts = attached.element.reacts_to_departures();
                     self.transmit(position, port, now_ns);
-                    if answers {
-                        self.serve_with(position, now_ns, &mut buffers.ready);
+                    if reacts {
+                        self.process_output_with(position, now_ns, &mut buffers.ready);
                     }
                 }
             } else {
-                attached.station.tick(Instant::from_ns(now_ns), &mut self.pool);
-                self.serve_with(position, now_ns, &mut buffers.ready);
+                attached.element.tick(Instant::from_ns(now_ns), &mut self.pool);
+                self.process_output_with(position, now_ns, &mut buffers.ready);
             }
         }
         self.buffers = buffers;
@@ -256,30 +257,30 @@ impl<S: Station> Engine<S> {
     fn gather(&mut self, position: usize, end_ns: u64, buffers: &mut Buffers) -> u64 {
         buffers.arrived.clear();
         buffers.order.clear();
-        let copy = self.elements[position].station.wants_driver_layout();
-        let end = Moment::before(end_ns);
+        let copies = self.elements[position].element.wants_driver_layout();
+        let end = ArrivalTime::before(end_ns);
         let mut later_ns = NEVER_NS;
         let is_due = |arrivals: &mut Arrival| {
-            if arrivals.moment >= end {
-                later_ns = later_ns.min(arrivals.moment.time_ns());
+            if arrivals.at >= end {
+                later_ns = later_ns.min(arrivals.at.time_ns());
             }
-            arrivals.moment < end
+            arrivals.at < end
         };
-        for Arrival { moment, frame } in self.arrivals[position].extract_if(.., is_due) {
-            let frame = if copy { frame.across_wire(&mut self.pool) } else { Some(frame) };
-            self.starved += u64::from(frame.is_none());
-            buffers.order.push((moment, buffers.arrived.len() as u32));
+        for Arrival { at, frame } in self.arrivals[position].extract_if(.., is_due) {
+            let frame = if copies { frame.across_wire(&mut self.pool) } else { Some(frame) };
+            self.dropped_for_memory += u64::from(frame.is_none());
+            buffers.order.push((at, buffers.arrived.len() as u32));
             buffers.arrived.push(frame);
         }
         self.hops += buffers.order.len() as u64;
         buffers.order.sort_unstable();
-        self.fetch(position, &buffers.arrived);
+        self.prefetch(position, &buffers.arrived);
         later_ns
     }
 
     /// Prefetches the memory that the processing of the arrived frames needs, so that cache misses overlap. For few
     /// frames it is not worthwhile.
-    fn fetch(&self, position: usize, arrived: &[Option<Frame>]) {
+    fn prefetch(&self, position: usize, arrived: &[Option<Frame>]) {
         let attached = &self.elements[position];
         let mut sum = 0;
         for frame in arrived.iter().flatten() {
@@ -288,21 +289,21 @@ impl<S: Station> Engine<S> {
         std::hint::black_box(sum);
         if 2 * arrived.len() >= attached.ports.len() {
             std::hint::black_box(attached.ports.iter().fold(0, |sum, port| sum ^ port.free_at_ps));
-            attached.station.fetch(arrived.iter().flatten(), &self.pool);
+            attached.element.prefetch(arrived.iter().flatten(), &self.pool);
         }
     }
 
-    fn serve(&mut self, position: usize, now_ns: u64) {
+    fn process_output(&mut self, position: usize, now_ns: u64) {
         let mut ready = std::mem::take(&mut self.buffers.ready);
-        self.serve_with(position, now_ns, &mut ready);
+        self.process_output_with(position, now_ns, &mut ready);
         self.buffers.ready = ready;
     }
 
     /// Transmits on the ports that the previous call has made ready.
-    fn serve_with(&mut self, position: usize, now_ns: u64, ready: &mut Vec<PortId>) {
+    fn process_output_with(&mut self, position: usize, now_ns: u64, ready: &mut Vec<PortId>) {
         let attached = &mut self.elements[position];
         attached.called_ns = now_ns;
-        attached.station.take_ready(ready);
+        attached.element.take_ready(ready);
         for port in ready.drain(..) {
             let is_idle = |port: &Port| port.peer.is_some() && !port.is_sending;
             if self.elements[position].ports.get(port.index()).is_some_and(is_idle) {
@@ -319,35 +320,35 @@ impl<S: Station> Engine<S> {
         let Some((peer, peer_port)) = port.peer else {
             return;
         };
-        let Some(frame) = attached.station.dequeue(Instant::from_ns(now_ns), number, &mut self.pool) else {
+        let Some(frame) = attached.element.dequeue(Instant::from_ns(now_ns), number, &mut self.pool) else {
             return;
         };
-        // Events happen at whole nanoseconds. A transmitter that became free within the last one goes on from where it
-        // was, or the rate would lose a fraction of a nanosecond with each frame.
+        // Events have whole nanoseconds. A transmitter that became free within the last one continues from the exact
+        // time, otherwise each frame would cost a fraction of a nanosecond.
         let now_ps = now_ns * PS_PER_NS;
         let start_ps = if now_ps < port.free_at_ps + PS_PER_NS { port.free_at_ps } else { now_ps };
         port.free_at_ps = start_ps + transmission_ps(frame.len(), port.rate_bits_per_s);
         port.is_sending = true;
         let arrival_ns = (port.free_at_ps + port.delay_ps).div_ceil(PS_PER_NS);
-        let free = Moment::new(port.free_at_ps.div_ceil(PS_PER_NS), number);
-        let is_cut = port.is_cut;
+        let free = ArrivalTime::new(port.free_at_ps.div_ceil(PS_PER_NS), number);
+        let is_down = port.is_down;
         attached.push_sending(free);
-        if is_cut {
+        if is_down {
             self.lost += 1;
             frame.release(&mut self.pool);
             return;
         }
-        self.arrivals[peer as usize].push(Arrival { moment: Moment::new(arrival_ns, peer_port), frame });
+        self.arrivals[peer as usize].push(Arrival { at: ArrivalTime::new(arrival_ns, peer_port), frame });
         let next_ns = &mut self.next_ns[peer as usize];
         *next_ns = (*next_ns).min(arrival_ns);
     }
 }
 
-impl<S: Station> Attached<S> {
-    /// When the first port that sends becomes free.
+impl<S: SimElement> Attached<S> {
+    /// Time at which the first sending port becomes free.
     #[inline]
     fn next_free_ns(&self) -> u64 {
-        self.sending.last().map_or(NEVER_NS, |moment| moment.time_ns())
+        self.sending.last().map_or(NEVER_NS, |at| at.time_ns())
     }
 
     /// Removes the first port that becomes free.
@@ -360,19 +361,19 @@ impl<S: Station> Attached<S> {
 
     /// Adds a sending port.
     #[inline]
-    fn push_sending(&mut self, free: Moment) {
+    fn push_sending(&mut self, free: ArrivalTime) {
         let place = self.sending.iter().position(|other| *other < free).unwrap_or(self.sending.len());
         self.sending.insert(place, free);
     }
 
-    /// When something happens to it of itself.
+    /// Time of the element's next own event.
     fn next_ns(&self) -> u64 {
         self.next_free_ns().min(self.deadline_ns())
     }
 
-    /// When the element wants to be ticked. One whose deadline does not move when it is ticked must not stop time.
+    /// The element's deadline. Time advances even if a tick does not move it.
     #[inline]
     fn deadline_ns(&self) -> u64 {
-        self.station.next_deadline().map_or(NEVER_NS, |wanted| wanted.as_ns().max(self.called_ns + 1))
+        self.element.next_deadline().map_or(NEVER_NS, |wanted| wanted.as_ns().max(self.called_ns + 1))
     }
 }

@@ -6,7 +6,7 @@ use crate::wan::{WanReport, WanResults, WanScenario, run_wan};
 use crate::{FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario};
 use serde::Serialize;
 use srdma_report::Page;
-use srdma_sim::shown::Shown;
+use srdma_sim::observer::PeriodicObserver;
 use std::fmt;
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ use std::sync::Mutex;
 pub enum Results<'a> {
     Fabric(&'a FabricScenario, FabricResults),
     Wan(&'a WanScenario, WanResults),
-    /// Of end-to-end runs.
+    /// Results of end-to-end runs.
     EndToEnd(&'a EndToEndScenario, EndToEndResults),
 }
 
@@ -26,7 +26,7 @@ pub enum Results<'a> {
 pub enum Report<'a> {
     Fabric(FabricReport<'a>),
     Wan(WanReport<'a>),
-    /// Of end-to-end runs.
+    /// Results of end-to-end runs.
     EndToEnd(EndToEndReport<'a>),
 }
 
@@ -62,13 +62,13 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// That of the first run, in their order, that was not possible.
+    /// That of the first failed run, in order.
     pub fn run(
         &self,
         seeds: &[u64],
         threads: usize,
         progress: &(dyn Fn(usize, f64) + Sync),
-        observer: Option<&Mutex<Shown<'_>>>,
+        observer: Option<&Mutex<PeriodicObserver<'_>>>,
     ) -> Result<Results<'_>, RunError> {
         Ok(match self {
             Scenario::Fabric(scenario) => {

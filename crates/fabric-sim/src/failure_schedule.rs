@@ -72,14 +72,14 @@ impl FailureSchedule {
     }
 
     /// True if the link has failed.
-    pub(super) fn is_cut(&self, link: LinkId) -> bool {
+    pub(super) fn is_down(&self, link: LinkId) -> bool {
         self.failures[link.index()] > 0
     }
 
     /// Shortest paths along working links; `None` if the fabric is partitioned.
     pub(super) fn working(&self, topology: &Topology) -> Option<NextHops> {
-        let cut: Vec<LinkId> = topology.link_ids().filter(|link| self.is_cut(*link)).collect();
-        Some(NextHops::new(&topology.clone().without(&cut).ok()?))
+        let failed: Vec<LinkId> = topology.link_ids().filter(|link| self.is_down(*link)).collect();
+        Some(NextHops::new(&topology.clone().without(&failed).ok()?))
     }
 
     /// Time of the next change, in nanoseconds.
@@ -96,7 +96,7 @@ impl Run<'_> {
             Some((Action::Converge, _)) => return self.converge(),
             Some((Action::Fail | Action::Repair, links)) => {
                 for link in links {
-                    self.fabric.cut(&self.scenario.topology, link, self.failure_schedule.is_cut(link));
+                    self.fabric.set_link_down(&self.scenario.topology, link, self.failure_schedule.is_down(link));
                 }
             }
         }

@@ -40,14 +40,14 @@ pub(super) fn delivered(flows: &[PlannedFlow], routes: &[Vec<usize>], octets_per
             delivered[flow.number] += octets;
             flow.left = flow.left.map(|left| left - octets);
         }
-        // Half an octet is less than any flow has, and more than what rounding leaves.
+        // Half an octet is less than any flow and more than rounding errors.
         active.retain(|flow| flow.left.is_none_or(|left| left > 0.5));
         now = next;
     }
     delivered
 }
 
-/// Gives each flow its rate: the link that allows its flows the least decides for them, then the next one.
+/// Assigns rates: the link with the least share per flow determines the rate of its flows, then the next link.
 fn share(routes: &[Vec<usize>], octets_per_ns: &[f64], active: &mut [Active]) {
     let mut left = octets_per_ns.to_vec();
     let mut users = vec![0_u32; left.len()];

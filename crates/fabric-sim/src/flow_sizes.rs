@@ -3,7 +3,7 @@
 use super::scenario::FlowSizes;
 use srdma_random::Stream;
 
-/// Octets, and the share of flows that are at most so long. Between two points sizes are spread evenly.
+/// Octets, and the fraction of flows of at most this size; linear between two points.
 type Table = &'static [(u64, f64)];
 
 /// See [`FlowSizes::WebSearch`].
@@ -60,9 +60,9 @@ impl FlowSizes {
         pairs.map(|pair| (pair[0].0 + pair[1].0) as f64 / 2.0 * (pair[1].1 - pair[0].1)).sum()
     }
 
-    /// Draws a size, of one octet at least.
-    pub(super) fn draw(self, chance: &mut Stream) -> u64 {
-        let share = chance.unit();
+    /// Draws a size of at least one octet.
+    pub(super) fn draw(self, rng: &mut Stream) -> u64 {
+        let share = rng.unit();
         let table = self.table();
         let above = table.partition_point(|(_, up_to)| *up_to <= share).clamp(1, table.len() - 1);
         let ((from, low), (to, high)) = (table[above - 1], table[above]);
@@ -76,10 +76,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drawn_sizes_are_distributed_as_in_the_table() {
+    fn drawn_sizes_have_the_distribution_of_the_table() {
         for sizes in [FlowSizes::WebSearch, FlowSizes::Hadoop] {
-            let mut chance = Stream::new(1, "sizes");
-            let drawn: Vec<u64> = (0..200_000).map(|_| sizes.draw(&mut chance)).collect();
+            let mut rng = Stream::new(1, "sizes");
+            let drawn: Vec<u64> = (0..200_000).map(|_| sizes.draw(&mut rng)).collect();
             for (octets, share) in sizes.table() {
                 let found = drawn.iter().filter(|size| *size <= octets).count() as f64 / drawn.len() as f64;
                 assert!((found - share).abs() < 0.005, "{sizes:?}: {found} up to {octets}, expected {share}");
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// The means that come of the tables by hand.
+    /// The means of the tables, calculated by hand.
     #[test]
     fn the_means_are_those_of_the_tables() {
         assert!(

@@ -6,20 +6,22 @@ use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_random::Stream;
 use srdma_wire::units::NS_PER_US;
 
-/// A flow that will begin.
+/// A planned flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PlannedFlow {
     /// Its workload.
     pub(super) kind: FlowKind,
+    /// Name of a stream.
     pub(super) name: Option<String>,
+    /// The sending host.
     pub(super) from: HostId,
-    /// The host that receives; of a group the first.
+    /// The receiving host; for a group the first one.
     pub(super) to: HostId,
-    /// The hosts of a group that receive; empty for other flows.
+    /// The receiving hosts of a group; empty for other flows.
     pub(super) receivers: Vec<HostId>,
-    /// The switch that a stream goes by, if it names one.
+    /// The switch that the path of a stream includes, if it names one.
     pub(super) via: Option<NodeId>,
-    /// When it begins, in nanoseconds.
+    /// Start time in nanoseconds.
     pub(super) start_ns: u64,
     pub(super) size: FlowSize,
     /// Flows of one burst of an incast have the same number.
@@ -27,13 +29,13 @@ pub(super) struct PlannedFlow {
 }
 
 impl PlannedFlow {
-    /// A flow to one host, on whatever way there is.
+    /// A flow to one host, on any path.
     pub(super) fn new(kind: FlowKind, from: HostId, to: HostId, start_ns: u64, size: FlowSize) -> Self {
         PlannedFlow { kind, name: None, from, to, receivers: Vec::new(), via: None, start_ns, size, burst: None }
     }
 }
 
-/// How much a flow carries.
+/// Size of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FlowSize {
     Octets(u32),
@@ -41,10 +43,10 @@ pub(super) enum FlowSize {
     Endless(u32),
 }
 
-/// The longest message, in octets. Longer flows than that do not occur in the distributions.
+/// Maximum length of a message. The distributions have no longer flows.
 const MAX_OCTETS: u64 = 1 << 30;
 
-/// All flows of a scenario, in the order of their beginnings. They do not depend on the variant.
+/// All flows of a scenario, in order of their start. They do not depend on the variant.
 pub(super) fn plan(scenario: &FabricScenario, seed: u64) -> Vec<PlannedFlow> {
     let mut flows = Vec::new();
     let end_ns = scenario.measures.duration_us.get() * NS_PER_US;
@@ -66,12 +68,12 @@ pub(super) fn plan(scenario: &FabricScenario, seed: u64) -> Vec<PlannedFlow> {
         }
     }
     for (number, incast) in scenario.workloads.incast.iter().enumerate() {
-        let mut chance = Stream::new(seed, &format!("incast {number}"));
-        add_incast(scenario, incast, end_ns, &mut chance, &mut flows);
+        let mut rng = Stream::new(seed, &format!("incast {number}"));
+        add_incast(scenario, incast, end_ns, &mut rng, &mut flows);
     }
     for (number, background) in scenario.workloads.background.iter().enumerate() {
-        let mut chance = Stream::new(seed, &format!("background {number}"));
-        add_background(&scenario.topology, background, end_ns, &mut chance, &mut flows);
+        let mut rng = Stream::new(seed, &format!("background {number}"));
+        add_background(&scenario.topology, background, end_ns, &mut rng, &mut flows);
     }
     for (number, permutation) in scenario.workloads.permutation.iter().enumerate() {
         let targets = permute(&scenario.topology, &mut Stream::new(seed, &format!("permutation {number}")));
@@ -84,13 +86,7 @@ pub(super) fn plan(scenario: &FabricScenario, seed: u64) -> Vec<PlannedFlow> {
     flows
 }
 
-fn add_incast(
-    scenario: &FabricScenario,
-    incast: &Incast,
-    end_ns: u64,
-    chance: &mut Stream,
-    flows: &mut Vec<PlannedFlow>,
-) {
+fn add_incast(scenario: &FabricScenario, incast: &Incast, end_ns: u64, rng: &mut Stream, flows: &mut Vec<PlannedFlow>) {
     let topology = &scenario.topology;
     let Some(receiver) = incast.receiver(topology) else {
         return;
@@ -108,9 +104,9 @@ fn add_incast(
     let mut start_ns = incast.start_us.get() * NS_PER_US;
     let mut burst = flows.iter().filter_map(|flow| flow.burst).max().map_or(0, |last| last + 1);
     while start_ns < end_ns {
-        for from in draw(&far, *incast.senders.as_ref(), chance) {
+        for from in draw(&far, *incast.senders.as_ref(), rng) {
             let (least, most) = (incast.min_octets.get(), *incast.max_octets.as_ref());
-            let size = FlowSize::Octets((least + chance.below(most - least + 1)) as u32);
+            let size = FlowSize::Octets((least + rng.below(most - least + 1)) as u32);
             let flow = PlannedFlow::new(FlowKind::Incast, from, receiver, start_ns, size);
             flows.push(PlannedFlow { burst: Some(burst), ..flow });
         }
@@ -126,7 +122,7 @@ fn add_background(
     topology: &Topology,
     background: &Background,
     end_ns: u64,
-    chance: &mut Stream,
+    rng: &mut Stream,
     flows: &mut Vec<PlannedFlow>,
 ) {
     let hosts = background.hosts(topology);
@@ -138,30 +134,30 @@ fn add_background(
     }
     let mut time_ns = 0.0;
     loop {
-        time_ns += -(1.0 - chance.unit()).ln() / flows_per_ns;
+        time_ns += -(1.0 - rng.unit()).ln() / flows_per_ns;
         if time_ns >= end_ns as f64 {
             return;
         }
         let count = hosts.len() as u64;
-        let from = chance.below(count);
-        let to = (from + 1 + chance.below(count - 1)) % count;
-        let size = FlowSize::Octets(background.sizes.draw(chance).min(MAX_OCTETS) as u32);
+        let from = rng.below(count);
+        let to = (from + 1 + rng.below(count - 1)) % count;
+        let size = FlowSize::Octets(background.sizes.draw(rng).min(MAX_OCTETS) as u32);
         let (from, to) = (hosts[from as usize], hosts[to as usize]);
         flows.push(PlannedFlow::new(FlowKind::Background, from, to, time_ns as u64, size));
     }
 }
 
 /// A random selection of hosts in random order.
-fn draw(hosts: &[HostId], count: usize, chance: &mut Stream) -> Vec<HostId> {
+fn draw(hosts: &[HostId], count: usize, rng: &mut Stream) -> Vec<HostId> {
     let mut left = hosts.to_vec();
     let count = count.min(left.len());
-    (0..count).map(|_| left.swap_remove(chance.below(left.len() as u64) as usize)).collect()
+    (0..count).map(|_| left.swap_remove(rng.below(left.len() as u64) as usize)).collect()
 }
 
 /// A random permutation without fixed points: a cycle through all hosts.
-fn permute(topology: &Topology, chance: &mut Stream) -> Vec<HostId> {
+fn permute(topology: &Topology, rng: &mut Stream) -> Vec<HostId> {
     let all: Vec<HostId> = topology.host_ids().collect();
-    let cycle = draw(&all, all.len(), chance);
+    let cycle = draw(&all, all.len(), rng);
     let mut targets = all;
     for (position, host) in cycle.iter().enumerate() {
         targets[host.index()] = cycle[(position + 1) % cycle.len()];

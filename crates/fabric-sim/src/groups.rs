@@ -4,7 +4,7 @@
 //!   source ── switch of the source (headend) ── switches between (End.Replicate) ── switches of receivers (End.MT)
 //! ```
 //!
-//! The tree is one of shortest paths. Where several are equally short groups take failure_schedule.
+//! The tree is one of shortest paths. Groups alternate between equally short trees.
 
 use super::build::{ADDRESSES, LINK_MTU, PREFIX};
 use super::flows::PlannedFlow;
@@ -22,19 +22,19 @@ use srdma_wire::{Prefix, Psn, Qpn};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
 
-/// Proxy Addresses begin with these 16 bits behind the fabric's 32; no host's and no switch's do.
+/// Third group of Proxy Addresses, after the 32 bits of the fabric; no host or switch has it.
 const PROXIES: u16 = 0xffff;
 
-/// The last 16 bits of a node's SID for group 0; that of another group is so much higher.
+/// Last group of a node's SID for group 0; other groups follow.
 const FIRST_SID: u16 = 0x1000;
 
-/// Reason for which there is no group.
+/// Error of the setup of a group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetUpError {
-    /// The record makes no sense.
+pub enum SetupError {
+    /// The record is invalid.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The nodes form no tree.
+    /// The nodes do not form a tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
 }
@@ -53,8 +53,8 @@ struct Branches {
 }
 
 impl Branches {
-    /// The shortest paths from `root` to the switches of `receivers`; the group's number failure_schedule the order in
-    /// which equal ones are tried.
+    /// The shortest paths from `root` to the switches of `receivers`; the group's number rotates the order in which
+    /// equal ones are tried.
     fn new(topology: &Topology, number: usize, root: Option<SwitchId>, receivers: &[Member]) -> Self {
         let mut above: BTreeMap<SwitchId, (SwitchId, PortId)> = BTreeMap::new();
         let mut waiting: VecDeque<SwitchId> = root.into_iter().collect();
@@ -78,7 +78,7 @@ impl Branches {
         branches
     }
 
-    /// Adds a switch with all that is above it, and returns its position.
+    /// Adds a switch and its ancestors; returns its position.
     fn add(&mut self, switch: SwitchId, above: &BTreeMap<SwitchId, (SwitchId, PortId)>) -> usize {
         if let Some(known) = self.switches.iter().position(|known| *known == switch) {
             return known;
@@ -123,14 +123,14 @@ impl PlannedGroup {
     ///
     /// # Errors
     ///
-    /// If the record makes no sense.
+    /// An invalid record.
     pub(super) fn new(
         scenario: &FabricScenario,
         number: usize,
         flow: &PlannedFlow,
         qpn: Qpn,
         region: MemoryKey,
-    ) -> Result<Self, SetUpError> {
+    ) -> Result<Self, SetupError> {
         let topology = &scenario.topology;
         let member =
             |host: &HostId| Member { host: *host, qpn, region: ReceiverRegion { base: BASE_ADDRESS, rkey: region.0 } };
@@ -147,12 +147,12 @@ impl PlannedGroup {
         Self::with_spec(topology, number, spec)
     }
 
-    /// The group with a number and these terms.
+    /// The group with a number and this specification.
     ///
     /// # Errors
     ///
-    /// If the record makes no sense.
-    pub(super) fn with_spec(topology: &Topology, number: usize, spec: GroupSpec) -> Result<Self, SetUpError> {
+    /// An invalid record.
+    pub(super) fn with_spec(topology: &Topology, number: usize, spec: GroupSpec) -> Result<Self, SetupError> {
         let branches = Branches::new(topology, number, spec.root, &spec.receivers);
         let edge_of = |host: HostId| {
             let edge = topology.attached_to(host).next();

@@ -27,7 +27,7 @@ pub(super) struct Jobs {
     states: Vec<State>,
 }
 
-/// An iteration: when it began and ended, in nanoseconds.
+/// An iteration: its start and end, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Iteration {
     pub(super) started_ns: u64,
@@ -47,7 +47,7 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// More queue pairs than there are numbers.
+    /// Too many queue pairs.
     pub(super) fn new(scenario: &FabricScenario, lanes: usize) -> Result<Self, RunError> {
         let (tasks, channels) = tasks(scenario);
         if channels.len() * lanes > MOST_QUEUE_PAIRS {
@@ -67,19 +67,19 @@ impl Jobs {
         starts.filter_map(|(task, state)| Some((state.next_start_ns?, task))).min()
     }
 
-    /// Whether all tasks have done all their iterations.
+    /// Whether all iterations of all tasks have ended.
     pub(super) fn are_done(&self) -> bool {
         self.states.iter().all(State::is_done)
     }
 
-    /// Iterations that have ended, and those that there will be.
+    /// Completed iterations, and all.
     pub(super) fn progress(&self) -> (usize, usize) {
         let ended = |state: &State| state.iterations.iter().filter(|it| it.finished_ns.is_some()).count();
         let all = |state: &State| state.repetition.iterations as usize;
         (self.states.iter().map(ended).sum(), self.states.iter().map(all).sum())
     }
 
-    /// Notes that a task begins its next iteration, and begins it.
+    /// Starts the next iteration of a task.
     pub(super) fn start(&mut self, task: usize, now_ns: u64) {
         let state = &mut self.states[task];
         state.next_start_ns = None;
@@ -87,7 +87,7 @@ impl Jobs {
         state.task.borrow_mut().begin();
     }
 
-    /// Notes that a task's iteration has ended.
+    /// Ends a task's iteration.
     pub(super) fn end(&mut self, task: usize, at_ns: u64, now_ns: u64) {
         self.states[task].end(at_ns, now_ns);
     }
@@ -103,7 +103,7 @@ impl State {
         self.next_start_ns.is_none() && self.iterations.iter().all(|iteration| iteration.finished_ns.is_some())
     }
 
-    /// The iteration has ended. The next begins when a pause is over or its time has come, but not before `now`.
+    /// Ends the iteration. The next one starts after the pause or at its time, but not before `now`.
     fn end(&mut self, at_ns: u64, now_ns: u64) {
         let Some(last) = self.iterations.last_mut() else { return };
         last.finished_ns = Some(at_ns);
@@ -117,7 +117,7 @@ impl State {
 }
 
 impl Run<'_> {
-    /// Connects the NICs of all jobs, and gives them their programs.
+    /// Connects the NICs of all jobs, with their programs.
     pub(super) fn set_up_jobs(&mut self) -> Result<(), RunError> {
         let channels = std::mem::take(&mut self.jobs.channels);
         if self.variant.steering {
@@ -153,7 +153,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The queue pairs of a channel: behind those of the other flows.
+    /// The queue pairs of a channel, after those of the other flows.
     pub(super) fn lanes(&self, channel: usize) -> impl Iterator<Item = Qpn> + use<'_> {
         let first = self.flows.len() + channel * self.jobs.lanes;
         (first..first + self.jobs.lanes).map(|number| self.qpn(number))

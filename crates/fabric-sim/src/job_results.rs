@@ -12,7 +12,7 @@ use srdma_fabric::{End, Link, NodeId, Topology};
 use srdma_frame::PortId;
 use srdma_sim::link::FRAMING_OCTETS;
 
-/// An iteration that takes so much longer than usual suffers from a failure.
+/// Factor of the usual duration above which an iteration is considered affected by a failure.
 const SUFFERS: f64 = 1.1;
 
 impl Run<'_> {

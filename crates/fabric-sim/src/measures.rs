@@ -11,7 +11,7 @@ pub(super) struct Measure {
     pub(super) meaning: &'static str,
     pub(super) unit: Unit,
     pub(super) better: Better,
-    /// Its value; `None` where there was nothing of the kind.
+    /// Its value; `None` where not applicable.
     pub(super) of: fn(&VariantResult) -> Option<f64>,
 }
 
@@ -26,7 +26,7 @@ impl Measure {
         Measure { name, meaning, unit, better, of }
     }
 
-    /// Least, median and greatest over the seeds of a variant.
+    /// Minimum, median and maximum over the seeds of a variant.
     pub(super) fn spread(&self, results: &FabricResults, variant: &str) -> Option<Spread> {
         let values: Vec<f64> = results.of_variant(variant).filter_map(|run| (self.of)(run)).collect();
         Spread::of(&values)
@@ -37,7 +37,7 @@ const fn summary(run: &VariantResult) -> &Summary {
     &run.summary
 }
 
-/// All measures, in the order in which they are shown.
+/// All measures, in the order of tables and reports.
 pub(super) const MEASURES: &[Measure] = &[
     Measure::new(
         "iteration, median",
@@ -227,7 +227,7 @@ pub(super) const MEASURES: &[Measure] = &[
     }),
 ];
 
-/// The measures of which some variant has a value that is not zero.
+/// The measures with a non-zero value for any variant.
 pub(super) fn present(results: &FabricResults) -> impl Iterator<Item = &'static Measure> {
     MEASURES.iter().filter(|measure| results.runs.iter().any(|run| (measure.of)(run).is_some_and(|value| value != 0.0)))
 }

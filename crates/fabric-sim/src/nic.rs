@@ -1,5 +1,5 @@
-//! Headers that a server's NIC adds to packets: one program for each queue pair, or, where it steers, the path that the
-//! dataplane's headend chooses (PP-4-3, PP-4-6).
+//! Outer headers that a server's NIC adds: one program for each queue pair or, with steering, the path that the headend
+//! of the dataplane selects (PP-4-3, PP-4-6).
 
 use super::build::ADDRESSES;
 use super::queue_monitor::dest_qpn;
@@ -14,15 +14,15 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
-/// Flows that the headend remembers: two for each queue pair of most NICs, and some to spare.
+/// Size of the headend's flow table: enough for two flows for each queue pair of most NICs.
 const FLOWS: usize = 256;
 
 /// Outer headers for a queue pair of a peer.
 #[derive(Clone)]
 pub(super) enum Outer {
-    /// Always the same.
+    /// A fixed header.
     Fixed(Encaps),
-    /// One of several, the better ones first.
+    /// One of several, in order of rank.
     Steered(Vec<HeadendPath>),
 }
 
@@ -31,19 +31,19 @@ pub(super) struct Nic {
     address: Ipv6Addr,
     fixed: BTreeMap<Qpn, Encaps>,
     steered: BTreeMap<Qpn, SetId>,
-    /// Boxed: only where the NIC steers.
+    /// Only with steering.
     headend: Option<Box<Headend>>,
-    /// The headend may have a probe that waits for the wire.
+    /// The headend may have a probe to send.
     has_probe: bool,
 }
 
 impl Nic {
-    /// A NIC that puts nothing around packets.
+    /// A NIC without encapsulation.
     pub(super) fn new(address: Ipv6Addr) -> Self {
         Nic { address, fixed: BTreeMap::new(), steered: BTreeMap::new(), headend: None, has_probe: false }
     }
 
-    /// From now on it steers, probing paths so often; all chance comes from this seed.
+    /// Enables steering with this probe interval and this seed.
     pub(super) fn steer(&mut self, probe_interval_ns: u64, seed: u64) {
         let mut config = HeadendConfig::new(self.address);
         config.steering = Config { flows: FLOWS, seed, ..Config::default() };
@@ -51,7 +51,7 @@ impl Nic {
         self.headend = Some(Box::new(Headend::new(config)));
     }
 
-    /// Puts these headers around all that goes to a queue pair of a peer, whose own has the same number.
+    /// Adds these headers to all packets to a queue pair of a peer; the local queue pair has the same number.
     ///
     /// # Errors
     ///
@@ -69,13 +69,13 @@ impl Nic {
         Ok(())
     }
 
-    /// A frame goes out: behind its headers, if it has any to get.
+    /// Adds the outer headers of an outgoing frame, if it has any.
     pub(super) fn outgoing(&mut self, now: Instant, frame: &mut Frame, ethernet: &EthernetView, pool: &mut Pool) {
         if self.fixed.is_empty() && self.steered.is_empty() {
             return;
         }
         let Some(qpn) = dest_qpn(frame.head(pool)) else { return };
-        // A frame of a server is whole, and has room for any program that was accepted.
+        // A frame of a server is complete and has headroom for any accepted program.
         if let Some(program) = self.fixed.get(&qpn) {
             let pushed = program.push(frame, pool);
             debug_assert_eq!(pushed, Ok(()));
@@ -95,7 +95,7 @@ impl Nic {
         headend.is_some_and(|headend| headend.incoming(now, frame, pool) == Incoming::Probe)
     }
 
-    /// Does what was due.
+    /// Handles deadlines.
     pub(super) fn tick(&mut self, now: Instant) {
         if let Some(headend) = &mut self.headend {
             headend.tick(now);
@@ -103,7 +103,7 @@ impl Nic {
         }
     }
 
-    /// Whether a probe may wait for the wire.
+    /// Whether there may be a probe to send.
     pub(super) fn has_probe(&self) -> bool {
         self.has_probe
     }
@@ -119,18 +119,18 @@ impl Nic {
         Some(frame)
     }
 
-    /// When [`Nic::tick`] is wanted; not while a probe waits for the wire.
+    /// Deadline for [`Nic::tick`]; none while a probe is to be sent.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.headend.as_ref().filter(|_| !self.has_probe)?.next_deadline()
     }
 
-    /// Number of times that flows have changed their path.
+    /// Number of path changes of flows.
     pub(super) fn moves(&self) -> u64 {
         self.headend.as_ref().map_or(0, |headend| headend.steering().counters().all_moves())
     }
 }
 
-/// A path as a headend takes it.
+/// A path for a headend.
 pub(super) fn headend_path(topology: &Topology, path: &Path, segments: Vec<Ipv6Addr>, rank: u16) -> HeadendPath {
     let nodes = path.hops(topology).map(|(switch, _)| ADDRESSES.loopback(topology, switch));
     let path = srdma_steering::Path { segments, nodes: nodes.collect(), rank, is_denied: false };

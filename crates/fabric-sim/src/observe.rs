@@ -1,4 +1,4 @@
-//! Observation of a run: the fabric's switches and hosts, the counters of its switches, the groups of its flows.
+//! Observation of a run: switches, hosts, links, and the groups of multicast flows.
 
 use super::build::{ADDRESSES, LINK_MTU, address_of};
 use super::groups::PlannedGroup;
@@ -8,70 +8,74 @@ use super::server::Server;
 use srdma_dataplane::ClassCounters;
 use srdma_fabric::{End, NodeId, Topology};
 use srdma_frame::PortId;
-use srdma_sim::moment::{self, Moment, PlaceMoment};
-use srdma_sim::scene::{Scene, SceneGroup};
-use srdma_sim::shown::Shown;
+use srdma_sim::description::{GroupInfo, RunDescription};
+use srdma_sim::observer::PeriodicObserver;
+use srdma_sim::snapshot::{self, ElementSnapshot, Snapshot};
 use std::collections::BTreeSet;
 
 /// Traffic classes of a port.
 const CLASSES: usize = 8;
 
 /// The observer of a run, if there is one, and the groups of the run.
-pub(super) struct Observation<'s, 'a>(Option<(&'s mut Shown<'a>, Vec<PlannedGroup>)>);
+pub(super) struct Observation<'s, 'a>(Option<(&'s mut PeriodicObserver<'a>, Vec<PlannedGroup>)>);
 
 impl<'s, 'a> Observation<'s, 'a> {
-    /// A run begins, whose own steps are so long.
+    /// Begins the observation of a run with steps of `step_ns`.
     ///
     /// # Errors
     ///
     /// Those of the observer.
-    pub(super) fn new(observer: Option<&'s mut Shown<'a>>, run: &Run<'_>, step_ns: u64) -> Result<Self, RunError> {
+    pub(super) fn new(
+        observer: Option<&'s mut PeriodicObserver<'a>>,
+        run: &Run<'_>,
+        step_ns: u64,
+    ) -> Result<Self, RunError> {
         let Some(observer) = observer else { return Ok(Observation(None)) };
         let planned = run.planned_groups()?;
-        let groups = planned.iter().map(|(name, group)| scene_group(name, group)).collect();
+        let groups = planned.iter().map(|(name, group)| group_info(name, group)).collect();
         let groups_only: Vec<PlannedGroup> = planned.into_iter().map(|(_, group)| group).collect();
-        observer.begin(&scene(&run.scenario.topology, groups, &groups_only), step_ns)?;
+        observer.begin(&describe(&run.scenario.topology, groups, &groups_only), step_ns)?;
         Ok(Observation(Some((observer, groups_only))))
     }
 
-    /// Shows how things are, if it is time for that.
+    /// Takes a snapshot if one is due.
     ///
     /// # Errors
     ///
-    /// The same.
-    pub(super) fn look(&mut self, run: &Run<'_>, now_ns: u64) -> Result<(), RunError> {
+    /// Those of the observer.
+    pub(super) fn observe(&mut self, run: &Run<'_>, now_ns: u64) -> Result<(), RunError> {
         if let Some((observer, groups)) = &mut self.0 {
-            observer.look(now_ns, || run.moment(groups, now_ns))?;
+            observer.observe_if_due(now_ns, || run.snapshot(groups, now_ns))?;
         }
         Ok(())
     }
 
-    /// The run is over.
+    /// Ends the observation.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// Those of the observer.
     pub(super) fn end(self, run: &Run<'_>, now_ns: u64) -> Result<(), RunError> {
         if let Some((observer, groups)) = self.0 {
-            observer.end(&run.moment(&groups, now_ns))?;
+            observer.end(&run.snapshot(&groups, now_ns))?;
         }
         Ok(())
     }
 }
 
-/// A group as it is shown.
-pub(super) fn scene_group(name: &str, planned: &PlannedGroup) -> SceneGroup {
-    SceneGroup {
+/// A group for observers.
+pub(super) fn group_info(name: &str, planned: &PlannedGroup) -> GroupInfo {
+    GroupInfo {
         name: name.to_owned(),
         explanation: "shortest paths from the switch that owns the Proxy Address",
         group: planned.group().clone(),
     }
 }
 
-/// A topology with these groups as it is shown.
-pub(super) fn scene(topology: &Topology, groups: Vec<SceneGroup>, planned: &[PlannedGroup]) -> Scene {
+/// A topology with these groups for observers.
+pub(super) fn describe(topology: &Topology, groups: Vec<GroupInfo>, planned: &[PlannedGroup]) -> RunDescription {
     let used: Vec<Vec<usize>> = planned.iter().map(|group| links_of(topology, group)).collect();
-    Scene::of_topology(topology, LINK_MTU, |node| address_of(topology, node), groups, &used)
+    RunDescription::of_topology(topology, LINK_MTU, |node| address_of(topology, node), groups, &used)
 }
 
 /// The positions of the links of a group's tree and of its hosts.
@@ -86,7 +90,7 @@ fn links_of(topology: &Topology, planned: &PlannedGroup) -> Vec<usize> {
 }
 
 impl Run<'_> {
-    /// The groups of all multicast flows, with their names, as they will be set up one after the other.
+    /// The groups of all multicast flows, with their names, in the order of their setup.
     fn planned_groups(&self) -> Result<Vec<(String, PlannedGroup)>, RunError> {
         let flows = self.flows.iter().enumerate().filter(|(_, flow)| flow.kind == FlowKind::Multicast);
         let mut groups = Vec::new();
@@ -98,26 +102,26 @@ impl Run<'_> {
         Ok(groups)
     }
 
-    fn moment(&self, groups: &[PlannedGroup], now_ns: u64) -> Moment {
+    fn snapshot(&self, groups: &[PlannedGroup], now_ns: u64) -> Snapshot {
         let topology = &self.scenario.topology;
         let switches = topology.switch_ids().map(|switch| self.fabric.switch(switch));
-        let of_switches = switches.map(|node| node.map_or_else(PlaceMoment::default, PlaceMoment::of));
-        let of_hosts = topology.host_ids().map(|_| PlaceMoment::default());
+        let of_switches = switches.map(|node| node.map_or_else(ElementSnapshot::default, ElementSnapshot::of));
+        let of_hosts = topology.host_ids().map(|_| ElementSnapshot::default());
         let both = |[one, other]: [End; 2]| [self.carried([one, other]), self.carried([other, one])];
         let branches = |planned: &PlannedGroup| {
             let node = |position| self.fabric.switch(planned.switch(position)?);
-            moment::branches_of(planned.group(), node)
+            snapshot::branch_snapshots(planned.group(), node)
         };
-        Moment {
+        Snapshot {
             now_ns,
             links: topology.links().iter().map(|link| both(link.ends)).collect(),
-            places: of_switches.chain(of_hosts).collect(),
+            elements: of_switches.chain(of_hosts).collect(),
             groups: groups.iter().map(branches).collect(),
         }
     }
 
-    /// Octets that have gone from one end of a link to the other, as its switch counted them: PAUSE frames are in no
-    /// class, and in no count.
+    /// Octets carried from one end of a link to the other, by the counters of its switch. PAUSE frames have no class
+    /// and are not counted.
     fn carried(&self, [from, to]: [End; 2]) -> u64 {
         match (from.node, to.node) {
             (NodeId::Switch(switch), _) => {

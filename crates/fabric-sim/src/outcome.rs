@@ -73,7 +73,7 @@ impl Run<'_> {
             pauses: ports.iter().map(|port| port.pauses_sent).sum(),
             marked: ports.iter().map(|port| port.marked).sum(),
             fast_cnps: switches.map(|node| node.fast_cnp_counters().sent).sum(),
-            lost_by_simulator: self.fabric.network.starved(),
+            lost_by_simulator: self.fabric.network.dropped_for_memory(),
             ..Totals::default()
         };
         for totals_of in (0..self.begun).map(|number| self.totals_of(number)) {
@@ -89,7 +89,7 @@ impl Run<'_> {
             totals.cnps += totals_of.cnps;
         }
         for server in self.fabric.all_servers() {
-            totals.lost_by_simulator += server.misdelivered() + server.starved();
+            totals.lost_by_simulator += server.misdelivered() + server.dropped_for_memory();
             if let Some(memory) = server.memory() {
                 totals.octets_delivered += memory.written_octets();
                 totals.octets_differing += memory.differing_octets();
@@ -111,8 +111,8 @@ impl Run<'_> {
         })
     }
 
-    /// Where a flow first entered a queue above the threshold, and how its sender was notified: by the switch there, or
-    /// from the receiver.
+    /// The port at which a flow first entered a queue above the threshold, and the notification of its sender: by that
+    /// switch, or from the receiver.
     fn notification(&self, number: usize) -> Option<NotificationResult> {
         let (topology, flow, qpn) = (&self.scenario.topology, &self.flows[number], self.qpn(number));
         let point_at = |switch| Some((switch, *self.fabric.queue_monitor(switch)?.congestion_points().get(&qpn)?));
@@ -136,7 +136,7 @@ impl Run<'_> {
         })
     }
 
-    /// The links that each flow's data take, if there are flows without end, whose fair rate follows from them.
+    /// The links of each flow, if there are endless flows, whose fair rate depends on them.
     fn routes(&self) -> Vec<Vec<usize>> {
         if !self.scenario.workloads.has_endless() {
             return Vec::new();

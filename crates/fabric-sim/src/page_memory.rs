@@ -1,29 +1,29 @@
 //! The memory of all hosts: one page of octets, repeated.
 //!
-//! What flows carry is the same everywhere, so frames need not carry copies of it: a frame is a head of its own and a
-//! share of the page. The octets are there all the same; hosts compute ICRCs over them and compare what arrives.
+//! All flows carry the same octets, so frames do not need copies of them: a frame has a head of its own and a
+//! share of the page. Hosts still compute ICRCs over the octets and compare what they receive.
 
 use srdma_frame::{Chunk, Frame, HEADROOM, Pool, Segment};
 use srdma_random::Stream;
 use srdma_rc::Memory;
 use std::rc::Rc;
 
-/// Octets of the page: the longest payload of a packet.
+/// Size of the page in octets: the maximum payload of a packet.
 pub(super) const PAGE_OCTETS: usize = 4096;
 
-/// The octets of the page: random, so that no two places look alike, and the same in every run.
+/// The octets of the page: random, so that no two parts are equal, and the same in every run.
 pub(super) fn octets_of_page() -> Rc<[u8; PAGE_OCTETS]> {
     let mut octets = [0; PAGE_OCTETS];
     Stream::new(0, "page").fill(&mut octets);
     Rc::new(octets)
 }
 
-/// A memory region as long as one wishes, which holds the page over and over: octet n is that of the page at
+/// A memory region of any length that repeats the page: octet n is the octet of the page at
 /// n mod `period`.
 #[derive(Debug)]
 pub(super) struct PageMemory {
     page: Rc<[u8; PAGE_OCTETS]>,
-    /// Payload of a full packet, so that every packet's payload is the beginning of the page.
+    /// Payload of a full packet: every packet's payload is a prefix of the page.
     period: usize,
     len: u64,
     written_octets: u64,
@@ -41,17 +41,17 @@ impl PageMemory {
         self.period as u64
     }
 
-    /// Octets that peers have put here.
+    /// Octets written by peers.
     pub(super) fn written_octets(&self) -> u64 {
         self.written_octets
     }
 
-    /// Octets that peers have put here in pieces that are not what belongs there.
+    /// Octets of writes that differ from the page.
     pub(super) fn differing_octets(&self) -> u64 {
         self.differing_octets
     }
 
-    /// The octets from `offset` on, as far as they are the page's.
+    /// The octets from `offset` up to the end of the page.
     fn slice_from(&self, offset: u64) -> &[u8] {
         &self.page[(offset % self.period as u64) as usize..self.period]
     }
@@ -123,7 +123,7 @@ impl SharedPage {
         Some(frame.with_tail([a, b, c, d]))
     }
 
-    /// The chunk that holds the page: allocated with the first frame, and held for good.
+    /// The chunk of the page: allocated with the first frame, and never freed.
     fn chunk(&mut self, pool: &mut Pool) -> Option<Chunk> {
         if self.chunk.is_none() {
             let chunk = pool.allocate_large()?;

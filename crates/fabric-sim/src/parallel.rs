@@ -3,7 +3,7 @@
 use super::results::{FabricResults, VariantResult};
 use super::run::{Progress, RunError, run_observed};
 use super::scenario::FabricScenario;
-use srdma_sim::shown::Shown;
+use srdma_sim::observer::PeriodicObserver;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -13,13 +13,13 @@ use std::sync::{Mutex, MutexGuard};
 ///
 /// # Errors
 ///
-/// The first run's, in the same order, that was not possible.
+/// That of the first failed run, in order.
 pub fn run_all(
     scenario: &FabricScenario,
     seeds: &[u64],
     threads: usize,
     progress: &(dyn Fn(usize, Progress) + Sync),
-    observer: Option<&Mutex<Shown<'_>>>,
+    observer: Option<&Mutex<PeriodicObserver<'_>>>,
 ) -> Result<FabricResults, RunError> {
     let results = in_parallel(scenario.variants.len() * seeds.len(), threads, &|position| {
         let (variant, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
@@ -35,7 +35,7 @@ pub fn run_all(
     })
 }
 
-/// The content of a lock, poisoned or not: a run that panics ends all runs.
+/// Locks, poisoned or not: a run that panics ends all runs.
 pub(super) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

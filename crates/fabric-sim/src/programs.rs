@@ -1,5 +1,5 @@
-//! Programs of jobs' flows, and the state of switches for them: SIDs and routes that come with the fabric, and no state
-//! for a flow (PP-4-2, PP-4-5).
+//! Programs of jobs' flows, and the SIDs and routes of switches for them, which do not depend on flows (PP-4-2,
+//! PP-4-5).
 
 use super::build::ADDRESSES;
 use super::nic::{Outer, headend_path};
@@ -21,10 +21,10 @@ const SID_BITS: u8 = 48;
 /// Outer hop limit.
 const HOP_LIMIT: u8 = 64;
 
-/// Random paths drawn to find one through a given switch.
+/// Number of random paths drawn to find one through a given switch.
 const ATTEMPTS: u64 = 100_000;
 
-/// Outer headers of a channel: of its data and of their acknowledgements (D86).
+/// Outer headers of a channel's data and acknowledgements (D86).
 pub(super) struct Headers {
     pub(super) forth: Outer,
     pub(super) back: Outer,
@@ -34,14 +34,14 @@ pub(super) struct Headers {
 ///
 /// # Errors
 ///
-/// A fabric with more switches than there are ids.
+/// A fabric with more switches than ids.
 pub(super) fn sid_plan(scenario: &FabricScenario, variant: &Variant) -> Result<Option<SidPlan>, RunError> {
     let is_needed = variant.paths != Paths::Ecmp || scenario.workloads.stream.iter().any(|stream| stream.via.is_some());
     Ok(is_needed.then(|| SidPlan::new(&scenario.topology, SidPlan::BLOCK)).transpose()?)
 }
 
-/// The paths of each channel, the one to take first; nothing where switches choose. NICs that steer get another one to
-/// change to, which has as little in common with the first as can be.
+/// The paths of each channel in order of preference; empty if switches choose. With steering there is an alternative
+/// that shares as few links as possible with the first.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub(super) fn paths(
 ///
 /// # Errors
 ///
-/// A program that has no room in front of a packet.
+/// A program that exceeds the headroom of a packet.
 pub(super) fn headers(
     topology: &Topology,
     plan: &SidPlan,
@@ -109,7 +109,7 @@ fn outer(
     Ok(Outer::Fixed(Encaps::new(source, &segments(first)?, EncapsMode::Reduced, HOP_LIMIT)?))
 }
 
-/// The program of a stream that goes by a switch of one of its shortest paths.
+/// The program of a stream through a switch on one of its shortest paths.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ pub(super) fn stream_header(
 ) -> Result<Option<Outer>, RunError> {
     let topology = &scenario.topology;
     let (NodeId::Host(from), NodeId::Host(to)) = (from, to) else { return Ok(None) };
-    // Whatever seed leads there: there are far fewer shortest paths than are tried.
+    // Any seed will do: there are far fewer shortest paths than tries.
     let any = (0..ATTEMPTS).map(|seed| ecmp(topology, next_hops, [from, to], 0, seed));
     let links = any.map(|along| along.into_iter().map(|direction| direction.link).collect());
     let mut paths = links.map(|links| Path { from, to, links });
@@ -130,8 +130,8 @@ pub(super) fn stream_header(
     paths.find(passes).map(|path| outer(topology, plan, &[path], None, false)).transpose()
 }
 
-/// SIDs of a switch when the fabric is set up: its own uN and uA, and the uN of its neighbours. A program names
-/// every switch on its way, so that none needs to know more.
+/// SIDs of a switch at setup: its own uN and uA, and the uN of its neighbours. That is sufficient, because a program
+/// names every switch on its path.
 pub(super) fn commands(scenario: &FabricScenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
     let topology = &scenario.topology;
     let node = NodeId::Switch(switch);
@@ -159,7 +159,7 @@ pub(super) fn commands(scenario: &FabricScenario, plan: &SidPlan, switch: Switch
     commands
 }
 
-/// End.DT6 of the tenants with hosts at a switch, each with a table of these hosts alone (PP-7-2).
+/// End.DT6 of the tenants with hosts at a switch, each with a table of these hosts (PP-7-2).
 fn tenants(scenario: &FabricScenario, plan: &SidPlan, switch: SwitchId) -> Vec<Command> {
     let topology = &scenario.topology;
     let mut hosts: BTreeMap<u16, BTreeSet<HostId>> = BTreeMap::new();
@@ -191,7 +191,7 @@ mod tests {
     use crate::run::Run;
     use std::path::Path;
 
-    /// A job whose all-to-all has 240 flows, or none but four.
+    /// A job whose all-to-all has 240 flows, or one with four flows.
     fn scenario(kind: &str) -> FabricScenario {
         let text = format!(
             "kind = \"fabric\"\ntitle = \"tables\"\n\
@@ -213,11 +213,10 @@ mod tests {
         switches.map(table).collect()
     }
 
-    /// PP-4-5: switches hold the same before any flow, while there are flows and after them, and as much for 240 flows
-    /// as for 15. By hand, a leaf: its uN and 8 uA, the uN of 4 spines, 4 hosts, the default route; itself and 8
-    /// neighbours.
+    /// PP-4-5: the state of switches is the same before, during and after flows, and for 240 flows as for 15. By hand,
+    /// a leaf: its uN and 8 uA, the uN of 4 spines, 4 hosts, the default route; itself and 8 neighbours.
     #[test]
-    fn switches_keep_nothing_for_a_flow() {
+    fn switches_have_no_state_per_flow() {
         let mut found = Vec::new();
         for kind in ["all-to-all", "broadcast"] {
             let scenario = scenario(kind);

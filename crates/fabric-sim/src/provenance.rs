@@ -1,4 +1,4 @@
-//! Provenance of results: the command that reproduces them, the scenario file, and the time that it took.
+//! Provenance of results: the command that reproduces them, the scenario file, and the run time.
 
 use srdma_report::units::{count, grouped};
 use std::fmt;
@@ -8,17 +8,17 @@ use std::time::Duration;
 /// Information on the runs for tables and reports.
 #[derive(Clone, Debug)]
 pub struct Provenance<'a> {
-    /// The command line that gives the same results.
+    /// The command line that reproduces the results.
     pub command: String,
-    /// The scenario file as it was read.
+    /// The content of the scenario file.
     pub file_text: &'a str,
-    /// The HTML report, if one is written.
+    /// Path of the HTML report, if one is written.
     pub report: Option<&'a Path>,
-    /// Seeds of each variant.
+    /// Number of seeds per variant.
     pub seeds: usize,
     /// Wall-clock time of all runs.
     pub wall: Duration,
-    /// Threads that ran them.
+    /// Number of threads.
     pub threads: usize,
 }
 

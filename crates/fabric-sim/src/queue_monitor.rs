@@ -7,7 +7,7 @@ use srdma_wire::{Instant, NextHeader, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// Where the IPv6 header begins in a frame, and what follows it.
+/// Offsets of the IPv6 header in a frame, and of its end.
 const IPV6: usize = 14;
 const AFTER_IPV6: usize = IPV6 + 40;
 
@@ -34,7 +34,7 @@ pub(super) struct CongestionPoint {
 pub(super) struct QueueMonitor {
     /// Packets to other addresses are ignored.
     receiver: Option<[u8; 16]>,
-    /// Octets of the headers that a tunnel has put in front.
+    /// Octets of outer headers.
     outer_octets: usize,
     queues: Vec<MonitoredQueue>,
     congestion_points: BTreeMap<Qpn, CongestionPoint>,
@@ -51,12 +51,12 @@ impl QueueMonitor {
         QueueMonitor { receiver: None, outer_octets: AFTER_IPV6 - IPV6, queues, congestion_points: BTreeMap::new() }
     }
 
-    /// Result for each queue pair.
+    /// The congestion point of each queue pair.
     pub(super) fn congestion_points(&self) -> &BTreeMap<Qpn, CongestionPoint> {
         &self.congestion_points
     }
 
-    /// Inspects frames that the switch is about to receive.
+    /// Inspects frames before the switch receives them.
     pub(super) fn look(&mut self, now: Instant, frames: &[Frame], node: &Node, pool: &Pool) {
         let is_full =
             |queue: &MonitoredQueue| node.class_octets(queue.port, DATA_CLASS).unwrap_or(0) >= queue.threshold_octets;
@@ -79,7 +79,7 @@ impl QueueMonitor {
     }
 }
 
-/// The queue pair that a RoCEv2 packet is for, behind a Hop-by-Hop header if there is one.
+/// The destination queue pair of a RoCEv2 packet, after a Hop-by-Hop header if there is one.
 pub(super) fn dest_qpn(head: &[u8]) -> Option<Qpn> {
     let trace = if *head.get(IPV6 + 6)? == NextHeader::HOP_BY_HOP.0 {
         8 * (1 + usize::from(*head.get(AFTER_IPV6 + 1)?))

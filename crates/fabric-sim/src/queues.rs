@@ -13,7 +13,7 @@ use srdma_frame::PortId;
 use srdma_wire::Prefix;
 use std::time::Duration;
 
-/// Duration of a pause in quanta of 512 bit times: the longest. It is refreshed after half of it.
+/// Duration of a pause in quanta of 512 bit times: the maximum. It is refreshed after half of it.
 pub(super) const PAUSE_QUANTA: u16 = 0xFFFF;
 
 /// The IOAM namespace of all traces.
@@ -78,8 +78,8 @@ fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
     }
 }
 
-/// The queues of a switch on the way to the receiver of the first incast: above the threshold from which on the
-/// variant's signal is given there.
+/// The queue monitor of a switch on the path to the receiver of the first incast, with the threshold of the
+/// variant's signal.
 pub(super) fn queue_monitor(
     scenario: &FabricScenario,
     variant: &Variant,
@@ -101,14 +101,14 @@ pub(super) fn queue_monitor(
     (!queues.is_empty()).then(|| QueueMonitor::new(ADDRESSES.host(topology, receiver), queues))
 }
 
-/// From which depth on a queue gives which signal.
+/// Queue lengths at which signals start.
 struct Thresholds {
     marking: Marking,
     notify_octets: usize,
 }
 
 impl Thresholds {
-    /// Those of a port toward this neighbour.
+    /// The thresholds of a port toward this neighbour.
     fn new(scenario: &FabricScenario, variant: &Variant, neighbour: NodeId) -> Self {
         let ecn = variant.ecn.unwrap_or(scenario.switches.ecn);
         let notification = variant.notification.unwrap_or(scenario.switches.notification);
@@ -129,7 +129,7 @@ impl Thresholds {
         }
     }
 
-    /// From where on a signal is possible; `None` without one.
+    /// The threshold of a signal; `None` for no signal.
     fn threshold_of(&self, signal: Signal) -> Option<usize> {
         match signal {
             Signal::None => None,

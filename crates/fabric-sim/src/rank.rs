@@ -1,10 +1,10 @@
 //! A server as a rank of collectives: it sends each message as soon as the message's dependencies have arrived.
 //!
 //! ```text
-//!   WRITE with immediate comes in ──► task: arrived ──► messages of this rank that waited for it go out
+//!   WRITE with immediate received ──► task: arrived ──► dependent messages of this rank are sent
 //! ```
 //!
-//! A channel may be divided over several queue pairs, its lanes. Each message is divided alike, and has arrived when
+//! A channel may be divided over several queue pairs, its lanes. Each message is divided likewise, and has arrived when
 //! all pieces have.
 
 use super::page_memory::PageMemory;
@@ -24,16 +24,16 @@ pub(super) struct Rank {
     incoming: BTreeMap<usize, Incoming>,
     outgoing: BTreeMap<usize, Outgoing>,
     lanes: BTreeMap<Qpn, Lane>,
-    /// Kept for its memory.
+    /// Reused memory.
     more: Vec<Message>,
 }
 
 /// Counters of a channel at its sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
-    /// Octets of the messages that were acknowledged.
+    /// Octets of acknowledged messages.
     pub(super) octets: u64,
-    /// Nanoseconds for which a message was posted and not acknowledged.
+    /// Nanoseconds with at least one unacknowledged message.
     pub(super) busy_ns: u64,
 }
 
@@ -44,7 +44,7 @@ struct Lane {
     comes_in: bool,
 }
 
-/// Pieces of each lane, and the messages of which all pieces are there.
+/// Received pieces of each lane, and complete messages.
 struct Pieces {
     of_lanes: Vec<u64>,
     messages: u64,
@@ -59,9 +59,9 @@ struct Outgoing {
     task: SharedTask,
     lanes: Vec<Qpn>,
     acknowledged: Pieces,
-    /// Messages that are posted and not acknowledged.
+    /// Unacknowledged messages.
     in_flight: VecDeque<Message>,
-    /// Begin of the busy time that is not counted yet.
+    /// Start of the busy time that is not yet counted.
     busy_since: Instant,
     sent: Sent,
 }
@@ -70,9 +70,9 @@ struct Outgoing {
 pub(super) struct RankContext<'a> {
     /// The endpoint of the server.
     pub(super) endpoint: &'a mut Endpoint<PageMemory>,
-    /// The region of all its messages; that of peers has the same key.
+    /// The region of all its messages; peers have the same key.
     pub(super) region: MemoryKey,
-    /// Octets of payload in a full packet.
+    /// Payload of a full packet.
     pub(super) mtu_octets: u64,
     pub(super) now: Instant,
 }
@@ -82,7 +82,7 @@ impl Pieces {
         Pieces { of_lanes: vec![0; lanes], messages: 0 }
     }
 
-    /// One more has come by a lane; how many messages are whole with it.
+    /// Adds a piece of a lane; returns the number of messages that it completes.
     fn add(&mut self, lane: usize) -> u64 {
         self.of_lanes[lane] += 1;
         let messages = self.of_lanes.iter().copied().min().unwrap_or(0);
@@ -189,14 +189,14 @@ impl Rank {
         Ok(())
     }
 
-    /// Counters of each channel that begins here, by its number.
+    /// Counters of each channel of this sender, by its number.
     pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
         self.outgoing.iter().map(|(channel, outgoing)| (*channel, outgoing.sent))
     }
 }
 
 impl Outgoing {
-    /// Posts a message, a piece on each lane: whole packets, as even as they can be.
+    /// Posts a message, a piece on each lane: whole packets, divided as evenly as possible.
     fn post(&mut self, message: &Message, context: &mut RankContext<'_>) -> Result<(), PostError> {
         if self.in_flight.is_empty() {
             self.busy_since = context.now;

@@ -3,7 +3,7 @@
 use super::scenario::Level;
 use serde::{Deserialize, Serialize};
 
-/// Everything that was run of a scenario.
+/// Results of all runs of a scenario.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct FabricResults {
@@ -14,7 +14,7 @@ pub struct FabricResults {
     pub level: Level,
     /// The name of the variant that others are compared with.
     pub baseline: String,
-    /// Every run, variant by variant as the scenario has them, seeds in their order.
+    /// All runs, by variant and seed in the order of the scenario.
     pub runs: Vec<VariantResult>,
 }
 
@@ -27,17 +27,17 @@ pub struct VariantResult {
     /// Title in reports.
     pub title: String,
     pub seed: u64,
-    /// Virtual nanoseconds until the last thing happened.
+    /// Virtual time of the last event, in nanoseconds.
     pub simulated_ns: u64,
-    /// Frames that have arrived anywhere; with those of the run without incasts, if there was one.
+    /// Frames received by any element, including the control run if there was one.
     pub packet_hops: u64,
-    /// Whether hosts verified the ICRC of what they received.
+    /// Whether hosts verified the ICRC of received packets.
     pub verified_icrc: bool,
-    /// Every flow, in the order of their beginnings.
+    /// All flows, in order of their start.
     pub flows: Vec<FlowResult>,
-    /// Every port of a switch that ever queued more than one full packet.
+    /// All switch ports that queued more than one full packet.
     pub ports: Vec<PortResult>,
-    /// Time series, in order of kinds and names.
+    /// Time series, ordered by kind and name.
     pub series: Vec<Series>,
     /// Congestion notifications of senders.
     pub notifications: Vec<NotificationResult>,
@@ -62,27 +62,27 @@ pub struct JobResult {
     /// without programs: none can be shorter.
     pub ideal_ns: f64,
     pub iterations: Vec<IterationResult>,
-    /// Of all pairs of NICs, the one whose data went slowest while there were any.
+    /// The slowest pair of NICs while they had data to send.
     pub slowest: Option<SlowestResult>,
 }
 
 /// An iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IterationResult {
-    /// Time at which it began.
+    /// Start time.
     pub started_ns: u64,
-    /// When its last message had arrived; `None` when the run ended before.
+    /// Arrival of its last message; `None` if the run ended before.
     pub finished_ns: Option<u64>,
 }
 
 /// Payload from one NIC to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SlowestResult {
-    /// The host that sends.
+    /// The sending host.
     pub source: String,
-    /// The host that receives.
+    /// The receiving host.
     pub destination: String,
-    /// Payload by the time for which any was posted and not acknowledged, in bits a second.
+    /// Payload per busy time, in bits per second.
     pub bits_per_s: f64,
 }
 
@@ -93,9 +93,9 @@ pub struct LinkResult {
     pub name: String,
     /// Whether it joins two switches.
     pub in_fabric: bool,
-    /// Octets that it carried, with all that Ethernet puts around frames.
+    /// Octets that it carried, with Ethernet overhead.
     pub octets: u64,
-    /// Nanoseconds that these take at its rate.
+    /// Transmission time of these octets, in nanoseconds.
     pub busy_ns: u64,
 }
 
@@ -121,14 +121,16 @@ pub enum FlowKind {
 pub struct FlowResult {
     /// Its workload.
     pub kind: FlowKind,
+    /// Name of a stream.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
+    /// The sending host.
     pub source: String,
-    /// The host that receives; a group's name.
+    /// The receiving host, or the group's name.
     pub destination: String,
     /// Octets of the flow; of a stream the acknowledged octets.
     pub size_octets: u64,
-    /// When its first octet was ready.
+    /// Time at which its first octet was ready.
     pub started_ns: u64,
     /// Time at which the last octet was acknowledged; `None` for unfinished and endless flows.
     pub finished_ns: Option<u64>,
@@ -162,7 +164,7 @@ pub struct PortResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeriesKind {
-    /// Payload delivered, in bits a second, averaged over the step.
+    /// Payload delivered, in bits per second, averaged over the step.
     Rate,
     /// Maximum queue length within the step, in octets.
     Queue,
@@ -177,7 +179,7 @@ pub struct Series {
     pub kind: SeriesKind,
     /// A stream's name, `incast`, `background`; a port as `SWITCH-PEER`.
     pub name: String,
-    /// Interval of the points, in nanoseconds; the first is at this time.
+    /// Interval of the points in nanoseconds; also the time of the first one.
     pub step_ns: u64,
     /// The points.
     pub values: Vec<f64>,
@@ -209,7 +211,7 @@ pub struct Totals {
     pub dropped: u64,
     /// PAUSE frames, without XON.
     pub pauses: u64,
-    /// Packets marked.
+    /// Packets marked with CE.
     pub marked: u64,
     /// CNPs that hosts received from receivers.
     pub cnps: u64,
@@ -219,9 +221,9 @@ pub struct Totals {
     pub octets_sent: u64,
     /// Octets of payload written to memory of receivers.
     pub octets_delivered: u64,
-    /// Octets of packets whose payload differs from what was sent. Only a defect causes them.
+    /// Octets of packets whose payload differs from what was sent. Must be 0.
     pub octets_differing: u64,
-    /// Frames lost because the simulator ran out of memory, or delivered to the wrong host. Only a defect causes them.
+    /// Frames lost because the simulator ran out of memory, or delivered to the wrong host. Must be 0.
     pub lost_by_simulator: u64,
 }
 
@@ -236,7 +238,7 @@ pub struct Summary {
     pub long_slowdown_p50: Option<f64>,
     /// Slowdown of the other background flows, the 99th percentile.
     pub long_slowdown_p99: Option<f64>,
-    /// From an incast's beginning to its last octet, in nanoseconds, the median.
+    /// Time from the start of an incast to its last octet, in nanoseconds, the median.
     pub incast_completion_p50_ns: Option<f64>,
     /// Maximum queue length at a port, in octets.
     pub peak_queue_octets: u64,
@@ -247,7 +249,7 @@ pub struct Summary {
     /// Minimum of the streams' delivered octets relative to the control run; `None` without `control_run`.
     #[serde(default)]
     pub victim_retained: Option<f64>,
-    /// Payload that streams delivered, in bits a second, the least of them.
+    /// Minimum rate of delivered payload of the streams, in bits per second.
     pub victim_bits_per_s: Option<f64>,
     /// Minimum of the multicast flows' rates relative to their fair rates.
     #[serde(default)]
@@ -255,7 +257,7 @@ pub struct Summary {
     /// Minimum of the multicast flows' delivered octets relative to the control run; `None` without `control_run`.
     #[serde(default)]
     pub group_retained: Option<f64>,
-    /// Payload that multicast flows delivered to every receiver, in bits a second, the least of them.
+    /// Minimum rate of payload that multicast flows delivered to every receiver, in bits per second.
     #[serde(default)]
     pub group_bits_per_s: Option<f64>,
     /// From the first packet above the threshold to the change of the rate, the median, in nanoseconds.
@@ -279,7 +281,7 @@ pub struct Summary {
     /// Load of the busiest link between switches relative to the mean of all used ones.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link_over_mean: Option<f64>,
-    /// The slowest of all flows of jobs, in bits a second.
+    /// Rate of the slowest flow of the jobs, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub slowest_bits_per_s: Option<f64>,
     /// From the first failure to the end of the last iteration that took a tenth longer than the median before.
@@ -300,7 +302,7 @@ pub struct Summary {
     pub retransmitted: u64,
 }
 
-/// The value below which `share` of the values lie, by the nearest rank; `None` of none. Sorts the values.
+/// The `share` quantile by the nearest-rank method; `None` without values. Sorts the values.
 pub fn percentile(values: &mut [f64], share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let rank = (share * values.len() as f64).ceil() as usize;
@@ -313,7 +315,7 @@ impl FabricResults {
         self.runs.iter().filter(move |run| run.variant == variant)
     }
 
-    /// Least, median and greatest over the seeds of a variant of what `value` takes from a run's summary.
+    /// Minimum, median and maximum over the seeds of a variant of a value of the summary.
     pub fn spread(&self, variant: &str, value: impl Fn(&Summary) -> Option<f64>) -> Option<[f64; 3]> {
         let mut values: Vec<f64> = self.of_variant(variant).filter_map(|run| value(&run.summary)).collect();
         let median = percentile(&mut values, 0.5)?;

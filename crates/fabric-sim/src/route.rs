@@ -1,4 +1,4 @@
-//! The links of a packet: every switch selects one of several equal-cost paths itself.
+//! The links of a packet: each switch selects one of several equal-cost paths.
 
 use super::build::{ADDRESSES, Fabric};
 use srdma_dataplane::equal_path;
@@ -10,20 +10,20 @@ use srdma_wire::{Bth, Ipv6, NextHeader, Opcode, Psn, Qpn, Udp};
 use std::net::Ipv6Addr;
 use zerocopy::IntoBytes;
 
-/// Where the headers begin behind Ethernet's, and where they end.
+/// Offsets of the headers after Ethernet, and of their end.
 const IPV6: usize = 14;
 const UDP: usize = IPV6 + 40;
 const BTH: usize = UDP + 8;
 const END: usize = BTH + 12;
 
-/// More links than any shortest path has.
+/// Upper bound of the links of a shortest path.
 const MOST_LEGS: usize = 64;
 
 /// A link in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Leg {
     pub(super) link: LinkId,
-    /// Whether it is taken from its second end to its first.
+    /// Whether it is used from its second end to its first.
     pub(super) backwards: bool,
 }
 
@@ -45,7 +45,7 @@ impl Leg {
 pub(super) struct Heading([u8; END]);
 
 impl Heading {
-    /// Of the data that a host sends by a queue pair.
+    /// The headers of data of a queue pair.
     pub(super) fn of_data(topology: &Topology, from: HostId, queue_pair: &QueuePairConfig) -> Self {
         let next_header = if queue_pair.trace.is_some() { NextHeader::HOP_BY_HOP } else { NextHeader::UDP };
         Self::new(
@@ -58,7 +58,7 @@ impl Heading {
         )
     }
 
-    /// Of a Fast CNP from a switch (D44).
+    /// The headers of a Fast CNP from a switch (D44).
     pub(super) fn of_fast_cnp(topology: &Topology, from: SwitchId, to: HostId, data: &QueuePairConfig) -> Self {
         Self::new(
             ADDRESSES.loopback(topology, from),
@@ -90,7 +90,7 @@ impl Heading {
         Heading(octets)
     }
 
-    /// The links between two hosts, as switches choose among the shortest paths.
+    /// The links between two hosts, by the hash of the switches.
     pub(super) fn hashed(&self, topology: &Topology, next_hops: &NextHops, [from, to]: [HostId; 2]) -> Vec<Leg> {
         let mut legs = Vec::new();
         let mut at = NodeId::Host(from);
@@ -132,7 +132,7 @@ impl Heading {
 mod tests {
     use super::*;
 
-    /// A switch hashes what it finds in the packet: the headers are where they belong.
+    /// Switches hash the headers at these offsets.
     #[test]
     fn a_heading_has_its_headers_in_place() {
         let (one, other) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);

@@ -4,7 +4,7 @@ use super::build::{ADDRESSES, Fabric};
 use super::failure_schedule::FailureSchedule;
 use super::flow_level;
 use super::flows::{FlowSize, PlannedFlow, plan};
-use super::groups::{self, PlannedGroup, SetUpError};
+use super::groups::{self, PlannedGroup, SetupError};
 use super::iterations::Jobs;
 use super::nic::Outer;
 use super::observe::Observation;
@@ -20,7 +20,7 @@ use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
 use srdma_random::Stream;
 use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, QueuePairConfig, TraceRequest};
-use srdma_sim::shown::Shown;
+use srdma_sim::observer::PeriodicObserver;
 use srdma_wire::units::NS_PER_US;
 use srdma_wire::{Instant, Qpn};
 use std::collections::BTreeMap;
@@ -29,17 +29,17 @@ use std::net::Ipv6Addr;
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Virtual time that has passed, in nanoseconds.
+    /// Elapsed virtual time, in nanoseconds.
     pub now_ns: u64,
-    /// Time at which the run ends at the latest.
+    /// Latest end of the run.
     pub end_ns: u64,
-    /// Flows and iterations of jobs that have ended.
+    /// Completed flows and iterations.
     pub ended: usize,
-    /// Flows and iterations that will end.
+    /// Finite flows and iterations.
     pub flows: usize,
-    /// Frames that have arrived anywhere.
+    /// Frames received by any element.
     pub packet_hops: u64,
-    /// Queue pairs that there are, at all hosts.
+    /// Queue pairs of all hosts.
     pub queue_pairs: usize,
 }
 
@@ -51,19 +51,19 @@ impl Progress {
     }
 }
 
-/// Reason for which a run was not possible.
+/// Error of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// A switch refused its configuration.
+    /// A switch rejected its configuration.
     #[error("a switch refused its configuration: {0}")]
     Switch(#[from] srdma_dataplane::ConfigError),
-    /// A host refused a queue pair.
+    /// A host rejected a queue pair.
     #[error("a host refused a queue pair: {0}")]
     QueuePair(#[from] srdma_rc::ConfigError),
-    /// A group makes no sense.
+    /// A group is invalid.
     #[error("there is no group for a multicast flow: {0}")]
-    Group(#[from] SetUpError),
-    /// A host refused a flow.
+    Group(#[from] SetupError),
+    /// A host rejected a flow.
     #[error("a host refused a flow: {0}")]
     Flow(#[from] srdma_rc::PostError),
     /// The fabric has no SIDs.
@@ -78,7 +78,7 @@ pub enum RunError {
     /// A program does not fit in front of a packet.
     #[error("a program does not fit in front of a packet: {0}")]
     Encaps(#[from] srdma_dataplane::EncapsError),
-    /// A NIC refuses its paths.
+    /// A NIC rejected its paths.
     #[error("a NIC refuses its paths: {0}")]
     Headend(#[from] srdma_dataplane::headend::HeadendError),
     /// Too many queue pairs.
@@ -91,21 +91,21 @@ pub enum RunError {
     },
     /// The observer failed.
     #[error("a recording cannot be written: {0}")]
-    Shown(#[from] std::io::Error),
+    PeriodicObserver(#[from] std::io::Error),
     /// A run at flow level cannot be observed.
     #[error("a run at flow level has no packets to record: use packet level")]
     NoPackets,
     /// There is no such variant.
     #[error("the scenario has {variants} variants, counted from 0: there is no variant {found}")]
     Variant {
-        /// How many there are.
+        /// Number of variants.
         variants: usize,
         /// The requested position.
         found: usize,
     },
 }
 
-/// Runs a variant, by its position, with a seed. `progress` is called now and then.
+/// Runs a variant, by its position, with a seed. `progress` is called periodically.
 ///
 /// The result depends on the arguments only: not on a clock, threads or the order of a hash table.
 ///
@@ -131,7 +131,7 @@ pub fn run_observed(
     variant: usize,
     seed: u64,
     progress: &mut dyn FnMut(Progress),
-    observer: Option<&mut Shown<'_>>,
+    observer: Option<&mut PeriodicObserver<'_>>,
 ) -> Result<VariantResult, RunError> {
     let variants = scenario.variants.len();
     let variant = scenario.variants.get(variant).ok_or(RunError::Variant { variants, found: variant })?;
@@ -177,14 +177,14 @@ pub(super) struct Run<'a> {
     pub(super) finished: Vec<Option<Instant>>,
     /// The first notification of each sender, by queue pair and origin.
     pub(super) notices: BTreeMap<(Qpn, Ipv6Addr), Notice>,
-    /// Octets that each flow had delivered when no further flow began.
+    /// Delivered octets of each flow at the end of the measurement.
     pub(super) delivered: Vec<u64>,
-    /// The same without the incasts, if that was tried, and the frames that arrived there.
+    /// The same in the control run without incasts, and its received frames.
     pub(super) control_delivered: Option<Vec<u64>>,
     pub(super) control_hops: u64,
-    /// The groups that have been set up, by the numbers of their flows.
+    /// Groups, by the numbers of their flows.
     pub(super) groups: BTreeMap<usize, PlannedGroup>,
-    /// Whether the incasts are left out.
+    /// Whether this is the control run, without incasts.
     without_incasts: bool,
     pub(super) sampler: Sampler,
     pub(super) sampled: Vec<SampledFlow>,
@@ -194,11 +194,11 @@ pub(super) struct Run<'a> {
     pub(super) sids: Option<SidPlan>,
     /// Failures and repairs.
     pub(super) failure_schedule: FailureSchedule,
-    /// The longest round trip while nothing waits anywhere.
+    /// The longest round trip with empty queues.
     base_rtt_ns: u64,
-    /// Flows that have begun.
+    /// Started flows.
     pub(super) begun: usize,
-    /// Flows that have ended.
+    /// Completed flows.
     ended: usize,
     /// The queue pair of the first flow, at both ends; that of the next is one more.
     first_qpn: u32,
@@ -260,7 +260,7 @@ impl<'a> Run<'a> {
         &mut self,
         end_ns: u64,
         progress: &mut dyn FnMut(Progress),
-        observer: Option<&mut Shown<'_>>,
+        observer: Option<&mut PeriodicObserver<'_>>,
     ) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let duration_ns = measures.duration_us.get() * NS_PER_US;
@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
             self.collect_iterations(now_ns)?;
             self.sampler.sample(&self.fabric, &self.sampled);
             self.close(Instant::from_ns(now_ns));
-            observe.look(self, now_ns)?;
+            observe.observe(self, now_ns)?;
             let packet_hops = self.fabric.network.hops();
             let queue_pairs = self.fabric.all_servers().map(|server| server.endpoint().queue_pairs()).sum();
             let (iterations, of) = self.jobs.progress();
@@ -343,7 +343,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Gives a host a queue pair, with the headers that go around what it sends by it.
+    /// Adds a queue pair to a host, with the outer headers of its packets.
     pub(super) fn connect(
         &mut self,
         own: HostId,
@@ -358,7 +358,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// The headers of a stream that goes by a certain switch.
+    /// The outer headers of a stream through a given switch.
     fn stream_outer(&self, number: usize) -> Result<Option<Outer>, RunError> {
         let flow = &self.flows[number];
         let (Some(via), Some(plan)) = (flow.via, &self.sids) else { return Ok(None) };
@@ -464,7 +464,7 @@ pub(super) fn first_qpn(seed: u64) -> u32 {
     0x100 + Stream::new(seed, "queue pairs").below(1 << 22) as u32
 }
 
-/// The series that a flow's rate counts into.
+/// The series of a flow's rate.
 fn series_name(flow: &PlannedFlow) -> Option<String> {
     match flow.kind {
         FlowKind::Incast => Some("incast".to_owned()),
@@ -473,7 +473,7 @@ fn series_name(flow: &PlannedFlow) -> Option<String> {
     }
 }
 
-/// Octets of a full packet's headers and trace, at most.
+/// Maximum octets of a full packet's headers and trace.
 const LONGEST_HEADERS_OCTETS: u64 = 350;
 
 /// The longest round trip of a full packet and its ACK while nothing waits: between the first host and the one farthest

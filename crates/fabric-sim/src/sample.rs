@@ -8,17 +8,17 @@ use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
 use srdma_frame::PortId;
 use srdma_wire::Qpn;
 
-/// A flow whose rate is sampled, as its receiver sees it.
+/// A flow whose rate at the receiver is sampled.
 pub(super) struct SampledFlow {
-    /// The name of its series; those of one name are added up.
+    /// Name of its series; flows of one name are added up.
     pub(super) name: String,
-    /// The host that receives.
+    /// The receiving host.
     pub(super) to: HostId,
     /// Its queue pair.
     pub(super) qpn: Qpn,
 }
 
-/// Series that grow by a point with each step.
+/// Samples all series once per step.
 pub(super) struct Sampler {
     step_ns: u64,
     queues: Vec<(SwitchId, PortId)>,
@@ -26,14 +26,14 @@ pub(super) struct Sampler {
     rate_names: Vec<String>,
     rate_series: Vec<Series>,
     delivered_octets: Vec<u64>,
-    /// Of these, what flows had delivered whose queue pairs are gone.
+    /// The part of these of flows without queue pairs.
     kept_octets: Vec<u64>,
     pause_series: Series,
     paused_ns: u64,
 }
 
 impl Sampler {
-    /// Series for the queues that a scenario names, and for flows of these names.
+    /// Series for the queues that a scenario names, and for flows with these names.
     pub(super) fn new(scenario: &FabricScenario, rate_names: Vec<String>) -> Self {
         let (topology, step_ns) = (&scenario.topology, scenario.measures.sample_ns.get());
         let receivers = scenario.workloads.incast.iter().filter_map(|incast| incast.receiver(topology));
@@ -59,7 +59,7 @@ impl Sampler {
         }
     }
 
-    /// A step is over.
+    /// Adds a sample at the end of a step.
     pub(super) fn sample(&mut self, fabric: &Fabric, flows: &[SampledFlow]) {
         for ((switch, port), series) in self.queues.iter().zip(&mut self.queue_series) {
             let octets = fabric.switch(*switch).and_then(|node| node.class_octets(*port, DATA_CLASS));
@@ -90,7 +90,7 @@ impl Sampler {
         }
     }
 
-    /// All series, in the order of kinds and names.
+    /// All series, ordered by kind and name.
     pub(super) fn finish(self) -> Vec<Series> {
         let mut series = self.rate_series;
         series.extend(self.queue_series);

@@ -1,7 +1,7 @@
 //! A server: an RC endpoint behind one port, with as many queue pairs as it has flows.
 //!
 //! It is one of two host models. [`srdma_sim::host::Host`] keeps a copy of the received data in memory, octet by octet,
-//! with its SHA-256: right for a few dozen receivers of one stream, and used here by end-to-end runs (`member`).
+//! with its SHA-256: right for a few dozen receivers of one stream, and used here by end-to-end runs (`group_host`).
 //! Thousands of servers with tens of thousands of flows cannot afford that, so the memory of a server repeats one page
 //! that all frames share, and received octets are compared with it. Around the endpoint both have the same NIC (`nic`),
 //! and both use the endpoint of crate `rc` unchanged.
@@ -18,8 +18,8 @@ use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
     QueuePairConfig, RateLimits, RemoteAddress, Status, WorkRequest,
 };
-use srdma_sim::network::Station;
-use srdma_sim::pieces::pieces_of;
+use srdma_sim::network::SimElement;
+use srdma_sim::slices::slices_of;
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
 use std::cell::RefCell;
@@ -38,7 +38,7 @@ pub(super) const REGION_OCTETS: u64 = 1 << 30;
 
 const KEY_TAG: u8 = 0x5A;
 
-/// Messages of a stream that are posted ahead, so that one is never waited for.
+/// Messages of a stream that are posted in advance, so that the queue never runs empty.
 const MESSAGES_AHEAD: usize = 4;
 
 /// The traffic class of data and acknowledgements: the only one that is paused.
@@ -47,35 +47,35 @@ pub(super) const DATA_CLASS: usize = 3;
 /// The DSCP of data and acknowledgements.
 pub(super) const DATA_DSCP: u8 = 26;
 
-/// Packets longer than this have a payload that is worth sharing.
+/// The payload of longer packets is shared.
 const SHORT_PACKET_OCTETS: usize = 256;
 
 /// Scratch memory that all servers of a simulation share.
 #[derive(Debug)]
 pub(super) struct Scratch {
-    /// Where a packet is written before it is laid into chunks.
+    /// Buffer for a packet before it is put into chunks.
     packet: Vec<u8>,
     page: SharedPage,
 }
 
 impl Scratch {
-    /// For servers whose memory holds this page.
+    /// Scratch memory with this page.
     pub(super) fn new(page: SharedPage) -> Rc<RefCell<Self>> {
         Rc::new(RefCell::new(Scratch { packet: Vec::new(), page }))
     }
 }
 
-/// A flow that has ended, by its number.
+/// A completed flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ended {
     pub(super) flow: usize,
-    /// When its last octet was acknowledged.
+    /// Time at which its last octet was acknowledged.
     pub(super) at: Instant,
     /// Whether it failed.
     pub(super) failed: bool,
 }
 
-/// A congestion notification that reached a sender.
+/// A congestion notification received by a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Notice {
     /// The queue pair.
@@ -85,12 +85,12 @@ pub(super) struct Notice {
     pub(super) by: Ipv6Addr,
     /// Octets of its frame.
     pub(super) octets: usize,
-    /// Whether it sends more slowly since: a CNP that follows another at once, or finds the rate at its least, changes
+    /// Whether it reduced the rate: a CNP directly after another, or at the minimum rate, does not.
     /// nothing.
     pub(super) slows: bool,
 }
 
-/// A flow without end.
+/// An endless flow.
 #[derive(Debug)]
 struct EndlessFlow {
     number: usize,
@@ -112,7 +112,7 @@ pub(super) struct Server {
     mtu_octets: u64,
     pauses: Pauses,
     misdelivered: u64,
-    starved: u64,
+    dropped_for_memory: u64,
 }
 
 impl Server {
@@ -144,7 +144,7 @@ impl Server {
             mtu_octets: memory_period,
             pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
             misdelivered: 0,
-            starved: 0,
+            dropped_for_memory: 0,
         }
     }
 
@@ -188,17 +188,17 @@ impl Server {
             .try_for_each(|_| self.endpoint.post_send(qpn, write(flow, self.region, message_octets, None)))
     }
 
-    /// Posts no further message of flows without end.
+    /// Stops posting messages of endless flows.
     pub(super) fn finish_endless(&mut self) {
         self.endless.clear();
     }
 
-    /// From now on its NIC steers, probing paths so often; all chance comes from this seed.
+    /// Enables steering at its NIC, with this probe interval and this seed.
     pub(super) fn steer(&mut self, probe_interval_ns: u64, seed: u64) {
         self.nic.steer(probe_interval_ns, seed);
     }
 
-    /// Puts outer headers around all that goes to a queue pair of a peer.
+    /// Adds outer headers to all packets to a queue pair of a peer.
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl Server {
         self.nic.encapsulate(peer, qpn, outer)
     }
 
-    /// Number of times that flows that begin here have changed their path.
+    /// Number of path changes of its flows.
     pub(super) fn moves(&self) -> u64 {
         self.nic.moves()
     }
@@ -235,7 +235,7 @@ impl Server {
         self.with_rank(now, |part, context| part.send(task, messages, context))
     }
 
-    /// Counters of each channel that begins here, by its number.
+    /// Counters of each channel of this sender, by its number.
     pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
         self.part.sent()
     }
@@ -245,7 +245,7 @@ impl Server {
         action(part, &mut RankContext { endpoint, region: *region, mtu_octets: *mtu_octets, now })
     }
 
-    /// The flows that have ended since the last call.
+    /// Flows completed since the last call.
     pub(super) fn take_ended(&mut self) -> impl Iterator<Item = Ended> {
         self.ended.drain(..)
     }
@@ -255,12 +255,12 @@ impl Server {
         self.notices.drain(..)
     }
 
-    /// Nanoseconds for which its data were paused, without a pause that still lasts.
+    /// Nanoseconds in completed pauses of its data class.
     pub(super) fn paused_ns(&self) -> u64 {
         self.pauses.counters(DATA_CLASS).map_or(0, |counters| counters.paused_ns)
     }
 
-    /// The endpoint, to look at.
+    /// The endpoint.
     pub(super) fn endpoint(&self) -> &Endpoint<PageMemory> {
         &self.endpoint
     }
@@ -280,9 +280,9 @@ impl Server {
         self.misdelivered
     }
 
-    /// Packets that were not sent because the pool had no chunk left for them.
-    pub(super) fn starved(&self) -> u64 {
-        self.starved
+    /// Packets dropped because the pool had no free chunk.
+    pub(super) fn dropped_for_memory(&self) -> u64 {
+        self.dropped_for_memory
     }
 
     fn work(&mut self, now: Instant) {
@@ -293,7 +293,7 @@ impl Server {
 
     fn on_completion(&mut self, completion: &Completion, now: Instant) {
         if self.part.has(completion.qpn) {
-            // A failed queue pair refuses the message: the iteration does not end.
+            // A failed queue pair rejects the message: the iteration does not end.
             let _ = self.with_rank(now, |part, context| part.on_completion(completion, context));
             return;
         }
@@ -302,7 +302,7 @@ impl Server {
         match self.endless.iter().find(|endless| endless.number == flow) {
             Some(endless) if !failed => {
                 let next = write(flow, self.region, endless.message_octets, None);
-                // The message that has just been completed left room for it.
+                // The completed message made room for it.
                 let _ = self.endpoint.post_send(endless.qpn, next);
             }
             Some(_) | None => self.ended.push(Ended { flow, at: now, failed }),
@@ -310,15 +310,15 @@ impl Server {
     }
 
     fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
-        let (mut pieces, count) = pieces_of(frame, pool);
-        match EthernetView::split(pieces[0]) {
+        let (mut slices, count) = slices_of(frame, pool);
+        match EthernetView::split(slices[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
-                pieces[0] = packet;
+                slices[0] = packet;
                 let notice =
                     if count <= 2 && packet.len() <= SHORT_PACKET_OCTETS { notice_of(packet, now) } else { None };
                 let limits = notice.and_then(|notice| self.endpoint.rate_limits(now, notice.qpn));
-                // A refusal is counted by the endpoint.
-                let outcome = self.endpoint.receive(now, &pieces[..count]);
+                // The endpoint counts its drops.
+                let outcome = self.endpoint.receive(now, &slices[..count]);
                 if let (Ok(()), Some(notice), Some(before)) = (outcome, notice, limits)
                     && let Some(after) = self.endpoint.rate_limits(now, notice.qpn)
                 {
@@ -342,13 +342,13 @@ fn notice_of(packet: &[u8], now: Instant) -> Option<Notice> {
     (packet.bth.opcode() == Opcode::CNP).then_some(Notice { qpn, at: now, by, octets, slows: false })
 }
 
-/// Whether rate or window have become less.
+/// Whether the rate or the window was reduced.
 fn is_slower(after: RateLimits, before: RateLimits) -> bool {
     let is_less = |after: Option<u64>, before: Option<u64>| after.unwrap_or(u64::MAX) < before.unwrap_or(u64::MAX);
     is_less(after.rate_bits_per_s, before.rate_bits_per_s) || is_less(after.window_octets, before.window_octets)
 }
 
-/// A WRITE of a flow's octets. Both regions hold the same at the same place.
+/// A WRITE of a flow's octets, at the same offset of both regions.
 pub(super) fn write(flow: usize, region: MemoryKey, length_octets: u32, immediate: Option<[u8; 4]>) -> WorkRequest {
     let remote = RemoteAddress { virtual_address: BASE_ADDRESS, rkey: region };
     WorkRequest {
@@ -410,7 +410,7 @@ impl Element for Server {
                 Err(_) => Frame::from_octets(octets, pool),
             }
         };
-        self.starved += u64::from(frame.is_none());
+        self.dropped_for_memory += u64::from(frame.is_none());
         let mut frame = frame?;
         self.nic.outgoing(now, &mut frame, &self.ethernet, pool);
         Some(frame)
@@ -423,7 +423,7 @@ impl Element for Server {
     }
 }
 
-impl Station for Server {
+impl SimElement for Server {
     fn wants_driver_layout(&self) -> bool {
         false
     }

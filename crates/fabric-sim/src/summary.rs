@@ -17,7 +17,7 @@ pub(super) struct Measured<'a> {
     pub(super) flows: &'a [FlowResult],
     /// The positions of the links that each flow's data take; empty without streams.
     pub(super) routes: &'a [Vec<usize>],
-    /// Octets that each flow had delivered when no further flow began.
+    /// Delivered octets of each flow at the end of the measurement.
     pub(super) delivered: &'a [u64],
     /// The same without the incasts, if that was tried.
     pub(super) control_delivered: Option<&'a [u64]>,

@@ -22,37 +22,37 @@ pub(super) struct Channel {
     pub(super) from: HostId,
     /// The receiving host.
     pub(super) to: HostId,
-    /// The rate that the scheduler assumes, in bits a second.
+    /// The rate that the scheduler assumes, in bits per second.
     pub(super) rate_bits_per_s: u64,
 }
 
-/// A task as all its servers see it.
+/// A task, shared by its servers.
 pub(super) type SharedTask = Rc<RefCell<Task>>;
 
 /// A schedule with its messages in flight.
 pub(super) struct Task {
-    /// The job that it is of, by its position.
+    /// The position of its job.
     pub(super) job: usize,
     schedule: Schedule,
     nics: Vec<HostId>,
     /// For each rank its peers with their channels, in order.
     channels: Vec<Vec<(u32, usize)>>,
-    /// The first of its channels: the others follow.
+    /// Its first channel; the others follow.
     first_channel: usize,
-    /// By channel, messages that have been sent and have not arrived.
+    /// Messages in flight, by channel.
     in_flight: Vec<VecDeque<Message>>,
-    /// First messages of a collective that follows another one.
+    /// First messages of the next collective.
     to_begin: Vec<Message>,
-    /// Time at which the last message arrived, and whether it was the last of the iteration.
+    /// Arrival of the last message, and whether it ended the iteration.
     last_arrival: Instant,
     has_ended: bool,
-    /// Octets that each rank has been given to send and to receive, in all iterations.
+    /// Octets that each rank sends and receives in all iterations.
     octets: Vec<[u64; 2]>,
-    /// Kept for its memory.
+    /// Reused memory.
     sends: Vec<Message>,
 }
 
-/// The tasks of all jobs, and the channels between their NICs: those of a task follow each other.
+/// The tasks of all jobs, and the channels between their NICs, those of a task consecutive.
 pub(super) fn tasks(scenario: &FabricScenario) -> (Vec<Task>, Vec<Channel>) {
     let (mut tasks, mut channels) = (Vec::new(), Vec::new());
     for (number, (job, _)) in scenario.jobs.iter().enumerate() {
@@ -104,12 +104,12 @@ impl Task {
         }
     }
 
-    /// Interval between beginnings of iterations, in microseconds; `None`: one begins when the one before has ended.
+    /// Interval of iterations in microseconds; `None`: each starts at the end of the previous one.
     pub(super) fn period_us(&self) -> Option<u64> {
         self.schedule.period_us()
     }
 
-    /// Begins an iteration: what is sent first is to be fetched by [`Task::take_first`].
+    /// Starts an iteration; its first messages are returned by [`Task::take_first`].
     pub(super) fn begin(&mut self) {
         self.schedule.begin(&mut self.to_begin);
         self.has_ended = !self.schedule.is_running();
@@ -129,7 +129,7 @@ impl Task {
         std::mem::take(&mut self.has_ended).then_some(self.last_arrival)
     }
 
-    /// A message goes out: by this channel.
+    /// A message is sent; returns its channel.
     pub(super) fn sent(&mut self, message: &Message) -> Option<usize> {
         let peers = self.channels.get(message.from as usize)?;
         let place = peers.binary_search_by_key(&message.to, |(peer, _)| *peer).ok()?;
@@ -140,7 +140,7 @@ impl Task {
         Some(channel)
     }
 
-    /// The next message of a channel has arrived: adds what its receiver may send now.
+    /// The next message of a channel has arrived: adds the messages that its receiver may now send.
     pub(super) fn arrived(&mut self, now: Instant, channel: usize, more: &mut Vec<Message>) {
         let Some(message) = self.in_flight[channel - self.first_channel].pop_front() else {
             return;
@@ -152,17 +152,17 @@ impl Task {
         self.to_begin.extend(self.sends.drain(..).filter(|next| !goes_on(next)));
     }
 
-    /// A message was acknowledged: adds what its sender may send now.
+    /// A message was acknowledged: adds the messages that its sender may now send.
     pub(super) fn acknowledged(&mut self, message: &Message, more: &mut Vec<Message>) {
         self.schedule.acknowledged(message, more);
     }
 
-    /// The most octets that a NIC sends or receives in all iterations that have been begun.
+    /// Maximum octets that a NIC sends or receives in all started iterations.
     pub(super) fn busiest_octets(&self) -> u64 {
         self.octets.iter().flatten().copied().max().unwrap_or(0)
     }
 
-    /// Number of iterations that have been begun.
+    /// Number of started iterations.
     pub(super) fn begun(&self) -> u32 {
         self.schedule.iterations()
     }
@@ -172,7 +172,7 @@ impl Task {
     }
 }
 
-/// The rate of a host's link, in bits a second.
+/// The rate of a host's link, in bits per second.
 pub(super) fn rate_of(topology: &Topology, host: HostId) -> u64 {
     let port = topology.ports(NodeId::Host(host)).first();
     port.map_or(1, |port| topology.links()[port.link.index()].rate_bits_per_s)

@@ -15,17 +15,17 @@ const LINGER_NS: u64 = 2_000_000;
 /// Counters of the queue pairs of a flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct QueuePairTotals {
-    /// Packets sent, those sent again included.
+    /// Packets sent, including retransmissions.
     pub(super) sent: u64,
-    /// Packets sent again.
+    /// Retransmitted packets.
     pub(super) retransmitted: u64,
-    /// Payload octets sent, those sent again included.
+    /// Payload octets sent, including retransmissions.
     pub(super) octets_sent: u64,
-    /// Packets that the receiver has acknowledged.
+    /// Acknowledged packets.
     pub(super) acknowledged: u64,
-    /// CNPs that came to the sender.
+    /// CNPs received by the sender.
     pub(super) cnps: u64,
-    /// Payload octets that the receiver has taken; of several the one that has taken least.
+    /// Payload octets delivered to the receiver; the minimum of several.
     pub(super) delivered_octets: u64,
 }
 
@@ -45,14 +45,14 @@ impl QueuePairTotals {
 /// Flows whose queue pairs are removed or scheduled for removal. Those of multicast groups stay.
 #[derive(Debug)]
 pub(super) struct Teardown {
-    /// Flows that have ended, in the order in which their queue pairs go, and when.
+    /// Completed flows, in the order of the removal of their queue pairs, with its time.
     leaving: VecDeque<(Instant, usize)>,
-    /// By the flow's number: what its queue pairs had counted, if they are gone.
+    /// By flow number: counters of removed queue pairs.
     gone: Vec<Option<QueuePairTotals>>,
 }
 
 impl Teardown {
-    /// No flow has ended.
+    /// No completed flows.
     pub(super) fn new(flows: usize) -> Self {
         Teardown { leaving: VecDeque::new(), gone: vec![None; flows] }
     }

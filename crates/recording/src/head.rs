@@ -6,8 +6,8 @@ use srdma_api::{
     TopologyNode, TreeNodeView,
 };
 use srdma_group::{Group, NodeIndex, NodeRole};
-use srdma_sim::Scene;
-use srdma_sim::scene::{Place as ScenePlace, PlaceKind, SceneGroup, SceneLink};
+use srdma_sim::RunDescription;
+use srdma_sim::description::{ElementInfo, ElementKind, GroupInfo, LinkInfo};
 
 /// The format, raised when members are renamed or change their meaning.
 const VERSION: u32 = 2;
@@ -19,21 +19,21 @@ pub(super) struct Head<'a> {
     title: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     root: Option<&'a str>,
-    topology: Places,
+    topology: Topology,
     groups: Vec<GroupHead>,
 }
 
 #[derive(Serialize)]
-struct Places {
+struct Topology {
     unix_ms: u64,
     version: u64,
-    nodes: Vec<Place>,
+    nodes: Vec<Node>,
     links: Vec<TopologyLink>,
 }
 
 /// A node or a host.
 #[derive(Serialize)]
-struct Place {
+struct Node {
     #[serde(flatten)]
     node: TopologyNode,
     is_host: bool,
@@ -63,45 +63,45 @@ struct TreeHead {
 
 impl<'a> Head<'a> {
     /// The head of a recording with this title.
-    pub(super) fn new(title: &'a str, scene: &'a Scene) -> Self {
+    pub(super) fn new(title: &'a str, description: &'a RunDescription) -> Self {
         Head {
             recording: "srdma",
             version: VERSION,
             title,
-            root: scene.root.as_deref(),
-            topology: Places {
+            root: description.root.as_deref(),
+            topology: Topology {
                 unix_ms: 0,
                 version: 1,
-                nodes: scene.places.iter().map(Place::new).collect(),
-                links: scene.links.iter().map(link).collect(),
+                nodes: description.elements.iter().map(Node::new).collect(),
+                links: description.links.iter().map(link).collect(),
             },
-            groups: scene.groups.iter().map(GroupHead::new).collect(),
+            groups: description.groups.iter().map(GroupHead::new).collect(),
         }
     }
 }
 
-impl Place {
-    fn new(place: &ScenePlace) -> Self {
-        Place {
+impl Node {
+    fn new(element: &ElementInfo) -> Self {
+        Node {
             node: TopologyNode {
-                name: place.name.clone(),
-                loopback: place.address,
+                name: element.name.clone(),
+                loopback: element.address,
                 is_alive: true,
                 is_drained: false,
-                is_edge: place.kind == PlaceKind::Edge,
+                is_edge: element.kind == ElementKind::Edge,
                 drops: 0,
             },
-            is_host: place.kind == PlaceKind::Host,
+            is_host: element.kind == ElementKind::Host,
         }
     }
 }
 
-fn link(link: &SceneLink) -> TopologyLink {
+fn link(link: &LinkInfo) -> TopologyLink {
     TopologyLink { ends: link.ends.clone(), octets_per_second: [0.0; 2], mtu: link.mtu, groups: link.groups }
 }
 
 impl GroupHead {
-    fn new(SceneGroup { name, explanation, group }: &SceneGroup) -> Self {
+    fn new(GroupInfo { name, explanation, group }: &GroupInfo) -> Self {
         let record = group.record();
         let member = |receiver: &srdma_group::Receiver| Receiver {
             address: receiver.address,
@@ -139,8 +139,8 @@ impl TreeHead {
     fn new(group: &Group, explanation: &'static str) -> Self {
         let tree = &group.record().tree;
         let view = |(index, node): (usize, &srdma_group::TreeNode)| {
-            let part = group.at(NodeIndex(index));
-            let branches = part.iter().flat_map(|part| &part.branches);
+            let entry = group.at(NodeIndex(index));
+            let branches = entry.iter().flat_map(|entry| &entry.branches);
             let role = match (node.parent, node.role) {
                 (None, _) => "headend",
                 (Some(_), NodeRole::Transit) => "transit",

@@ -5,7 +5,7 @@ mod sample;
 
 use head::Head;
 use sample::Recorded;
-use srdma_sim::{Moment, Scene, Spectator};
+use srdma_sim::{Observer, RunDescription, Snapshot};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -37,15 +37,15 @@ impl Recorder {
     }
 }
 
-impl Spectator for Recorder {
-    fn begin(&mut self, scene: &Scene) -> io::Result<()> {
-        self.recorded = Recorded::of(scene);
-        serde_json::to_writer(&mut self.output, &Head::new(&self.title, scene))?;
+impl Observer for Recorder {
+    fn begin(&mut self, description: &RunDescription) -> io::Result<()> {
+        self.recorded = Recorded::of(description);
+        serde_json::to_writer(&mut self.output, &Head::new(&self.title, description))?;
         self.output.write_all(b"\n")
     }
 
-    fn see(&mut self, moment: &Moment) -> io::Result<()> {
-        let Some(sample) = self.recorded.sample(moment) else { return Ok(()) };
+    fn observe(&mut self, snapshot: &Snapshot) -> io::Result<()> {
+        let Some(sample) = self.recorded.sample(snapshot) else { return Ok(()) };
         serde_json::to_writer(&mut self.output, &sample)?;
         self.output.write_all(b"\n")
     }

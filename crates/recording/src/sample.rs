@@ -1,21 +1,21 @@
-//! The other lines of a recording: the changes since the previous sample.
+//! The samples, the other lines of a recording: changes since the previous snapshot.
 
 use serde::Serialize;
 use srdma_api::EventKind;
-use srdma_sim::moment::{BranchMoment, PlaceMoment};
-use srdma_sim::{Moment, Scene};
+use srdma_sim::snapshot::{BranchSnapshot, ElementSnapshot};
+use srdma_sim::{RunDescription, Snapshot};
 
-/// State of the recording that the next sample needs.
+/// State that the next sample is compared with.
 #[derive(Default)]
 pub(super) struct Recorded {
     names: Vec<String>,
     groups: Vec<u32>,
-    before: Option<Moment>,
+    previous: Option<Snapshot>,
     /// Rates of the links in the previous sample.
     rates: Vec<[u64; 2]>,
 }
 
-/// Group, node, branch, point, lag, CNPs.
+/// Group, node, branch, expected PSN, lag, CNPs.
 type BranchSample = (u32, usize, usize, Option<u32>, Option<u32>, u64);
 
 #[derive(Serialize)]
@@ -32,56 +32,56 @@ pub(super) struct Sample {
 }
 
 impl Recorded {
-    /// Nothing of a run that takes place here.
-    pub(super) fn of(scene: &Scene) -> Self {
+    /// The state before the first snapshot of a run.
+    pub(super) fn of(description: &RunDescription) -> Self {
         Recorded {
-            names: scene.places.iter().map(|place| place.name.clone()).collect(),
-            groups: scene.groups.iter().map(|group| group.group.record().id.0).collect(),
-            before: None,
-            rates: vec![[0; 2]; scene.links.len()],
+            names: description.elements.iter().map(|element| element.name.clone()).collect(),
+            groups: description.groups.iter().map(|group| group.group.record().id.0).collect(),
+            previous: None,
+            rates: vec![[0; 2]; description.links.len()],
         }
     }
 
-    /// The changes up to a time; `None` if no time has passed.
-    pub(super) fn sample(&mut self, moment: &Moment) -> Option<Sample> {
-        if self.before.as_ref().is_some_and(|before| before.now_ns >= moment.now_ns) {
+    /// The changes up to a snapshot; `None` if no time has passed.
+    pub(super) fn sample(&mut self, snapshot: &Snapshot) -> Option<Sample> {
+        if self.previous.as_ref().is_some_and(|before| before.now_ns >= snapshot.now_ns) {
             return None;
         }
-        let rates = self.rates_until(moment);
+        let rates = self.rates_until(snapshot);
         let links = rates.iter().zip(&self.rates).enumerate().filter(|(_, (now, before))| now != before);
         let sample = Sample {
-            t_ns: moment.now_ns,
+            t_ns: snapshot.now_ns,
             links: links.map(|(index, ([there, back], _))| (index, *there, *back)).collect(),
-            branches: self.branches(moment),
-            drops: self.drops(moment),
-            events: self.events(moment),
+            branches: self.branches(snapshot),
+            drops: self.drops(snapshot),
+            events: self.events(snapshot),
         };
         self.rates = rates;
-        self.before = Some(moment.clone());
+        self.previous = Some(snapshot.clone());
         Some(sample)
     }
 
-    /// Octets a second, there and back, since the moment before.
-    fn rates_until(&self, moment: &Moment) -> Vec<[u64; 2]> {
-        let before_ns = self.before.as_ref().map_or(0, |before| before.now_ns);
-        let span_ns = u128::from(moment.now_ns - before_ns).max(1);
+    /// Octets per second in both directions since the previous snapshot.
+    fn rates_until(&self, snapshot: &Snapshot) -> Vec<[u64; 2]> {
+        let before_ns = self.previous.as_ref().map_or(0, |before| before.now_ns);
+        let span_ns = u128::from(snapshot.now_ns - before_ns).max(1);
         let rate = |now: u64, before: u64| u64::try_from(u128::from(now - before) * 1_000_000_000 / span_ns);
         let link = |(index, [there, back]): (usize, &[u64; 2])| {
-            let [before_there, before_back] = self.before.as_ref().map_or([0; 2], |before| before.links[index]);
+            let [before_there, before_back] = self.previous.as_ref().map_or([0; 2], |before| before.links[index]);
             [rate(*there, before_there), rate(*back, before_back)].map(|rate| rate.unwrap_or(u64::MAX))
         };
-        moment.links.iter().enumerate().map(link).collect()
+        snapshot.links.iter().enumerate().map(link).collect()
     }
 
-    fn branches(&self, moment: &Moment) -> Vec<BranchSample> {
+    fn branches(&self, snapshot: &Snapshot) -> Vec<BranchSample> {
         let mut changed = Vec::new();
-        for (group, (id, tree)) in self.groups.iter().zip(&moment.groups).enumerate() {
+        for (group, (id, tree)) in self.groups.iter().zip(&snapshot.groups).enumerate() {
             for (node, branches) in tree.iter().enumerate() {
                 for (index, branch) in branches.iter().enumerate() {
-                    let before = self.before.as_ref().map(|before| before.groups[group][node][index]);
+                    let before = self.previous.as_ref().map(|before| before.groups[group][node][index]);
                     if before.unwrap_or_default() != *branch {
-                        let BranchMoment { point, lag, cnps } = *branch;
-                        changed.push((*id, node, index, point.map(|point| point.get()), lag, cnps));
+                        let BranchSnapshot { expected_psn, lag, cnps } = *branch;
+                        changed.push((*id, node, index, expected_psn.map(|psn| psn.get()), lag, cnps));
                     }
                 }
             }
@@ -89,18 +89,22 @@ impl Recorded {
         changed
     }
 
-    /// The places with their names and, if there was a moment before, how they were then.
-    fn places<'a>(
+    /// The elements with their names, their states, and their states in the previous snapshot.
+    fn elements<'a>(
         &'a self,
-        moment: &'a Moment,
-    ) -> impl Iterator<Item = (&'a String, &'a PlaceMoment, Option<&'a PlaceMoment>)> {
-        let before = |index: usize| self.before.as_ref().map(|before| &before.places[index]);
-        self.names.iter().zip(&moment.places).enumerate().map(move |(index, (name, now))| (name, now, before(index)))
+        snapshot: &'a Snapshot,
+    ) -> impl Iterator<Item = (&'a String, &'a ElementSnapshot, Option<&'a ElementSnapshot>)> {
+        let before = |index: usize| self.previous.as_ref().map(|before| &before.elements[index]);
+        self.names
+            .iter()
+            .zip(&snapshot.elements)
+            .enumerate()
+            .map(move |(index, (name, now))| (name, now, before(index)))
     }
 
-    fn drops(&self, moment: &Moment) -> Vec<(String, &'static str, u64)> {
+    fn drops(&self, snapshot: &Snapshot) -> Vec<(String, &'static str, u64)> {
         let mut changed = Vec::new();
-        for (name, now, before) in self.places(moment) {
+        for (name, now, before) in self.elements(snapshot) {
             for (reason, packets) in &now.drops {
                 if before.and_then(|before| before.drops.get(reason)) != Some(packets) {
                     changed.push((name.clone(), reason.name(), *packets));
@@ -110,9 +114,9 @@ impl Recorded {
         changed
     }
 
-    /// Nodes that went down or came back.
-    fn events(&self, moment: &Moment) -> Vec<EventKind> {
-        let kind = |(name, now, before): (&String, &PlaceMoment, Option<&PlaceMoment>)| {
+    /// Nodes that went down or up.
+    fn events(&self, snapshot: &Snapshot) -> Vec<EventKind> {
+        let kind = |(name, now, before): (&String, &ElementSnapshot, Option<&ElementSnapshot>)| {
             let was_down = before.is_some_and(|before| before.is_down);
             match (was_down, now.is_down) {
                 (false, true) => Some(EventKind::NodeDown { node: name.clone() }),
@@ -120,6 +124,6 @@ impl Recorded {
                 (false, false) | (true, true) => None,
             }
         };
-        self.places(moment).filter_map(kind).collect()
+        self.elements(snapshot).filter_map(kind).collect()
     }
 }

@@ -6,8 +6,8 @@
 use srdma_group::{ListMode, Rules};
 use srdma_random::{Probability, Stream};
 use srdma_sim::baseline::{self, Algorithm};
-use srdma_sim::scenario::{Outcome, TransferConfig};
-use srdma_sim::{LinkModel, Multicast, SetUpError};
+use srdma_sim::transfer::{Outcome, TransferConfig};
+use srdma_sim::{LinkModel, Multicast, SetupError};
 use std::error::Error;
 use std::rc::Rc;
 
@@ -71,7 +71,7 @@ fn ways() -> Result<(), Box<dyn Error>> {
 }
 
 /// Mean completion time at the chunk size where it is least, and that size.
-fn best(algorithm: Algorithm, loss: f64, data: &Rc<Vec<u8>>) -> Result<(f64, u32), SetUpError> {
+fn best(algorithm: Algorithm, loss: f64, data: &Rc<Vec<u8>>) -> Result<(f64, u32), SetupError> {
     let mut best = (f64::INFINITY, 0);
     for chunk in algorithm.chunk_sizes(data.len() as u64, TransferConfig::figure_1().path_mtu.octets()) {
         let time =
@@ -84,7 +84,7 @@ fn best(algorithm: Algorithm, loss: f64, data: &Rc<Vec<u8>>) -> Result<(f64, u32
 }
 
 /// Mean of a time over the seeds, in nanoseconds; endless when one of the runs never ended.
-fn mean(loss: f64, mut run: impl FnMut(&TransferConfig) -> Result<Option<u64>, SetUpError>) -> Result<f64, SetUpError> {
+fn mean(loss: f64, mut run: impl FnMut(&TransferConfig) -> Result<Option<u64>, SetupError>) -> Result<f64, SetupError> {
     let mut sum = 0.0;
     for seed in SEEDS {
         let time = run(&with_faults(&TransferConfig::figure_1(), loss, seed))?;
@@ -94,8 +94,8 @@ fn mean(loss: f64, mut run: impl FnMut(&TransferConfig) -> Result<Option<u64>, S
 }
 
 /// The cells of a row of the first table.
-fn means(choice: &TransferConfig, loss: f64, data: &Rc<Vec<u8>>) -> Result<String, SetUpError> {
-    let outcomes: Result<Vec<Outcome>, SetUpError> =
+fn means(choice: &TransferConfig, loss: f64, data: &Rc<Vec<u8>>) -> Result<String, SetupError> {
+    let outcomes: Result<Vec<Outcome>, SetupError> =
         SEEDS.iter().map(|seed| multicast(&with_faults(choice, loss, *seed), data)).collect();
     let outcomes = outcomes?;
     let mean = |value: fn(&Outcome) -> u64| outcomes.iter().map(value).sum::<u64>() as f64 / SEEDS.len() as f64;
@@ -112,7 +112,7 @@ fn means(choice: &TransferConfig, loss: f64, data: &Rc<Vec<u8>>) -> Result<Strin
 }
 
 /// A run that must end well: what is measured is the price, not the result.
-fn multicast(scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Outcome, SetUpError> {
+fn multicast(scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Outcome, SetupError> {
     let outcome = Multicast::new(scenario.clone(), Rc::clone(data))?.run(&mut |_| {}).expect("there is no capture");
     assert!(outcome.is_good(), "seed {}: {:?}", scenario.seed, outcome.first_violation);
     Ok(outcome)

@@ -1,32 +1,32 @@
 //! Baseline for multicast: the same data to the same hosts over the same links, by unicast Reliable Connections.
 
+use crate::addressing;
 use crate::fabric::{Fabric, Headend};
 use crate::host::Host;
 use crate::network::ElementId;
-use crate::plan;
-use crate::program::{Carriage, Intake, Outgoing};
+use crate::program::{MessageOperation, ReceiveStream, SendStream};
 use crate::replica::Replica;
-use crate::scenario::TransferConfig;
-use crate::set_up::SetUpError;
+use crate::setup::SetupError;
 use crate::timing::Timing;
 use crate::topology::Topology;
+use crate::transfer::TransferConfig;
 use srdma_rc::{MemoryKey, QueuePairConfig, RemoteAddress};
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 
-/// A way to bring data to many hosts without the network's help.
+/// Algorithm that distributes data to many hosts without multicast in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Algorithm {
     /// The source sends to each receiver.
     Unicast,
-    /// Each host passes on to the next one, chunk by chunk.
+    /// Each host forwards to the next one, chunk by chunk.
     Chain,
-    /// A binomial tree of hosts, each of which passes on chunk by chunk. Subtrees are neighbours in the topology.
+    /// A binomial tree of hosts, each of which forwards chunk by chunk. Subtrees are neighbours in the topology.
     Binomial,
 }
 
 impl Algorithm {
-    /// All of them.
+    /// All algorithms.
     pub const ALL: [Algorithm; 3] = [Algorithm::Unicast, Algorithm::Chain, Algorithm::Binomial];
 
     /// Its name.
@@ -38,8 +38,8 @@ impl Algorithm {
         }
     }
 
-    /// Pairs of sender and receiver, by rank: the source has rank 0, the receivers 1 to `receivers`. A host's peers are
-    /// in the order in which it serves them.
+    /// Pairs of sender and receiver, by rank: the source has rank 0, the receivers 1 to `receivers`. The peers of a host
+    /// are in the order of its transfers.
     pub fn transfers(self, receivers: usize) -> Vec<(usize, usize)> {
         match self {
             Algorithm::Unicast => (1..=receivers).map(|rank| (0, rank)).collect(),
@@ -52,8 +52,7 @@ impl Algorithm {
         }
     }
 
-    /// The chunk sizes that are worth a try for so much data. With unicast there is nothing to pass on, and the size of
-    /// messages makes no difference.
+    /// Chunk sizes to try for this amount of data. With unicast nothing is forwarded, and the chunk size has no effect.
     pub fn chunk_sizes(self, size_octets: u64, path_mtu_octets: u32) -> Vec<u32> {
         const MOST: u64 = 1 << 22;
         let most = size_octets.min(MOST) as u32;
@@ -70,8 +69,8 @@ impl Algorithm {
     }
 }
 
-/// The rank `first` has the data for all ranks up to `end`: it serves the upper half by its first host, then goes on
-/// with the lower.
+/// The rank `first` has the data for all ranks up to `end`: it sends them to the first rank of the upper half, then
+/// continues with the lower half.
 fn halve(first: usize, end: usize, transfers: &mut Vec<(usize, usize)>) {
     let mut end = end;
     while end - first > 1 {
@@ -85,9 +84,9 @@ fn halve(first: usize, end: usize, transfers: &mut Vec<(usize, usize)>) {
 /// Result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BaselineOutcome {
-    /// The way that was gone.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// The chunks that the data were passed on in.
+    /// The chunk size.
     pub chunk_octets: u32,
     /// Time at which every transfer was acknowledged, in nanoseconds; `None` when a host failed.
     pub completion_ns: Option<u64>,
@@ -95,23 +94,23 @@ pub struct BaselineOutcome {
     pub source_egress_octets: u64,
     /// Whether every receiver has the source's data.
     pub is_faithful: bool,
-    /// Frames that arrived anywhere.
+    /// Frames received by any element.
     pub hops: u64,
 }
 
-/// Runs an algorithm with one chunk size. `progress` is called from time to time with the octets that the slowest
+/// Runs an algorithm with one chunk size. `progress` is called periodically with the octets that the slowest
 /// transfer has acknowledged.
 ///
 /// # Errors
 ///
-/// If a host or a node refuses its configuration.
+/// A host or a node rejects its configuration.
 pub fn run(
     algorithm: Algorithm,
     chunk_octets: u32,
     scenario: &TransferConfig,
     data: &Rc<Vec<u8>>,
     progress: &mut dyn FnMut(u64),
-) -> Result<BaselineOutcome, SetUpError> {
+) -> Result<BaselineOutcome, SetupError> {
     let topology = &scenario.topology;
     let fabric = Fabric::new(topology, &scenario.link_settings(), Headend::FirstHop, scenario.seed)?;
     let mut baseline = Baseline { fabric, scenario, data, chunk_octets, regions: Vec::new() };
@@ -124,7 +123,7 @@ pub fn run(
     Ok(baseline.run(algorithm, progress))
 }
 
-/// Hosts during the set-up of their transfers.
+/// Hosts during setup.
 struct Baseline<'a> {
     fabric: Fabric,
     scenario: &'a TransferConfig,
@@ -134,7 +133,7 @@ struct Baseline<'a> {
     regions: Vec<MemoryKey>,
 }
 
-/// Number of events that lie between two reports of progress.
+/// Number of events between two progress reports.
 const EVENTS_PER_REPORT: u64 = 1 << 16;
 
 /// Address of a host's memory for its peers.
@@ -154,8 +153,8 @@ impl Baseline<'_> {
 
     fn address(&self, rank: usize) -> Ipv6Addr {
         match rank.checked_sub(1) {
-            None => plan::SOURCE,
-            Some(position) => plan::receiver(&self.scenario.topology.receivers()[position]),
+            None => addressing::SOURCE,
+            Some(position) => addressing::receiver(&self.scenario.topology.receivers()[position]),
         }
     }
 
@@ -168,8 +167,8 @@ impl Baseline<'_> {
         }
     }
 
-    /// A connection from one host, which has `peers` of them to serve, to another.
-    fn add_transfer(&mut self, from: usize, to: usize, peers: usize) -> Result<(), SetUpError> {
+    /// Adds a connection between two hosts; the sender has `peers` connections.
+    fn add_transfer(&mut self, from: usize, to: usize, peers: usize) -> Result<(), SetupError> {
         let (size_octets, chunk_octets) = (self.data.len() as u64, self.chunk_octets);
         let timing = Timing::unicast(
             &self.scenario.link,
@@ -177,7 +176,7 @@ impl Baseline<'_> {
             peers,
             self.scenario.path_mtu,
         );
-        let (sending, receiving) = (plan::qpn_toward(to), plan::receiving_qpn(to));
+        let (sending, receiving) = (addressing::qpn_toward(to), addressing::receiving_qpn(to));
         let common = |own, address, remote| QueuePairConfig {
             path_mtu: self.scenario.path_mtu,
             sq_psn: self.scenario.first_psn,
@@ -189,22 +188,22 @@ impl Baseline<'_> {
         let at_sender = common(sending, self.address(to), receiving);
         let at_receiver = common(receiving, self.address(from), sending);
         let remote = RemoteAddress { virtual_address: REGION_BASE, rkey: self.regions[to] };
-        let carriage = Carriage::WriteImmediate { remote };
-        let outgoing = Outgoing::new(sending, self.regions[from], size_octets, chunk_octets, carriage);
-        let intake = Intake::new(receiving, self.regions[to], size_octets, chunk_octets);
+        let operation = MessageOperation::WriteImmediate { remote };
+        let stream = SendStream::new(sending, self.regions[from], size_octets, chunk_octets, operation);
+        let receive_stream = ReceiveStream::new(receiving, self.regions[to], size_octets, chunk_octets);
         self.fabric.with_host(self.host(from), |host, _| {
-            host.send(outgoing);
+            host.add_send_stream(stream);
             host.add_queue_pair(at_sender)
         })?;
         self.fabric.with_host(self.host(to), |host, _| {
-            host.take_in(intake);
+            host.add_receive_stream(receive_stream);
             host.add_queue_pair(at_receiver)
         })?;
         Ok(())
     }
 
     fn run(mut self, algorithm: Algorithm, progress: &mut dyn FnMut(u64)) -> BaselineOutcome {
-        // Receivers first, so that their receives are posted before anything comes.
+        // Receivers first, so that their receives are posted before data arrive.
         for rank in (0..self.hosts()).rev() {
             self.fabric.with_host(self.host(rank), |host, _| host.start());
         }
@@ -217,7 +216,7 @@ impl Baseline<'_> {
         }
         progress(self.acknowledged_octets());
         let source = self.fabric.host(self.fabric.source);
-        let sent = source.outgoing().iter().filter_map(|outgoing| source.counters(outgoing.qpn()));
+        let sent = source.send_streams().iter().filter_map(|stream| source.counters(stream.qpn()));
         let ranks = 1..self.hosts();
         BaselineOutcome {
             algorithm,
@@ -232,7 +231,7 @@ impl Baseline<'_> {
     /// Octets that the slowest transfer has acknowledged.
     fn acknowledged_octets(&self) -> u64 {
         let hosts = (0..self.hosts()).map(|rank| self.fabric.host(self.host(rank)));
-        hosts.flat_map(Host::outgoing).map(Outgoing::acknowledged_octets).min().unwrap_or(0)
+        hosts.flat_map(Host::send_streams).map(SendStream::acknowledged_octets).min().unwrap_or(0)
     }
 
     fn replica(&self, rank: usize) -> Option<&Replica> {
@@ -242,13 +241,13 @@ impl Baseline<'_> {
     fn completion_ns(&self) -> Option<u64> {
         let hosts = (0..self.hosts()).map(|rank| self.fabric.host(self.host(rank)));
         hosts
-            .flat_map(Host::outgoing)
-            .map(|outgoing| Some(outgoing.completed_at()?.as_ns()))
+            .flat_map(Host::send_streams)
+            .map(|stream| Some(stream.completed_at()?.as_ns()))
             .try_fold(0, |latest, time| Some(u64::max(latest, time?)))
     }
 }
 
-/// Number of links that lie between two hosts.
+/// Number of links between two hosts.
 fn links_between(topology: &Topology, from: usize, to: usize) -> usize {
     let path = |rank: usize| -> Vec<usize> {
         let receiver = rank.checked_sub(1).map(|position| topology.receivers()[position].edge);

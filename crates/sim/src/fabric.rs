@@ -1,10 +1,10 @@
-//! A topology made of nodes, hosts and links, with plain IPv6 routes: what every scenario begins with.
+//! The network of a topology: nodes, hosts and links with plain IPv6 routes.
 
+use crate::addressing::{self, NodeAddresses};
 use crate::host::{HOST_PORT, Host, HostConfig};
 use crate::link::LinkModel;
 use crate::network::{ElementId, LinkId, Network};
-use crate::plan::{self, NodeAddresses};
-use crate::station::Member;
+use crate::node_or_host::NodeOrHost;
 use crate::topology::{SOURCE_NAME, Topology};
 use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
 use srdma_frame::PortId;
@@ -15,7 +15,7 @@ use std::net::Ipv6Addr;
 /// The port of a node toward the source.
 pub const UP_PORT: PortId = PortId(0);
 
-/// Chunks of the frames' pool, of each size, at most: 2 GiB of large ones. What runs short of them drops frames.
+/// Maximum number of chunks of the pool, of each size: 2 GiB of large ones. Frames beyond it are dropped.
 const POOL_CHUNKS: usize = 1 << 19;
 
 /// Common settings of all links and ports.
@@ -39,10 +39,12 @@ pub enum Headend {
     Host,
 }
 
-/// A network and what stands where in it.
+/// A network and the position of each element in it.
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Fabric {
-    pub network: Network<Member>,
+    /// The network.
+    pub network: Network<NodeOrHost>,
+    /// The source host.
     pub source: ElementId,
     /// The source host's software switch, when it has one.
     pub switch: Option<ElementId>,
@@ -63,17 +65,17 @@ impl Fabric {
     pub fn new(topology: &Topology, settings: &LinkSettings, headend: Headend, seed: u64) -> Result<Self, ConfigError> {
         let layout = Layout::new(topology, headend);
         let mut network = Network::new(seed, POOL_CHUNKS);
-        let source = network.add(Member::Host(Box::new(layout.source())));
+        let source = network.add(NodeOrHost::Host(Box::new(layout.source())));
         let switch = match layout.switch {
-            Some(_) => Some(network.add(Member::Node(Box::new(layout.switch(settings)?)))),
+            Some(_) => Some(network.add(NodeOrHost::Node(Box::new(layout.switch(settings)?)))),
             None => None,
         };
         let mut nodes = Vec::new();
         for position in 0..topology.nodes().len() {
-            nodes.push(network.add(Member::Node(Box::new(layout.node(position, settings)?))));
+            nodes.push(network.add(NodeOrHost::Node(Box::new(layout.node(position, settings)?))));
         }
         let hosts =
-            (0..topology.receivers().len()).map(|rank| network.add(Member::Host(Box::new(layout.receiver(rank)))));
+            (0..topology.receivers().len()).map(|rank| network.add(NodeOrHost::Host(Box::new(layout.receiver(rank)))));
         let receivers = hosts.collect();
         let mut fabric = Fabric { network, source, switch, nodes, receivers, links: Vec::new() };
         fabric.connect(topology, settings);
@@ -87,8 +89,8 @@ impl Fabric {
     /// If the element is a node.
     pub fn host(&self, id: ElementId) -> &Host {
         match self.network.element(id) {
-            Member::Host(host) => host,
-            Member::Node(_) | Member::Absent => panic!("{id:?} is not a host"),
+            NodeOrHost::Host(host) => host,
+            NodeOrHost::Node(_) | NodeOrHost::Absent => panic!("{id:?} is not a host"),
         }
     }
 
@@ -99,8 +101,8 @@ impl Fabric {
     /// If the element is a host.
     pub fn node(&self, id: ElementId) -> &Node {
         match self.network.element(id) {
-            Member::Node(node) => node,
-            Member::Host(_) | Member::Absent => panic!("{id:?} is not a node"),
+            NodeOrHost::Node(node) => node,
+            NodeOrHost::Host(_) | NodeOrHost::Absent => panic!("{id:?} is not a node"),
         }
     }
 
@@ -110,9 +112,9 @@ impl Fabric {
     ///
     /// If the element is a node.
     pub fn with_host<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Host, Instant) -> R) -> R {
-        self.network.with(id, |member, now, _| match member {
-            Member::Host(host) => action(host, now),
-            Member::Node(_) | Member::Absent => panic!("{id:?} is not a host"),
+        self.network.with(id, |element, now, _| match element {
+            NodeOrHost::Host(host) => action(host, now),
+            NodeOrHost::Node(_) | NodeOrHost::Absent => panic!("{id:?} is not a host"),
         })
     }
 
@@ -122,9 +124,9 @@ impl Fabric {
     ///
     /// If the element is a host.
     pub fn with_node<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Node) -> R) -> R {
-        self.network.with(id, |member, _, _| match member {
-            Member::Node(node) => action(node),
-            Member::Host(_) | Member::Absent => panic!("{id:?} is not a node"),
+        self.network.with(id, |element, _, _| match element {
+            NodeOrHost::Node(node) => action(node),
+            NodeOrHost::Host(_) | NodeOrHost::Absent => panic!("{id:?} is not a node"),
         })
     }
 
@@ -193,21 +195,29 @@ impl<'a> Layout<'a> {
     }
 
     fn source(&self) -> Host {
-        let gateway = plan::mac(self.switch.unwrap_or(self.first_node), UP_PORT);
-        Host::new(&HostConfig { address: plan::SOURCE, mac: plan::mac(SOURCE_POSITION, HOST_PORT), gateway })
+        let gateway = addressing::mac(self.switch.unwrap_or(self.first_node), UP_PORT);
+        Host::new(&HostConfig {
+            address: addressing::SOURCE,
+            mac: addressing::mac(SOURCE_POSITION, HOST_PORT),
+            gateway,
+        })
     }
 
     fn receiver(&self, rank: usize) -> Host {
         let leaf = &self.topology.receivers()[rank];
         let children = self.topology.children(leaf.edge).count();
         let before = self.topology.receivers()[..rank].iter().filter(|other| other.edge == leaf.edge).count();
-        let gateway = plan::mac(self.first_node + leaf.edge, PortId((1 + children + before) as u16));
-        let mac = plan::mac(self.first_receiver + rank, HOST_PORT);
-        Host::new(&HostConfig { address: plan::receiver(leaf), mac, gateway })
+        let gateway = addressing::mac(self.first_node + leaf.edge, PortId((1 + children + before) as u16));
+        let mac = addressing::mac(self.first_receiver + rank, HOST_PORT);
+        Host::new(&HostConfig { address: addressing::receiver(leaf), mac, gateway })
     }
 
     fn switch(&self, settings: &LinkSettings) -> Result<Node, ConfigError> {
-        let up = Neighbour { address: plan::SOURCE, mac: plan::mac(SOURCE_POSITION, HOST_PORT), prefixes: Vec::new() };
+        let up = Neighbour {
+            address: addressing::SOURCE,
+            mac: addressing::mac(SOURCE_POSITION, HOST_PORT),
+            prefixes: Vec::new(),
+        };
         let mut down = self.child(0);
         down.prefixes.push(default_route());
         let position = self.switch.unwrap_or(SOURCE_POSITION);
@@ -219,7 +229,7 @@ impl<'a> Layout<'a> {
         let up = match own.parent {
             Some(parent) => Neighbour {
                 address: NodeAddresses::of(&self.topology.nodes()[parent]).loopback,
-                mac: plan::mac(self.first_node + parent, self.port_toward(parent, position)),
+                mac: addressing::mac(self.first_node + parent, self.port_toward(parent, position)),
                 prefixes: vec![default_route()],
             },
             None => self.above_root(),
@@ -227,8 +237,8 @@ impl<'a> Layout<'a> {
         let children = self.topology.children(position).map(|child| self.child(child));
         let leaves = self.topology.receivers().iter().enumerate().filter(|(_, leaf)| leaf.edge == position);
         let hosts = leaves.map(|(rank, leaf)| Neighbour {
-            address: plan::receiver(leaf),
-            mac: plan::mac(self.first_receiver + rank, HOST_PORT),
+            address: addressing::receiver(leaf),
+            mac: addressing::mac(self.first_receiver + rank, HOST_PORT),
             prefixes: Vec::new(),
         });
         let neighbours = std::iter::once(up).chain(children).chain(hosts);
@@ -239,12 +249,14 @@ impl<'a> Layout<'a> {
         match self.switch {
             Some(switch) => Neighbour {
                 address: NodeAddresses::of_switch().loopback,
-                mac: plan::mac(switch, PortId(1)),
-                prefixes: vec![Prefix::host(plan::SOURCE)],
+                mac: addressing::mac(switch, PortId(1)),
+                prefixes: vec![Prefix::host(addressing::SOURCE)],
             },
-            None => {
-                Neighbour { address: plan::SOURCE, mac: plan::mac(SOURCE_POSITION, HOST_PORT), prefixes: Vec::new() }
-            }
+            None => Neighbour {
+                address: addressing::SOURCE,
+                mac: addressing::mac(SOURCE_POSITION, HOST_PORT),
+                prefixes: Vec::new(),
+            },
         }
     }
 
@@ -253,9 +265,9 @@ impl<'a> Layout<'a> {
         let addresses = NodeAddresses::of(&self.topology.nodes()[child]);
         let below =
             self.topology.receivers().iter().filter(|leaf| self.topology.path_up(leaf.edge).any(|at| at == child));
-        let mut prefixes: Vec<Prefix> = below.map(|leaf| Prefix::host(plan::receiver(leaf))).collect();
+        let mut prefixes: Vec<Prefix> = below.map(|leaf| Prefix::host(addressing::receiver(leaf))).collect();
         prefixes.extend(Prefix::new(addresses.locator, 64));
-        Neighbour { address: addresses.loopback, mac: plan::mac(self.first_node + child, UP_PORT), prefixes }
+        Neighbour { address: addresses.loopback, mac: addressing::mac(self.first_node + child, UP_PORT), prefixes }
     }
 
     fn port_toward(&self, parent: usize, child: usize) -> PortId {
@@ -284,7 +296,7 @@ pub fn node(
     let neighbours: Vec<Neighbour> = neighbours.into_iter().collect();
     let ports = (0..neighbours.len() as u16).map(|port| PortConfig {
         name: format!("port{port}"),
-        mac: plan::mac(position, PortId(port)),
+        mac: addressing::mac(position, PortId(port)),
         addresses: Vec::new(),
         link_mtu: settings.link_mtu,
         queue_limit_octets: settings.queue_limit_octets,

@@ -1,10 +1,10 @@
 //! A host: an RC endpoint behind one port, and the program that uses it.
 
 use crate::invariants::Response;
-use crate::network::Station;
-use crate::pieces::pieces_of;
-use crate::program::{Intake, Outgoing};
+use crate::network::SimElement;
+use crate::program::{ReceiveStream, SendStream};
 use crate::replica::Replica;
+use crate::slices::slices_of;
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, MemoryKey, QueuePairConfig, QueuePairCounters, Status,
@@ -34,19 +34,19 @@ pub struct HostConfig {
     pub gateway: MacAddress,
 }
 
-/// A host: an endpoint, and a program that receives data, sends data, or relays them.
+/// A host: an endpoint, and a program that sends, receives or relays data.
 ///
-/// Its memory keeps all received data, octet by octet, so it is the model for runs that check data. The servers of
-/// `fabric-sim` are the model for load: one page of memory for thousands of hosts, a NIC with programs, PFC, and jobs.
+/// There are two host models. This one keeps all received data, octet by octet, for runs that check data. `Server` of
+/// `fabric-sim` is the model for load: one page of memory for thousands of hosts, a NIC with programs, PFC, and jobs.
 pub struct Host {
     endpoint: Endpoint<Replica>,
     mac: MacAddress,
     ethernet: EthernetView,
     packet: Vec<u8>,
-    outgoing: Vec<Outgoing>,
-    intakes: Vec<Intake>,
+    send_streams: Vec<SendStream>,
+    receive_streams: Vec<ReceiveStream>,
     /// No receive is posted.
-    is_starving: bool,
+    is_not_ready: bool,
     failure: Option<(Qpn, Status)>,
     responses: Option<Vec<Response>>,
     completions: Option<Vec<Completion>>,
@@ -67,9 +67,9 @@ impl Host {
             mac: config.mac,
             ethernet: ethernet.emit(),
             packet: Vec::new(),
-            outgoing: Vec::new(),
-            intakes: Vec::new(),
-            is_starving: false,
+            send_streams: Vec::new(),
+            receive_streams: Vec::new(),
+            is_not_ready: false,
             failure: None,
             responses: None,
             completions: None,
@@ -94,64 +94,64 @@ impl Host {
         self.endpoint.register_memory(replica, base_address, Access::REMOTE_WRITE, key_tag)
     }
 
-    /// Has a memory region hold something else, of the same length.
+    /// Replaces the content of a memory region; the length must be the same.
     pub fn replace_region(&mut self, key: MemoryKey, replica: Replica) {
         if let Some(region) = self.endpoint.memory_mut(key) {
             *region = replica;
         }
     }
 
-    /// Has the program send: at once what is there, the rest as it is received.
-    pub fn send(&mut self, outgoing: Outgoing) {
-        self.outgoing.push(outgoing);
+    /// Adds a stream to send. A relay sends octets as they are received.
+    pub fn add_send_stream(&mut self, stream: SendStream) {
+        self.send_streams.push(stream);
     }
 
-    /// Has the program receive messages that use up posted receives.
-    pub fn take_in(&mut self, intake: Intake) {
-        self.intakes.push(intake);
+    /// Adds a stream whose messages consume posted receives.
+    pub fn add_receive_stream(&mut self, stream: ReceiveStream) {
+        self.receive_streams.push(stream);
     }
 
-    /// Has the program post no receive, or again those that are due.
-    pub fn starve(&mut self, is_starving: bool) {
-        self.is_starving = is_starving;
+    /// Stops posting receives, or resumes.
+    pub fn set_not_ready(&mut self, is_not_ready: bool) {
+        self.is_not_ready = is_not_ready;
         self.post_receives();
     }
 
-    /// Has the program send no further message by a queue pair, or go on (D30).
+    /// Pauses the stream of a queue pair at the end of a message, or resumes it (D30).
     pub fn pause(&mut self, qpn: Qpn, is_paused: bool) {
-        if let Some(outgoing) = self.outgoing.iter_mut().find(|outgoing| outgoing.qpn() == qpn) {
-            outgoing.pause(is_paused);
+        if let Some(stream) = self.send_streams.iter_mut().find(|stream| stream.qpn() == qpn) {
+            stream.pause(is_paused);
         }
-        self.post_outgoing();
+        self.post_sends();
     }
 
-    /// Has a queue pair refuse every request from now on, as a peer whose device has failed.
+    /// Makes a queue pair reject every request from now on, like a failed device.
     pub fn refuse(&mut self, qpn: Qpn) {
         self.endpoint.refuse(qpn);
     }
 
-    /// Makes the host keep every undamaged response that arrives, whether its endpoint accepts it or not.
+    /// Keeps every intact response that arrives, whether its endpoint accepts it or not.
     pub fn observe_responses(&mut self) {
         self.responses = Some(Vec::new());
     }
 
-    /// Has the host remember how work requests and receives end.
+    /// Keeps all completions.
     pub fn observe_completions(&mut self) {
         self.completions = Some(Vec::new());
     }
 
-    /// Requests that have ended since the last call.
+    /// Completions since the last call.
     pub fn take_completions(&mut self) -> impl Iterator<Item = Completion> {
         self.completions.iter_mut().flat_map(|completions| completions.drain(..))
     }
 
-    /// The responses that arrived since the last call.
+    /// Responses since the last call.
     pub fn take_responses(&mut self) -> impl Iterator<Item = Response> {
         self.responses.iter_mut().flat_map(|responses| responses.drain(..))
     }
 
-    /// Whether responses or completions wait to be taken.
-    pub fn has_news(&self) -> bool {
+    /// Whether there are responses or completions to take.
+    pub fn has_responses_or_completions(&self) -> bool {
         self.responses.as_ref().is_some_and(|responses| !responses.is_empty())
             || self.completions.as_ref().is_some_and(|completions| !completions.is_empty())
     }
@@ -159,7 +159,7 @@ impl Host {
     /// Starts the program: posts what can be posted.
     pub fn start(&mut self) {
         self.post_receives();
-        self.post_outgoing();
+        self.post_sends();
     }
 
     /// A memory region.
@@ -173,8 +173,8 @@ impl Host {
     }
 
     /// Streams that the program sends.
-    pub fn outgoing(&self) -> &[Outgoing] {
-        &self.outgoing
+    pub fn send_streams(&self) -> &[SendStream] {
+        &self.send_streams
     }
 
     /// The first queue pair that failed, and how.
@@ -182,7 +182,7 @@ impl Host {
         self.failure
     }
 
-    /// The next CNP: all that a host sends whose data are paused.
+    /// The next CNP, the only packet that a host sends while its data are paused.
     pub fn dequeue_cnp(&mut self, now: Instant, pool: &mut Pool) -> Option<Frame> {
         let packet_len = self.endpoint.poll_cnp(now, &mut self.packet[EthernetView::LEN..])?;
         self.frame(packet_len, pool)
@@ -193,13 +193,13 @@ impl Host {
         if octets.len() <= SMALL_FRAME_OCTETS { Frame::small(octets, pool) } else { Frame::from_octets(octets, pool) }
     }
 
-    /// Packets that the endpoint refused, and frames for other MAC addresses.
+    /// Packets that the endpoint dropped, and frames for other MAC addresses.
     pub fn refused(&self) -> u64 {
         self.endpoint.drops().total() + self.misdelivered
     }
 
-    /// The program: takes what has completed, and posts what can go out now.
-    fn work(&mut self, now: Instant) {
+    /// Processes completions and posts work requests.
+    fn run_program(&mut self, now: Instant) {
         while let Some(completion) = self.endpoint.poll_completion() {
             if let Some(completions) = &mut self.completions {
                 completions.push(completion);
@@ -208,50 +208,50 @@ impl Host {
                 self.failure.get_or_insert((completion.qpn, completion.status));
                 continue;
             }
-            if let Some(outgoing) = self.outgoing.iter_mut().find(|outgoing| outgoing.qpn() == completion.qpn) {
-                outgoing.complete(&completion, now);
-                outgoing.post(&mut self.endpoint, self.intakes.first().map(Intake::received_octets));
-            } else if let Some(intake) = self.intakes.iter_mut().find(|intake| intake.qpn() == completion.qpn) {
-                intake.complete(&completion);
+            if let Some(stream) = self.send_streams.iter_mut().find(|stream| stream.qpn() == completion.qpn) {
+                stream.complete(&completion, now);
+                stream.post(&mut self.endpoint, self.receive_streams.first().map(ReceiveStream::received_octets));
+            } else if let Some(stream) = self.receive_streams.iter_mut().find(|stream| stream.qpn() == completion.qpn) {
+                stream.complete(&completion);
                 self.post_receives();
-                self.post_outgoing();
+                self.post_sends();
             }
         }
     }
 
     fn post_receives(&mut self) {
-        if !self.is_starving {
-            for intake in &mut self.intakes {
-                intake.post(&mut self.endpoint);
+        if !self.is_not_ready {
+            for stream in &mut self.receive_streams {
+                stream.post(&mut self.endpoint);
             }
         }
     }
 
-    /// A host that takes in and sends is a relay.
-    fn post_outgoing(&mut self) {
-        let received_octets = self.intakes.first().map(Intake::received_octets);
-        for outgoing in &mut self.outgoing {
-            outgoing.post(&mut self.endpoint, received_octets);
+    /// A host that receives and sends is a relay.
+    fn post_sends(&mut self) {
+        let received_octets = self.receive_streams.first().map(ReceiveStream::received_octets);
+        for stream in &mut self.send_streams {
+            stream.post(&mut self.endpoint, received_octets);
         }
     }
 
     fn take_frame(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
-        let (mut pieces, count) = pieces_of(frame, pool);
-        match EthernetView::split(pieces[0]) {
+        let (mut slices, count) = slices_of(frame, pool);
+        match EthernetView::split(slices[0]) {
             Ok((ethernet, packet)) if ethernet.destination == self.mac && ethernet.ethertype() == EtherType::IPV6 => {
-                pieces[0] = packet;
+                slices[0] = packet;
                 if let Some(responses) = &mut self.responses {
                     responses.extend(response_of(packet));
                 }
-                // A refusal is counted by the endpoint.
-                let _ = self.endpoint.receive(now, &pieces[..count]);
+                // The endpoint counts its drops.
+                let _ = self.endpoint.receive(now, &slices[..count]);
             }
             Ok(_) | Err(_) => self.misdelivered += 1,
         }
     }
 }
 
-/// The response in a packet, read without the endpoint's help.
+/// The response in a packet, parsed independently of the endpoint.
 fn response_of(packet: &[u8]) -> Option<Response> {
     let (bth, rest) = Bth::parse(packet.get(Ipv6::LEN + Udp::LEN..)?).ok()?;
     if bth.opcode != Opcode::ACKNOWLEDGE {
@@ -273,12 +273,12 @@ impl Element for Host {
             self.take_frame(now, &frame, pool);
             frame.release(pool);
         }
-        self.work(now);
+        self.run_program(now);
     }
 
     fn tick(&mut self, now: Instant, _pool: &mut Pool) {
         self.endpoint.tick(now);
-        self.work(now);
+        self.run_program(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -297,7 +297,7 @@ impl Element for Host {
     }
 }
 
-impl Station for Host {
+impl SimElement for Host {
     fn wants_driver_layout(&self) -> bool {
         false
     }

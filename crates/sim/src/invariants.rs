@@ -63,7 +63,7 @@ pub struct Response {
 impl Response {
     /// Number of packets, counted from `near`, that every receiver has by the response. `near` is a number of packets
     /// that the response cannot be more than 2^23 away from.
-    fn packets_vouched_for(&self, layout: &Layout, near: u64) -> i64 {
+    fn packets_acknowledged(&self, layout: &Layout, near: u64) -> i64 {
         let confirmed_by_psn = match self.syndrome {
             Syndrome::Ack(_) => 1,
             // A requester takes these for an acknowledgement of everything before (D16, D24).
@@ -82,7 +82,7 @@ pub struct Checker {
     /// Packets that the responses so far vouched for, rightly.
     confirmed_packets: u64,
     /// Octets that every receiver was seen to have. Memory is never emptied, so that this stays true.
-    octets_everywhere: u64,
+    octets_at_all_receivers: u64,
     violations: u64,
     first: Option<Violation>,
 }
@@ -95,11 +95,11 @@ pub struct Violation {
     /// The response.
     pub response: Response,
     /// Number of octets that it confirms.
-    pub octets_vouched_for: u64,
+    pub octets_acknowledged: u64,
     /// The position of a receiver that has fewer.
     pub receiver: usize,
     /// Octets that this receiver has.
-    pub octets_there: u64,
+    pub octets_received: u64,
 }
 
 impl fmt::Display for Violation {
@@ -112,8 +112,8 @@ impl fmt::Display for Violation {
         };
         write!(
             f,
-            "at {} ns the source got {kind} {}, which says that every receiver has {} octets, but receiver {} has {}",
-            self.time_ns, self.response.psn, self.octets_vouched_for, self.receiver, self.octets_there
+            "at {} ns the source received {kind} {}, which acknowledges {} octets, but receiver {} has {}",
+            self.time_ns, self.response.psn, self.octets_acknowledged, self.receiver, self.octets_received
         )
     }
 }
@@ -121,27 +121,27 @@ impl fmt::Display for Violation {
 impl Checker {
     /// A checker for a stream of this layout.
     pub fn new(layout: Layout) -> Self {
-        Checker { layout, confirmed_packets: 0, octets_everywhere: 0, violations: 0, first: None }
+        Checker { layout, confirmed_packets: 0, octets_at_all_receivers: 0, violations: 0, first: None }
     }
 
-    /// Checks a response that has just reached the source. `octets_there` is, receiver by receiver, how many octets are
-    /// in its memory without a gap from the start.
-    pub fn check(&mut self, time_ns: u64, response: Response, octets_there: impl Iterator<Item = u64> + Clone) {
-        let vouched_for = response.packets_vouched_for(&self.layout, self.confirmed_packets);
-        let packets = u64::try_from(vouched_for).unwrap_or(0);
+    /// Checks a response that has just reached the source. `octets_received` yields, for each
+    /// receiver, the number of octets in its memory without a gap from the start.
+    pub fn check(&mut self, time_ns: u64, response: Response, octets_received: impl Iterator<Item = u64> + Clone) {
+        let acknowledged = response.packets_acknowledged(&self.layout, self.confirmed_packets);
+        let packets = u64::try_from(acknowledged).unwrap_or(0);
         let octets = self.layout.octets_of(packets);
         // More packets than the stream has is a lie even when all octets are there.
         let beyond_end = packets > self.layout.packets();
-        if octets > self.octets_everywhere {
-            self.octets_everywhere = octets_there.clone().min().unwrap_or(0);
+        if octets > self.octets_at_all_receivers {
+            self.octets_at_all_receivers = octets_received.clone().min().unwrap_or(0);
         }
-        let is_true = octets <= self.octets_everywhere && !beyond_end;
-        let mut receivers = octets_there.enumerate();
+        let is_true = octets <= self.octets_at_all_receivers && !beyond_end;
+        let mut receivers = octets_received.enumerate();
         let missing = if is_true { None } else { receivers.find(|(_, there)| *there < octets || beyond_end) };
         match missing {
-            Some((receiver, octets_there)) => {
+            Some((receiver, octets_received)) => {
                 self.violations += 1;
-                let violation = Violation { time_ns, response, octets_vouched_for: octets, receiver, octets_there };
+                let violation = Violation { time_ns, response, octets_acknowledged: octets, receiver, octets_received };
                 self.first.get_or_insert(violation);
             }
             None => self.confirmed_packets = self.confirmed_packets.max(packets),
@@ -183,9 +183,9 @@ mod tests {
         Response { qpn: QPN, psn: Psn::new(psn), syndrome: Syndrome::SEQUENCE_ERROR }
     }
 
-    fn violations(response: Response, octets_there: &[u64]) -> u64 {
+    fn violations(response: Response, octets_received: &[u64]) -> u64 {
         let mut checker = Checker::new(layout());
-        checker.check(5, response, octets_there.iter().copied());
+        checker.check(5, response, octets_received.iter().copied());
         checker.violations()
     }
 
@@ -236,8 +236,7 @@ mod tests {
         checker.check(8, ack(1), [2500, 1024].into_iter());
         assert_eq!(checker.violations(), 2);
         let text = checker.first().unwrap().to_string();
-        let expected =
-            "at 7 ns the source got ACK 0, which says that every receiver has 2500 octets, but receiver 1 has 1024";
+        let expected = "at 7 ns the source received ACK 0, which acknowledges 2500 octets, but receiver 1 has 1024";
         assert_eq!(text, expected);
     }
 

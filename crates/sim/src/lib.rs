@@ -1,37 +1,37 @@
-//! Elements in virtual time: links, hosts, faults and scenarios, all from one seed.
+//! Discrete-event simulation of links, nodes and hosts: virtual time, link faults and transfers, all from one seed.
 //!
-//! A [`Network`] joins elements, nodes of the dataplane and hosts with an RC endpoint, by links with a rate, a delay
-//! and faults. The elements are the same code that runs elsewhere; none of it depends on time being virtual.
+//! A [`Network`] connects elements, nodes of the dataplane and hosts with an RC endpoint, by links with a rate, a delay
+//! and faults. The elements run the same code as in production; none of it depends on time being virtual.
 
+pub mod addressing;
 pub mod baseline;
-pub mod calendar;
-mod damage;
+mod capture;
+pub mod description;
+pub mod event_queue;
 pub mod fabric;
 pub mod host;
+mod impairment;
+mod in_flight;
 pub mod invariants;
 pub mod link;
-pub mod moment;
 pub mod multicast;
 pub mod network;
-pub mod pieces;
-pub mod plan;
+pub mod node_or_host;
+pub mod observer;
 pub mod program;
-mod record;
+mod replay_buffer;
 pub mod replica;
-pub mod scenario;
-pub mod scene;
-pub mod set_up;
-pub mod shown;
-pub mod station;
-mod tap;
+pub mod setup;
+pub mod slices;
+pub mod snapshot;
 pub mod timing;
 pub mod topology;
-mod travelling;
+pub mod transfer;
 
-pub use link::{Counters, LinkModel, Trouble};
-pub use moment::Moment;
+pub use description::RunDescription;
+pub use link::{Counters, LinkFaults, LinkModel};
 pub use multicast::Multicast;
-pub use network::{ElementId, LinkId, Network, Place, Station, Way};
-pub use scene::Scene;
-pub use set_up::SetUpError;
-pub use shown::{Pace, Shown, Spectator};
+pub use network::{Direction, ElementId, ElementPort, LinkId, Network, SimElement};
+pub use observer::{Observer, PeriodicObserver, SnapshotInterval};
+pub use setup::SetupError;
+pub use snapshot::Snapshot;

@@ -1,18 +1,18 @@
-//! One stream from a source to a group of receivers: the tree run and checked.
+//! A multicast transfer: one stream from a source to a group of receivers, run and checked.
 
+use crate::addressing;
+use crate::description::{ElementInfo, ElementKind, GroupInfo, LinkInfo, RunDescription};
 use crate::fabric::Fabric;
 use crate::host::Host;
 use crate::invariants::Checker;
-use crate::moment::{self, Moment, PlaceMoment};
 use crate::network::LinkId;
-use crate::plan;
-use crate::program::Outgoing;
+use crate::observer::PeriodicObserver;
+use crate::program::SendStream;
 use crate::replica::{Replica, Sha256Digest};
-use crate::scenario::{LinkOutcome, Outcome, ReceiverOutcome, SourceOutcome, TransferConfig};
-use crate::scene::{Place, PlaceKind, Scene, SceneGroup, SceneLink};
-use crate::set_up::{self, SOURCE_RANK, SetUpError};
-use crate::shown::Shown;
+use crate::setup::{self, SOURCE_RANK, SetupError};
+use crate::snapshot::{self, ElementSnapshot, Snapshot};
 use crate::topology::SOURCE_NAME;
+use crate::transfer::{LinkOutcome, Outcome, ReceiverOutcome, SourceOutcome, TransferConfig};
 use sha2::{Digest, Sha256};
 use srdma_dataplane::{Command, ConfigError, Node};
 use srdma_group::{Group, NodeRole};
@@ -21,13 +21,13 @@ use srdma_wire::{Instant, Syndrome};
 use std::io::{self, Write};
 use std::rc::Rc;
 
-/// Number of events that lie between two reports of progress.
+/// Number of events between two progress reports.
 const EVENTS_PER_REPORT: u64 = 1 << 12;
 
 /// Default time between snapshots, in nanoseconds.
 const STEP_NS: u64 = 20_000;
 
-/// A multicast run that has been set up.
+/// A multicast transfer that is ready to run.
 pub struct Multicast {
     fabric: Fabric,
     scenario: TransferConfig,
@@ -45,10 +45,10 @@ impl Multicast {
     ///
     /// # Errors
     ///
-    /// If the scenario's numbers do not go together.
-    pub fn new(scenario: TransferConfig, data: Rc<Vec<u8>>) -> Result<Self, SetUpError> {
+    /// The scenario's parameters are inconsistent.
+    pub fn new(scenario: TransferConfig, data: Rc<Vec<u8>>) -> Result<Self, SetupError> {
         let layout = scenario.layout(data.len() as u64);
-        let (fabric, regions, group) = set_up::multicast(&scenario, &data)?;
+        let (fabric, regions, group) = setup::multicast(&scenario, &data)?;
         let checker = Checker::new(layout);
         Ok(Multicast { fabric, scenario, data, regions, group, checker, acks_received: 0, naks_received: 0 })
     }
@@ -84,27 +84,27 @@ impl Multicast {
     }
 
     /// Runs until everything is acknowledged or the source has failed, and then until no frame is in flight. `progress`
-    /// is called from time to time with the octets that are acknowledged.
+    /// is called periodically with the number of acknowledged octets.
     ///
     /// # Errors
     ///
     /// Those of the captures.
     pub fn run(&mut self, progress: &mut dyn FnMut(u64)) -> io::Result<Outcome> {
-        self.run_shown(progress, None)
+        self.run_observed(progress, None)
     }
 
-    /// The same with an observer.
+    /// [`Multicast::run`] with an observer.
     ///
     /// # Errors
     ///
     /// Those of the captures and of the observer.
-    pub fn run_shown(
+    pub fn run_observed(
         &mut self,
         progress: &mut dyn FnMut(u64),
-        mut shown: Option<&mut Shown<'_>>,
+        mut observer: Option<&mut PeriodicObserver<'_>>,
     ) -> io::Result<Outcome> {
-        if let Some(shown) = &mut shown {
-            shown.begin(&self.scene(), STEP_NS)?;
+        if let Some(observer) = &mut observer {
+            observer.begin(&self.description(), STEP_NS)?;
         }
         let source = self.fabric.source;
         for host in self.fabric.receivers.clone().into_iter().chain([source]) {
@@ -115,8 +115,8 @@ impl Multicast {
             if element == source {
                 self.check_responses();
             }
-            if let Some(shown) = &mut shown {
-                shown.look(self.fabric.network.now().as_ns(), || self.moment())?;
+            if let Some(observer) = &mut observer {
+                observer.observe_if_due(self.fabric.network.now().as_ns(), || self.snapshot())?;
             }
             events += 1;
             if events.is_multiple_of(EVENTS_PER_REPORT) {
@@ -124,43 +124,43 @@ impl Multicast {
             }
         }
         progress(self.acknowledged_octets());
-        if let Some(shown) = shown {
-            shown.end(&self.moment())?;
+        if let Some(observer) = observer {
+            observer.end(&self.snapshot())?;
         }
         self.fabric.network.finish_captures()?;
         Ok(self.outcome())
     }
 
     /// The source, the nodes in the order of the tree, the receivers; the links by name.
-    fn scene(&self) -> Scene {
+    fn description(&self) -> RunDescription {
         let record = self.group.record();
         let tree = record.tree.nodes();
-        let mut places = Vec::new();
-        if self.has_source_place() {
+        let mut elements = Vec::new();
+        if self.has_source_element() {
             let (name, address) = (SOURCE_NAME.to_owned(), record.source.address);
-            places.push(Place { name, address, kind: PlaceKind::Host });
+            elements.push(ElementInfo { name, address, kind: ElementKind::Host });
         }
-        places.extend(tree.iter().map(|node| Place {
+        elements.extend(tree.iter().map(|node| ElementInfo {
             name: node.name.clone(),
             address: node.loopback,
-            kind: if node.role == NodeRole::Edge { PlaceKind::Edge } else { PlaceKind::Transit },
+            kind: if node.role == NodeRole::Edge { ElementKind::Edge } else { ElementKind::Transit },
         }));
         let receivers = self.scenario.topology.receivers().iter();
-        places.extend(receivers.map(|leaf| Place {
+        elements.extend(receivers.map(|leaf| ElementInfo {
             name: leaf.name.clone(),
-            address: plan::receiver(leaf),
-            kind: PlaceKind::Host,
+            address: addressing::receiver(leaf),
+            kind: ElementKind::Host,
         }));
         let link = |link: &LinkId| {
             let name = self.fabric.network.name(*link);
             let (upper, lower) = name.split_once('-').unwrap_or((name, name));
-            SceneLink { ends: [upper, lower].map(str::to_owned), mtu: self.scenario.link_mtu, groups: 1 }
+            LinkInfo { ends: [upper, lower].map(str::to_owned), mtu: self.scenario.link_mtu, groups: 1 }
         };
-        Scene {
+        RunDescription {
             root: Some(SOURCE_NAME.to_owned()),
-            places,
+            elements,
             links: self.fabric.links.iter().map(link).collect(),
-            groups: vec![SceneGroup {
+            groups: vec![GroupInfo {
                 name: "demo".to_owned(),
                 explanation: "the tree of the demo",
                 group: self.group.clone(),
@@ -168,28 +168,28 @@ impl Multicast {
         }
     }
 
-    /// The source's own software switch, where that is the headend, has its name, and stands for it.
-    fn has_source_place(&self) -> bool {
+    /// A software switch at the source, if it is the headend, has the source's name and represents it.
+    fn has_source_element(&self) -> bool {
         self.group.record().tree.nodes().first().is_some_and(|headend| headend.name != SOURCE_NAME)
     }
 
-    fn moment(&self) -> Moment {
+    fn snapshot(&self) -> Snapshot {
         let (fabric, network) = (&self.fabric, &self.fabric.network);
         let nodes: Vec<&Node> = fabric.switch.iter().chain(&fabric.nodes).map(|id| fabric.node(*id)).collect();
-        let mut places = Vec::new();
-        places.extend(self.has_source_place().then(PlaceMoment::default));
-        places.extend(nodes.iter().map(|node| PlaceMoment::of(node)));
-        places.extend(fabric.receivers.iter().map(|_| PlaceMoment::default()));
-        Moment {
+        let mut elements = Vec::new();
+        elements.extend(self.has_source_element().then(ElementSnapshot::default));
+        elements.extend(nodes.iter().map(|node| ElementSnapshot::of(node)));
+        elements.extend(fabric.receivers.iter().map(|_| ElementSnapshot::default()));
+        Snapshot {
             now_ns: network.now().as_ns(),
-            links: fabric.links.iter().map(|link| network.counters(*link).map(|way| way.octets)).collect(),
-            places,
-            groups: vec![moment::branches_of(&self.group, |position| nodes.get(position).copied())],
+            links: fabric.links.iter().map(|link| network.counters(*link).map(|counters| counters.octets)).collect(),
+            elements,
+            groups: vec![snapshot::branch_snapshots(&self.group, |position| nodes.get(position).copied())],
         }
     }
 
     fn acknowledged_octets(&self) -> u64 {
-        self.source().outgoing().iter().map(Outgoing::acknowledged_octets).sum()
+        self.source().send_streams().iter().map(SendStream::acknowledged_octets).sum()
     }
 
     fn source(&self) -> &Host {
@@ -202,7 +202,7 @@ impl Multicast {
 
     /// Compares the last responses to the source with the data of the receivers.
     fn check_responses(&mut self) {
-        if !self.source().has_news() {
+        if !self.source().has_responses_or_completions() {
             return;
         }
         let responses: Vec<_> =
@@ -225,7 +225,7 @@ impl Multicast {
     fn outcome(&self) -> Outcome {
         let network = &self.fabric.network;
         let sha256: Sha256Digest = Sha256::digest(self.data.as_slice()).into();
-        let outgoing = self.source().outgoing().first();
+        let stream = self.source().send_streams().first();
         let receivers = (0..self.regions.len()).filter_map(|rank| self.receiver_outcome(rank, sha256));
         let links = self.fabric.links.iter().map(|link| {
             let [down, up] = network.counters(*link);
@@ -239,7 +239,7 @@ impl Multicast {
         // The last links are those of the receivers.
         let to_receivers = self.fabric.links.iter().rev().take(self.regions.len());
         Outcome {
-            completion_ns: outgoing.and_then(Outgoing::completed_at).map(Instant::as_ns),
+            completion_ns: stream.and_then(SendStream::completed_at).map(Instant::as_ns),
             failure: self.source().failure().map(|(_, status)| status),
             invariant_violations: self.checker.violations(),
             first_violation: self.checker.first().cloned(),
@@ -248,13 +248,13 @@ impl Multicast {
             links: links.collect(),
             frames_to_receivers: to_receivers.map(|link| network.counters(*link)[0].frames).sum(),
             hops: network.hops(),
-            starved: network.starved(),
+            dropped_for_memory: network.dropped_for_memory(),
             chunks_in_use: network.chunks_in_use(),
         }
     }
 
     fn source_outcome(&self, sha256: Sha256Digest) -> SourceOutcome {
-        let counters = self.source().counters(plan::qpn_toward(SOURCE_RANK)).copied().unwrap_or_default();
+        let counters = self.source().counters(addressing::qpn_toward(SOURCE_RANK)).copied().unwrap_or_default();
         SourceOutcome {
             sha256,
             egress_octets: counters.payload_octets_sent,
@@ -269,7 +269,7 @@ impl Multicast {
 
     fn receiver_outcome(&self, rank: usize, of_source: Sha256Digest) -> Option<ReceiverOutcome> {
         let host = self.receiver(rank);
-        let qpn = plan::receiving_qpn(rank + 1);
+        let qpn = addressing::receiving_qpn(rank + 1);
         let (counters, replica) = (host.counters(qpn)?, host.region(self.regions[rank])?);
         Some(ReceiverOutcome {
             name: self.scenario.topology.receivers()[rank].name.clone(),

@@ -6,35 +6,35 @@ use srdma_rc::{
 };
 use srdma_wire::{Instant, Qpn};
 
-/// RDMA operations for the messages of a stream.
+/// RDMA operation of the messages of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carriage {
+pub enum MessageOperation {
     /// SEND: the peer posts a receive for each message.
     Send,
-    /// RDMA WRITE: the peer's program learns of nothing.
+    /// RDMA WRITE: the peer's program is not notified.
     Write {
         /// Address of the peer's region.
         remote: RemoteAddress,
     },
-    /// RDMA WRITE with immediate data: the peer posts a receive for each message, so that its program learns of it.
+    /// RDMA WRITE with immediate data: the peer posts a receive for each message and is notified.
     WriteImmediate {
         /// Address of the peer's region.
         remote: RemoteAddress,
     },
 }
 
-/// A stream on its way to one peer: a region of the host, message by message.
+/// A stream to one peer: a region of the host, sent message by message.
 #[derive(Clone, Debug)]
-pub struct Outgoing {
+pub struct SendStream {
     stream: Stream,
-    carriage: Carriage,
+    operation: MessageOperation,
     acknowledged_octets: u64,
     completed_at: Option<Instant>,
     /// No further message is posted.
     is_paused: bool,
 }
 
-/// A region that messages are cut from or put into, one after the other.
+/// A region that is sent or received as consecutive messages.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
     qpn: Qpn,
@@ -53,21 +53,27 @@ impl Stream {
     }
 }
 
-impl Outgoing {
+impl SendStream {
     /// The first `size_octets` of `region`, in messages of `message_octets`, to the peer of queue pair `qpn`.
-    pub fn new(qpn: Qpn, region: MemoryKey, size_octets: u64, message_octets: u32, carriage: Carriage) -> Self {
-        Outgoing {
+    pub fn new(
+        qpn: Qpn,
+        region: MemoryKey,
+        size_octets: u64,
+        message_octets: u32,
+        operation: MessageOperation,
+    ) -> Self {
+        SendStream {
             stream: Stream { qpn, region, size_octets, message_octets, posted_octets: 0 },
-            carriage,
+            operation,
             acknowledged_octets: 0,
             completed_at: None,
             is_paused: false,
         }
     }
 
-    /// The same stream, of which nothing is posted before it is resumed.
+    /// The same stream, paused from the start.
     pub fn paused(self) -> Self {
-        Outgoing { is_paused: true, ..self }
+        SendStream { is_paused: true, ..self }
     }
 
     /// The queue pair.
@@ -95,7 +101,7 @@ impl Outgoing {
         self.stream.size_octets
     }
 
-    /// Whether everything that was posted is acknowledged, so that nothing is on its way.
+    /// Whether everything that was posted is acknowledged.
     pub fn is_quiescent(&self) -> bool {
         self.acknowledged_octets == self.stream.posted_octets
     }
@@ -123,7 +129,7 @@ impl Outgoing {
             }
             let request = WorkRequest {
                 wr_id: message.offset,
-                operation: self.operation(message.offset),
+                operation: self.operation_at(message.offset),
                 local: message,
                 signalled: true,
             };
@@ -134,29 +140,31 @@ impl Outgoing {
         }
     }
 
-    fn operation(&self, offset: u64) -> Operation {
+    fn operation_at(&self, offset: u64) -> Operation {
         let at = |base: RemoteAddress| RemoteAddress { virtual_address: base.virtual_address + offset, ..base };
-        match self.carriage {
-            Carriage::Send => Operation::Send { immediate: None },
-            Carriage::Write { remote } => Operation::Write { remote: at(remote), immediate: None },
-            Carriage::WriteImmediate { remote } => Operation::Write { remote: at(remote), immediate: Some([0; 4]) },
+        match self.operation {
+            MessageOperation::Send => Operation::Send { immediate: None },
+            MessageOperation::Write { remote } => Operation::Write { remote: at(remote), immediate: None },
+            MessageOperation::WriteImmediate { remote } => {
+                Operation::Write { remote: at(remote), immediate: Some([0; 4]) }
+            }
         }
     }
 }
 
 /// Receives posted for the messages of a stream.
 #[derive(Clone, Debug)]
-pub struct Intake {
+pub struct ReceiveStream {
     stream: Stream,
     received_octets: u64,
 }
 
-impl Intake {
+impl ReceiveStream {
     /// A receive for each message of `message_octets` that the peer of queue pair `qpn` sends, `size_octets` in all.
     /// They fill `region` from its start, whether by SEND or by WRITE with immediate data.
     pub fn new(qpn: Qpn, region: MemoryKey, size_octets: u64, message_octets: u32) -> Self {
         let stream = Stream { qpn, region, size_octets, message_octets, posted_octets: 0 };
-        Intake { stream, received_octets: 0 }
+        ReceiveStream { stream, received_octets: 0 }
     }
 
     /// The same for a peer that begins at `offset` of the stream, where a message does.

@@ -1,4 +1,4 @@
-//! Memory with a copy of the source's data, compared octet by octet.
+//! Memory that is compared with the source's data octet by octet.
 
 use sha2::{Digest, Sha256};
 use srdma_rc::Memory;
@@ -66,7 +66,7 @@ impl Replica {
     }
 
     /// Goes on with memory of its own.
-    fn depart(&mut self) -> &mut Vec<u8> {
+    fn diverge(&mut self) -> &mut Vec<u8> {
         let (original, complete) = (&self.original, self.complete_octets);
         self.own.get_or_insert_with(|| {
             let mut own = vec![0; original.len()];
@@ -86,7 +86,7 @@ impl Memory for Replica {
         let end = start + octets.len();
         let agrees = start == self.complete_octets && self.original[start..end] == *octets;
         if !agrees || self.own.is_some() {
-            self.depart()[start..end].copy_from_slice(octets);
+            self.diverge()[start..end].copy_from_slice(octets);
         }
         if start <= self.complete_octets {
             self.complete_octets = self.complete_octets.max(end);

@@ -15,19 +15,19 @@ const ACK_FRAME_OCTETS: usize = 14 + 40 + 8 + 12 + 4 + 4;
 /// branch has come, so that a NAK of one need not send the source back to what all others have.
 const ACK_REQUEST_INTERVAL: u32 = 8;
 
-/// The ACK timeout is at least so many times the longest that an answer should take.
+/// The ACK timeout is at least this multiple of the longest expected response time.
 const TIMEOUT_FACTOR: u64 = 2;
 
-/// All T_hold of a tree together are such a part of the ACK timeout: less than a quarter (D20).
-const HOLD_PART: u64 = 5;
+/// The sum of T_hold over a tree is this fraction of the ACK timeout: less than a quarter (D20).
+const HOLD_DIVISOR: u64 = 5;
 
-/// The least and the most packets that may be outstanding.
+/// Minimum and maximum number of outstanding packets.
 const WINDOW_LIMITS: (u64, u64) = (32, 1 << 20);
 
 /// Timers and window of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Round trip of a full packet and its ACK, no queue being in the way, in nanoseconds.
+    /// Round trip of a full packet and its ACK, without queueing, in nanoseconds.
     pub round_trip_ns: u64,
     /// Packets that may be outstanding.
     pub window_packets: u32,
@@ -45,7 +45,7 @@ impl Timing {
         // At worst the whole window waits in one queue.
         let longest_ns = path.round_trip_ns + window * path.packet_ps / 1000;
         let ack_timeout = timeout_code(TIMEOUT_FACTOR * longest_ns);
-        let t_hold = Duration::from_nanos((4096_u64 << ack_timeout) / (HOLD_PART * levels.max(1) as u64));
+        let t_hold = Duration::from_nanos((4096_u64 << ack_timeout) / (HOLD_DIVISOR * levels.max(1) as u64));
         Timing { round_trip_ns: path.round_trip_ns, window_packets: window as u32, ack_timeout, t_hold }
     }
 

@@ -1,4 +1,4 @@
-//! Trees of nodes with a source above and receivers below.
+//! Tree topologies: a source above the root node, receivers at the edge nodes.
 
 /// Number of branches that a node of a generated tree has, at most.
 pub const FAN_OUT: usize = 8;

@@ -6,9 +6,9 @@ use crate::schedule::Schedule;
 use crate::world::World;
 use srdma_frame::Frame;
 use srdma_rc::MemoryKey;
+use srdma_sim::addressing;
 use srdma_sim::host::HOST_PORT;
-use srdma_sim::network::{Network, Way};
-use srdma_sim::plan;
+use srdma_sim::network::{Direction, Network};
 use srdma_sim::replica::Replica;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
@@ -66,7 +66,7 @@ fn inject_response(world: &mut World<'_>, syndrome: Syndrome, psn: Psn) {
     let mut computation = Computation::begin(&ipv6, 0, &udp, &bth);
     computation.update(aeth.as_bytes());
     let icrc = computation.finish();
-    let destination = plan::mac(0, HOST_PORT);
+    let destination = addressing::mac(0, HOST_PORT);
     let ethernet = Ethernet { destination, source: destination, ethertype: EtherType::IPV6 }.emit();
     let parts = [ethernet.as_bytes(), ipv6.as_bytes(), udp.as_bytes(), bth.as_bytes(), aeth.as_bytes(), &icrc.0];
     let element = world.testbed.sources[0];
@@ -80,7 +80,7 @@ fn last_sent(world: &World<'_>) -> Psn {
 }
 
 #[test]
-fn a_calm_run_has_no_complaints() {
+fn a_run_without_faults_has_no_violations() {
     assert_eq!(violations(|_| {}), []);
 }
 
@@ -110,11 +110,12 @@ fn lost_and_foreign_octets_are_reported() {
 
 #[test]
 fn a_group_without_progress_violates_liveness() {
-    let stuck = violations(|world| world.network.trouble_mut(world.testbed.receiver_links[0], Way::Up).is_cut = true);
+    let stuck =
+        violations(|world| world.network.faults_mut(world.testbed.receiver_links[0], Direction::Up).is_down = true);
     assert!(stuck.contains(&ViolationKind::Membership), "evicted without a fault: {stuck:?}");
     let stuck = violations(|world| {
         let link = world.testbed.link_above(1, 0).expect("there is one");
-        world.network.trouble_mut(link, Way::Up).is_cut = true;
+        world.network.faults_mut(link, Direction::Up).is_down = true;
     });
     assert!(stuck.contains(&ViolationKind::Liveness), "{stuck:?}");
 }

@@ -81,7 +81,7 @@ fn remover(schedule: &Schedule, receiver: usize) -> usize {
 /// A seed's network with one fault at any place and time of the transfer; `None` where that is impossible.
 fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
     let mut schedule = without_faults(seed)?;
-    let mut chance = Stream::new(seed, "recovery");
+    let mut rng = Stream::new(seed, "recovery");
     let scale = scale::Scale::of(&schedule);
     let is_edge = |node: usize| schedule.receivers.iter().any(|receiver| receiver.edge == node);
     let inside = (1..schedule.nodes.len()).filter(|node| members_below(&schedule, *node) > 0);
@@ -96,7 +96,7 @@ fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
     if candidates.is_empty() {
         return None;
     }
-    let candidate = candidates[chance.below(candidates.len() as u64) as usize];
+    let candidate = candidates[rng.below(candidates.len() as u64) as usize];
     let event = match fault {
         Fault::Death { t_stall_percent } => {
             schedule.groups[0].policy.t_stall_percent = t_stall_percent;
@@ -104,11 +104,11 @@ fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
         }
         Fault::Headend | Fault::Transit | Fault::Edge => {
             // Longer than any frame may be in flight.
-            let for_ns = scale.ack_timeout_ns / 2 + chance.below(6 * scale.ack_timeout_ns);
+            let for_ns = scale.ack_timeout_ns / 2 + rng.below(6 * scale.ack_timeout_ns);
             Event::CrashNode { node: candidate, for_ns }
         }
     };
-    schedule.events = vec![TimedEvent { at_ns: chance.below(scale.transfer_ns), event }];
+    schedule.events = vec![TimedEvent { at_ns: rng.below(scale.transfer_ns), event }];
     schedule.check().unwrap_or_else(|error| panic!("seed {seed}, {fault:?}: {error}"));
     Some(schedule)
 }
@@ -157,8 +157,8 @@ impl Measured {
     }
 }
 
-/// Time from the restore of a restarted node's group entry, without learned state, to the source's next progress, in ACK
-/// timeouts. It has two parts: up to one timeout until the source's next retransmission, and less than a round trip
+/// Time from the restore of a restarted node's group entry, without learned state, to the source's next progress, in
+/// ACK timeouts. It has two parts: up to one timeout until the source's next retransmission, and less than a round trip
 /// for the packet to the node and its response.
 fn restart(fault: Fault) -> Measured {
     let (mut boot, mut recovery) = (Measured::default(), Measured::default());
@@ -178,7 +178,7 @@ fn restart(fault: Fault) -> Measured {
         }
     }
     boot.print(&format!("{fault:?}, control plane: until it has its part"));
-    recovery.print(&format!("{fault:?}: from then until the source hears"));
+    recovery.print(&format!("{fault:?}: until the next progress of the source"));
     println!("{:<56} {:>5}", "  above one ACK timeout", recovery.above(1.0));
     recovery
 }
@@ -191,8 +191,8 @@ fn a_group_recovers_from_the_restart_of_its_headend_or_a_transit_node() {
     }
 }
 
-/// One ACK timeout and a round trip: a node that is restored just after a retransmission waits for the next one. Few are
-/// above one timeout.
+/// One ACK timeout and a round trip: a node that is restored just after a retransmission waits for the next one. Few
+/// are above one timeout.
 #[test]
 fn a_group_recovers_from_the_restart_of_an_edge() {
     let recovery = restart(Fault::Edge);
@@ -236,8 +236,8 @@ fn a_group_recovers_from_a_dead_receiver() {
     assert!(death(250).worst() <= 1.0);
 }
 
-/// If T_stall is exactly two ACK timeouts, the third copy arrives up to a round trip later, as the source's timer starts
-/// with the last response. With the response's way to the source that is one and a half round trips.
+/// If T_stall is exactly two ACK timeouts, the third copy arrives up to a round trip later, as the source's timer
+/// starts with the last response. With the response's path to the source that is one and a half round trips.
 #[test]
 fn a_stall_is_not_detected_before_the_third_copy() {
     let at_limit = death(DEFAULT_T_STALL_PERCENT);

@@ -22,7 +22,7 @@ fn config(first_seed: u64, part: u64) -> RunConfig {
 }
 
 #[test]
-fn default_seeds_give_no_complaint() {
+fn default_seeds_have_no_violations() {
     let summary = runner::run(&config(1, 1), &world::run, &|_| true);
     assert_eq!(summary.failures, [].into());
     assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "no faults took effect");

@@ -131,7 +131,7 @@ fn groups_share_sources_nodes_and_receivers() {
 
 #[test]
 fn random_link_faults_take_effect_and_end() {
-    let chance = 20_000;
+    let ppm = 20_000;
     for (name, change) in [
         ("loss", (|link: &mut LinkPlan| &mut link.loss_ppm) as fn(&mut LinkPlan) -> &mut u32),
         ("duplication", |link| &mut link.duplicate_ppm),
@@ -142,7 +142,7 @@ fn random_link_faults_take_effect_and_end() {
         let mut schedule = without_faults();
         schedule.groups[0].unlimited_retries = true;
         schedule.link.spike_ns = 20_000;
-        *change(&mut schedule.link) = chance;
+        *change(&mut schedule.link) = ppm;
         let outcome = run_to_completion(&schedule);
         assert!(times(&outcome, name) > 10, "{name}: {:?}", outcome.faults);
     }

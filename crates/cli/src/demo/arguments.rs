@@ -8,8 +8,8 @@ use srdma_rc::{MAX_MESSAGE_OCTETS, PathMtu};
 use srdma_sim::LinkModel;
 use srdma_sim::baseline::Algorithm;
 use srdma_sim::fabric::Headend;
-use srdma_sim::scenario::{Branching, Operation, TransferConfig};
 use srdma_sim::topology::{MAX_RECEIVERS, Topology};
+use srdma_sim::transfer::{Branching, Operation, TransferConfig};
 use srdma_wire::Psn;
 use std::path::PathBuf;
 
@@ -65,7 +65,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "P", default_value = "0", value_parser = parse_probability, allow_negative_numbers = true)]
     reorder: f64,
 
-    /// Branching of the tree: by SRv6 replication, or by an IPv6 multicast group.
+    /// Forwarding in the tree: SRv6 replication, or an IPv6 multicast group.
     #[arg(long, value_enum, default_value_t = TreeName::Replicate)]
     tree: TreeName,
 
@@ -73,7 +73,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = HeadendName::FirstHop)]
     headend: HeadendName,
 
-    /// Source of the edges' receiver lists: the packets' TLVs, the provisioned lists, or TLVs while those fit the link
+    /// Source of the edges' receiver lists: TLVs of the packets, provisioning, or TLVs as long as they fit the link
     /// MTU.
     #[arg(long, value_enum, default_value_t = ListName::Auto)]
     receivers_in: ListName,
@@ -86,13 +86,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
 
-    /// Compare with these algorithms that bring the same data to the same hosts by unicast, each at its best chunk
-    /// size; with all of them when none is named.
+    /// Compare with unicast algorithms for the same data and hosts, each with its best chunk size [default: all].
     #[arg(
         long,
         value_enum,
         value_delimiter = ',',
-        value_name = "WAYS",
+        value_name = "ALGORITHM",
         num_args = 0..=1,
         default_missing_values = ["unicast", "chain", "binomial"]
     )]
@@ -157,7 +156,6 @@ impl Arguments {
     /// The scenario that the arguments describe.
     pub(super) fn scenario(&self) -> TransferConfig {
         let topology = self.receivers.and_then(|receivers| Topology::balanced(usize::from(receivers)));
-        // A source begins anywhere.
         let first_psn = Psn::new(Stream::new(self.seed, "first PSN").below(1 << 24) as u32);
         TransferConfig {
             topology: topology.unwrap_or_else(Topology::figure_1),
@@ -192,7 +190,7 @@ impl Arguments {
         }
     }
 
-    /// Algorithms to compare with, each once.
+    /// The algorithms to compare with, each once.
     pub(super) fn algorithms(&self) -> Vec<Algorithm> {
         let mut algorithms: Vec<Algorithm> = Vec::new();
         for name in &self.compare {
@@ -209,7 +207,7 @@ impl Arguments {
     }
 
     fn link(&self) -> LinkModel {
-        // The arguments were checked when they were parsed.
+        // Checked by the parser.
         let probability = |value| Probability::new(value).unwrap_or_default();
         LinkModel {
             rate_bits_per_s: self.link_rate,

@@ -1,10 +1,10 @@
-//! Progress of the run: a bar on a terminal, plain lines elsewhere, always on the error output.
+//! Progress on stderr: a bar on a terminal, plain lines otherwise.
 
 use crate::units::octets;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{self, IsTerminal};
 
-/// Lines that are written where there is no terminal.
+/// Number of lines without a terminal.
 const LINES: u64 = 4;
 
 /// Progress of one run.
@@ -21,13 +21,13 @@ impl Progress {
             let style =
                 ProgressStyle::with_template("{msg:<10} [{bar:40}] {bytes} of {total_bytes} acknowledged, {eta} left");
             let bar = ProgressBar::new(total_octets).with_message(what.to_owned());
-            // The template is a constant; a bar in the default style is as good as none.
+            // The template is a constant and valid.
             if let Ok(style) = style { bar.with_style(style.progress_chars("=> ")) } else { bar }
         });
         Progress { what: what.to_owned(), total_octets, bar, lines_written: 0 }
     }
 
-    /// So many octets are acknowledged.
+    /// Reports the number of acknowledged octets.
     pub(super) fn report(&mut self, octets_done: u64) {
         if let Some(bar) = &self.bar {
             bar.set_position(octets_done);
@@ -40,7 +40,7 @@ impl Progress {
         }
     }
 
-    /// The run is over.
+    /// Ends the display.
     pub(super) fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();

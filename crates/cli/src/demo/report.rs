@@ -1,12 +1,12 @@
-//! The result of `srdma demo` as one JSON object.
+//! The result of `srdma demo` as JSON.
 
 use super::Run;
 use serde::Serialize;
 use srdma_sim::baseline::BaselineOutcome;
-use srdma_sim::scenario::{LinkOutcome, ReceiverOutcome, SourceOutcome};
+use srdma_sim::transfer::{LinkOutcome, ReceiverOutcome, SourceOutcome};
 use std::time::Duration;
 
-/// The whole result.
+/// The result.
 #[derive(Serialize)]
 pub(super) struct Report {
     seed: u64,
@@ -14,7 +14,7 @@ pub(super) struct Report {
     path_mtu: u32,
     link_mtu: u16,
     loss: f64,
-    /// `null` when the source failed.
+    /// `null` if the source failed.
     completion_ns: Option<u64>,
     wall_ms: u64,
     invariant_violations: u64,
@@ -77,7 +77,7 @@ struct Link {
 #[derive(Serialize)]
 struct Comparison {
     algorithm: &'static str,
-    /// `null` when a host failed.
+    /// `null` if a host failed.
     completion_ns: Option<u64>,
     source_egress_octets: u64,
 }

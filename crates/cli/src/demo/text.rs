@@ -6,8 +6,8 @@ use super::table::Table;
 use crate::units::{count, grouped, octets, rate, time};
 use srdma_sim::baseline::BaselineOutcome;
 use srdma_sim::fabric::Headend;
-use srdma_sim::scenario::{Branching, LinkOutcome, Operation, Outcome, ReceiverOutcome};
 use srdma_sim::topology::Topology;
+use srdma_sim::transfer::{Branching, LinkOutcome, Operation, Outcome, ReceiverOutcome};
 use std::fmt;
 
 /// More receivers or links than this are summarised.
@@ -174,9 +174,9 @@ impl Run<'_> {
 
     fn simulated(&self) -> String {
         let hops = format!("{} packet-hops in {:.2} s", grouped(self.outcome.hops), self.wall.as_secs_f64());
-        match self.outcome.starved {
+        match self.outcome.dropped_for_memory {
             0 => hops,
-            starved => format!("{hops}, {} dropped for lack of memory", count(starved, "frame")),
+            dropped => format!("{hops}, {} dropped for lack of memory", count(dropped, "frame")),
         }
     }
 

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use clap::{Args, value_parser};
 use srdma_fabric_sim::{Level, Scenario};
 use srdma_recording::Recorder;
-use srdma_sim::Pace;
+use srdma_sim::SnapshotInterval;
 use std::fs::File;
 use std::path::PathBuf;
 use std::thread;
@@ -101,14 +101,14 @@ impl Arguments {
         (self.first..).take(self.seeds.unwrap_or(of_file) as usize).collect()
     }
 
-    /// Creates the file of the report, if one is asked for.
+    /// Creates the file of `--report`.
     pub(super) fn open_report(&self) -> Result<Option<File>> {
         let open =
             |path: &PathBuf| File::create(path).with_context(|| format!("cannot write the report {}", path.display()));
         self.report.as_ref().map(open).transpose()
     }
 
-    /// Creates the recording, if one is asked for.
+    /// Creates the file of `--record`.
     pub(super) fn open_recording(&self, scenario: &Scenario) -> Result<Option<Recorder>> {
         let Some(path) = &self.record else { return Ok(None) };
         let Some(title) = scenario.recording_title(self.first) else {
@@ -122,16 +122,16 @@ impl Arguments {
     }
 
     /// The simulated time between two samples of the recording.
-    pub(super) fn pace(&self) -> Pace {
-        self.record_every.map_or(Pace::Sparing, Pace::Every)
+    pub(super) fn snapshot_interval(&self) -> SnapshotInterval {
+        self.record_every.map_or(SnapshotInterval::Adaptive, SnapshotInterval::Fixed)
     }
 
-    /// The number of runs at a time.
+    /// The number of threads.
     pub(super) fn threads(&self) -> usize {
         self.threads.map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from)
     }
 
-    /// The command line that gives the same results.
+    /// The command line that reproduces the results.
     pub(super) fn command(&self, seeds: usize) -> String {
         let mut command = format!("srdma sim {} --first {} --seeds {seeds}", self.file.display(), self.first);
         if let Some(level) = self.level.and_then(|level| level.to_possible_value()) {

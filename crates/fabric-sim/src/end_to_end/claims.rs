@@ -54,7 +54,7 @@ impl EndToEndRun {
         self.claim(format!("the transfer finishes within {limit_ms} ms"), found, holds)
     }
 
-    /// MT-5.2-4 and all before it: every octet is where it belongs, and nothing else is.
+    /// MT-5.2-4 and all before it: the receivers have exactly the source's octets.
     fn identical(&self, plan: &EndToEndScenario) -> Claim {
         let same = self.receivers.iter().filter(|receiver| receiver.is_faithful && receiver.sha256 == self.sha256);
         let (same, all) = (same.count(), plan.section.receivers());
@@ -62,8 +62,8 @@ impl EndToEndRun {
         self.claim(expected, format!("{same} have {}…", &self.sha256[..8]), same == all)
     }
 
-    /// The source's link carries a packet once for each time it is sent, whatever the number of receivers; so does the
-    /// WAN, or the headend would see more.
+    /// The source's link carries each transmission of a packet once, whatever the number of receivers; so does the
+    /// WAN: otherwise the headend would receive more.
     fn egress(&self) -> Claim {
         let (packets, again, frames) = (self.packets, self.retransmitted, self.source_frames);
         let times = frames as f64 / (packets + again).max(1) as f64;

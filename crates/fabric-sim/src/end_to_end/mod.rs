@@ -1,4 +1,4 @@
-//! One stream from end to end: every draft at work in one run, over links with losses, past a congested node, through a
+//! One stream from end to end, with all drafts in one run: over lossy links, a congested node, and a
 //! restart.
 //!
 //! ```text
@@ -7,7 +7,7 @@
 //!                                        END.C, END.E ◄─ R1
 //! ```
 //!
-//! The network is that of the studies of a WAN. The source's NIC writes the path through its own fabric into the outer
+//! The network is that of the WAN studies. The source's NIC writes the path through its own fabric into the outer
 //! destination address (PP-4-3); the ingress PE puts the packets into its tunnel (CN-3-1), the egress PE forwards them
 //! to the gateway that owns the group's Proxy Address, where replication begins (MT-5.2-2). Other hosts overload the
 //! WAN, so that R1 sends to END.E and END.C (CN-4.1-2, CN-4.2-2). Nothing is mocked: switches are nodes of the
@@ -19,7 +19,7 @@ mod page;
 mod report;
 mod results;
 mod scenario;
-mod set_up;
+mod setup;
 mod text;
 mod totals;
 mod world;
@@ -30,7 +30,7 @@ pub use scenario::{EndToEndScenario, Restart, Section};
 
 use super::parallel::{in_parallel, locked};
 use super::run::RunError;
-use srdma_sim::shown::Shown;
+use srdma_sim::observer::PeriodicObserver;
 use std::sync::Mutex;
 use world::World;
 
@@ -39,13 +39,13 @@ use world::World;
 ///
 /// # Errors
 ///
-/// The first run's, in the order of the seeds, that was not possible.
+/// That of the first failed run, in the order of seeds.
 pub fn run_end_to_end(
     plan: &EndToEndScenario,
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),
-    observer: Option<&Mutex<Shown<'_>>>,
+    observer: Option<&Mutex<PeriodicObserver<'_>>>,
 ) -> Result<EndToEndResults, RunError> {
     let runs = in_parallel(seeds.len(), threads, &|position| {
         let mut observer = if position == 0 { observer.map(locked) } else { None };

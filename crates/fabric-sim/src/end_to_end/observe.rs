@@ -1,44 +1,44 @@
 //! Observation of an end-to-end run: all switches and hosts, loads of links, the group's tree.
 
-use super::set_up::Site;
+use super::setup::Site;
 use crate::observe;
 use srdma_fabric::SwitchId;
-use srdma_sim::moment::{self, Moment, PlaceMoment};
-use srdma_sim::scene::Scene;
+use srdma_sim::description::RunDescription;
+use srdma_sim::snapshot::{self, ElementSnapshot, Snapshot};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
 impl Site {
-    /// Where it takes place.
-    pub(super) fn scene(&self) -> Scene {
-        let group = observe::scene_group("the stream", self.group());
-        observe::scene(&self.scenario.topology, vec![group], std::slice::from_ref(self.group()))
+    /// The constant part of the run, for observers.
+    pub(super) fn description(&self) -> RunDescription {
+        let group = observe::group_info("the stream", self.group());
+        observe::describe(&self.scenario.topology, vec![group], std::slice::from_ref(self.group()))
     }
 
     /// The state at a time; `forgotten` has the drops of switches before their restarts.
-    pub(super) fn moment(&self, now: Instant, forgotten: &BTreeMap<SwitchId, PlaceMoment>) -> Moment {
+    pub(super) fn snapshot(&self, now: Instant, forgotten: &BTreeMap<SwitchId, ElementSnapshot>) -> Snapshot {
         let topology = &self.scenario.topology;
         let of_switch = |switch| {
-            let down = PlaceMoment { is_down: true, ..PlaceMoment::default() };
-            let mut place = self.node(switch).map_or(down, PlaceMoment::of);
-            forgotten.get(&switch).into_iter().for_each(|before| place.add(before));
-            place
+            let down = ElementSnapshot { is_down: true, ..ElementSnapshot::default() };
+            let mut element = self.node(switch).map_or(down, ElementSnapshot::of);
+            forgotten.get(&switch).into_iter().for_each(|before| element.add(before));
+            element
         };
         let links = self.links.iter().map(|link| {
-            // A link of a topology is that of its lower end first; what goes up comes from there.
-            let [down, up] = self.network.counters(*link).map(|way| way.octets);
+            // The first end of a topology's link is the lower one.
+            let [down, up] = self.network.counters(*link).map(|counters| counters.octets);
             [up, down]
         });
         let node = |position| self.node(self.group().switch(position)?);
-        Moment {
+        Snapshot {
             now_ns: now.as_ns(),
             links: links.collect(),
-            places: topology
+            elements: topology
                 .switch_ids()
                 .map(of_switch)
-                .chain(topology.host_ids().map(|_| PlaceMoment::default()))
+                .chain(topology.host_ids().map(|_| ElementSnapshot::default()))
                 .collect(),
-            groups: vec![moment::branches_of(self.group().group(), node)],
+            groups: vec![snapshot::branch_snapshots(self.group().group(), node)],
         }
     }
 }

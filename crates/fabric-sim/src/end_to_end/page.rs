@@ -64,7 +64,7 @@ fn over_time(ran: &EndToEndReport<'_>) -> Section {
     Section::new("Over time", "", vec![Block::Beside(vec![acknowledged, queue])])
 }
 
-/// A column: what it is, and how a run's value is written.
+/// A column: its title, and the format of a value.
 type Column = (&'static str, fn(&EndToEndRun) -> String);
 
 const COLUMNS: &[Column] = &[

@@ -21,40 +21,40 @@ pub struct EndToEndRun {
     pub seed: u64,
     /// The switch that restarted, if one did.
     pub restarted: Option<String>,
-    /// Octets that were acknowledged when it went down.
+    /// Octets acknowledged when it went down.
     pub acknowledged_at_restart: Option<u64>,
     /// Octets of the stream.
     pub octets: u64,
-    /// Time at which all of it was acknowledged, in nanoseconds.
+    /// Completion: time at which all octets were acknowledged, in nanoseconds.
     pub completion_ns: Option<u64>,
-    /// Reason for which the source has failed, if it has.
+    /// Failure of the source, if any.
     pub failure: Option<String>,
     /// SHA-256 of the source's memory.
     pub sha256: String,
     pub receivers: Vec<ReceiverRun>,
     /// Packets of the stream.
     pub packets: u64,
-    /// Packets that the source's endpoint has sent, those sent again included.
+    /// Packets sent by the source, including retransmissions.
     pub packets_sent: u64,
-    /// Of these, those that had been sent before.
+    /// Retransmitted packets.
     pub retransmitted: u64,
-    /// Number of times that the source's ACK timer ran out.
+    /// ACK timeouts of the source.
     pub timeouts: u64,
-    /// Frames that the source's link has carried away from it.
+    /// Frames sent over the source's link.
     pub source_frames: u64,
-    /// Data packets that came to the headend, the gateway of the second data centre.
+    /// Data packets received by the headend, the gateway of the second data centre.
     pub headend_packets: u64,
-    /// Copies that it has sent on.
+    /// Copies that it sent.
     pub headend_copies: u64,
-    /// Responses that reached the source, all of them compared with the receivers' memory.
+    /// Responses received by the source, all checked against the receivers' memory.
     pub responses_checked: u64,
     /// Of these, ACKs.
     pub acks_at_source: u64,
     /// Of these, NAKs of any kind.
     pub naks_at_source: u64,
-    /// Standard CNPs that reached it.
+    /// Standard CNPs received by the source.
     pub cnps_at_source: u64,
-    /// ACKs that all receivers have sent.
+    /// ACKs sent by all receivers.
     pub acks_of_receivers: u64,
     /// NAKs of any kind.
     pub naks_of_receivers: u64,
@@ -63,43 +63,43 @@ pub struct EndToEndRun {
     pub invariant_violations: u64,
     /// The first of them.
     pub first_violation: Option<String>,
-    /// Frames that were lost on links.
+    /// Frames lost on links.
     pub lost_on_links: u64,
-    /// Frames for which there was no room, by the switch's name; only switches where there was none for some.
+    /// Frames dropped for full queues, by switch; only switches with such drops.
     pub dropped: BTreeMap<String, u64>,
-    /// Pauses that the congested node has requested by END.C, including refreshes.
+    /// Pauses requested by the congested node by END.C, including refreshes.
     pub end_c_sent: u64,
-    /// Pauses that it has taken back.
+    /// Pauses that it cancelled.
     pub end_c_resumes: u64,
-    /// Pauses that the ingress PE has taken.
+    /// Pauses applied by the ingress PE.
     pub end_c_taken: u64,
-    /// Pauses that ended because their hold time was over.
+    /// Pauses that ended at the end of their hold time.
     pub end_c_expired: u64,
-    /// Pauses that the PE's watchdog has ended.
+    /// Pauses ended by the PE's watchdog.
     pub end_c_barred: u64,
-    /// Fast CNPs that the congested node has sent by END.E.
+    /// Fast CNPs sent by the congested node by END.E.
     pub end_e_sent: u64,
-    /// Fast CNPs that the source has taken.
+    /// Fast CNPs accepted by the source.
     pub fast_cnps_at_source: u64,
-    /// Fast CNPs that the other senders have taken.
+    /// Fast CNPs accepted by the other senders.
     pub fast_cnps_at_others: u64,
     /// Duration of a pause by END.C without a further notification, in nanoseconds.
     pub hold_ns: u64,
-    /// The longest time from a pause that the PE took to its end, or to the next one, in nanoseconds.
+    /// The longest time from a pause at the PE to its end or the next one, in nanoseconds.
     pub longest_hold_ns: u64,
-    /// How long the gateway's data were paused, in nanoseconds.
+    /// Pause time of the gateway's data class, in nanoseconds.
     pub gateway_paused_ns: u64,
     /// Ports still paused at the end of the run.
     pub still_paused: Vec<String>,
-    /// Frames that have arrived anywhere.
+    /// Frames received by any element.
     pub packet_hops: u64,
-    /// Frames lost for want of the simulator's memory. Nothing but a defect makes them.
+    /// Frames dropped for lack of simulator memory. Must be 0.
     pub lost_by_simulator: u64,
-    /// Nanoseconds from point to point of the time series.
+    /// Interval of the time series, in nanoseconds.
     pub step_ns: u64,
     /// Octets acknowledged.
     pub acknowledged: Vec<f64>,
-    /// The most that waited in the congested queue within each such time, in octets.
+    /// Maximum length of the congested queue within each interval, in octets.
     pub queue: Vec<f64>,
 }
 
@@ -108,13 +108,13 @@ pub struct EndToEndRun {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReceiverRun {
     pub name: String,
-    /// Octets that it has without a gap.
+    /// Octets received without a gap.
     pub octets: u64,
     /// Their SHA-256.
     pub sha256: String,
-    /// Whether its memory holds the source's data, all of them and nothing else.
+    /// Whether its memory is identical to the source's data.
     pub is_faithful: bool,
-    /// ACKs that it has sent.
+    /// ACKs sent.
     pub acks_sent: u64,
     /// NAKs of any kind.
     pub naks_sent: u64,

@@ -2,7 +2,7 @@
 
 use super::results::{EndToEndRun, ReceiverRun};
 use super::scenario::EndToEndScenario;
-use super::set_up::Site;
+use super::setup::Site;
 use super::totals::{HoldTracker, NodeTotals, PauseTracker};
 use crate::device::Device;
 use crate::run::RunError;
@@ -15,10 +15,10 @@ use srdma_dataplane::Node;
 use srdma_fabric::{NodeId, SwitchId};
 use srdma_frame::PortId;
 use srdma_sim::invariants::Checker;
-use srdma_sim::moment::PlaceMoment;
-use srdma_sim::program::Outgoing;
+use srdma_sim::observer::PeriodicObserver;
+use srdma_sim::program::SendStream;
 use srdma_sim::replica::{Replica, Sha256Digest};
-use srdma_sim::shown::Shown;
+use srdma_sim::snapshot::ElementSnapshot;
 use srdma_wire::units::NS_PER_US;
 use srdma_wire::{Instant, Syndrome};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 const EVERY_NS: u64 = 100_000;
 
 /// Interval of observations, in nanoseconds.
-const SHOWN_EVERY_NS: u64 = 20_000;
+const SNAPSHOT_INTERVAL_NS: u64 = 20_000;
 
 /// Maximum time after the end of the stream: other flows end, timers expire.
 const DRAIN_NS: u64 = 1_000_000_000;
@@ -65,14 +65,14 @@ pub(super) struct World<'a> {
     /// When something happened last.
     last_event: Instant,
     /// Drops of switches before their restarts.
-    forgotten: BTreeMap<SwitchId, PlaceMoment>,
+    forgotten: BTreeMap<SwitchId, ElementSnapshot>,
 }
 
 impl<'a> World<'a> {
     /// Sets everything up.
     ///
     /// # Errors
-    /// Only because of a defect.
+    /// Only a defect can cause them.
     pub(super) fn new(plan: &'a EndToEndScenario, seed: u64) -> Result<Self, RunError> {
         let site = Site::new(plan, seed)?;
         let mut turns: Vec<(Instant, Turn)> =
@@ -105,14 +105,14 @@ impl<'a> World<'a> {
         })
     }
 
-    /// Runs until everything is acknowledged or the source has failed, and then until nothing is on its way any more.
+    /// Runs until everything is acknowledged or the source has failed, and then until no frame is in flight.
     ///
     /// # Errors
     ///
     /// Those of a switch that is configured again, and of the observer.
-    pub(super) fn run(mut self, mut observer: Option<&mut Shown<'_>>) -> Result<EndToEndRun, RunError> {
+    pub(super) fn run(mut self, mut observer: Option<&mut PeriodicObserver<'_>>) -> Result<EndToEndRun, RunError> {
         if let Some(observer) = &mut observer {
-            observer.begin(&self.site.scene(), SHOWN_EVERY_NS)?;
+            observer.begin(&self.site.description(), SNAPSHOT_INTERVAL_NS)?;
         }
         let limit_ns = self.plan.section.limit_ms.get() * 1_000_000;
         for host in self.site.receivers.iter().map(|(host, _)| *host).chain([self.site.source]).collect::<Vec<_>>() {
@@ -130,7 +130,7 @@ impl<'a> World<'a> {
         }
         self.proceed_until(Instant::from_ns(now_ns + DRAIN_NS), &mut observer)?;
         if let Some(observer) = observer {
-            observer.end(&self.site.moment(self.last_event, &self.forgotten))?;
+            observer.end(&self.site.snapshot(self.last_event, &self.forgotten))?;
         }
         Ok(self.result())
     }
@@ -138,17 +138,21 @@ impl<'a> World<'a> {
     fn is_over(&self) -> bool {
         let source = self.site.member(self.site.source).map(|member| &member.host);
         source.is_none_or(|host| {
-            host.failure().is_some() || host.outgoing().iter().all(|outgoing| outgoing.completed_at().is_some())
+            host.failure().is_some() || host.send_streams().iter().all(|outgoing| outgoing.completed_at().is_some())
         })
     }
 
     fn acknowledged_octets(&self) -> u64 {
         let source = self.site.member(self.site.source);
-        source.map_or(0, |member| member.host.outgoing().iter().map(Outgoing::acknowledged_octets).sum())
+        source.map_or(0, |member| member.host.send_streams().iter().map(SendStream::acknowledged_octets).sum())
     }
 
     /// Processes all events until a time.
-    fn proceed_until(&mut self, until: Instant, observer: &mut Option<&mut Shown<'_>>) -> Result<(), RunError> {
+    fn proceed_until(
+        &mut self,
+        until: Instant,
+        observer: &mut Option<&mut PeriodicObserver<'_>>,
+    ) -> Result<(), RunError> {
         loop {
             let turn = self.turns.last().copied().filter(|(at, _)| *at <= until);
             let stop = turn.map_or(until, |(at, _)| at);
@@ -156,10 +160,12 @@ impl<'a> World<'a> {
                 self.look(element);
                 self.last_event = self.site.network.now();
                 if let Some(observer) = observer {
-                    observer.look(self.last_event.as_ns(), || self.site.moment(self.last_event, &self.forgotten))?;
+                    observer.observe_if_due(self.last_event.as_ns(), || {
+                        self.site.snapshot(self.last_event, &self.forgotten)
+                    })?;
                 }
             }
-            self.site.network.wait_until(stop);
+            self.site.network.advance_to(stop);
             match turn {
                 None => return Ok(()),
                 Some((_, turn)) => {
@@ -185,7 +191,7 @@ impl<'a> World<'a> {
                 });
                 if let Some(node) = before.switch() {
                     self.count(switch, node);
-                    self.forgotten.entry(switch).or_default().add(&PlaceMoment::of(node));
+                    self.forgotten.entry(switch).or_default().add(&ElementSnapshot::of(node));
                 }
                 if switch == figure::pe(0) {
                     self.holds.forget();
@@ -244,7 +250,7 @@ impl<'a> World<'a> {
 
     /// Compares the responses at the source with the memory of the receivers.
     fn check_responses(&mut self, now: Instant) {
-        if !self.site.member(self.site.source).is_some_and(|source| source.host.has_news()) {
+        if !self.site.member(self.site.source).is_some_and(|source| source.host.has_responses_or_completions()) {
             return;
         }
         let responses = self.site.with_member(self.site.source, |source| source.host.take_responses().collect());
@@ -305,7 +311,7 @@ impl<'a> World<'a> {
             (1..).zip(&site.receivers).filter_map(|(rank, _)| self.receiver(rank, sha256)).collect();
         let on_link = site.link_of(site.source).map(|link| site.network.counters(link)[1]).unwrap_or_default();
         let frames = site.links.iter().flat_map(|link| site.network.counters(*link));
-        let fast_cnps = |other: &super::set_up::BackgroundSender| {
+        let fast_cnps = |other: &super::setup::BackgroundSender| {
             let server = site.network.element(site.hosts[other.from.index()]).server()?;
             Some(server.endpoint().counters(other.qpn)?.fast_cnps_received)
         };
@@ -316,7 +322,9 @@ impl<'a> World<'a> {
             restarted: restarting.map(|switch| site.scenario.topology.name(NodeId::Switch(switch)).to_owned()),
             acknowledged_at_restart: self.acknowledged_at_restart,
             octets: site.layout.size_octets,
-            completion_ns: source.and_then(|source| source.host.outgoing().first()?.completed_at()).map(Instant::as_ns),
+            completion_ns: source
+                .and_then(|source| source.host.send_streams().first()?.completed_at())
+                .map(Instant::as_ns),
             failure: source.and_then(|source| source.host.failure()).map(|(_, status)| format!("{status:?}")),
             sha256: hex(&sha256),
             packets: site.layout.packets(),
@@ -351,7 +359,7 @@ impl<'a> World<'a> {
             gateway_paused_ns: self.paused.total_ns,
             still_paused,
             packet_hops: site.network.hops(),
-            lost_by_simulator: site.network.starved(),
+            lost_by_simulator: site.network.dropped_for_memory(),
             step_ns: EVERY_NS,
             acknowledged: self.acknowledged,
             queue: self.queue,
@@ -361,7 +369,8 @@ impl<'a> World<'a> {
     fn receiver(&self, rank: usize, of_source: Sha256Digest) -> Option<ReceiverRun> {
         let (host, region) = self.site.receivers.get(rank.checked_sub(1)?)?;
         let member = &self.site.member(*host)?.host;
-        let (counters, replica) = (member.counters(srdma_sim::plan::receiving_qpn(rank))?, member.region(*region)?);
+        let (counters, replica) =
+            (member.counters(srdma_sim::addressing::receiving_qpn(rank))?, member.region(*region)?);
         Some(ReceiverRun {
             name: self.site.scenario.topology.name(NodeId::Host(*host)).to_owned(),
             octets: replica.complete_octets(),

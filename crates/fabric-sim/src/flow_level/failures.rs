@@ -31,7 +31,7 @@ impl FlowLevelRun<'_> {
     fn fail(&mut self) {
         for flow in 0..self.states.len() {
             let state = &self.states[flow];
-            if self.is_cut(&state.paths[state.path]) {
+            if self.is_down(&state.paths[state.path]) {
                 self.flows.block(self.now_ps, FlowId(flow as u32));
             }
         }
@@ -45,7 +45,7 @@ impl FlowLevelRun<'_> {
 
     /// NICs leave paths that are broken for others that are not.
     pub(super) fn failure_detected(&mut self) {
-        self.reroute_if(|run, flow| run.states[flow].paths.iter().position(|path| !run.is_cut(path)));
+        self.reroute_if(|run, flow| run.states[flow].paths.iter().position(|path| !run.is_down(path)));
     }
 
     /// Switches go by what works: every queue pair may get other links.
@@ -62,7 +62,7 @@ impl FlowLevelRun<'_> {
     /// Reroutes each blocked flow along the chosen path, if that path works.
     fn reroute_if(&mut self, path: impl Fn(&Self, usize) -> Option<usize>) {
         for flow in 0..self.states.len() {
-            let path = path(self, flow).filter(|path| !self.is_cut(&self.states[flow].paths[*path]));
+            let path = path(self, flow).filter(|path| !self.is_down(&self.states[flow].paths[*path]));
             if let Some(path) = path.filter(|_| self.flows.is_blocked(FlowId(flow as u32))) {
                 let paths = std::mem::take(&mut self.states[flow].paths);
                 self.reroute(flow, paths, path);
@@ -76,12 +76,12 @@ impl FlowLevelRun<'_> {
         state.delay = Delay::along(&self.scenario.topology, &paths[path]);
         self.flows.reroute(self.now_ps, FlowId(flow as u32), &positions(&paths[path]));
         (state.paths, state.path) = (paths, path);
-        if self.is_cut(&self.states[flow].paths[path]) {
+        if self.is_down(&self.states[flow].paths[path]) {
             self.flows.block(self.now_ps, FlowId(flow as u32));
         }
     }
 
-    fn is_cut(&self, legs: &[Leg]) -> bool {
-        legs.iter().any(|leg| self.failure_schedule.is_cut(leg.link))
+    fn is_down(&self, legs: &[Leg]) -> bool {
+        legs.iter().any(|leg| self.failure_schedule.is_down(leg.link))
     }
 }

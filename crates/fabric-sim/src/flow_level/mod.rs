@@ -5,7 +5,7 @@
 //!                                                                             └──▶ acknowledged ──▶ Task
 //! ```
 //!
-//! A piece has arrived when all of its packets have left their source and the last one has passed all links; the
+//! A piece has arrived when all its packets were sent and the last one has passed all links; the
 //! message when all its pieces have. Queueing is not modelled.
 
 mod failures;
@@ -29,10 +29,10 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 use wire::{Delay, Wire};
 
-/// Events from progress report to progress report.
+/// Events between two progress reports.
 const EVENTS_PER_REPORT: u64 = 1 << 18;
 
-/// Runs a variant with a seed at flow level. `progress` is called now and then.
+/// Runs a variant with a seed at flow level. `progress` is called periodically.
 ///
 /// # Errors
 ///
@@ -60,25 +60,25 @@ struct FlowLevelRun<'a> {
     states: Vec<FlowState>,
     /// For each channel.
     sent: Vec<Sent>,
-    calendar: BinaryHeap<Reverse<(u64, u64, Event)>>,
-    /// Events so far: what is planned first is done first of what comes at one time.
+    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// Number of events so far: events of one time are processed in the order of scheduling.
     events: u64,
     in_flight: Vec<InFlight>,
-    /// Places among those that nothing uses.
+    /// Free slots of them.
     unused: Vec<u32>,
-    /// Octets that each link has carried.
+    /// Octets carried by each link.
     carried: Vec<u64>,
     now_ps: u64,
 }
 
 struct FlowState {
-    /// The links of each path that it can take, and the one that it takes.
+    /// The links of each possible path, and the current one.
     paths: Vec<Vec<Leg>>,
     path: usize,
     delay: Delay,
     /// Octets sent on the current path.
     octets: u64,
-    /// Time at which the last piece arrives that has completed: none overtakes it.
+    /// Arrival of the last completed piece: none overtakes it.
     arrives_ps: u64,
 }
 
@@ -86,7 +86,7 @@ struct FlowState {
 #[derive(Clone, Copy, Default)]
 struct Sent {
     octets: u64,
-    /// Messages that are sent and not acknowledged, since when there are any, and for how long there were before.
+    /// Unacknowledged messages, the start of the current busy time, and earlier busy time.
     messages: u32,
     since_ps: u64,
     busy_ps: u64,
@@ -102,19 +102,19 @@ struct InFlight {
     message: Message,
     task: usize,
     channel: usize,
-    /// Pieces that have not completed.
+    /// Pieces that are not completed.
     pieces: u32,
-    /// Time at which the last of those that have completed arrives.
+    /// Arrival of the last completed piece.
     arrives_ps: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The message at this place has arrived.
+    /// The message in this slot has arrived.
     Arrived(u32),
-    /// Its sender has the acknowledgement.
+    /// Its sender has received the acknowledgement.
     Acknowledged(u32),
-    /// NICs that steer know what has failed.
+    /// NICs with steering have detected failures.
     FailureDetected,
 }
 
@@ -141,7 +141,7 @@ impl<'a> FlowLevelRun<'a> {
             jobs,
             flows,
             states,
-            calendar: BinaryHeap::new(),
+            queue: BinaryHeap::new(),
             events: 0,
             in_flight: Vec::new(),
             unused: Vec::new(),
@@ -150,7 +150,7 @@ impl<'a> FlowLevelRun<'a> {
         })
     }
 
-    /// Runs until all iterations have ended or the time is over.
+    /// Runs until all iterations have ended or the time limit is reached.
     fn proceed(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<(), RunError> {
         let measures = &self.scenario.measures;
         let end_ns = (measures.duration_us.get() + measures.drain_us.get()) * NS_PER_US;
@@ -160,9 +160,9 @@ impl<'a> FlowLevelRun<'a> {
             self.now_ps = next_ps;
             self.flows.take_completed(next_ps, &mut completed);
             completed.drain(..).for_each(|(flow, place)| self.piece_sent(flow, place));
-            while let Some(Reverse((_, _, event))) = self.calendar.peek().filter(|Reverse((at, ..))| *at == next_ps) {
+            while let Some(Reverse((_, _, event))) = self.queue.peek().filter(|Reverse((at, ..))| *at == next_ps) {
                 let event = *event;
-                self.calendar.pop();
+                self.queue.pop();
                 match event {
                     Event::Arrived(place) => self.arrived(place),
                     Event::Acknowledged(place) => self.acknowledged(place),
@@ -188,9 +188,9 @@ impl<'a> FlowLevelRun<'a> {
 
     fn next_ps(&mut self) -> Option<u64> {
         let start = self.jobs.next_start().map(|(at_ns, _)| at_ns * PS_PER_NS);
-        let event = self.calendar.peek().map(|Reverse((at_ps, ..))| *at_ps);
+        let event = self.queue.peek().map(|Reverse((at_ps, ..))| *at_ps);
         let busy = [start, event, self.flows.next_ps()].into_iter().flatten().min();
-        // Failures matter only while messages are to be sent.
+        // Failures are relevant only while there are messages to send.
         let turn = Some(self.failure_schedule.next_ns()).filter(|at_ns| *at_ns < u64::MAX && !self.jobs.are_done());
         busy.into_iter().chain(turn.map(|at_ns| at_ns.saturating_mul(PS_PER_NS))).min()
     }
@@ -203,10 +203,10 @@ impl<'a> FlowLevelRun<'a> {
 
     fn plan(&mut self, at_ps: u64, event: Event) {
         self.events += 1;
-        self.calendar.push(Reverse((at_ps, self.events, event)));
+        self.queue.push(Reverse((at_ps, self.events, event)));
     }
 
-    /// A rank sends a message: a piece by each of the channel's flows.
+    /// A rank sends a message, a piece on each flow of the channel.
     fn send(&mut self, task: usize, message: Message) {
         let Some(channel) = self.jobs.states()[task].task.borrow_mut().sent(&message) else { return };
         let lanes = self.variant.queue_pairs.get();
@@ -234,7 +234,7 @@ impl<'a> FlowLevelRun<'a> {
         }
     }
 
-    /// A piece has left its source.
+    /// A piece was sent.
     fn piece_sent(&mut self, flow: FlowId, place: u32) {
         let lanes = self.variant.queue_pairs.get();
         let own = &mut self.in_flight[place as usize];

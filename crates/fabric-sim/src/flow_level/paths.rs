@@ -13,7 +13,7 @@ use srdma_placement::directions;
 use srdma_rc::{QueuePairConfig, TraceRequest};
 use srdma_wire::Qpn;
 
-/// The links of each queue pair, channel by channel: those that it takes first, and those that its NIC can change to.
+/// The links of each queue pair, by channel: those of its first path, and those of its alternatives.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(super) fn paths(
     Ok(paths)
 }
 
-/// The links that switches choose for a queue pair.
+/// The links that the switches' hash selects for a queue pair.
 fn hashed(topology: &Topology, variant: &Variant, next_hops: &NextHops, qpn: Qpn, channel: &Channel) -> Vec<Leg> {
     let mut data = QueuePairConfig::new(qpn, ADDRESSES.host(topology, channel.to), qpn);
     data.trace = (variant.control == Control::Hpcc).then(|| TraceRequest::hpcc(TRACE_NAMESPACE, 1));

@@ -7,10 +7,10 @@ use srdma_fabric::Topology;
 use srdma_sim::link::{FRAMING_OCTETS, transmission_ps};
 use srdma_wire::units::PS_PER_NS;
 
-/// Octets of the outer header with which a NIC determines the path of its packets (PP-4-3).
+/// Octets of the outer header with the program of a path (PP-4-3).
 const OUTER_OCTETS: u64 = 40;
 
-/// Octets of the immediate data by which a receiver learns that a message is there.
+/// Octets of the immediate data that notifies a receiver of a message.
 const IMMEDIATE_OCTETS: u64 = 4;
 
 /// Packet format of a variant.
@@ -25,7 +25,7 @@ pub(super) struct Wire {
 #[derive(Clone, Debug)]
 pub(super) struct Delay {
     propagation_ps: u64,
-    /// The rates of all links but the first, in bits a second: each of them sends a frame when it has all of it.
+    /// Rates of all links but the first, in bits per second: store and forward.
     behind: Vec<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Wire {
         }
     }
 
-    /// Octets of payload of each lane's piece of a message: whole packets, as even as they can be.
+    /// Payload of each lane's piece of a message: whole packets, divided as evenly as possible.
     pub(super) fn piece_octets(&self, octets: u64, lane: u64, lanes: u64) -> u64 {
         let piece = octets.div_ceil(self.mtu_octets).div_ceil(lanes) * self.mtu_octets;
         octets.saturating_sub(lane * piece).min(piece)
@@ -71,7 +71,7 @@ impl Wire {
 }
 
 impl Delay {
-    /// That of a path.
+    /// The delay of a path.
     pub(super) fn along(topology: &Topology, legs: &[Leg]) -> Self {
         let links = legs.iter().map(|leg| &topology.links()[leg.link.index()]);
         Delay {
@@ -80,7 +80,7 @@ impl Delay {
         }
     }
 
-    /// From when a frame has left its source to when it is there.
+    /// Time from the end of a frame's transmission at its source to its arrival.
     pub(super) fn ps(&self, frame_octets: u64) -> u64 {
         let behind = self.behind.iter().map(|rate| transmission_ps(frame_octets as usize, *rate));
         self.propagation_ps + behind.sum::<u64>()

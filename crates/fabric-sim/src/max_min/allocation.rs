@@ -7,11 +7,11 @@ use std::collections::BinaryHeap;
 /// A link that may be a bottleneck.
 #[derive(Clone, Debug)]
 pub(super) struct BottleneckLink {
-    /// Capacity that is not allocated.
+    /// Unallocated capacity.
     pub(super) left: f64,
     /// The flows that use it, by their positions.
     pub(super) users: Vec<u32>,
-    /// Number of them without a rate.
+    /// Number of these flows without a rate.
     pub(super) waiting: u32,
 }
 
@@ -20,7 +20,7 @@ pub(super) struct BottleneckLink {
 pub(super) struct Demand {
     /// Its rate without competition.
     pub(super) limit: f64,
-    /// The bottlenecks links that it uses, by their positions.
+    /// The bottleneck links that it uses, by their positions.
     pub(super) links: Vec<u32>,
     pub(super) rate: Option<f64>,
 }
@@ -30,7 +30,7 @@ pub(super) fn allocate(links: &mut [BottleneckLink], flows: &mut [Demand]) {
     let mut by_limit: Vec<u32> = (0..flows.len() as u32).collect();
     by_limit.sort_by(|one, other| flows[*one as usize].limit.total_cmp(&flows[*other as usize].limit));
     let mut by_limit = by_limit.into_iter().peekable();
-    // Shares are not negative, and the bits of such numbers have their order.
+    // Shares are not negative; the bits of such numbers are ordered like the numbers.
     let mut open: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
     open.extend((0..).zip(links.iter()).map(|(number, link)| Reverse((share(link).to_bits(), number))));
     loop {

@@ -34,18 +34,18 @@ pub struct Flows<T> {
 #[derive(Clone, Debug)]
 struct Flow<T> {
     waiting: VecDeque<(T, f64)>,
-    /// Octets of the first of them that had not gone at `since_ps`.
+    /// Unsent octets of the first transfer at `since_ps`.
     left: f64,
     begun_ps: u64,
     since_ps: u64,
     octets_per_ps: f64,
     plan: u32,
-    /// Whether nothing goes through it although something waits.
+    /// Whether the flow is blocked although transfers are queued.
     is_blocked: bool,
 }
 
 impl<T: Copy> Flows<T> {
-    /// Links of these rates, in bits a second, and no flows.
+    /// No flows over links of these rates, in bits per second.
     pub fn new(bits_per_s: impl IntoIterator<Item = u64>) -> Self {
         let octets_per_ps = |bits_per_s: u64| bits_per_s as f64 / 8e12;
         Flows {
@@ -59,7 +59,7 @@ impl<T: Copy> Flows<T> {
         }
     }
 
-    /// Adds a flow along these links, by their positions. Each may be there once.
+    /// Adds a flow along these links, by their positions, each at most once.
     pub fn add(&mut self, links: &[u32]) -> FlowId {
         self.rates.add(links);
         self.flows.push(Flow {
@@ -103,12 +103,12 @@ impl<T: Copy> Flows<T> {
         }
     }
 
-    /// Whether nothing goes through a flow.
+    /// Whether a flow is blocked.
     pub fn is_blocked(&self, flow: FlowId) -> bool {
         self.flows[flow.0 as usize].is_blocked
     }
 
-    /// Lays a flow along other links; what waits goes on there.
+    /// Moves a flow to other links, with its queued transfers.
     pub fn reroute(&mut self, now_ps: u64, flow: FlowId, links: &[u32]) {
         self.block(now_ps, flow);
         self.rates.reroute(flow.0, links);
@@ -130,7 +130,7 @@ impl<T: Copy> Flows<T> {
         self.due_ps
     }
 
-    /// Takes out what has gone by now: adds it in the order of the flows.
+    /// Removes completed transfers and adds them to the result, in the order of flows.
     pub fn take_completed(&mut self, now_ps: u64, gone: &mut Vec<(FlowId, T)>) {
         while let Some(Reverse((at_ps, number, plan))) = self.ends.peek().copied() {
             let flow = &mut self.flows[number as usize];
@@ -158,7 +158,7 @@ impl<T: Copy> Flows<T> {
         }
     }
 
-    /// Gives flows their rates after what has begun and ended now.
+    /// Recomputes rates after transfers have started or ended.
     pub fn settle(&mut self, now_ps: u64) {
         self.rates.take_begun(&mut self.changed);
         self.due_ps = None;
@@ -187,7 +187,7 @@ impl<T> Flow<T> {
         self.since_ps = now_ps;
     }
 
-    /// Plans when the first transfer will have gone, in place of what was planned before.
+    /// Reschedules the end of the first transfer.
     fn next_end(&mut self, number: u32) -> (u64, u32, u32) {
         self.plan = self.plan.wrapping_add(1);
         let needed_ps = (self.left.max(0.0) / self.octets_per_ps).ceil();

@@ -1,18 +1,18 @@
-//! Flows in use, and their rates.
+//! Active flows, and their rates.
 
 use super::allocation::{BottleneckLink, Demand, allocate};
 
 /// Relative demand above which a link is a bottleneck; a smaller excess is rounding.
 const TOLERANCE: f64 = 1.0 + 1e-9;
 
-/// Links with their capacities, and the flows over them. Rates and capacities have one unit, whatever it is.
+/// Links with their capacities, and the flows over them. Rates and capacities have the same unit.
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     links: Vec<Link>,
     flows: Vec<Flow>,
-    /// Links at which rates may have to change.
+    /// Links whose rates may have to change.
     changed_links: Vec<u32>,
-    /// Flows that have begun, each with its rate until the next allocation.
+    /// Started flows, each with its rate until the next allocation.
     begun: Vec<(u32, f64)>,
     /// Number of allocations: entries with this number belong to the current one.
     round: u64,
@@ -27,10 +27,10 @@ struct Link {
     demand: f64,
     /// Sum of the rates of its flows.
     used: f64,
-    /// The flows in use, each with which of its links this is.
+    /// The active flows, each with the index of this link among its links.
     users: Vec<(u32, u32)>,
     round: u64,
-    /// Its position among the bottlenecks links of this round.
+    /// Its position among the bottleneck links of this round.
     number: u32,
 }
 
@@ -61,13 +61,13 @@ impl Rates {
         }
     }
 
-    /// Adds a flow that is not in use.
+    /// Adds an inactive flow.
     pub(super) fn add(&mut self, links: &[u32]) {
         self.flows.push(Flow { links: Vec::new(), limit: 0.0, rate: 0.0, is_in_use: false, round: 0, number: 0 });
         self.reroute(self.flows.len() as u32 - 1, links);
     }
 
-    /// Lays a flow that is not in use along other links.
+    /// Moves an inactive flow to other links.
     pub(super) fn reroute(&mut self, flow: u32, links: &[u32]) {
         let least = links.iter().map(|link| self.links[*link as usize].capacity).fold(f64::INFINITY, f64::min);
         let flow = &mut self.flows[flow as usize];
@@ -104,7 +104,7 @@ impl Rates {
         self.begun.push((number, unused));
     }
 
-    /// A flow is not in use any more.
+    /// Deactivates a flow.
     pub(super) fn end(&mut self, number: u32) {
         self.flows[number as usize].is_in_use = false;
         for place in 0..self.flows[number as usize].links.len() {
@@ -115,7 +115,7 @@ impl Rates {
                 self.changed_links.push(link);
             }
             at.users.swap_remove(position as usize);
-            // Without users there is nothing to add up, rounding included.
+            // Without users the sums are exactly 0.
             let is_last = at.users.is_empty();
             at.demand = if is_last { 0.0 } else { at.demand - flow.limit };
             at.used = if is_last { 0.0 } else { at.used - flow.rate };
@@ -125,7 +125,7 @@ impl Rates {
         }
     }
 
-    /// Adds the flows that have begun, with what they get for now.
+    /// Adds the started flows, with their preliminary rates.
     pub(super) fn take_begun(&mut self, changed: &mut Vec<(u32, f64)>) {
         changed.extend(self.begun.drain(..).filter(|(number, _)| self.flows[*number as usize].is_in_use));
     }
@@ -194,7 +194,7 @@ impl Rates {
     }
 }
 
-/// Takes a flow among those of a round, once.
+/// Adds a flow to a round, once.
 fn join(flow: &mut Flow, number: u32, round: u64, affected: &mut Vec<u32>) {
     if flow.round != round {
         (flow.round, flow.number) = (round, affected.len() as u32);

@@ -18,7 +18,7 @@ fn return_path_ns(notification: &NotificationResult) -> Option<f64> {
     delay_ns(notification).map(|_| notification.return_path_ns as f64)
 }
 
-/// Time beyond the way back; less than nothing if a sender knew from another packet.
+/// Time beyond the return path's delay; negative if a sender knew from another packet.
 fn excess_ns(notification: &NotificationResult) -> Option<f64> {
     Some(delay_ns(notification)? - notification.return_path_ns as f64)
 }

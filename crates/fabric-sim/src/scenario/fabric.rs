@@ -106,7 +106,7 @@ impl FabricScenario {
     ///
     /// Flow level with workloads other than jobs.
     pub fn set_level(&mut self, level: Level) -> Result<(), String> {
-        if level == Level::Flow && !self.workloads.is_jobs_alone() {
+        if level == Level::Flow && !self.workloads.has_only_jobs() {
             let text = "flow level: expected [[workload.job]] and no other workload; others need packet level";
             return Err(text.to_owned());
         }

@@ -7,7 +7,7 @@ use srdma_toml_error::Problem;
 use srdma_wire::units::NS_PER_US;
 use toml::Spanned;
 
-/// A failure as it is written.
+/// A failure in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailureSection {
@@ -16,16 +16,16 @@ pub struct FailureSection {
     until_us: Option<Spanned<u64>>,
 }
 
-/// Links that carry nothing for a while.
+/// Failed links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The switch or link.
     pub name: String,
     /// The link, or all links of the switch.
     pub links: Vec<LinkId>,
-    /// From when, in nanoseconds.
+    /// Start in nanoseconds.
     pub at_ns: u64,
-    /// Until when; for good if `None`.
+    /// End in nanoseconds; `None`: not repaired.
     pub until_ns: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl FailureSection {
     ///
     /// # Errors
     ///
-    /// A name that is none, a host, an end before the beginning.
+    /// An unknown name, a host, an end before the start.
     pub(super) fn resolve(&self, topology: &Topology) -> Result<Failure, Problem> {
         let (at, name) = (self.name.span().start, self.name.get_ref());
         let is_host = matches!(topology.node(name), Some(NodeId::Host(_)));

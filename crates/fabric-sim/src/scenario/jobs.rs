@@ -1,4 +1,4 @@
-//! Jobs of a scenario: those of a file of jobs, each NIC with one rank, and the number of iterations.
+//! Jobs of a scenario: those of a job file, with one rank per NIC, and the number of iterations.
 
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_placement::Job;
@@ -11,7 +11,7 @@ use toml::Spanned;
 ///
 /// # Errors
 ///
-/// Those of a file of jobs; a NIC with two ranks of a job; a job that sends nothing.
+/// Those of a job file; a NIC with two ranks of a job; a job without messages.
 pub(super) fn resolve(
     sections: &[Spanned<JobSection>],
     topology: &Topology,

@@ -13,13 +13,13 @@ use toml::Spanned;
 pub struct Hosts {
     /// Octets of payload in a full packet: 256, 512, 1024, 2048 or 4096.
     path_mtu: Spanned<u32>,
-    /// Packets that a queue pair may have outstanding.
+    /// Window: maximum number of outstanding packets of a queue pair.
     pub outstanding_packets: Whole<1, 4_194_304>,
     /// The last packet of a message and every n-th packet request an acknowledgement.
     pub ack_every: Whole<1, 4_194_304>,
     /// Whether hosts verify the ICRC of received packets. A report states it when they do not.
     pub verify_icrc: bool,
-    /// Nanoseconds for which a receiver that has sent a CNP sends no further one for the same flow (FC-3-2).
+    /// Minimum interval of CNPs of a receiver for a flow, in nanoseconds (FC-3-2).
     pub cnp_interval_ns: Whole<0, 1_000_000_000>,
     /// Local ACK timeout code t: 4.096 µs · 2^t.
     pub ack_timeout: Whole<1, 31>,
@@ -57,15 +57,15 @@ impl Hosts {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Switches {
-    /// Octets that may wait at a port in the class of the data; what comes beyond is dropped.
+    /// Queue limit of the data class at a port, in octets.
     pub queue_limit_octets: Whole<1, 1_000_000_000>,
-    /// When packets are marked as having met congestion.
+    /// ECN marking.
     pub ecn: Ecn,
     /// PFC thresholds.
     pub pfc: Pfc,
     /// Fast CNP parameters.
     pub notification: Notification,
-    /// Microseconds after which routes avoid what has failed, or use again what works again.
+    /// Convergence time: microseconds from a failure or repair to new routes.
     pub reconvergence_us: Whole<0, 10_000_000>,
 }
 
@@ -113,11 +113,11 @@ impl Default for Ecn {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Pfc {
-    /// Octets that came in at one port and wait anywhere, from which on the neighbour there is paused.
+    /// XOFF: octets from one ingress port, in any queue, from which on the neighbour is paused.
     pub xoff_octets: Whole<1, 1_000_000_000>,
-    /// Octets below which the neighbour is resumed.
+    /// XON: octets below which the neighbour is resumed.
     pub xon_octets: Whole<0, 1_000_000_000>,
-    /// Octets beyond XOFF that are kept for what is on its way.
+    /// Octets beyond XOFF that are reserved for frames in flight.
     pub headroom_octets: Whole<0, 1_000_000_000>,
 }
 
@@ -127,18 +127,18 @@ impl Default for Pfc {
     }
 }
 
-/// When switches send Fast CNPs.
+/// Fast CNP parameters of switches.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Notification {
     /// Queue length from which on Fast CNPs are sent, in octets.
     pub threshold_octets: Whole<0, 1_000_000_000>,
-    /// The same at ports toward other switches, if it is another one there: a queue in front of a host holds only what
-    /// goes to that host, one between switches also packets of flows that are not to blame.
+    /// The same at ports toward other switches, if different: queues toward a host contain only packets to that host,
+    /// those toward switches also packets of flows that do not cause the congestion.
     pub fabric_threshold_octets: Option<Whole<0, 1_000_000_000>>,
-    /// Nanoseconds between two notifications of one flow (D45).
+    /// Minimum interval of notifications of a flow, in nanoseconds (D45).
     pub interval_ns: Whole<0, 1_000_000_000>,
-    /// Number of notifications that a switch sends in a second, at most (D45).
+    /// Maximum number of notifications of a switch per second (D45).
     pub per_second: Whole<1, 1_000_000_000>,
 }
 
@@ -157,23 +157,22 @@ impl Default for Notification {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measures {
-    /// Virtual time, in microseconds, after which no further flow starts and streams end.
+    /// Virtual time in microseconds after which no flow starts and streams end.
     pub duration_us: Whole<1, 10_000_000>,
     /// Time for flows to finish after that, in microseconds; the others count as unfinished.
     #[serde(default = "default_drain")]
     pub drain_us: Whole<0, 10_000_000>,
-    /// Distance of the points of a time series, in nanoseconds.
+    /// Sampling interval of time series, in nanoseconds.
     #[serde(default = "default_sample")]
     pub sample_ns: Whole<100, 1_000_000_000>,
     /// Flows up to this many octets are short.
     #[serde(default = "default_short")]
     pub short_flow_octets: Whole<1, 1_000_000_000>,
-    /// Switches, all of whose queues become time series, and hosts, for which the queues towards them do. The receivers
-    /// of incasts need not be named.
+    /// Switches and hosts whose queues become time series: all queues of a switch, and the queue toward a host.
+    /// Receivers of incasts are always included.
     #[serde(default)]
     pub queues_of: Vec<Spanned<String>>,
-    /// Whether each run is compared with one from which the incasts are left out: what streams keep of their rate. A
-    /// run takes that much longer.
+    /// Whether each run has a control run without incasts, with which the rates of streams are compared.
     #[serde(default)]
     pub control_run: bool,
 }
@@ -191,7 +190,7 @@ fn default_short() -> Whole<1, 1_000_000_000> {
 }
 
 impl Measures {
-    /// Nothing but a time.
+    /// A duration and defaults.
     pub(crate) fn with_duration(duration_us: Whole<1, 10_000_000>) -> Self {
         Measures {
             duration_us,

@@ -13,23 +13,23 @@ pub struct Variant {
     /// Title in reports; default: the name.
     #[serde(default)]
     pub title: String,
-    /// How senders learn of congestion.
+    /// Congestion signal to senders.
     pub signal: Signal,
     /// Rate control of senders.
     pub control: Control,
-    /// Whether switches pause their neighbours.
+    /// Whether switches send PFC frames.
     #[serde(default = "default_true")]
     pub pfc: bool,
-    /// Whether others are compared with this variant.
+    /// Whether this is the variant that others are compared with.
     #[serde(default)]
     pub baseline: bool,
-    /// ECN marking in place of that of the switches.
+    /// Overrides the ECN marking of the switches.
     pub ecn: Option<Ecn>,
-    /// Thresholds of PFC in place of those of the switches.
+    /// Overrides the PFC thresholds of the switches.
     pub pfc_thresholds: Option<Pfc>,
-    /// Condition for notifying senders, in place of that of the switches.
+    /// Overrides the Fast CNP parameters of the switches.
     pub notification: Option<Notification>,
-    /// Nanoseconds between two CNPs of a receiver for one flow, in place of what the hosts have.
+    /// Overrides the CNP interval of the hosts, in nanoseconds.
     pub cnp_interval_ns: Option<Whole<0, 1_000_000_000>>,
     /// Parameters of DCQCN that differ from the published ones.
     #[serde(default)]
@@ -37,32 +37,32 @@ pub struct Variant {
     /// Parameters of HPCC++ that differ from the published ones.
     #[serde(default)]
     pub hpcc: HpccKeys,
-    /// How the paths of jobs' flows are chosen.
+    /// Path selection for the flows of jobs.
     #[serde(default)]
     pub paths: Paths,
-    /// Queue pairs that each flow of a job is divided over.
+    /// Number of queue pairs of each flow of a job.
     #[serde(default = "one")]
     pub queue_pairs: Whole<1, 64>,
-    /// Whether NICs change to another path by themselves when theirs is bad (PP-4-6).
+    /// Whether NICs move flows from bad paths (PP-4-6).
     #[serde(default)]
     pub steering: bool,
-    /// Microseconds from probe to probe of a path, where NICs steer (D85).
+    /// Probe interval of a path with steering, in microseconds (D85).
     #[serde(default = "default_probe_interval")]
     pub probe_interval_us: Whole<1, 1_000_000>,
 }
 
-/// How the path of a job's flow is chosen. All other traffic is hashed.
+/// Path selection for a flow of a job. All other traffic is hashed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Paths {
     /// Each switch hashes the packet's addresses, flow label, UDP source port and queue pair.
     #[default]
     Ecmp,
-    /// The sender takes a random shortest path.
+    /// The sender chooses a random shortest path.
     Random,
-    /// One flow after the other takes the shortest path whose most loaded link carries least.
+    /// Greedy: each flow in turn takes the shortest path with the lowest maximum link load.
     Greedy,
-    /// A scheduler with all flows places them (PP-4-1).
+    /// A scheduler places all flows (PP-4-1).
     Placed,
 }
 
@@ -74,13 +74,13 @@ fn default_probe_interval() -> Whole<1, 1_000_000> {
     Whole(1000)
 }
 
-/// How senders learn of congestion.
+/// Congestion signal to senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signal {
-    /// Not at all.
+    /// No signal.
     None,
-    /// Switches mark packets, receivers answer marks with CNPs.
+    /// Switches mark packets, receivers send CNPs.
     ReceiverCnp,
     /// Switches send Fast CNPs.
     FastCnp,
@@ -91,13 +91,13 @@ pub enum Signal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Control {
-    /// Nothing: it sends as fast as its link, its window and PAUSE allow.
+    /// None: link rate, window and PAUSE are the only limits.
     None,
     Dcqcn,
     Hpcc,
 }
 
-/// Parameters of DCQCN: a published set, and what differs from it.
+/// Parameters of DCQCN: a published set with overrides.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DcqcnKeys {
@@ -105,21 +105,21 @@ pub struct DcqcnKeys {
     pub preset: DcqcnPreset,
     /// g: weight of a new observation in the estimate of congestion.
     pub g: Option<Fraction>,
-    /// Nanoseconds after which that estimate is renewed.
+    /// Update interval of the estimate, in nanoseconds.
     pub alpha_interval_ns: Option<Whole<100, 1_000_000_000>>,
-    /// Nanoseconds after a decrease within which no further one follows.
+    /// Minimum interval of decreases, in nanoseconds.
     pub decrease_interval_ns: Option<Whole<0, 1_000_000_000>>,
-    /// Nanoseconds from increase to increase of the rate.
+    /// Interval of increases, in nanoseconds.
     pub increase_timer_ns: Option<Whole<1000, 1_000_000_000>>,
-    /// Octets sent from increase to increase of the rate; 0 for none.
+    /// Octets between increases; 0: only by time.
     pub octets_per_increase: Option<Whole<0, 1_073_741_824>>,
-    /// F: increases of fast recovery.
+    /// F: number of increases in fast recovery.
     pub fast_recovery_increases: Option<Whole<0, 1000>>,
-    /// R_AI in bits a second.
+    /// R_AI in bits per second.
     pub additive_increase_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
-    /// R_HAI in bits a second.
+    /// R_HAI in bits per second.
     pub hyper_increase_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
-    /// The least rate in bits a second.
+    /// Minimum rate in bits per second.
     pub min_rate_bits_per_s: Option<Whole<1, 1_000_000_000_000>>,
 }
 
@@ -173,15 +173,15 @@ impl DcqcnKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HpccKeys {
-    /// η: the utilisation that is aimed at.
+    /// η: target utilisation.
     pub eta: Option<Fraction>,
-    /// Additive increases before a multiplicative one.
+    /// Number of additive increases before a multiplicative one.
     pub max_stage: Option<Whole<0, 1000>>,
     /// W_AI in octets.
     pub additive_octets: Option<Whole<1, 1_073_741_824>>,
-    /// The round-trip time of an idle fabric, in nanoseconds.
+    /// Round-trip time of an idle fabric, in nanoseconds.
     pub base_rtt_ns: Option<Whole<1, 1_000_000_000>>,
-    /// Nanoseconds from trace to trace that a receiver sends back.
+    /// Interval of traces that a receiver returns, in nanoseconds.
     pub feedback_interval_ns: Option<Whole<0, 1_000_000_000>>,
 }
 
@@ -200,7 +200,7 @@ impl HpccKeys {
         parameters
     }
 
-    /// Nanoseconds from trace to trace that a receiver sends back.
+    /// Interval of traces that a receiver returns, in nanoseconds.
     pub fn feedback_interval_ns(&self) -> u64 {
         self.feedback_interval_ns.map_or(FEEDBACK_INTERVAL_NS, Whole::get)
     }
@@ -216,7 +216,7 @@ impl Variant {
         if self.title.is_empty() { &self.name } else { &self.title }
     }
 
-    /// A variant with this signal and control, and the defaults of a file for everything else.
+    /// A variant with this signal and control, and defaults.
     pub(crate) fn new(name: &str, signal: Signal, control: Control) -> Self {
         Variant {
             name: name.to_owned(),

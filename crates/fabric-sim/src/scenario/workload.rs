@@ -15,48 +15,48 @@ pub struct Workloads {
     pub incast: Vec<Incast>,
     /// Hosts send to each other at random times.
     pub background: Vec<Background>,
-    /// One host sends to another without end.
+    /// Endless unicast flows.
     pub stream: Vec<Stream>,
     /// Every host sends to one other.
     pub permutation: Vec<Permutation>,
-    /// One host sends to a group of hosts without end.
+    /// Endless multicast flows.
     pub multicast: Vec<Multicast>,
-    /// NICs do collectives together.
+    /// Collectives.
     pub job: Vec<Spanned<JobSection>>,
 }
 
-/// Bursts from many hosts to one, all of which begin at one instant.
+/// Bursts of simultaneous flows from many hosts to one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Incast {
     receiver: Spanned<String>,
-    /// How many hosts send: drawn for each burst from those that are not attached to the receiver's switch and take no
-    /// part in a stream.
+    /// Number of senders, drawn for each burst from the hosts that are not attached to the receiver's switch and are
+    /// not part of a stream.
     pub senders: Spanned<usize>,
-    /// Minimum octets of a burst; drawn uniformly up to `max_octets` for each sender.
+    /// Minimum octets of a flow; drawn uniformly up to `max_octets` for each sender.
     pub min_octets: Whole<1, 1_073_741_824>,
-    /// Most octets of a burst.
+    /// Maximum octets of a flow.
     pub max_octets: Spanned<u64>,
-    /// Time at which the first burst begins, in microseconds.
+    /// Start of the first burst, in microseconds.
     pub start_us: Whole<0, 10_000_000>,
-    /// Microseconds from burst to burst; without it there is one.
+    /// Interval of bursts in microseconds; without it there is one burst.
     pub period_us: Option<Whole<1, 10_000_000>>,
 }
 
-/// Poisson arrivals of flows between hosts drawn evenly, sizes from a published distribution.
+/// Poisson arrivals of flows between uniformly drawn hosts, with sizes from a published distribution.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Background {
-    /// Share of the hosts' links that the flows' payload fills.
+    /// Load: fraction of the rate of the hosts' links used by payload.
     pub load: Fraction,
-    /// Where sizes come from.
+    /// Distribution of sizes.
     pub sizes: FlowSizes,
-    /// Hosts that neither send nor receive any of it.
+    /// Excluded hosts.
     #[serde(default)]
     except: Vec<Spanned<String>>,
 }
 
-/// A published distribution of the sizes of flows.
+/// A published distribution of flow sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowSizes {
@@ -68,7 +68,7 @@ pub enum FlowSizes {
     Hadoop,
 }
 
-/// A flow that never ends, one message after the other: a victim, for example.
+/// An endless flow of consecutive messages, for example a victim.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -77,9 +77,9 @@ pub struct Stream {
     pub name: String,
     from: Spanned<String>,
     to: Spanned<String>,
-    /// A switch on a shortest path that all its data go by: traffic that cannot get out of the way.
+    /// A switch on a shortest path that all its data pass: traffic that cannot avoid it.
     pub(crate) via: Option<Spanned<String>>,
-    /// When it begins, in microseconds.
+    /// Start in microseconds.
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
     #[serde(default = "default_message_octets")]
@@ -92,13 +92,13 @@ pub struct Stream {
 pub struct Permutation {
     /// Octets of each flow.
     pub size_octets: Whole<1, 1_073_741_824>,
-    /// When all begin, in microseconds.
+    /// Start in microseconds.
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
 }
 
-/// A flow that never ends, from one host to all hosts below some switches: each packet is sent once, and the switches
-/// on the way copy it and merge what the receivers answer.
+/// An endless flow from one host to all hosts of some switches: each packet is sent once, and the switches
+/// on the path replicate it and aggregate the receivers' responses.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -106,9 +106,9 @@ pub struct Multicast {
     /// Title in reports.
     pub name: String,
     from: Spanned<String>,
-    /// Switches; the hosts attached to them receive.
+    /// Switches whose hosts receive.
     receivers_below: Spanned<Vec<Spanned<String>>>,
-    /// When it begins, in microseconds.
+    /// Start in microseconds.
     #[serde(default = "at_once")]
     pub start_us: Whole<0, 10_000_000>,
     #[serde(default = "default_message_octets")]
@@ -124,14 +124,14 @@ fn default_message_octets() -> Whole<1, 1_073_741_824> {
 }
 
 impl Incast {
-    /// The host that all send to.
+    /// The receiving host.
     pub fn receiver(&self, topology: &Topology) -> Option<HostId> {
         host(topology, &self.receiver)
     }
 }
 
 impl Background {
-    /// The hosts that it is drawn from, in the topology's order.
+    /// The hosts to draw from, in the topology's order.
     pub fn hosts(&self, topology: &Topology) -> Vec<HostId> {
         let excepted: Vec<HostId> = self.except.iter().filter_map(|name| host(topology, name)).collect();
         topology.host_ids().filter(|host| !excepted.contains(host)).collect()
@@ -144,12 +144,12 @@ impl Stream {
         Some((host(topology, &self.from)?, host(topology, &self.to)?))
     }
 
-    /// The switch that it goes by.
+    /// The switch that the path includes.
     pub(crate) fn via(&self, topology: &Topology) -> Option<NodeId> {
         topology.node(self.via.as_ref()?.get_ref())
     }
 
-    /// That a shortest path goes by the switch.
+    /// Checks that a shortest path includes the switch.
     fn check_via(&self, topology: &Topology) -> Result<(), Problem> {
         let (Some(name), Some((from, to))) = (&self.via, self.ends(topology)) else { return Ok(()) };
         let next_hops = NextHops::new(topology);
@@ -168,7 +168,7 @@ impl Stream {
 }
 
 impl Multicast {
-    /// The host that sends.
+    /// The sending host.
     pub fn source(&self, topology: &Topology) -> Option<HostId> {
         host(topology, &self.from)
     }
@@ -200,7 +200,7 @@ impl Multicast {
             return Err(Problem::new(name.span().start, text));
         }
         if self.receivers_below.as_ref().is_empty() {
-            let text = "receivers_below: no receiver: expected one switch at least";
+            let text = "receivers_below: no receivers: expected at least one switch";
             return Err(Problem::new(self.receivers_below.span().start, text));
         }
         Ok(())
@@ -215,7 +215,7 @@ fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
 }
 
 impl Workloads {
-    /// Whether there is nothing to send.
+    /// Whether there are no workloads.
     pub fn is_empty(&self) -> bool {
         let Workloads { incast, background, stream, permutation, multicast, job } = self;
         incast.is_empty()
@@ -226,14 +226,14 @@ impl Workloads {
             && job.is_empty()
     }
 
-    /// Whether nothing but jobs sends anything.
-    pub(super) fn is_jobs_alone(&self) -> bool {
+    /// Whether there are only jobs.
+    pub(super) fn has_only_jobs(&self) -> bool {
         let Workloads { incast, background, stream, permutation, multicast, job } = self;
         let others = [incast.len(), background.len(), stream.len(), permutation.len(), multicast.len()];
         !job.is_empty() && others == [0; 5]
     }
 
-    /// Whether there are flows without end.
+    /// Whether there are endless flows.
     pub fn has_endless(&self) -> bool {
         !self.stream.is_empty() || !self.multicast.is_empty()
     }

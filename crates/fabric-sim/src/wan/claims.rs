@@ -13,16 +13,16 @@ const FROM_KM: f64 = 100.0;
 /// Tolerance between measured and calculated values.
 const NEAR: f64 = 0.15;
 
-/// Something that a study was to show.
+/// A check of a study.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Claim {
-    /// Where: the variant, and the length of the path.
+    /// The variant, and the length of the path.
     pub at: String,
     /// The expected value.
     pub expected: String,
     /// The measured value.
     pub found: String,
-    /// Whether it holds, with every seed.
+    /// Whether it holds with every seed.
     pub holds: bool,
 }
 
@@ -46,7 +46,7 @@ impl WanResults {
         claims
     }
 
-    /// END.E against the CNPs of receivers: the least of the factors over the seeds, and (2 − f) / f.
+    /// END.E compared with the CNPs of receivers: the minimum of the factors over the seeds, and (2 − f) / f.
     fn delay_ratio(&self, study: &WanScenario, total_km: f64) -> Option<Claim> {
         let buffer = *study.wan.buffer.get_ref();
         let alone = |signal| study.variants.iter().find(|variant| variant.signal == signal && !variant.end_c);
@@ -71,7 +71,7 @@ impl WanResults {
         })
     }
 
-    /// Nothing lost, next to nothing idle.
+    /// No loss, and almost no idle time.
     fn both(&self, study: &WanScenario, variant: &WanVariant, total_km: f64) -> Option<Claim> {
         let buffer = *study.wan.buffer.get_ref();
         let runs: Vec<&WanRun> = self.at(&variant.name, total_km, buffer).collect();
@@ -94,7 +94,7 @@ impl WanResults {
         let restart =
             |run: &WanRun| Some(run.xon_octets?.saturating_sub(run.min_octets?) as f64 / run.path_octets as f64);
         let claim = |what: &str, of: &dyn Fn(&WanRun) -> Option<f64>, arithmetic: f64| {
-            // Room must be there for the seed that takes most.
+            // The buffer must suffice for the seed that needs most.
             let most = runs.iter().filter_map(|run| of(run)).reduce(f64::max)?;
             let beyond = most / arithmetic - 1.0;
             Some(Claim {
@@ -104,7 +104,7 @@ impl WanResults {
                 holds: beyond.abs() <= NEAR,
             })
         };
-        // Where senders slow down by themselves, less comes than the arithmetic has it.
+        // Where senders reduce their rates, the load is below the calculated one.
         if variant.signal != WanSignal::None {
             return Vec::new();
         }

@@ -7,8 +7,8 @@
 //!                                          └─ R2 ─┴─ R4 ─┘
 //! ```
 //!
-//! The tunnel goes by R1 and R3; the other routers are there, and carry nothing of it. Up to the congested node links
-//! are as fast as the gateways', from it on they are slower.
+//! The tunnel uses R1 and R3; the other routers do not carry it. Up to the congested node links
+//! have the rate of the gateways', after it they are slower.
 
 use srdma_dataplane::headroom::NS_PER_KM;
 use srdma_fabric::{End, Host, HostId, Link, NodeId, Plan, Switch, SwitchId, Topology, TopologyError};
@@ -18,29 +18,29 @@ pub(crate) const LEAVES: u16 = 16;
 pub(crate) const HOSTS_PER_LEAF: u16 = 4;
 pub(crate) const SPINES: u16 = 2;
 
-/// Where switches begin among all: leaves and spines of both data centres, gateways, PEs, routers.
+/// Position of the first switch of each kind: leaves and spines of both data centres, gateways, PEs, routers.
 const FIRST_SPINE: u16 = 2 * LEAVES;
 const FIRST_GATEWAY: u16 = FIRST_SPINE + 2 * SPINES;
 const FIRST_PE: u16 = FIRST_GATEWAY + 2;
 const FIRST_ROUTER: u16 = FIRST_PE + 2;
 
-/// Rates, in bits a second: of hosts' links, between leaf and spine, and from there to the PEs.
+/// Rates, in bits per second: of hosts' links, between leaf and spine, and from there to the PEs.
 pub(crate) const HOST_RATE: u64 = 25_000_000_000;
 const LEAF_RATE: u64 = 100_000_000_000;
 pub(crate) const GATEWAY_RATE: u64 = 400_000_000_000;
 
-/// Output rate of the congested node, in bits a second.
+/// Output rate of the congested node, in bits per second.
 pub(crate) const BOTTLENECK_RATE: u64 = 100_000_000_000;
 
 /// Delay of links within a data centre, and between gateway and PE, in nanoseconds.
 pub(crate) const NEAR_NS: u64 = 500;
 
-/// The router at which what comes by links of 400 Gbit/s meets one of 100 Gbit/s.
+/// The router whose ingress links have 400 Gbit/s and whose egress link has 100 Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Congested {
-    /// The first behind the PE.
+    /// The first router after the PE.
     R1,
-    /// The second.
+    /// The second router.
     R3,
 }
 
@@ -51,16 +51,16 @@ pub struct Distances {
     pub hops_km: [f64; 3],
 }
 
-/// The kilometres that a hop may have.
+/// Valid lengths of a hop, in kilometres.
 const KM: std::ops::RangeInclusive<f64> = 0.1..=40_000.0;
 
 impl Distances {
-    /// A first hop of this length; the two others share what is left of the path.
+    /// A first hop of this length; the other two share the rest of the path.
     pub(crate) fn with_first_hop(total_km: f64, first_km: f64) -> Self {
         Distances { hops_km: [first_km, (total_km - first_km) / 2.0, (total_km - first_km) / 2.0] }
     }
 
-    /// Reason for which there is no such path.
+    /// Checks the lengths.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.hops_km.iter().all(|km| KM.contains(km)) {
             return Ok(());
@@ -69,12 +69,12 @@ impl Distances {
         Err(format!("total_km {total_km}: expected hops of {} to {} km", KM.start(), KM.end()))
     }
 
-    /// The whole path, in nanoseconds of one way: gateway to gateway.
+    /// The whole path, in nanoseconds one way: gateway to gateway.
     pub(crate) fn path_ns(&self) -> u64 {
         self.hops_km.iter().map(|km| delay_ns(*km)).sum::<u64>() + 2 * NEAR_NS
     }
 
-    /// From PE1 to the congested node, in nanoseconds of one way.
+    /// From PE1 to the congested node, in nanoseconds one way.
     pub(crate) fn node_ns(&self, congested: Congested) -> u64 {
         let hops = match congested {
             Congested::R1 => 1,
@@ -89,7 +89,7 @@ impl Distances {
     }
 }
 
-/// At least a nanosecond: a link without delay would have no place in time.
+/// At least a nanosecond: the engine requires a delay.
 fn delay_ns(km: f64) -> u64 {
     ((km * NS_PER_KM as f64).round() as u64).max(1)
 }
@@ -154,7 +154,7 @@ impl Congested {
 ///
 /// # Errors
 ///
-/// Only because of a defect: those of [`Topology::new`].
+/// Those of [`Topology::new`], which only a defect can cause.
 pub(crate) fn topology(distances: &Distances, congested: Congested) -> Result<Topology, TopologyError> {
     let mut figure = Figure { plan: Plan::default(), ports: vec![0; usize::from(FIRST_ROUTER) + 5] };
     figure.switches();
@@ -194,7 +194,7 @@ fn pairs(outer: u16, inner: u16) -> impl Iterator<Item = (u16, u16)> {
     (0..outer).flat_map(move |one| (0..inner).map(move |other| (one, other)))
 }
 
-/// A plan in the making.
+/// Builder of the topology.
 struct Figure {
     plan: Plan,
     /// The next port of each switch.

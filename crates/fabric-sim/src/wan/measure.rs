@@ -18,41 +18,41 @@ use srdma_frame::PortId;
 use srdma_random::Stream;
 use srdma_rc::PathMtu;
 use srdma_sim::link::FRAMING_OCTETS;
-use srdma_sim::shown::Shown;
+use srdma_sim::observer::PeriodicObserver;
 use srdma_wire::Instant;
 use srdma_wire::units::NS_PER_US;
 
-/// From look to look at the congested queue, in nanoseconds.
+/// Sampling interval of the congested queue, in nanoseconds.
 const STEP_NS: u64 = 1_000;
 
-/// Interval between collections of notices, in steps.
+/// Interval of the collection of notifications, in steps.
 const LOOKS: u64 = 100;
 
 /// Points of the time series of a run.
 const POINTS: u64 = 400;
 
-/// When senders begin, and within what time of each other, in nanoseconds.
+/// Start of the senders, and its spread, in nanoseconds.
 const BEGIN_NS: u64 = 50_000;
 const APART_NS: u64 = 20_000;
 
-/// No flow that stays in the data centre begins so short before the end, in nanoseconds.
+/// Local flows start at least this long before the end, in nanoseconds.
 const LAST_NS: u64 = 2_000_000;
 
-/// Octets around the payload of a full packet in its tunnel, with all that Ethernet adds.
+/// Overhead of a full packet in its tunnel, Ethernet included, in octets.
 const AROUND_OCTETS: u64 = 14 + 40 + 40 + 8 + 12 + 16 + 4 + FRAMING_OCTETS;
 
 /// Frames between XON and XOFF of END.C.
 const APART_FRAMES: u64 = 4;
 
-/// Octets of a message to the other data centre: some are always posted ahead.
+/// Octets of a message to the other data centre.
 const MESSAGE_OCTETS: u32 = 64 << 20;
 
-/// Where a study is run: everything but the seed.
+/// Parameters of a run of a study, except the seed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point<'a> {
     pub(super) variant: &'a WanVariant,
     pub(super) total_km: f64,
-    /// Of rate times round trip.
+    /// Buffer, relative to rate times round trip.
     pub(super) buffer: f64,
 }
 
@@ -60,12 +60,12 @@ pub(super) struct Point<'a> {
 ///
 /// # Errors
 ///
-/// Those of a run, and of its observer.
+/// Those of the run and of its observer.
 pub(super) fn measure(
     study: &WanScenario,
     point: Point<'_>,
     seed: u64,
-    observer: Option<&mut Shown<'_>>,
+    observer: Option<&mut PeriodicObserver<'_>>,
 ) -> Result<WanRun, RunError> {
     let distances = study.distances(point.total_km);
     let congested = study.wan.congested;
@@ -98,7 +98,7 @@ pub(super) fn measure(
         now_ns += STEP_NS;
         run.proceed_until(now_ns)?;
         queue_monitor.look(&run, now_ns);
-        observe.look(&run, now_ns)?;
+        observe.observe(&run, now_ns)?;
         if now_ns.is_multiple_of(LOOKS * STEP_NS) {
             run.collect(Instant::from_ns(now_ns));
             run.close(Instant::from_ns(now_ns));
@@ -112,13 +112,13 @@ pub(super) fn measure(
 /// Input of the congested node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// At this rate, at most.
+    /// Maximum input rate.
     pub(crate) in_bits_per_s: u64,
     pub(crate) path_mtu: PathMtu,
 }
 
-/// XOFF as high as what comes until the gateway stands still lets it be, XON right below; or, with an early resume, as
-/// high as what leaves until the gateway's frames come.
+/// XOFF as high as the octets that arrive until the gateway stops permit, XON right below; or, with an early resume, as
+/// high as the octets that leave until the gateway's frames arrive.
 pub(crate) fn backpressure(
     load: Load,
     propagation_ns: u64,
@@ -157,7 +157,7 @@ fn scenario(study: &WanScenario, point: Point<'_>, wan: Wan, end_ns: u64) -> Res
 /// Scenario of a WAN, its two data centres and one variant, without workloads.
 ///
 /// # Errors
-/// Only because of a defect.
+/// Only a defect can cause them.
 pub(crate) fn around(
     wan: Wan,
     distances: &Distances,
@@ -186,16 +186,16 @@ pub(crate) fn around(
 /// One sender below each leaf, each to a host below another leaf of the other data centre; and flows that stay where
 /// they are, between hosts that do nothing else.
 fn flows(study: &WanScenario, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
-    let mut chance = Stream::new(seed, "wan");
-    let mut number = || chance.below(u64::from(HOSTS_PER_LEAF - 1)) as u16;
+    let mut rng = Stream::new(seed, "wan");
+    let mut number = || rng.below(u64::from(HOSTS_PER_LEAF - 1)) as u16;
     let places: Vec<(u16, u16, u16)> = (0..LEAVES).map(|leaf| (leaf, number(), number())).collect();
-    let turn = chance.below(u64::from(LEAVES)) as u16;
+    let turn = rng.below(u64::from(LEAVES)) as u16;
     let mut flows: Vec<PlannedFlow> = places
         .iter()
         .take(study.wan.senders.get() as usize)
         .map(|(leaf, from, to)| {
             let (from, to) = (figure::host(0, *leaf, *from), figure::host(1, (leaf + turn) % LEAVES, *to));
-            let start_ns = BEGIN_NS + chance.below(APART_NS);
+            let start_ns = BEGIN_NS + rng.below(APART_NS);
             PlannedFlow::new(FlowKind::Stream, from, to, start_ns, FlowSize::Endless(MESSAGE_OCTETS))
         })
         .collect();
@@ -203,12 +203,12 @@ fn flows(study: &WanScenario, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
     let size = FlowSize::Octets(study.wan.local_octets.get() as u32);
     let mut start_ns = BEGIN_NS;
     while every_us < u64::MAX && start_ns + LAST_NS < end_ns {
-        let from = chance.below(u64::from(LEAVES)) as u16;
-        let to = (from + 1 + chance.below(u64::from(LEAVES - 1)) as u16) % LEAVES;
+        let from = rng.below(u64::from(LEAVES)) as u16;
+        let to = (from + 1 + rng.below(u64::from(LEAVES - 1)) as u16) % LEAVES;
         // The last host of each leaf never sends to the other data centre.
         let ends = [from, to].map(|leaf| figure::host(0, leaf, HOSTS_PER_LEAF - 1));
         flows.push(PlannedFlow::new(FlowKind::Background, ends[0], ends[1], start_ns, size));
-        start_ns += (every_us * NS_PER_US) / 2 + chance.below(every_us * NS_PER_US);
+        start_ns += (every_us * NS_PER_US) / 2 + rng.below(every_us * NS_PER_US);
     }
     flows.sort_by_key(|flow| flow.start_ns);
     flows
@@ -221,17 +221,17 @@ struct Watching {
     gateway_port: PortId,
     threshold_octets: usize,
     backpressure: Option<BackpressureThresholds>,
-    /// Time at which the queue first held more than the threshold, and what had left it then.
+    /// Time at which the queue first exceeded the threshold, and the octets sent by then.
     begun: Option<(u64, u64)>,
-    /// Time at which the gateway was first paused, and what had left the queue then.
+    /// Time at which the gateway was first paused, and the octets sent by then.
     paused: Option<(u64, u64)>,
-    /// The least that has waited since then.
+    /// Minimum queue length since then.
     min_octets: Option<usize>,
     now_ns: u64,
-    /// Octets that have left by now.
+    /// Octets sent so far.
     left_octets: u64,
     step_ns: u64,
-    /// The most that waited within each part of the run.
+    /// Maximum queue length within each interval of the run.
     queue: Vec<f64>,
     most: usize,
 }
@@ -279,7 +279,7 @@ impl Watching {
         }
     }
 
-    /// Of what the bottleneck could have carried since then.
+    /// Utilisation of the bottleneck since then.
     fn utilisation(&self, since: Option<(u64, u64)>) -> Option<f64> {
         let (since_ns, left_octets) = since?;
         let could = octets_in(self.now_ns.checked_sub(since_ns).filter(|ns| *ns > 0)?, BOTTLENECK_RATE);
@@ -322,7 +322,7 @@ impl Watching {
             local_slowdown_p99: percentile(&mut slowdowns, 0.99),
             local_unfinished: local_flows.iter().filter(|flow| flow.finished_ns.is_none()).count() as u64,
             packet_hops: run.fabric.network.hops(),
-            lost_by_simulator: run.fabric.network.starved(),
+            lost_by_simulator: run.fabric.network.dropped_for_memory(),
             step_ns: self.step_ns,
             queue: self.queue,
         }

@@ -29,7 +29,7 @@ pub(crate) use nodes::Wan;
 use super::parallel::{in_parallel, locked};
 use super::run::RunError;
 use measure::Point;
-use srdma_sim::shown::Shown;
+use srdma_sim::observer::PeriodicObserver;
 use std::sync::Mutex;
 
 impl WanScenario {
@@ -38,7 +38,7 @@ impl WanScenario {
         self.points(&vec![0; seeds]).len()
     }
 
-    /// The run that is shown, if one is: its variant and the length of its path, in kilometres. It is the first with
+    /// The observed run, if there is one: its variant and the length of its path, in kilometres. It is the first with
     /// the reference buffer.
     pub fn observed(&self) -> Option<(&WanVariant, f64)> {
         let points = self.points(&[0]);
@@ -72,13 +72,13 @@ impl WanScenario {
 ///
 /// # Errors
 ///
-/// The first run's, in their order, that was not possible.
+/// That of the first failed run, in order.
 pub fn run_wan(
     study: &WanScenario,
     seeds: &[u64],
     threads: usize,
     done: &(dyn Fn(usize) + Sync),
-    observer: Option<&Mutex<Shown<'_>>>,
+    observer: Option<&Mutex<PeriodicObserver<'_>>>,
 ) -> Result<WanResults, RunError> {
     let (points, first) = (study.points(seeds), study.observed_position(seeds));
     let runs = in_parallel(points.len(), threads, &|position| {

@@ -38,44 +38,44 @@ const PER_SECOND: u32 = 1_000_000;
 /// Minimum interval between two notifications of a flow (D45).
 const INTERVAL: Duration = Duration::from_micros(50);
 
-/// The WAN of a run: where it is congested, and what is done about it.
+/// The WAN of a run: the congested node, and the signals.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Wan {
     pub(crate) congested: Congested,
-    /// Octets that its queue has room for.
+    /// Its queue limit in octets.
     pub(crate) buffer_octets: usize,
-    /// How senders learn of congestion.
+    /// Congestion signal to senders.
     pub(crate) signal: WanSignal,
-    /// Octets from which on they do.
+    /// Queue length at which the signal starts, in octets.
     pub(crate) threshold_octets: usize,
-    /// When the gateway is paused by END.C, if it is at all.
+    /// Thresholds for pausing the gateway by END.C, if enabled.
     pub(crate) backpressure: Option<BackpressureThresholds>,
     /// Hold time of END.C.
     pub(crate) hold: Duration,
-    /// Whether senders are known to process Fast CNPs; of others packets are marked as well (FC-4-5).
+    /// Whether senders are known to process Fast CNPs; packets of others are marked as well (FC-4-5).
     pub(crate) knows_senders: bool,
 }
 
-/// How senders learn of congestion in the WAN.
+/// Congestion signal to senders in the WAN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WanSignal {
-    /// Not at all.
+    /// No signal.
     None,
-    /// The congested node marks packets, receivers answer marks with CNPs.
+    /// The congested node marks packets, receivers send CNPs.
     ReceiverCnp,
     /// The congested node sends Fast CNPs by END.E.
     EndE,
 }
 
 impl Wan {
-    /// The port of the congested node that everything leaves by.
+    /// The egress port of the congested node.
     pub(crate) fn bottleneck(&self, topology: &Topology) -> Option<PortId> {
         port_toward(topology, self.congested.switch(), self.congested.next())
     }
 
     /// Egress settings of a switch in place of the scenario's: a node of the WAN sends no pauses by itself, and gives
-    /// signals only where it is congested.
+    /// signals only at the congested node.
     pub(crate) fn egress(&self, switch: SwitchId, egress: &mut EgressConfig) {
         let data = &mut egress.classes[DATA_CLASS];
         (data.marking, data.notify_octets) = (None, None);
@@ -84,14 +84,14 @@ impl Wan {
         }
     }
 
-    /// The same, of the congested port.
+    /// The egress settings of the congested port.
     fn congested_egress(&self) -> EgressConfig {
         let mut egress = EgressConfig::new(BOTTLENECK_RATE, usize::MAX);
         let (data, threshold_octets) = (&mut egress.classes[DATA_CLASS], self.threshold_octets);
         (data.limit_octets, data.backpressure) = (self.buffer_octets, self.backpressure);
         match self.signal {
             WanSignal::None => {}
-            // A step, so that both signals are given for the same packet.
+            // A step, so that both signals are for the same packet.
             WanSignal::ReceiverCnp => {
                 let (k_min_octets, k_max_octets) = (threshold_octets, threshold_octets);
                 data.marking = Some(Marking { k_min_octets, k_max_octets, p_max: 1.0 });
@@ -149,7 +149,7 @@ impl Wan {
         commands
     }
 
-    /// The port toward the gateway can be paused, and the data's class is.
+    /// Makes the gateway accept PFC for the data class.
     fn gateway_commands(&self, topology: &Topology, site: u16) -> Vec<Command> {
         let Some(port) = port_toward(topology, figure::pe(site), figure::gateway(site)) else { return Vec::new() };
         let mut egress = EgressConfig::new(figure::GATEWAY_RATE, usize::MAX);
@@ -207,7 +207,7 @@ impl Wan {
         FastCnpConfig { mark_told: false, interval: INTERVAL, capable, ..everybody }
     }
 
-    /// The congested queue, watched for packets in a tunnel.
+    /// Queue monitor of the congested queue, for packets in a tunnel.
     pub(crate) fn queue_monitor(&self, topology: &Topology, switch: SwitchId) -> Option<QueueMonitor> {
         let port = self.bottleneck(topology).filter(|_| switch == self.congested.switch())?;
         Some(QueueMonitor::for_tunnels(vec![MonitoredQueue { port, threshold_octets: self.threshold_octets }]))
@@ -248,13 +248,13 @@ fn leaf_prefix(topology: &Topology, site: u16, leaf: u16) -> Option<Prefix> {
     Prefix::new(Ipv6Addr::from(segments), 48)
 }
 
-/// The port of a switch at which another one is.
+/// The port of a switch toward another one.
 pub(crate) fn port_toward(topology: &Topology, switch: SwitchId, peer: SwitchId) -> Option<PortId> {
     let mut ports = topology.ports(NodeId::Switch(switch)).iter();
     ports.find(|port| port.peer.node == NodeId::Switch(peer)).map(|port| PortId(port.port))
 }
 
-/// A route by way of a neighbour.
+/// A route via a neighbour.
 fn via(topology: &Topology, switch: SwitchId, next: SwitchId, table: TableId, prefix: Prefix) -> Option<Command> {
     let port = port_toward(topology, switch, next)?;
     let next_hop = NextHop { port, address: ADDRESSES.loopback(topology, next) };

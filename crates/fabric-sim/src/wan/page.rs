@@ -7,7 +7,7 @@ use srdma_report::{
     Axis, BarGroup, BarPlot, Block, LinePlot, Page, Reference, Scale, Section, Series, Shape, Spread, Unit,
 };
 
-/// Colour of computed values.
+/// Colour of calculated values.
 const ARITHMETIC: usize = 6;
 
 /// The report.
@@ -145,7 +145,7 @@ fn buffer_section(studied: &WanReport<'_>) -> Option<Section> {
     Some(Section::new("Required buffer", lead, blocks))
 }
 
-/// Packets dropped, by those that were sent again or arrived.
+/// Fraction of packets dropped.
 fn share_lost(run: &&WanRun) -> f64 {
     const PAYLOAD: f64 = 4096.0;
     100.0 * run.dropped as f64 / (run.dropped as f64 + run.delivered_octets as f64 / PAYLOAD).max(1.0)
@@ -299,7 +299,7 @@ fn words() -> Section {
     Section::new("Terms", "", vec![Block::definitions(WORDS)])
 }
 
-/// A line for each variant of which anything is known, over the length of the path.
+/// A line for each variant with values, over the length of the path.
 fn per_length(studied: &WanReport<'_>, of: impl Fn(&WanVariant, f64) -> Option<f64>) -> Vec<Series> {
     per_variant(studied, |variant| {
         studied.results.lengths().into_iter().filter_map(|km| Some((km, of(variant, km)?))).collect()

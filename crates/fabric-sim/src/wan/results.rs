@@ -59,13 +59,13 @@ pub struct WanRun {
     pub local_slowdown_p99: Option<f64>,
     /// Such flows that had not ended with the run.
     pub local_unfinished: u64,
-    /// Frames that have arrived anywhere.
+    /// Frames received by any element.
     pub packet_hops: u64,
-    /// Frames lost for want of the simulator's memory. Nothing but a defect makes them.
+    /// Frames dropped for lack of simulator memory. Must be 0.
     pub lost_by_simulator: u64,
     /// Nanoseconds from point to point of `queue`.
     pub step_ns: u64,
-    /// The most that waited in the congested queue within each such time, in octets.
+    /// Maximum length of the congested queue within each interval, in octets.
     pub queue: Vec<f64>,
 }
 

@@ -98,7 +98,7 @@ pub struct WanVariant {
     /// Title in reports; default: the name.
     #[serde(default)]
     title: String,
-    /// How senders learn of congestion.
+    /// Congestion signal to senders.
     pub signal: WanSignal,
     /// Whether the congested node has the gateway paused by END.C.
     #[serde(default)]
@@ -166,7 +166,10 @@ impl WanScenario {
                 ));
             }
             if variant.as_ref().early_resume && !variant.as_ref().end_c {
-                return Err(Problem::new(variant.span().start, "early_resume without end_c: no sender is paused"));
+                return Err(Problem::new(
+                    variant.span().start,
+                    "early_resume without end_c: the gateway is never paused",
+                ));
             }
         }
         let (title, description, seeds) = (file.title, file.description, file.seeds.get());

@@ -218,8 +218,8 @@ fn the_number_of_threads_does_not_change_results() {
     assert_eq!(one.matches("\"seed\":").count(), 3);
 }
 
-/// FC-4-1, FC-4-9: the switch notifies a sender within the way back and 1 µs, whatever the reaction; the receiver,
-/// which has to see the marked packet first, notifies it later by the whole queue in front of that packet.
+/// FC-4-1, FC-4-9: the switch notifies a sender within the return path's delay and 1 µs, whatever the reaction; the
+/// receiver, which has to see the marked packet first, notifies it later by the whole queue in front of that packet.
 #[test]
 fn a_switch_notifies_senders_at_once() {
     let variant = |name: &str, signal: &str, control: &str| {
@@ -247,7 +247,7 @@ fn a_switch_notifies_senders_at_once() {
                 continue;
             };
             let delay_ns = reacted_ns - notification.congested_ns;
-            // Another switch on the way may have notified the sender before.
+            // Another switch on the path may have notified the sender before.
             let late_ns = delay_ns.saturating_sub(notification.return_path_ns);
             match result.variant.as_str() {
                 "slow" => assert!(late_ns > 50_000 * 8 / 100, "{notification:?}"),
@@ -288,7 +288,7 @@ fn a_group_meets_an_incast() {
         assert_eq!((group.source.as_str(), group.destination.as_str()), ("h1.1", "group"));
         assert!(group.size_octets > 500_000, "{variant}: {group:?}");
         assert_eq!((totals.dropped, totals.octets_differing, totals.lost_by_simulator), (0, 0, 0), "{variant}");
-        // What is still on its way when the run ends, of four copies each, is less than a window.
+        // Of what is in flight when the run ends, four copies each, is less than a window.
         let sent = 4 * (totals.octets_sent - 1_200_000) + 1_200_000;
         assert!(
             totals.octets_delivered <= sent && totals.octets_delivered + 4 * 128 * 4096 > sent,
@@ -313,7 +313,7 @@ fn a_group_that_cannot_be_names_its_line() {
         ("\"leaf2\", \"leaf9\"", "file.toml:11: receivers_below: there is no switch \"leaf9\" with hosts"),
         ("\"spine1\"", "file.toml:11: receivers_below: there is no switch \"spine1\" with hosts"),
         ("\"h2.1\"", "file.toml:11: receivers_below: there is no switch \"h2.1\" with hosts"),
-        ("", "file.toml:11: receivers_below: no receiver"),
+        ("", "file.toml:11: receivers_below: no receivers"),
     ];
     for (below, expected) in cases {
         let found = scenario(&group(below)).unwrap_err();

@@ -1,4 +1,4 @@
-//! Jobs in scenarios: results of their collectives, for each way to choose paths, and under failures.
+//! Jobs in scenarios: results of their collectives, for each path selection, and under failures.
 
 use srdma_fabric_sim::{FabricScenario, VariantResult, run};
 use std::path::Path;

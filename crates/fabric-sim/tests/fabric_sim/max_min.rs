@@ -75,19 +75,19 @@ fn slow_rates(capacities: &[f64], routes: &[Vec<u32>], in_use: &[bool]) -> Vec<f
 #[test]
 fn transfers_end_as_with_small_steps() {
     for seed in 0..30 {
-        let mut chance = Pcg64Mcg::seed_from_u64(seed);
-        let links = chance.random_range(2..8_u32);
-        let rates: Vec<u64> = (0..links).map(|_| chance.random_range(1..5)).collect();
+        let mut rng = Pcg64Mcg::seed_from_u64(seed);
+        let links = rng.random_range(2..8_u32);
+        let rates: Vec<u64> = (0..links).map(|_| rng.random_range(1..5)).collect();
         let capacities: Vec<f64> = rates.iter().map(|rate| *rate as f64).collect();
         let mut flows: Flows<u32> = Flows::new(rates.iter().map(|rate| rate * 8 * GBIT_PER_S));
         let mut routes: Vec<Vec<u32>> = Vec::new();
         let mut left: Vec<f64> = Vec::new();
-        for number in 0..chance.random_range(2..8) {
+        for number in 0..rng.random_range(2..8) {
             let mut all: Vec<u32> = (0..links).collect();
-            all.shuffle(&mut chance);
-            all.truncate(chance.random_range(1..4));
+            all.shuffle(&mut rng);
+            all.truncate(rng.random_range(1..4));
             let flow = flows.add(&all);
-            let octets = f64::from(chance.random_range(500..2000));
+            let octets = f64::from(rng.random_range(500..2000));
             flows.send(0, flow, octets, number);
             routes.push(all);
             left.push(octets);

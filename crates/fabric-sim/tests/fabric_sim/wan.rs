@@ -62,7 +62,7 @@ fn senders_are_notified_sooner_and_paused_gateways_lose_nothing() {
     let results = results();
     assert!(results.runs.iter().all(|run| run.delivered_octets > 1_000_000 && run.lost_by_simulator == 0));
     let told = |variant| close(&results, variant).notified_ns.unwrap();
-    // Light needs 25 µs from R1 to the PE, and 200 + 175 µs for the way to the receiver and back to the sender.
+    // Light needs 25 µs from R1 to the PE, and 200 + 175 µs for the path to the receiver and back to the sender.
     assert!((25_000.0..32_000.0).contains(&told("end-e")), "{}", told("end-e"));
     assert!((375_000.0..410_000.0).contains(&told("receiver-cnp")), "{}", told("receiver-cnp"));
     assert!(close(&results, "none").notified_ns.is_none() && close(&results, "none").dropped > 0);
@@ -127,7 +127,10 @@ fn contradictory_keys_are_refused_with_their_line() {
         "wan.toml:9: buffers: 0: expected 0.001 to 100 of rate times round trip"
     );
     assert!(refused("\"end-c\"", "\"none\"").ends_with("two variants are called \"none\": rename one"));
-    assert!(refused("signal = \"end-e\"", "signal = \"end-e\"\nearly_resume = true").contains("no sender is paused"));
+    assert!(
+        refused("signal = \"end-e\"", "signal = \"end-e\"\nearly_resume = true")
+            .contains("the gateway is never paused")
+    );
     assert!(refused("congested = \"R1\"", "congested = \"R2\"").contains("wan.toml:6: "));
     assert!(refused("min_duration_us", "leest_us").contains("unknown key `leest_us`"));
     assert!(study(FILE).unwrap_err().contains("variant"));

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use srdma_random::{Probability, Stream};
 use srdma_rc::{PathMtu, QueuePairConfig, RemoteAddress};
 use srdma_sim::host::{HOST_PORT, Host, HostConfig};
-use srdma_sim::program::{Carriage, Intake, Outgoing};
+use srdma_sim::program::{MessageOperation, ReceiveStream, SendStream};
 use srdma_sim::replica::Replica;
 use srdma_sim::{ElementId, LinkId, LinkModel, Network};
 use srdma_wire::{Instant, MacAddress, Psn, Qpn};
@@ -66,18 +66,18 @@ fn pair(case: &Case) -> Pair {
     sink.add_queue_pair(queue_pair(0x22, SOURCE, 0x11, case)).unwrap();
     let size = case.size_octets as u64;
     let remote = RemoteAddress { virtual_address: BASE, rkey: region };
-    let carriage = match case.kind {
-        Kind::Send => Carriage::Send,
-        Kind::Write => Carriage::Write { remote },
-        Kind::WriteImmediate => Carriage::WriteImmediate { remote },
+    let operation = match case.kind {
+        Kind::Send => MessageOperation::Send,
+        Kind::Write => MessageOperation::Write { remote },
+        Kind::WriteImmediate => MessageOperation::WriteImmediate { remote },
     };
     if !matches!(case.kind, Kind::Write) {
-        sink.take_in(Intake::new(qpn(0x22), region, size, case.message_octets));
+        sink.add_receive_stream(ReceiveStream::new(qpn(0x22), region, size, case.message_octets));
     }
     let mut source = Host::new(&HostConfig { address: SOURCE, mac, gateway });
     let key = source.add_region(Replica::of_source(data), 0, 1);
     source.add_queue_pair(queue_pair(0x11, SINK, 0x22, case)).unwrap();
-    source.send(Outgoing::new(qpn(0x11), key, size, case.message_octets, carriage));
+    source.add_send_stream(SendStream::new(qpn(0x11), key, size, case.message_octets, operation));
     let mut network = Network::new(case.seed, 4096);
     let (source, sink) = (network.add(source), network.add(sink));
     let link = network.connect("link", (source, HOST_PORT), (sink, HOST_PORT), case.link);
@@ -93,7 +93,7 @@ impl Pair {
     }
 
     fn completed_at_ns(&self) -> Option<u64> {
-        self.network.element(self.source).outgoing()[0].completed_at().map(Instant::as_ns)
+        self.network.element(self.source).send_streams()[0].completed_at().map(Instant::as_ns)
     }
 }
 
@@ -124,7 +124,10 @@ fn data_cross_a_perfect_link_at_its_rate() {
     assert_eq!(pair.completed_at_ns(), Some(last_arrival_ns + (106 * 80_u64).div_ceil(1000) + 1000));
     let sink = pair.network.element(pair.sink);
     assert!(sink.region(pair.region).unwrap().is_faithful());
-    assert_eq!((sink.refused(), pair.network.element(pair.source).refused(), pair.network.starved()), (0, 0, 0));
+    assert_eq!(
+        (sink.refused(), pair.network.element(pair.source).refused(), pair.network.dropped_for_memory()),
+        (0, 0, 0)
+    );
     assert_eq!(pair.network.chunks_in_use(), 0);
 }
 

@@ -3,7 +3,7 @@
 use srdma_dataplane::Command;
 use srdma_group::NodeIndex;
 use srdma_random::{Probability, Stream};
-use srdma_sim::scenario::{Outcome, TransferConfig};
+use srdma_sim::transfer::{Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ fn a_forgotten_branch_is_found() {
     assert!(outcome.invariant_violations > 0 && !outcome.is_good());
     let violation = outcome.first_violation.unwrap();
     assert_eq!(outcome.receivers[violation.receiver].name, "R2");
-    assert!(violation.octets_there < violation.octets_vouched_for);
+    assert!(violation.octets_received < violation.octets_acknowledged);
     assert!(outcome.completion_ns.is_some(), "the source believed that all was well");
     assert!(!outcome.receivers[violation.receiver].is_faithful);
     assert_ne!(outcome.receivers[violation.receiver].sha256, outcome.source.sha256);

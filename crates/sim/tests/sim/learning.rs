@@ -4,7 +4,7 @@
 use srdma_dataplane::{Command, Learning};
 use srdma_group::{GroupId, ListMode, NodeIndex, Parent};
 use srdma_random::{Probability, Stream};
-use srdma_sim::scenario::{Operation, Outcome, TransferConfig};
+use srdma_sim::transfer::{Operation, Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
 use srdma_wire::{Instant, Prefix, Psn};
 use std::rc::Rc;

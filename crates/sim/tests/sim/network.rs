@@ -3,7 +3,7 @@
 use srdma_dataplane::{Command, DropReason, EgressConfig, NextHop, Node, NodeConfig, PfcConfig, PortConfig};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_random::Probability;
-use srdma_sim::{ElementId, LinkModel, Network, Station};
+use srdma_sim::{ElementId, LinkModel, Network, SimElement};
 use srdma_wire::units::GBIT_PER_S;
 use srdma_wire::{EtherType, Ethernet, Instant, Ipv6, MacAddress, NextHeader};
 use std::collections::VecDeque;
@@ -121,7 +121,7 @@ impl Element for Member {
     }
 }
 
-impl Station for Member {
+impl SimElement for Member {
     fn wants_driver_layout(&self) -> bool {
         matches!(self, Member::Node(_))
     }
@@ -164,7 +164,8 @@ fn frames_keep_the_rate_in_both_directions_at_once() {
     assert_eq!(network.hops(), 6);
 }
 
-/// A sender that waits after each pair of frames has a new deadline when the wire has taken the second one: it is woken.
+/// A sender that waits after each pair of frames has a new deadline when the wire has taken the second one: it is
+/// woken.
 #[test]
 fn a_sender_that_paces_itself_is_woken() {
     let mut network = Network::new(1, 64);
@@ -238,7 +239,7 @@ fn elements_are_ticked_at_their_deadlines() {
     let a = network.add(talker());
     network.with(a, |member, _, _| member.talker().deadlines = VecDeque::from([900, 100_000, 5_000_000]));
     assert_eq!(network.step(Instant::from_ns(899)), None);
-    // Called off in time: the event is on its way, but nothing happens.
+    // Cancelled in time: the event is scheduled, but has no effect.
     assert_eq!(network.step(Instant::from_ns(900)), Some(a));
     network.with(a, |member, _, _| member.talker().deadlines = VecDeque::from([200_000]));
     run(&mut network);

@@ -9,8 +9,8 @@ use srdma_random::{Probability, Stream};
 use srdma_rc::PathMtu;
 use srdma_sim::fabric::Headend;
 use srdma_sim::replica::Sha256Digest;
-use srdma_sim::scenario::{Branching, Operation, Outcome, ReceiverOutcome, TransferConfig};
 use srdma_sim::topology::Topology;
+use srdma_sim::transfer::{Branching, Operation, Outcome, ReceiverOutcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
 use srdma_wire::{Instant, Psn};
 use std::rc::Rc;
@@ -25,48 +25,48 @@ const MOST_FAULTS_PPM: u64 = 50_000;
 /// Far more than any of these runs takes.
 const TIME_LIMIT_NS: u64 = 10_000_000_000;
 
-fn choose<T: Copy>(chance: &mut Stream, of: &[T]) -> T {
-    of[chance.below(of.len() as u64) as usize]
+fn choose<T: Copy>(rng: &mut Stream, of: &[T]) -> T {
+    of[rng.below(of.len() as u64) as usize]
 }
 
 /// A probability up to 5 %; none at all in a third of the cases.
-fn fault(chance: &mut Stream) -> Probability {
-    let ppm = if chance.below(3) == 0 { 0 } else { chance.below(MOST_FAULTS_PPM + 1) };
+fn fault(rng: &mut Stream) -> Probability {
+    let ppm = if rng.below(3) == 0 { 0 } else { rng.below(MOST_FAULTS_PPM + 1) };
     Probability::new(ppm as f64 / 1e6).unwrap()
 }
 
 fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
-    let chance = &mut Stream::new(seed, "scenario");
-    let generated = Topology::balanced(1 + chance.below(20) as usize).unwrap();
-    let topology = if chance.below(2) == 0 { Topology::figure_1() } else { generated };
+    let rng = &mut Stream::new(seed, "scenario");
+    let generated = Topology::balanced(1 + rng.below(20) as usize).unwrap();
+    let topology = if rng.below(2) == 0 { Topology::figure_1() } else { generated };
     let link = LinkModel {
-        rate_bits_per_s: choose(chance, &[1, 10, 100]) * 1_000_000_000,
-        delay_ns: chance.below(5000),
-        loss: fault(chance),
-        duplicate: fault(chance),
-        reorder: fault(chance),
+        rate_bits_per_s: choose(rng, &[1, 10, 100]) * 1_000_000_000,
+        delay_ns: rng.below(5000),
+        loss: fault(rng),
+        duplicate: fault(rng),
+        reorder: fault(rng),
     };
     let scenario = TransferConfig {
         topology,
         seed,
         link,
         link_mtu: 9000,
-        path_mtu: choose(chance, &PathMtu::ALL),
-        message_octets: 1 + chance.below(30_000) as u32,
-        first_psn: Psn::new(0).minus(chance.below(40) as u32),
-        operation: choose(chance, &[Operation::Write, Operation::Send]),
-        branching: choose(chance, &[Branching::Replicate, Branching::Multicast, Branching::Mixed]),
-        headend: choose(chance, &[Headend::FirstHop, Headend::Host]),
-        lists: choose(chance, &[ListMode::Tlv, ListMode::Provisioned, ListMode::Auto]),
-        rules: choose(chance, &[Rules::Default, Rules::Default, Rules::Literal]),
-        prune_retransmit: chance.below(4) == 0,
+        path_mtu: choose(rng, &PathMtu::ALL),
+        message_octets: 1 + rng.below(30_000) as u32,
+        first_psn: Psn::new(0).minus(rng.below(40) as u32),
+        operation: choose(rng, &[Operation::Write, Operation::Send]),
+        branching: choose(rng, &[Branching::Replicate, Branching::Multicast, Branching::Mixed]),
+        headend: choose(rng, &[Headend::FirstHop, Headend::Host]),
+        lists: choose(rng, &[ListMode::Tlv, ListMode::Provisioned, ListMode::Auto]),
+        rules: choose(rng, &[Rules::Default, Rules::Default, Rules::Literal]),
+        prune_retransmit: rng.below(4) == 0,
         // Under the literal rules each NAK of each receiver spends a retry; what matters here is that all ends well.
         unlimited_retries: true,
         time_limit: Instant::from_ns(TIME_LIMIT_NS),
     };
-    let packets = 20 + chance.below(80);
-    let mut data = vec![0; (packets * u64::from(scenario.path_mtu.octets()) + chance.below(256)) as usize];
-    chance.fill(&mut data);
+    let packets = 20 + rng.below(80);
+    let mut data = vec![0; (packets * u64::from(scenario.path_mtu.octets()) + rng.below(256)) as usize];
+    rng.fill(&mut data);
     (scenario, data)
 }
 

@@ -13,9 +13,9 @@ use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_node::Configuration;
 use srdma_rc::{Habits, PathMtu, QueuePairConfig};
 use srdma_sim::host::{HOST_PORT, Host, HostConfig};
-use srdma_sim::program::{Carriage, Intake, Outgoing};
+use srdma_sim::program::{MessageOperation, ReceiveStream, SendStream};
 use srdma_sim::replica::Replica;
-use srdma_sim::{ElementId, LinkModel, Network, Station};
+use srdma_sim::{ElementId, LinkModel, Network, SimElement};
 use srdma_wire::{Instant, MacAddress, Psn, Qpn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -220,7 +220,7 @@ impl Element for Recorder {
     }
 }
 
-impl Station for Recorder {
+impl SimElement for Recorder {
     fn wants_driver_layout(&self) -> bool {
         true
     }
@@ -267,7 +267,7 @@ fn run(plan: Plan) -> [Captures; 2] {
     let mut source = host("2001:db8:aa::1", [0xaa, 1], [1, 1], 0x100);
     let region = source.add_region(Replica::of_source(Rc::clone(&data)), 0, 0);
     let qpn = Qpn::new(0x100).expect("24 bits");
-    source.send(Outgoing::new(qpn, region, size, MESSAGE_OCTETS, Carriage::Send));
+    source.add_send_stream(SendStream::new(qpn, region, size, MESSAGE_OCTETS, MessageOperation::Send));
     source.start();
     let model = LinkModel::perfect(10_000_000_000, 1000);
     let connect = |network: &mut Network<Recorder>, name: &str, upper: (ElementId, u16), lower: (ElementId, PortId)| {
@@ -281,7 +281,12 @@ fn run(plan: Plan) -> [Captures; 2] {
         let region = host.add_region(Replica::empty(Rc::clone(&data)), 0, receiver);
         let wanted = size.min(receives as u64 * u64::from(MESSAGE_OCTETS));
         if wanted > 0 {
-            host.take_in(Intake::new(Qpn::new(qpn).expect("24 bits"), region, wanted, MESSAGE_OCTETS));
+            host.add_receive_stream(ReceiveStream::new(
+                Qpn::new(qpn).expect("24 bits"),
+                region,
+                wanted,
+                MESSAGE_OCTETS,
+            ));
         }
         host.start();
         let id = network.add(Recorder::new(format!("r{receiver}"), host, &plan.passes));

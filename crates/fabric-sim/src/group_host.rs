@@ -9,12 +9,12 @@ use srdma_dataplane::headend::HeadendError;
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_rc::EndpointConfig;
 use srdma_sim::host::{Host, HostConfig};
-use srdma_sim::network::Station;
+use srdma_sim::network::SimElement;
 use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, Pfc, Qpn, View};
 use std::net::Ipv6Addr;
 
 /// A host of a group.
-pub(super) struct Member {
+pub(super) struct GroupHost {
     /// The host behind the NIC.
     pub(super) host: Host,
     nic: Nic,
@@ -22,11 +22,11 @@ pub(super) struct Member {
     ethernet: EthernetView,
 }
 
-impl Member {
+impl GroupHost {
     /// A host without queue pairs, with a link of this rate.
     pub(super) fn new(config: &HostConfig, endpoint: EndpointConfig, rate_bits_per_s: u64) -> Self {
         let ethernet = Ethernet { destination: config.gateway, source: config.mac, ethertype: EtherType::IPV6 };
-        Member {
+        GroupHost {
             host: Host::with_endpoint(config, endpoint),
             nic: Nic::new(config.address),
             pauses: Pauses::new(rate_bits_per_s, 1 << DATA_CLASS, None),
@@ -34,7 +34,7 @@ impl Member {
         }
     }
 
-    /// Puts outer headers around all that goes to a queue pair of a peer.
+    /// Adds outer headers to all packets to a queue pair of a peer.
     ///
     /// # Errors
     ///
@@ -43,13 +43,13 @@ impl Member {
         self.nic.encapsulate(peer, qpn, outer)
     }
 
-    /// Whether its data are paused.
+    /// Whether its data class is paused.
     pub(super) fn is_paused(&mut self, now: Instant) -> bool {
         self.pauses.paused(now) >> DATA_CLASS & 1 == 1
     }
 
-    /// A pause goes no further. What only looks like one does, and the host counts it.
-    fn takes_pause(&mut self, now: Instant, frame: &Frame, pool: &Pool) -> bool {
+    /// Handles a PFC frame; other frames, malformed PFC frames included, go to the host.
+    fn handle_pause(&mut self, now: Instant, frame: &Frame, pool: &Pool) -> bool {
         let split = EthernetView::split(frame.head(pool)).ok();
         let control = split.filter(|(ethernet, _)| ethernet.ethertype() == EtherType::MAC_CONTROL);
         let pfc = control.and_then(|(_, octets)| Pfc::parse(octets).ok());
@@ -57,11 +57,11 @@ impl Member {
     }
 }
 
-impl Element for Member {
+impl Element for GroupHost {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         let mut others = Vec::with_capacity(frames.len());
         for frame in frames.drain(..) {
-            if self.takes_pause(now, &frame, pool) {
+            if self.handle_pause(now, &frame, pool) {
                 frame.release(pool);
             } else {
                 others.push(frame);
@@ -92,7 +92,7 @@ impl Element for Member {
     }
 }
 
-impl Station for Member {
+impl SimElement for GroupHost {
     fn wants_driver_layout(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Captures of links.
+//! Captures of links as pcapng.
 
 use srdma_capture::{InterfaceId, Writer};
 use srdma_frame::{Frame, Pool};
@@ -8,24 +8,24 @@ use std::io::{self, Write};
 use std::rc::Rc;
 
 /// A capture of one direction of a link.
-pub(crate) struct Tap {
+pub(crate) struct LinkCapture {
     file: Rc<RefCell<File>>,
     interface: InterfaceId,
 }
 
-/// A pcapng file that the two directions share, until its output fails.
+/// The pcapng file of both directions of a link.
 struct File {
     writer: Option<Writer<Box<dyn Write>>>,
     result: io::Result<()>,
 }
 
-impl Tap {
-    /// Begins a file with an interface for each direction.
-    pub(crate) fn both_directions(output: Box<dyn Write>, down: &str, up: &str) -> io::Result<[Tap; 2]> {
+impl LinkCapture {
+    /// Creates a file with one interface for each direction.
+    pub(crate) fn both_directions(output: Box<dyn Write>, down: &str, up: &str) -> io::Result<[LinkCapture; 2]> {
         let mut writer = Writer::new(output)?;
         let interfaces = [writer.add_interface(down)?, writer.add_interface(up)?];
         let file = Rc::new(RefCell::new(File { writer: Some(writer), result: Ok(()) }));
-        Ok(interfaces.map(|interface| Tap { file: Rc::clone(&file), interface }))
+        Ok(interfaces.map(|interface| LinkCapture { file: Rc::clone(&file), interface }))
     }
 
     pub(crate) fn write(&mut self, now: Instant, frame: &Frame, pool: &Pool) {
@@ -36,7 +36,7 @@ impl Tap {
         }
     }
 
-    /// Ends the file. The second of the two directions to ask has nothing left to do.
+    /// Finishes the file; the second call, for the other direction, has no effect.
     pub(crate) fn finish(self) -> io::Result<()> {
         let file = &mut *self.file.borrow_mut();
         let result = std::mem::replace(&mut file.result, Ok(()));

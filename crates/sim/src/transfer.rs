@@ -1,4 +1,4 @@
-//! Parameters of a run, and its results.
+//! Parameters and results of a multicast transfer.
 
 use crate::fabric::{Headend, LinkSettings};
 use crate::invariants::{Layout, Violation};
@@ -141,8 +141,8 @@ pub struct Outcome {
     pub frames_to_receivers: u64,
     /// Frames that arrived anywhere.
     pub hops: u64,
-    /// Frames thrown away because the simulator's memory for frames was full.
-    pub starved: u64,
+    /// Frames dropped because the simulator's memory for frames was exhausted.
+    pub dropped_for_memory: u64,
     /// Chunks of the frames' pool still held at the end.
     pub chunks_in_use: usize,
 }

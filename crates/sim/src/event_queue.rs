@@ -1,12 +1,12 @@
-//! Event queue as a calendar queue, so that an event costs the same with a dozen waiting and with a hundred thousand.
+//! Event queue as a calendar queue: an event costs the same with a dozen pending and with a hundred thousand.
 //!
 //! ```text
 //!            now                              horizon
 //!  current ┤ sorted ├ slot ┤ slot ┤ … ┤ slot ├ later: a heap
 //! ```
 //!
-//! Time is cut into slots of [`SLOT_NS`]. Events of the slot that is being worked off lie sorted; those of the slots up
-//! to the horizon lie unsorted, each slot in a list of its own; those beyond it lie in a heap.
+//! Time is divided into slots of [`SLOT_NS`]. Events of the current slot are sorted; those of later slots up to the
+//! horizon are in one unsorted list for each slot; those beyond it are in a heap.
 
 use srdma_wire::Instant;
 use std::cmp::{Ordering, Reverse};
@@ -14,19 +14,19 @@ use std::collections::BinaryHeap;
 
 const SLOT_SHIFT: u32 = 6;
 
-/// Nanoseconds of a slot.
+/// Length of a slot in nanoseconds.
 pub const SLOT_NS: u64 = 1 << SLOT_SHIFT;
 
 const SLOTS: usize = 4096;
 
-/// Events in the order of their times; those of one time in the order of their ranks, and then as they were pushed.
+/// Events ordered by time, rank and order of insertion.
 #[derive(Debug)]
-pub struct Calendar<T> {
+pub struct EventQueue<T> {
     /// The events of `current_slot` and before, latest first.
     current: Vec<Entry<T>>,
     current_slot: u64,
     slots: Vec<Vec<Entry<T>>>,
-    /// A bit for each slot that has events.
+    /// One bit for each slot: whether it has events.
     occupied: Vec<u64>,
     later: BinaryHeap<Reverse<Entry<T>>>,
     pushed: u64,
@@ -40,13 +40,13 @@ struct Entry<T> {
     event: T,
 }
 
-/// Bits of an event's number, below its rank: enough for days of simulation.
+/// Bits of an event's number in `order`, below its rank.
 const NUMBER_BITS: u32 = 40;
 
-impl<T: Copy> Calendar<T> {
-    /// An empty calendar that begins at the origin of time.
+impl<T: Copy> EventQueue<T> {
+    /// An empty queue that begins at the origin of time.
     pub fn new() -> Self {
-        Calendar {
+        EventQueue {
             current: Vec::new(),
             current_slot: 0,
             slots: (0..SLOTS).map(|_| Vec::new()).collect(),
@@ -56,7 +56,7 @@ impl<T: Copy> Calendar<T> {
         }
     }
 
-    /// Forgets all events and begins again at the origin of time.
+    /// Removes all events and returns to the origin of time.
     pub fn clear(&mut self) {
         for (index, word) in self.occupied.iter_mut().enumerate() {
             while *word != 0 {
@@ -69,7 +69,7 @@ impl<T: Copy> Calendar<T> {
         (self.current_slot, self.pushed) = (0, 0);
     }
 
-    /// Adds an event, of a rank below 2^24. One that lies before the last event taken is taken next.
+    /// Adds an event with a rank below 2^24. An event before the one popped last is popped next.
     #[inline]
     pub fn push(&mut self, time: Instant, rank: u32, event: T) {
         let number = self.pushed & ((1 << NUMBER_BITS) - 1);
@@ -88,7 +88,7 @@ impl<T: Copy> Calendar<T> {
         }
     }
 
-    /// The time of the first event.
+    /// Time of the first event.
     pub fn next_time(&mut self) -> Option<Instant> {
         if self.current.is_empty() {
             self.open_next_slot()?;
@@ -96,7 +96,7 @@ impl<T: Copy> Calendar<T> {
         self.current.last().map(|entry| Instant::from_ns(entry.time_ns))
     }
 
-    /// Takes the first event, unless it lies after `limit`.
+    /// Pops the first event unless it lies after `limit`.
     #[inline]
     pub fn pop_until(&mut self, limit: Instant) -> Option<(Instant, T)> {
         if self.current.is_empty() {
@@ -106,8 +106,8 @@ impl<T: Copy> Calendar<T> {
         Some((Instant::from_ns(entry.time_ns), entry.event))
     }
 
-    /// Takes the first event, if it lies in a slot that was opened already and `wanted` accepts it. What is pushed at
-    /// the time of the event taken last always does.
+    /// Pops the first event if it lies in the current slot and `wanted` accepts it. Events at the time of the one
+    /// popped last are always in the current slot.
     #[inline]
     pub fn pop_if(&mut self, wanted: impl FnOnce(Instant, T) -> bool) -> Option<T> {
         self.current.pop_if(|entry| wanted(Instant::from_ns(entry.time_ns), entry.event)).map(|entry| entry.event)
@@ -155,9 +155,9 @@ impl<T: Copy> Calendar<T> {
     }
 }
 
-impl<T: Copy> Default for Calendar<T> {
+impl<T: Copy> Default for EventQueue<T> {
     fn default() -> Self {
-        Calendar::new()
+        EventQueue::new()
     }
 }
 
@@ -193,42 +193,41 @@ mod tests {
     use proptest::prelude::*;
     #[test]
     fn events_of_one_time_are_ordered_by_rank_and_insertion() {
-        let mut calendar = Calendar::new();
+        let mut queue = EventQueue::new();
         let far = Instant::from_ns(10 * SLOT_NS * SLOTS as u64);
         for event in 0..5 {
-            calendar.push(far, 1, event);
+            queue.push(far, 1, event);
         }
-        calendar.push(Instant::ZERO, 2, 9);
-        assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::ZERO, 9)));
-        assert_eq!(calendar.pop_until(Instant::NEVER), Some((far, 0)));
-        calendar.push(far, 1, 5);
-        calendar.push(far, 0, 6);
-        let rest: Vec<i32> =
-            std::iter::from_fn(|| calendar.pop_until(Instant::NEVER)).map(|(_, event)| event).collect();
+        queue.push(Instant::ZERO, 2, 9);
+        assert_eq!(queue.pop_until(Instant::NEVER), Some((Instant::ZERO, 9)));
+        assert_eq!(queue.pop_until(Instant::NEVER), Some((far, 0)));
+        queue.push(far, 1, 5);
+        queue.push(far, 0, 6);
+        let rest: Vec<i32> = std::iter::from_fn(|| queue.pop_until(Instant::NEVER)).map(|(_, event)| event).collect();
         assert_eq!(rest, [6, 1, 2, 3, 4, 5]);
     }
 
     #[test]
     fn events_after_the_limit_stay() {
-        let mut calendar = Calendar::new();
-        calendar.push(Instant::from_ns(1000), 0, 'a');
-        calendar.push(Instant::from_ns(1000), 0, 'b');
-        assert_eq!(calendar.pop_until(Instant::from_ns(999)), None);
-        calendar.push(Instant::from_ns(3), 0, 'c');
-        assert_eq!(calendar.pop_until(Instant::from_ns(999)), Some((Instant::from_ns(3), 'c')));
-        assert_eq!(calendar.pop_until(Instant::from_ns(1000)), Some((Instant::from_ns(1000), 'a')));
-        assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::from_ns(1000), 'b')));
+        let mut queue = EventQueue::new();
+        queue.push(Instant::from_ns(1000), 0, 'a');
+        queue.push(Instant::from_ns(1000), 0, 'b');
+        assert_eq!(queue.pop_until(Instant::from_ns(999)), None);
+        queue.push(Instant::from_ns(3), 0, 'c');
+        assert_eq!(queue.pop_until(Instant::from_ns(999)), Some((Instant::from_ns(3), 'c')));
+        assert_eq!(queue.pop_until(Instant::from_ns(1000)), Some((Instant::from_ns(1000), 'a')));
+        assert_eq!(queue.pop_until(Instant::NEVER), Some((Instant::from_ns(1000), 'b')));
     }
 
     #[test]
-    fn only_a_wanted_event_is_taken() {
-        let mut calendar = Calendar::new();
-        calendar.push(Instant::from_ns(3), 0, 'a');
-        calendar.push(Instant::from_ns(3), 0, 'b');
-        assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::from_ns(3), 'a')));
-        assert_eq!(calendar.pop_if(|_, event| event == 'a'), None);
-        assert_eq!(calendar.pop_if(|time, _| time.as_ns() == 3), Some('b'));
-        assert_eq!(calendar.pop_if(|_, _| true), None);
+    fn only_a_wanted_event_is_popped() {
+        let mut queue = EventQueue::new();
+        queue.push(Instant::from_ns(3), 0, 'a');
+        queue.push(Instant::from_ns(3), 0, 'b');
+        assert_eq!(queue.pop_until(Instant::NEVER), Some((Instant::from_ns(3), 'a')));
+        assert_eq!(queue.pop_if(|_, event| event == 'a'), None);
+        assert_eq!(queue.pop_if(|time, _| time.as_ns() == 3), Some('b'));
+        assert_eq!(queue.pop_if(|_, _| true), None);
     }
 
     /// Nanoseconds from now: within a slot, within the horizon, at its edge, and beyond.
@@ -238,28 +237,28 @@ mod tests {
     }
 
     proptest! {
-        /// The calendar against a list that is searched for its least element.
+        /// The queue compared with a list that is searched for its minimum.
         #[test]
         fn order_is_that_of_a_sorted_list(steps in prop::collection::vec((any::<bool>(), delay(), 0..3_u32), 1..400)) {
-            let mut calendar = Calendar::new();
+            let mut queue = EventQueue::new();
             let mut list: Vec<(u64, u32, usize)> = Vec::new();
             let mut now = 0;
             for (number, (pop, delay, rank)) in steps.into_iter().enumerate() {
                 if pop {
                     let expected = list.iter().copied().min();
                     list.retain(|entry| Some(*entry) != expected);
-                    prop_assert_eq!(calendar.pop_until(Instant::NEVER), expected.map(|(time, _, event)| (Instant::from_ns(time), event)));
+                    prop_assert_eq!(queue.pop_until(Instant::NEVER), expected.map(|(time, _, event)| (Instant::from_ns(time), event)));
                     now = expected.map_or(now, |(time, _, _)| time);
                 } else {
-                    calendar.push(Instant::from_ns(now + delay), rank, number);
+                    queue.push(Instant::from_ns(now + delay), rank, number);
                     list.push((now + delay, rank, number));
                 }
             }
             list.sort_unstable();
             for (time, _, event) in list {
-                prop_assert_eq!(calendar.pop_until(Instant::NEVER), Some((Instant::from_ns(time), event)));
+                prop_assert_eq!(queue.pop_until(Instant::NEVER), Some((Instant::from_ns(time), event)));
             }
-            prop_assert_eq!(calendar.pop_until(Instant::NEVER), None);
+            prop_assert_eq!(queue.pop_until(Instant::NEVER), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses and numbers of a scenario. All addresses lie in the documentation prefix.
+//! Addressing plan of a transfer, in the documentation prefix.
 //!
 //! | what | address |
 //! |---|---|
@@ -8,7 +8,7 @@
 //! | node N12: loopback, End.MT SID, Replication SID | `2001:db8:ff:12::1`, `2001:db8:ff:12::e`, `2001:db8:ff:12::f` |
 //! | multicast group below node N12 | `ff3e:20:2001:db8::12` |
 //!
-//! Numbers are written in decimal where they stand in an address, so that R12 is seen to be R12.
+//! Numbers are written in decimal in addresses, so that R12 is recognizable.
 
 use crate::topology::{Leaf, TreeNode};
 use srdma_frame::PortId;

@@ -1,12 +1,12 @@
-//! Set-up of a multicast scenario: hosts with queue pairs, a group, and nodes with their group entries.
+//! Setup of a multicast transfer: hosts with queue pairs, a group, and nodes with their group entries.
 
+use crate::addressing::{self, NodeAddresses};
 use crate::fabric::{Fabric, Headend, UP_PORT};
-use crate::plan::{self, NodeAddresses};
-use crate::program::{Carriage, Intake, Outgoing};
+use crate::program::{MessageOperation, ReceiveStream, SendStream};
 use crate::replica::Replica;
-use crate::scenario::{Branching, Operation, TransferConfig};
 use crate::timing::Timing;
 use crate::topology::{SOURCE_NAME, Topology};
+use crate::transfer::{Branching, Operation, TransferConfig};
 use srdma_dataplane::{Command, MulticastRoute, SidBehavior};
 use srdma_frame::PortId;
 use srdma_group::{
@@ -28,46 +28,46 @@ pub const GROUP_REGION_BASE: u64 = 0x1000_0000_0000;
 /// Key of [`GROUP_REGION_BASE`].
 pub const GROUP_RKEY: MemoryKey = MemoryKey(0x00C0_FFEE);
 
-/// Reason for which a run cannot begin.
+/// Error of the setup of a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SetUpError {
-    /// There is nothing to carry.
-    #[error("there must be at least one octet to carry")]
+pub enum SetupError {
+    /// The data are empty.
+    #[error("there must be at least one octet of data")]
     NoData,
-    /// A message length that the transport does not know.
+    /// A message length out of range.
     #[error("a message must have 1 to {limit} octets, found {0}", limit = srdma_rc::MAX_MESSAGE_OCTETS)]
     MessageLength(u32),
-    /// The group cannot be.
+    /// The group is invalid.
     #[error(transparent)]
     Group(#[from] GroupError),
-    /// The tree cannot be.
+    /// The tree is invalid.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// A node refused its configuration.
+    /// A node rejected its configuration.
     #[error(transparent)]
     Node(#[from] srdma_dataplane::ConfigError),
-    /// A host refused its configuration.
+    /// A host rejected its configuration.
     #[error(transparent)]
     QueuePair(#[from] srdma_rc::ConfigError),
 }
 
-/// Sets up everything; returns the receivers' regions and the group beside it.
+/// Builds the network; returns it with the receivers' regions and the group.
 pub(crate) fn multicast(
     scenario: &TransferConfig,
     data: &Rc<Vec<u8>>,
-) -> Result<(Fabric, Vec<MemoryKey>, Group), SetUpError> {
+) -> Result<(Fabric, Vec<MemoryKey>, Group), SetupError> {
     if data.is_empty() {
-        return Err(SetUpError::NoData);
+        return Err(SetupError::NoData);
     }
     if !(1..=srdma_rc::MAX_MESSAGE_OCTETS).contains(&scenario.message_octets) {
-        return Err(SetUpError::MessageLength(scenario.message_octets));
+        return Err(SetupError::MessageLength(scenario.message_octets));
     }
     let timing = scenario.timing();
     let mut fabric = Fabric::new(&scenario.topology, &scenario.link_settings(), scenario.headend, scenario.seed)?;
-    let regions = set_up_receivers(&mut fabric, scenario, &timing, data)?;
+    let regions = add_receivers(&mut fabric, scenario, &timing, data)?;
     let group = Group::new(record(scenario, &timing, &regions, data.len() as u64)?)?;
-    set_up_nodes(&mut fabric, scenario, &group)?;
-    set_up_source(&mut fabric, scenario, &timing, data)?;
+    configure_nodes(&mut fabric, scenario, &group)?;
+    add_source(&mut fabric, scenario, &timing, data)?;
     Ok((fabric, regions, group))
 }
 
@@ -79,50 +79,50 @@ fn queue_pair(qpn: srdma_wire::Qpn, scenario: &TransferConfig, timing: &Timing) 
         path_mtu: scenario.path_mtu,
         ack_timeout: timing.ack_timeout,
         habits: Habits { retry_count_7_is_unlimited: scenario.unlimited_retries, ..timing.habits() },
-        ..QueuePairConfig::new(qpn, plan::PROXY, plan::designated_qpn())
+        ..QueuePairConfig::new(qpn, addressing::PROXY, addressing::designated_qpn())
     }
 }
 
-fn set_up_receivers(
+fn add_receivers(
     fabric: &mut Fabric,
     scenario: &TransferConfig,
     timing: &Timing,
     data: &Rc<Vec<u8>>,
-) -> Result<Vec<MemoryKey>, SetUpError> {
+) -> Result<Vec<MemoryKey>, SetupError> {
     let mut regions = Vec::new();
     for (rank, receiver) in (1..).zip(fabric.receivers.clone()) {
-        let qpn = plan::receiving_qpn(rank);
+        let qpn = addressing::receiving_qpn(rank);
         let region = fabric.with_host(receiver, |host, _| {
             host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
-            // A key that differs from receiver to receiver, as those of real hosts do.
+            // Keys differ between receivers, as those of real hosts do.
             let region = host.add_region(Replica::empty(Rc::clone(data)), receiver_base(rank), rank as u8);
             if scenario.operation == Operation::Send {
-                host.take_in(Intake::new(qpn, region, data.len() as u64, scenario.message_octets));
+                host.add_receive_stream(ReceiveStream::new(qpn, region, data.len() as u64, scenario.message_octets));
             }
-            Ok::<_, SetUpError>(region)
+            Ok::<_, SetupError>(region)
         })?;
         regions.push(region);
     }
     Ok(regions)
 }
 
-fn set_up_source(
+fn add_source(
     fabric: &mut Fabric,
     scenario: &TransferConfig,
     timing: &Timing,
     data: &Rc<Vec<u8>>,
-) -> Result<(), SetUpError> {
-    let qpn = plan::qpn_toward(SOURCE_RANK);
+) -> Result<(), SetupError> {
+    let qpn = addressing::qpn_toward(SOURCE_RANK);
     let remote = RemoteAddress { virtual_address: GROUP_REGION_BASE, rkey: GROUP_RKEY };
-    let carriage = match scenario.operation {
-        Operation::Write => Carriage::Write { remote },
-        Operation::Send => Carriage::Send,
+    let operation = match scenario.operation {
+        Operation::Write => MessageOperation::Write { remote },
+        Operation::Send => MessageOperation::Send,
     };
     fabric.with_host(fabric.source, |host, _| {
         host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
         let region = host.add_region(Replica::of_source(Rc::clone(data)), 0, 0);
         host.observe_responses();
-        host.send(Outgoing::new(qpn, region, data.len() as u64, scenario.message_octets, carriage));
+        host.add_send_stream(SendStream::new(qpn, region, data.len() as u64, scenario.message_octets, operation));
         Ok(())
     })
 }
@@ -133,13 +133,13 @@ fn record(
     timing: &Timing,
     regions: &[MemoryKey],
     size_octets: u64,
-) -> Result<Record, SetUpError> {
+) -> Result<Record, SetupError> {
     let topology = &scenario.topology;
     let first_node = usize::from(scenario.headend == Headend::Host);
     let writes = scenario.operation == Operation::Write;
     let receivers = topology.receivers().iter().zip(regions).zip(1..).map(|((leaf, region), rank)| Receiver {
-        address: plan::receiver(leaf),
-        qpn: plan::receiving_qpn(rank),
+        address: addressing::receiver(leaf),
+        qpn: addressing::receiving_qpn(rank),
         region: writes.then(|| ReceiverRegion { base: receiver_base(rank), rkey: region.0 }),
         edge: NodeIndex(first_node + leaf.edge),
         joined: None,
@@ -147,12 +147,12 @@ fn record(
     Ok(Record {
         id: GROUP,
         epoch: 1,
-        proxy: plan::PROXY,
-        designated_qpn: plan::designated_qpn(),
+        proxy: addressing::PROXY,
+        designated_qpn: addressing::designated_qpn(),
         initial_psn: scenario.first_psn,
         path_mtu: PathMtu::new(scenario.path_mtu.octets() as u16).expect("both crates know the same five"),
         link_mtu: scenario.link_mtu,
-        source: Source { address: plan::SOURCE, qpn: plan::qpn_toward(SOURCE_RANK) },
+        source: Source { address: addressing::SOURCE, qpn: addressing::qpn_toward(SOURCE_RANK) },
         region: writes.then_some(SourceRegion { base: GROUP_REGION_BASE, length: size_octets, rkey: GROUP_RKEY.0 }),
         receivers: receivers.collect(),
         tree: Tree::new(tree_nodes(scenario))?,
@@ -254,7 +254,7 @@ impl MulticastGroups<'_> {
 }
 
 /// Applies the SIDs, the multicast routes and the group entry of every node.
-fn set_up_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group) -> Result<(), SetUpError> {
+fn configure_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group) -> Result<(), SetupError> {
     let topology = &scenario.topology;
     let elements: Vec<_> = fabric.switch.into_iter().chain(fabric.nodes.iter().copied()).collect();
     let tree = &group.record().tree;
@@ -274,7 +274,7 @@ fn set_up_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group) -
         if let Some(group) = tree_node.multicast.or(Some(tree_node.sid).filter(|sid| sid.is_multicast())) {
             let handed_over = !tree_node.sid.is_multicast();
             commands.push(Command::AddMulticastRoute(MulticastRoute {
-                // Who hands over finds its branches by its own address; on the way packets keep the headend's.
+                // The node that hands over finds its branches by its own address; after it packets keep the headend's.
                 source: if handed_over { tree_node.loopback } else { headend },
                 group,
                 incoming: (!handed_over).then_some(UP_PORT),
@@ -283,7 +283,7 @@ fn set_up_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group) -
                 require_hmac: false,
             }));
         }
-        commands.extend(group.at(NodeIndex(index)).map(|part| Command::AddGroup(Box::new(part))));
+        commands.extend(group.at(NodeIndex(index)).map(|entry| Command::AddGroup(Box::new(entry))));
         fabric.with_node(element, |node| commands.into_iter().try_for_each(|command| node.apply(command)))?;
     }
     debug_assert_eq!(topology.nodes().len() + usize::from(fabric.switch.is_some()), tree.nodes().len());

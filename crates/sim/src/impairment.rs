@@ -1,26 +1,26 @@
-//! Damage to the octets of frames on links: bit errors, congestion marks.
+//! Changes to frames on links: bit errors and congestion marks.
 
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{EtherType, EthernetView, Ipv6View, NextHeader, View};
 use std::ops::Range;
 
-/// Changes a bit of a frame, of those that the frame's own checks protect. `number` is taken modulo their count.
+/// Flips a bit that a checksum of the frame's headers or payload covers; `number` is taken modulo their count.
 ///
-/// Not among them are the octets of an SRH: no check but its HMAC covers them, and where links are trusted with them it
-/// is the FCS of each that finds the damage (D9). A frame whose FCS is wrong is a lost one.
-pub(crate) fn change_bit(octets: &mut [u8], number: u64) {
-    let spared = srh_of(octets);
-    let bits = (octets.len() - spared.len()) as u64 * 8;
+/// The octets of an SRH are excluded: only its HMAC covers them, and without HMAC the FCS of each link detects the
+/// error (D9). A frame with a wrong FCS counts as lost.
+pub(crate) fn flip_bit(octets: &mut [u8], number: u64) {
+    let excluded = srh_of(octets);
+    let bits = (octets.len() - excluded.len()) as u64 * 8;
     if bits == 0 {
         return;
     }
     let bit = (number % bits) as usize;
     let octet = bit / 8;
-    let octet = if octet < spared.start { octet } else { octet + spared.len() };
+    let octet = if octet < excluded.start { octet } else { octet + excluded.len() };
     octets[octet] ^= 1 << (bit % 8);
 }
 
-/// Range of the SRH in a frame; empty when it has none.
+/// Range of the SRH in a frame; empty if there is none.
 fn srh_of(octets: &[u8]) -> Range<usize> {
     const AT: usize = EthernetView::LEN + Ipv6View::LEN;
     let Some(ipv6) = ipv6_of(octets) else {
@@ -40,8 +40,8 @@ fn ipv6_of(octets: &[u8]) -> Option<&Ipv6View> {
     (ethernet.ethertype() == EtherType::IPV6).then_some(ipv6)
 }
 
-/// Marks an IPv6 packet as having met congestion, as a queue on the way does (RFC 3168).
-pub(crate) fn mark_congestion(octets: &mut [u8]) {
+/// Sets CE in an IPv6 packet, as a congested queue does (RFC 3168).
+pub(crate) fn mark_ce(octets: &mut [u8]) {
     let Some(traffic_class) = ipv6_of(octets).map(Ipv6View::traffic_class) else {
         return;
     };

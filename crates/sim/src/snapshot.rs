@@ -1,4 +1,5 @@
 //! Snapshots of a run for observers.
+#![allow(missing_docs, reason = "names and types explain the other items")]
 
 use srdma_aggregation::BranchIndex;
 use srdma_dataplane::{DropReason, Node};
@@ -7,41 +8,39 @@ use srdma_group::{Group, NodeIndex};
 use srdma_wire::Psn;
 use std::collections::BTreeMap;
 
-/// A run at a moment, in the orders of its [`Scene`](crate::Scene).
+/// State of a run at a time, in the order of its [`RunDescription`](crate::RunDescription).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Moment {
-    /// Nanoseconds since its beginning.
+pub struct Snapshot {
+    /// Nanoseconds since the beginning of the run.
     pub now_ns: u64,
-    /// Of each link, the octets that it has carried from its first end to its second and back, without FCS.
+    /// Octets of each link so far, from its first end to its second and back, without FCS.
     pub links: Vec<[u64; 2]>,
-    /// The nodes and hosts.
-    pub places: Vec<PlaceMoment>,
-    /// Of each group the branches of each node of its tree.
-    pub groups: Vec<Vec<Vec<BranchMoment>>>,
+    pub elements: Vec<ElementSnapshot>,
+    /// Branches of each node of each group's tree.
+    pub groups: Vec<Vec<Vec<BranchSnapshot>>>,
 }
 
-/// A node or a host at a moment.
+/// State of a node or a host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PlaceMoment {
-    /// Whether it is down.
+pub struct ElementSnapshot {
     pub is_down: bool,
-    /// What it has dropped since the run began. Hosts count by no reasons.
+    /// Packets dropped since the beginning of the run. Hosts do not count by reason.
     pub drops: BTreeMap<DropReason, u64>,
 }
 
-/// A branch of a node at a moment.
+/// State of a branch of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BranchMoment {
-    /// The PSN that it expects next.
-    pub point: Option<Psn>,
-    /// Packets behind what was sent to it.
+pub struct BranchSnapshot {
+    /// The PSN that the branch expects next.
+    pub expected_psn: Option<Psn>,
+    /// Packets that were sent to the branch and are not acknowledged.
     pub lag: Option<u32>,
-    /// CNPs that came from it.
+    /// CNPs received from the branch.
     pub cnps: u64,
 }
 
-impl PlaceMoment {
-    /// A node that works.
+impl ElementSnapshot {
+    /// A node that is up.
     pub fn of(node: &Node) -> Self {
         let mut drops: BTreeMap<DropReason, u64> = node.own_drops().iter().collect();
         for port in (0..).map_while(|port| node.port_counters(PortId(port))) {
@@ -49,28 +48,28 @@ impl PlaceMoment {
                 *drops.entry(reason).or_default() += packets;
             }
         }
-        PlaceMoment { is_down: false, drops }
+        ElementSnapshot { is_down: false, drops }
     }
 
-    /// Adds what it has dropped before, by the counters of another life.
-    pub fn add(&mut self, before: &PlaceMoment) {
+    /// Adds the drops of the node before a restart.
+    pub fn add(&mut self, before: &ElementSnapshot) {
         for (reason, packets) in &before.drops {
             *self.drops.entry(*reason).or_default() += packets;
         }
     }
 }
 
-/// The branches of each node of a group's tree. `node` has what stands at a position of the tree, if it stands.
-pub fn branches_of<'n>(group: &Group, node: impl Fn(usize) -> Option<&'n Node>) -> Vec<Vec<BranchMoment>> {
+/// The branches of each node of a group's tree. `node` returns the node at a position of the tree unless it is down.
+pub fn branch_snapshots<'n>(group: &Group, node: impl Fn(usize) -> Option<&'n Node>) -> Vec<Vec<BranchSnapshot>> {
     let id = group.record().id;
     let of_node = |position| {
-        let count = group.at(NodeIndex(position)).map_or(0, |part| part.branches.len());
+        let count = group.at(NodeIndex(position)).map_or(0, |entry| entry.branches.len());
         let node = node(position);
         let branch = |index| {
             let index = BranchIndex(index as u16);
             let acknowledgements = node.and_then(|node| node.acknowledgements(id));
-            BranchMoment {
-                point: acknowledgements.and_then(|known| known.expected_psn(index)),
+            BranchSnapshot {
+                expected_psn: acknowledgements.and_then(|known| known.expected_psn(index)),
                 lag: acknowledgements.and_then(|known| known.lag(index)),
                 cnps: node.and_then(|node| node.branch_cnps(id, index)).unwrap_or(0),
             }

@@ -3,8 +3,8 @@
 use super::scenario::EndToEndScenario;
 use crate::build::{self, ADDRESSES, Builder};
 use crate::device::Device;
-use crate::groups::{self, GroupSpec, Member as GroupMember, PlannedGroup};
-use crate::member::Member;
+use crate::group_host::GroupHost;
+use crate::groups::{self, GroupSpec, Member, PlannedGroup};
 use crate::nic::Outer;
 use crate::page_memory::octets_of_page;
 use crate::run::{ECT_0, RunError};
@@ -21,13 +21,13 @@ use srdma_group::{Policy, ReceiverRegion, Source, SourceRegion};
 use srdma_random::{Probability, Stream};
 use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, MemoryKey, QueuePairConfig, RemoteAddress};
+use srdma_sim::addressing;
 use srdma_sim::invariants::Layout;
 use srdma_sim::link::LinkModel;
 use srdma_sim::network::{ElementId, LinkId, Network};
-use srdma_sim::plan;
-use srdma_sim::program::{Carriage, Outgoing};
+use srdma_sim::program::{MessageOperation, SendStream};
 use srdma_sim::replica::Replica;
-use srdma_sim::set_up::{GROUP_REGION_BASE, GROUP_RKEY, receiver_base};
+use srdma_sim::setup::{GROUP_REGION_BASE, GROUP_RKEY, receiver_base};
 use srdma_wire::{Instant, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::rc::Rc;
@@ -88,7 +88,7 @@ pub(super) struct Site {
 
 impl Site {
     /// # Errors
-    /// Only because of a defect.
+    /// Only a defect can cause them.
     pub(super) fn new(plan: &EndToEndScenario, seed: u64) -> Result<Self, RunError> {
         let section = &plan.section;
         let variant =
@@ -110,12 +110,12 @@ impl Site {
         let per_edge = section.receivers_per_edge.get() as u16;
         let receivers =
             (0..section.receivers() as u16).map(|number| figure::host(1, number / per_edge, number % per_edge));
-        let mut members: Vec<GroupMember> = Vec::new();
+        let mut members: Vec<Member> = Vec::new();
         let mut made = Vec::new();
         for (rank, host) in (1..).zip(receivers) {
             let (member, region) = receiver(&scenario, &layout, host, rank, &data)?;
             let region_of_record = ReceiverRegion { base: receiver_base(rank), rkey: region.0 };
-            members.push(GroupMember { host, qpn: plan::receiving_qpn(rank), region: region_of_record });
+            members.push(Member { host, qpn: addressing::receiving_qpn(rank), region: region_of_record });
             made.push((host, region, member));
         }
         let group =
@@ -127,7 +127,7 @@ impl Site {
         let page = octets_of_page();
         let scratch = Scratch::new(crate::page_memory::SharedPage::new(Rc::clone(&page)));
         let mut keys = Vec::new();
-        let mut of_group: Vec<(HostId, Member)> = vec![(source, sender)];
+        let mut of_group: Vec<(HostId, GroupHost)> = vec![(source, sender)];
         for (host, region, member) in made {
             keys.push((host, region));
             of_group.push((host, member));
@@ -135,7 +135,7 @@ impl Site {
         let mut hosts = Vec::new();
         for host in scenario.topology.host_ids() {
             let device = match of_group.iter().position(|(member, _)| *member == host) {
-                Some(place) => Device::Member(Box::new(of_group.swap_remove(place).1)),
+                Some(place) => Device::GroupHost(Box::new(of_group.swap_remove(place).1)),
                 None => {
                     Device::Server(Box::new(build::server(&scenario, &scenario.variants[0], host, &page, &scratch)))
                 }
@@ -200,7 +200,7 @@ impl Site {
     }
 
     /// A host of the group, to look at.
-    pub(super) fn member(&self, host: HostId) -> Option<&Member> {
+    pub(super) fn member(&self, host: HostId) -> Option<&GroupHost> {
         self.network.element(self.hosts[host.index()]).member()
     }
 
@@ -220,7 +220,7 @@ impl Site {
 
     /// The source's queue pair.
     pub(super) fn source_qpn(&self) -> Qpn {
-        plan::qpn_toward(SOURCE_RANK)
+        addressing::qpn_toward(SOURCE_RANK)
     }
 
     /// The link of a host.
@@ -242,11 +242,11 @@ impl Site {
 
     /// Connects the hosts that overload the WAN: one below each further leaf, to one below a leaf without receivers.
     fn add_background_senders(&mut self, plan: &EndToEndScenario) -> Result<(), RunError> {
-        let mut chance = Stream::new(self.seed, "other senders");
+        let mut rng = Stream::new(self.seed, "other senders");
         let edges = plan.section.edges.get_ref().get() as u16;
         for number in 0..plan.section.senders.get() as u16 {
             let (from, to) = (figure::host(0, 1 + number, 0), figure::host(1, edges + number, 0));
-            let qpn = plan::qpn(FIRST_OTHER_QPN, usize::from(number));
+            let qpn = addressing::qpn(FIRST_OTHER_QPN, usize::from(number));
             let topology = &self.scenario.topology;
             let toward = |peer: HostId| (ADDRESSES.host(topology, peer), qpn, Psn::new(0));
             let near = queue_pair(&self.scenario, from, qpn, toward(to));
@@ -254,7 +254,7 @@ impl Site {
             for (host, config) in [(to, far), (from, near)] {
                 self.with_server(host, |server| server.connect(config)).transpose()?;
             }
-            let start = Instant::from_ns(chance.below(20_000));
+            let start = Instant::from_ns(rng.below(20_000));
             self.others.push(BackgroundSender { number: usize::from(number), from, qpn, start });
         }
         self.others.sort_by_key(|other| other.start);
@@ -283,7 +283,7 @@ impl Site {
     }
 
     /// Lets `action` change a host of the group.
-    pub(super) fn with_member<R>(&mut self, host: HostId, action: impl FnOnce(&mut Member) -> R) -> Option<R> {
+    pub(super) fn with_member<R>(&mut self, host: HostId, action: impl FnOnce(&mut GroupHost) -> R) -> Option<R> {
         self.network.with(self.hosts[host.index()], |device, _, _| device.member_mut().map(action))
     }
 }
@@ -314,13 +314,16 @@ fn ack_timeout(scenario: &FabricScenario) -> Duration {
     Duration::from_nanos(4096 << scenario.hosts.ack_timeout.get())
 }
 
-fn spec(scenario: &FabricScenario, layout: &Layout, source: HostId, receivers: Vec<GroupMember>) -> GroupSpec {
+fn spec(scenario: &FabricScenario, layout: &Layout, source: HostId, receivers: Vec<Member>) -> GroupSpec {
     GroupSpec {
         root: Some(figure::gateway(1)),
-        source: Source { address: ADDRESSES.host(&scenario.topology, source), qpn: plan::qpn_toward(SOURCE_RANK) },
+        source: Source {
+            address: ADDRESSES.host(&scenario.topology, source),
+            qpn: addressing::qpn_toward(SOURCE_RANK),
+        },
         region: SourceRegion { base: GROUP_REGION_BASE, length: layout.size_octets, rkey: GROUP_RKEY.0 },
         receivers,
-        designated_qpn: plan::designated_qpn(),
+        designated_qpn: addressing::designated_qpn(),
         initial_psn: layout.first_psn,
         path_mtu: scenario.hosts.path_mtu(),
         policy: Policy { t_hold: ack_timeout(scenario) / (HOLD_PART * LEVELS), ..Policy::default() },
@@ -354,12 +357,12 @@ fn queue_pair(
 
 /// A queue pair toward the group (MT-5.1-1), which begins at the group's first PSN (D28).
 fn of_group(scenario: &FabricScenario, layout: &Layout, own: HostId, qpn: Qpn) -> QueuePairConfig {
-    queue_pair(scenario, own, qpn, (groups::proxy(GROUP_NUMBER), plan::designated_qpn(), layout.first_psn))
+    queue_pair(scenario, own, qpn, (groups::proxy(GROUP_NUMBER), addressing::designated_qpn(), layout.first_psn))
 }
 
-fn member(scenario: &FabricScenario, host: HostId) -> Member {
+fn member(scenario: &FabricScenario, host: HostId) -> GroupHost {
     let (attachment, rate_bits_per_s) = build::attachment(&scenario.topology, host);
-    Member::new(&attachment, build::endpoint(scenario, &scenario.variants[0], host), rate_bits_per_s)
+    GroupHost::new(&attachment, build::endpoint(scenario, &scenario.variants[0], host), rate_bits_per_s)
 }
 
 fn receiver(
@@ -368,9 +371,9 @@ fn receiver(
     host: HostId,
     rank: usize,
     data: &Rc<Vec<u8>>,
-) -> Result<(Member, MemoryKey), RunError> {
+) -> Result<(GroupHost, MemoryKey), RunError> {
     let mut member = member(scenario, host);
-    member.host.add_queue_pair(of_group(scenario, layout, host, plan::receiving_qpn(rank)))?;
+    member.host.add_queue_pair(of_group(scenario, layout, host, addressing::receiving_qpn(rank)))?;
     let region = member.host.add_region(Replica::empty(Rc::clone(data)), receiver_base(rank), rank as u8);
     Ok((member, region))
 }
@@ -383,19 +386,19 @@ fn sender(
     host: HostId,
     spine: SwitchId,
     data: &Rc<Vec<u8>>,
-) -> Result<Member, RunError> {
+) -> Result<GroupHost, RunError> {
     let topology = &scenario.topology;
-    let qpn = plan::qpn_toward(SOURCE_RANK);
+    let qpn = addressing::qpn_toward(SOURCE_RANK);
     let mut member = member(scenario, host);
     member.host.add_queue_pair(of_group(scenario, layout, host, qpn))?;
     let region = member.host.add_region(Replica::of_source(Rc::clone(data)), 0, 0);
     let remote = RemoteAddress { virtual_address: GROUP_REGION_BASE, rkey: GROUP_RKEY };
-    let carriage = Carriage::Write { remote };
+    let operation = MessageOperation::Write { remote };
     member.host.observe_responses();
-    member.host.send(Outgoing::new(qpn, region, layout.size_octets, layout.message_octets, carriage));
+    member.host.add_send_stream(SendStream::new(qpn, region, layout.size_octets, layout.message_octets, operation));
     let program = sids.address(program_of(topology, sids, host, spine));
     let encaps = Encaps::new(ADDRESSES.host(topology, host), &[program], EncapsMode::Reduced, HOP_LIMIT)?;
-    member.encapsulate(groups::proxy(GROUP_NUMBER), plan::designated_qpn(), Outer::Fixed(encaps))?;
+    member.encapsulate(groups::proxy(GROUP_NUMBER), addressing::designated_qpn(), Outer::Fixed(encaps))?;
     Ok(member)
 }
 

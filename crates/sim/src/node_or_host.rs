@@ -1,0 +1,109 @@
+//! Elements of a network: nodes and hosts.
+
+use crate::host::Host;
+use crate::network::{ElementId, Network, SimElement};
+use srdma_dataplane::Node;
+use srdma_frame::{Element, Frame, Pool, PortId};
+use srdma_wire::Instant;
+
+/// A node of the dataplane or a host.
+#[derive(Default)]
+pub enum NodeOrHost {
+    /// A node that is down, or a host that is not simulated: frames are dropped.
+    #[default]
+    Absent,
+    /// A node.
+    Node(Box<Node>),
+    /// A host.
+    Host(Box<Host>),
+}
+
+impl Element for NodeOrHost {
+    #[inline]
+    fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        match self {
+            NodeOrHost::Absent => frames.drain(..).for_each(|frame| frame.release(pool)),
+            NodeOrHost::Node(node) => node.receive(now, port, frames, pool),
+            NodeOrHost::Host(host) => host.receive(now, port, frames, pool),
+        }
+    }
+
+    fn tick(&mut self, now: Instant, pool: &mut Pool) {
+        match self {
+            NodeOrHost::Absent => {}
+            NodeOrHost::Node(node) => node.tick(now, pool),
+            NodeOrHost::Host(host) => host.tick(now, pool),
+        }
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Option<Instant> {
+        match self {
+            NodeOrHost::Absent => None,
+            NodeOrHost::Node(node) => node.next_deadline(),
+            NodeOrHost::Host(host) => host.next_deadline(),
+        }
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
+        match self {
+            NodeOrHost::Absent => None,
+            NodeOrHost::Node(node) => node.dequeue(now, port, pool),
+            NodeOrHost::Host(host) => host.dequeue(now, port, pool),
+        }
+    }
+
+    #[inline]
+    fn take_ready(&mut self, wake: &mut Vec<PortId>) {
+        match self {
+            NodeOrHost::Absent => {}
+            NodeOrHost::Node(node) => node.take_ready(wake),
+            NodeOrHost::Host(host) => host.take_ready(wake),
+        }
+    }
+}
+
+impl SimElement for NodeOrHost {
+    fn wants_driver_layout(&self) -> bool {
+        match self {
+            NodeOrHost::Absent => false,
+            NodeOrHost::Node(_) => true,
+            NodeOrHost::Host(host) => host.wants_driver_layout(),
+        }
+    }
+}
+
+impl Network<NodeOrHost> {
+    /// A host; `None` if the element is no host.
+    pub fn host(&self, id: ElementId) -> Option<&Host> {
+        match self.element(id) {
+            NodeOrHost::Host(host) => Some(host),
+            NodeOrHost::Node(_) | NodeOrHost::Absent => None,
+        }
+    }
+
+    /// A node; `None` if the element is no node or the node is down.
+    pub fn node(&self, id: ElementId) -> Option<&Node> {
+        match self.element(id) {
+            NodeOrHost::Node(node) => Some(node),
+            NodeOrHost::Host(_) | NodeOrHost::Absent => None,
+        }
+    }
+
+    /// Lets `action` change a host; `None` if the element is no host.
+    pub fn with_host<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Host) -> R) -> Option<R> {
+        self.with(id, |element, _, _| match element {
+            NodeOrHost::Host(host) => Some(action(host)),
+            NodeOrHost::Node(_) | NodeOrHost::Absent => None,
+        })
+    }
+
+    /// Lets `action` change a node; `None` if the element is no node or the node is down.
+    pub fn with_node<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Node) -> R) -> Option<R> {
+        self.with(id, |element, _, _| match element {
+            NodeOrHost::Node(node) => Some(action(node)),
+            NodeOrHost::Host(_) | NodeOrHost::Absent => None,
+        })
+    }
+}
