@@ -1,15 +1,13 @@
 //! `srdma conform`: any device against profiles of cases. `docs/conform.md` describes it.
 
-mod page;
 mod progress;
-mod text;
 
 use crate::captures::parse_input;
 use crate::output;
 use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use progress::Bar;
-use srdma_conform::{CommandDevice, Device, InterfaceDevice, PROFILES, Profile, ProfileName, Verdict};
+use srdma_conform::{CommandDevice, Device, InterfaceDevice, PROFILES, Profile, ProfileName, Verdict, page, text};
 use srdma_node::parse_duration;
 use std::fs::File;
 use std::io::Write;
@@ -168,7 +166,7 @@ fn test(arguments: &RunArguments) -> Result<ExitCode> {
         bail!("--case {}: no such case; `srdma conform describe {name}` lists them", arguments.case);
     }
     let html = arguments.html.as_ref().map(|path| {
-        // Created before the run, so that a path that cannot be written fails at once.
+        // Created before the run, so that an error is reported at once.
         File::create(path).with_context(|| format!("cannot write the report {}", path.display()))
     });
     let html = html.transpose()?;

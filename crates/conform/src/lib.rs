@@ -14,11 +14,13 @@ mod judge;
 mod known;
 mod mac;
 mod octets;
+pub mod page;
 mod parameters;
 pub mod profile;
 mod report;
 mod requirement;
 mod run;
+pub mod text;
 mod transport;
 
 pub use case::{Case, Frame, Step};

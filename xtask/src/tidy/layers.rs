@@ -74,7 +74,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("lab", &["wire", "group", "api", "steering", "capture", "io", "host", "node", "toml-error"]),
-    ("conform", &["wire", "capture", "io", "testkit", "toml-error"]),
+    ("doctor", &["io"]),
+    ("conform", &["wire", "capture", "io", "report", "testkit", "toml-error"]),
     (
         "cli",
         &[
@@ -107,6 +108,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "node",
             "lab",
             "conform",
+            "doctor",
         ],
     ),
     ("testkit", &["wire", "group"]),

@@ -1,19 +1,19 @@
-//! Profiles and reports as text.
+//! Profiles and reports as text for a terminal.
 
-use srdma_conform::{CaseReport, Difference, Finding, Profile, ProfileName, Report, RequirementReport, Verdict};
+use crate::{CaseReport, Difference, Finding, Parameter, Profile, ProfileName, Report, RequirementReport, Verdict};
 use std::fmt::Write;
 
-/// Differences that a report shows of one frame; JSON has all.
+/// Maximum number of differences of a frame in a report; JSON has all.
 const SHOWN: usize = 12;
 
-/// The profiles, a line each.
-pub(super) fn list(profiles: &[ProfileName]) -> String {
+/// The profiles, one per line.
+pub fn list(profiles: &[ProfileName]) -> String {
     let width = profiles.iter().map(|profile| profile.name.len()).max().unwrap_or(0);
     profiles.iter().map(|profile| format!("{:width$}  {}\n", profile.name, profile.about)).collect()
 }
 
-/// Ports, addresses and setup steps that the configuration of a device needs.
-pub(super) fn describe(profile: &Profile) -> String {
+/// The required configuration of a device, and the cases.
+pub fn describe(profile: &Profile) -> String {
     let mut text = format!("Profile {}: {}\n\nPorts\n", profile.name, profile.about);
     for (name, port) in &profile.ports {
         line(&mut text, format_args!("  {name}: the device has {}, the tester {}", port.device_mac, port.tester_mac));
@@ -40,16 +40,15 @@ pub(super) fn describe(profile: &Profile) -> String {
     text
 }
 
-/// A file for `--parameters` with what is in force.
-pub(super) fn parameter_file(profile: &Profile) -> String {
-    let parameter = |parameter: &srdma_conform::Parameter| {
-        format!("# {}\n{} = {}\n", parameter.meaning, parameter.name, parameter.value)
-    };
+/// The parameters of a profile as a file for `--parameters`.
+pub fn parameter_file(profile: &Profile) -> String {
+    let parameter =
+        |parameter: &Parameter| format!("# {}\n{} = {}\n", parameter.meaning, parameter.name, parameter.value);
     profile.parameters.iter().map(parameter).collect()
 }
 
-/// A report: failures first, then each requirement, then the sum.
-pub(super) fn report(report: &Report) -> String {
+/// A report: failures, requirements, totals.
+pub fn report(report: &Report) -> String {
     let mut text = format!("Profile {}, {}\n", report.profile, report.device);
     for case in report.cases.iter().filter(|case| case.verdict != Verdict::Pass) {
         text.push('\n');
@@ -79,8 +78,8 @@ fn write_case(text: &mut String, case: &CaseReport) {
     text.push_str(&findings(case));
 }
 
-/// Findings of a case.
-pub(super) fn findings(case: &CaseReport) -> String {
+/// The findings of a case.
+pub(crate) fn findings(case: &CaseReport) -> String {
     let mut text = String::new();
     for (step, finding) in &case.findings {
         write_finding(&mut text, *step, finding);
@@ -151,8 +150,8 @@ fn write_requirement(text: &mut String, requirement: &RequirementReport, report:
     line(text, format_args!("  {:width$}  {:10}  {behind}", requirement.id, word(*verdict)));
 }
 
-/// A verdict in words.
-pub(super) fn word(verdict: Verdict) -> &'static str {
+/// A verdict in reports.
+pub(crate) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail => "FAIL",

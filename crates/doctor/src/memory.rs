@@ -1,32 +1,30 @@
 //! Memory and processors.
 
-use super::finding::Finding;
-use super::rights;
+use crate::finding::Finding;
+use crate::rights;
 use std::fs;
 use std::path::Path;
 use std::thread;
 
 const THEME: &str = "Memory and processors";
 
-/// Octets that AF_XDP locks for a data thread: the limit should be higher.
+/// Octets of the UMEM of a data thread; the limit should be higher.
 const WANTED_LOCKED_OCTETS: u64 = 256 << 20;
 
 /// The findings about memory and processors.
-pub(super) fn check() -> Vec<Finding> {
+pub(crate) fn check() -> Vec<Finding> {
     let may_lock = rights::may_lock_memory();
     let processors = thread::available_parallelism().map_or(1, usize::from);
     vec![
         locked(&fs::read_to_string("/proc/self/limits").unwrap_or_default(), may_lock),
         huge_pages(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         match processors {
-            1 => Finding::degraded(THEME, "processors", "1: the data thread shares it with everything else"),
+            1 => Finding::degraded(THEME, "processors", "1: shared by the data thread and everything else"),
             more => Finding::ok(THEME, "processors", format!("{more}; `cpu` in [daemon] pins the data thread to one")),
         },
         match Path::new("/dev/kvm").exists() {
-            true => Finding::info(THEME, "KVM", "/dev/kvm is there, though labs emulate"),
-            false => {
-                Finding::info(THEME, "KVM", "no /dev/kvm: guests of labs are emulated, which takes some seconds more")
-            }
+            true => Finding::info(THEME, "KVM", "/dev/kvm exists; labs use emulation"),
+            false => Finding::info(THEME, "KVM", "no /dev/kvm; labs use emulation"),
         },
     ]
 }
@@ -35,7 +33,7 @@ fn locked(limits: &str, may_lock: bool) -> Finding {
     const REMEDY: &str = "ulimit -l unlimited, or LimitMEMLOCK=infinity in the systemd unit, or CAP_IPC_LOCK";
     let line = limits.lines().find_map(|line| line.strip_prefix("Max locked memory"));
     match line.and_then(|line| line.split_whitespace().next()) {
-        None => Finding::degraded(THEME, "locked memory", "its limit is not known").mend(REMEDY),
+        None => Finding::degraded(THEME, "locked memory", "unknown limit").with_remedy(REMEDY),
         Some(_) if may_lock => Finding::ok(THEME, "locked memory", "unlimited by CAP_IPC_LOCK"),
         Some("unlimited") => Finding::ok(THEME, "locked memory", "unlimited"),
         Some(limit) => match limit.parse::<u64>() {
@@ -44,9 +42,10 @@ fn locked(limits: &str, may_lock: bool) -> Finding {
             }
             Ok(octets) => {
                 let detail = format!("up to {} MiB: too little for AF_XDP without CAP_IPC_LOCK", octets >> 20);
-                Finding::degraded(THEME, "locked memory", detail).mend(REMEDY)
+                Finding::degraded(THEME, "locked memory", detail).with_remedy(REMEDY)
             }
-            Err(_) => Finding::degraded(THEME, "locked memory", format!("limit {limit:?} is no number")).mend(REMEDY),
+            Err(_) => Finding::degraded(THEME, "locked memory", format!("the limit {limit:?} is not a number"))
+                .with_remedy(REMEDY),
         },
     }
 }
@@ -57,17 +56,19 @@ fn huge_pages(meminfo: &str) -> Finding {
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
     match (value("HugePages_Total"), value("HugePages_Free"), value("Hugepagesize")) {
-        (Some(total), Some(free), Some(size_kib)) if total > 0 => {
-            Finding::info(THEME, "huge pages", format!("{free} of {total} free, {size_kib} KiB each; nodes need none"))
-        }
-        _ => Finding::info(THEME, "huge pages", "none set apart; nodes need none"),
+        (Some(total), Some(free), Some(size_kib)) if total > 0 => Finding::info(
+            THEME,
+            "huge pages",
+            format!("{free} of {total} free, {size_kib} KiB each; not required by nodes"),
+        ),
+        _ => Finding::info(THEME, "huge pages", "none; not required by nodes"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
     use super::*;
+    use crate::finding::State;
 
     fn limits(value: &str) -> String {
         format!(
@@ -96,7 +97,7 @@ mod tests {
                 "MemTotal:  4 kB\nHugePages_Total:     {total}\nHugePages_Free:      3\nHugepagesize:       2048 kB\n"
             )
         };
-        assert_eq!(huge_pages(&meminfo(4)).detail, "3 of 4 free, 2048 KiB each; nodes need none");
+        assert_eq!(huge_pages(&meminfo(4)).detail, "3 of 4 free, 2048 KiB each; not required by nodes");
         assert_eq!(huge_pages(&meminfo(0)).detail, huge_pages("").detail);
     }
 }

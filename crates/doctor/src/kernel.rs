@@ -1,20 +1,19 @@
-//! The kernel: its version and what it was built with.
+//! The kernel: its version and its configuration.
 
-use super::finding::Finding;
+use crate::finding::Finding;
 use std::fs;
 use std::io;
 use std::path::Path;
 
 const THEME: &str = "Kernel";
 
-/// AF_XDP frames of several buffers, which a path MTU of 4,096 octets needs.
+/// First version with AF_XDP frames of several buffers, which a path MTU of 4,096 octets requires.
 const MULTI_BUFFER: (u32, u32) = (6, 6);
-/// Minimum version for the drivers: several AF_XDP sockets over one memory, and BPF memory without the limit of locked
-/// memory.
+/// First supported version: several AF_XDP sockets with one UMEM, and BPF memory that is not locked.
 const OLDEST: (u32, u32) = (5, 11);
 
 /// The findings about the kernel.
-pub(super) fn check() -> Vec<Finding> {
+pub(crate) fn check() -> Vec<Finding> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut findings = vec![version(release.trim())];
     findings.push(ipv6(fs::read_to_string("/proc/sys/net/ipv6/conf/all/disable_ipv6").ok().as_deref()));
@@ -22,7 +21,7 @@ pub(super) fn check() -> Vec<Finding> {
     findings.push(match Path::new("/proc/net/ip6_mr_vif").exists() {
         true => Finding::ok(THEME, "ip6mr", "IPv6 multicast routing, for routers of labs"),
         false => Finding::missing(THEME, "ip6mr", "no IPv6 multicast routing, which the lab kernel-transit needs")
-            .mend("use a kernel with CONFIG_IPV6_MROUTE=y; Debian's has it"),
+            .with_remedy("use a kernel with CONFIG_IPV6_MROUTE=y; Debian's has it"),
     });
     let socket = |domain: i32| socket2::Socket::new(socket2::Domain::from(domain), socket2::Type::RAW, None).map(drop);
     findings.push(packet_socket(socket(AF_PACKET)));
@@ -30,19 +29,21 @@ pub(super) fn check() -> Vec<Finding> {
     findings
 }
 
-/// Address families as Linux numbers them.
+/// Address families of Linux.
 const AF_PACKET: i32 = 17;
 const AF_XDP: i32 = 44;
 
 fn version(release: &str) -> Finding {
     match parse_release(release) {
-        None => Finding::degraded(THEME, "version", format!("{release:?} is no Linux version that I can read")),
+        None => Finding::degraded(THEME, "version", format!("{release:?} is not a Linux version")),
         Some(version) if version < OLDEST => {
-            Finding::missing(THEME, "version", format!("{release}, srdma needs 5.11 or later")).needed().mend(UPGRADE)
+            Finding::missing(THEME, "version", format!("{release}, srdma needs 5.11 or later"))
+                .needed()
+                .with_remedy(UPGRADE)
         }
         Some(version) if version < MULTI_BUFFER => {
             let detail = format!("{release}; AF_XDP carries a path MTU of 4096 from 6.6 on, AF_PACKET does here");
-            Finding::degraded(THEME, "version", detail).mend(UPGRADE)
+            Finding::degraded(THEME, "version", detail).with_remedy(UPGRADE)
         }
         Some(_) => Finding::ok(THEME, "version", release),
     }
@@ -60,41 +61,45 @@ fn ipv6(disabled: Option<&str>) -> Finding {
     match disabled.map(str::trim) {
         Some("0") => Finding::ok(THEME, "IPv6", "enabled").needed(),
         Some(_) => {
-            Finding::missing(THEME, "IPv6", "switched off").needed().mend("sysctl net.ipv6.conf.all.disable_ipv6=0")
+            Finding::missing(THEME, "IPv6", "disabled").needed().with_remedy("sysctl net.ipv6.conf.all.disable_ipv6=0")
         }
-        None => Finding::missing(THEME, "IPv6", "not in this kernel, or switched off at its start")
+        None => Finding::missing(THEME, "IPv6", "not in this kernel, or disabled at boot")
             .needed()
-            .mend("remove ipv6.disable=1 from the kernel's command line and restart"),
+            .with_remedy("remove ipv6.disable=1 from the kernel's command line and restart"),
     }
 }
 
 fn seg6(enabled: Option<&str>) -> Finding {
     match enabled.map(str::trim) {
-        Some("1") => {
-            Finding::ok(THEME, "seg6", "the kernel takes packets with an SRH; nodes need it not, kernel routers do")
-        }
+        Some("1") => Finding::ok(
+            THEME,
+            "seg6",
+            "the kernel accepts packets with an SRH; required by Linux routers, not by nodes",
+        ),
         Some(_) => {
-            Finding::ok(THEME, "seg6", "available, and off outside of labs: nodes need it not, labs switch it on")
+            Finding::ok(THEME, "seg6", "available, disabled outside of labs: not required by nodes, enabled by labs")
         }
         None => Finding::missing(THEME, "seg6", "no SRv6 in this kernel: labs with Linux routers do not run")
-            .mend("use a kernel with CONFIG_IPV6_SEG6_LWTUNNEL=y; Debian's has it"),
+            .with_remedy("use a kernel with CONFIG_IPV6_SEG6_LWTUNNEL=y; Debian's has it"),
     }
 }
 
 fn packet_socket(socket: io::Result<()>) -> Finding {
     match socket {
-        Ok(()) => Finding::ok(THEME, "AF_PACKET", "a socket can be made").needed(),
-        Err(error) => Finding::missing(THEME, "AF_PACKET", format!("no socket: {error}")).needed().mend(PRIVILEGE),
+        Ok(()) => Finding::ok(THEME, "AF_PACKET", "a socket can be opened").needed(),
+        Err(error) => {
+            Finding::missing(THEME, "AF_PACKET", format!("no socket: {error}")).needed().with_remedy(PRIVILEGE)
+        }
     }
 }
 
 fn xdp_socket(socket: io::Result<()>) -> Finding {
     match socket {
-        Ok(()) => Finding::ok(THEME, "AF_XDP", "a socket can be made"),
+        Ok(()) => Finding::ok(THEME, "AF_XDP", "a socket can be opened"),
         Err(error) => {
             let detail = format!("no socket: {error}; nodes use AF_PACKET, and the kernel sees their packets as well");
             let denied = error.kind() == io::ErrorKind::PermissionDenied;
-            Finding::degraded(THEME, "AF_XDP", detail).mend(if denied { PRIVILEGE } else { UPGRADE })
+            Finding::degraded(THEME, "AF_XDP", detail).with_remedy(if denied { PRIVILEGE } else { UPGRADE })
         }
     }
 }
@@ -103,8 +108,8 @@ const PRIVILEGE: &str = "run as root, or setcap cap_net_admin,cap_net_raw,cap_bp
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
     use super::*;
+    use crate::finding::State;
 
     #[test]
     fn releases_are_parsed() {

@@ -1,6 +1,6 @@
-//! Programs that labs and tests call. A node calls none.
+//! Programs that labs and tests call. Nodes call none.
 
-use super::finding::Finding;
+use crate::finding::Finding;
 use std::path::PathBuf;
 
 const THEME: &str = "Programs for labs and tests";
@@ -10,19 +10,19 @@ const PROGRAMS: [(&str, &str, &str); 12] = [
     ("ip", "iproute2", "builds networks"),
     ("tc", "iproute2", "limits the rate of links"),
     ("ethtool", "ethtool", "sets up veth for AF_XDP"),
-    ("ping", "iputils-ping", "tries a network"),
+    ("ping", "iputils-ping", "tests connectivity"),
     ("qemu-system-x86_64", "qemu-system-x86", "runs guests with soft-RoCE"),
-    ("busybox", "busybox", "is all that runs in a guest"),
+    ("busybox", "busybox", "is the user space of a guest"),
     ("cpio", "cpio", "packs a guest"),
     ("xz", "xz-utils", "unpacks a guest's modules"),
-    ("gcc", "gcc", "builds the program that drives a guest's queue pairs"),
-    ("tshark", "tshark", "looks at captures independently"),
-    ("smcrouted", "smcroute", "has Linux routers replicate, in the lab kernel-transit"),
-    ("tcpdump", "tcpdump", "takes captures by hand"),
+    ("gcc", "gcc", "builds the test program of guests"),
+    ("tshark", "tshark", "decodes captures independently"),
+    ("smcrouted", "smcroute", "configures multicast routing of Linux routers, in the lab kernel-transit"),
+    ("tcpdump", "tcpdump", "captures packets"),
 ];
 
-/// The findings about programs, and one line that installs what is missing.
-pub(super) fn check() -> Vec<Finding> {
+/// The programs, and a command that installs the missing ones.
+pub(crate) fn check() -> Vec<Finding> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let directories: Vec<PathBuf> = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).collect();
     findings(|program| directories.iter().map(|directory| directory.join(program)).find(|file| file.is_file()))
@@ -38,14 +38,14 @@ fn findings(find: impl Fn(&str) -> Option<PathBuf>) -> Vec<Finding> {
                 if !packages.contains(&package) {
                     packages.push(package);
                 }
-                Finding::missing(THEME, program, format!("{purpose}; it is in the package {package}"))
+                Finding::missing(THEME, program, format!("{purpose}; package {package}"))
             }
         });
     }
     if !packages.is_empty() {
-        let detail = format!("{} to be installed", packages.len());
+        let detail = format!("{} missing", packages.len());
         let remedy = format!("apt-get install --no-install-recommends {}", packages.join(" "));
-        findings.push(Finding::missing(THEME, "packages", detail).mend(remedy));
+        findings.push(Finding::missing(THEME, "packages", detail).with_remedy(remedy));
     }
     findings
 }
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_line_installs_the_missing_programs() {
+    fn one_command_installs_all_missing_packages() {
         let all = findings(|program| Some(program.into()));
         assert_eq!((all.len(), all.iter().any(|finding| finding.remedy.is_some())), (PROGRAMS.len(), false));
         let some = findings(|program| (!["ip", "tc", "xz"].contains(&program)).then(|| program.into()));

@@ -1,11 +1,11 @@
-//! A report as a page: each requirement with its verdict and the cases behind it, failures with their octets.
+//! The HTML page of a report: requirements with verdicts and cases, failures with their octets.
 
-use super::text;
-use srdma_conform::{CaseReport, Profile, Report, RequirementReport, Verdict};
+use crate::text;
+use crate::{CaseReport, Profile, Report, RequirementReport, Verdict};
 use srdma_report::{Block, Page, Section};
 
 /// The page of a report.
-pub(super) fn page(report: &Report, profile: &Profile, command: &str) -> Page {
+pub fn page(report: &Report, profile: &Profile, command: &str) -> Page {
     let mut sections = vec![requirements(report), failures(report)];
     sections.extend(departures(report));
     sections.extend([cases(report), setting(profile, command)]);
@@ -34,7 +34,7 @@ fn verdict(report: &Report) -> String {
     )
 }
 
-/// `✓ pass`: the sign, and the word for readers who do not know it.
+/// `✓ pass`: sign and word.
 fn marked(verdict: Verdict) -> String {
     let sign = match verdict {
         Verdict::Pass => '✓',

@@ -1,11 +1,11 @@
 //! Capabilities of this process.
 
-use super::finding::Finding;
+use crate::finding::Finding;
 use std::fs;
 
 const THEME: &str = "Rights of this process";
 
-/// A capability: its bit, its name, its purpose, whether every node needs it.
+/// A capability: bit, name, use by a node, and whether a node requires it.
 const CAPABILITIES: [(u32, &str, &str, bool); 4] = [
     (12, "CAP_NET_ADMIN", "attaches to interfaces, installs routes and neighbours", true),
     (13, "CAP_NET_RAW", "opens packet and ICMPv6 sockets", true),
@@ -17,15 +17,15 @@ const REMEDY: &str =
     "run as root, or setcap cap_net_admin,cap_net_raw,cap_bpf,cap_ipc_lock+ep srdma, or the systemd unit";
 
 /// The findings about rights.
-pub(super) fn check() -> Vec<Finding> {
+pub(crate) fn check() -> Vec<Finding> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut findings = capabilities(&status);
     findings.push(bpf(fs::read_to_string("/proc/sys/kernel/unprivileged_bpf_disabled").ok().as_deref(), &status));
     findings
 }
 
-/// Whether this process may lock as much memory as it likes.
-pub(super) fn may_lock_memory() -> bool {
+/// Whether this process may lock memory without limit.
+pub(crate) fn may_lock_memory() -> bool {
     const CAP_IPC_LOCK: u32 = 14;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     effective(&status).is_some_and(|effective| effective >> CAP_IPC_LOCK & 1 == 1)
@@ -36,8 +36,8 @@ fn capabilities(status: &str) -> Vec<Finding> {
     let finding = |(bit, name, purpose, is_needed): (u32, &str, &str, bool)| {
         let finding = match (effective >> bit & 1, is_needed) {
             (1, _) => Finding::ok(THEME, name, purpose),
-            (_, true) => Finding::missing(THEME, name, format!("not effective: {purpose}")).mend(REMEDY),
-            (_, false) => Finding::degraded(THEME, name, format!("not effective: {purpose}")).mend(REMEDY),
+            (_, true) => Finding::missing(THEME, name, format!("not effective: {purpose}")).with_remedy(REMEDY),
+            (_, false) => Finding::degraded(THEME, name, format!("not effective: {purpose}")).with_remedy(REMEDY),
         };
         if is_needed { finding.needed() } else { finding }
     };
@@ -57,22 +57,21 @@ fn bpf(disabled: Option<&str>, status: &str) -> Finding {
     let is_allowed = (effective >> CAP_BPF | effective >> CAP_SYS_ADMIN) & 1 == 1;
     match (disabled.map(str::trim), is_allowed) {
         (None, _) => Finding::degraded(THEME, "bpf()", "this kernel has no BPF; nodes use AF_PACKET")
-            .mend("use a kernel with CONFIG_BPF_SYSCALL=y; Debian's has it"),
+            .with_remedy("use a kernel with CONFIG_BPF_SYSCALL=y; Debian's has it"),
         (Some(setting), true) => {
             Finding::ok(THEME, "bpf()", format!("allowed (kernel.unprivileged_bpf_disabled is {setting})"))
         }
         (Some(setting), false) => {
-            let detail =
-                format!("refused to this process (kernel.unprivileged_bpf_disabled is {setting}); nodes use AF_PACKET");
-            Finding::degraded(THEME, "bpf()", detail).mend(REMEDY)
+            let detail = format!("not permitted (kernel.unprivileged_bpf_disabled is {setting}); nodes use AF_PACKET");
+            Finding::degraded(THEME, "bpf()", detail).with_remedy(REMEDY)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::finding::State;
     use super::*;
+    use crate::finding::State;
 
     const ROOT: &str =
         "Name:\tsrdma\nCapInh:\t0000000000000000\nCapEff:\t000001ffffffffff\nCapBnd:\t000001ffffffffff\n";
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_required_capabilities_are_failures() {
+    fn only_required_capabilities_stop_a_node() {
         let stopping = capabilities(USER).iter().filter(|finding| finding.stops_a_node()).count();
         assert_eq!(stopping, 2);
     }

@@ -1,6 +1,6 @@
-//! Interfaces, and which drivers of srdma they take.
+//! Interfaces, and the drivers that work on them.
 
-use super::finding::{Finding, State};
+use crate::finding::{Finding, State};
 use srdma_io::namespace::NamespaceGuard;
 use srdma_io::{Choice, Interest, Umem, open};
 use std::fs;
@@ -9,11 +9,11 @@ use std::path::Path;
 const THEME: &str = "Interfaces";
 const PROBED: &str = "Drivers, as tried";
 
-/// Pages of the memory that a probe registers.
+/// Pages of the UMEM of a probe.
 const PAGES: usize = 1024;
 
-/// The interfaces, without touching any.
-pub(super) fn check() -> Vec<Finding> {
+/// Lists the interfaces without opening any.
+pub(crate) fn check() -> Vec<Finding> {
     let mut names: Vec<String> = match fs::read_dir("/sys/class/net") {
         Ok(entries) => entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect(),
         Err(_) => Vec::new(),
@@ -34,11 +34,13 @@ pub(super) fn check() -> Vec<Finding> {
     }
 }
 
-/// Tries each driver on a veth made for it, and on the interfaces that were named.
-pub(super) fn probe(interfaces: &[String]) -> Vec<Finding> {
+/// Tries each driver on a temporary veth, and on these interfaces.
+pub(crate) fn probe(interfaces: &[String]) -> Vec<Finding> {
     let mut findings = match on_veth() {
         Ok(findings) => findings,
-        Err(error) => vec![Finding::missing(PROBED, "veth", format!("none can be made: {error}")).mend("run as root")],
+        Err(error) => {
+            vec![Finding::missing(PROBED, "veth", format!("cannot be created: {error}")).with_remedy("run as root")]
+        }
     };
     findings.extend(interfaces.iter().flat_map(|interface| drivers(interface)));
     findings
@@ -52,7 +54,7 @@ fn on_veth() -> Result<Vec<Finding>, srdma_io::namespace::CommandError> {
     namespace.enter(|| drivers("veth"))
 }
 
-/// Opens an interface with each driver, one after the other.
+/// Opens an interface with each driver in turn.
 fn drivers(interface: &str) -> Vec<Finding> {
     let choices = [
         (Choice::Xdp, "AF_XDP native", State::Degraded),
@@ -69,9 +71,9 @@ fn drivers(interface: &str) -> Vec<Finding> {
     choices.map(finding).to_vec()
 }
 
-/// Opens an interface without interest in any frame, so that the kernel gets every frame, and closes it.
+/// Opens an interface without interest in any frame, so that all frames go to the kernel, and closes it.
 fn attach(interface: &str, choice: Choice) -> Result<(), String> {
-    let (umem, mut pool) = Umem::new(PAGES).map_err(|error| format!("no memory for it: {error}"))?;
+    let (umem, mut pool) = Umem::new(PAGES).map_err(|error| format!("no memory: {error}"))?;
     let mut opened = open(interface, choice, &Interest::default(), Some(&umem)).map_err(|error| error.to_string())?;
     opened.driver.detach(&mut pool);
     Ok(())
