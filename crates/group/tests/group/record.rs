@@ -133,10 +133,10 @@ fn impossible_trees_are_named() {
     assert_eq!(refused(vec![node(1, None, Transit), node(2, Some(1), Edge)]), message);
     let below_edge = vec![node(1, None, Transit), node(2, Some(0), Edge), node(3, Some(1), Edge)];
     assert_eq!(refused(below_edge), "edge node N2 cannot have nodes below it");
-    let mut twin = node(2, Some(0), Edge);
-    twin.loopback = node(1, None, Edge).loopback;
+    let mut duplicate = node(2, Some(0), Edge);
+    duplicate.loopback = node(1, None, Edge).loopback;
     let message = "node N2: address 2001:db8:1::1 belongs to another node already";
-    assert_eq!(refused(vec![node(1, None, Transit), twin]), message);
+    assert_eq!(refused(vec![node(1, None, Transit), duplicate]), message);
     let mut elsewhere = node(1, None, Transit);
     elsewhere.loopback = address("ff02::1");
     assert_eq!(refused(vec![elsewhere]), "node N1: ff02::1 cannot be its loopback address");

@@ -312,8 +312,8 @@ fn a_failed_queue_pair_accepts_no_fast_cnp() {
 #[test]
 fn a_removed_queue_pair_is_not_found() {
     let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
-    let twin = QueuePairConfig::new(qpn(0x13), PEER, qpn(0x22));
-    endpoint.add_queue_pair(twin).expect("a good configuration");
+    let second = QueuePairConfig::new(qpn(0x13), PEER, qpn(0x22));
+    endpoint.add_queue_pair(second).expect("a good configuration");
     let packet = octets(&value());
     assert_eq!(endpoint.receive(Instant::ZERO, &[&packet]), Err(DropReason::UnknownQueuePair));
     assert!(endpoint.remove_queue_pair(qpn(0x13)).is_some());

@@ -23,6 +23,7 @@ const AGGREGATION: &[&str] = &["crates/aggregation/", "crates/model-check/"];
 const DATAPLANE: &[&str] = &["crates/dataplane/"];
 const CHAOS: &[&str] = &["crates/chaos/", "crates/sim/", "crates/cli/src/chaos"];
 const FABRIC_SIM: &[&str] = &["crates/fabric-sim/", "crates/recording/", "scenarios/"];
+const SIM: &[&str] = &["crates/sim/", "crates/chaos/", "crates/fabric-sim/", "crates/recording/"];
 const EXPLAIN: &[&str] = &["crates/node/src/explain/", "crates/cli/src/explain"];
 
 const fn entry(
@@ -70,13 +71,35 @@ pub(super) const TABLE: &[Entry] = &[
     entry(&["m"], &[Kind::Function, Kind::Key], AGGREGATION, "minimum PSN"),
     entry(&["press", "ease"], FILES_AND_TYPES, DATAPLANE, "pause sent, pause received"),
     // Chaos tests and model checking.
-    entry(&["judge", "dice", "agenda", "whisper"], NAMES, CHAOS, "violation, checker, RNG, event queue, replay token"),
+    entry(
+        &["judge", "dice", "agenda", "whisper", "complaint", "complaints"],
+        NAMES,
+        CHAOS,
+        "violation, checker, RNG, event queue, replay token",
+    ),
+    entry(&["line"], &[Kind::File, Kind::Type, Kind::Flag, Kind::Key], CHAOS, "replay token"),
+    // A link may be cut, which is the name of an event in replay tokens.
+    entry(
+        &["cut"],
+        &[Kind::File, Kind::Function, Kind::Name, Kind::Flag, Kind::Key],
+        CHAOS,
+        "link down, shrunk schedule",
+    ),
     // The simulator of fabrics, and captures that are explained.
-    entry(&["arms"], NAMES, FABRIC_SIM, "variant"),
-    entry(&["sparing"], PUBLIC, FABRIC_SIM, "observer, recorder, snapshot"),
-    entry(&["twins"], ALL, EVERYWHERE, "control run"),
-    entry(&["part", "means"], FILES_AND_TYPES, FABRIC_SIM, "rank, context"),
+    entry(&["arm", "arms"], NAMES, FABRIC_SIM, "variant"),
+    entry(&["spectator", "shown", "scene", "moment", "sparing"], FILES_AND_TYPES, SIM, "observer, recorder, snapshot"),
+    entry(
+        &["way", "trouble", "station", "carriage", "intake", "travelling", "tap"],
+        FILES_AND_TYPES,
+        SIM,
+        "direction, link faults, element, message operation, receive stream, frames in flight, capture",
+    ),
+    entry(&["about", "heard"], FILES_AND_TYPES, &["crates/steering/"], "subject, signal effect"),
+    entry(&["twin", "twins"], ALL, EVERYWHERE, "control run"),
+    entry(&["part", "parts", "means"], FILES_AND_TYPES, FABRIC_SIM, "rank, context"),
     entry(&["narrow", "wanting"], NAMES, FABRIC_SIM, "max-min fair allocation, demand, link"),
+    // Slices and byte arrays are filled by the standard library.
+    entry(&["fill", "pipe"], FILES_AND_TYPES, FABRIC_SIM, "max-min fair allocation, demand, link"),
     entry(&["baton", "calming"], ALL, EVERYWHERE, "source session; sending, draining, paused, ended"),
     entry(
         &["gate"],
@@ -84,7 +107,8 @@ pub(super) const TABLE: &[Entry] = &[
         &["crates/host/", "crates/cli/", "crates/session/", "crates/api/"],
         "source session",
     ),
-    entry(&["storms"], PUBLIC, CHAOS, "chaos test"),
+    // The random stream of a seed is called so.
+    entry(&["storm", "storms"], &[Kind::File, Kind::Type, Kind::Function, Kind::Flag], CHAOS, "chaos test"),
     entry(&["search", "searches"], FILES_AND_TYPES, AGGREGATION, "model checking"),
 ];
 
@@ -120,19 +144,6 @@ pub(super) const LATER: &[Entry] = &[
     entry(&["obeyed", "told"], &[Kind::Key], &["crates/", "dist/", "docs/"], "direction=\"rx\" or \"tx\""),
     entry(&["notification"], &[Kind::File], DATAPLANE, "backpressure"),
     entry(&["lent"], ALL, EVERYWHERE, "kernel-owned"),
-    // Chaos tests and model checking.
-    entry(&["storm"], PUBLIC, CHAOS, "chaos test"),
-    entry(
-        &["complaint", "complaints", "cut", "line"],
-        NAMES,
-        CHAOS,
-        "violation, checker, RNG, event queue, replay token",
-    ),
-    // The simulator of fabrics, and captures that are explained.
-    entry(&["arm"], NAMES, FABRIC_SIM, "variant"),
-    entry(&["spectator", "shown", "scene", "moment"], PUBLIC, FABRIC_SIM, "observer, recorder, snapshot"),
-    entry(&["twin"], ALL, EVERYWHERE, "control run"),
-    entry(&["parts"], FILES_AND_TYPES, FABRIC_SIM, "rank, context"),
-    entry(&["fill", "pipe"], NAMES, FABRIC_SIM, "max-min fair allocation, demand, link"),
+    // Captures that are explained.
     entry(&["story", "census", "sighting", "said"], NAMES, EXPLAIN, "event, timeline, observation, response"),
 ];
