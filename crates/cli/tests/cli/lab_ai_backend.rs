@@ -275,8 +275,7 @@ fn a_host_can_be_its_own_headend() {
 const NIC1: &str = "02:5d:00:00:00:02";
 
 /// The configuration that makes NIC 1 a headend with steering.
-const STEERED: &str = "# What was congested once is left alone for the rest of a transfer.
-[node.config.steering]
+const STEERED: &str = "[node.config.steering]
 probe_address = \"2001:db8:0:1::ff\"
 hold = \"60s\"
 hold_most = \"60s\"
