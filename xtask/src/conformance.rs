@@ -14,7 +14,7 @@ pub(crate) const OUTPUT: &str = "docs/conformance.md";
 /// The cases of the conformance tester: they show what a device does, and do nothing of it.
 const CASES: &str = "crates/conform/";
 
-/// The longest text of a row, in characters; the full text stands in `docs/spec/`.
+/// Maximum length of a row's text, in characters; the full text is in `docs/spec/`.
 const MAX_TEXT: usize = 110;
 
 /// The functions of one file that mention an id; no function when only the file's own documentation does.

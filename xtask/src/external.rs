@@ -5,7 +5,6 @@ use std::process::{Command, Stdio};
 
 /// A program that comes from a crate.
 pub(crate) struct Program {
-    /// Name of the program.
     pub(crate) name: &'static str,
     /// The crate that it is in.
     pub(crate) package: &'static str,

@@ -54,7 +54,7 @@ impl Build {
     fn cargo(&self, arguments: &[&str]) -> Result<()> {
         let home = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| home + "/.cargo"))?;
         let root = Tree::root().display().to_string();
-        // Paths of this machine stand in nothing that is shipped.
+        // No shipped file contains paths of this machine.
         let flags = format!("--remap-path-prefix={root}=srdma --remap-path-prefix={home}=cargo");
         let mut cargo = cargo();
         cargo.args(arguments).current_dir(Tree::root());

@@ -1,6 +1,6 @@
 //! Regions of a Rust file: lines of tests, and the function of a line.
 //!
-//! Reads the layout that rustfmt gives, not the grammar: an item ends at the `}` that stands under its first letter.
+//! Reads the layout that rustfmt gives, not the grammar: an item ends at the `}` below its first letter.
 
 /// A Rust file cut into product code and tests.
 pub(crate) struct Regions<'a> {

@@ -275,7 +275,7 @@ impl Edge {
             ends.push(begin.elapsed().as_nanos() as f64 / f64::from(self.groups));
             let sent = self.empty_queues();
             ensure!(round > 0 || sent == self.groups as usize, "{sent} NAKs left at the end of T_hold");
-            // The data at the minimum go down again, so that the next NAK is news.
+            // The data at the minimum are retransmitted, so that the next NAK is forwarded.
             self.send_data(0)?;
             ensure!(self.node.next_deadline().is_none_or(|at| at > now), "a T_hold goes on");
         }

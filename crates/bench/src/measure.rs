@@ -116,7 +116,7 @@ impl<'m> Bench<'m> {
         frames.min(affordable).max(1)
     }
 
-    /// All frames once: made, handed over batch by batch under the clock, taken out and given back.
+    /// All frames once: made, processed batch by batch under the clock, taken from the queues and freed.
     fn pass(&mut self, case: Case, fixture: &mut Fixture, frames: usize) -> anyhow::Result<Duration> {
         let mut made = Vec::with_capacity(frames);
         for number in 0..frames {

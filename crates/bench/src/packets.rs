@@ -19,7 +19,7 @@ pub(super) const HOP_LIMIT: u8 = 64;
 const SOURCE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xa, 0, 0, 0, 0, 1);
 const OUTER_SOURCE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xb, 0, 0, 0, 0, 1);
 
-/// The source's own address and port entropy as they stand in RoCEv2 packets.
+/// The source's own address and port entropy, as in RoCEv2 packets.
 const SOURCE_PORT: u16 = 0xC001;
 
 /// An Ethernet header with room for what follows.

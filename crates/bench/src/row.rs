@@ -55,7 +55,6 @@ impl Row {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Serialize)]
 pub struct MemoryRow {
-    /// Name of the case.
     pub case: String,
     /// Branches of the group.
     pub branches: u16,

@@ -85,7 +85,7 @@ impl Wan {
         Ok(Row::new(self.name(), octets, None, "inside L2", 1, samples, machine))
     }
 
-    /// Whether all has come of a repetition that had to.
+    /// Whether a repetition had all its results.
     fn check(self, node: &Node, round: u32, sent: u32) -> anyhow::Result<()> {
         let counters = node.backpressure_counters();
         let (expected, taken) = match self {

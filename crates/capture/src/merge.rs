@@ -8,8 +8,8 @@ use std::collections::BinaryHeap;
 /// The packets of several captures in the order of their time stamps; packets of the same time in the order of the
 /// captures. Yields the position of the capture beside each packet.
 ///
-/// Packets of one capture keep their order, even if its time stamps go back. An error comes up as soon as it is met and
-/// does not hold up the other captures.
+/// Packets of one capture keep their order, even if its time stamps go back. An error is returned as soon as it occurs
+/// and does not delay the other captures.
 pub struct Merge<I> {
     captures: Vec<I>,
     /// The next item of each capture.

@@ -45,7 +45,6 @@ pub struct ForgeryOutcome {
     pub accepted: u64,
 }
 
-/// The outcome of one group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct GroupOutcome {

@@ -34,7 +34,6 @@ pub struct Summary {
     pub completed: u64,
     /// Request packets sent by sources, retransmissions included.
     pub packets_sent: u64,
-    /// Retransmitted packets.
     pub packets_retransmitted: u64,
     /// ACK timeouts of sources.
     pub timeouts: u64,
@@ -49,7 +48,6 @@ pub struct Summary {
 pub struct Failure {
     /// The first violation of the most severe kind.
     pub violation: Violation,
-    /// Number of violations.
     pub violations: usize,
 }
 

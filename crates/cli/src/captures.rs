@@ -17,7 +17,7 @@ pub(crate) fn parse_input(argument: &str) -> Result<(String, PathBuf), String> {
     }
 }
 
-/// Runs what reads captures, with a bar that appears when it takes long, and is gone afterwards.
+/// Runs a reader of captures, with a bar that appears when it takes long, and is removed afterwards.
 pub(crate) fn with_bar<R>(run: impl FnOnce(&mut dyn FnMut(Progress)) -> R) -> R {
     let begin = Instant::now();
     let mut bar = None;

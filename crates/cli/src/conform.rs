@@ -62,7 +62,7 @@ Examples:
   srdma conform describe usid --parameters lab.toml --node-toml > node.toml
       The configuration for an srdma node, with those addresses.";
 
-/// Put the cases of a profile to a device, and judge what comes out.
+/// Send the cases of a profile to a device, and compare its output.
 ///
 /// The device is a command that turns captures into captures, or is connected to interfaces of this host. Exit code 0:
 /// all cases pass; 1: some fail, or could not be tested; 2: nothing could be tested.

@@ -53,8 +53,8 @@ Examples:
 ///
 /// # Errors
 ///
-/// If the file cannot be opened or is no capture, or the output cannot be written. That the reader of the output has
-/// gone, as `head` does, is no error.
+/// If the file cannot be opened or is no capture, or the output cannot be written. A closed pipe, as with `head`, is no
+/// error.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         hmac_keys: arguments.hmac_keys.iter().map(|(id, secret)| (*id, secret.as_slice())).collect(),

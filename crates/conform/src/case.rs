@@ -16,7 +16,7 @@ pub struct Frame {
 pub struct Step {
     /// Frames to send to the device.
     pub sent: Vec<Frame>,
-    /// Frames that must come out, and no others. Frames of one port may come in any order.
+    /// Expected frames, and no others. Frames of one port may arrive in any order.
     pub expected: Vec<Expected>,
     /// The time from frame to frame, in milliseconds; mostly none.
     pub gap_ms: u64,

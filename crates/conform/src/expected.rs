@@ -5,7 +5,7 @@ use srdma_testkit::checksums;
 /// Octets of the Ethernet header: where IPv6 begins.
 pub(crate) const ETHERNET: usize = 14;
 
-/// A frame that must come out.
+/// An expected frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Expected {

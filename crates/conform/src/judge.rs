@@ -29,12 +29,12 @@ pub enum Finding {
         port: String,
         /// The fields that differ.
         differences: Vec<Difference>,
-        /// The frame that must come out, in hexadecimal.
+        /// The expected frame, in hexadecimal.
         expected: String,
         /// The frame that came out.
         got: String,
     },
-    /// A frame that did not come out.
+    /// An expected frame that was not received.
     Missing {
         /// The port where it must.
         port: String,
@@ -45,7 +45,7 @@ pub enum Finding {
     },
     /// A frame that came out at another port.
     WrongPort {
-        /// The port where it must come out.
+        /// The expected port.
         port: String,
         /// The port where it did.
         got_port: String,
@@ -58,7 +58,7 @@ pub enum Finding {
         /// The frame in words.
         summary: String,
     },
-    /// A frame that must not come out.
+    /// An unexpected frame.
     Unexpected {
         port: String,
         /// The frame in words.

@@ -3,7 +3,6 @@
 use crate::Finding;
 use serde::Serialize;
 
-/// A known departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct Departure {
@@ -22,9 +21,9 @@ struct Known {
 
 /// Common pattern of all findings of a case.
 enum Looks {
-    /// Nothing comes out where something must.
+    /// No frame instead of an expected one.
     Missing,
-    /// Something comes out where nothing must.
+    /// An unexpected frame.
     Unexpected,
     /// Only fields differ whose names begin so.
     Fields(&'static [&'static str]),

@@ -42,8 +42,8 @@ pub(crate) fn tunnelled(source: Ipv6Addr, destination: Ipv6Addr, srh: &[u8], inn
     ipv6(source, destination, next_header, &[srh, inner].concat())
 }
 
-/// An SRH (RFC 8754 section 2) in front of `next_header`. The list as it lies: the last segment first. The TLVs come to
-/// a multiple of eight octets.
+/// An SRH (RFC 8754 section 2) in front of `next_header`. The list in the packet's order: the last segment first. The
+/// TLVs are padded to a multiple of eight octets.
 pub(crate) fn srh(next_header: u8, segments_left: u8, list: &[Ipv6Addr], tlvs: &[u8]) -> Vec<u8> {
     let hdr_ext_len = (list.len() * 16 + tlvs.len()) / 8;
     let mut header = vec![next_header, hdr_ext_len as u8, 4, segments_left, list.len() as u8 - 1, 0, 0, 0];

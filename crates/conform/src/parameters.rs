@@ -22,7 +22,7 @@ pub struct Parameter {
 pub struct Port {
     /// The MAC address of the device.
     pub device_mac: Mac,
-    /// The MAC address of the tester, which stands for every neighbour on the link.
+    /// The MAC address of the tester, as every neighbour on the link.
     pub tester_mac: Mac,
 }
 

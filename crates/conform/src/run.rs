@@ -18,8 +18,8 @@ pub struct Progress {
 ///
 /// # Errors
 ///
-/// If the device cannot be used at all: a command that does not start, an interface that is not there. That it does
-/// not answer is a verdict.
+/// If the device cannot be used at all: a command that does not start, an interface that does not exist. A missing
+/// answer is a verdict.
 pub fn run(
     profile: &Profile,
     filter: &str,

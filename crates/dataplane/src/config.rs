@@ -21,7 +21,6 @@ use std::net::Ipv6Addr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TableId(pub u16);
 
-/// A port.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct PortConfig {
@@ -190,7 +189,6 @@ pub enum Command {
         table: TableId,
         /// The destination.
         prefix: Prefix,
-        /// Action of the route.
         action: RouteAction,
     },
     RemoveRoute {

@@ -68,7 +68,7 @@ fn part<'a, const LEN: usize>(
     octets.split_first_chunk().ok_or_else(|| dissector.damage(Truncated { header, needed: LEN, found }))
 }
 
-/// The message that an Attribute ID stands for (IBTA volume 1, section 16.7.3).
+/// Name of the message of an Attribute ID (IBTA volume 1, section 16.7.3).
 fn name(attribute: u16) -> Option<&'static str> {
     Some(match attribute {
         0x10 => "ConnectRequest",

@@ -30,7 +30,7 @@ pub(crate) enum Match {
 }
 
 impl Keys {
-    /// Compares `digest` with the HMAC of `srh`, which stands in a packet from `source`.
+    /// Compares `digest` with the HMAC of `srh`, in a packet from `source`.
     pub(crate) fn verify(&self, source: &[u8; 16], srh: &Srh<'_>, tlv: &HmacView, digest: &[u8]) -> Match {
         let Some(keys) = self.0.get(&tlv.key_id()) else { return Match::UnknownKey };
         let matching = keys.iter().find(|(_, key)| key.sign(source, srh, tlv, TlvTypes::default()) == digest);

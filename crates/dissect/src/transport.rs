@@ -78,7 +78,7 @@ pub(super) fn roce(dissector: &mut Dissector<'_>) -> Result<Next, Damage> {
 const UD_SEND_ONLY: u8 = 0x64;
 const GENERAL_SERVICES: u32 = 1;
 
-/// Whether the checksum over the pseudo-header and `octets`, the checksum among them, comes out right.
+/// Whether the checksum over the pseudo-header and `octets`, including the checksum field, is valid.
 pub(super) fn checksum_of(carrier: Option<&Carrier>, octets: &[u8], next: NextHeader) -> ChecksumVerdict {
     let Some(Carrier { ipv6, .. }) = carrier else { return ChecksumVerdict::Absent };
     let length = octets.len() as u32;

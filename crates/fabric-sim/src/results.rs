@@ -22,7 +22,6 @@ pub struct FabricResults {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VariantResult {
-    /// The variant's name.
     pub variant: String,
     /// Title in reports.
     pub title: String,
@@ -115,7 +114,6 @@ pub enum FlowKind {
     Multicast,
 }
 
-/// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct FlowResult {

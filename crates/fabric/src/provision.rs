@@ -37,8 +37,7 @@ pub struct Choices<'a> {
     pub by_nodes: bool,
     /// There are programs by links (uA).
     pub by_links: bool,
-    /// Names of interfaces: `{port}` stands for the port's number, `{peer}` for the name at the other end in lower
-    /// case.
+    /// Names of interfaces: `{port}` is the port's number, `{peer}` the name at the other end in lower case.
     pub interfaces: &'a str,
     /// The tenants, with the NICs of each. NICs of none are reached by the main table.
     pub tenants: &'a BTreeMap<u16, Vec<HostId>>,
@@ -59,7 +58,6 @@ pub struct Device {
     pub routes: Vec<Route>,
 }
 
-/// A port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct DevicePort {
@@ -100,7 +98,7 @@ pub enum Behavior {
 pub struct Route {
     /// The destinations.
     pub prefix: Prefix,
-    /// The tenant whose table it stands in; the main one if none.
+    /// The tenant of its table; `None`: the main table.
     pub tenant: Option<u16>,
     /// The ports of all shortest paths, in ascending order.
     pub ports: Vec<u16>,

@@ -102,8 +102,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// A frame of these octets, laid out as a driver hands it over; `None` when the pool is exhausted or the frame
-    /// longer than segments can hold.
+    /// A frame of these octets, laid out as a driver delivers it; `None` when the pool is exhausted or the frame longer
+    /// than segments can hold.
     pub fn from_octets(octets: &[u8], pool: &mut Pool) -> Option<Self> {
         let frame = Frame::with_layout(octets.len(), pool)?;
         frame.cursor().write(octets, pool);
@@ -145,7 +145,7 @@ impl Frame {
         copy
     }
 
-    /// A frame of its own with the same octets, laid out as a driver hands it over.
+    /// A separate frame with the same octets, laid out as a driver delivers it.
     pub fn duplicate(&self, pool: &mut Pool) -> Option<Self> {
         let copy = Frame::with_layout(self.len(), pool)?;
         let mut place = copy.cursor();

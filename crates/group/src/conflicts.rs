@@ -24,7 +24,6 @@ pub enum ConflictError {
         of: GroupId,
         /// The role of the queue pair there.
         whose: String,
-        /// The group that has it.
         other: GroupId,
     },
     /// A queue pair is connected to one Proxy Address.

@@ -105,7 +105,6 @@ pub struct Join {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The group's number.
     pub id: GroupId,
     /// Raised with each change of membership.
     pub epoch: u32,

@@ -60,7 +60,7 @@ pub struct HeadendEntry {
     pub source: Source,
     /// The lists to put into each packet; empty when they are provisioned.
     pub lists: Vec<EdgeList>,
-    /// Whether MR TLVs go with them.
+    /// Whether MR TLVs are added.
     pub with_regions: bool,
     /// Largest IPv6 packet of the tree's links, in octets.
     pub link_mtu: u16,

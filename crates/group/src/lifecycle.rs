@@ -1,5 +1,5 @@
-//! A group from its creation to its end, as a control plane drives it: requests and replies go in, orders
-//! come out (D25, D30, D31).
+//! A group from its creation to its end, as a control plane drives it: its input are requests and replies, its output
+//! orders (D25, D30, D31).
 //!
 //! ```text
 //!              all prepared                  stage by stage           those that leave
@@ -46,8 +46,8 @@ use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
-/// The lifecycle of a group, without I/O and without time: the driver carries out its [orders](Order), hands in the
-/// replys and calls [`repeat`](Lifecycle::repeat) when an reply is long in coming.
+/// The lifecycle of a group, without I/O and without time: the driver executes its [orders](Order), passes
+/// the replies and calls [`repeat`](Lifecycle::repeat) when a reply is overdue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
     /// The group as it was stored last.
@@ -245,8 +245,8 @@ impl Lifecycle {
         }
     }
 
-    /// A node came back without its state, and is given what it had. Replys that it gave before must not be handed in
-    /// any more.
+    /// A node has restarted without its state, and gets its group entry again. The caller must discard its earlier
+    /// replies.
     pub fn restarted(&mut self, node: Ipv6Addr) {
         let before_store = self.phase == Phase::Preparing;
         self.orders.retain(|order| order.node() != Some(node));

@@ -9,7 +9,7 @@ use std::net::Ipv6Addr;
 /// A receiver's memory for the group (D27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverRegion {
-    /// Virtual address that stands for the group's base address.
+    /// Virtual address that corresponds to the group's base address.
     pub base: u64,
     /// Key of the region.
     pub rkey: u32,

@@ -30,8 +30,8 @@ pub enum CnpMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFailure {
-    /// As in a Reliable Connection: the source's queue pair fails, so no source ever assumes a copy that is not
-    /// there.
+    /// As in a Reliable Connection: the source's queue pair fails, so no source ever assumes a copy that does not
+    /// exist.
     #[default]
     Strict,
     /// Its edge requests its eviction, and the group continues without it.

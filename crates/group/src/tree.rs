@@ -1,4 +1,4 @@
-//! The tree of a group: data go down from the source, responses go up to it.
+//! The tree of a group: data are replicated from the source, responses are aggregated on the way to it.
 //!
 //! ```text
 //!             source

@@ -14,7 +14,6 @@ pub(crate) const RECEIVES: usize = 4096;
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// Address of this host.
     pub address: Ipv6Addr,
     /// Queue pair of this host.
     pub qpn: Qpn,
@@ -29,7 +28,7 @@ pub struct Connection {
     pub window: u32,
     /// Local ACK timeout t: 4.096 µs · 2^t.
     pub ack_timeout: u8,
-    /// Number of times that a packet is sent again without progress; 7 means for ever.
+    /// Maximum number of retransmissions of a packet without progress; 7 means unlimited.
     pub retries: u8,
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Program that uses an endpoint.
 pub trait Program {
-    /// Takes completions, and posts what can go out now. `Break` ends the program.
+    /// Handles completions, and posts messages that can be sent now. `Break` ends the program.
     fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()>;
 
     /// Time of the next call of [`Program::work`], if nothing happens before.

@@ -40,7 +40,6 @@ pub struct GroupRegion {
     pub rkey: u32,
 }
 
-/// The source of a group.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

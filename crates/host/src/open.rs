@@ -45,7 +45,6 @@ pub struct RawInterface<'a> {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
-    /// The peer has no route.
     #[error("no route to {peer}: {error}")]
     NoRoute { peer: Ipv6Addr, error: io::Error },
     /// The route to the peer is over IPv4.

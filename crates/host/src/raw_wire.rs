@@ -29,7 +29,6 @@ const RETRY: Duration = Duration::from_millis(1);
 #[derive(Clone, Debug)]
 pub struct RawWireConfig {
     pub interface: String,
-    /// Address of this host.
     pub address: Ipv6Addr,
     /// MAC address of the interface.
     pub mac: MacAddress,
@@ -37,7 +36,7 @@ pub struct RawWireConfig {
     pub next_hop: MacAddress,
     /// Octets of the longest packet, from the IPv6 header on.
     pub max_packet_octets: usize,
-    /// Another address, all of whose packets it takes: where probes come back to.
+    /// Another address, of which all packets are received: that of returned probes.
     pub probe_address: Option<Ipv6Addr>,
 }
 

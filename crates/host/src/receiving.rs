@@ -41,7 +41,7 @@ pub struct Receiving<'p> {
     report: &'p mut dyn FnMut(u64),
 }
 
-/// The stream has come to its trailer.
+/// The trailer of the stream has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     began: Instant,

@@ -28,7 +28,7 @@ pub struct UdpWireConfig {
     pub address: Ipv6Addr,
     /// Address that packets go to.
     pub peer: Ipv6Addr,
-    /// Port of the socket: 4791, unless two tests share an address. 0 stands for any that is free.
+    /// Port of the socket: 4791, unless two tests share an address. 0 means any free one.
     pub port: u16,
     /// Port of the peer: 4791.
     pub peer_port: u16,
@@ -220,7 +220,7 @@ fn alike(packets: &[Packet], most: usize) -> usize {
     count
 }
 
-/// Whether a packet was lost, rather than the socket: links go down and come back, routes vanish and return.
+/// Whether the error lost a packet, rather than the socket: links go down and up, routes vanish and return.
 fn is_passing(error: &io::Error) -> bool {
     use io::ErrorKind::{
         ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable, OutOfMemory, PermissionDenied,

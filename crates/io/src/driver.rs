@@ -88,7 +88,7 @@ impl fmt::Display for DriverKind {
 /// Counters of a driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriverStatistics {
-    /// Frames handed to the node.
+    /// Frames delivered to the node.
     pub received: u64,
     /// Frames that the kernel took.
     pub sent: u64,

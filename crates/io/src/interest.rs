@@ -5,7 +5,7 @@ use srdma_wire::Prefix;
 /// The frames that a driver hands to the node; all others stay with the kernel, which keeps ND, ICMP and local
 /// delivery.
 ///
-/// The longest prefix that has the destination address decides. Frames with one 802.1Q tag or none are looked at.
+/// The longest prefix of the destination address decides. Frames with one 802.1Q tag or none are inspected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interest {
     /// Destinations, no prefix twice.

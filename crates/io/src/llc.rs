@@ -22,7 +22,8 @@ const WITH_LENGTH: u16 = 0x0004;
 /// The EtherType of longer ones.
 const LONG: u16 = 0x8870;
 
-/// The frames with LLC of one interface, those to some groups among them. Frames that this host sends are passed over.
+/// The frames with LLC of one interface, including those to some multicast groups. Frames that this host sends are
+/// skipped.
 #[derive(Debug)]
 pub struct LlcSocket {
     sockets: [AsyncFd<Socket>; 2],
@@ -35,7 +36,7 @@ impl LlcSocket {
     ///
     /// # Errors
     ///
-    /// If the interface is gone, or the process may not: it takes CAP_NET_RAW.
+    /// If the interface is gone, or the process lacks CAP_NET_RAW.
     pub fn open(index: u32, groups: &[MacAddress]) -> io::Result<Self> {
         let open = |protocol| {
             let socket = Socket::open(index, protocol)?;

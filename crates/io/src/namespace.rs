@@ -33,18 +33,13 @@ pub enum CommandError {
     Failed {
         /// The whole command line.
         line: String,
-        /// Exit status of the command.
         status: ExitStatus,
         /// Text of its standard error.
         stderr: String,
     },
     /// A namespace could not be entered, or a setting in it not be written.
     #[error("cannot {what}: {error}; this needs root")]
-    System {
-        /// The command.
-        what: String,
-        error: io::Error,
-    },
+    System { what: String, error: io::Error },
 }
 
 impl Namespace {
@@ -75,7 +70,7 @@ impl Namespace {
         &self.name
     }
 
-    /// The file that stands for it.
+    /// The file of the namespace.
     pub fn path(&self) -> PathBuf {
         Path::new("/run/netns").join(&self.name)
     }
@@ -143,7 +138,7 @@ impl Namespace {
     ///
     /// # Errors
     ///
-    /// If it is not there any more.
+    /// If it does not exist any more.
     pub fn delete(self) -> Result<(), CommandError> {
         run(&mut Command::new("ip"), &["netns", "del", &self.name]).map(drop)
     }

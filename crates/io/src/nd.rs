@@ -84,7 +84,7 @@ impl ProxyNd {
     ///
     /// # Errors
     ///
-    /// If an interface is gone or takes no more groups. Everything else has been done, and a later call tries again.
+    /// If an interface is gone or accepts no more groups. All other changes are done, and a later call retries.
     pub fn set(
         &mut self,
         interfaces: impl IntoIterator<Item = (u32, MacAddress)>,

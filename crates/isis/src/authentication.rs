@@ -28,11 +28,7 @@ pub enum Key {
     /// RFC 5304.
     Md5 { secret: Vec<u8> },
     /// RFC 5310 with SHA-256.
-    Sha256 {
-        /// Id of the key.
-        key_id: u16,
-        secret: Vec<u8>,
-    },
+    Sha256 { key_id: u16, secret: Vec<u8> },
 }
 
 impl std::fmt::Debug for Key {

@@ -21,9 +21,8 @@ pub struct Config {
     pub hostname: String,
     /// With what PDUs are signed; PDUs that are not are dropped then.
     pub key: Option<Key>,
-    /// Nothing may go through it.
+    /// Whether paths must not lead through it.
     pub is_overloaded: bool,
-    /// Its capabilities.
     pub capability: RouterCapability,
     /// Its locators and their SIDs.
     pub locators: Vec<Locator>,

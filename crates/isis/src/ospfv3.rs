@@ -60,7 +60,6 @@ impl RouteType {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
-    /// Type of its route.
     pub route_type: RouteType,
     /// The algorithm of its paths; 0 for shortest ones.
     pub algorithm: u8,

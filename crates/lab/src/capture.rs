@@ -122,7 +122,7 @@ fn run(mut tap: Tap, interfaces: &Interfaces, mut files: Vec<LinkFile>, stop: &A
             return Ok(captured);
         }
         let mut descriptors = [PollFd::new(tap.as_fd(), PollFlags::POLLIN)];
-        // Whether a frame or the time has come, both are looked at.
+        // Both are checked after either a frame or the timeout.
         let _ = poll(&mut descriptors, PollTimeout::from(PATIENCE_MS));
     }
 }

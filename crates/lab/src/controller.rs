@@ -111,7 +111,7 @@ pub(crate) fn command(program: &Path, configuration: &Path, store: &Path) -> Vec
 /// The `controller.toml` of a controller whose files are in a directory. It has the token's digest, not the token.
 pub(crate) fn configuration(port: u16, secrets: &Secrets, directory: &Path) -> Result<String> {
     let file = File {
-        // Its own address may come after it.
+        // Its own address may follow.
         listen: [SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))],
         tls: TlsSection { certificate: directory.join(CERTIFICATE), key: directory.join(KEY) },
         token: [TokenSection { name: "lab", role: "admin", sha256: secrets.token_sha256() }],

@@ -53,7 +53,6 @@ pub enum LabError {
     Command {
         /// The whole command.
         line: String,
-        /// Its exit status.
         status: ExitStatus,
         /// Text of its error output.
         output: String,

@@ -104,7 +104,7 @@ pub(crate) enum Role {
     Receiver(usize),
 }
 
-/// A host that takes part in transfers.
+/// A host in transfers.
 pub(crate) trait Host {
     /// Begins to get ready, and does not wait until that is so.
     ///
@@ -150,7 +150,7 @@ pub struct HostOutcome {
     pub error: Option<String>,
     /// Octets sent, or received.
     pub octets: u64,
-    /// SHA-256 of the data, in hexadecimal; at a receiver of what stands in its memory.
+    /// SHA-256 of the data, in hexadecimal; at a receiver of its memory.
     pub sha256: Option<String>,
     /// Duration in seconds.
     pub seconds: f64,

@@ -48,7 +48,7 @@ impl Interrupt {
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
             let mut descriptors = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-            // Whatever woke it, the clock and the descriptor are looked at.
+            // The clock and the descriptor are checked after any wake-up.
             let _ = poll(&mut descriptors, timeout);
             if signals.read_signal().map_err(LabError::system("read a signal"))?.is_some() {
                 return Err(LabError::Interrupted);

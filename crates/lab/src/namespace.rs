@@ -42,7 +42,7 @@ pub(crate) fn enter<T: Send + 'static>(name: &str, action: impl FnOnce() -> T + 
 pub(crate) fn end_processes(names: &[String]) -> Result<()> {
     let begin = Instant::now();
     for pid in processes(names)? {
-        // One that has gone in the meantime is what is wanted.
+        // A process that has ended meanwhile needs no signal.
         let _ = kill(pid, Signal::SIGTERM);
     }
     loop {

@@ -30,7 +30,6 @@ pub struct Outcome {
     /// At the pairs after the first, where several transfer at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub other_pairs: Vec<PairOutcome>,
-    /// On the links.
     pub links: Vec<LinkOutcome>,
     /// At the nodes.
     pub nodes: Vec<NodeOutcome>,

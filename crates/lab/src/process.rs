@@ -26,7 +26,6 @@ pub struct Process {
     pub name: String,
     /// The node it belongs to.
     pub node: String,
-    /// Its number.
     pub pid: i32,
     /// When it was started, in the kernel's ticks: the number alone may belong to another process by now.
     start_ticks: u64,
@@ -51,7 +50,7 @@ impl Process {
         let spawned = with_all_signals(|| spawner.spawn())?;
         let mut child = spawned.map_err(|error| LabError::Start { line: words.join(" "), error })?;
         let pid = child.id() as i32;
-        // The process must be reaped, or it would look alive for ever.
+        // The process must be reaped, or it would appear as running.
         thread::spawn(move || child.wait());
         let (name, node) = (name.to_owned(), node.to_owned());
         let start_ticks = start_ticks(pid).unwrap_or(0);
@@ -66,7 +65,7 @@ impl Process {
     /// Sends it a signal, if it still runs.
     pub fn signal(&self, signal: Signal) {
         if self.is_running() {
-            // One that has gone in the meantime needs none.
+            // A process that has ended meanwhile needs no signal.
             let _ = kill(Pid::from_raw(self.pid), signal);
         }
     }
@@ -109,7 +108,7 @@ impl Process {
         LabError::Ended { process, what, log, tail: tail(&self.log) }
     }
 
-    /// Kills it and waits until it has gone.
+    /// Kills it and waits until it has ended.
     pub fn kill(&self) {
         self.signal(Signal::SIGKILL);
         while self.is_running() {

@@ -59,8 +59,8 @@ fn route(topology: &Topology, prefix: Prefix, (link, side): (usize, Side)) -> Ro
     Route { prefix, via: side.link_local(), interface: near.interface.clone(), toward: (link, side) }
 }
 
-/// For every node that can be reached, the link of the first hop toward it and the far end of that link. Hosts forward
-/// nothing; of several shortest paths the one over the link that comes first is taken.
+/// For every reachable node, the link of the first hop toward it and the far end of that link. Hosts forward nothing;
+/// of several shortest paths the one over the first link is used.
 fn first_hops(topology: &Topology, from: usize) -> BTreeMap<usize, (usize, Side)> {
     let mut hops: BTreeMap<usize, (usize, Side)> = BTreeMap::new();
     let mut waiting = VecDeque::from([(from, None)]);

@@ -1,6 +1,6 @@
-//! The labs that come with the program.
+//! The labs that are part of the program.
 
-/// A lab that comes with the program: the name of its file, and the file.
+/// A lab that is part of the program: the name of its file, and the file.
 pub(crate) const LABS: &[(&str, &str)] = &[
     ("ai-backend", include_str!("../../../labs/ai-backend.toml")),
     ("ai-backend-steered", include_str!("../../../labs/ai-backend-steered.toml")),

@@ -59,7 +59,7 @@ pub fn divided_bound(topology: &Topology, flows: &[Flow], may_use: impl Fn(Direc
     bound
 }
 
-/// Links that carry all that leaves some nodes, or comes to them.
+/// Links that carry all traffic from, or to, some nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// The host, or a switch together with its hosts and with the other switches that these are at.

@@ -8,7 +8,6 @@
 //! number that is one higher; rank 0 is above all. The second is the first mirrored, or, where an odd number of ranks
 //! would make that the same leaves, turned by one.
 
-/// Number of trees.
 pub(crate) const TREES: u8 = 2;
 
 /// The parent of a rank in a tree of so many ranks; `None` for the root.

@@ -3,7 +3,8 @@
 use crate::load::Direction;
 use srdma_fabric::{HostId, NextHops, NodeId, Topology};
 
-/// The path that hashes choose for a flow: its number stands for the 5-tuple, the seed for what switches add to it.
+/// The path that hashes choose for a flow: its number takes the place of the 5-tuple, the seed that of the switches'
+/// salts.
 pub fn ecmp(
     topology: &Topology,
     next_hops: &NextHops,

@@ -28,7 +28,6 @@ pub(crate) struct Side {
 pub(crate) struct Level {
     /// The group of each member, counted from 0.
     pub(crate) group: Vec<u32>,
-    /// Number of groups.
     pub(crate) groups: usize,
 }
 

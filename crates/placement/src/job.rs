@@ -38,7 +38,7 @@ pub struct Parallel {
     pub pipeline: usize,
 }
 
-/// Ranks that take part together. Files have their names in lower case.
+/// Ranks of a collective. Files have their names in lower case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupKind {

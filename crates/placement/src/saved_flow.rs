@@ -33,7 +33,7 @@ pub struct SavedFlow {
 /// The reason why a saved flow does not belong to a fabric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SavedError {
-    /// A flow's link is not there.
+    /// A flow's link does not exist.
     #[error("flow {number}: the plan names {name}, which is no link of its fabric")]
     FlowLink {
         /// The flow.
@@ -41,13 +41,13 @@ pub enum SavedError {
         /// The link.
         name: String,
     },
-    /// A flow's NIC is not there.
+    /// A flow's NIC does not exist.
     #[error("the plan names {name}, which is no NIC of its fabric")]
     Nic {
         /// The NIC.
         name: String,
     },
-    /// A link is not there.
+    /// A link does not exist.
     #[error("the plan names {name}, which is no link of its fabric")]
     Link {
         /// The link.

@@ -28,7 +28,7 @@ impl Pace {
 }
 
 /// Octets that one rank sends to another. Those of the same sender, receiver and lane arrive in the order in which they
-/// were given out.
+/// were returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Message {
     /// Of which collective, counted from 0 over all iterations.

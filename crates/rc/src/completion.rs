@@ -19,7 +19,7 @@ pub struct LocalRange {
 pub struct RemoteAddress {
     /// Virtual address of the first octet.
     pub virtual_address: u64,
-    /// Key of the region that holds it.
+    /// Key of the region that contains it.
     pub rkey: MemoryKey,
 }
 
@@ -45,7 +45,7 @@ pub enum Operation {
 /// A message to be carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkRequest {
-    /// The host's own name for it, given back by the completion.
+    /// The host's identifier of the request, returned by the completion.
     pub wr_id: u64,
     /// Operation of the request.
     pub operation: Operation,
@@ -58,7 +58,7 @@ pub struct WorkRequest {
 /// A place for one SEND, or a token for one WRITE with immediate data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// The host's own name for it, given back by the completion.
+    /// The host's identifier of the request, returned by the completion.
     pub wr_id: u64,
     /// Local memory of the data.
     pub local: LocalRange,

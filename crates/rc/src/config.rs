@@ -105,7 +105,7 @@ pub struct Habits {
     pub one_go_back_until_ack: bool,
     /// Any response restarts the ACK timer; otherwise only one that acknowledges something new.
     pub any_response_rearms_timer: bool,
-    /// A retry count of 7 means for ever; otherwise it means seven.
+    /// A retry count of 7 means unlimited; otherwise it means seven.
     pub retry_count_7_is_unlimited: bool,
     /// A packet behind the one that was answered "receiver not ready" gets a sequence NAK.
     pub sequence_nak_after_not_ready: bool,
@@ -291,7 +291,6 @@ pub enum ConfigError {
         qpn: Qpn,
         /// Name of the setting.
         field: &'static str,
-        /// Its value.
         found: u32,
         /// The least value allowed.
         least: u32,

@@ -78,7 +78,7 @@ drop_reasons! {
     ReservedSyndrome = "reserved_syndrome",
     /// An option reaches beyond its header.
     OptionOverrun = "option_overrun",
-    /// An option that is not known and must not be passed over (RFC 8200 section 4.2).
+    /// An unknown option that must not be skipped (RFC 8200 section 4.2).
     UnknownOption = "unknown_option",
     /// A Fast CNP, and the endpoint takes none (FC-5-4).
     FastCnpDisabled = "fast_cnp_disabled",

@@ -19,7 +19,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// A software RoCEv2 endpoint.
 ///
-/// It does no I/O: packets are handed in with [`receive`](Self::receive) and fetched with
+/// It does no I/O: received packets are passed to [`receive`](Self::receive) and packets to send are fetched with
 /// [`poll_transmit`](Self::poll_transmit), whenever the caller's link has room; the caller passes the time.
 #[derive(Debug)]
 pub struct Endpoint<M = Vec<u8>> {
@@ -380,7 +380,7 @@ impl<M: Memory> Endpoint<M> {
         self.deadlines.earliest()
     }
 
-    /// Time has come to `now`: timers that ran out are acted upon.
+    /// Handles timers that have expired at `now`.
     pub fn tick(&mut self, now: Instant) {
         self.now = self.now.max(now);
         while let Some(slot) = self.deadlines.due(now) {

@@ -100,7 +100,7 @@ impl Peers {
         self.0.entry((peer, remote_qpn.get())).and_modify(|slot| *slot = None).or_insert(Some(slot));
     }
 
-    /// One queue pair with this peer less. `others` are those that are left with it: looked at only where there were
+    /// Removes a queue pair with this peer. `others` are the remaining ones with it: checked only where there were
     /// several, in any order.
     pub(crate) fn remove(&mut self, peer: Ipv6Addr, remote_qpn: Qpn, mut others: impl Iterator<Item = usize>) {
         let key = (peer, remote_qpn.get());

@@ -40,7 +40,7 @@ impl<'a> Inbound<'a> {
                     check_options(header.octets)?;
                     extensions.trace = Trace::find(header.octets);
                 }
-                // Its options have been looked at.
+                // Its options have been checked.
                 NextHeader::DESTINATION_OPTIONS if extensions.fast_cnp.is_some() => {}
                 _ => return Err(DropReason::NotUdp),
             }

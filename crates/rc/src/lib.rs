@@ -1,8 +1,7 @@
 //! A software RoCEv2 Reliable Connection endpoint, without I/O (MT-3-1).
 //!
-//! An [`Endpoint`] is a value. It is handed packets and the time, and gives back packets, completions and the time when
-//! it wants to be called again. It opens no socket and reads no clock, so that it runs the same in a simulator and on a
-//! wire.
+//! An [`Endpoint`] is a value. Its input are packets and the time; its output are packets, completions and the time of
+//! the next call. It opens no socket and reads no clock, so that it runs the same in a simulator and on a wire.
 //!
 //! ```text
 //!   receive(now, packet) ──►┌──────────────────────────────┐──► poll_transmit(now, buffer)

@@ -1,6 +1,6 @@
 //! Memory regions for WRITE and READ of peers, with keys, bounds and access rights.
 
-/// Octets that a region stands for.
+/// Octets of a region.
 ///
 /// A plain `Vec<u8>` is one. A host that only wants to hash or compare what arrives implements it without storing:
 /// within a message, and from message to message, the endpoint writes verified octets in the order of their PSNs, each

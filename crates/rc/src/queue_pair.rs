@@ -188,7 +188,7 @@ impl QueuePair {
         }
     }
 
-    /// A data packet has come with a trace.
+    /// A data packet has arrived with a trace.
     pub(crate) fn on_trace(&mut self, now: Instant, trace: Result<Trace<'_>, TraceError>, source_port: u16) {
         if let Some(returning) = &mut self.shared.returning {
             let is_kept = trace.is_ok_and(|trace| returning.trace.offer(now, &trace, source_port));
@@ -269,7 +269,7 @@ impl QueuePair {
         self.shared.pacer.is_none()
     }
 
-    /// Whether a response, a CNP included, may go out.
+    /// Whether a response, a CNP included, may be sent.
     pub(crate) fn response_permit(&self, now: Instant) -> Option<Permit> {
         if self.has_cnp() {
             return Some(Permit::Now);
@@ -281,7 +281,7 @@ impl QueuePair {
         })
     }
 
-    /// Whether a request may go out.
+    /// Whether a request may be sent.
     #[inline]
     pub(crate) fn request_permit(&self, now: Instant) -> Option<Permit> {
         let pacer = self.shared.pacer.as_deref();

@@ -56,7 +56,6 @@ impl TraceRequest {
 /// Longest trace that can be returned.
 const MAX_LEN: usize = srdma_wire::fast_cnp::MAX_TRACE_LEN;
 
-/// A trace that is returned.
 #[derive(Debug)]
 pub(crate) struct TraceReturn {
     interval_ns: u64,

@@ -6,7 +6,6 @@ use crate::picture::Picture;
 use crate::plot::{BarPlot, LinePlot};
 use crate::table::{Comparison, Table};
 
-/// A report.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {

@@ -4,7 +4,6 @@ use crate::html::{Escaped, Out, at};
 use crate::unit::Unit;
 use std::collections::BTreeMap;
 
-/// A node of the picture.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PictureNode {
@@ -28,7 +27,6 @@ pub struct PictureLink {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// Its title.
     pub title: String,
     /// One sentence on what to look for.
     pub look_for: String,

@@ -28,7 +28,6 @@ pub enum Better {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComparisonRow {
-    /// Name of the measure.
     pub measure: String,
     /// An explanation in a sentence; may be empty.
     pub meaning: String,

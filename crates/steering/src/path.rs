@@ -32,7 +32,6 @@ pub struct Path {
     pub is_denied: bool,
 }
 
-/// The state of a path.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {

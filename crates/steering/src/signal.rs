@@ -14,8 +14,10 @@ pub enum Signal {
         /// The switch: source address of the Fast CNP (FC-4-8).
         avoid: Ipv6Addr,
     },
-    /// The ratio of marked packets.
-    CeRatio { marked: u32, packets: u32 },
+    CeRatio {
+        marked: u32,
+        packets: u32,
+    },
     /// Latency of a packet to the other side.
     OneWayLatency {
         /// Nanoseconds.

@@ -21,10 +21,10 @@ use core::fmt;
 use zerocopy::byteorder::network_endian::U16;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// A MAC address.
 #[derive(
     Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
 )]
+/// A MAC address.
 #[repr(transparent)]
 pub struct MacAddress(pub [u8; 6]);
 

@@ -1,5 +1,5 @@
 //! A probe of a path: the test packet of STAMP's Session-Sender, not authenticated (RFC 8762 section 4.2.1), with the
-//! session's identifier of RFC 8972 section 3. It comes back as it was sent, as in the loopback mode of
+//! session's identifier of RFC 8972 section 3. It returns unchanged, as in the loopback mode of
 //! draft-ietf-spring-stamp-srpm-srv6 (D87).
 //!
 //! ```text
@@ -55,7 +55,7 @@ impl ProbeView {
     /// Not synchronised, PTP's format, scale 0, multiplier 1: the clock is local to the sender.
     const ERROR_ESTIMATE: u16 = 0x4001;
 
-    /// The fields. Those that must be zero are not looked at (RFC 8972 section 3).
+    /// The fields. Those that must be zero are ignored (RFC 8972 section 3).
     pub fn value(&self) -> Probe {
         let ns = u64::from(self.seconds.get()) * NS_PER_S + u64::from(self.nanoseconds.get());
         Probe { sequence: self.sequence.get(), sent: Instant::from_ns(ns), session: self.session.get() }

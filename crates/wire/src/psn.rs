@@ -17,12 +17,12 @@ impl Psn {
         Psn(number & MASK)
     }
 
-    /// As it stands in a BTH.
+    /// From the octets of a BTH.
     pub const fn from_octets(octets: [u8; 3]) -> Self {
         Psn(u32::from_be_bytes([0, octets[0], octets[1], octets[2]]))
     }
 
-    /// As it stands in a BTH.
+    /// The octets of a BTH.
     pub const fn to_octets(self) -> [u8; 3] {
         let [_, a, b, c] = self.0.to_be_bytes();
         [a, b, c]
@@ -79,7 +79,7 @@ impl Psn {
         self.distance_from(other) < 0
     }
 
-    /// Whether this number comes after `other`.
+    /// Whether this number is after `other`.
     pub const fn is_after(self, other: Psn) -> bool {
         self.distance_from(other) > 0
     }
@@ -113,12 +113,12 @@ impl Qpn {
         if number <= MASK { Some(Qpn(number)) } else { None }
     }
 
-    /// As it stands in a BTH.
+    /// From the octets of a BTH.
     pub const fn from_octets(octets: [u8; 3]) -> Self {
         Qpn(u32::from_be_bytes([0, octets[0], octets[1], octets[2]]))
     }
 
-    /// As it stands in a BTH.
+    /// The octets of a BTH.
     pub const fn to_octets(self) -> [u8; 3] {
         let [_, a, b, c] = self.0.to_be_bytes();
         [a, b, c]

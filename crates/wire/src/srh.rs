@@ -104,7 +104,6 @@ impl SrhView {
     }
 }
 
-/// Errors of an SRH.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SrhError {

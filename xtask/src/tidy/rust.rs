@@ -54,7 +54,7 @@ pub(super) fn unfinished_code(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// Unsafe code stands in the ICRC and in `io`, nor is it allowed elsewhere.
+/// Unsafe code is in the ICRC and in `io` alone.
 pub(super) fn unsafe_code(tree: &Tree) -> Vec<Finding> {
     const FORMS: [&str; 6] = [
         concat!("un", "safe {"),
@@ -99,7 +99,7 @@ fn code_lines(tree: &Tree, check: impl Fn(&str, &str) -> Option<String>) -> Vec<
     findings
 }
 
-/// Does `word` stand in `line` with no letter, digit or underscore around it?
+/// Does `line` contain `word` with no letter, digit or underscore around it?
 fn contains_word(line: &str, word: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(at, _)| {

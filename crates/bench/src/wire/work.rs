@@ -101,7 +101,7 @@ impl Work {
 
     fn frame(self, octets: usize, number: usize) -> anyhow::Result<Vec<u8>> {
         let mut frame = match self {
-            // An outer header with a payload that is not looked at.
+            // An outer header with a payload that is not inspected.
             Work::Reflect | Work::MicroN => {
                 let segments = BLOCK | 0x0100 << 80 | 0x0200 << 64;
                 packets::unencapsulated(IN.0, segments.into(), octets)

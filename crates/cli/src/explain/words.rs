@@ -102,7 +102,7 @@ pub(super) fn advice(branch: &BranchExplanation, is_node: bool) -> (&'static str
     }
 }
 
-/// A verdict in a few words; whom the group waits for stands behind them.
+/// A verdict in a few words; the text after it names the branches that the group waits for.
 pub(super) fn verdict(group: &GroupExplanation) -> String {
     let who: Vec<String> = group.waits_for.iter().take(3).map(ToString::to_string).collect();
     let more = group.waits_for.len().saturating_sub(3);

@@ -39,7 +39,6 @@ impl Instance {
         result
     }
 
-    /// Number of its namespaces.
     fn namespaces(&self) -> usize {
         let list = Command::new("ip").args(["netns", "list"]).output().expect("ip runs");
         let prefix = format!("srdma-{}-{}-", self.lab, self.suffix);

@@ -181,7 +181,7 @@ impl EndMt {
         data(self.source, self.proxy(group), self.designated_qpn, psn)
     }
 
-    /// A data packet as it comes to the edge, with these TLVs in its SRH.
+    /// A data packet for the edge, with these TLVs in its SRH.
     fn tunnel(&self, group: Group, tlvs: &[u8], inner: &[u8]) -> Vec<u8> {
         tunnelled(self.headend, self.end_mt, &srh(IPV6, 1, &[self.proxy(group)], tlvs), inner)
     }

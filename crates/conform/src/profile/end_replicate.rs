@@ -180,7 +180,7 @@ impl EndReplicate {
         data(self.source, self.proxy(group), self.designated_qpn, psn)
     }
 
-    /// A step in which these PSNs go down.
+    /// A step in which data with these PSNs are sent.
     fn sends(&self, case: Case, group: Group, psns: &[u32]) -> Case {
         psns.iter().fold(case, |case, psn| {
             let inner = self.data(group, *psn);

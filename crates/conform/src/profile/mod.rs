@@ -21,7 +21,7 @@ pub struct Profile {
     pub name: &'static str,
     /// Purpose, a sentence.
     pub about: &'static str,
-    /// The ports of the device, each of which the tester stands at.
+    /// The ports of the device, each connected to the tester.
     pub ports: Vec<(&'static str, Port)>,
     /// The configuration in words, a line each.
     pub words: Vec<String>,

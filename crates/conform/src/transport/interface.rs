@@ -29,11 +29,11 @@ struct TesterPort {
 
 impl InterfaceDevice {
     /// Opens the interface of each port in the namespace of the calling thread: the port's name, the interface, and the
-    /// tester's MAC address there. After each step what comes out is waited for as long as `wait`.
+    /// tester's MAC address there. After each step frames are received for the time `wait`.
     ///
     /// # Errors
     ///
-    /// If an interface is not there, or this process may not.
+    /// If an interface does not exist, or the process lacks the privilege.
     pub fn open(ports: &[(&'static str, String, Mac)], wait: Duration) -> Result<Self, DeviceError> {
         let open = |(name, interface, mac): &(&'static str, String, Mac)| {
             let socket = RawSocket::open(interface).map_err(|error| {
@@ -47,7 +47,7 @@ impl InterfaceDevice {
         Ok(InterfaceDevice { ports: ports.iter().map(open).collect::<Result<_, _>>()?, wait })
     }
 
-    /// Frames that come out until the time is over.
+    /// Frames received within a time.
     fn collect(&self, time: Duration) -> Result<Vec<Frame>, DeviceError> {
         let end = Instant::now() + time;
         let mut frames = Vec::new();
@@ -62,7 +62,7 @@ impl InterfaceDevice {
             let mut waiting: Vec<PollFd<'_>> =
                 self.ports.iter().map(|port| PollFd::new(port.socket.as_fd(), PollFlags::POLLIN)).collect();
             let timeout = PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX);
-            // Whether a frame or the time has come, both are looked at.
+            // Both are checked after either a frame or the timeout.
             let _ = poll(&mut waiting, timeout);
         }
     }

@@ -36,7 +36,6 @@ pub(crate) struct GroupState {
     pub(crate) counters: GroupCounters,
 }
 
-/// State of a learnt group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Learnt {
     /// When data or a response last came.

@@ -120,7 +120,6 @@ pub struct IoamNode {
     pub opaque: Option<String>,
 }
 
-/// Load of a link.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LinkLoad {
     pub rate_mbit_per_s: u32,

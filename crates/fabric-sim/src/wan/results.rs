@@ -16,7 +16,6 @@ pub struct WanResults {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WanRun {
-    /// The variant's name.
     pub variant: String,
     pub seed: u64,
     /// Kilometres between the PEs.

@@ -40,7 +40,7 @@ impl Planes {
             in_range(what, number, 1, MAX_LEAF_SPINE)?;
         }
         let mut builder = Builder::new(speeds);
-        // The plane stands in front of the number, so that ids stay when a plane grows.
+        // The plane is in front of the number, so that ids stay when a plane grows.
         for (plane, leaf) in pairs(planes, leaves) {
             builder.switch(format!("p{}.leaf{}", plane + 1, leaf + 1), 1, (plane + 1) << 12 | (leaf + 1));
         }

@@ -37,7 +37,7 @@ pub(super) enum Step {
 pub(super) enum Presence {
     /// It can.
     Here,
-    /// It is given back its part of this epoch.
+    /// It gets its entry of this epoch again.
     Returning(u32),
     /// It is known dead.
     Lost,
@@ -77,8 +77,8 @@ pub(super) enum Effect {
 }
 
 impl Member {
-    /// Takes an reply about the epoch of the change in progress, or, from a node that returns, about the epoch that it
-    /// is given back. `can_refuse`: whether the record is not stored yet.
+    /// Takes a reply about the epoch of the change in progress, or, from a restarted node, about the epoch of its
+    /// restored entry. `can_refuse`: whether the record is not stored yet.
     pub(super) fn on_reply(&mut self, reply: Reply, can_refuse: bool) -> Effect {
         use Reply::{Committed, Prepared, Refused, Removed};
         match (self.presence, self.step, reply) {

@@ -1,4 +1,4 @@
-//! Progress of a lifecycle: from phase to phase as far as nothing is waited for, and the orders that go with it.
+//! Progress of a lifecycle: from phase to phase until a reply is needed, and the orders of each.
 
 use super::member::{Member, Presence, Step};
 use super::order::Order;

@@ -16,7 +16,6 @@ pub(crate) struct Agent {
     pub(crate) refuses: bool,
 }
 
-/// A node's answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
     Prepared(Ipv6Addr, u32),

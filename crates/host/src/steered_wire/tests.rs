@@ -56,7 +56,7 @@ fn steered() -> SteeredWire<Memory> {
     SteeredWire::new(Memory::default(), headend, Clock::start(), 1500)
 }
 
-/// Sends these packets of the host; returns what went out.
+/// Sends these packets of the host; returns the packets on the wire.
 fn send(wire: &mut SteeredWire<Memory>, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut left = packets.iter();
     wire.transmit(&mut |octets| {

@@ -221,7 +221,7 @@ fn lost_packets_are_retransmitted() {
     }
 }
 
-/// FC-3-2: the traffic class reaches the receiver over a socket, whose CNPs come back and slow the sender down.
+/// FC-3-2: the traffic class reaches the receiver over a socket, whose CNPs reduce the sender's rate.
 #[test]
 fn marks_are_answered() {
     let counters = Setting { marks: true, ..USUAL }.succeeds(&octets(1 << 20));

@@ -48,7 +48,8 @@ pub struct AfPacket {
     /// The interest, when it is too long for a program in the kernel.
     selection: Option<Fib<Match>>,
     statistics: DriverStatistics,
-    /// The link went down, and nothing has come in since. When such an interface vanishes, the kernel reports no error.
+    /// The link went down, and no frame has arrived since. When such an interface vanishes, the kernel reports no
+    /// error.
     is_down: bool,
     /// Frames without a slot, as reported by the kernel, which resets its counter when read.
     overruns: Cell<u64>,

@@ -21,7 +21,7 @@ impl Pauses {
     ///
     /// # Errors
     ///
-    /// If the interface is gone, or has no addresses of six octets.
+    /// If the interface is gone, or its addresses have other than six octets.
     pub(crate) fn new(index: i32, are_wanted: bool) -> io::Result<Self> {
         let mut pauses = Pauses { socket: Socket::new()?, index, are_wanted: false };
         pauses.set(are_wanted)?;

@@ -112,7 +112,7 @@ impl Ring {
         // SAFETY: between status and release the slot is ours, and these octets lie in it: the kernel puts the offload
         // header before the frame, behind its own.
         let offload = unsafe { slot.add(start + RESERVE - OFFLOAD).cast::<[u8; OFFLOAD]>().read() };
-        // SAFETY: as before; the borrow of `self` keeps the slot from being released or handed out again.
+        // SAFETY: as before; the borrow of `self` keeps the slot from being released or returned again.
         let octets = unsafe { std::slice::from_raw_parts_mut(slot.add(start).as_ptr(), RESERVE + len) };
         let vlan = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
             let has_tpid = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;

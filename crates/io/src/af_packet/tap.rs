@@ -17,7 +17,7 @@ const RING_BLOCKS: usize = 2048;
 pub struct Tap {
     socket: Socket,
     ring: Ring,
-    /// The first slot of the ring has been handed out.
+    /// The first slot of the ring is in use.
     is_held: bool,
     missed: u64,
 }

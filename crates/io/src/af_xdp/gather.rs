@@ -26,7 +26,7 @@ pub(super) struct Gathered {
 const CHUNK: usize = size_of::<Page>();
 
 impl Gathered {
-    /// Takes a frame over; `None` when there is no chunk left for its tail, and the frame is gone.
+    /// Takes a frame over; `None` when there is no free chunk for its tail, and the frame is dropped.
     #[inline]
     pub(super) fn of(frame: Frame, sending: Sending, pool: &mut Pool) -> Option<Self> {
         let pieces = 1 + frame.body().len() + usize::from(!frame.tail().is_empty());

@@ -2,8 +2,8 @@
 
 use srdma_frame::{Chunk, Page, Pool};
 
-/// A count for each chunk of the memory: so that every one comes back when the sockets are closed, whatever the kernel
-/// had done with it by then.
+/// A count for each chunk of the memory: so that every chunk is freed when the sockets are closed, regardless of its
+/// state in the kernel.
 #[derive(Debug)]
 pub(super) struct Holds {
     counts: Vec<u16>,

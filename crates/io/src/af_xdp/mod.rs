@@ -53,7 +53,7 @@ pub struct AfXdp {
     statistics: DriverStatistics,
     /// The queue that [`Driver::receive`] begins with.
     turn: usize,
-    /// Entries that were given to the kernel to be sent and have not come back.
+    /// Entries that were passed to the kernel for sending and are not completed.
     in_flight: u32,
     idle_calls: u32,
 }
@@ -91,7 +91,7 @@ impl AfXdp {
         let refused = |what, source| OpenError::of(interface, kind, what, source);
         let index = interface::index(interface).map_err(|source| OpenError::no_interface(interface, source))?;
         let queues = interface::receive_queues(interface);
-        // The program comes first: it fails at once if another process has the interface.
+        // The program is first: it fails at once if another process has the interface.
         let program = Redirect::attach(index, mode, queues, interest)
             .map_err(|source| refused("attaching the XDP program", source))?;
         let pauses = Pauses::new(index as i32, interest.pfc).map_err(|source| refused("hearing pauses", source))?;
@@ -247,7 +247,7 @@ impl Driver for AfXdp {
         self.in_flight = 0;
         if self.sending == Sending::InPlace {
             // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
-            // write to these chunks, and its end is not reported: they stay held for good.
+            // write to these chunks, and its end is not reported: they are never freed.
             self.queues.clear();
             return;
         }

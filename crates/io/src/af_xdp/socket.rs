@@ -37,7 +37,7 @@ pub(super) struct Refusal {
 /// Result of a call to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sent {
-    /// The kernel has looked at as many as it does in a call.
+    /// The kernel has processed as many as it does in a call.
     Some,
     /// One was given to the interface, which dropped it.
     Dropped,
@@ -97,7 +97,7 @@ impl Socket {
     ///
     /// If the interface is gone.
     pub(super) fn kick_transmit(&self) -> io::Result<Sent> {
-        // SAFETY: no octets are handed over.
+        // SAFETY: no octets are passed.
         let result = unsafe { libc::sendto(self.fd.as_raw_fd(), ptr::null(), 0, libc::MSG_DONTWAIT, ptr::null(), 0) };
         if result >= 0 {
             return Ok(Sent::Some);

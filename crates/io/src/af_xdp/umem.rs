@@ -24,7 +24,7 @@ unsafe impl Send for Umem {}
 unsafe impl Sync for Umem {}
 
 impl Umem {
-    /// Memory of so many pages, and the pool over it. It is never given back: a data thread does this once.
+    /// Memory of so many pages, and the pool over it. It is never freed: a data thread does this once.
     ///
     /// # Errors
     ///

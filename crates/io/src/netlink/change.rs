@@ -37,7 +37,6 @@ pub enum Change {
     Neighbour {
         /// The interface.
         index: u32,
-        /// The neighbour's address.
         address: Ipv6Addr,
         /// Its MAC address, while it is known.
         mac: Option<MacAddress>,

@@ -125,9 +125,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// Has the kernel resolve a neighbour, and keep asking for it whether or not packets go there: a "managed" entry
-    /// (since Linux 5.16). May be repeated when the entry has gone with its link. An entry that is set by hand would
-    /// become a managed one.
+    /// Has the kernel resolve a neighbour, and keep it resolved without traffic: a "managed" entry (since Linux 5.16).
+    /// May be repeated when the entry was removed with its link. An entry that is set by hand would become a managed
+    /// one.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Segmentation of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segmentation {
-    /// Each packet is handed to the kernel by itself, and has no checksum.
+    /// Each packet is passed to the kernel by itself, and has no checksum.
     Software,
     /// The kernel, or the interface, cuts packets of equal length from one long one, and gives each a checksum. Where a
     /// packet does not leave the machine neither may happen; only sockets understand that, packet drivers may not.
@@ -26,7 +26,7 @@ pub struct UdpSocket {
 }
 
 impl UdpSocket {
-    /// A socket at an address of this host. Port 0 stands for any that is free.
+    /// A socket at an address of this host. Port 0 means any free one.
     ///
     /// # Errors
     ///

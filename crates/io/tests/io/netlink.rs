@@ -66,7 +66,7 @@ impl Seen {
         Seen { watcher, changes: Vec::new() }
     }
 
-    /// Waits for a change; those before it are gone then.
+    /// Waits for a change; earlier ones are discarded.
     async fn wait_for<T>(&mut self, what: &str, found: impl Fn(&Change) -> Option<T>) -> T {
         let wait = async {
             loop {

@@ -58,7 +58,7 @@ impl Hello {
         })
     }
 
-    /// The whole PDU. TLVs that `authentication` gives come first.
+    /// The whole PDU. TLVs of `authentication` are first.
     pub fn emit(&self, authentication: &[u8]) -> Vec<u8> {
         let mut out = begin(PduKind::Hello);
         let bit = |level: &Level| match level {

@@ -24,13 +24,12 @@ const CHECKSUM_AT: usize = ID_AT + LspId::LEN + 4;
 pub struct LspFlags {
     /// ATT: the system leads out of its area.
     pub is_attached: bool,
-    /// LSPDBOL: nothing may go through the system.
+    /// LSPDBOL: paths must not lead through the system.
     pub is_overloaded: bool,
     /// The system works at level 2.
     pub is_level_2: bool,
 }
 
-/// An LSP.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lsp {
@@ -42,7 +41,7 @@ pub struct Lsp {
 }
 
 impl Lsp {
-    /// The LSP of a PDU, whose checksum is right. One with a lifetime of zero purges: its checksum is not looked at.
+    /// The LSP of a PDU, whose checksum is valid. One with a lifetime of zero is a purge: its checksum is not checked.
     ///
     /// # Errors
     ///
@@ -66,7 +65,7 @@ impl Lsp {
         Ok(Lsp { level, entry, flags, octets: pdu.octets.to_vec() })
     }
 
-    /// An LSP of one's own, from its TLVs. Those that authenticate come first.
+    /// An LSP of this system, from its TLVs. Those for authentication are first.
     pub fn new(level: Level, entry: LspEntry, flags: LspFlags, tlvs: &[u8]) -> Self {
         let kind = PduKind::Lsp(level);
         let mut octets = begin(kind);

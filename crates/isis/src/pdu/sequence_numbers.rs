@@ -51,7 +51,7 @@ impl Complete {
         Ok(Complete { source, range: Range { first, last }, entries: entries(pdu)? })
     }
 
-    /// The whole PDU. TLVs that `authentication` gives come first.
+    /// The whole PDU. TLVs of `authentication` are first.
     pub fn emit(&self, level: Level, authentication: &[u8]) -> Vec<u8> {
         let kind = PduKind::Complete(level);
         let mut out = begin(kind);
@@ -78,7 +78,7 @@ impl Partial {
         Ok(Partial { source: fields.node()?, entries: entries(pdu)? })
     }
 
-    /// The whole PDU. TLVs that `authentication` gives come first.
+    /// The whole PDU. TLVs of `authentication` are first.
     pub fn emit(&self, level: Level, authentication: &[u8]) -> Vec<u8> {
         let kind = PduKind::Partial(level);
         let mut out = begin(kind);

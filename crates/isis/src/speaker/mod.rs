@@ -81,7 +81,7 @@ impl IsisDrop {
 /// Changes since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// An adjacency came up or went down, or the neighbour has other addresses.
+    /// An adjacency went up or down, or the neighbour has other addresses.
     pub adjacencies: bool,
     /// LSPs came or went: shortest paths and learned SIDs may be others.
     pub database: bool,
@@ -94,7 +94,7 @@ pub struct Counters {
     pub received: u64,
     /// Frames that were sent.
     pub sent: u64,
-    /// LSPs under our own name that we have not made: older ones of ours, or two systems with one id.
+    /// LSPs with our own system id that we have not originated: older ones of ours, or two systems with one id.
     pub own_from_elsewhere: u64,
     /// LSPs of one number and different octets: two systems with one id, or damage.
     pub confusions: u64,

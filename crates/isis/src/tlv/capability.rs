@@ -64,7 +64,7 @@ pub struct RouterCapability {
     pub router_id: u32,
     /// S: to be flooded across the whole domain.
     pub is_flooded_across_levels: bool,
-    /// D: it has come down from level 2.
+    /// D: leaked from level 2 down.
     pub is_down: bool,
     /// SRv6 Capabilities; `None` if the sub-TLV is missing: a node without SRv6.
     pub srv6: Option<CapabilityFlags>,

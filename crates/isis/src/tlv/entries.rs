@@ -14,9 +14,7 @@ use crate::reader::{Malformed, Reader};
 pub struct LspEntry {
     /// Seconds that it is still valid.
     pub lifetime_s: u16,
-    /// Id of the LSP.
     pub id: LspId,
-    /// Its sequence number.
     pub sequence: u32,
     pub checksum: u16,
 }

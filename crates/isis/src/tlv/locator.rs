@@ -29,7 +29,7 @@ const GREATEST_FRONT: usize = 2 + 4 + 1 + 1 + 1 + 16 + 1;
 pub struct Locator {
     /// Its metric behind the system.
     pub metric: u32,
-    /// D: it has come down from level 2.
+    /// D: leaked from level 2 down.
     pub is_down: bool,
     /// The algorithm of its paths; 0 for shortest ones.
     pub algorithm: u8,

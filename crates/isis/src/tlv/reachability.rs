@@ -22,7 +22,7 @@ pub const GREATEST_PATH_METRIC: u32 = 0xFE00_0000;
 pub struct Reachability {
     /// Its metric behind the system.
     pub metric: u32,
-    /// It has come down from level 2.
+    /// Leaked from level 2 down.
     pub is_down: bool,
     /// It has come from another protocol.
     pub is_external: bool,

@@ -52,11 +52,7 @@ pub enum ExportError {
     Image(String),
     /// The topology cannot be written as YAML.
     #[error("the topology of lab {lab} cannot be written as YAML: {problem}")]
-    Yaml {
-        lab: String,
-        /// The writer's error.
-        problem: String,
-    },
+    Yaml { lab: String, problem: String },
 }
 
 /// A file of an exported lab.

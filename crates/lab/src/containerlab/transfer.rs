@@ -142,7 +142,7 @@ pub(super) fn script(topology: &Topology, transfers: &[Planned]) -> Result<Strin
     let lines: Vec<String> =
         ready.chain([create]).chain(receivers).chain(["all_listen\n".to_owned()]).chain(sources).collect();
     let text = SCRIPT.replace("{name}", &topology.name).replace("{lines}", &lines.concat()).replace("{close}", &close);
-    // The word that it stands in is quoted.
+    // The word that contains it is quoted.
     Ok(text.replace(GROUP_NUMBER, r#"'"$group"'"#))
 }
 

@@ -47,8 +47,8 @@ pub struct Node {
     pub prefixes: Vec<Prefix>,
     /// Kernel settings of its namespace, beyond those that its kind brings.
     pub sysctls: Vec<(String, String)>,
-    /// Command lines to run in its namespace once it has its links, addresses and routes; `{directory}` stands for a
-    /// directory that exists while the lab does.
+    /// Command lines to run in its namespace once it has its links, addresses and routes; `{directory}` is replaced by
+    /// a directory that exists while the lab does.
     pub commands: Vec<Vec<String>>,
     /// Of a host with the software endpoint: options of `srdma send` or `srdma recv`, beside those that the lab gives.
     pub options: Vec<String>,

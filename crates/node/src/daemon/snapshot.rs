@@ -21,7 +21,6 @@ use std::net::Ipv6Addr;
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
-    /// The node's name.
     pub name: String,
     pub loopback: Ipv6Addr,
     /// Start of the process, in seconds since 1970.
@@ -62,7 +61,6 @@ pub struct Snapshot {
     pub configuration: ConfigurationSnapshot,
 }
 
-/// A node's controller.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControllerSnapshot {
@@ -75,7 +73,6 @@ pub struct ControllerSnapshot {
     pub groups: usize,
 }
 
-/// A port.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSnapshot {
@@ -87,7 +84,6 @@ pub struct PortSnapshot {
     pub note: Option<String>,
     /// Whether the link is up.
     pub is_up: bool,
-    /// Its MAC address.
     pub mac: String,
     /// The longest IPv6 packet that the link carries, in octets.
     pub link_mtu: u16,
@@ -154,7 +150,6 @@ impl Role {
     }
 }
 
-/// A group.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSnapshot {

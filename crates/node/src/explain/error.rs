@@ -62,7 +62,6 @@ pub enum ExplainError {
         groups: String,
         /// The addresses seen.
         seen: String,
-        /// Advice.
         advice: &'static str,
     },
     /// A capture of other links.

@@ -54,7 +54,6 @@ pub enum Beginning {
     NoData,
 }
 
-/// A group.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupExplanation {
@@ -94,7 +93,6 @@ pub struct At {
     pub time_ns: u64,
 }
 
-/// A branch.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BranchExplanation {

@@ -4,7 +4,6 @@ use super::happening::{Happening, Kind};
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// A line of the timeline.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {

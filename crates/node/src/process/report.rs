@@ -35,7 +35,6 @@ pub struct TrafficReport {
     pub octets: u64,
 }
 
-/// A port.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PortReport {
@@ -58,7 +57,6 @@ pub struct SidReport {
     pub taken: TrafficReport,
 }
 
-/// A group.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct GroupReport {

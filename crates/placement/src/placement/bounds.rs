@@ -5,7 +5,7 @@ use crate::bound::{cut_bound, divided_bound, rounded_up};
 use crate::flow::Flow;
 use crate::load::Direction;
 
-/// Rounds of the bound of fabrics that are no Clos, and how much work they may be, in links looked at.
+/// Rounds of the bound of fabrics that are no Clos, and their limit of work, in inspected links.
 const ROUNDS: usize = 1000;
 const LEAST_ROUNDS: usize = 16;
 const WORK: usize = 50_000_000;
@@ -17,7 +17,7 @@ impl Placement<'_> {
         self.clos_bound(&flows).unwrap_or_else(|| self.sharp_bound(&flows, self.rounds(&flows, WORK).max(LEAST_ROUNDS)))
     }
 
-    /// The same in bounded time: where a sharp bound is more work, in links looked at, one that may be lower.
+    /// The same in bounded time: if a sharp bound needs more work, in inspected links, one that may be lower.
     pub fn bound_within(&self, work: usize) -> f64 {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         match self.rounds(&flows, work) {

@@ -13,7 +13,7 @@ use srdma_fabric::{LinkId, Path};
 pub struct Alternative {
     /// The way.
     pub path: Path,
-    /// The direction on it that would carry most by its link's rate, if the flow went there.
+    /// The most loaded direction on it, relative to its link's rate, if the flow used it.
     pub most_loaded: Direction,
     /// Its utilization with the flow.
     pub load: f64,

@@ -25,7 +25,7 @@ use srdma_wire::ioam::Trace;
 /// Event at a sender.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// A data packet, a request with payload or a READ response, has gone out.
+    /// A data packet, a request with payload or a READ response, was sent.
     Sent {
         /// Octets that it takes on the link, with the endpoint's `link_overhead_octets`.
         octets: u32,
@@ -47,7 +47,7 @@ pub enum Event<'a> {
     },
     /// Data have to be sent again, after a sequence NAK or a timeout.
     Lost,
-    /// Time has come to [`RateControl::next_deadline`].
+    /// [`RateControl::next_deadline`] is reached.
     Timer,
 }
 
@@ -69,7 +69,7 @@ pub trait RateControl: fmt::Debug + Send {
     /// Something has happened at `now`.
     fn on(&mut self, now: Instant, event: Event<'_>);
 
-    /// Bits per second on the link at which data packets may go out; `None` for as fast as the port can.
+    /// Rate of data packets on the link, in bits per second; `None` for the port's rate.
     fn rate_bits_per_s(&self) -> Option<u64>;
 
     /// Octets of requests that may be sent and not acknowledged, headers and link overhead included; `None` for as many

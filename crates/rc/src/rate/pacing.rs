@@ -1,4 +1,4 @@
-//! Pacing: turns a rate into times at which packets may go out.
+//! Pacing: turns a rate into departure times of packets.
 //!
 //! A packet of n octets that is sent at rate R makes the next one due n / R later. When the rate changes while a packet
 //! waits, the rest of its wait is scaled with it, so that a cut acts on the very next packet, and a slow sender
@@ -72,12 +72,12 @@ impl Pacer {
         }
     }
 
-    /// Whether a READ response may go out: nothing acknowledges it, so that no window holds it.
+    /// Whether a READ response may be sent: it is not acknowledged, so no window applies.
     pub(crate) fn response_permit(&self, now: Instant) -> Permit {
         if self.due <= now { Permit::Now } else { Permit::At(self.earliest(now)) }
     }
 
-    /// Whether a request may go out, with so many octets in flight. `awaits_ack`: the peer has been requested to
+    /// Whether a request may be sent, with so many octets in flight. `awaits_ack`: the peer has been requested to
     /// acknowledge them.
     pub(crate) fn request_permit(&self, now: Instant, in_flight_octets: u64, awaits_ack: bool) -> Permit {
         let is_full = self.limits.window_octets.is_some_and(|window| in_flight_octets >= window.max(1));
@@ -95,7 +95,7 @@ impl Pacer {
             .is_some_and(|window| in_flight_octets >= window || octets_without_ack.saturating_mul(16) >= window)
     }
 
-    /// A data packet has gone out.
+    /// A data packet was sent.
     pub(crate) fn sent(&mut self, now: Instant, packet_octets: u32) {
         let octets = self.link_octets(packet_octets);
         self.on(now, Event::Sent { octets });

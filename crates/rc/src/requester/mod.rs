@@ -150,7 +150,7 @@ impl Requester {
             && !(is_new_read && self.reads_outstanding >= self.config.max_outstanding_reads)
     }
 
-    /// Whether the next packet may go out at the rate and inside the window.
+    /// Whether the rate and the window permit the next packet.
     pub(crate) fn permit(&self, now: Instant, pacer: &Pacer) -> Permit {
         pacer.request_permit(now, self.in_flight_octets(pacer), self.packets_since_ack_request == 0)
     }
@@ -175,7 +175,7 @@ impl Requester {
         posted.octets_before + offset.min(posted.octets())
     }
 
-    /// Time has come to look at the timer.
+    /// Checks the timer.
     pub(crate) fn tick<M: Memory>(&mut self, context: &mut Context<'_, M>) {
         match self.timer {
             Timer::Idle => {}

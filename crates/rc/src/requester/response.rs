@@ -86,7 +86,7 @@ impl Requester {
         evidence: Evidence,
     ) -> Result<(), DropReason> {
         if matches!(self.timer, Timer::NotReady(_)) {
-            // We have gone back already, and wait to be let on.
+            // We have gone back already, and wait for an ACK.
             return Err(DropReason::StaleResponse);
         }
         let has_gone_back = if self.config.habits.one_go_back_until_ack {

@@ -8,7 +8,7 @@ use core::fmt;
 pub enum FastCnpError {
     /// An option reaches beyond its header.
     Overrun(OptionOverrun),
-    /// The option stands in another header than the Destination Options header directly before UDP (D40).
+    /// The option is in another header than the Destination Options header directly before UDP (D40).
     WrongPlace {
         /// Offset of that header from the start of the IPv6 header.
         header_offset: usize,
@@ -39,7 +39,7 @@ pub enum FastCnpError {
     },
     /// Option 2's trace is invalid, or its length exceeds the option.
     Trace(TraceError),
-    /// An option beside it that is not known and must not be passed over (RFC 8200 section 4.2): its type.
+    /// An unknown option beside it that must not be skipped (RFC 8200 section 4.2): its type.
     UnknownOption(u8),
     /// The packet is no CNP.
     NotACnp(Opcode),

@@ -55,7 +55,7 @@ fn found_in(options: &[(u8, &[u8])], types: OptionTypes) -> Result<Option<(Ipv6A
     found(&packet(60, &[header(17, options)]), types)
 }
 
-/// D40: other padding than ours is accepted, whatever the octets in it; so are options that may be passed over.
+/// D40: padding with any octets is accepted; so are options that may be skipped.
 #[test]
 fn any_padding_is_accepted() {
     let here = Ok(Some((ADDRESS.into(), None)));

@@ -5,8 +5,8 @@
 //!  \______________________ covered by a CRC-32 ______________________/
 //! ```
 //!
-//! The ones stand for the LRH of InfiniBand; fields that routers change count as ones too. The ICRC stands on the wire
-//! with its least significant octet first.
+//! The ones take the place of the LRH of InfiniBand; fields that routers change count as ones too. The ICRC is
+//! transmitted with its least significant octet first.
 //!
 //! A CRC is linear: when octets change, the new CRC is the old one XOR the CRC of the difference, shifted by the octets
 //! that follow. So a rewritten header costs the same whatever the payload, and a CRC that was bad stays bad.
@@ -83,7 +83,7 @@ fn without_extension_headers(ipv6: &Ipv6View, extension_octets: u16) -> Ipv6View
     ipv6
 }
 
-/// The headers at whose fields the mask is laid, one behind the other.
+/// The headers whose fields are masked, in their order.
 #[derive(IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct Headers {

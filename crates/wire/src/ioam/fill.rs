@@ -7,7 +7,7 @@ use crate::view::View;
 /// Result of filling a trace at this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
-    /// The node's data stands in it.
+    /// The node's data were written.
     Written,
     /// It had no room: flag O is set, or was.
     Overflow,

@@ -38,8 +38,8 @@ impl Icrc {
     }
 }
 
-/// Trims a packet that was cut to its [trimmed length](Packet::trimmed_len), whose UDP header stands at `udp_offset`,
-/// and gives it a DSCP.
+/// Trims a packet that was cut to its [trimmed length](Packet::trimmed_len), whose UDP header is at `udp_offset`, and
+/// sets its DSCP.
 ///
 /// # Errors
 ///

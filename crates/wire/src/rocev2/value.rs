@@ -13,11 +13,11 @@ use zerocopy::IntoBytes;
 /// [`PacketValue::emit`]'s to fill in.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketValue<'a> {
-    /// IPv6 header; its payload length and next header are not looked at.
+    /// IPv6 header; its payload length and next header are ignored.
     pub ipv6: Ipv6,
     /// UDP source port: the flow's entropy.
     pub source_port: u16,
-    /// Base Transport Header; its pad count is not looked at.
+    /// Base Transport Header; its pad count is ignored.
     pub bth: Bth,
     /// Extended transport headers.
     pub extended: Extended<'a>,

@@ -47,8 +47,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Receivers that one End.MT TLV can name: its Length has eight bits (D7).
 pub const MAX_RECEIVERS: usize = 11;
 
-/// End.MT TLV without its receivers, or MR TLV without its regions, as it lies. Reserved octets are sent as zero and
-/// not looked at (MT-7.2-2).
+/// End.MT TLV without its receivers, or MR TLV without its regions. Reserved octets are sent as zero and ignored on
+/// receipt (MT-7.2-2).
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct EdgeListView {

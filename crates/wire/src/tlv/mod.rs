@@ -48,11 +48,10 @@ pub enum Tlv<'a> {
     EndMt(&'a EdgeListView, &'a [ReceiverView]),
     /// MR, and its regions.
     Mr(&'a EdgeListView, &'a [RegionView]),
-    /// Any other type, to be passed over: type and value.
+    /// Any other type, to be skipped: type and value.
     Other(u8, &'a [u8]),
 }
 
-/// Errors of a TLV.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {

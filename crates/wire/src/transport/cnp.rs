@@ -20,8 +20,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The 16 octets after a CNP's BTH.
 ///
-/// An end host sends and gets them as zero. Between the nodes of a multicast tree the first four carry the count of
-/// CNPs that this one stands for (D29).
+/// An end host sends and receives them as zero. Between the nodes of a multicast tree the first four have the count of
+/// CNPs that this one represents (D29).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct CnpView {
@@ -35,7 +35,7 @@ impl View for CnpView {
 }
 
 impl CnpView {
-    /// The payload of a CNP that stands for `count` of them; 0 on the last hop to a host.
+    /// The payload of a CNP that represents `count` of them; 0 on the last hop to a host.
     pub fn with_count(count: u32) -> Self {
         CnpView { count: U32::new(count), reserved: [0; 12] }
     }

@@ -1,4 +1,4 @@
-//! The words of a file, each with the kind of name or text that it stands in.
+//! The words of a file, each with its kind of name or text.
 
 use super::Kind;
 
@@ -83,7 +83,7 @@ fn add_name(kind: Kind, name: &str, line: usize, uses: &mut Vec<Use>) {
     uses.push(Use { kind, words: words_of(name).into_iter().map(|word| (word, line)).collect() });
 }
 
-/// Adds what stands in a string: one name, or prose.
+/// Adds the words of a string: one name, or prose.
 fn add_string(text: &str, line: usize, uses: &mut Vec<Use>) {
     if !text.is_empty() && text.chars().all(|c| is_name(c) || c == '-') {
         add_flags(text, line, uses);

@@ -16,7 +16,7 @@ const LINES: usize = 64;
 pub(super) struct Follower {
     /// `None` is no event: it probes whether the consumer is there.
     sender: Sender<Option<Event>>,
-    /// The id of the last event that was handed on.
+    /// The id of the last event that was delivered.
     last: Option<String>,
     /// The id of the one that is being read.
     id: Option<String>,
@@ -30,7 +30,7 @@ impl Follower {
         Follower { sender, last: None, id: None }
     }
 
-    /// Passes on the events of a stream, and after it has broken those of `open` for the last id, until the consumer is
+    /// Delivers the events of a stream, and when it has broken those of `open` for the last id, until the consumer is
     /// gone. A stream without a line for `silence` is broken.
     pub(super) fn follow<S: Read + Send + 'static, E>(
         mut self,
@@ -123,7 +123,7 @@ mod tests {
 
     /// The numbers of so many events.
     fn numbers(events: &Receiver<Option<Event>>, count: usize) -> Vec<u64> {
-        // Each `None` stands for an attempt to open the stream again.
+        // Each `None` is an attempt to open the stream again.
         let event = || std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok()).take(ATTEMPTS).flatten().next();
         (0..count).map(|_| event().expect("an event").number).collect()
     }

@@ -16,7 +16,6 @@ use std::net::Ipv6Addr;
 pub struct IsisSnapshot {
     /// Its id.
     pub system: String,
-    /// Its name.
     pub hostname: String,
     pub area: String,
     /// Its level: 1 or 2.
@@ -82,14 +81,12 @@ impl IsisState {
     }
 }
 
-/// An LSP.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LspSnapshot {
     pub id: String,
     /// Host name of its system, if that is known.
     pub hostname: Option<String>,
-    /// Sequence number.
     pub sequence: u32,
     pub checksum: u16,
     /// Remaining lifetime, in seconds.

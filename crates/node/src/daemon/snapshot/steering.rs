@@ -34,7 +34,6 @@ pub struct DestinationSnapshot {
     pub paths: Vec<PathSnapshot>,
 }
 
-/// A path.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSnapshot {
@@ -53,7 +52,6 @@ pub struct PathSnapshot {
     pub round_trip_ns: Option<u64>,
 }
 
-/// A flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
 pub struct FlowSnapshot {

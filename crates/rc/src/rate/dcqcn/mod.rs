@@ -17,9 +17,9 @@
 //! target; then the target is raised first, by a small step, and by a large one when both have counted more than F. α
 //! grows with CNPs and decays without: [`AlphaUpdate`].
 //!
-//! The state follows from the two counts of increases. Timers are evaluated lazily, in their order, so
-//! that a queue pair with nothing to send needs no tick. Where timers and another event fall on the same nanosecond the
-//! timers come first, α's before the increase.
+//! The state follows from the two counts of increases. Timers are evaluated lazily, in their order, so that a queue
+//! pair without packets to send needs no tick. If timers and another event are due in the same nanosecond, the timers
+//! are first, α's before the increase.
 
 mod parameters;
 #[cfg(test)]

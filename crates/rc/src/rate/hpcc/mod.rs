@@ -39,7 +39,7 @@ use srdma_wire::ioam::Trace;
 /// State of the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing holds it back: the window is as large as it can be.
+    /// Not limited: the window is at its maximum.
     Fresh,
     /// By traces.
     Steered,

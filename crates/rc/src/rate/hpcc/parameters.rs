@@ -30,7 +30,7 @@ pub struct HpccParameters {
     pub notified_utilisation: f64,
     /// Recovery without traces; `None`: the window stays.
     pub recovery: Option<Recovery>,
-    /// The IOAM namespace of the traces to go by.
+    /// The IOAM namespace of the traces to use.
     pub namespace_id: u16,
 }
 
