@@ -38,8 +38,8 @@ impl Algorithm {
         }
     }
 
-    /// Pairs of sender and receiver, by rank: the source has rank 0, the receivers 1 to `receivers`. The peers of a host
-    /// are in the order of its transfers.
+    /// Pairs of sender and receiver, by rank: the source has rank 0, the receivers 1 to `receivers`. The peers of a
+    /// host are in the order of its transfers.
     pub fn transfers(self, receivers: usize) -> Vec<(usize, usize)> {
         match self {
             Algorithm::Unicast => (1..=receivers).map(|rank| (0, rank)).collect(),
