@@ -10,7 +10,7 @@ use crate::json::tenant_table;
 use srdma_fabric::provision::{Behavior, Device, DevicePort, Route, Sid};
 use std::fmt::Write;
 
-/// Where SIDs stand, so that they stay when links go.
+/// Device of the SIDs' routes, so that they stay when links are removed.
 const SID_DEVICE: &str = "sr0";
 
 /// The commands, as a script.

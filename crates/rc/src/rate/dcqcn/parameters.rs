@@ -79,7 +79,7 @@ impl DcqcnParameters {
         }
     }
 
-    /// What ConnectX-4 and later NICs come with: "DCQCN CC Parameters" of NVIDIA's DOCA documentation (before it,
+    /// The defaults of ConnectX-4 and later NICs: "DCQCN CC Parameters" of NVIDIA's DOCA documentation (before it,
     /// Mellanox community document 2790), and what `mlxconfig query` prints for NICs in use (`RPG_MIN_DEC_FAC` 50: no
     /// cut takes more than half, as α/2 never does; `RPG_TIME_RESET` 300, `RPG_BYTE_RESET` 32767, `RPG_THRESHOLD` 1,
     /// `RPG_AI_RATE` 5, `RPG_HAI_RATE` 50, `RPG_MIN_RATE` 1, `DCE_TCP_G` 1019, `DCE_TCP_RTT` 1,
