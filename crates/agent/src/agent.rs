@@ -3,7 +3,7 @@
 use crate::{AllowedSids, EvictionRequests, GroupTable};
 use srdma_api::{EvictionRequest, NodeStatus, Registration, Session};
 
-/// What a node keeps of its controller.
+/// State of a node about its controller.
 #[derive(Clone, Debug, Default)]
 pub struct Agent {
     /// The controller's groups at this node.
@@ -17,7 +17,7 @@ pub struct Agent {
     error: Option<String>,
 }
 
-/// What a node reports beside its answers.
+/// Report of a node besides its answers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Due eviction requests.

@@ -43,7 +43,7 @@ struct Installed {
     recovery_snapshot: Option<String>,
 }
 
-/// What an order requires.
+/// The actions that an order requires.
 #[derive(Clone, Debug)]
 pub enum Plan {
     /// Nothing: a newer one has overtaken it, or it is done.
@@ -68,7 +68,7 @@ pub struct Change {
     update: Update,
 }
 
-/// How a change updates the table.
+/// Update of the table by a change.
 #[derive(Clone, Debug, PartialEq)]
 enum Update {
     Prepare(Installed),
@@ -154,7 +154,7 @@ impl GroupTable {
         self.commands().into_iter().chain(prepared).collect()
     }
 
-    /// What an order requires. `is_of_file`: whether the node's own file configures a group of this number.
+    /// The actions that an order requires. `is_of_file`: whether the node's own file configures a group of this number.
     pub fn plan(&self, order: NodeOrder, is_of_file: impl Fn(u32) -> bool) -> Plan {
         let (group, epoch) = subject(&order);
         let group_state = self.groups.get(&group);

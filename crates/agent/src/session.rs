@@ -12,7 +12,7 @@ use crate::Report;
 use srdma_api::{NodeAnswer, Session, Sync};
 use std::time::Duration;
 
-/// How long the controller may wait for an order: the status is sent as often.
+/// Maximum time that the controller waits for an order; also the interval of status reports.
 const WAIT_MS: u32 = 1000;
 /// The first and the longest delay before a controller that was not reached is tried again.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
@@ -34,7 +34,7 @@ pub struct ControllerSession {
 pub enum Request {
     /// The node's registration.
     Register,
-    /// What [`ControllerSession::sync`] makes.
+    /// The messages of [`ControllerSession::sync`].
     Sync,
 }
 

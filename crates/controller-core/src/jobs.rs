@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Flows of all jobs together, at most.
 pub const MAX_FLOWS: u64 = 262_144;
 
-/// How much work the bound of an answer may be, in links looked at: some tens of milliseconds.
+/// Limit of the work for the bound of an answer, in inspected links: some tens of milliseconds.
 const WORK: usize = 5_000_000;
 
 /// Octets of a job's name, at most.

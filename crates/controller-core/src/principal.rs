@@ -5,7 +5,7 @@ use crate::settings::DEFAULT_TENANT;
 use serde::Deserialize;
 use srdma_api::ProblemType;
 
-/// What a token allows.
+/// Permissions of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -24,7 +24,7 @@ pub enum Role {
 pub struct Principal {
     /// The name of the token.
     pub name: String,
-    /// What the token allows.
+    /// Permissions of the token.
     pub role: Role,
     /// For the role `tenant`.
     pub tenant: Option<String>,

@@ -147,7 +147,7 @@ pub(super) fn add_jobs(summary: Summary, jobs: &[JobResult], links: &[LinkResult
     }
 }
 
-/// How long jobs suffer from the first failure; 0 if not at all, `None` if to the end.
+/// Time for which jobs are slowed down after the first failure; 0 if not at all, `None` if to the end.
 pub(super) fn recovery_ns(scenario: &FabricScenario, jobs: &[JobResult]) -> Option<f64> {
     let failed_ns = scenario.failures.iter().map(|failure| failure.at_ns).min()?;
     let mut longest = 0.0_f64;

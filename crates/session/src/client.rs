@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the controller may hold a request until it has another order; also the interval of progress reports.
+/// Time that the controller may hold a request until it has another order; also the interval of progress reports.
 const WAIT: Duration = Duration::from_secs(1);
 /// Interval for retrying requests that did not reach the controller.
 const RETRY: Duration = Duration::from_millis(300);
-/// How long the last report is retried.
+/// Time for which the last report is retried.
 const LAST_REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 struct Shared {

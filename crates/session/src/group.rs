@@ -8,7 +8,7 @@ use srdma_wire::{Psn, Qpn};
 use std::thread;
 use std::time::Duration;
 
-/// What to wait for before the source of a group begins.
+/// Conditions for the source of a group to begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BeginOptions {
     /// Wait for this number of receivers.

@@ -113,7 +113,7 @@ impl Agent {
     }
 }
 
-/// What the controller would send for an order of its lifecycle.
+/// The controller's message for an order of its lifecycle.
 fn to_node(order: Order) -> Option<(Ipv6Addr, NodeOrder)> {
     let recovery_snapshot =
         |entry: &GroupEntry| entry.headend.is_some().then(|| format!("recovery_snapshot of epoch {}", entry.epoch));
@@ -221,7 +221,7 @@ fn prepare(number: usize, epoch: u32) -> NodeOrder {
     NodeOrder::Prepare { entry: entry(number, epoch), recovery_snapshot: None }
 }
 
-/// What was said again is answered again; what was overtaken means nothing; what was not prepared is not committed.
+/// Repeated orders are answered again; superseded ones are ignored; unprepared ones are not committed.
 #[test]
 fn older_orders_mean_nothing() {
     let mut agent = Agent::new(2);
@@ -279,7 +279,7 @@ fn entries_outside_the_registered_prefixes_are_refused() {
     assert_eq!(reason, "SID 5f00:0:2:a::7 of group 8 is already used by group 7");
 }
 
-/// What the node itself refuses leaves table and node as they were.
+/// Entries that the node refuses leave table and node unchanged.
 #[test]
 fn refused_entries_are_not_stored() {
     let mut agent = Agent::new(2);

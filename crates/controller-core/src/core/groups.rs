@@ -11,7 +11,7 @@ use srdma_wire::Qpn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// How long a response is kept for its idempotency key, seconds, and how many are kept.
+/// Lifetime of a response for its idempotency key, seconds, and the maximum number of them.
 const ANSWER_LIFETIME_S: u64 = 86_400;
 const MAX_ANSWERS: usize = 100_000;
 

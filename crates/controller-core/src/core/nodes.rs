@@ -88,7 +88,7 @@ impl Core {
         for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
             let has_part = is_ours && has.get(&id).is_some_and(|held| held.epoch.or(held.prepared).is_some());
             if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
-                // What a node that was dead holds is restored before its answers count.
+                // A dead node's entries are restored before its answers count.
                 if has_part && !was_dead {
                     lifecycle.repeat();
                 } else {

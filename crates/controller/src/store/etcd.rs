@@ -111,7 +111,7 @@ impl Etcd {
     fn take_up(&self, writer: &mut Writer) -> Result<(), StoreError> {
         let last = self.gateway.range(BATCH, None, 1)?;
         writer.batch_at = last.kvs.first().map_or(0, |last| last.mod_revision);
-        // What has not arrived yet comes too late from here on.
+        // Later data would be too late.
         self.transact(writer, &[])?;
         writer.in_pieces = self.keys_in_pieces()?;
         let journal = self.gateway.range(JOURNAL, None, 1)?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 const ROWS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("rows");
-/// How many batches were made, under an empty key: a disk that is full may refuse a batch and have it nevertheless.
+/// Number of batches made, under an empty key: a full disk may refuse a batch and store it nevertheless.
 const BATCHES: TableDefinition<'static, &str, u64> = TableDefinition::new("batches");
 
 /// Reason for which a batch is not known to be made.
@@ -88,7 +88,7 @@ impl OnDisk {
 
 fn open(file: &Path) -> Result<Database, StoreError> {
     let damaged = |reason: String| StoreError::Damaged { file: file.to_owned(), reason };
-    // What is cut to nothing is not new: a new file would hide that all is lost.
+    // A truncated file is not a new one: a new file would hide the loss of all data.
     if std::fs::metadata(file).is_ok_and(|found| found.len() == 0) {
         return Err(damaged("the file is empty".to_owned()));
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The folder of the controller's store.
 const FOLDER: &str = "SRDMA_TEST_AT_REST";
 
-/// How long it is observed, and the CPU time that it may take, in clock ticks of 10 ms.
+/// Duration of the observation, and its maximum CPU time, in clock ticks of 10 ms.
 const OBSERVED: Duration = Duration::from_secs(2);
 const MAX_TICKS: u64 = 20;
 

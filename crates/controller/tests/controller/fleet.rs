@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// What a node has of a group.
+/// State of a group at a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Has {
     pub(crate) entry: Option<GroupEntry>,
@@ -147,7 +147,7 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
     let session = session.value;
     {
         let mut state = state.lock().unwrap();
-        // What it has is of the store that it had it from.
+        // Its entries are of the store that they were received from.
         if state.groups.is_empty() {
             state.store = Some(session.store);
         }

@@ -256,7 +256,7 @@ pub(crate) fn again(test: &str, variable: &str, value: &str) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// What the test below starts and kills.
+/// The process that the test below starts and kills.
 fn write_for_ever(servers: &str) {
     let store = lead(servers);
     for number in 1.. {

@@ -32,7 +32,7 @@ impl Store for Disk {
     }
 }
 
-/// What cannot be written is refused and undone; what was answered stays; when there is room again it goes on.
+/// Writes that fail are refused and undone; acknowledged ones stay; writes succeed again when there is room.
 #[test]
 fn a_full_disk_loses_nothing_that_was_answered() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,8 @@ fn a_backup_is_restored_in_full_or_not_at_all() {
     assert!(matches!(restore(&store, &mut BufReader::new(text.as_bytes())), Err(BackupError::Damaged { .. })));
 }
 
-/// What the first program has kept is there, octet for octet in its backup, and is of this program's format when it runs.
+/// The rows of the first program are read, octet for octet in its backup, and are converted to this program's format
+/// when it runs.
 #[test]
 fn a_store_of_the_first_format_is_brought_up_to_date() {
     let first = include_bytes!("format-1.backup");

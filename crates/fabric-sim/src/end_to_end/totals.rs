@@ -39,7 +39,7 @@ impl HoldTracker {
     }
 }
 
-/// How long a port has been paused altogether.
+/// Total time for which a port was paused.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PauseTracker {
     since: Option<Instant>,

@@ -237,7 +237,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Where the congested queue is.
+    /// The node and port of the congested queue.
     fn bottleneck(&self) -> Option<(&Node, PortId)> {
         let topology = &self.site.scenario.topology;
         let port = self.site.scenario.wan.as_ref().and_then(|wan: &Wan| wan.bottleneck(topology))?;

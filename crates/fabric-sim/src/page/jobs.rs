@@ -79,7 +79,7 @@ fn over_time(material: &Material<'_>) -> Block {
     })
 }
 
-/// How long links between switches were in use, by the busiest link of a NIC in the same run.
+/// Utilization of links between switches, relative to the busiest link of a NIC in the same run.
 fn loads(material: &Material<'_>) -> Block {
     let run_progress = |run: &VariantResult| -> Vec<f64> {
         let nics = run.links.iter().filter(|link| !link.in_fabric).map(|link| link.busy_ns).max();

@@ -19,7 +19,7 @@ pub struct WanScenario {
     pub description: String,
     /// Default number of seeds: 1, 2, and so on.
     pub seeds: u64,
-    /// Where and how long.
+    /// Topology and length of the WAN.
     pub wan: WanSection,
     /// Parameters of hosts.
     pub hosts: Hosts,
@@ -49,10 +49,10 @@ pub struct WanSection {
     /// Number of hosts that send to the other data centre without end, each to one host: one below each leaf, at most.
     #[serde(default = "sixteen")]
     pub senders: Whole<1, 16>,
-    /// How long a run is, in round trips between the gateways.
+    /// Duration of a run, in round trips between the gateways.
     #[serde(default = "twelve")]
     pub round_trips: Whole<1, 1000>,
-    /// How long a run is at least, in microseconds.
+    /// Minimum duration of a run, in microseconds.
     #[serde(default = "ten_milliseconds")]
     pub min_duration_us: Whole<1, 10_000_000>,
     /// Notification threshold of the congested queue without END.C, in octets.
@@ -192,7 +192,7 @@ impl WanScenario {
 }
 
 impl WanSection {
-    /// How many times what the bottleneck carries the senders send at first.
+    /// Initial rate of the senders, as a multiple of the bottleneck's rate.
     pub fn overload(&self) -> f64 {
         self.senders.get() as f64 * HOST_RATE as f64 / BOTTLENECK_RATE as f64
     }

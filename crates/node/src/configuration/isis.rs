@@ -348,8 +348,8 @@ fn code_point(what: SidBehavior, behaviors: Behaviors) -> Option<u16> {
     })
 }
 
-/// How far behind the behaviour without flavors the one with flavors stands: RFC 8986 section 10.2 with four of PSP and
-/// USP, and four more with USD; RFC 9800 section 13.1 with all eight for NEXT-CSID.
+/// Offset of the behaviour's code point with flavors from that without: RFC 8986 section 10.2 with four of PSP and USP,
+/// and four more with USD; RFC 9800 section 13.1 with all eight for NEXT-CSID.
 fn flavored(flavors: Flavors, [plain, with_usd, with_next_csid]: [u16; 3]) -> Option<u16> {
     let Flavors { psp, usp, usd, next_csid } = flavors;
     let popping = u16::from(psp) + 2 * u16::from(usp);

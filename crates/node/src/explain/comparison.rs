@@ -6,8 +6,8 @@ use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How far apart a captured response and the statement of the rules may be. A node needs some time, and captures of
-/// several ports do not agree to the microsecond on what came first.
+/// Maximum time between a captured response and that of the rules. A node needs some time, and captures of several
+/// ports do not agree to the microsecond on the order.
 pub(super) const TOLERANCE: Duration = Duration::from_millis(1);
 
 /// Numbers of responses that equal those of the rules, and that do not.

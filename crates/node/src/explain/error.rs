@@ -21,7 +21,7 @@ pub enum ExplainError {
     Read {
         /// The capture.
         file: PathBuf,
-        /// Where, and why.
+        /// The error, with its position.
         error: ReadError,
     },
     /// A capture of another link layer.

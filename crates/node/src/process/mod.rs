@@ -45,7 +45,7 @@ pub enum ProcessError {
         port: String,
         /// The capture.
         file: PathBuf,
-        /// Where, and why.
+        /// The error, with its position.
         error: ReadError,
     },
     /// An input of another link layer.
