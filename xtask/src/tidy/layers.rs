@@ -2,149 +2,46 @@
 
 use super::Finding;
 use crate::tree::{File, Tree};
+use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
 
-/// Each crate and the crates of this workspace that it may depend on. The simulator and the node never depend on each
-/// other.
-const LAYERS: &[(&str, &[&str])] = &[
-    ("wire", &[]),
-    ("toml-error", &[]),
-    ("group", &["wire"]),
-    ("steering", &["wire"]),
-    ("frame", &["wire"]),
-    ("fib", &["wire"]),
-    ("aggregation", &["wire"]),
-    ("dataplane", &["wire", "group", "steering", "frame", "fib", "aggregation"]),
-    ("node-spec", &["wire", "group", "frame", "dataplane"]),
-    ("rc", &["wire"]),
-    ("isis", &["wire"]),
-    ("capture", &[]),
-    ("fabric", &["wire", "toml-error"]),
-    ("placement", &["fabric", "toml-error"]),
-    ("provision", &["fabric"]),
-    ("report", &[]),
-    ("dissect", &["wire", "dataplane", "rc", "capture"]),
-    ("api", &["group"]),
-    ("agent", &["wire", "group", "api", "dataplane"]),
-    ("controller-core", &["wire", "group", "api", "fabric", "placement", "toml-error"]),
-    ("controller", &["wire", "group", "api", "controller-core", "fabric", "toml-error"]),
-    ("random", &[]),
-    ("sim", &["random", "wire", "group", "frame", "aggregation", "dataplane", "rc", "capture", "fabric"]),
-    ("recording", &["group", "api", "sim"]),
-    (
-        "fabric-sim",
-        &[
-            "toml-error",
-            "random",
-            "wire",
-            "group",
-            "steering",
-            "frame",
-            "dataplane",
-            "rc",
-            "fabric",
-            "placement",
-            "report",
-            "sim",
-        ],
-    ),
-    ("chaos", &["random", "wire", "group", "frame", "aggregation", "dataplane", "rc", "sim"]),
-    ("model-check", &["wire", "aggregation"]),
-    ("io", &["wire", "frame", "fib", "capture"]),
-    ("bench", &["wire", "group", "steering", "frame", "aggregation", "dataplane", "io"]),
-    ("host", &["wire", "steering", "frame", "dataplane", "rc", "io", "toml-error"]),
-    ("session", &["wire", "api", "host"]),
-    (
-        "node",
-        &[
-            "node-spec",
-            "wire",
-            "group",
-            "api",
-            "steering",
-            "frame",
-            "fib",
-            "aggregation",
-            "dataplane",
-            "agent",
-            "isis",
-            "capture",
-            "io",
-            "toml-error",
-        ],
-    ),
-    ("lab", &["wire", "group", "api", "steering", "capture", "io", "host", "node", "toml-error"]),
-    ("doctor", &["io"]),
-    ("conform", &["wire", "capture", "io", "report", "testkit", "toml-error"]),
-    (
-        "cli",
-        &[
-            "provision",
-            "node-spec",
-            "wire",
-            "toml-error",
-            "group",
-            "steering",
-            "frame",
-            "aggregation",
-            "dataplane",
-            "rc",
-            "capture",
-            "fabric",
-            "placement",
-            "bench",
-            "dissect",
-            "report",
-            "api",
-            "controller",
-            "random",
-            "session",
-            "sim",
-            "fabric-sim",
-            "recording",
-            "chaos",
-            "io",
-            "host",
-            "node",
-            "lab",
-            "conform",
-            "doctor",
-        ],
-    ),
-    ("testkit", &["wire", "group"]),
-    (
-        "fuzz-targets",
-        &[
-            "wire",
-            "group",
-            "steering",
-            "steering",
-            "frame",
-            "dataplane",
-            "rc",
-            "isis",
-            "capture",
-            "node",
-            "lab",
-            "dissect",
-            "testkit",
-        ],
-    ),
-];
+const DOCUMENT: &str = "ARCHITECTURE.md";
+
+/// Header of the table of crates: a crate, its contents, and the crates of this workspace that it may depend on.
+const HEADER: &str = "| crate | contents | may use |";
 
 /// Further dependencies for tests.
 const FOR_TESTS: [&str; 2] = ["capture", "testkit"];
 
 /// Every dependency between crates of the workspace is one that the architecture allows.
 pub(super) fn dependencies(tree: &Tree) -> Vec<Finding> {
+    let Some(document) = tree.file(DOCUMENT) else {
+        return vec![Finding::in_file(DOCUMENT, "is missing")];
+    };
+    let layers = layers(&document.text);
     let is_manifest = |file: &&File| file.path.starts_with("crates/") && file.path.ends_with("/Cargo.toml");
-    tree.files.iter().filter(is_manifest).flat_map(check_manifest).collect()
+    tree.files.iter().filter(is_manifest).flat_map(|file| check_manifest(file, &layers)).collect()
 }
 
-fn check_manifest(file: &File) -> Vec<Finding> {
+/// Each crate of the table with those that it may use.
+fn layers(document: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+    let table = document.lines().skip_while(|line| *line != HEADER).skip(2).take_while(|line| line.starts_with('|'));
+    table.filter_map(row).collect()
+}
+
+fn row(line: &str) -> Option<(&str, BTreeSet<&str>)> {
+    let [name, _, uses] = line.trim_matches('|').split(" | ").collect::<Vec<_>>().try_into().ok()?;
+    Some((in_backticks(name).next()?, in_backticks(uses).collect()))
+}
+
+fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+fn check_manifest(file: &File, layers: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Finding> {
     let name = file.path.trim_start_matches("crates/").trim_end_matches("/Cargo.toml");
-    let Some((_, allowed)) = LAYERS.iter().find(|(layer, _)| *layer == name) else {
-        return vec![Finding::in_file(&file.path, format!("crate {name} has no place in the table of layers"))];
+    let Some(allowed) = layers.get(name) else {
+        return vec![Finding::in_file(&file.path, format!("crate {name} has no row in the table of {DOCUMENT}"))];
     };
     let manifest: Table = match file.text.parse() {
         Ok(manifest) => manifest,
@@ -153,7 +50,7 @@ fn check_manifest(file: &File) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (section, used) in uses(&manifest) {
         let for_tests = section == "dev-dependencies" && FOR_TESTS.contains(&used.as_str());
-        if !allowed.contains(&used.as_str()) && !for_tests {
+        if !allowed.contains(used.as_str()) && !for_tests {
             findings.push(Finding::in_file(&file.path, format!("{name} must not use {used} in [{section}]")));
         }
     }
@@ -182,9 +79,21 @@ fn uses(manifest: &Table) -> Vec<(String, String)> {
 mod tests {
     use super::*;
 
+    const ARCHITECTURE: &str = "| crate | contents | may use |\n|---|---|---|\n| `wire` | formats | none |\n\
+                                | `sim` | elements in `virtual` time | `wire`, `rc` |\n| `rc` | an endpoint | `wire` |\n\
+                                \n| `extra` | in another table | `wire` |\n";
+
     fn found(name: &str, manifest: &str) -> Vec<String> {
         let path = format!("crates/{name}/Cargo.toml");
-        dependencies(&Tree::of(&[(&path, manifest)])).into_iter().map(|finding| finding.message).collect()
+        let tree = Tree::of(&[(DOCUMENT, ARCHITECTURE), (&path, manifest)]);
+        dependencies(&tree).into_iter().map(|finding| finding.message).collect()
+    }
+
+    #[test]
+    fn rows_are_read() {
+        let rows: Vec<_> = layers(ARCHITECTURE).into_iter().map(|(name, uses)| (name, uses.len())).collect();
+        assert_eq!(rows, [("rc", 1), ("sim", 2), ("wire", 0)]);
+        assert_eq!(found("sim", "[dependencies]\nsrdma-wire.workspace = true\nsrdma-rc.workspace = true\n"), [""; 0]);
     }
 
     #[test]
@@ -202,6 +111,6 @@ mod tests {
 
     #[test]
     fn a_crate_that_the_table_does_not_name_is_found() {
-        assert_eq!(found("extra", ""), ["crate extra has no place in the table of layers"]);
+        assert_eq!(found("extra", ""), ["crate extra has no row in the table of ARCHITECTURE.md"]);
     }
 }
