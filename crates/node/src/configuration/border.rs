@@ -1,36 +1,17 @@
 //! `[domain]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
 
 use super::Draft;
-use super::file::File;
 use super::ports::port_named;
-use super::value::{Located, PortName};
-use serde::Deserialize;
 use srdma_dataplane::{Domain, NodeConfig};
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{DomainSection, Located, NodeFile};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DomainSection {
-    sids: Vec<Located<Prefix>>,
-    infrastructure: Vec<Located<Prefix>>,
-    #[serde(default)]
-    proxies: Vec<Located<Prefix>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BorderSection {
-    port: Located<PortName>,
-    #[serde(default)]
-    sources: Vec<Located<Prefix>>,
-}
-
 /// Adds the domain and its borders. They come before SIDs and groups, so that each of those which lies outside is
 /// refused where it stands.
-pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     let domain = file.domain.as_ref().map(|section| domain(section.get_ref())).transpose()?;
     if let (Some(section), Some(domain)) = (&file.domain, &domain) {
         draft.add(section.span().start, Entries { domain: Some(domain.clone()), ..Entries::default() })?;

@@ -1,42 +1,15 @@
 //! `[controller]`: the controller that orders groups beside those of the file, and the status that it receives.
 
-use super::Draft;
-use super::file::{File, LinkMtu};
 use super::ports::port_named;
-use super::value::{HostAddress, Located, PortName, PositiveU32, count_or};
-use serde::Deserialize;
+use super::{Draft, count_or};
 use srdma_dataplane::{NodeConfig, SidBehavior};
 use srdma_frame::PortId;
+use srdma_node_spec::file::{ControllerSection, HostAddress, LinkSection, Located, NodeFile};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
-use toml::Spanned;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ControllerSection {
-    url: Spanned<String>,
-    token_file: Option<PathBuf>,
-    ca_file: Option<PathBuf>,
-    name: Option<Located<PortName>>,
-    end_mt: Option<Located<HostAddress>>,
-    replication: Option<Located<Prefix>>,
-    #[serde(default)]
-    link: Vec<LinkSection>,
-    #[serde(default)]
-    hosts: Vec<Located<Prefix>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LinkSection {
-    to: Located<HostAddress>,
-    port: Option<Located<PortName>>,
-    mtu: Option<Located<LinkMtu>>,
-    cost: Option<Located<PositiveU32>>,
-}
 
 /// Controller of a node, and the status that it receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +50,7 @@ const LONGEST_REPLICATION: u8 = 96;
 /// Settings of a controller. Read after the SIDs and groups.
 pub(super) fn settings(
     path: &Path,
-    file: &File,
+    file: &NodeFile,
     name: &str,
     node: &NodeConfig,
     draft: &Draft,

@@ -1,7 +1,6 @@
 //! `[daemon]`: settings of the process around a node.
 
-use super::file::DaemonSection;
-use super::value::{Notation, PortName};
+use srdma_node_spec::file::{DaemonSection, Notation, PortName};
 use srdma_toml_error::Problem;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -1,100 +1,25 @@
 //! `[[traffic_class]]` and `[[egress]]`: queues of a port, and the handling of frames that wait too long.
 
 use super::Draft;
-use super::file::{File, U32};
 use super::ports::port_named;
-use super::value::{Integer, Located, PortName, Probability};
-use serde::Deserialize;
 use srdma_dataplane::{
     BackpressureThresholds, CLASSES, ClassConfig, ClassMap, EgressConfig, Marking, NodeConfig, PfcConfig, Scheduling,
-    StormAction, Watchdog,
+    Watchdog,
 };
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{
+    BackpressureSection, ClassSection, EcnSection, EgressSection, Integer, Located, NodeFile, PfcSection, PortName,
+    TrafficClassSection, U32, WatchdogSection,
+};
 use srdma_toml_error::Problem;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-type ClassNumber = Integer<0, 7>;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TrafficClassSection {
-    class: Located<ClassNumber>,
-    dscps: Vec<Located<Integer<0, 63>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct EgressSection {
-    pub(super) port: Located<PortName>,
-    pub(super) rate_bits_per_s: Located<Integer<1, { u64::MAX }>>,
-    #[serde(default)]
-    pub(super) paced: bool,
-    limit_octets: Option<Located<U32>>,
-    watchdog: Option<WatchdogSection>,
-    trim_dscp: Option<Located<Integer<0, 63>>>,
-    #[serde(default)]
-    class: Vec<ClassSection>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WatchdogSection {
-    bound: Located<Duration>,
-    quiet: Located<Duration>,
-    #[serde(with = "StormActionName")]
-    action: StormAction,
-}
-
-#[derive(Deserialize)]
-#[serde(remote = "StormAction", rename_all = "lowercase")]
-enum StormActionName {
-    Forward,
-    Drop,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ClassSection {
-    class: Located<ClassNumber>,
-    limit_octets: Option<Located<U32>>,
-    /// At least what the dataplane takes.
-    quantum_octets: Option<Located<Integer<256, 0xFFFF_FFFF>>>,
-    notify_octets: Option<Located<U32>>,
-    ecn: Option<EcnSection>,
-    pfc: Option<PfcSection>,
-    backpressure: Option<BackpressureSection>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EcnSection {
-    k_min_octets: Located<U32>,
-    k_max_octets: Located<U32>,
-    p_max: Located<Probability>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PfcSection {
-    xoff_octets: Located<U32>,
-    xon_octets: Located<U32>,
-    headroom_octets: Located<U32>,
-    quanta: Option<Located<Integer<1, 0xFFFF>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BackpressureSection {
-    xoff_octets: Located<U32>,
-    xon_octets: Located<U32>,
-}
 
 /// Longest pause: it is refreshed after half of its time; a RESUME ends it.
 const QUANTA: u16 = 0xFFFF;
 
 /// Adds the classes of DSCPs, then those of ports.
-pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     let used = add_classes(file, draft)?;
     let mut ports = BTreeMap::new();
     for section in &file.egress {
@@ -114,7 +39,7 @@ pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result
 }
 
 /// Which DSCP belongs to which class; returns the classes that some DSCP belongs to.
-fn add_classes(file: &File, draft: &mut Draft) -> Result<BTreeSet<u64>, Problem> {
+fn add_classes(file: &NodeFile, draft: &mut Draft) -> Result<BTreeSet<u64>, Problem> {
     let (mut classes, mut dscps) = (BTreeSet::from([0]), BTreeMap::new());
     let mut map = ClassMap::default();
     for (position, section) in file.traffic_class.iter().enumerate() {
@@ -145,7 +70,7 @@ fn add_classes(file: &File, draft: &mut Draft) -> Result<BTreeSet<u64>, Problem>
 }
 
 /// The DSCP of trimmed packets has a class (D88): behind the congestion that they report they would arrive too late.
-fn check_trimming(file: &File, dscp: &Located<Integer<0, 63>>) -> Result<(), Problem> {
+fn check_trimming(file: &NodeFile, dscp: &Located<Integer<0, 63>>) -> Result<(), Problem> {
     let number = dscp.value.get();
     let has = |section: &TrafficClassSection| section.dscps.iter().any(|other| other.value.get() == number);
     if file.traffic_class.iter().any(has) {
@@ -235,26 +160,24 @@ fn octets_or(given: Option<&Located<U32>>, otherwise: usize) -> usize {
     given.map_or(otherwise, |octets| octets.value.get() as usize)
 }
 
-impl EgressSection {
-    /// Whether congestion of some class is notified to senders.
-    pub(super) fn notifies(&self) -> bool {
-        self.class.iter().any(|class| class.notify_octets.is_some())
-    }
+/// Whether congestion of some class of a port is notified to senders.
+pub(super) fn notifies(section: &EgressSection) -> bool {
+    section.class.iter().any(|class| class.notify_octets.is_some())
+}
 
-    /// Threshold of a class of the port that requests backpressure across the network, if there is one.
-    pub(super) fn backpressure(&self) -> Option<usize> {
-        self.class.iter().find_map(|class| Some(class.backpressure.as_ref()?.xoff_octets.at))
-    }
+/// Offset of a class's threshold that requests backpressure across the network, if the port has one.
+pub(super) fn backpressure_at(section: &EgressSection) -> Option<usize> {
+    section.class.iter().find_map(|class| Some(class.backpressure.as_ref()?.xoff_octets.at))
+}
 
-    /// Whether the section is that of a port, and the port has PFC in a class.
-    pub(super) fn has_pfc(&self, port: &PortName, class: u64) -> bool {
-        self.port.value == *port
-            && self.class.iter().any(|of_class| of_class.class.value.get() == class && of_class.pfc.is_some())
-    }
+/// Whether the section is that of a port, and the port has PFC in a class.
+pub(super) fn has_pfc(section: &EgressSection, port: &PortName, class: u64) -> bool {
+    section.port.value == *port
+        && section.class.iter().any(|of_class| of_class.class.value.get() == class && of_class.pfc.is_some())
 }
 
 /// Configured limit of a port's sending rate, in bits a second.
-pub(super) fn pace(file: &File, port: &PortName) -> Option<u64> {
+pub(super) fn pace(file: &NodeFile, port: &PortName) -> Option<u64> {
     let section = file.egress.iter().find(|section| section.port.value == *port && section.paced)?;
     Some(section.rate_bits_per_s.value.get())
 }

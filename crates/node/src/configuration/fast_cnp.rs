@@ -1,51 +1,18 @@
 //! `[fast_cnp]` and `[[connection]]`: senders that receive Fast CNPs, and nodes that accept them (`docs/fast-cnp.md`).
 //! Without the section Fast CNP is off (FC-5-4).
 
-use super::Draft;
-use super::file::File;
-use super::value::{HostAddress, Located, PositiveU32, count_or};
-use serde::Deserialize;
+use super::{Draft, count_or};
 use srdma_dataplane::{Connection, FastCnpConfig};
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{ConnectionSection, FastCnpSection, Located, NodeFile};
 use srdma_toml_error::Problem;
-use srdma_wire::{Prefix, Qpn};
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use toml::Spanned;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct FastCnpSection {
-    #[serde(default)]
-    senders: Vec<Located<Prefix>>,
-    #[serde(default)]
-    capable: Vec<Located<Prefix>>,
-    #[serde(default)]
-    switches: Vec<Located<Prefix>>,
-    #[serde(default)]
-    hosts_inside: Vec<Located<Prefix>>,
-    #[serde(default)]
-    translated: Vec<Located<Prefix>>,
-    learn_connections: Option<Spanned<bool>>,
-    mark_unknown: Option<bool>,
-    mark_told: Option<bool>,
-    interval: Option<Located<Duration>>,
-    per_second: Option<Located<PositiveU32>>,
-    at_once: Option<Located<PositiveU32>>,
-    incapable_for: Option<Located<Duration>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ConnectionSection {
-    host: Located<HostAddress>,
-    host_qpn: Located<Qpn>,
-    peer: Located<HostAddress>,
-    peer_qpn: Located<Qpn>,
-}
-
 /// Adds how Fast CNP is used, then the connections, which are of use only with it.
-pub(super) fn add(file: &File, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, draft: &mut Draft) -> Result<(), Problem> {
     let config = file.fast_cnp.as_ref().map(|section| config(file, section)).transpose()?;
     if let (Some(section), Some(config)) = (&file.fast_cnp, &config) {
         draft.add(section.span().start, Entries { fast_cnp: Some(config.clone()), ..Entries::default() })?;
@@ -66,7 +33,7 @@ pub(super) fn add(file: &File, draft: &mut Draft) -> Result<(), Problem> {
     Ok(())
 }
 
-fn config(file: &File, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfig, Problem> {
+fn config(file: &NodeFile, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfig, Problem> {
     let (at, section) = (section.span().start, section.get_ref());
     // FC-5-1, FC-5-3: these two are access lists.
     for (key, prefixes) in [("switches", &section.switches), ("hosts_inside", &section.hosts_inside)] {
@@ -74,7 +41,7 @@ fn config(file: &File, section: &Spanned<FastCnpSection>) -> Result<FastCnpConfi
             return Err(Problem::new(everything.at, format!("{key} has ::/0, which admits every address (FC-5-3)")));
         }
     }
-    if !section.senders.is_empty() && !file.egress.iter().any(super::egress::EgressSection::notifies) {
+    if !section.senders.is_empty() && !file.egress.iter().any(super::egress::notifies) {
         return Err(Problem::new(at, "no sender is ever told: no [[egress.class]] has notify_octets"));
     }
     let learn = section.learn_connections.as_ref().filter(|learn| *learn.get_ref());

@@ -1,23 +1,29 @@
 //! `[[group]]`: the node's group entry of a multicast group.
 
-use super::Draft;
 use super::claims::{Claims, Leads};
-use super::file::{BehaviorName, File, GroupSection, HeadendSection, ListSection, PolicySection};
-use super::member::{self, ReceiverSection};
-use super::value::count_or;
+use super::member;
+use super::{Draft, count_or};
 use srdma_dataplane::NodeConfig;
 use srdma_group::{
     Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
     Receiver, ReceiverRegion, Source, SourceRegion,
 };
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{
+    BehaviorName, BranchSection, GroupSection, HeadendSection, ListSection, NodeFile, PolicySection, ReceiverSection,
+};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use toml::Spanned;
 
-pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(
+    file: &NodeFile,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    draft: &mut Draft,
+) -> Result<(), Problem> {
     let mut ids = BTreeSet::new();
     for section in &file.group {
         let id = &section.get_ref().id;
@@ -39,7 +45,7 @@ pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, dra
 
 /// That no group's address is another group's Proxy Address (D2), and no queue pair is in two groups (D8): it is
 /// connected to one Proxy Address.
-fn check_conflicts(file: &File) -> Result<(), Problem> {
+fn check_conflicts(file: &NodeFile) -> Result<(), Problem> {
     let groups = || file.group.iter().map(Spanned::get_ref);
     let mut queue_pairs = BTreeMap::new();
     for group in groups() {
@@ -72,7 +78,7 @@ fn check_conflicts(file: &File) -> Result<(), Problem> {
 
 /// A section, with the values for its checks.
 struct Reader<'f> {
-    file: &'f File,
+    file: &'f NodeFile,
     config: &'f NodeConfig,
     claims: &'f Claims<'f>,
     /// Offset of the section.
@@ -230,7 +236,7 @@ impl Reader<'_> {
         };
         let parent = self.section.parent.as_ref().map(|parent| parent.get_ref().loopback.value.0);
         let mut known = BTreeSet::new();
-        let branch = |section: &Spanned<member::BranchSection>| {
+        let branch = |section: &Spanned<BranchSection>| {
             let (at, address) = (section.span().start, section.get_ref().loopback.0);
             if address == self.config.loopback || Some(address) == parent {
                 let whose = if Some(address) == parent { "the parent's loopback" } else { "this node's own" };
@@ -239,7 +245,7 @@ impl Reader<'_> {
             if !known.insert(address) {
                 return self.problem(at, format!("branch {address} stands here twice"));
             }
-            section.get_ref().branch(self.epoch())
+            member::branch(section.get_ref(), self.epoch())
         };
         branches.get_ref().iter().map(branch).collect()
     }

@@ -1,8 +1,7 @@
 //! Ports on interfaces: the keys of `[[port]]` for them, and the facts that the kernel reports.
 
-use super::file::{DriverName, PortSection};
-use super::value::{HostAddress, Located};
 use srdma_io::Choice;
+use srdma_node_spec::file::{DriverName, HostAddress, Located, PortSection};
 use srdma_wire::MacAddress;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;

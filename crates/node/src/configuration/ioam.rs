@@ -1,86 +1,17 @@
 //! `[ioam]`: data that the node writes to IOAM traces (RFC 9197).
 
 use super::Draft;
-use super::file::{File, U16, U32};
 use super::ports::port_named;
-use super::value::{Integer, Located, Notation, Octets, PortName};
-use serde::Deserialize;
-use srdma_dataplane::{IoamConfig, IoamInterface, IoamNamespace, NodeConfig, TimestampFormat, WideData};
+use srdma_dataplane::{IoamConfig, IoamInterface, IoamNamespace, NodeConfig};
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{InterfaceSection, NamespaceSection, NodeFile, OpaqueSection};
 use srdma_toml_error::Problem;
-use std::fmt;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct IoamSection {
-    node_id: Option<Located<Integer<0, 0xFF_FFFE>>>,
-    node_id_wide: Option<Located<Integer<0, 0xFF_FFFF_FFFF_FFFE>>>,
-    #[serde(default, with = "TimestampName")]
-    timestamps: TimestampFormat,
-    #[serde(default)]
-    tells_buffer_occupancy: bool,
-    #[serde(default)]
-    namespace: Vec<NamespaceSection>,
-    #[serde(default)]
-    interface: Vec<InterfaceSection>,
-}
-
-#[derive(Deserialize)]
-#[serde(remote = "TimestampFormat", rename_all = "lowercase")]
-enum TimestampName {
-    Posix,
-    Ptp,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NamespaceSection {
-    id: Located<U16>,
-    data: Option<Located<U32>>,
-    data_wide: Option<Located<WideValue>>,
-    opaque: Option<OpaqueSection>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OpaqueSection {
-    schema_id: Located<Integer<0, 0xFF_FFFF>>,
-    data: Located<Octets>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct InterfaceSection {
-    port: Located<PortName>,
-    id: Option<Located<Integer<0, 0xFFFE>>>,
-    id_wide: Option<Located<Integer<0, 0xFFFF_FFFE>>>,
-    #[serde(default)]
-    fills: bool,
-}
-
-/// The wide data of a namespace.
-#[derive(Clone, Copy)]
-struct WideValue(WideData);
-
-impl Notation for WideValue {
-    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an integer of 64 bits, or \"link_load\"")
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        (text == "link_load").then_some(WideValue(WideData::LinkLoad))
-    }
-
-    fn from_integer(integer: u64) -> Option<Self> {
-        Some(WideValue(WideData::Fixed(integer)))
-    }
-}
 
 /// Largest opaque state snapshot, in octets: its length field is one octet, in words of four octets.
 const MOST_OPAQUE: usize = 255 * 4;
 
 /// Adds the settings of traces.
-pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     let Some(section) = &file.ioam else {
         return Ok(());
     };

@@ -1,113 +1,19 @@
 //! `[isis]`: the node's announcements, and its circuits (`docs/isis.md`).
 
 use super::Draft;
-use super::file::File;
 use super::ports::port_named;
-use super::value::{Integer, Located, Notation, PortName, Secret};
-use serde::Deserialize;
 use srdma_dataplane::{Flavors, NodeConfig, SidBehavior};
 use srdma_frame::PortId;
 use srdma_isis::tlv::{CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure};
 use srdma_isis::{Behaviors, Config, Key, Level, SystemId, Timers};
+use srdma_node_spec::file::{Algorithm, Integer, IsisSection, KeySection, Located, LocatorSection, Net, NodeFile};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use srdma_wire::codepoints::behavior;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct IsisSection {
-    net: Located<Net>,
-    level: Option<Located<Integer<1, 2>>>,
-    hostname: Option<Located<PortName>>,
-    #[serde(default)]
-    overload: bool,
-    key: Option<Spanned<KeySection>>,
-    hello: Option<Located<Duration>>,
-    hold_multiplier: Option<Located<Integer<2, 100>>>,
-    lifetime: Option<Located<Duration>>,
-    refresh: Option<Located<Duration>>,
-    complete: Option<Located<Duration>>,
-    max_lsps: Option<Located<Integer<16, { 1 << 20 }>>>,
-    #[serde(default)]
-    congestion_notification: bool,
-    end_c_behavior: Option<Located<Integer<1, 0xFFFE>>>,
-    end_e_behavior: Option<Located<Integer<1, 0xFFFE>>>,
-    #[serde(default)]
-    prefixes: Vec<Located<Prefix>>,
-    #[serde(default)]
-    locator: Vec<LocatorSection>,
-    #[serde(default)]
-    circuit: Vec<CircuitSection>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct KeySection {
-    #[serde(default)]
-    algorithm: Algorithm,
-    id: Option<Located<Integer<0, 0xFFFF>>>,
-    secret: Option<Located<Secret>>,
-    secret_file: Option<Spanned<PathBuf>>,
-}
-
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-enum Algorithm {
-    #[serde(rename = "hmac-md5")]
-    Md5,
-    #[default]
-    #[serde(rename = "hmac-sha256")]
-    Sha256,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LocatorSection {
-    prefix: Located<Prefix>,
-    block_bits: Option<Located<Integer<1, 127>>>,
-    metric: Option<Located<Integer<0, 0xFE00_0000>>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct CircuitSection {
-    port: Located<PortName>,
-    metric: Option<Located<Integer<1, 0xFF_FFFE>>>,
-}
-
-/// The network entity title: area, system id, and a selector of zero.
-struct Net {
-    area: Vec<u8>,
-    system: SystemId,
-}
-
-impl Notation for Net {
-    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a network entity title such as \"49.0001.0000.0000.0009.00\": area, system id, and 00")
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        let (area, rest) = text.split_once('.').filter(|(first, _)| first.len() == 2)?;
-        let digits = format!("{area}{rest}").replace('.', "");
-        let groups = rest.split('.').collect::<Vec<_>>();
-        let (selector, groups) = groups.split_last()?;
-        if *selector != "00" || groups.iter().any(|group| group.len() != 4) {
-            return None;
-        }
-        let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-        let is_hexadecimal = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        let octets: Vec<u8> =
-            digits.as_bytes().chunks(2).map(octet).collect::<Option<_>>().filter(|_| is_hexadecimal)?;
-        let (_selector, octets) = octets.split_last()?;
-        let (area, system) = octets.split_last_chunk::<{ SystemId::LEN }>()?;
-        let fits = (1..=13).contains(&area.len()) && *system != [0; SystemId::LEN];
-        fits.then(|| Net { area: area.to_vec(), system: SystemId(*system) })
-    }
-}
 
 /// Announcements of a node by IS-IS, and their circuits.
 #[allow(missing_docs, reason = "the names say it")]
@@ -133,7 +39,7 @@ pub struct IsisCircuit {
 /// Settings of IS-IS. Read after the SIDs, which are announced.
 pub(super) fn settings(
     path: &Path,
-    file: &File,
+    file: &NodeFile,
     name: &str,
     node: &NodeConfig,
     draft: &Draft,
@@ -142,7 +48,7 @@ pub(super) fn settings(
     let section = section.get_ref();
     let Net { area, system } = &section.net.value;
     let hostname = section.hostname.as_ref().map_or(name, |hostname| &hostname.value.0);
-    let mut config = Config::new(*system, vec![area.clone()], hostname);
+    let mut config = Config::new(SystemId(*system), vec![area.clone()], hostname);
     config.level = match section.level.as_ref().map(|level| level.value.get()) {
         Some(1) => Level::One,
         _ => Level::Two,
@@ -302,7 +208,7 @@ fn structure(locator: Prefix, block_bits: u8, sid: Prefix, code_point: u16) -> S
     SidStructure { block, node, function, argument: 0 }
 }
 
-/// The node's SIDs, with the code points of their behaviours.
+/// The node's SIDs with the code points of their behaviours.
 struct Sids<'c> {
     sids: &'c BTreeMap<Prefix, SidBehavior>,
     behaviors: Behaviors,

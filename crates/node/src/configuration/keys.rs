@@ -1,12 +1,12 @@
 //! `[[hmac_key]]`.
 
 use super::Draft;
-use super::file::File;
+use srdma_node_spec::file::NodeFile;
 use srdma_node_spec::{Entries, KeySpec};
 use srdma_toml_error::Problem;
 use std::collections::BTreeSet;
 
-pub(super) fn add(file: &File, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, draft: &mut Draft) -> Result<(), Problem> {
     let mut ids = BTreeSet::new();
     for section in &file.hmac_key {
         let key_id = section.id.value.get() as u32;

@@ -2,35 +2,20 @@
 
 use super::Draft;
 use super::claims::Claims;
-use super::file::{BehaviorName, File, ParentSection, PolicySection};
 use super::group::policy_of;
-use super::value::{Integer, Located};
-use serde::Deserialize;
 use srdma_dataplane::Learning;
 use srdma_group::ListMode;
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{BehaviorName, Integer, Located, NodeFile};
 use srdma_toml_error::Problem;
-use srdma_wire::Prefix;
 use std::time::Duration;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct LearningSection {
-    proxies: Vec<Located<Prefix>>,
-    parent: ParentSection,
-    max_groups: Option<Located<Integer<1, 0xFFFF>>>,
-    max_receivers: Option<Located<Integer<1, 0xFFFF>>>,
-    idle: Option<Located<Duration>>,
-    #[serde(default)]
-    policy: PolicySection,
-}
 
 const MAX_GROUPS: u16 = 64;
 const MAX_RECEIVERS: u16 = 256;
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Adds the settings of learning. Comes last: it must not take the meaning of an address that has one.
-pub(super) fn add(file: &File, claims: &Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, claims: &Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     let Some(section) = &file.learning else {
         return Ok(());
     };

@@ -1,8 +1,8 @@
 //! `node.toml`: the configuration of one node. `docs/configuration.md` defines its keys.
 //!
-//! Reading takes two steps. `file` parses; a wrong key, type or notation is an error there. The other modules convert
-//! its sections into the dataplane's types, and reject contradictions: undefined names, addresses with two meanings,
-//! trees with loops. Each error names the line.
+//! Reading takes two steps. [`srdma_node_spec::file`] parses; a wrong key, type or notation is an error there. The
+//! modules here convert its sections into the dataplane's types, and reject contradictions: undefined names, addresses
+//! with two meanings, trees with loops. Each error names the line.
 
 mod border;
 mod claims;
@@ -11,7 +11,6 @@ mod daemon;
 mod egress;
 mod error;
 mod fast_cnp;
-mod file;
 mod group;
 mod interfaces;
 mod ioam;
@@ -25,7 +24,6 @@ mod ports;
 mod routes;
 mod sids;
 mod steering;
-mod value;
 
 use claims::Claims;
 pub use controller::{ControllerLink, ControllerSettings};
@@ -35,11 +33,12 @@ pub use isis::{IsisCircuit, IsisSettings};
 pub use paths_file::PathsFile;
 use srdma_dataplane::{ConfigError, Node};
 use srdma_frame::PortId;
+pub use srdma_node_spec::file::parse_duration;
+use srdma_node_spec::file::{Located, NodeFile, PositiveU32};
 use srdma_node_spec::{Entries, NodeSpec};
 use srdma_toml_error::{FileError, Problem};
 use srdma_wire::Prefix;
 use std::path::Path;
-pub use value::parse_duration;
 
 /// The configuration of a node, checked.
 #[derive(Clone, Debug)]
@@ -112,7 +111,7 @@ impl Configuration {
     }
 
     fn resolve(path: &Path, text: &str, purpose: Purpose<'_>) -> Result<Self, Problem> {
-        let file: file::File = toml::from_str(text).map_err(|error| error::of_toml(&error, text))?;
+        let file: NodeFile = toml::from_str(text).map_err(|error| error::of_toml(&error, text))?;
         let daemon = DaemonSettings::of(&file.daemon, path)?;
         let mut claims = Claims::new(text, purpose);
         let (node, interfaces) = ports::node(&file, &mut claims)?;
@@ -134,6 +133,11 @@ impl Configuration {
         let spec = NodeSpec { node, entries: draft.entries };
         Ok(Configuration { spec, interfaces, forwards, daemon, isis, controller })
     }
+}
+
+/// A count, if the file gives one.
+fn count_or(given: &Option<Located<PositiveU32>>, default: u32) -> u32 {
+    given.as_ref().map_or(default, |count| count.value.get() as u32)
 }
 
 /// The entries so far, and a node that has taken them.

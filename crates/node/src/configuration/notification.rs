@@ -1,13 +1,13 @@
 //! `[notifications]` and `[[notification_sids]]`: recipients of pause requests across a WAN, and accepted senders
 //! (`docs/wan.md`). Without the section a node neither sends nor accepts notifications.
 
-use super::Draft;
-use super::file::{BehaviorName, File};
 use super::ports::port_named;
-use super::value::{HostAddress, Integer, Located, PortName, PositiveU32, count_or};
-use serde::Deserialize;
+use super::{Draft, count_or};
 use srdma_dataplane::{BackpressureConfig, BackpressureSids, NodeConfig, PriorityMapping};
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{
+    BehaviorName, HostAddress, Located, NodeFile, NotificationsSection, PrioritySection, SidsSection,
+};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
@@ -15,40 +15,8 @@ use std::net::Ipv6Addr;
 use std::time::Duration;
 use toml::Spanned;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NotificationsSection {
-    hold: Option<Located<Duration>>,
-    refresh: Option<Located<Duration>>,
-    greatest_hold: Option<Located<Duration>>,
-    watchdog: Option<Located<Duration>>,
-    per_second: Option<Located<PositiveU32>>,
-    at_once: Option<Located<PositiveU32>>,
-    end_e_per_second: Option<Located<PositiveU32>>,
-    end_e_at_once: Option<Located<PositiveU32>>,
-    origins: Option<Located<Integer<1, 0xFFFF>>>,
-    #[serde(default)]
-    priority: Vec<PrioritySection>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PrioritySection {
-    traffic_class: Located<Integer<0, 7>>,
-    ports: Vec<Located<PortName>>,
-    priority: Located<Integer<0, 7>>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SidsSection {
-    outer_source: Located<Prefix>,
-    end_c: Option<Located<HostAddress>>,
-    end_e: Option<Located<HostAddress>>,
-}
-
 /// Adds the settings of notifications, then the SIDs of other nodes.
-pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     match &file.notifications {
         Some(section) => {
             let notifications = notifications(file, config, section.get_ref())?;
@@ -64,20 +32,20 @@ pub(super) fn add(file: &File, config: &NodeConfig, draft: &mut Draft) -> Result
 }
 
 /// That nothing of the file waits for a section that is not there.
-fn check_unused(file: &File) -> Result<(), Problem> {
+fn check_unused(file: &NodeFile) -> Result<(), Problem> {
     let is_end_c = |behavior: &Spanned<BehaviorName>| *behavior.get_ref() == BehaviorName::EndC;
     if let Some(sid) = file.sid.iter().find(|sid| is_end_c(&sid.behavior)) {
         let text = "behavior END.C takes notifications, and there is no [notifications] that says what to pause";
         return Err(Problem::new(sid.behavior.span().start, text));
     }
-    match file.egress.iter().find_map(super::egress::EgressSection::backpressure) {
+    match file.egress.iter().find_map(super::egress::backpressure_at) {
         None => Ok(()),
         Some(at) => Err(Problem::new(at, "no node is asked for a pause: there is no [notifications]")),
     }
 }
 
 fn notifications(
-    file: &File,
+    file: &NodeFile,
     config: &NodeConfig,
     section: &NotificationsSection,
 ) -> Result<BackpressureConfig, Problem> {
@@ -105,7 +73,11 @@ fn notifications(
 }
 
 /// Pauses of each class (D61): only priorities in which the port has PFC.
-fn priorities(file: &File, config: &NodeConfig, sections: &[PrioritySection]) -> Result<Vec<PriorityMapping>, Problem> {
+fn priorities(
+    file: &NodeFile,
+    config: &NodeConfig,
+    sections: &[PrioritySection],
+) -> Result<Vec<PriorityMapping>, Problem> {
     let mut priorities: Vec<PriorityMapping> = Vec::new();
     for section in sections {
         let (at, traffic_class) = (section.traffic_class.at, section.traffic_class.value.get() as u8);
@@ -119,7 +91,7 @@ fn priorities(file: &File, config: &NodeConfig, sections: &[PrioritySection]) ->
         let mut ports = Vec::new();
         for name in &section.ports {
             let port = port_named(config, name)?;
-            if !file.egress.iter().any(|egress| egress.has_pfc(&name.value, priority.into())) {
+            if !file.egress.iter().any(|egress| super::egress::has_pfc(egress, &name.value, priority.into())) {
                 let port = &name.value.0;
                 let text = format!("port {port} has no PFC in class {priority}: no [[egress.class]] of it has `pfc`");
                 return Err(Problem::new(name.at, text));

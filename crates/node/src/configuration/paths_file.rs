@@ -1,8 +1,9 @@
 //! The file of paths of a host that is its own headend: `[steering]` and `[[path]]` with the keys of `node.toml`.
 
-use super::steering::{self, PathSection, SteeringSection};
+use super::steering;
 use serde::Deserialize;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendError, HeadendPath};
+use srdma_node_spec::file::{PathSection, SteeringSection};
 use srdma_toml_error::{FileError, Problem};
 use srdma_wire::{Instant, Prefix};
 use std::net::Ipv6Addr;

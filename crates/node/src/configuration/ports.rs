@@ -2,11 +2,10 @@
 
 use super::claims::{Claims, Leads};
 use super::egress;
-use super::file::{FastCnpType, File, PortSection};
 use super::interfaces::{PortInterface, Purpose};
-use super::value::{Located, PortName};
 use srdma_dataplane::{NextHop, NodeConfig, PortConfig};
 use srdma_frame::PortId;
+use srdma_node_spec::file::{FastCnpType, Located, NodeFile, PortName, PortSection};
 use srdma_toml_error::Problem;
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::{MacAddress, Prefix};
@@ -16,7 +15,7 @@ const LINK_MTU: u16 = 1500;
 const QUEUE_LIMIT_OCTETS: usize = 1 << 20;
 
 /// The node's own settings, and where its ports are.
-pub(super) fn node(file: &File, claims: &mut Claims<'_>) -> Result<(NodeConfig, Vec<PortInterface>), Problem> {
+pub(super) fn node(file: &NodeFile, claims: &mut Claims<'_>) -> Result<(NodeConfig, Vec<PortInterface>), Problem> {
     let section = &file.node;
     let loopback = section.loopback.value.0;
     claims.claim(section.loopback.at, Prefix::host(loopback), "the node's loopback", Leads::Elsewhere)?;

@@ -2,19 +2,23 @@
 
 use super::Draft;
 use super::claims::{Claims, Leads};
-use super::file::{File, MulticastRouteSection, RouteSection};
 use super::ports::{next_hop, port_named};
 use super::steering;
-use super::value::{Located, ZonedAddress};
 use srdma_dataplane::{MulticastRoute, NextHop, NodeConfig, RouteAction, TableId};
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{Located, MulticastRouteSection, NodeFile, RouteSection, ZonedAddress};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use toml::Spanned;
 
 /// Adds neighbours, then routes, which may use them.
-pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(
+    file: &NodeFile,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    draft: &mut Draft,
+) -> Result<(), Problem> {
     add_neighbours(file, config, claims, draft)?;
     for section in &file.route {
         add_route(file, section, config, claims, draft)?;
@@ -35,7 +39,12 @@ pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, dra
     Ok(())
 }
 
-fn add_neighbours(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
+fn add_neighbours(
+    file: &NodeFile,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    draft: &mut Draft,
+) -> Result<(), Problem> {
     for (position, section) in file.neighbour.iter().enumerate() {
         let ZonedAddress { address, port } = &section.address.value;
         let at = section.address.at;
@@ -59,7 +68,7 @@ fn add_neighbours(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, dra
 }
 
 fn add_route(
-    file: &File,
+    file: &NodeFile,
     section: &Spanned<RouteSection>,
     config: &NodeConfig,
     claims: &mut Claims<'_>,
@@ -80,7 +89,7 @@ fn add_route(
 }
 
 fn action(
-    file: &File,
+    file: &NodeFile,
     at: usize,
     section: &RouteSection,
     config: &NodeConfig,
@@ -108,7 +117,7 @@ fn action(
 
 /// A next hop that a packet can be sent to: its MAC address is known, or can be learnt.
 pub(super) fn known_neighbour(
-    file: &File,
+    file: &NodeFile,
     hop: &Located<ZonedAddress>,
     config: &NodeConfig,
     claims: &Claims<'_>,

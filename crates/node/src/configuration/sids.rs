@@ -2,14 +2,19 @@
 
 use super::Draft;
 use super::claims::{Claims, Leads};
-use super::file::{BehaviorName, File, FlavorName, SidSection};
 use super::routes::known_neighbour;
 use srdma_dataplane::{Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
 use srdma_group::{GroupId, NodeRole};
 use srdma_node_spec::Entries;
+use srdma_node_spec::file::{BehaviorName, FlavorName, NodeFile, SidSection};
 use srdma_toml_error::Problem;
 
-pub(super) fn add(file: &File, config: &NodeConfig, claims: &mut Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(
+    file: &NodeFile,
+    config: &NodeConfig,
+    claims: &mut Claims<'_>,
+    draft: &mut Draft,
+) -> Result<(), Problem> {
     for section in &file.sid {
         check_keys(section)?;
         let behavior = behavior(file, section, config, claims)?;
@@ -74,7 +79,7 @@ fn check_keys(section: &SidSection) -> Result<(), Problem> {
 }
 
 fn behavior(
-    file: &File,
+    file: &NodeFile,
     section: &SidSection,
     config: &NodeConfig,
     claims: &Claims<'_>,
@@ -136,12 +141,17 @@ fn next_csid(section: &SidSection) -> Result<NextCsid, Problem> {
     Ok(NextCsid { block_bits, csid_bits })
 }
 
-fn adjacency(file: &File, section: &SidSection, config: &NodeConfig, claims: &Claims<'_>) -> Result<NextHop, Problem> {
+fn adjacency(
+    file: &NodeFile,
+    section: &SidSection,
+    config: &NodeConfig,
+    claims: &Claims<'_>,
+) -> Result<NextHop, Problem> {
     let next_hop = section.next_hop.as_ref().ok_or_else(|| missing(section, "next_hop"))?;
     known_neighbour(file, next_hop, config, claims)
 }
 
-fn replicated_group(file: &File, section: &SidSection) -> Result<GroupId, Problem> {
+fn replicated_group(file: &NodeFile, section: &SidSection) -> Result<GroupId, Problem> {
     let group = section.group.as_ref().ok_or_else(|| missing(section, "group"))?;
     let id = group.value.get();
     match file.group.iter().find(|other| other.get_ref().id.value.get() == id) {

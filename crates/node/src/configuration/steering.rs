@@ -3,68 +3,16 @@
 
 use super::Draft;
 use super::claims::Claims;
-use super::file::File;
-use super::value::{HostAddress, Integer, Located};
-use serde::Deserialize;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_node_spec::Entries;
-use srdma_steering::{Config, Limits, Mode, Path};
+use srdma_node_spec::file::{HostAddress, Located, NodeFile, PathSection, SteeringSection};
+use srdma_steering::{Config, Limits, Path};
 use srdma_toml_error::Problem;
 use std::time::Duration;
 use toml::Spanned;
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct SteeringSection {
-    #[serde(default, with = "ModeName")]
-    mode: Mode,
-    dwell: Option<Located<Duration>>,
-    hold: Option<Located<Duration>>,
-    hold_most: Option<Located<Duration>>,
-    return_after: Option<Located<Duration>>,
-    idle_gap: Option<Located<Duration>>,
-    losses: Option<Located<Integer<1, 255>>>,
-    loss_window: Option<Located<Duration>>,
-    ce_permille: Option<Located<Integer<1, 1000>>>,
-    one_way_limit: Option<Located<Duration>>,
-    two_way_limit: Option<Located<Duration>>,
-    flows: Option<Located<Integer<4, { 1 << 20 }>>>,
-    seed: Option<Located<Integer<0, { u64::MAX }>>>,
-    probes: Option<bool>,
-    probe_address: Option<Located<HostAddress>>,
-    probe_interval: Option<Located<Duration>>,
-    probe_active: Option<Located<Duration>>,
-    probe_gap: Option<Located<Duration>>,
-    probe_dscp: Option<Located<Dscp>>,
-    probe_port: Option<Located<Integer<1, 0xFFFF>>>,
-    silent_probes: Option<Located<Integer<1, 255>>>,
-    trimmed_dscp: Option<Located<Dscp>>,
-}
-
-type Dscp = Integer<0, 63>;
-
-#[derive(Deserialize)]
-#[serde(remote = "Mode", rename_all = "lowercase")]
-enum ModeName {
-    Fast,
-    Ordered,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct PathSection {
-    segments: Vec<Located<HostAddress>>,
-    #[serde(default)]
-    via: Vec<Located<HostAddress>>,
-    rank: Option<Located<Integer<0, 0xFFFF>>>,
-    #[serde(default)]
-    denied: bool,
-    probe: Option<Spanned<bool>>,
-    probe_segments: Option<Spanned<Vec<Located<HostAddress>>>>,
-}
-
 /// Adds how flows are steered, before any route that has paths.
-pub(super) fn add(file: &File, claims: &Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
+pub(super) fn add(file: &NodeFile, claims: &Claims<'_>, draft: &mut Draft) -> Result<(), Problem> {
     let first = file.route.iter().find(|route| route.get_ref().path.is_some());
     let at = file.steering.as_ref().map(|section| section.span().start);
     let Some(at) = at.or(first.map(|route| route.span().start)) else { return Ok(()) };

@@ -1,89 +1,22 @@
-//! Values as `node.toml` writes them.
+//! Values in the notation of `node.toml`.
 
-use serde::Deserialize;
-use serde::de::{self, Deserializer, Unexpected, Visitor};
+use super::located::{Notation, Written};
 use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
 use std::fmt;
-use std::marker::PhantomData;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
-use toml::Spanned;
-
-/// A value with its place in the file.
-#[derive(Clone, Debug)]
-pub(super) struct Located<T> {
-    pub(super) value: T,
-    /// Offset of the value.
-    pub(super) at: usize,
-}
-
-/// A value that is written as a string or as a number.
-pub(super) trait Notation: Sized {
-    /// Expected notation, for errors.
-    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result;
-
-    fn from_text(_text: &str) -> Option<Self> {
-        None
-    }
-
-    fn from_integer(_integer: u64) -> Option<Self> {
-        None
-    }
-
-    fn from_number(_number: f64) -> Option<Self> {
-        None
-    }
-}
-
-impl<'de, T: Notation> Deserialize<'de> for Located<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let spanned = Spanned::<Plain<T>>::deserialize(deserializer)?;
-        let at = spanned.span().start;
-        Ok(Located { value: spanned.into_inner().0, at })
-    }
-}
-
-struct Plain<T>(T);
-
-impl<'de, T: Notation> Deserialize<'de> for Plain<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NotationVisitor(PhantomData)).map(Plain)
-    }
-}
-
-struct NotationVisitor<T>(PhantomData<T>);
-
-impl<T: Notation> Visitor<'_> for NotationVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        T::describe(f)
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        T::from_text(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
-    }
-
-    fn visit_u64<E: de::Error>(self, integer: u64) -> Result<T, E> {
-        T::from_integer(integer).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(integer), &self))
-    }
-
-    fn visit_i64<E: de::Error>(self, integer: i64) -> Result<T, E> {
-        let value = u64::try_from(integer).ok().and_then(T::from_integer);
-        value.ok_or_else(|| E::invalid_value(Unexpected::Signed(integer), &self))
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<T, E> {
-        T::from_number(number).ok_or_else(|| E::invalid_value(Unexpected::Float(number), &self))
-    }
-}
 
 /// An integer from `MIN` to `MAX`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Integer<const MIN: u64, const MAX: u64>(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Integer<const MIN: u64, const MAX: u64>(u64);
 
 impl<const MIN: u64, const MAX: u64> Integer<MIN, MAX> {
-    pub(super) fn get(self) -> u64 {
+    /// The value, or the bound that it exceeds.
+    pub fn clamped(value: u64) -> Self {
+        Integer(value.clamp(MIN, MAX))
+    }
+
+    pub fn get(self) -> u64 {
         self.0
     }
 }
@@ -93,25 +26,28 @@ impl<const MIN: u64, const MAX: u64> Notation for Integer<MIN, MAX> {
         write!(f, "an integer from {MIN} to {MAX}")
     }
 
+    fn written(&self) -> Written {
+        Written::Integer(self.0)
+    }
+
     fn from_integer(integer: u64) -> Option<Self> {
         (MIN..=MAX).contains(&integer).then_some(Integer(integer))
     }
 }
 
 /// A count from 1 on.
-pub(super) type PositiveU32 = Integer<1, 0xFFFF_FFFF>;
-
-/// A count, if the file gives one.
-pub(super) fn count_or(given: &Option<Located<PositiveU32>>, default: u32) -> u32 {
-    given.as_ref().map_or(default, |count| count.value.get() as u32)
-}
+pub type PositiveU32 = Integer<1, 0xFFFF_FFFF>;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Probability(pub(super) f64);
+pub struct Probability(pub f64);
 
 impl Notation for Probability {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a number from 0 to 1")
+    }
+
+    fn written(&self) -> Written {
+        Written::Number(self.0)
     }
 
     fn from_integer(integer: u64) -> Option<Self> {
@@ -128,6 +64,10 @@ impl Notation for Qpn {
         f.write_str("a queue pair number of 24 bits, from 2 to 0xffffff: 0 and 1 are reserved")
     }
 
+    fn written(&self) -> Written {
+        Written::Integer(self.get().into())
+    }
+
     fn from_integer(integer: u64) -> Option<Self> {
         Qpn::new(u32::try_from(integer).ok()?).filter(|qpn| qpn.is_connected())
     }
@@ -136,6 +76,10 @@ impl Notation for Qpn {
 impl Notation for Psn {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a packet sequence number of 24 bits, from 0 to 0xffffff")
+    }
+
+    fn written(&self) -> Written {
+        Written::Integer(self.get().into())
     }
 
     fn from_integer(integer: u64) -> Option<Self> {
@@ -148,6 +92,10 @@ impl Notation for Ipv6Addr {
         f.write_str("an IPv6 address such as \"2001:db8::1\"")
     }
 
+    fn written(&self) -> Written {
+        Written::Text(self.to_string())
+    }
+
     fn from_text(text: &str) -> Option<Self> {
         text.parse().ok()
     }
@@ -155,11 +103,15 @@ impl Notation for Ipv6Addr {
 
 /// An address that an interface can have: neither multicast nor unspecified nor loopback (`::1`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HostAddress(pub(super) Ipv6Addr);
+pub struct HostAddress(pub Ipv6Addr);
 
 impl Notation for HostAddress {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a unicast IPv6 address such as \"2001:db8::1\", neither :: nor ::1")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.0.to_string())
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -171,11 +123,15 @@ impl Notation for HostAddress {
 
 /// The address of an IPv6 multicast group.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MulticastAddress(pub(super) Ipv6Addr);
+pub struct MulticastAddress(pub Ipv6Addr);
 
 impl Notation for MulticastAddress {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an IPv6 multicast address such as \"ff3e::100\"")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.0.to_string())
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -186,6 +142,10 @@ impl Notation for MulticastAddress {
 impl Notation for Prefix {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a unicast IPv6 address or prefix such as \"2001:db8::/32\", all bits behind its length zero")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.to_string())
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -202,6 +162,10 @@ impl Notation for MacAddress {
         f.write_str("a unicast MAC address such as \"02:00:00:00:00:01\"")
     }
 
+    fn written(&self) -> Written {
+        Written::Text(self.to_string())
+    }
+
     fn from_text(text: &str) -> Option<Self> {
         let octet = |digits: &str| -> Option<u8> {
             let is_octet = digits.len() == 2 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -215,11 +179,15 @@ impl Notation for MacAddress {
 
 /// The name of a port. It is part of a file's name, too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct PortName(pub(super) String);
+pub struct PortName(pub String);
 
 impl Notation for PortName {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a port's name: up to 64 letters, digits, '.', '_' and '-', the first a letter or digit")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.0.clone())
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -231,11 +199,15 @@ impl Notation for PortName {
 
 /// The name of a network interface, as the kernel allows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct InterfaceName(pub(super) String);
+pub struct InterfaceName(pub String);
 
 impl Notation for InterfaceName {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an interface's name of 1 to 15 characters, without blanks, '/' and ':'")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(self.0.clone())
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -250,6 +222,10 @@ impl Notation for SocketAddr {
         f.write_str("an address with a port, such as \"[::1]:9164\"")
     }
 
+    fn written(&self) -> Written {
+        Written::Text(self.to_string())
+    }
+
     fn from_text(text: &str) -> Option<Self> {
         text.parse().ok()
     }
@@ -257,14 +233,18 @@ impl Notation for SocketAddr {
 
 /// A neighbour at a port: `ADDRESS%PORT`, as RFC 4007 writes an address with its zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct ZonedAddress {
-    pub(super) address: Ipv6Addr,
-    pub(super) port: String,
+pub struct ZonedAddress {
+    pub address: Ipv6Addr,
+    pub port: String,
 }
 
 impl Notation for ZonedAddress {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a neighbour as ADDRESS%PORT, such as \"fe80::1%uplink\"")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(format!("{}%{}", self.address, self.port))
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -278,6 +258,10 @@ impl Notation for ZonedAddress {
 impl Notation for Duration {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a time such as \"20us\": a number and one of ns, us, ms, s")
+    }
+
+    fn written(&self) -> Written {
+        Written::Text(format_duration(*self))
     }
 
     fn from_text(text: &str) -> Option<Self> {
@@ -308,8 +292,16 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     digits.parse().ok().map(Duration::from_nanos)
 }
 
+/// A time as [`parse_duration`] reads it, in the largest unit that needs no fraction.
+fn format_duration(time: Duration) -> String {
+    let ns = time.as_nanos();
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+    let (unit, length) = units.into_iter().find(|(_, length)| ns % length == 0).unwrap_or(("ns", 1));
+    format!("{}{unit}", ns / length)
+}
+
 /// The octets of an HMAC key, in hexadecimal.
-pub(super) struct Secret(pub(super) Vec<u8>);
+pub struct Secret(pub Vec<u8>);
 
 impl Secret {
     /// RFC 2104 section 3 advises against keys shorter than the hash, 32 octets; this much a key needs for not to be
@@ -324,6 +316,10 @@ impl Notation for Secret {
         write!(f, "a string of {} to {} octets, each two hexadecimal digits", Self::MIN_LEN, Self::MAX_LEN)
     }
 
+    fn written(&self) -> Written {
+        Written::Text(hex::encode(&self.0))
+    }
+
     fn from_text(text: &str) -> Option<Self> {
         let Octets(octets) = Octets::from_text(text)?;
         (Self::MIN_LEN..=Self::MAX_LEN).contains(&octets.len()).then_some(Secret(octets))
@@ -332,19 +328,19 @@ impl Notation for Secret {
 
 /// Octets in hexadecimal.
 #[derive(Clone, Debug)]
-pub(super) struct Octets(pub(super) Vec<u8>);
+pub struct Octets(pub Vec<u8>);
 
 impl Notation for Octets {
     fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string of octets, each two hexadecimal digits")
     }
 
+    fn written(&self) -> Written {
+        Written::Text(hex::encode(&self.0))
+    }
+
     fn from_text(text: &str) -> Option<Self> {
-        let digit = |character: u8| char::from(character).to_digit(16);
-        let (pairs, odd) = text.as_bytes().as_chunks::<2>();
-        let octets = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4 | digit(*low)?) as u8));
-        let octets: Vec<u8> = octets.collect::<Option<_>>()?;
-        odd.is_empty().then_some(Octets(octets))
+        hex::decode(text).ok().map(Octets)
     }
 }
 
@@ -363,6 +359,16 @@ mod tests {
         for wrong in ["", "20", "us", "20 us", "-1s", "+1s", "1.s", ".5s", "0.5ns", "1e3s", "1m", "99999999999999s"] {
             assert_eq!(ns(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn durations_are_written_as_they_are_read() {
+        for (ns, text) in [(0, "0s"), (1, "1ns"), (1_500, "1500ns"), (20_000, "20us"), (3_000_000_000, "3s")] {
+            let time = Duration::from_nanos(ns);
+            assert_eq!((format_duration(time).as_str(), parse_duration(text)), (text, Some(time)));
+        }
+        let longest = Duration::from_nanos(u64::MAX);
+        assert_eq!(parse_duration(&format_duration(longest)), Some(longest));
     }
 
     #[test]

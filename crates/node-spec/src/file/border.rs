@@ -1,0 +1,36 @@
+//! `[domain]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
+
+use super::{Located, PortName, Ports, all};
+use serde::{Deserialize, Serialize};
+use srdma_dataplane::Domain;
+use srdma_frame::PortId;
+use srdma_wire::Prefix;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DomainSection {
+    pub sids: Vec<Located<Prefix>>,
+    pub infrastructure: Vec<Located<Prefix>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proxies: Vec<Located<Prefix>>,
+}
+
+impl DomainSection {
+    pub(super) fn of(Domain { sids, infrastructure, proxies }: &Domain) -> Self {
+        DomainSection { sids: all(sids), infrastructure: all(infrastructure), proxies: all(proxies) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BorderSection {
+    pub port: Located<PortName>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<Located<Prefix>>,
+}
+
+impl BorderSection {
+    pub(super) fn of(ports: Ports<'_>, port: PortId, sources: &[Prefix]) -> Self {
+        BorderSection { port: ports.name(port).into(), sources: all(sources) }
+    }
+}

@@ -1,0 +1,143 @@
+//! `[[group]]`: the node's group entry of a multicast group.
+
+use super::policy::PolicySection;
+use super::{BranchSection, Epoch, HostAddress, LinkMtu, Located, ReceiverSection, U32, U64, integer, is_default};
+use super::{spanned, unless};
+use serde::{Deserialize, Serialize};
+use srdma_group::{Downstream, GroupEntry, HeadendEntry, NodeRole, Parent, Source, SourceRegion};
+use srdma_wire::{Psn, Qpn};
+use std::net::Ipv6Addr;
+use toml::Spanned;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupSection {
+    pub id: Located<U32>,
+    pub epoch: Option<Located<U32>>,
+    pub renewed: Option<Located<Epoch>>,
+    pub proxy: Located<HostAddress>,
+    pub designated_qpn: Located<Qpn>,
+    pub initial_psn: Located<Psn>,
+    #[serde(with = "RoleName")]
+    pub role: NodeRole,
+    pub sid: Option<Located<Ipv6Addr>>,
+    pub source: Option<Spanned<SourceSection>>,
+    pub parent: Option<Spanned<ParentSection>>,
+    pub branches: Option<Spanned<Vec<Spanned<BranchSection>>>>,
+    pub downstream: Option<Spanned<Vec<Located<Ipv6Addr>>>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receiver: Vec<Spanned<ReceiverSection>>,
+    pub region: Option<RegionSection>,
+    pub headend: Option<Spanned<HeadendSection>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub policy: PolicySection,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "NodeRole", rename_all = "lowercase")]
+enum RoleName {
+    Edge,
+    Transit,
+}
+
+impl GroupSection {
+    /// A group entry. An edge's branches are its receivers. What a reader concludes from the other entries is not
+    /// written: the list mode, and the nodes that receivers hang on.
+    pub fn of(entry: &GroupEntry) -> Self {
+        let is_transit = entry.role == NodeRole::Transit;
+        let (source, parent) = match entry.parent {
+            Parent::Source(source) => (Some(source), None),
+            Parent::Node { loopback, sid } => {
+                let source = entry.headend.as_ref().map(|headend| headend.source);
+                (source, Some(spanned(ParentSection::new(loopback, sid))))
+            }
+        };
+        let downstream = entry.downstream.iter().map(|downstream| match downstream {
+            Downstream::Sid(address) | Downstream::Multicast(address) => Located::from(*address),
+        });
+        let branches = entry.branches.iter().map(|branch| spanned(BranchSection::of(branch)));
+        GroupSection {
+            id: integer(entry.id.0),
+            epoch: unless(entry.epoch, 0, integer),
+            renewed: unless(entry.renewed, 0, integer),
+            proxy: HostAddress(entry.proxy).into(),
+            designated_qpn: entry.designated_qpn.into(),
+            initial_psn: entry.initial_psn.into(),
+            role: entry.role,
+            sid: (!entry.sid.is_unspecified()).then(|| entry.sid.into()),
+            source: source.map(|source| spanned(SourceSection::of(source))),
+            parent,
+            branches: is_transit.then(|| spanned(branches.collect())),
+            downstream: is_transit.then(|| spanned(downstream.collect())),
+            receiver: entry.receivers.iter().map(|receiver| spanned(ReceiverSection::of(receiver))).collect(),
+            region: entry.region.map(RegionSection::of),
+            headend: entry.headend.as_ref().map(|headend| spanned(HeadendSection::of(headend))),
+            policy: PolicySection::of(&entry.policy),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceSection {
+    pub address: Located<HostAddress>,
+    pub qpn: Located<Qpn>,
+}
+
+impl SourceSection {
+    fn of(Source { address, qpn }: Source) -> Self {
+        SourceSection { address: HostAddress(address).into(), qpn: qpn.into() }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParentSection {
+    pub loopback: Located<HostAddress>,
+    pub sid: Option<Located<HostAddress>>,
+}
+
+impl ParentSection {
+    pub(super) fn new(loopback: Ipv6Addr, sid: Option<Ipv6Addr>) -> Self {
+        ParentSection { loopback: HostAddress(loopback).into(), sid: sid.map(|sid| HostAddress(sid).into()) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegionSection {
+    pub base: Located<U64>,
+    pub length: Located<U64>,
+    pub rkey: Located<U32>,
+}
+
+impl RegionSection {
+    fn of(SourceRegion { base, length, rkey }: SourceRegion) -> Self {
+        RegionSection { base: integer(base), length: integer(length), rkey: integer(rkey) }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeadendSection {
+    pub link_mtu: Option<Located<LinkMtu>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<Spanned<ListSection>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListSection {
+    pub edge: Located<HostAddress>,
+    pub receiver: Vec<Spanned<ReceiverSection>>,
+}
+
+impl HeadendSection {
+    fn of(headend: &HeadendEntry) -> Self {
+        let list = headend.lists.iter().map(|list| {
+            let receiver = list.receivers.iter().map(|receiver| spanned(ReceiverSection::of(receiver))).collect();
+            spanned(ListSection { edge: HostAddress(list.edge).into(), receiver })
+        });
+        HeadendSection { link_mtu: Some(integer(headend.link_mtu)), list: list.collect() }
+    }
+}

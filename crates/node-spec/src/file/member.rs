@@ -1,0 +1,112 @@
+//! Members of a group: receivers and branches, with the keys for a change of membership.
+
+use super::{HostAddress, Integer, Located, Notation, U64, integer, unless};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+use srdma_group::{Branch, Join, Receiver};
+use srdma_wire::{Psn, Qpn};
+use std::fmt;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverSection {
+    pub address: Located<HostAddress>,
+    pub qpn: Located<Qpn>,
+    pub base: Option<Located<U64>>,
+    pub rkey: Option<Located<Epoch>>,
+    pub joined: Option<JoinSection>,
+}
+
+/// Join point of a member (D30).
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JoinSection {
+    pub psn: Located<Psn>,
+    pub msn: Located<Integer<0, 0xFF_FFFF>>,
+}
+
+pub type Epoch = Integer<0, 0xFFFF_FFFF>;
+
+/// A branch of a transit node: a loopback, or a table with more keys.
+pub struct BranchSection {
+    pub loopback: HostAddress,
+    pub joined: Option<JoinSection>,
+    pub renewed: Option<Located<Epoch>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BranchTable {
+    loopback: Located<HostAddress>,
+    joined: Option<JoinSection>,
+    renewed: Option<Located<Epoch>>,
+}
+
+impl<'de> Deserialize<'de> for BranchSection {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(BranchVisitor)
+    }
+}
+
+struct BranchVisitor;
+
+impl<'de> Visitor<'de> for BranchVisitor {
+    type Value = BranchSection;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        HostAddress::describe(f)?;
+        f.write_str(", or a table of loopback, joined and renewed")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<BranchSection, E> {
+        let loopback = HostAddress::from_text(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))?;
+        Ok(BranchSection { loopback, joined: None, renewed: None })
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<BranchSection, A::Error> {
+        let BranchTable { loopback, joined, renewed } = BranchTable::deserialize(MapAccessDeserializer::new(table))?;
+        Ok(BranchSection { loopback: loopback.value, joined, renewed })
+    }
+}
+
+impl Serialize for BranchSection {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let loopback = Located::from(self.loopback);
+        if self.joined.is_none() && self.renewed.is_none() {
+            return loopback.serialize(serializer);
+        }
+        let mut table = serializer.serialize_struct("BranchSection", 3)?;
+        table.serialize_field("loopback", &loopback)?;
+        table.serialize_field("joined", &self.joined)?;
+        table.serialize_field("renewed", &self.renewed)?;
+        table.end()
+    }
+}
+
+impl BranchSection {
+    pub(super) fn of(branch: &Branch) -> Self {
+        let loopback = HostAddress(branch.responder);
+        let joined = branch.joined.map(JoinSection::of);
+        BranchSection { loopback, joined, renewed: unless(branch.renewed, 0, integer) }
+    }
+}
+
+impl ReceiverSection {
+    pub(super) fn of(receiver: &Receiver) -> Self {
+        ReceiverSection {
+            address: HostAddress(receiver.address).into(),
+            qpn: receiver.qpn.into(),
+            base: receiver.region.map(|region| integer(region.base)),
+            rkey: receiver.region.map(|region| integer(region.rkey)),
+            joined: receiver.joined.map(JoinSection::of),
+        }
+    }
+}
+
+impl JoinSection {
+    fn of(Join { psn, msn }: Join) -> Self {
+        JoinSection { psn: psn.into(), msn: integer(msn) }
+    }
+}

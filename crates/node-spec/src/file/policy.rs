@@ -1,0 +1,97 @@
+//! `[group.policy]` and `[learning]`.
+
+use super::group::ParentSection;
+use super::{Integer, Located, PositiveU32, U32, all, integer, is_default, ns, unless};
+use serde::{Deserialize, Serialize};
+use srdma_dataplane::Learning;
+use srdma_group::{CnpMode, OnFailure, Policy, Rules};
+use srdma_wire::Prefix;
+use std::time::Duration;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySection {
+    #[serde(default, with = "RulesName", skip_serializing_if = "is_default")]
+    pub rules: Rules,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub prune_retransmit: bool,
+    pub t_hold: Option<Located<Duration>>,
+    #[serde(default, with = "CnpName", skip_serializing_if = "is_default")]
+    pub cnp_mode: CnpMode,
+    pub cnp_window: Option<Located<Duration>>,
+    pub cnp_window_most: Option<Located<Duration>>,
+    pub cnp_limit: Option<Located<Integer<1, 0xFFFF>>>,
+    #[serde(default, with = "FailureName", skip_serializing_if = "is_default")]
+    pub on_failure: OnFailure,
+    pub t_stall: Option<Located<Duration>>,
+    pub stall_sends: Option<Located<Integer<2, 15>>>,
+    pub min_receivers: Option<Located<PositiveU32>>,
+    pub hmac_key_id: Option<Located<U32>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Rules", rename_all = "lowercase")]
+enum RulesName {
+    Default,
+    Literal,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "CnpMode", rename_all = "lowercase")]
+enum CnpName {
+    Leading,
+    Trailing,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "OnFailure", rename_all = "lowercase")]
+enum FailureName {
+    Strict,
+    Evict,
+}
+
+impl PolicySection {
+    pub(super) fn of(policy: &Policy) -> Self {
+        let default = Policy::default();
+        let time = |time: Duration, default: Duration| unless(time, default, Located::from);
+        PolicySection {
+            rules: policy.rules,
+            prune_retransmit: policy.prune_retransmit,
+            t_hold: time(policy.t_hold, default.t_hold),
+            cnp_mode: policy.cnp_mode,
+            cnp_window: time(policy.cnp_window, default.cnp_window),
+            cnp_window_most: time(policy.cnp_window_most, policy.cnp_window),
+            cnp_limit: unless(policy.cnp_limit, default.cnp_limit, integer),
+            on_failure: policy.on_failure,
+            t_stall: time(policy.t_stall, default.t_stall),
+            stall_sends: unless(policy.stall_sends, default.stall_sends, integer),
+            min_receivers: unless(policy.min_receivers, default.min_receivers, integer),
+            hmac_key_id: policy.hmac_key_id.map(integer),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LearningSection {
+    pub proxies: Vec<Located<Prefix>>,
+    pub parent: ParentSection,
+    pub max_groups: Option<Located<Integer<1, 0xFFFF>>>,
+    pub max_receivers: Option<Located<Integer<1, 0xFFFF>>>,
+    pub idle: Option<Located<Duration>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub policy: PolicySection,
+}
+
+impl LearningSection {
+    pub(super) fn of(learning: &Learning) -> Self {
+        LearningSection {
+            proxies: all(&learning.proxies),
+            parent: ParentSection::new(learning.parent, learning.parent_sid),
+            max_groups: Some(integer(learning.max_groups)),
+            max_receivers: Some(integer(learning.max_receivers)),
+            idle: Some(ns(learning.idle_ns).into()),
+            policy: PolicySection::of(&learning.policy),
+        }
+    }
+}

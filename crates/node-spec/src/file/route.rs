@@ -1,0 +1,136 @@
+//! `[[route]]` with its paths, and `[[multicast_route]]`.
+
+use super::{
+    HostAddress, Integer, Located, MulticastAddress, PortName, Ports, U16, U32, ZonedAddress, addresses, integer,
+    is_default, spanned, unless,
+};
+use serde::{Deserialize, Serialize};
+use srdma_dataplane::headend::{HeadendPath, Probing};
+use srdma_dataplane::{EncapsMode, MulticastRoute, RouteAction, TableId};
+use srdma_wire::Prefix;
+use toml::Spanned;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteSection {
+    pub prefix: Located<Prefix>,
+    pub via: Option<Spanned<Vec<Located<ZonedAddress>>>>,
+    pub table: Option<Located<U16>>,
+    pub encaps: Option<Spanned<EncapsSection>>,
+    pub blackhole: Option<Spanned<bool>>,
+    pub path: Option<Spanned<Vec<Spanned<PathSection>>>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EncapsSection {
+    pub segments: Vec<Located<HostAddress>>,
+    #[serde(default = "reduced", with = "EncapsName")]
+    pub mode: EncapsMode,
+    pub hmac_key_id: Option<Located<U32>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "EncapsMode")]
+enum EncapsName {
+    #[serde(rename = "H.Encaps")]
+    Encaps,
+    #[serde(rename = "H.Encaps.Red")]
+    Reduced,
+}
+
+fn reduced() -> EncapsMode {
+    EncapsMode::Reduced
+}
+
+impl RouteSection {
+    /// A route by one of these neighbours.
+    pub fn via(prefix: Prefix, neighbours: impl IntoIterator<Item = ZonedAddress>) -> Self {
+        let via = spanned(neighbours.into_iter().map(Located::from).collect());
+        RouteSection { via: Some(via), ..RouteSection::to(prefix) }
+    }
+
+    /// A route without an action.
+    fn to(prefix: Prefix) -> Self {
+        RouteSection { prefix: prefix.into(), via: None, table: None, encaps: None, blackhole: None, path: None }
+    }
+
+    pub(super) fn of(ports: Ports<'_>, table: TableId, prefix: Prefix, action: &RouteAction) -> Self {
+        let route = RouteSection { table: unless(table.0, 0, integer), ..RouteSection::to(prefix) };
+        match action {
+            RouteAction::Via(next_hops) => {
+                let via = next_hops.iter().map(|next_hop| ports.next_hop(*next_hop)).collect();
+                RouteSection { via: Some(spanned(via)), ..route }
+            }
+            RouteAction::Encaps { segments, mode, hmac_key_id } => {
+                let hmac_key_id = hmac_key_id.map(integer);
+                let encaps = EncapsSection { segments: addresses(segments), mode: *mode, hmac_key_id };
+                RouteSection { encaps: Some(spanned(encaps)), ..route }
+            }
+            RouteAction::Placed(paths) => {
+                let paths = paths.iter().map(|path| spanned(PathSection::of(path))).collect();
+                RouteSection { path: Some(spanned(paths)), ..route }
+            }
+            RouteAction::Blackhole => RouteSection { blackhole: Some(spanned(true)), ..route },
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathSection {
+    pub segments: Vec<Located<HostAddress>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub via: Vec<Located<HostAddress>>,
+    pub rank: Option<Located<Integer<0, 0xFFFF>>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub denied: bool,
+    pub probe: Option<Spanned<bool>>,
+    pub probe_segments: Option<Spanned<Vec<Located<HostAddress>>>>,
+}
+
+impl PathSection {
+    fn of(placed: &HeadendPath) -> Self {
+        let HeadendPath { path, probing } = placed;
+        let (probe, probe_segments) = match probing {
+            Probing::ThereAndBack => (None, None),
+            Probing::By(segments) => (None, Some(spanned(addresses(segments)))),
+            Probing::Never => (Some(spanned(false)), None),
+        };
+        PathSection {
+            segments: addresses(&path.segments),
+            via: addresses(&path.nodes),
+            rank: Some(integer(path.rank)),
+            denied: path.is_denied,
+            probe,
+            probe_segments,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MulticastRouteSection {
+    pub source: Located<HostAddress>,
+    pub group: Located<MulticastAddress>,
+    pub incoming: Option<Located<PortName>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outgoing: Vec<Located<PortName>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub end_mt: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub require_hmac: bool,
+}
+
+impl MulticastRouteSection {
+    pub(super) fn of(ports: Ports<'_>, route: &MulticastRoute) -> Self {
+        MulticastRouteSection {
+            source: HostAddress(route.source).into(),
+            group: MulticastAddress(route.group).into(),
+            incoming: route.incoming.map(|port| ports.name(port).into()),
+            outgoing: route.outgoing.iter().map(|port| ports.name(*port).into()).collect(),
+            end_mt: route.end_mt,
+            require_hmac: route.require_hmac,
+        }
+    }
+}
