@@ -2,23 +2,25 @@
 
 use crate::controller::ControllerAccess;
 use crate::error::{LabError, Result};
-use crate::group::GROUP;
 use crate::routes;
-use crate::topology::{GroupPlan, Topology};
-use serde::Serialize;
-use srdma_group::{Downstream, Group, GroupEntry, NodeIndex, NodeRole, Parent, Receiver};
+use crate::topology::{End, GroupPlan, Kind, Topology};
+use srdma_group::{Group, GroupEntry, NodeIndex, NodeRole};
+use srdma_node_spec::file::{
+    BehaviorName, ControllerSection, DaemonSection, DriverName, GroupSection, HostAddress, MulticastAddress,
+    MulticastRouteSection, NodeFile, NodeSection, PortName, PortSection, SidSection, U32, spanned,
+};
+use srdma_wire::Prefix;
 use std::collections::BTreeSet;
-use std::net::Ipv6Addr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::{Table, Value};
 
 /// Choices for all nodes of a lab alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeChoices {
-    /// The driver of each port; the node's own choice when none is given.
-    pub driver: Option<String>,
+    /// The driver of each port.
+    pub driver: DriverName,
     /// The driver of ports whose link has a rate or loses, where the node's own queueing disciplines make that.
-    pub shaped_driver: Option<String>,
+    pub shaped_driver: Option<DriverName>,
     /// The node has lost its state (D17).
     pub restarted: bool,
     /// The lab's controller, for nodes that get groups from one.
@@ -41,38 +43,55 @@ pub fn text(
     let own = &topology.nodes[node];
     let tree = topology.group.as_ref().zip(group);
     let position = tree.and_then(|(plan, _)| plan.tree.iter().position(|entry| entry.node == node));
-    let part = tree.zip(position).and_then(|((_, group), position)| group.at(NodeIndex(position)));
+    let entry = tree.zip(position).and_then(|((_, group), position)| group.at(NodeIndex(position)));
     let loopback = match (topology.group.as_ref().zip(position), own.addresses.first()) {
         (Some((plan, position)), _) => plan.tree[position].loopback,
         (None, Some(address)) => *address,
         (None, None) => return Err(LabError::Group(format!("{} has no address that could be its loopback", own.name))),
     };
-    let file = NodeFile {
-        node: NodeSection { loopback, restarted: choices.restarted },
-        daemon: DaemonSection { name: own.name.clone(), status: status.to_owned() },
-        port: topology
-            .ends_of(node)
-            .map(|(link, end, _)| {
-                let shaped = choices.shaped_driver.as_ref().filter(|_| topology.links[link].is_shaped());
-                PortSection { name: end.interface.clone(), driver: shaped.or(choices.driver.as_ref()).cloned() }
-            })
-            .collect(),
-        sid: part.as_ref().and_then(sid).into_iter().collect(),
+    let shaped = |link: usize| choices.shaped_driver.filter(|_| topology.links[link].is_shaped());
+    let port = |(link, end, _): (usize, &End, _)| {
+        let driver = shaped(link).unwrap_or(choices.driver);
+        PortSection { driver, ..PortSection::new(&end.interface) }
+    };
+    let mut file = NodeFile {
+        daemon: DaemonSection {
+            name: Some(PortName(own.name.clone()).into()),
+            status: Some(spanned(status.to_owned())),
+            ..DaemonSection::default()
+        },
+        port: topology.ends_of(node).map(port).collect(),
+        sid: entry.as_ref().and_then(sid).into_iter().collect(),
         multicast_route: match (tree, position) {
-            (Some((plan, _)), Some(position)) => multicast_route(topology, plan, position).into_iter().collect(),
+            (Some((plan, _)), Some(position)) => {
+                multicast_route(topology, plan, position).into_iter().map(spanned).collect()
+            }
             _ => Vec::new(),
         },
-        group: part.iter().map(|part| GroupSection::of(part, topology.group.as_ref())).collect(),
+        group: tree
+            .zip(entry.as_ref())
+            .map(|((plan, _), entry)| spanned(GroupSection { policy: plan.policy.clone(), ..GroupSection::of(entry) }))
+            .into_iter()
+            .collect(),
+        ..NodeFile::new(NodeSection { restarted: choices.restarted, ..NodeSection::new(loopback) })
     };
+    let config = match &own.kind {
+        Kind::Srdma { config } => config,
+        _ => &Table::new(),
+    };
+    let takes_controller =
+        config.get("controller").and_then(Value::as_table).is_some_and(|section| !section.contains_key("url"));
+    if let Some(access) = choices.controller.as_ref().filter(|_| takes_controller) {
+        file.controller = Some(spanned(ControllerSection {
+            token_file: Some(access.token_file.clone()),
+            ca_file: Some(access.ca_file.clone()),
+            ..ControllerSection::new(access.url.clone())
+        }));
+    }
     let serialised =
         |error: toml::ser::Error| LabError::Unexpected { who: own.name.clone(), problem: error.to_string() };
     let mut table = Table::try_from(&file).map_err(serialised)?;
-    if let crate::topology::Kind::Srdma { config } = &own.kind {
-        merge(&mut table, config);
-    }
-    if let (Some(Value::Table(section)), Some(access)) = (table.get_mut("controller"), &choices.controller) {
-        fill_in(section, access);
-    }
+    merge(&mut table, config);
     toml::to_string(&table).map_err(serialised)
 }
 
@@ -87,24 +106,16 @@ fn merge(into: &mut Table, from: &Table) {
     }
 }
 
-/// Adds the address of the lab's controller to a section that names no other one.
-fn fill_in(section: &mut Table, access: &ControllerAccess) {
-    let ControllerAccess { url, token_file, ca_file } = access;
-    if section.contains_key("url") {
-        return;
-    }
-    section.insert("url".to_owned(), Value::String(url.clone()));
-    for (key, file) in [("token_file", token_file), ("ca_file", ca_file)] {
-        section.entry(key).or_insert_with(|| Value::String(file.display().to_string()));
-    }
-}
-
-fn sid(part: &GroupEntry) -> Option<SidSection> {
-    let (behavior, group) = match part.role {
-        NodeRole::Edge => ("End.MT", None),
-        NodeRole::Transit => ("End.Replicate", Some(GROUP.0)),
+/// The node's SID for the group's data, unless that is a multicast group.
+fn sid(entry: &GroupEntry) -> Option<SidSection> {
+    let sid = |behavior| SidSection::new(Prefix::host(entry.sid), behavior);
+    let section = match entry.role {
+        NodeRole::Edge => sid(BehaviorName::EndMt),
+        NodeRole::Transit => {
+            SidSection { group: Some(U32::clamped(entry.id.0.into()).into()), ..sid(BehaviorName::EndReplicate) }
+        }
     };
-    (!part.sid.is_multicast()).then_some(SidSection { sid: part.sid, behavior, group })
+    (!entry.sid.is_multicast()).then_some(section)
 }
 
 /// The multicast route by which a node of the tree sends or receives data of an IPv6 multicast group (D3).
@@ -116,170 +127,14 @@ fn multicast_route(topology: &Topology, plan: &GroupPlan, position: usize) -> Op
     let toward = |other: usize| routes::interface_toward(topology, node.node, plan.tree[other].node);
     let below = plan.tree.iter().enumerate().filter(|(_, other)| other.parent == Some(position));
     let outgoing: BTreeSet<String> = below.filter_map(|(other, _)| toward(other)).collect();
+    let port = |name: String| PortName(name).into();
     Some(MulticastRouteSection {
-        // The node that hands over finds its branches by its own address; on the way packets keep the headend's.
-        source: if hands_over { node.loopback } else { root.loopback },
-        group,
-        incoming: if hands_over { None } else { toward(0) },
-        outgoing: outgoing.into_iter().collect(),
+        // A node that hands over finds its branches by its own address; on the way, packets keep the headend's.
+        source: HostAddress(if hands_over { node.loopback } else { root.loopback }).into(),
+        group: MulticastAddress(group).into(),
+        incoming: if hands_over { None } else { toward(0).map(port) },
+        outgoing: outgoing.into_iter().map(port).collect(),
         end_mt: plan.receivers.iter().any(|receiver| receiver.edge == position),
+        require_hmac: false,
     })
-}
-
-#[derive(Serialize)]
-struct NodeFile {
-    node: NodeSection,
-    daemon: DaemonSection,
-    port: Vec<PortSection>,
-    sid: Vec<SidSection>,
-    multicast_route: Vec<MulticastRouteSection>,
-    group: Vec<GroupSection>,
-}
-
-#[derive(Serialize)]
-struct NodeSection {
-    loopback: Ipv6Addr,
-    restarted: bool,
-}
-
-#[derive(Serialize)]
-struct DaemonSection {
-    name: String,
-    status: PathBuf,
-}
-
-#[derive(Serialize)]
-struct PortSection {
-    name: String,
-    driver: Option<String>,
-}
-
-#[derive(Serialize)]
-struct SidSection {
-    sid: Ipv6Addr,
-    behavior: &'static str,
-    group: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct MulticastRouteSection {
-    source: Ipv6Addr,
-    group: Ipv6Addr,
-    incoming: Option<String>,
-    outgoing: Vec<String>,
-    end_mt: bool,
-}
-
-#[derive(Serialize)]
-struct GroupSection {
-    id: u32,
-    epoch: u32,
-    proxy: Ipv6Addr,
-    designated_qpn: u32,
-    initial_psn: u32,
-    role: &'static str,
-    sid: Ipv6Addr,
-    source: Option<SourceSection>,
-    parent: Option<ParentSection>,
-    branches: Option<Vec<Ipv6Addr>>,
-    downstream: Option<Vec<Ipv6Addr>>,
-    receiver: Vec<ReceiverSection>,
-    region: Option<RegionSection>,
-    headend: Option<HeadendSection>,
-    policy: Table,
-}
-
-#[derive(Serialize)]
-struct SourceSection {
-    address: Ipv6Addr,
-    qpn: u32,
-}
-
-#[derive(Serialize)]
-struct ParentSection {
-    loopback: Ipv6Addr,
-    sid: Option<Ipv6Addr>,
-}
-
-#[derive(Serialize)]
-struct ReceiverSection {
-    address: Ipv6Addr,
-    qpn: u32,
-    base: Option<u64>,
-    rkey: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct RegionSection {
-    base: u64,
-    length: u64,
-    rkey: u32,
-}
-
-#[derive(Serialize)]
-struct HeadendSection {
-    link_mtu: u16,
-    list: Vec<ListSection>,
-}
-
-#[derive(Serialize)]
-struct ListSection {
-    edge: Ipv6Addr,
-    receiver: Vec<ReceiverSection>,
-}
-
-impl GroupSection {
-    fn of(part: &GroupEntry, plan: Option<&GroupPlan>) -> Self {
-        let is_transit = part.role == NodeRole::Transit;
-        let branches = part.branches.iter().map(|branch| branch.responder).collect();
-        let downstream = part.downstream.iter().map(|downstream| match downstream {
-            Downstream::Sid(address) | Downstream::Multicast(address) => *address,
-        });
-        let (source, parent) = match part.parent {
-            Parent::Source(source) => (Some(SourceSection { address: source.address, qpn: source.qpn.get() }), None),
-            Parent::Node { loopback, sid } => (None, Some(ParentSection { loopback, sid })),
-        };
-        GroupSection {
-            id: part.id.0,
-            epoch: part.epoch,
-            proxy: part.proxy,
-            designated_qpn: part.designated_qpn.get(),
-            initial_psn: part.initial_psn.get(),
-            role: if is_transit { "transit" } else { "edge" },
-            sid: part.sid,
-            source,
-            parent,
-            branches: is_transit.then_some(branches),
-            downstream: is_transit.then(|| downstream.collect()),
-            receiver: part.receivers.iter().map(ReceiverSection::of).collect(),
-            region: part.region.map(|region| RegionSection {
-                base: region.base,
-                length: region.length,
-                rkey: region.rkey,
-            }),
-            headend: part.headend.as_ref().map(|headend| HeadendSection {
-                link_mtu: headend.link_mtu,
-                list: headend
-                    .lists
-                    .iter()
-                    .map(|list| ListSection {
-                        edge: list.edge,
-                        receiver: list.receivers.iter().map(ReceiverSection::of).collect(),
-                    })
-                    .collect(),
-            }),
-            policy: plan.map(|plan| plan.policy.clone()).unwrap_or_default(),
-        }
-    }
-}
-
-impl ReceiverSection {
-    fn of(receiver: &Receiver) -> Self {
-        ReceiverSection {
-            address: receiver.address,
-            qpn: receiver.qpn.get(),
-            base: receiver.region.map(|region| region.base),
-            rkey: receiver.region.map(|region| region.rkey),
-        }
-    }
 }

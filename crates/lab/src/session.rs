@@ -25,6 +25,7 @@ use crate::process::Process;
 use crate::topology::{Kind, Transfer};
 use srdma_group::Group;
 use srdma_node::daemon::{Snapshot, StatusError, read_status};
+use srdma_node_spec::file::DriverName;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -54,8 +55,8 @@ pub struct Choices {
     pub program: PathBuf,
     /// The transfer; by default that of the topology.
     pub transfer: Option<Transfer>,
-    /// The driver of all ports of all nodes, when the nodes are not to choose.
-    pub driver: Option<String>,
+    /// The driver of all ports of all nodes.
+    pub driver: DriverName,
     /// Time that hosts wait for each other.
     pub patience: Duration,
 }
@@ -187,7 +188,7 @@ impl Session {
         let name = topology.nodes[node].name.clone();
         let group = self.parts.first().and_then(|parts| parts.group.as_ref());
         let controller = ControllerAccess::of(topology, self.lab.instance());
-        let driver = self.choices.driver.clone();
+        let driver = self.choices.driver;
         let choices = NodeChoices { driver, shaped_driver: None, restarted, controller };
         let text = node_file::text(topology, group, node, &self.lab.instance().socket(&name), &choices)?;
         let path = self.lab.instance().configuration(&name);

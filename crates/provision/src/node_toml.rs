@@ -1,38 +1,62 @@
 //! A device as `node.toml`, whose keys docs/configuration.md describes. Interfaces have the addresses of the plan.
 
-use crate::json::{behavior_name, tenant_table};
-use srdma_fabric::provision::{Behavior, Device};
+use crate::json::tenant_table;
+use srdma_fabric::provision::{Behavior, Device, DevicePort, Route, Sid};
+use srdma_node_spec::file::{
+    BehaviorName, CsidBits, Located, NodeFile, NodeSection, PortSection, RouteSection, SidSection, U16, ZonedAddress,
+    spanned,
+};
 use std::fmt::Write;
 
 /// The file.
-pub fn text(device: &Device) -> String {
-    let mut text = format!("# {}\n\n[node]\nloopback = \"{}\"\n", device.name, device.address);
-    for port in &device.ports {
-        let _ = write!(text, "\n# {}, {} at the other end\n", port.own, port.peer);
-        let _ = writeln!(text, "[[port]]\nname = \"{}\"", port.interface);
+///
+/// # Errors
+///
+/// None that a device with names and addresses has.
+pub fn text(device: &Device) -> Result<String, toml::ser::Error> {
+    let file = NodeFile {
+        port: device.ports.iter().map(|port| PortSection::new(&port.interface)).collect(),
+        route: device.routes.iter().map(|route| spanned(self::route(device, route))).collect(),
+        sid: device.sids.iter().map(|sid| self::sid(device, sid)).collect(),
+        ..NodeFile::new(NodeSection::new(device.address))
+    };
+    let mut text = format!("# {}\n\n", device.name);
+    let mut ports = device.ports.iter();
+    for line in file.to_toml()?.lines() {
+        if line == "[[port]]"
+            && let Some(port) = ports.next()
+        {
+            let _ = writeln!(text, "# {}, {} at the other end", port.own, port.peer);
+        }
+        let _ = writeln!(text, "{line}");
     }
-    for route in &device.routes {
-        let hops = route.ports.iter().filter_map(|port| device.port(*port));
-        let hops: Vec<String> = hops.map(|port| format!("\"{}%{}\"", port.neighbour, port.interface)).collect();
-        let _ = write!(text, "\n[[route]]\nprefix = \"{}\"\nvia = [{}]\n", route.prefix, hops.join(", "));
-        let _ = route.tenant.map(|tenant| writeln!(text, "table = {}", tenant_table(tenant)));
-    }
-    for sid in &device.sids {
-        let _ = write!(text, "\n[[sid]]\nsid = \"{}\"\nbehavior = \"{}\"\n", sid.prefix, behavior_name(sid.behavior));
-        match sid.behavior {
-            Behavior::Node => {}
-            Behavior::Link(number) => {
-                if let Some(port) = device.port(number) {
-                    let _ = writeln!(text, "next_hop = \"{}%{}\"", port.neighbour, port.interface);
-                }
-                if sid.prefix.prefix_len() > 48 {
-                    let _ = writeln!(text, "csid_bits = 32");
-                }
-            }
-            Behavior::Tenant(tenant) => {
-                let _ = writeln!(text, "table = {}", tenant_table(tenant));
-            }
+    Ok(text)
+}
+
+fn route(device: &Device, route: &Route) -> RouteSection {
+    let neighbours = route.ports.iter().filter_map(|port| device.port(*port)).map(neighbour);
+    RouteSection { table: route.tenant.map(table), ..RouteSection::via(route.prefix, neighbours) }
+}
+
+fn sid(device: &Device, sid: &Sid) -> SidSection {
+    match sid.behavior {
+        Behavior::Node => SidSection::new(sid.prefix, BehaviorName::MicroN),
+        Behavior::Link(number) => SidSection {
+            next_hop: device.port(number).map(|port| neighbour(port).into()),
+            // Behind a uN, both are one compressed SID of 32 bits.
+            csid_bits: (sid.prefix.prefix_len() > 48).then(|| CsidBits::clamped(32).into()),
+            ..SidSection::new(sid.prefix, BehaviorName::MicroA)
+        },
+        Behavior::Tenant(tenant) => {
+            SidSection { table: Some(table(tenant)), ..SidSection::new(sid.prefix, BehaviorName::EndDt6) }
         }
     }
-    text
+}
+
+fn neighbour(port: &DevicePort) -> ZonedAddress {
+    ZonedAddress { address: port.neighbour, port: port.interface.clone() }
+}
+
+fn table(tenant: u16) -> Located<U16> {
+    U16::clamped(tenant_table(tenant).into()).into()
 }

@@ -4,6 +4,7 @@ use crate::units::{parse_octets, parse_probability, parse_rate};
 use clap::{Args, Subcommand, ValueEnum};
 use srdma_lab::containerlab::IMAGE;
 use srdma_lab::topology::{Lists, Operation};
+use srdma_node_spec::file;
 use std::path::PathBuf;
 
 /// Networks in namespaces of this machine: srdma nodes, Linux routers and hosts.
@@ -255,13 +256,13 @@ impl ListName {
 }
 
 impl DriverName {
-    /// The value in `node.toml`; absent if the node chooses.
-    pub(super) fn in_node_toml(self) -> Option<&'static str> {
+    /// The driver as `node.toml` has it.
+    pub(super) fn in_node_toml(self) -> file::DriverName {
         match self {
-            DriverName::Auto => None,
-            DriverName::AfPacket => Some("af_packet"),
-            DriverName::AfXdp => Some("af_xdp"),
-            DriverName::AfXdpGeneric => Some("af_xdp_generic"),
+            DriverName::Auto => file::DriverName::Auto,
+            DriverName::AfPacket => file::DriverName::AfPacket,
+            DriverName::AfXdp => file::DriverName::AfXdp,
+            DriverName::AfXdpGeneric => file::DriverName::AfXdpGeneric,
         }
     }
 }

@@ -54,7 +54,7 @@ pub(super) fn transfer(topology: &Topology, arguments: &TransferArguments) -> Tr
 pub(super) fn choices(topology: &Topology, set_up: &SetUp, patience: Duration) -> Result<Choices> {
     let transfer = transfer(topology, &set_up.transfer);
     let program = std::env::current_exe().context("cannot find this program itself")?;
-    let driver = set_up.driver.in_node_toml().map(str::to_owned);
+    let driver = set_up.driver.in_node_toml();
     Ok(Choices { program, transfer: Some(transfer), driver, patience })
 }
 

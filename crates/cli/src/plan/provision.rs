@@ -175,7 +175,7 @@ impl Arguments {
 
     fn written(&self, device: &Device, sids: &SidPlan) -> Result<Written> {
         Ok(match self.format {
-            Format::Node => Written::Text(srdma_provision::node_toml(device)),
+            Format::Node => Written::Text(srdma_provision::node_toml(device)?),
             Format::Linux => Written::Text(srdma_provision::linux::script(device, self.sid_device.as_deref())),
             Format::Frr => Written::Text(srdma_provision::frr_configuration(device, sids)),
             Format::Sonic => Written::Json(srdma_provision::sonic_config_db(device, sids)),

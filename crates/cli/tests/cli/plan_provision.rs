@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use srdma_node::{Configuration, InterfaceFacts, Purpose};
+use srdma_node_spec::file::NodeFile;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -244,6 +245,10 @@ fn our_node_reads_its_configuration() {
             let read = Configuration::read_for(&path, Purpose::Interfaces(&known));
             let configuration = read.unwrap_or_else(|error| panic!("{error}"));
             configuration.node().expect("a node");
+            let written = NodeFile::of(&configuration.spec).to_toml().expect("TOML");
+            let again = Configuration::parse_for(&path, &written, Purpose::Interfaces(&known));
+            let again = again.unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(again.spec.entries, configuration.spec.entries, "{written}");
             count += 1;
         }
         assert_eq!(count, files);

@@ -17,6 +17,7 @@ use crate::controller::{self, ControllerAccess, Secrets};
 use crate::error::{LabError, Result};
 use crate::node_file::{self, NodeChoices};
 use crate::topology::{ControllerPlan, Kind, Topology, Transfer};
+use srdma_node_spec::file::DriverName;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -117,7 +118,7 @@ pub fn export(topology: &Topology, transfer: &Transfer, image: &str) -> Result<V
     let group = transfer::group(topology, transfer)?;
     // Loss and rate are made by the interfaces of the containers, and AF_XDP passes those by.
     let controller = topology.controller.as_ref().map(access);
-    let shaped_driver = Some("af_packet".to_owned());
+    let shaped_driver = Some(DriverName::AfPacket);
     let choices = NodeChoices { shaped_driver, controller, ..NodeChoices::default() };
     let mut files = match &topology.controller {
         Some(plan) => controller_files(topology, plan)?,

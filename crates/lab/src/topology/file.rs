@@ -3,6 +3,7 @@
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use srdma_node_spec::file::PolicySection;
 use srdma_wire::{Psn, Qpn};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,7 +97,7 @@ pub(super) struct GroupSection {
     pub(super) node: Vec<TreeSection>,
     pub(super) receiver: Vec<ReceiverSection>,
     #[serde(default)]
-    pub(super) policy: toml::Table,
+    pub(super) policy: PolicySection,
 }
 
 #[derive(Deserialize)]

@@ -8,6 +8,7 @@ mod controller;
 mod file;
 
 use serde::{Deserialize, Serialize};
+use srdma_node_spec::file::PolicySection;
 use srdma_toml_error::FileError;
 use srdma_wire::{Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -138,8 +139,8 @@ pub struct GroupPlan {
     /// The tree, the root first.
     pub tree: Vec<TreePlan>,
     pub receivers: Vec<ReceiverPlan>,
-    /// Keys of the topology file for every node's `[group.policy]`.
-    pub policy: toml::Table,
+    /// The `[group.policy]` of every node.
+    pub policy: PolicySection,
 }
 
 /// A node of the tree.

@@ -6,6 +6,7 @@ use srdma_lab::containerlab::{ExportError, ExportedFile, IMAGE, export};
 use srdma_lab::topology::{Kind, Lists, Operation};
 use srdma_lab::{LabError, Source, Topology, shipped};
 use srdma_node::{Configuration, InterfaceFacts, Purpose};
+use srdma_node_spec::file::NodeFile;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -188,6 +189,13 @@ fn every_node_file_is_accepted_by_a_node() {
                 let configuration = Configuration::parse_for(Path::new("node.toml"), text, Purpose::Interfaces(&facts));
                 let configuration = configuration.unwrap_or_else(|error| panic!("{} {error}\n{text}", lab.name));
                 configuration.node().unwrap_or_else(|error| panic!("{} {error}\n{text}", lab.name));
+                let file: NodeFile = toml::from_str(text).unwrap();
+                let written = [file.to_toml().unwrap(), NodeFile::of(&configuration.spec).to_toml().unwrap()];
+                for text in written {
+                    let again = Configuration::parse_for(Path::new("node.toml"), &text, Purpose::Interfaces(&facts));
+                    let again = again.unwrap_or_else(|error| panic!("{} {error}\n{text}", lab.name));
+                    assert_eq!(again.spec.entries, configuration.spec.entries, "{}", lab.name);
+                }
                 for (link, end, _) in lab.ends_of(position) {
                     let port = format!("name = \"{}\"\ndriver = \"af_packet\"", end.interface);
                     assert_eq!(text.contains(&port), lab.links[link].is_shaped(), "{text}");

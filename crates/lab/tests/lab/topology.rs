@@ -6,6 +6,7 @@ use srdma_lab::node_file::{self, NodeChoices};
 use srdma_lab::topology::{Kind, Lists, Operation};
 use srdma_lab::{ControllerAccess, Instance, Source, Topology};
 use srdma_node::{Configuration, Purpose};
+use srdma_node_spec::file::DriverName;
 use srdma_wire::Qpn;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -279,8 +280,7 @@ fn every_node_of_figure_1_accepts_its_file() {
                     continue;
                 };
                 let status = Instance::new("figure1", None).unwrap().socket("N");
-                let choices =
-                    NodeChoices { driver: Some("af_packet".to_owned()), restarted: true, ..NodeChoices::default() };
+                let choices = NodeChoices { driver: DriverName::AfPacket, restarted: true, ..NodeChoices::default() };
                 let text = node_file::text(&topology, Some(&group), position, &status, &choices).unwrap();
                 let facts = interfaces(&topology, position);
                 let file = Path::new("node.toml");
