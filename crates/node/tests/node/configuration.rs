@@ -10,6 +10,7 @@ mod interfaces;
 mod isis;
 mod learning;
 mod notifications;
+mod round_trip;
 mod steering;
 mod values;
 
