@@ -208,7 +208,7 @@ fn structure(locator: Prefix, block_bits: u8, sid: Prefix, code_point: u16) -> S
     SidStructure { block, node, function, argument: 0 }
 }
 
-/// The node's SIDs with the code points of their behaviours.
+/// The node's SIDs in the order of their prefixes (D68), with the code points of their behaviours.
 struct Sids<'c> {
     sids: &'c BTreeMap<Prefix, SidBehavior>,
     behaviors: Behaviors,

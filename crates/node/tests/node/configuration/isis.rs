@@ -43,6 +43,22 @@ fn a_node_is_named_after_its_file_and_works_at_level_2() {
     assert_eq!((settings.behaviors.end_c, settings.behaviors.end_e), (0x8001, 0x8002), "CN-7-1");
 }
 
+/// D68: the order of the sections does not matter.
+#[test]
+fn sids_are_announced_in_the_order_of_their_prefixes() {
+    let sids = [
+        "[[sid]]\nsid = '5f00:0:9::/48'\nbehavior = 'uN'\n",
+        "[[sid]]\nsid = '5f00:0:9:d6::'\nbehavior = 'End.DT6'\n",
+        "[[sid]]\nsid = '5f00:0:9:e000::/64'\nbehavior = 'End.DT6'\n",
+    ];
+    let rest = format!("{ISIS}locator = [{{ prefix = '5f00:0:9::/48' }}]\n");
+    let sorted = settings(&format!("{}{rest}", sids.concat()));
+    let announced: Vec<String> = sorted.system.locators[0].sids.iter().map(|sid| sid.sid.to_string()).collect();
+    assert_eq!(announced, ["5f00:0:9::", "5f00:0:9:d6::", "5f00:0:9:e000::"]);
+    let [first, second, third] = sids;
+    assert_eq!(settings(&format!("{third}{first}{second}{rest}")), sorted);
+}
+
 /// CN-5.1-2, D65: as scapy's octets have it.
 #[test]
 fn sids_inside_a_locator_are_announced_with_it() {
