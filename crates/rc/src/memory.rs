@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_reaches_only_what_key_bounds_and_access_allow() {
+    fn a_peer_reaches_only_memory_that_key_bounds_and_access_allow() {
         let (regions, key) = one(100, Access::REMOTE_WRITE);
         let offset = |key, address, length, access| regions.remote_offset(key, address, length, access);
         assert_eq!(offset(key, 0x1000, 100, Access::REMOTE_WRITE), Some(0));

@@ -199,7 +199,7 @@ mod tests {
     proptest! {
         /// The comparison of octets agrees with the prefix.
         #[test]
-        fn prefixes_contain_what_their_prefixes_contain(address: u128, other: u128, len in 0u8..=128, same in 0u32..=128) {
+        fn a_set_contains_the_addresses_of_its_prefixes(address: u128, other: u128, len in 0u8..=128, same in 0u32..=128) {
             let prefix = Prefix::new(address.into(), len).unwrap();
             let mask = u128::MAX.checked_shl(128 - same).unwrap_or(0);
             let other = Ipv6Addr::from(address & mask | other & !mask);

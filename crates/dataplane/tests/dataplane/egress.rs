@@ -62,7 +62,7 @@ fn strict_classes_overtake_and_each_class_is_in_order() {
 }
 
 #[test]
-fn weights_share_what_strict_classes_leave() {
+fn weights_share_the_rate_that_strict_classes_leave() {
     let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
     egress.classes[0].scheduling = Scheduling::Weighted { quantum_octets: 1000 };
     egress.classes[3].scheduling = Scheduling::Weighted { quantum_octets: 3000 };

@@ -116,7 +116,7 @@ fn pauses_are_sent_refreshed_and_withdrawn() {
 /// A pause that a port obeys and one that it has to refresh are over at once: after that nothing is due any more. A
 /// driver that ticks until nothing is due would never end.
 #[test]
-fn what_was_due_is_not_due_again() {
+fn a_handled_deadline_is_not_due_again() {
     let mut bench = bench(|_| {});
     bench.take_frame(OUT, &made()[0]);
     bench.take_frame(IN, &made()[0]);

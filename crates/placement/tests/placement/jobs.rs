@@ -35,7 +35,7 @@ fn ranks_are_in_the_groups_that_differ_in_one_of_three() {
 
 /// By hand, for four ranks: outgoing and incoming load of each NIC, in parts of its rate.
 #[test]
-fn collectives_send_what_their_algorithms_send() {
+fn collectives_send_the_octets_of_their_algorithms() {
     let topology = leaf_spine(2, 2, 2);
     let shares = |kind: &str| {
         let text = format!("[[job]]\nname = \"j\"\nnics = [\"h*\"]\n[[job.collective]]\nkind = \"{kind}\"\n");

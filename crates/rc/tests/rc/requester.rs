@@ -111,7 +111,7 @@ fn psns_wrap() {
 }
 
 #[test]
-fn a_sequence_nak_acknowledges_what_is_before_and_goes_back() {
+fn a_sequence_nak_acknowledges_earlier_psns_and_goes_back() {
     let (mut rig, key) = rig(|_| {});
     post_write(&mut rig, key, 1, 2);
     post_write(&mut rig, key, 2, 3);

@@ -141,7 +141,7 @@ fn stalled_and_failed_receivers_are_evicted() {
 /// The purpose of the epochs of responses, and of committing the old path last: without either the checks find false
 /// responses.
 #[test]
-fn the_checks_find_what_epochs_prevent() {
+fn without_epochs_the_checks_find_false_responses() {
     let found = |faults: Faults| {
         let faults = Faults { changes: 4, loss_per_mille: 50, reorder_per_mille: 200, ..faults };
         let unsafe_ones = (0..3_000).filter(|&seed| {
