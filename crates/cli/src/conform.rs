@@ -62,7 +62,7 @@ Examples:
   srdma conform describe usid --parameters lab.toml --node-toml > node.toml
       The configuration for an srdma node, with those addresses.";
 
-/// Send the cases of a profile to a device, and compare its output.
+/// Run the cases of a profile on a device, and compare the frames that it sends with the expected ones.
 ///
 /// The device is a command that turns captures into captures, or is connected to interfaces of this host. Exit code 0:
 /// all cases pass; 1: some fail, or could not be tested; 2: nothing could be tested.
@@ -182,7 +182,7 @@ fn test(arguments: &RunArguments) -> Result<ExitCode> {
     let text = if arguments.json { serde_json::to_string(&report)? + "\n" } else { text::report(&report) };
     output::print(&text)?;
     if report.count(Verdict::Pass) == 0 && report.count(Verdict::Fail) == 0 {
-        bail!("no case could be put to the device: {}", report.cases[0].reason.as_deref().unwrap_or("no reason"));
+        bail!("no case could be run on the device: {}", report.cases[0].reason.as_deref().unwrap_or("no reason"));
     }
     Ok(if report.is_pass() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

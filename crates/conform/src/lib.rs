@@ -2,15 +2,15 @@
 //!
 //! A [`Profile`] has the configuration of a device and [cases](Case): frames to send to it, and the frames that it must
 //! send. A [`Device`] takes frames and gives frames: a command that turns captures into captures, or interfaces.
-//! [`run`] runs the cases on it and judges each by each octet, and by requirement.
+//! [`run`] runs the cases on it, compares every octet, and reports verdicts by case and by requirement.
 //!
 //! The slow reference models of `srdma-testkit` compute the expected frames. They share nothing with the dataplane; the
 //! tests compare them with captures of other implementations.
 
 mod case;
+mod compare;
 mod expected;
 mod fields;
-mod judge;
 mod known;
 mod mac;
 mod octets;
@@ -24,9 +24,9 @@ pub mod text;
 mod transport;
 
 pub use case::{Case, Frame, Step};
+pub use compare::{Difference, Finding, compare};
 pub use expected::{Expected, Remade};
 pub use fields::{Field, fields, summary};
-pub use judge::{Difference, Finding, judge};
 pub use known::Departure;
 pub use mac::Mac;
 pub use parameters::{Parameter, Port};

@@ -1,7 +1,7 @@
 //! Runs the cases of a profile on a device.
 
 use crate::report::by_requirement;
-use crate::{Case, CaseReport, Departure, Device, DeviceError, Profile, Report, Verdict, judge};
+use crate::{Case, CaseReport, Departure, Device, DeviceError, Profile, Report, Verdict, compare};
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ fn run_case(case: &Case, device: &mut dyn Device) -> Result<CaseReport, DeviceEr
     match observed {
         Ok(observed) => {
             for (index, (step, frames)) in case.steps.iter().zip(&observed).enumerate() {
-                findings.extend(judge(&step.expected, frames).into_iter().map(|finding| (index + 1, finding)));
+                findings.extend(compare(&step.expected, frames).into_iter().map(|finding| (index + 1, finding)));
             }
         }
         Err(why) => reason = Some(why),

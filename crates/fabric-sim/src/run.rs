@@ -55,16 +55,16 @@ impl Progress {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A switch rejected its configuration.
-    #[error("a switch refused its configuration: {0}")]
+    #[error("a switch rejected its configuration: {0}")]
     Switch(#[from] srdma_dataplane::ConfigError),
     /// A host rejected a queue pair.
-    #[error("a host refused a queue pair: {0}")]
+    #[error("a host rejected a queue pair: {0}")]
     QueuePair(#[from] srdma_rc::ConfigError),
     /// A group is invalid.
-    #[error("there is no group for a multicast flow: {0}")]
+    #[error("the group of a multicast flow is invalid: {0}")]
     Group(#[from] SetupError),
     /// A host rejected a flow.
-    #[error("a host refused a flow: {0}")]
+    #[error("a host rejected a flow: {0}")]
     Flow(#[from] srdma_rc::PostError),
     /// The fabric has no SIDs.
     #[error("the fabric has no SIDs: {0}")]
@@ -79,7 +79,7 @@ pub enum RunError {
     #[error("a program does not fit in front of a packet: {0}")]
     Encaps(#[from] srdma_dataplane::EncapsError),
     /// A NIC rejected its paths.
-    #[error("a NIC refuses its paths: {0}")]
+    #[error("a NIC rejected its paths: {0}")]
     Headend(#[from] srdma_dataplane::headend::HeadendError),
     /// Too many queue pairs.
     #[error("the jobs need {found} queue pairs: expected {most} at most; take fewer `queue_pairs`, or smaller groups")]

@@ -74,7 +74,7 @@ pub struct PairOutcome {
 pub struct ReceiverOutcome {
     pub name: String,
     /// It has all data of the source, and nothing else.
-    pub is_faithful: bool,
+    pub is_identical: bool,
     /// The rest.
     #[serde(flatten)]
     pub outcome: HostOutcome,
@@ -134,9 +134,9 @@ pub struct SidOutcome {
 impl Outcome {
     /// Whether all receivers have all data.
     pub fn is_good(&self) -> bool {
-        let is_well = |pair: &PairOutcome| pair.source.error.is_none() && pair.receiver.is_faithful;
+        let is_well = |pair: &PairOutcome| pair.source.error.is_none() && pair.receiver.is_identical;
         self.source.error.is_none()
-            && self.receivers.iter().all(|receiver| receiver.is_faithful)
+            && self.receivers.iter().all(|receiver| receiver.is_identical)
             && self.other_pairs.iter().all(is_well)
     }
 }

@@ -361,7 +361,7 @@ impl Session {
         let mut pairs = parts.iter().zip(pairs).map(|(parts, (source, received))| {
             let receivers = parts.receivers.iter().zip(received).map(|(receiver, outcome)| ReceiverOutcome {
                 name: name(receiver.node),
-                is_faithful: outcome.error.is_none()
+                is_identical: outcome.error.is_none()
                     && outcome.octets == source.octets
                     && outcome.sha256 == source.sha256,
                 outcome,

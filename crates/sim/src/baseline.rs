@@ -93,7 +93,7 @@ pub struct BaselineOutcome {
     /// RDMA payload octets that left the source, retransmissions included.
     pub source_egress_octets: u64,
     /// Whether every receiver has the source's data.
-    pub is_faithful: bool,
+    pub is_identical: bool,
     /// Frames received by any element.
     pub hops: u64,
 }
@@ -223,7 +223,7 @@ impl Baseline<'_> {
             chunk_octets: self.chunk_octets,
             completion_ns: self.completion_ns(),
             source_egress_octets: sent.map(|counters| counters.payload_octets_sent).sum(),
-            is_faithful: ranks.clone().all(|rank| self.replica(rank).is_some_and(Replica::is_faithful)),
+            is_identical: ranks.clone().all(|rank| self.replica(rank).is_some_and(Replica::is_identical)),
             hops: self.fabric.network.hops(),
         }
     }

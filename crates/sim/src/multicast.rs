@@ -276,7 +276,7 @@ impl Multicast {
             qpn,
             octets: replica.complete_octets(),
             sha256: replica.sha256(of_source),
-            is_faithful: replica.is_faithful(),
+            is_identical: replica.is_identical(),
             acks_sent: counters.acks_sent,
             naks_sent: counters.naks_sent + counters.rnr_naks_sent,
         })

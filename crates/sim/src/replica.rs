@@ -42,7 +42,7 @@ impl Replica {
     }
 
     /// Whether the region holds the source's data, all of it and nothing else.
-    pub fn is_faithful(&self) -> bool {
+    pub fn is_identical(&self) -> bool {
         let len = self.original.len();
         self.complete_octets == len && self.own.as_deref().is_none_or(|own| *own == **self.original)
     }
@@ -55,10 +55,10 @@ impl Replica {
         })
     }
 
-    /// SHA-256 of the [`Replica::complete_octets`]. A faithful replica's is the source's, which the caller has computed
+    /// SHA-256 of the [`Replica::complete_octets`]. An identical replica's is the source's, which the caller has computed
     /// already: `of_source` must be the SHA-256 of all of the source's data.
     pub fn sha256(&self, of_source: Sha256Digest) -> Sha256Digest {
-        if self.is_faithful() {
+        if self.is_identical() {
             return of_source;
         }
         let octets = self.own.as_deref().unwrap_or(&self.original);
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_faithful_replica_shares_the_source_s_digest() {
+    fn an_identical_replica_shares_the_source_s_digest() {
         let (original, mut replica) = (original(), Replica::empty(original()));
         for start in [0, 30, 60] {
-            assert!(!replica.is_faithful());
+            assert!(!replica.is_identical());
             let end = (start + 30).min(100) + if start == 60 { 10 } else { 0 };
             replica.write(start as u64, &original[start..end]);
         }
-        assert!(replica.is_faithful() && replica.own.is_none());
+        assert!(replica.is_identical() && replica.own.is_none());
         assert_eq!(replica.sha256(digest(&original)), digest(&original));
         assert_eq!(octets(&replica), *original);
     }
@@ -156,7 +156,7 @@ mod tests {
             replica.write(start as u64, &wrong[start..start + 20]);
         }
         assert_eq!(replica.complete_octets(), 100);
-        assert!(!replica.is_faithful());
+        assert!(!replica.is_identical());
         assert_eq!(replica.sha256(digest(&original)), digest(&wrong));
         assert_eq!(octets(&replica), wrong);
     }
@@ -169,9 +169,9 @@ mod tests {
         assert_eq!(replica.complete_octets(), 10);
         assert_eq!(replica.sha256(digest(&original)), digest(&original[..10]));
         replica.write(10, &original[10..100]);
-        assert!(replica.is_faithful());
+        assert!(replica.is_identical());
         replica.write(5, &[0]);
-        assert!(!replica.is_faithful());
+        assert!(!replica.is_identical());
         assert_eq!(replica.complete_octets(), 100);
         let mut changed = original.to_vec();
         changed[5] = 0;

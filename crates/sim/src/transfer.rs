@@ -152,7 +152,7 @@ impl Outcome {
     pub fn is_good(&self) -> bool {
         self.completion_ns.is_some()
             && self.invariant_violations == 0
-            && self.receivers.iter().all(|receiver| receiver.is_faithful)
+            && self.receivers.iter().all(|receiver| receiver.is_identical)
     }
 }
 
@@ -189,7 +189,7 @@ pub struct ReceiverOutcome {
     /// Their SHA-256.
     pub sha256: Sha256Digest,
     /// Whether its memory holds the source's data and nothing else.
-    pub is_faithful: bool,
+    pub is_identical: bool,
     pub acks_sent: u64,
     /// NAKs of all kinds that it sent.
     pub naks_sent: u64,

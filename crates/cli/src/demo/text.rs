@@ -77,8 +77,8 @@ impl Run<'_> {
             }
             return table;
         }
-        let faithful = receivers.iter().filter(|receiver| receiver.is_faithful).count();
-        let verdict = format!("= source's at {}", grouped(faithful as u64));
+        let identical = receivers.iter().filter(|receiver| receiver.is_identical).count();
+        let verdict = format!("= source's at {}", grouped(identical as u64));
         let last = receivers.len() - 1;
         for (name, place, verdict) in [("least", 0, ""), ("median", last / 2, ""), ("most", last, &verdict)] {
             let column = |value: fn(&ReceiverOutcome) -> u64| {
@@ -208,8 +208,8 @@ impl Run<'_> {
 
     fn verdict(&self) -> String {
         let Outcome { receivers, .. } = self.outcome;
-        let faithful = receivers.iter().filter(|receiver| receiver.is_faithful).count();
-        let who = format!("{} of {}", grouped(faithful as u64), count(receivers.len() as u64, "receiver"));
+        let identical = receivers.iter().filter(|receiver| receiver.is_identical).count();
+        let who = format!("{} of {}", grouped(identical as u64), count(receivers.len() as u64, "receiver"));
         let sha256 = &hex(&self.outcome.source.sha256)[..SHA256_DIGITS];
         if let Some(violation) = &self.outcome.first_violation {
             let others = self.outcome.invariant_violations - 1;
@@ -226,7 +226,7 @@ impl Run<'_> {
 
 fn receiver_row(receiver: &ReceiverOutcome) -> [String; 5] {
     let digest = &hex(&receiver.sha256)[..SHA256_DIGITS];
-    let verdict = if receiver.is_faithful { "= source's" } else { "DIFFERS" };
+    let verdict = if receiver.is_identical { "= source's" } else { "DIFFERS" };
     [
         receiver.name.clone(),
         grouped(receiver.octets),

@@ -58,8 +58,8 @@ impl Text<'_> {
 
     fn receivers(&self) -> Table {
         let mut table = Table::new(&["receiver", "octets", "ACKs sent", "NAKs sent", "SHA-256"]).with_text_last();
-        for ReceiverOutcome { name, is_faithful, outcome } in self.all_receivers() {
-            let sha256 = match (&outcome.error, is_faithful) {
+        for ReceiverOutcome { name, is_identical, outcome } in self.all_receivers() {
+            let sha256 = match (&outcome.error, is_identical) {
                 (Some(error), _) => error.clone(),
                 (None, true) => format!("{} = source's", digits(outcome)),
                 (None, false) => format!("{} DIFFERS", digits(outcome)),
@@ -186,14 +186,15 @@ impl Text<'_> {
         format!(
             "{} to all receivers at once, {ratio:.2} × as long{}; emulation took {}",
             time((unicast.seconds * 1e9) as u64),
-            if unicast.is_faithful { "" } else { ", AND SOME DATA DIFFER" },
+            if unicast.is_identical { "" } else { ", AND SOME DATA DIFFER" },
             share_of_processors(unicast.emulation_share)
         )
     }
 
     fn verdict(&self) -> String {
-        let faithful = self.all_receivers().filter(|receiver| receiver.is_faithful).count();
-        let who = format!("{} of {}", grouped(faithful as u64), count(self.all_receivers().count() as u64, "receiver"));
+        let identical = self.all_receivers().filter(|receiver| receiver.is_identical).count();
+        let who =
+            format!("{} of {}", grouped(identical as u64), count(self.all_receivers().count() as u64, "receiver"));
         let others = self.0.other_pairs.iter().map(|pair| &pair.source);
         let errors = [&self.0.source].into_iter().chain(others).find_map(|source| source.error.as_ref());
         let sha256 = digits(&self.0.source);

@@ -165,7 +165,7 @@ fn contradictory_arguments_are_refused_with_a_remedy() {
     assert!(run(&["--interface", "left=lo"]).contains("profile usid has no port left, it has up, down"));
     assert!(run(&["--interface", "up=lo"]).contains("--interface down=INTERFACE is missing"));
     assert!(run(&["--command", "true", "--case", "nowhere"]).contains("`srdma conform describe usid` lists them"));
-    assert!(run(&["--command", "false"]).contains("no case could be put to the device: the command ended with"));
+    assert!(run(&["--command", "false"]).contains("no case could be run on the device: the command ended with"));
     assert!(run(&["--command", "true"]).contains("wrote neither {out}/up.pcapng"));
     let missing = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml").display().to_string();
     assert!(run(&["--command", "true", "--parameters", &missing]).contains("Cargo.toml:11: unknown key `bin`"));

@@ -31,7 +31,7 @@ impl Instance {
         let receivers = result["receivers"].as_array().expect("receivers");
         assert_eq!(receivers.len(), 5, "{result}");
         for receiver in receivers {
-            assert_eq!(receiver["is_faithful"], true, "{receiver}");
+            assert_eq!(receiver["is_identical"], true, "{receiver}");
             assert_eq!(receiver["octets"], octets, "{receiver}");
             assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");
         }

@@ -53,7 +53,7 @@ impl Lab {
         for (source, receiver) in
             [(&result["source"], &result["receivers"][0]), (&second["source"], &second["receiver"])]
         {
-            assert_eq!((&receiver["name"], &receiver["is_faithful"]), (&"gpu3".into(), &true.into()), "{result}");
+            assert_eq!((&receiver["name"], &receiver["is_identical"]), (&"gpu3".into(), &true.into()), "{result}");
             assert_eq!(receiver["sha256"], source["sha256"], "{result}");
         }
         assert_ne!(result["source"]["sha256"], second["source"]["sha256"], "each source has data of its own");

@@ -242,7 +242,7 @@ fn the_lab_transfers_to_a_group_of_its_controller() {
         assert_eq!(receivers.len(), 5, "{result}");
         for receiver in receivers {
             assert_eq!(
-                (&receiver["is_faithful"], &receiver["octets"]),
+                (&receiver["is_identical"], &receiver["octets"]),
                 (&true.into(), &RUN_OCTETS.into()),
                 "{receiver}"
             );

@@ -183,7 +183,7 @@ fn data_go_by_learnt_locators() {
     let output = lab.command("run", &["--json", "--keep", "--pcap", captures.to_str().expect("UTF-8")]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
-    assert_eq!(result["receivers"][0]["is_faithful"], true, "{stderr}{result}");
+    assert_eq!(result["receivers"][0]["is_identical"], true, "{stderr}{result}");
     for link in ["N1-F", "F-N2"] {
         let capture = lab.capture(link);
         assert!(tshark(&capture, "ipv6.dst == 5f00:0:2:d6:: || ipv6.dst == 5f00:0:1:d6::") > 100, "{link}");

@@ -34,7 +34,7 @@ fn linux_routers_replicate() {
         let receivers = result["receivers"].as_array().expect("receivers");
         assert_eq!(receivers.len(), 5);
         for receiver in receivers {
-            assert_eq!(receiver["is_faithful"], true, "{receiver}");
+            assert_eq!(receiver["is_identical"], true, "{receiver}");
             assert_eq!(receiver["octets"], 1 << 20, "{receiver}");
         }
         // Whatever the source sent, and sent again, passes each link between routers once.

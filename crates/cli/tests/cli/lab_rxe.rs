@@ -48,7 +48,7 @@ fn check(result: &Value) {
     let receivers = result["receivers"].as_array().expect("receivers");
     assert_eq!(receivers.len(), 5, "{result}");
     for receiver in receivers {
-        assert_eq!(receiver["is_faithful"], true, "{receiver}");
+        assert_eq!(receiver["is_identical"], true, "{receiver}");
         assert_eq!(receiver["octets"], OCTETS, "{receiver}");
         assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");
     }
@@ -66,7 +66,7 @@ fn soft_roce_hosts_receive_through_the_tree() {
     let instance = Instance::of("figure1-rxe", "write");
     let result = instance.run(&["--op", "write", "--list", "tlv", "--compare", "unicast"]);
     check(&result);
-    assert_eq!(result["unicast"]["is_faithful"], true, "{result}");
+    assert_eq!(result["unicast"]["is_identical"], true, "{result}");
     let share = result["unicast"]["emulation_share"].as_f64().expect("a share");
     assert!((0.0..=1.1).contains(&share), "{result}");
 

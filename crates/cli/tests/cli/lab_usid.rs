@@ -18,14 +18,14 @@ impl Lab {
         let output = self.command("run", &[&options, arguments].concat());
         let stderr = String::from_utf8_lossy(&output.stderr);
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
-        assert_eq!(output.status.success(), result["receivers"][0]["is_faithful"] == true, "{stderr}{result}");
+        assert_eq!(output.status.success(), result["receivers"][0]["is_identical"] == true, "{stderr}{result}");
         result
     }
 
     /// Transfers, and checks that the data arrive and that what passed the links is whole, for us and for others.
     fn run_well(&self, arguments: &[&str]) -> Value {
         let result = self.run(arguments);
-        assert_eq!(result["receivers"][0]["is_faithful"], true, "{result}");
+        assert_eq!(result["receivers"][0]["is_identical"], true, "{result}");
         assert_eq!(result["receivers"][0]["octets"], 1 << 20, "{result}");
         assert_eq!(result["receivers"][0]["sha256"], result["source"]["sha256"], "{result}");
         for node in result["nodes"].as_array().expect("nodes") {
@@ -141,7 +141,7 @@ const SOON: (&str, &str) = ("[run]", "[run]\ntimeout_s = 2");
 #[ignore = "needs root"]
 fn our_node_refuses_signatures_with_another_key() {
     let result = Lab::new("srh-hmac", &[SOON, ("7365637265746b6579", "7365637265746b6578")]).run(&[]);
-    assert_eq!(result["receivers"][0]["is_faithful"], false, "{result}");
+    assert_eq!(result["receivers"][0]["is_identical"], false, "{result}");
     assert!(result["nodes"][0]["drops"]["hmac_mismatch"].as_u64() > Some(0), "{result}");
     assert_eq!(packets(&result, "P2", "End.DT6"), 0, "{result}");
 }

@@ -21,7 +21,7 @@ pub trait Device {
     fn put(&mut self, steps: &[Step]) -> Result<Vec<Vec<Frame>>, DeviceError>;
 }
 
-/// Reason for which a device cannot be judged.
+/// Reason for which a device cannot be tested.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// A case could not be put to it.

@@ -56,7 +56,7 @@ impl EndToEndRun {
 
     /// MT-5.2-4 and all before it: the receivers have exactly the source's octets.
     fn identical(&self, plan: &EndToEndScenario) -> Claim {
-        let same = self.receivers.iter().filter(|receiver| receiver.is_faithful && receiver.sha256 == self.sha256);
+        let same = self.receivers.iter().filter(|receiver| receiver.is_identical && receiver.sha256 == self.sha256);
         let (same, all) = (same.count(), plan.section.receivers());
         let expected = format!("the memory of {all} receivers has the source's SHA-256");
         self.claim(expected, format!("{same} have {}…", &self.sha256[..8]), same == all)

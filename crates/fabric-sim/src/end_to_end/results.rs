@@ -113,7 +113,7 @@ pub struct ReceiverRun {
     /// Their SHA-256.
     pub sha256: String,
     /// Whether its memory is identical to the source's data.
-    pub is_faithful: bool,
+    pub is_identical: bool,
     /// ACKs sent.
     pub acks_sent: u64,
     /// NAKs of any kind.

@@ -375,7 +375,7 @@ impl<'a> World<'a> {
             name: self.site.scenario.topology.name(NodeId::Host(*host)).to_owned(),
             octets: replica.complete_octets(),
             sha256: hex(&replica.sha256(of_source)),
-            is_faithful: replica.is_faithful(),
+            is_identical: replica.is_identical(),
             acks_sent: counters.acks_sent,
             naks_sent: counters.naks_sent + counters.rnr_naks_sent,
             cnps_sent: counters.cnps_sent,

@@ -109,7 +109,7 @@ fn a_pause_ends_although_its_requester_has_restarted() {
     let run = &run_end_to_end(&plan, &[1], 1, &|_| (), None).unwrap().runs[0];
     assert_eq!((run.end_c_expired, run.longest_hold_ns, run.hold_ns), (1, 300_000, 300_000), "{run:?}");
     assert_eq!(run.still_paused, Vec::<String>::new());
-    assert!(run.completion_ns.is_some() && run.receivers.iter().all(|receiver| receiver.is_faithful));
+    assert!(run.completion_ns.is_some() && run.receivers.iter().all(|receiver| receiver.is_identical));
 }
 
 /// A change that makes a run wrong, and how what it breaks begins.
@@ -118,7 +118,7 @@ type Spoilt = (fn(&mut EndToEndRun), &'static str);
 const SPOILT: &[Spoilt] = &[
     (|run| run.completion_ns = None, "the transfer finishes"),
     (|run| run.receivers[1].sha256.clone_from(&"0".repeat(64)), "the memory of 4 receivers"),
-    (|run| run.receivers[3].is_faithful = false, "the memory of 4 receivers"),
+    (|run| run.receivers[3].is_identical = false, "the memory of 4 receivers"),
     (|run| run.source_frames += 1, "the source's link"),
     (|run| run.headend_packets = run.source_frames + 1, "the source's link"),
     (|run| run.invariant_violations = 1, "no ACK reaches the source"),

@@ -20,7 +20,7 @@ pub struct Unicast {
     /// Until the last receiver had everything.
     pub seconds: f64,
     /// Every receiver has the source's data.
-    pub is_faithful: bool,
+    pub is_identical: bool,
     /// The share of all processors that the emulation of the guests took meanwhile.
     pub emulation_share: f64,
 }
@@ -53,15 +53,15 @@ pub fn unicast(
     source.run(limit)?;
     let time = poll(interrupt, || source.done())?;
     let emulation_share = load.share(time);
-    let mut is_faithful = true;
+    let mut is_identical = true;
     for receiver in &mut receivers {
         if transfer.operation == Operation::Send {
             receiver.wait(octets.div_ceil(MESSAGE_OCTETS), limit)?;
             poll(interrupt, || receiver.waited())?;
         }
-        is_faithful &= receiver.sha256(octets)? == sent;
+        is_identical &= receiver.sha256(octets)? == sent;
     }
-    Ok(Unicast { seconds: time.as_secs_f64(), is_faithful, emulation_share })
+    Ok(Unicast { seconds: time.as_secs_f64(), is_identical, emulation_share })
 }
 
 /// Polls until there is an answer.

@@ -123,7 +123,7 @@ fn data_cross_a_perfect_link_at_its_rate() {
     let last_arrival_ns = ((down.octets + 24 * down.frames) * 80).div_ceil(1000) + 1000;
     assert_eq!(pair.completed_at_ns(), Some(last_arrival_ns + (106 * 80_u64).div_ceil(1000) + 1000));
     let sink = pair.network.element(pair.sink);
-    assert!(sink.region(pair.region).unwrap().is_faithful());
+    assert!(sink.region(pair.region).unwrap().is_identical());
     assert_eq!(
         (sink.refused(), pair.network.element(pair.source).refused(), pair.network.dropped_for_memory()),
         (0, 0, 0)
@@ -179,7 +179,7 @@ proptest! {
         let source = pair.network.element(pair.source);
         prop_assert_eq!(source.failure(), None);
         prop_assert!(pair.completed_at_ns().is_some());
-        prop_assert!(pair.network.element(pair.sink).region(pair.region).unwrap().is_faithful());
+        prop_assert!(pair.network.element(pair.sink).region(pair.region).unwrap().is_identical());
         prop_assert_eq!(pair.network.chunks_in_use(), 0);
     }
 }

@@ -30,7 +30,7 @@ fn a_forgotten_branch_is_found() {
     assert_eq!(outcome.receivers[violation.receiver].name, "R2");
     assert!(violation.octets_received < violation.octets_acknowledged);
     assert!(outcome.completion_ns.is_some(), "the source believed that all was well");
-    assert!(!outcome.receivers[violation.receiver].is_faithful);
+    assert!(!outcome.receivers[violation.receiver].is_identical);
     assert_ne!(outcome.receivers[violation.receiver].sha256, outcome.source.sha256);
 }
 

@@ -13,7 +13,7 @@ impl Lab {
         let output = self.command("run", &["--json", "--keep", "--pcap", captures.to_str().expect("UTF-8")]);
         let stderr = String::from_utf8_lossy(&output.stderr);
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
-        assert_eq!(result["receivers"][0]["is_faithful"], true, "{stderr}{result}");
+        assert_eq!(result["receivers"][0]["is_identical"], true, "{stderr}{result}");
         assert_eq!(result["receivers"][0]["sha256"], result["source"]["sha256"], "{result}");
         result
     }

@@ -21,7 +21,7 @@ fn transferred(replacements: &[(&str, &str)]) -> Lab {
     let lab = Lab::new("wan", replacements);
     let result = lab.transfer();
     let other = &result["other_pairs"][0];
-    assert_eq!(other["receiver"]["is_faithful"], true, "{result}");
+    assert_eq!(other["receiver"]["is_identical"], true, "{result}");
     assert_eq!(other["receiver"]["sha256"], other["source"]["sha256"], "{result}");
     lab
 }

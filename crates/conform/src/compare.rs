@@ -69,7 +69,7 @@ pub enum Finding {
 }
 
 /// Compares the observed frames of one step with the expected ones; no findings for a correct device.
-pub fn judge(expected: &[Expected], observed: &[Frame]) -> Vec<Finding> {
+pub fn compare(expected: &[Expected], observed: &[Frame]) -> Vec<Finding> {
     let observed: Vec<Frame> = observed.iter().filter(|frame| !is_housekeeping(&frame.octets)).map(trimmed).collect();
     let mut left: Vec<&Frame> = observed.iter().collect();
     let mut matched: Vec<&Frame> = Vec::new();
@@ -211,17 +211,17 @@ mod tests {
 
     #[test]
     fn expected_frames_are_accepted_in_any_order() {
-        assert_eq!(judge(&[expected(1), expected(2)], &[frame(A, 2), frame(A, 1)]), []);
-        assert_eq!(judge(&[], &[]), []);
+        assert_eq!(compare(&[expected(1), expected(2)], &[frame(A, 2), frame(A, 1)]), []);
+        assert_eq!(compare(&[], &[]), []);
         let padded = Frame { port: A, octets: [octets(1), vec![0; 2]].concat() };
-        assert_eq!(judge(&[expected(1)], &[padded]), []);
+        assert_eq!(compare(&[expected(1)], &[padded]), []);
         let lldp = Frame { port: A, octets: [vec![2; 12], vec![0x88, 0xCC, 0]].concat() };
-        assert_eq!(judge(&[expected(1)], &[lldp, frame(A, 1)]), []);
+        assert_eq!(compare(&[expected(1)], &[lldp, frame(A, 1)]), []);
     }
 
     #[test]
     fn a_field_that_differs_is_named() {
-        let findings = judge(&[expected(63)], &[frame(A, 64)]);
+        let findings = compare(&[expected(63)], &[frame(A, 64)]);
         let [Finding::Differs { port, differences, .. }] = &findings[..] else { panic!("{findings:?}") };
         let hop_limit = Difference {
             field: "IPv6 Hop Limit".to_owned(),
@@ -237,16 +237,16 @@ mod tests {
         let free = expected(63).free_hop_limit(14);
         let optional = free.clone().or_nothing();
         let free = [free];
-        assert_eq!(judge(&free, &[frame(A, 7)]), []);
-        assert_eq!(judge(&free, &[]).len(), 1);
-        assert_eq!(judge(&[optional], &[]), []);
+        assert_eq!(compare(&free, &[frame(A, 7)]), []);
+        assert_eq!(compare(&free, &[]).len(), 1);
+        assert_eq!(compare(&[optional], &[]), []);
     }
 
     #[test]
     fn missing_additional_and_misdirected_frames_are_distinguished() {
-        assert!(matches!(judge(&[expected(1)], &[])[..], [Finding::Missing { .. }]));
-        assert!(matches!(judge(&[expected(1)], &[frame(A, 1), frame(A, 1)])[..], [Finding::Duplicate { .. }]));
-        assert!(matches!(judge(&[expected(1)], &[frame(B, 1)])[..], [Finding::WrongPort { .. }]));
-        assert!(matches!(judge(&[], &[frame(B, 1)])[..], [Finding::Unexpected { .. }]));
+        assert!(matches!(compare(&[expected(1)], &[])[..], [Finding::Missing { .. }]));
+        assert!(matches!(compare(&[expected(1)], &[frame(A, 1), frame(A, 1)])[..], [Finding::Duplicate { .. }]));
+        assert!(matches!(compare(&[expected(1)], &[frame(B, 1)])[..], [Finding::WrongPort { .. }]));
+        assert!(matches!(compare(&[], &[frame(B, 1)])[..], [Finding::Unexpected { .. }]));
     }
 }
