@@ -174,7 +174,7 @@ fn restarted_nodes_have_the_committed_groups() {
 }
 
 #[test]
-fn a_group_completes_after_a_cut() {
+fn a_group_completes_after_a_link_failure() {
     for event in [
         Event::CutNode { node: 1, for_ns: 200_000 },
         Event::CutReceiver { receiver: 2, for_ns: 200_000 },

@@ -76,8 +76,8 @@ fn run(seed: u64) -> Outcome {
     multicast.run(&mut |_| {}).unwrap()
 }
 
-/// What is wrong with a run.
-fn complaint(seed: u64) -> Option<String> {
+/// The failed check of a seed, if there is one.
+fn failure_of(seed: u64) -> Option<String> {
     let outcome = run(seed);
     let named = |text: String| Some(format!("seed {seed}: {text}"));
     if let Some(violation) = outcome.first_violation {
@@ -109,12 +109,12 @@ fn every_receiver_gets_every_octet() {
     let next = AtomicU64::new(0);
     let work = || std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < seeds));
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let complaints: Vec<String> = thread::scope(|scope| {
+    let failures: Vec<String> = thread::scope(|scope| {
         let workers: Vec<_> =
-            (0..threads).map(|_| scope.spawn(|| work().filter_map(complaint).collect::<Vec<_>>())).collect();
+            (0..threads).map(|_| scope.spawn(|| work().filter_map(failure_of).collect::<Vec<_>>())).collect();
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
-    assert!(complaints.is_empty(), "{} of {seeds} seeds:\n{}", complaints.len(), complaints.join("\n"));
+    assert!(failures.is_empty(), "{} of {seeds} seeds:\n{}", failures.len(), failures.join("\n"));
 }
 
 #[test]
