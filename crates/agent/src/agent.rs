@@ -1,9 +1,9 @@
-//! State of a node that comes from its controller.
+//! The state that a node holds for its controller.
 
 use crate::{AllowedSids, EvictionRequests, GroupTable};
 use srdma_api::{EvictionRequest, NodeStatus, Registration, Session};
 
-/// State of a node about its controller.
+/// The controller's groups at a node, and its pending reports.
 #[derive(Clone, Debug, Default)]
 pub struct Agent {
     /// The controller's groups at this node.
@@ -13,14 +13,14 @@ pub struct Agent {
     /// The next status to be sent.
     status: Option<NodeStatus>,
     is_registered: bool,
-    /// Reason for a controller out of reach; `None`: it is reached, or was not tried yet.
+    /// Reason for an unreachable controller; `None`: it is reachable, or was not tried yet.
     error: Option<String>,
 }
 
-/// Report of a node besides its answers.
+/// A report beside the answers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Due eviction requests.
+    #[allow(missing_docs, reason = "explained by its type")]
     pub eviction_requests: Vec<EvictionRequest>,
     /// `None`: unchanged.
     pub status: Option<NodeStatus>,
@@ -50,7 +50,7 @@ impl Agent {
         self.status = Some(status);
     }
 
-    /// Takes what is due to be reported.
+    /// Takes the due report.
     pub fn report(&mut self, now_ns: u64) -> Report {
         Report { eviction_requests: self.evictions.take(now_ns), status: self.status.take() }
     }
@@ -70,7 +70,7 @@ impl Agent {
         self.is_registered && self.error.is_none()
     }
 
-    /// Reason for a controller out of reach.
+    /// Reason for an unreachable controller.
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }

@@ -5,7 +5,7 @@ use srdma_api::EvictionRequest;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// Interval of repetition, nanoseconds.
+/// Retransmission interval, nanoseconds.
 const INTERVAL_NS: u64 = 5_000_000_000;
 
 /// The receivers that are to be evicted now.
@@ -64,10 +64,10 @@ mod tests {
         assert_eq!(requests.take(INTERVAL_NS - 1), []);
         assert_eq!(requests.take(INTERVAL_NS).len(), 1);
         requests.forget();
-        assert_eq!(requests.take(INTERVAL_NS + 1).len(), 1, "a new session knows of nothing");
+        assert_eq!(requests.take(INTERVAL_NS + 1).len(), 1, "no request was sent in the new session");
         requests.set([]);
         assert_eq!(requests.take(9 * INTERVAL_NS), []);
         requests.set(stalled);
-        assert_eq!(requests.take(9 * INTERVAL_NS).len(), 1, "stalled anew");
+        assert_eq!(requests.take(9 * INTERVAL_NS).len(), 1, "stalled again");
     }
 }

@@ -30,7 +30,7 @@ pub struct GroupTable {
     removed: BTreeMap<u32, u32>,
 }
 
-/// A group: at least one of the two is there.
+/// A group: at least one of the two is set.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Group {
     prepared: Option<Installed>,
@@ -46,22 +46,22 @@ struct Installed {
 /// The actions that an order requires.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Nothing: a newer one has overtaken it, or it is done.
+    /// No action: the order is outdated, or done.
     Nothing,
-    /// An answer: it was carried out before, or is refused.
+    /// An answer: the order was executed before, or is refused.
     Answer(NodeAnswer),
     /// Commands to the node.
     Apply(Box<Change>),
 }
 
-/// The commands for an order, and what the table becomes with them.
+/// The commands for an order, and the update of the table.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// First: all of them or none.
+    /// Applied first, all or none.
     pub commands: Vec<Command>,
-    /// After those were accepted.
+    /// Applied after `commands` were accepted.
     pub afterwards: Vec<Command>,
-    /// After one of those was refused.
+    /// Applied after one of `commands` was refused.
     pub undo: Vec<Command>,
     group: u32,
     epoch: u32,
@@ -82,7 +82,7 @@ enum Update {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 enum EntryError {
     #[error("group {0} is configured in the node's own file")]
-    GroupOfFile(u32),
+    GroupInFile(u32),
     #[error("SID {sid} of group {group} is not the End.MT SID that the node has registered")]
     NotEndMt { group: u32, sid: Ipv6Addr },
     #[error("SID {sid} of group {group} is outside the replication prefix that the node has registered")]
@@ -139,7 +139,7 @@ impl GroupTable {
         self.groups.iter().map(held).collect()
     }
 
-    /// The commands that give a node all entries in effect.
+    /// The commands that install all committed entries at a node.
     pub fn commands(&self) -> Vec<Command> {
         let entries = self.groups.values().filter_map(|group_state| Some(&group_state.committed.as_ref()?.entry));
         entries
@@ -147,15 +147,15 @@ impl GroupTable {
             .collect()
     }
 
-    /// The same and the prepared entries: all addresses that the node will send to.
+    /// The same for committed and prepared entries: all addresses that the node may send to.
     pub fn commands_with_prepared(&self) -> Vec<Command> {
         let prepared = self.groups.values().filter_map(|group_state| Some(&group_state.prepared.as_ref()?.entry));
         let prepared = prepared.map(|entry| Command::AddGroup(Box::new(entry.clone())));
         self.commands().into_iter().chain(prepared).collect()
     }
 
-    /// The actions that an order requires. `is_of_file`: whether the node's own file configures a group of this number.
-    pub fn plan(&self, order: NodeOrder, is_of_file: impl Fn(u32) -> bool) -> Plan {
+    /// What an order requires. `is_in_file`: whether the node's own file configures a group of this number.
+    pub fn plan(&self, order: NodeOrder, is_in_file: impl Fn(u32) -> bool) -> Plan {
         let (group, epoch) = subject(&order);
         let group_state = self.groups.get(&group);
         let committed = group_state.and_then(|group_state| group_state.committed.as_ref());
@@ -172,7 +172,7 @@ impl GroupTable {
                 Plan::Answer(NodeAnswer::Committed { group, epoch })
             }
             _ if epoch < newest => Plan::Nothing,
-            NodeOrder::Prepare { entry, recovery_snapshot } => match self.check(&entry, is_of_file) {
+            NodeOrder::Prepare { entry, recovery_snapshot } => match self.check(&entry, is_in_file) {
                 Err(refusal) => refuse(refusal.to_string()),
                 Ok(()) => apply(Change {
                     commands: vec![Command::PrepareGroup(entry.clone())],
@@ -183,7 +183,7 @@ impl GroupTable {
             NodeOrder::Commit { .. } => match prepared {
                 Some(installed) if is_prepared => {
                     let command = Command::CommitGroup { id: GroupId(group), epoch };
-                    apply(put_into_effect(committed, &installed.entry, command, Update::Commit))
+                    apply(install(committed, &installed.entry, command, Update::Commit))
                 }
                 Some(_) | None => refuse(format!("nothing is prepared for epoch {epoch} of group {group}")),
             },
@@ -192,12 +192,12 @@ impl GroupTable {
                 ..Change::of(group, epoch, Update::Abort)
             }),
             NodeOrder::Abort { .. } => Plan::Nothing,
-            NodeOrder::Restore { entry, recovery_snapshot } => match self.check(&entry, is_of_file) {
+            NodeOrder::Restore { entry, recovery_snapshot } => match self.check(&entry, is_in_file) {
                 Err(refusal) => refuse(refusal.to_string()),
                 Ok(()) => {
                     let command = Command::RestoreGroup(entry.clone());
                     let installed = Installed { entry: (*entry).clone(), recovery_snapshot };
-                    apply(put_into_effect(committed, &entry, command, Update::Restore(installed)))
+                    apply(install(committed, &entry, command, Update::Restore(installed)))
                 }
             },
             NodeOrder::Remove { .. } => {
@@ -247,11 +247,11 @@ impl GroupTable {
         (table, answer)
     }
 
-    /// That an entry uses the SIDs that the node has registered.
-    fn check(&self, entry: &GroupEntry, is_of_file: impl Fn(u32) -> bool) -> Result<(), EntryError> {
+    /// Checks that an entry uses the SIDs that the node has registered.
+    fn check(&self, entry: &GroupEntry, is_in_file: impl Fn(u32) -> bool) -> Result<(), EntryError> {
         let (group, sid) = (entry.id.0, entry.sid);
-        if is_of_file(group) {
-            return Err(EntryError::GroupOfFile(group));
+        if is_in_file(group) {
+            return Err(EntryError::GroupInFile(group));
         }
         match entry.role {
             NodeRole::Edge if self.allowed.end_mt != Some(sid) => Err(EntryError::NotEndMt { group, sid }),
@@ -261,15 +261,16 @@ impl GroupTable {
                 Err(EntryError::NotInReplication { group, sid })
             }
             NodeRole::Transit => {
-                let has_it = |installed: &Option<Installed>| {
+                let uses_sid = |installed: &Option<Installed>| {
                     installed.as_ref().is_some_and(|installed| {
                         installed.entry.role == NodeRole::Transit && installed.entry.sid == sid
                     })
                 };
-                let is_it = |(id, group_state): (&u32, &Group)| {
-                    (*id != group && (has_it(&group_state.committed) || has_it(&group_state.prepared))).then_some(*id)
+                let other_user = |(id, group_state): (&u32, &Group)| {
+                    (*id != group && (uses_sid(&group_state.committed) || uses_sid(&group_state.prepared)))
+                        .then_some(*id)
                 };
-                match self.groups.iter().find_map(is_it) {
+                match self.groups.iter().find_map(other_user) {
                     Some(other) => Err(EntryError::SidInUse { group, sid, other }),
                     None => Ok(()),
                 }
@@ -279,7 +280,7 @@ impl GroupTable {
 }
 
 impl Change {
-    /// The answer when the node has refused it; `None`: what was to be removed is not there, which is as good.
+    /// The answer after a refusal by the node; `None` for removals, whose state does not exist then.
     pub fn refused(&self, reason: String) -> Option<NodeAnswer> {
         let (group, epoch) = (self.group, self.epoch);
         match self.update {
@@ -313,7 +314,7 @@ fn subject(order: &NodeOrder) -> (u32, u32) {
 }
 
 /// An entry takes effect: its SID is added before, and another SID of the former entry is removed afterwards.
-fn put_into_effect(before: Option<&Installed>, entry: &GroupEntry, command: Command, update: Update) -> Change {
+fn install(before: Option<&Installed>, entry: &GroupEntry, command: Command, update: Update) -> Change {
     let (old, new) = (before.and_then(|installed| sid_of(&installed.entry)), sid_of(entry));
     let is_other = old != new;
     Change {

@@ -12,9 +12,9 @@ use crate::Report;
 use srdma_api::{NodeAnswer, Session, Sync};
 use std::time::Duration;
 
-/// Maximum time that the controller waits for an order; also the interval of status reports.
+/// Limit of the controller's wait for an order; also the interval of status reports.
 const WAIT_MS: u32 = 1000;
-/// The first and the longest delay before a controller that was not reached is tried again.
+/// The first and the longest delay before a request to an unreachable controller is retried.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 
@@ -22,7 +22,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ControllerSession {
     session: Option<u64>,
-    /// Time at which the last registration was begun.
+    /// Time of the last registration request.
     begun: Duration,
     /// Answers that the controller has not received yet.
     answers: Vec<NodeAnswer>,
@@ -34,18 +34,18 @@ pub struct ControllerSession {
 pub enum Request {
     /// The node's registration.
     Register,
-    /// The messages of [`ControllerSession::sync`].
+    /// The report of [`ControllerSession::sync`].
     Sync,
 }
 
 /// Reason for which a request has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// No answer came.
+    /// No response.
     Unreachable,
     /// The controller does not know the session any more.
     UnknownSession,
-    /// The controller has refused for another reason, or its answer cannot be read.
+    /// The controller has refused for another reason, or its response is invalid.
     Refused,
 }
 
@@ -80,16 +80,16 @@ impl ControllerSession {
         Sync { session, answers: self.answers.clone(), eviction_requests, status, wait_ms: WAIT_MS }
     }
 
-    /// The controller has answered a report; `answers` are those to its orders.
+    /// The controller has responded to a report; `answers`: those to its orders.
     pub fn synced(&mut self, answers: Vec<NodeAnswer>) {
         self.retry = FIRST_RETRY;
         self.answers = answers;
     }
 
-    /// A request has failed; returns how long to wait before the next one.
+    /// A request has failed; returns the delay before the next one.
     pub fn failed(&mut self, failure: Failure, now: Duration) -> Duration {
         match failure {
-            // The controller may come back and know the session: the answers are sent again.
+            // A controller that is reached again may know the session: the answers are retransmitted.
             Failure::Unreachable => self.back_off(),
             Failure::Refused => {
                 self.session = None;
@@ -97,7 +97,7 @@ impl ControllerSession {
             }
             Failure::UnknownSession => {
                 self.session = None;
-                // A controller that forgets its sessions at once must not get requests without pause.
+                // A controller that loses its sessions at once must not receive requests without delay.
                 if now.saturating_sub(self.begun) < FIRST_RETRY { self.retry } else { Duration::ZERO }
             }
         }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_double_up_to_a_bound_and_begin_anew_after_an_answer() {
+    fn delays_double_up_to_a_bound_and_restart_after_a_response() {
         let mut session = ControllerSession::default();
         let delays: Vec<u128> = (0..7).map(|_| session.failed(Failure::Refused, Duration::ZERO).as_millis()).collect();
         assert_eq!(delays, [200, 400, 800, 1600, 3200, 5000, 5000]);

@@ -1,6 +1,6 @@
 //! The client of a controller: blocking, with failover between several controllers.
 
-mod calls;
+mod requests;
 
 use crate::problem::{Problem, ProblemType};
 use serde::Serialize;
@@ -25,52 +25,38 @@ pub struct Client {
     timeout: Duration,
 }
 
-/// A response.
+/// A response with its version.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply<T> {
-    /// Its body.
     pub value: T,
     /// The version in `ETag`.
     pub version: Option<u64>,
 }
 
 /// Why a request has failed.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// Not the URL of a controller.
     #[error("{url}: expected the URL of a controller, such as http://[::1]:8470 or https://controller.example:8470")]
     Url {
-        /// What was given.
+        /// The invalid URL.
         url: String,
     },
     /// A CA bundle or token file cannot be read.
     #[error("{file}: {reason}")]
-    Authority {
-        /// The file.
-        file: String,
-        /// Why.
-        reason: String,
-    },
+    Authority { file: String, reason: String },
     /// The controller was not reached, or the connection broke: the request may have taken effect. It may be repeated
     /// with the same idempotency key.
     #[error("controller {url}: {reason}")]
-    Unreachable {
-        /// Its URL.
-        url: String,
-        /// Why.
-        reason: String,
-    },
+    Unreachable { url: String, reason: String },
     /// The controller refused.
     #[error("{0}")]
     Refused(Box<Problem>),
     /// The response is not one of a controller of this version.
     #[error("{url}: unexpected response for a controller: {reason}")]
-    NoController {
-        /// The URL.
-        url: String,
-        /// Why.
-        reason: String,
-    },
+    NoController { url: String, reason: String },
 }
 
 impl ClientError {

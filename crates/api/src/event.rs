@@ -6,10 +6,10 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 /// Keep-alive interval of the event stream.
-pub const EVENT_PULSE: Duration = Duration::from_secs(10);
+pub const EVENT_KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// An event stream that is silent for so long is dead: two keep-alives were missed, and a third had time to be late.
-pub const EVENT_SILENCE: Duration = Duration::from_secs(25);
+/// Timeout of a silent event stream: two keep-alive intervals and a margin.
+pub const EVENT_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// An event: `id:` and `data:` of a server-sent event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -27,49 +27,31 @@ pub struct Event {
 }
 
 /// The kinds of events.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum EventKind {
     /// A group was created and is open.
-    GroupCreated {
-        /// The group.
-        group: u32,
-    },
+    GroupCreated { group: u32 },
     /// A receiver has requested to join.
     ReceiverJoining {
-        /// The group.
         group: u32,
-        /// Its address.
         #[schema(value_type = String, format = "ipv6")]
         receiver: Ipv6Addr,
     },
     /// Every node has committed an epoch.
-    GroupChanged {
-        /// The group.
-        group: u32,
-        /// The epoch.
-        epoch: u32,
-    },
+    GroupChanged { group: u32, epoch: u32 },
     /// A change was aborted; the former epoch stays.
-    ChangeAborted {
-        /// The group.
-        group: u32,
-        /// The reason.
-        reason: String,
-    },
+    ChangeAborted { group: u32, reason: String },
     /// A receiver was removed at every node.
     ReceiverRemoved {
-        /// The group.
         group: u32,
-        /// Its address.
         #[schema(value_type = String, format = "ipv6")]
         receiver: Ipv6Addr,
     },
     /// An edge has requested an eviction.
     EvictionRequested {
-        /// The group.
         group: u32,
-        /// Its address.
         #[schema(value_type = String, format = "ipv6")]
         receiver: Ipv6Addr,
         /// `stalled` or `failed`.
@@ -79,41 +61,25 @@ pub enum EventKind {
         refusal: Option<String>,
     },
     /// The group was removed at every node.
-    GroupClosed {
-        /// The group.
-        group: u32,
-    },
+    GroupClosed { group: u32 },
     /// A node has registered.
-    NodeUp {
-        /// Its name.
-        node: String,
-    },
-    /// A node was silent for too long and is taken for dead.
-    NodeDown {
-        /// Its name.
-        node: String,
-    },
+    NodeUp { node: String },
+    /// A node was silent for longer than the timeout, and is dead.
+    NodeDown { node: String },
     /// A node was excluded from new trees, or admitted again.
     NodeDrained {
-        /// Its name.
         node: String,
         /// Whether it is excluded.
         drained: bool,
     },
     /// A job was placed.
-    JobPlaced {
-        /// The job.
-        job: String,
-    },
+    JobPlaced { job: String },
     /// A job was removed.
-    JobRemoved {
-        /// The job.
-        job: String,
-    },
-    /// The client has missed events that are no longer kept, and has to read groups and nodes again. Sent by the stream
-    /// alone, before the events behind the gap.
+    JobRemoved { job: String },
+    /// The client has missed events that are no longer kept, and has to read groups and nodes again. The stream sends it
+    /// before the events behind the gap.
     EventsMissed {
-        /// How many, including those of other tenants; absent if the controller was restarted.
+        /// Number of missed events, including those of other tenants; absent if the controller was restarted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<u64>,
     },
@@ -126,7 +92,7 @@ pub struct AuditEntry {
     pub number: u64,
     /// Milliseconds since 1970.
     pub unix_ms: u64,
-    /// The name of the token, or `controller`.
+    /// The name of the token, or `controller` for its own changes.
     pub who: String,
     /// Such as `join`.
     pub action: String,

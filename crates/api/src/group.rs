@@ -7,13 +7,13 @@ use std::net::Ipv6Addr;
 use utoipa::ToSchema;
 
 /// A group to create. Receivers may join before and after it is committed.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewGroup {
-    /// A name for people.
+    /// A display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The source.
     pub source: SourceAddress,
     /// The group's Proxy Address [default: one of the tenant's pool].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,17 +28,17 @@ pub struct NewGroup {
     /// The memory region that the source writes to; without it the group carries SEND only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<SourceRegion>,
-    /// Choices that differ from the defaults.
+    /// Settings that differ from the defaults.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub policy: Policy,
 }
 
 /// The source of a group.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceAddress {
-    /// Its address.
     #[schema(value_type = String, format = "ipv6")]
     pub address: Ipv6Addr,
     /// Its own queue pair, 24 bits.
@@ -46,14 +46,14 @@ pub struct SourceAddress {
 }
 
 /// The memory region that the source writes to (D27).
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SourceRegion {
     /// First virtual address.
     pub base: u64,
-    /// Octets.
     pub length: u64,
-    /// Key in the source's requests.
+    /// R_Key in the source's requests.
     pub rkey: u32,
 }
 
@@ -63,20 +63,20 @@ pub struct SourceRegion {
 pub struct NewReceiver {
     /// Its own queue pair, 24 bits.
     pub qpn: u32,
-    /// The path MTU that its queue pair has: the group's.
+    /// The path MTU of its queue pair, equal to the group's.
     pub path_mtu: u16,
-    /// Its memory, when the group carries WRITE.
+    /// Its memory region, if the group carries WRITE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
 }
 
-/// Memory of a receiver.
+/// The memory region of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MemoryRegion {
     /// First virtual address.
     pub virtual_address: u64,
-    /// Its key.
+    /// Its R_Key.
     pub rkey: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct MemoryRegion {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommitRequest {
-    /// Wait until the group is ready or open again, up to so many milliseconds; at most 60000.
+    /// Longest wait for the group to be ready, or open again, milliseconds; at most 60000.
     pub wait_ms: u32,
 }
 
@@ -92,7 +92,7 @@ pub struct CommitRequest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GroupState {
-    /// Receivers join; no node has the group.
+    /// Receivers may join; no node has the group.
     Open,
     /// The nodes prepare and commit it for the first time.
     Creating,
@@ -107,17 +107,15 @@ pub enum GroupState {
 }
 
 /// A group in a list.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupSummary {
     /// Its number.
     pub id: u32,
-    /// A name for people.
+    /// A display name.
     pub name: String,
-    /// Its owner.
     pub tenant: String,
-    /// Its state.
     pub state: GroupState,
-    /// The Proxy Address.
     #[schema(value_type = String, format = "ipv6")]
     pub proxy: Ipv6Addr,
     /// Number of receivers, including those that are joining.
@@ -141,17 +139,15 @@ pub struct GroupPage {
 }
 
 /// A group in full.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Group {
-    /// What a list shows.
+    /// The fields of a list entry.
     #[serde(flatten)]
     pub summary: GroupSummary,
-    /// The source.
     pub source: SourceAddress,
-    /// The state of the source.
     #[serde(default)]
     pub source_state: SourceState,
-    /// The Designated QPN.
     pub designated_qpn: u32,
     /// The source's first PSN.
     pub initial_psn: u32,
@@ -160,12 +156,12 @@ pub struct Group {
     /// The memory region that the source writes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<SourceRegion>,
-    /// Its choices.
+    /// Its settings.
     #[schema(value_type = Object)]
     pub policy: Policy,
     /// Its receivers, by address.
     pub members: Vec<Receiver>,
-    /// The tree, once there is one.
+    /// The tree; absent before the first commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeView>,
     /// Names of the nodes that the change in progress waits for.
@@ -188,19 +184,18 @@ pub enum ReceiverState {
 }
 
 /// A receiver of a group.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receiver {
-    /// Its address.
     #[schema(value_type = String, format = "ipv6")]
     pub address: Ipv6Addr,
     /// Its own queue pair.
     pub qpn: u32,
-    /// Its memory.
+    /// Its memory region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
-    /// Its state.
     pub state: ReceiverState,
-    /// J of D30, for one that joined after the group had begun: the first PSN that is sent to it.
+    /// Join point (J): the first PSN that is sent to it; absent if it joined before the group began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_psn: Option<u32>,
 }
@@ -214,7 +209,7 @@ pub struct TreeView {
     pub links: u32,
     /// Links that separate unicast paths to each edge would use.
     pub links_of_unicast: u32,
-    /// How it was computed, as text.
+    /// The steps of its computation, as text.
     pub explanation: Vec<String>,
     /// Its encapsulation overhead.
     pub overhead: OverheadView,
@@ -239,11 +234,10 @@ pub struct OverheadView {
 }
 
 /// A node of a tree.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TreeNodeView {
-    /// Its name.
     pub name: String,
-    /// Its loopback.
     #[schema(value_type = String, format = "ipv6")]
     pub loopback: Ipv6Addr,
     /// Its SID for the group's data.
@@ -267,9 +261,9 @@ pub struct BranchView {
     /// The next PSN that it expects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_psn: Option<u32>,
-    /// Packets behind what was sent to it.
+    /// Packets sent to it that it has not acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<u32>,
-    /// CNPs that came from it.
+    /// Number of CNPs received from it.
     pub cnps: u64,
 }

@@ -7,27 +7,25 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewJob {
-    /// A file of jobs, as `srdma plan place --jobs` takes it: TOML.
+    /// A jobs file (TOML), as for `srdma plan place --jobs`.
     pub jobs: String,
 }
 
 /// A placed job.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
-    /// Its name.
     pub name: String,
-    /// Its owner.
     pub tenant: String,
-    /// Its flows.
     pub flows: Vec<PlacedFlow>,
     /// Incremented with each write.
     pub version: u64,
 }
 
 /// A flow with its path.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlacedFlow {
-    /// The job.
     pub job: String,
     /// The collective of the job.
     pub collective: String,
@@ -35,11 +33,11 @@ pub struct PlacedFlow {
     pub from: String,
     /// The NIC that receives.
     pub to: String,
-    /// Bits per second.
+    /// Its rate, bits per second.
     pub rate_bits_per_s: u64,
     /// The nodes on the path.
     pub path: Vec<String>,
-    /// The destination addresses that take it there: the first, and with an SRH those that follow (RFC 9800).
+    /// Its uSID program: the destination address, and with an SRH those that follow (RFC 9800).
     pub program: Vec<String>,
 }
 
@@ -71,16 +69,16 @@ pub struct WhatIf {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainLinks {
-    /// By name; a link is named like `leaf1-spine2`.
+    /// Names; a link is named like `leaf1-spine2`.
     pub names: Vec<String>,
     /// Whether they are drained.
     pub drained: bool,
 }
 
 /// The effect of a change.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WhatIfAnswer {
-    /// Added flows.
     pub added: Vec<PlacedFlow>,
     /// Number of removed flows.
     pub removed: u32,

@@ -6,8 +6,8 @@
 //!   page   ◄── events, topology ─────────┤            │◄── node: registration, answers, status
 //! ```
 //!
-//! Nodes and sources poll with long requests: the controller opens no connection. `Client` (feature `client`) is
-//! for all of them.
+//! Nodes and sources poll with long requests: the controller opens no connection. `Client` (feature `client`)
+//! serves all of them.
 
 #[cfg(feature = "client")]
 mod client;
@@ -21,7 +21,7 @@ mod topology;
 
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError, Reply};
-pub use event::{AuditEntry, AuditPage, EVENT_PULSE, EVENT_SILENCE, Event, EventKind};
+pub use event::{AuditEntry, AuditPage, EVENT_KEEP_ALIVE, EVENT_TIMEOUT, Event, EventKind};
 pub use group::{
     BranchView, CommitRequest, Group, GroupPage, GroupState, GroupSummary, MemoryRegion, NewGroup, NewReceiver,
     OverheadView, Receiver, ReceiverState, SourceAddress, SourceRegion, TreeNodeView, TreeView,

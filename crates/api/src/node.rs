@@ -7,10 +7,10 @@ use std::net::Ipv6Addr;
 use utoipa::ToSchema;
 
 /// The registration of a node: sent when it starts, and when the controller does not know its session.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Registration {
-    /// Its name.
     pub name: String,
     /// Its loopback, which no other node has.
     #[schema(value_type = String, format = "ipv6")]
@@ -23,15 +23,14 @@ pub struct Registration {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub replication: Option<Prefix>,
-    /// Links to its neighbours.
     pub links: Vec<Link>,
     /// Prefixes of its attached hosts.
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
-    /// Identity of the store that its groups are from; absent after a restart.
+    /// Identity of the store of its groups; absent after a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub store: Option<u64>,
-    /// The controller's groups that it has: none after a restart.
+    /// Groups of a controller that it holds: none after a restart.
     pub groups: Vec<HeldGroup>,
 }
 
@@ -118,11 +117,11 @@ fn one() -> u32 {
     1
 }
 
-/// A group that a node has.
+/// A group that a registering node holds.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeldGroup {
-    /// The group.
     pub group: u32,
     /// The epoch in effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +141,7 @@ pub struct Session {
     pub session: u64,
     /// Identity of the controller's store.
     pub store: u64,
-    /// A node that is silent for longer is taken for dead, milliseconds.
+    /// Timeout after which a silent node is dead, milliseconds.
     pub dead_after_ms: u32,
 }
 
@@ -161,7 +160,7 @@ pub struct Sync {
     /// Its status, if it has changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<NodeStatus>,
-    /// How long to wait for an order, milliseconds; at most 10000.
+    /// Longest wait for an order, milliseconds; at most 10000.
     #[serde(default)]
     pub wait_ms: u32,
 }
@@ -175,6 +174,7 @@ pub struct SyncAnswer {
 
 /// An order to a node. It ignores one whose epoch is before the newest that it has prepared, has in effect or was
 /// removed by.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "order")]
 pub enum NodeOrder {
@@ -189,14 +189,12 @@ pub enum NodeOrder {
     },
     /// Put the prepared group entry into effect. Answer: committed, or refused when there is none of this epoch.
     Commit {
-        /// The group.
         group: u32,
         /// Of the group entry.
         epoch: u32,
     },
     /// Forget what was prepared. No answer.
     Abort {
-        /// The group.
         group: u32,
         /// Of the group entry.
         epoch: u32,
@@ -210,45 +208,40 @@ pub enum NodeOrder {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recovery_snapshot: Option<String>,
     },
-    /// Leave the group. Answer: removed.
+    /// Remove the group. Answer: removed.
     Remove {
-        /// The group.
         group: u32,
-        /// From which on the node is not in the tree.
+        /// The first epoch without the node.
         epoch: u32,
     },
 }
 
 /// The answer to an order.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum NodeAnswer {
-    /// The group entry is kept ready.
+    /// The group entry is prepared.
     Prepared {
-        /// The group.
         group: u32,
         /// Of the group entry.
         epoch: u32,
     },
-    /// The group entry cannot be taken, or there was none to commit.
+    /// The group entry is invalid, or none was prepared.
     Refused {
-        /// The group.
         group: u32,
         /// Of the group entry.
         epoch: u32,
-        /// Why.
         reason: String,
     },
     /// The group entry is in effect.
     Committed {
-        /// The group.
         group: u32,
         /// Of the group entry.
         epoch: u32,
     },
-    /// The node has left.
+    /// The node has removed the group.
     Removed {
-        /// The group.
         group: u32,
         /// Of the order.
         epoch: u32,
@@ -256,12 +249,12 @@ pub enum NodeAnswer {
 }
 
 /// A request of an edge to remove a receiver (D25).
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvictionRequest {
-    /// The group.
     pub group: u32,
-    /// Who.
+    /// Address of the receiver.
     #[schema(value_type = String, format = "ipv6")]
     pub receiver: Ipv6Addr,
     /// `stalled` or `failed`.
@@ -269,13 +262,12 @@ pub struct EvictionRequest {
 }
 
 /// The status of a node. Counters start at 0 with the node.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeStatus {
-    /// Its ports.
     #[serde(default)]
     pub ports: Vec<PortStatus>,
-    /// Its groups.
     #[serde(default)]
     pub groups: Vec<GroupStatus>,
     /// Drops by reason.
@@ -287,33 +279,30 @@ pub struct NodeStatus {
 }
 
 /// A port of a node.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortStatus {
-    /// Its name.
     pub name: String,
-    /// The loopback of the node at its other end, when that is one.
+    /// Loopback of the node at its other end; absent if that is no node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub to: Option<Ipv6Addr>,
     /// Whether it has a driver.
     pub is_up: bool,
-    /// Octets received.
     pub received_octets: u64,
-    /// Octets sent.
     pub sent_octets: u64,
 }
 
 /// A group at a node.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupStatus {
-    /// The group.
     pub group: u32,
     /// The highest PSN that it has forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_psn: Option<u32>,
-    /// Its branches.
     pub branches: Vec<BranchStatus>,
 }
 
@@ -327,27 +316,25 @@ pub struct BranchStatus {
     /// The next PSN that it expects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_psn: Option<u32>,
-    /// Packets behind what was sent to it.
+    /// Packets sent to it that it has not acknowledged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lag: Option<u32>,
-    /// CNPs that came from it.
+    /// Number of CNPs received from it.
     #[serde(default)]
     pub cnps: u64,
 }
 
-/// A node as clients read it.
+/// The state of a node.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Node {
-    /// Its name.
     pub name: String,
-    /// Its loopback.
     #[schema(value_type = String, format = "ipv6")]
     pub loopback: Ipv6Addr,
     /// Whether it has a live session.
     pub is_alive: bool,
     /// Whether it is excluded from new trees.
     pub is_drained: bool,
-    /// Its End.MT SID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub end_mt: Option<Ipv6Addr>,
@@ -358,7 +345,6 @@ pub struct Node {
     /// Prefixes of its attached hosts.
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
-    /// Links to its neighbours.
     pub links: Vec<Link>,
     /// Number of its groups.
     pub groups: u32,
@@ -378,9 +364,9 @@ pub struct NodePage {
 }
 
 /// Excludes a node from new trees, or admits it again. Existing trees are rerouted where there is another path.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DrainRequest {
-    /// Whether it is drained.
     pub drained: bool,
 }

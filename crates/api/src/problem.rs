@@ -99,6 +99,7 @@ impl ProblemType {
 }
 
 /// A refused request, as `application/problem+json`.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
     /// A URI reference: `/problems/` and the name of a [`ProblemType`].
@@ -106,7 +107,6 @@ pub struct Problem {
     pub kind: String,
     /// A summary of the type.
     pub title: String,
-    /// The HTTP status.
     pub status: u16,
     /// This occurrence: what, where, and what to do.
     pub detail: String,

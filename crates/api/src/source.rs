@@ -11,7 +11,7 @@ pub struct SourceReport {
     pub round: Option<u32>,
     /// Whether it is draining or paused for that round; else it sends, or waits for the first order.
     pub pausing: bool,
-    /// It is paused, with nothing outstanding: the next PSN that it will send.
+    /// The next PSN to send, if it is paused: no packet is outstanding.
     pub paused_at_psn: Option<u32>,
     /// Completed messages, modulo 2^24.
     pub completed_messages: u32,
@@ -19,18 +19,18 @@ pub struct SourceReport {
     pub acknowledged_psn: Option<u32>,
     /// It has ended: its queue pair is gone.
     pub ended: bool,
-    /// How long to wait for another order than the last, milliseconds; at most 10000.
+    /// Longest wait for an order that differs from the last, milliseconds; at most 10000.
     pub wait_ms: u32,
 }
 
-/// The state of a group's source, as the controller knows it.
+/// The state of a group's source at the controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SourceState {
-    /// It has never reported: it has sent nothing.
+    /// It has never reported, so it has sent nothing.
     #[default]
     Idle,
-    /// It has reported: it may have sent.
+    /// It has reported, so it may have sent.
     Sending,
     /// It has ended.
     Ended,

@@ -1,4 +1,4 @@
-//! The topology for a picture.
+//! The topology with its load.
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv6Addr;
@@ -18,11 +18,10 @@ pub struct Topology {
 }
 
 /// A node.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TopologyNode {
-    /// Its name.
     pub name: String,
-    /// Its loopback.
     #[schema(value_type = String, format = "ipv6")]
     pub loopback: Ipv6Addr,
     /// Whether it has a live session.
@@ -35,7 +34,7 @@ pub struct TopologyNode {
     pub drops: u64,
 }
 
-/// A link that both its ends name.
+/// A link that both its ends have registered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TopologyLink {
     /// Names of its ends, in order.

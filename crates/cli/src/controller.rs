@@ -1,4 +1,4 @@
-//! `srdma controller`: groups over an API, carried out at the nodes. Described in `docs/controller.md`.
+//! `srdma controller`: the controller, its store and its backups. Described in `docs/controller.md`.
 
 use crate::output::print;
 use crate::remote::token;
@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use srdma_api::Client;
 use srdma_controller::{
-    BackupError, Config, Keeping, OnDisk, Standby, Store, description, restore, run as run_controller, write_backup,
+    BackupError, Config, OnDisk, Standby, StateStore, Store, description, restore, run as run_controller, write_backup,
 };
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Create groups over an API, and have the nodes carry them out.
+/// Run the controller: groups over an HTTP API, installed at the nodes.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -54,35 +54,35 @@ struct Run {
 
 #[derive(Args)]
 struct Backup {
-    /// The store of a controller that does not run: a file, or etcd=URL,URL,...
+    /// State store of a stopped controller: a file, or etcd=URL,URL,...
     #[arg(long, value_name = "FILE", conflicts_with = "controller", required_unless_present = "controller")]
     store: Option<PathBuf>,
-    /// The controller's configuration, with the addresses and credentials of etcd.
+    /// Configuration file of the controller, for TLS towards etcd.
     #[arg(long, value_name = "FILE", conflicts_with = "controller")]
     config: Option<PathBuf>,
-    /// A controller that runs.
+    /// URL of a running controller.
     #[arg(long, value_name = "URL")]
     controller: Option<String>,
-    /// A file with the bearer token.
+    /// File with the bearer token.
     #[arg(long, value_name = "FILE", requires = "controller")]
     token_file: Option<PathBuf>,
-    /// Certificates in PEM that the controller's is held against [default: those of the system].
+    /// CA bundle (PEM) that verifies the controller's certificate [default: the system's].
     #[arg(long, value_name = "FILE", requires = "controller")]
     ca: Option<PathBuf>,
-    /// File to write [default: the standard output].
+    /// File to write [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Args)]
 struct Restore {
-    /// The backup.
+    /// Backup to read.
     #[arg(value_name = "BACKUP")]
     backup: PathBuf,
-    /// The store to make: a file that is not there, or etcd=URL,URL,... where no controller has stored anything.
+    /// State store to create: a new file, or etcd=URL,URL,... without rows of a controller.
     #[arg(long, value_name = "FILE")]
     store: PathBuf,
-    /// The controller's configuration, with the addresses and credentials of etcd.
+    /// Configuration file of the controller, for TLS towards etcd.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -122,7 +122,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.command {
         Command::Run(arguments) => start(arguments),
         Command::Backup(arguments) => backup(arguments),
-        Command::Restore(arguments) => take_back(arguments),
+        Command::Restore(arguments) => restore_backup(arguments),
         Command::Openapi => {
             print(&format!("{}\n", description()))?;
             Ok(ExitCode::SUCCESS)
@@ -133,7 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// Logs to stderr. A closed stderr does not stop the controller.
 fn log_to_stderr() {
     let subscriber = tracing_subscriber::fmt().with_writer(io::stderr).without_time().log_internal_errors(false);
-    // This process has no other subscriber.
+    // The process has no other subscriber.
     let _ = subscriber.try_init();
 }
 
@@ -142,11 +142,11 @@ fn start(arguments: &Run) -> Result<ExitCode> {
     let config = configured(arguments.config.as_deref())?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let name = arguments.store.display().to_string();
-    let keeping = match name.strip_prefix("etcd=") {
-        Some(servers) => Keeping::Shared(Standby::new(servers, &config.url(), &config.etcd)?),
-        None => Keeping::Own(Arc::new(OnDisk::open(&arguments.store)?)),
+    let state_store = match name.strip_prefix("etcd=") {
+        Some(servers) => StateStore::Shared(Standby::new(servers, &config.url(), &config.etcd)?),
+        None => StateStore::Own(Arc::new(OnDisk::open(&arguments.store)?)),
     };
-    run_controller(config, keeping, arguments.rebuild, &mut |addresses| {
+    run_controller(config, state_store, arguments.rebuild, &mut |addresses| {
         for address in addresses {
             eprintln!("ready: {scheme}://{address}, store {name}");
         }
@@ -164,12 +164,12 @@ fn backup(arguments: &Backup) -> Result<ExitCode> {
     };
     match (&arguments.store, &arguments.controller) {
         (Some(store), _) => {
-            let mut take = |line: &str| out.write_all(line.as_bytes());
+            let mut write = |line: &str| out.write_all(line.as_bytes());
             match etcd(store, arguments.config.as_deref())? {
-                Some(etcd) => at_etcd(&etcd, |store| write_backup(store, &mut take))?,
+                Some(etcd) => at_etcd(&etcd, |store| write_backup(store, &mut write))?,
                 None => {
                     existing(store)?;
-                    write_backup(&OnDisk::open(store)?, &mut take)?
+                    write_backup(&OnDisk::open(store)?, &mut write)?
                 }
             };
         }
@@ -178,29 +178,29 @@ fn backup(arguments: &Backup) -> Result<ExitCode> {
             let client = Client::new(url, token, arguments.ca.as_deref())?;
             io::copy(&mut client.backup()?, &mut out)?;
         }
-        (None, None) => bail!("one of --store and --controller is needed"),
+        (None, None) => bail!("expected --store or --controller"),
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn take_back(arguments: &Restore) -> Result<ExitCode> {
+fn restore_backup(arguments: &Restore) -> Result<ExitCode> {
     let name = arguments.backup.display();
     let file = File::open(&arguments.backup).with_context(|| format!("cannot read {name}"))?;
     let rows = match etcd(&arguments.store, arguments.config.as_deref())? {
         Some(etcd) => at_etcd(&etcd, |store| fill(store, file)).with_context(|| name.to_string())?,
         None if arguments.store.exists() => {
-            bail!("{} exists already: give the name of a new file", arguments.store.display());
+            bail!("{} exists: expected a new file", arguments.store.display());
         }
         None => {
             let filled = fill(&OnDisk::open(&arguments.store)?, file).with_context(|| name.to_string());
             filled.inspect_err(|_| {
-                // A file that is no store would be in the way.
+                // An incomplete store would block the next attempt.
                 let _ = std::fs::remove_file(&arguments.store);
             })?
         }
     };
-    eprintln!("{rows} rows are in {}", arguments.store.display());
+    eprintln!("restored {rows} rows to {}", arguments.store.display());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -212,15 +212,15 @@ fn configured(file: Option<&Path>) -> Result<Config> {
     Ok(file.map(Config::read).transpose()?.unwrap_or_default())
 }
 
-/// Does something with the store of an etcd that no controller uses, and leaves it to the next at once.
+/// Runs `act` on the store of an etcd that no controller uses, then resigns as the leader.
 fn at_etcd(etcd: &Standby, act: impl FnOnce(&dyn Store) -> Result<u64, BackupError>) -> Result<u64, BackupError> {
     let store = etcd.lead_now()?;
     let done = act(&store);
-    store.leave();
+    store.resign();
     done
 }
 
-/// The etcd that is meant by the name of a store, if one is.
+/// The etcd of the store `etcd=URL,...`.
 fn etcd(store: &Path, config: Option<&Path>) -> Result<Option<Standby>> {
     let name = store.display().to_string();
     let Some(servers) = name.strip_prefix("etcd=") else { return Ok(None) };
@@ -228,7 +228,7 @@ fn etcd(store: &Path, config: Option<&Path>) -> Result<Option<Standby>> {
     Ok(Some(Standby::new(servers, &config.url(), &config.etcd)?))
 }
 
-/// Refuses a missing store: opening it would create an empty one, of which a backup is worthless.
+/// Checks that a store exists: opening it would create it.
 fn existing(store: &Path) -> Result<()> {
-    if store.exists() { Ok(()) } else { bail!("{}: there is no such store", store.display()) }
+    if store.exists() { Ok(()) } else { bail!("{}: the store does not exist", store.display()) }
 }

@@ -12,18 +12,19 @@ const REFUSED: u8 = 1;
 /// Bearer token and CA bundle.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TrustArguments {
-    /// A file with the bearer token [default: that of the environment's SRDMA_TOKEN_FILE].
+    /// File with the bearer token [default: environment variable SRDMA_TOKEN_FILE].
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Certificates in PEM that the controller's is held against [default: those of SRDMA_CA, or of the system].
+    /// CA bundle (PEM) that verifies the controller's certificate [default: SRDMA_CA, or the system's].
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }
 
-/// URL of the controller.
+/// The controller, with credentials.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ControllerArguments {
-    /// The controller [default: the environment's SRDMA_CONTROLLER, or this machine's, on port 8470].
+    /// URL of the controller, or several separated by commas [default: environment variable SRDMA_CONTROLLER, or
+    /// http://[::1]:8470].
     #[arg(long, value_name = "URL")]
     controller: Option<String>,
     #[command(flatten)]
@@ -31,7 +32,7 @@ pub(crate) struct ControllerArguments {
 }
 
 impl ControllerArguments {
-    /// Speaks to it.
+    /// A client of the controller.
     pub(crate) fn client(&self) -> Result<Client> {
         let url = self.controller.clone().or_else(|| std::env::var("SRDMA_CONTROLLER").ok());
         self.trust.client(url.as_deref().unwrap_or("http://[::1]:8470"))
@@ -39,18 +40,18 @@ impl ControllerArguments {
 }
 
 impl TrustArguments {
-    /// Speaks to the controller at this URL.
+    /// A client of the controller at this URL.
     pub(crate) fn client(&self, url: &str) -> Result<Client> {
-        let or_of_environment = |given: &Option<PathBuf>, name: &str| {
+        let or_environment = |given: &Option<PathBuf>, name: &str| {
             given.clone().or_else(|| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
         };
-        let token_file = or_of_environment(&self.token_file, "SRDMA_TOKEN_FILE");
+        let token_file = or_environment(&self.token_file, "SRDMA_TOKEN_FILE");
         let token = token_file.as_deref().map(token).transpose()?;
-        Ok(Client::new(url, token, or_of_environment(&self.ca, "SRDMA_CA").as_deref())?)
+        Ok(Client::new(url, token, or_environment(&self.ca, "SRDMA_CA").as_deref())?)
     }
 }
 
-/// The token in a file.
+/// Reads a token file.
 pub(crate) fn token(file: &Path) -> Result<String> {
     let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     Ok(text.trim().to_owned())
@@ -64,8 +65,8 @@ pub(crate) struct GroupUrl {
 }
 
 impl GroupUrl {
-    /// Whether a text is meant to be one, and no name of a file.
-    pub(crate) fn is_meant(text: &str) -> bool {
+    /// Whether a text is a URL rather than the name of a file.
+    pub(crate) fn is_url(text: &str) -> bool {
         text.starts_with("http://") || text.starts_with("https://")
     }
 
@@ -75,19 +76,19 @@ impl GroupUrl {
             Some((url, id)) if Client::new(url, None, None).is_ok() => Ok(GroupUrl { controller: url.to_owned(), id }),
             Some(_) | None => bail!(
                 "{text}: expected a controller and the number of a group, such as http://[::1]:8470/7; srdma group \
-                 list names them"
+                 list shows them"
             ),
         }
     }
 }
 
-/// Ends a command: a refusal of the controller has an exit code of its own.
+/// Maps a refusal of the controller to its exit code.
 pub(crate) fn finish(result: Result<ExitCode>) -> Result<ExitCode> {
     let Err(error) = &result else { return result };
     let problem = error.chain().find_map(|cause| cause.downcast_ref::<ClientError>()?.problem());
     let Some(problem) = problem else { return result };
     let hint = match problem.problem_type() {
-        Some(ProblemType::MissingToken | ProblemType::InvalidToken) => ": give a file with your token by --token-file",
+        Some(ProblemType::MissingToken | ProblemType::InvalidToken) => ": give the bearer token by --token-file",
         Some(ProblemType::VersionMismatch | ProblemType::Busy) => ": try again",
         Some(ProblemType::UnknownGroup) => ": srdma group list shows the groups",
         _ => "",
@@ -96,7 +97,7 @@ pub(crate) fn finish(result: Result<ExitCode>) -> Result<ExitCode> {
     Ok(ExitCode::from(REFUSED))
 }
 
-/// A key by which the controller recognizes a repeated request.
+/// An idempotency key, the same for all transmissions of a request.
 pub(crate) fn idempotency_key() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
     format!("{:x}-{now:x}", std::process::id())
@@ -114,6 +115,6 @@ mod tests {
             let error = GroupUrl::parse(wrong).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{wrong}: expected a controller and the number")), "{error}");
         }
-        assert!(GroupUrl::is_meant("https://c/1") && !GroupUrl::is_meant("group.toml"));
+        assert!(GroupUrl::is_url("https://c/1") && !GroupUrl::is_url("group.toml"));
     }
 }

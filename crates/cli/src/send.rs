@@ -111,7 +111,7 @@ enum GroupPlace {
 
 impl GroupPlace {
     fn parse(text: &str) -> Result<Self, String> {
-        match GroupUrl::is_meant(text) {
+        match GroupUrl::is_url(text) {
             true => GroupUrl::parse(text).map(GroupPlace::Controller).map_err(|error| error.to_string()),
             false => Ok(GroupPlace::File(PathBuf::from(text))),
         }

@@ -223,5 +223,5 @@ impl Core {
 const MAX_AUDIT_ENTRIES: u64 = 1_000_000;
 
 fn unknown(id: u32) -> Refusal {
-    Refusal::new(ProblemType::UnknownGroup, format!("there is no group {id}"))
+    Refusal::new(ProblemType::UnknownGroup, format!("group {id} does not exist"))
 }

@@ -87,7 +87,7 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// A name of no switch and no link; a NIC would be cut off.
+    /// A name of neither a switch nor a link; a NIC would be cut off.
     pub fn drain(&mut self, names: &[String]) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError> {
         self.change(&WhatIf { drain: names.to_vec(), ..WhatIf::default() }, "")
     }
@@ -96,7 +96,7 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// A name of no switch and no link; a link that has failed.
+    /// A name of neither a switch nor a link; a link that has failed.
     pub fn release(&mut self, names: &[String]) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError> {
         self.change(&WhatIf { release: names.to_vec(), ..WhatIf::default() }, "")
     }
@@ -171,7 +171,7 @@ impl Jobs {
             plan.release(&links);
         }
         if !drain.is_empty() {
-            let cut_off = |error| JobError::CutOff { names: drain.join(", "), problem: error };
+            let cut_off = |error| JobError::Disconnects { names: drain.join(", "), problem: error };
             plan.drain(&self.links(drain)?).map_err(cut_off)?;
         }
         let mut tenants = BTreeMap::new();
@@ -179,7 +179,7 @@ impl Jobs {
             let room = MAX_FLOWS - plan.flows().len() as u64;
             let wanted = self.wanted(jobs, remove, room)?;
             tenants = wanted.iter().map(|flow| (flow.job.clone(), tenant.to_owned())).collect();
-            plan.add(wanted).map_err(JobError::NoWay)?;
+            plan.add(wanted).map_err(JobError::NoPath)?;
         }
         let answer = WhatIfAnswer {
             added: self.placed_of(&plan, plan.added())?,
@@ -217,7 +217,7 @@ impl Jobs {
             let before = wanted.len();
             wanted.extend(job.wanted(&self.topology, |_| true));
             if wanted.len() == before {
-                return Err(JobError::SendsNothing { name: job.name.clone() });
+                return Err(JobError::NoFlows { name: job.name.clone() });
             }
         }
         if wanted.is_empty() { Err(JobError::NoJobs) } else { Ok(wanted) }
@@ -226,7 +226,7 @@ impl Jobs {
     fn links(&self, names: &[String]) -> Result<Vec<LinkId>, JobError> {
         let links = |name: &String| {
             let found = self.topology.links_named(name);
-            found.ok_or_else(|| JobError::NoSuchLink { name: name.clone() })
+            found.ok_or_else(|| JobError::UnknownLink { name: name.clone() })
         };
         Ok(names.iter().map(links).collect::<Result<Vec<_>, _>>()?.concat())
     }
@@ -235,7 +235,7 @@ impl Jobs {
         let mut kept: Vec<KeptFlow> = self.state.jobs.values().flat_map(|job| job.flows.iter().cloned()).collect();
         kept.sort_unstable_by_key(|flow| flow.number);
         let drained: Vec<LinkId> = self.state.drained.iter().copied().collect();
-        Plan::resume(topology, &kept, &drained).map_err(JobError::Kept)
+        Plan::resume(topology, &kept, &drained).map_err(JobError::Stored)
     }
 
     fn placed_of<'p>(

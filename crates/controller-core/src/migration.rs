@@ -55,7 +55,7 @@ fn steps_from(format: u32) -> Option<impl Iterator<Item = &'static Step>> {
 
 /// The same for the row of a group in a recovery snapshot; an error as text.
 pub(crate) fn migrate_group(format: u32, group: &mut Value) -> Result<(), String> {
-    let steps = steps_from(format).ok_or_else(|| format!("there is no format {format}"))?;
+    let steps = steps_from(format).ok_or_else(|| format!("format {format} does not exist"))?;
     steps.filter(|step| step.prefix == GROUP).try_for_each(|step| (step.change)(group))
 }
 

@@ -1,4 +1,4 @@
-//! The commit pipeline: transactions on the core in, numbered writes out, and everything else only when the writes
+//! The commit pipeline: transactions on the core in, numbered writes out, and all other output only when the writes
 //! before it are durable.
 
 use crate::core::{Core, Effects, Time};
@@ -8,10 +8,10 @@ use srdma_api::{Event, NodeOrder};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
-/// Orders that wait for a node, at most: further ones are lost, and repeated by their groups.
+/// Limit of orders that wait for a node: further ones are dropped, and retransmitted by their groups.
 const MAX_QUEUED_ORDERS: usize = 1 << 17;
 
-/// A core with what waits for its writes.
+/// A core, and the output that waits for its writes.
 #[derive(Debug)]
 pub struct Pipeline {
     core: Core,
@@ -38,7 +38,7 @@ pub struct Transaction<T> {
     pub writes: Vec<Write>,
     /// Return value of the transaction.
     pub answer: Answer<T>,
-    /// Nodes whose session has ended: whatever waits for their orders is to look again.
+    /// Nodes whose session has ended: tasks that wait for their orders check again.
     pub ended_sessions: Vec<Ipv6Addr>,
     /// Groups whose state, or whose source's order, may have changed.
     pub changed_groups: BTreeSet<u32>,
@@ -91,8 +91,8 @@ impl Pipeline {
         }
     }
 
-    /// Goes on with a core that was restored after writes were lost. Numbers of writes begin anew; nothing that waited
-    /// leaves.
+    /// Replaces the core by one that was restored after writes were lost. Numbers of writes begin again; waiting output is
+    /// discarded.
     pub fn replace_core(&mut self, core: Core) {
         self.core = core;
         (self.last, self.durable) = (0, 0);
@@ -140,13 +140,13 @@ impl Pipeline {
         Transaction { number, writes, answer: Answer { value, number }, ended_sessions, changed_groups }
     }
 
-    /// Reports that all writes up to a number are durable, and releases what waited for them.
+    /// Reports that all writes up to a number are durable, and releases the output that waited for them.
     pub fn durable(&mut self, up_to: u64) -> Released {
         self.durable = self.durable.max(up_to);
         self.release()
     }
 
-    /// Releases what waits for nothing more: after a transaction, for one without writes may follow durable ones.
+    /// Releases output that waits for no write: after a transaction, since one without writes may follow durable ones.
     pub fn release(&mut self) -> Released {
         let mut released = Released::default();
         while let Some((_, node)) = self.queued.pop_front_if(|(number, _)| *number <= self.durable) {

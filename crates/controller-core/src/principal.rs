@@ -5,7 +5,7 @@ use crate::settings::DEFAULT_TENANT;
 use serde::Deserialize;
 use srdma_api::ProblemType;
 
-/// Permissions of a token.
+/// The permissions of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -24,7 +24,6 @@ pub enum Role {
 pub struct Principal {
     /// The name of the token.
     pub name: String,
-    /// Permissions of the token.
     pub role: Role,
     /// For the role `tenant`.
     pub tenant: Option<String>,
@@ -33,16 +32,16 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// The tenant that a new group or job is of. `named`: the one that the request names, if it does.
+    /// The tenant of a new group or job. `named`: the one in the request.
     pub(crate) fn tenant_of_new(&self, named: Option<&str>) -> Result<String, Refusal> {
         match (self.role, &self.tenant) {
             (Role::Tenant, Some(own)) if named.is_none_or(|named| named == own) => Ok(own.clone()),
             (Role::Admin, _) => Ok(named.unwrap_or(DEFAULT_TENANT).to_owned()),
-            (Role::Tenant | Role::Node | Role::Read, _) => Err(self.refusal("create groups or jobs here")),
+            (Role::Tenant | Role::Node | Role::Read, _) => Err(self.refusal("create groups or jobs for this tenant")),
         }
     }
 
-    /// That it may change what belongs to this tenant.
+    /// Checks that it may change the groups and jobs of this tenant.
     pub(crate) fn may_change(&self, tenant: &str) -> Result<(), Refusal> {
         match (self.role, &self.tenant) {
             (Role::Admin, _) => Ok(()),
@@ -52,7 +51,7 @@ impl Principal {
         }
     }
 
-    /// That it may read what belongs to this tenant.
+    /// Checks that it may read the groups and jobs of this tenant.
     ///
     /// # Errors
     ///
@@ -62,11 +61,11 @@ impl Principal {
             (Role::Admin | Role::Read, _) => Ok(()),
             (Role::Tenant, Some(own)) if own == tenant => Ok(()),
             (Role::Tenant, _) => Err(self.other_tenant()),
-            (Role::Node, _) => Err(self.refusal("look at groups or jobs")),
+            (Role::Node, _) => Err(self.refusal("read groups or jobs")),
         }
     }
 
-    /// That it may read the state of the network.
+    /// Checks that it may read the state of the network.
     ///
     /// # Errors
     ///
@@ -74,11 +73,11 @@ impl Principal {
     pub fn may_read_network(&self) -> Result<(), Refusal> {
         match self.role {
             Role::Admin | Role::Read => Ok(()),
-            Role::Tenant | Role::Node => Err(self.refusal("look at the network")),
+            Role::Tenant | Role::Node => Err(self.refusal("read the network")),
         }
     }
 
-    /// That it may change the network.
+    /// Checks that it may change the network.
     ///
     /// # Errors
     ///
@@ -90,13 +89,13 @@ impl Principal {
         }
     }
 
-    /// That it may act as this node.
+    /// Checks that it may act as this node.
     pub(crate) fn may_register(&self, node: &str) -> Result<(), Refusal> {
         match (self.role, &self.node) {
             (Role::Admin, _) | (Role::Node, None) => Ok(()),
             (Role::Node, Some(own)) if own == node => Ok(()),
-            (Role::Node, _) => Err(self.refusal(&format!("be node {node}"))),
-            (Role::Tenant | Role::Read, _) => Err(self.refusal("be a node")),
+            (Role::Node, _) => Err(self.refusal(&format!("register as node {node}"))),
+            (Role::Tenant | Role::Read, _) => Err(self.refusal("register as a node")),
         }
     }
 
@@ -105,6 +104,6 @@ impl Principal {
     }
 
     fn other_tenant(&self) -> Refusal {
-        Refusal::new(ProblemType::OtherTenant, format!("token {} is of another tenant", self.name))
+        Refusal::new(ProblemType::OtherTenant, format!("token {} belongs to another tenant", self.name))
     }
 }

@@ -29,47 +29,36 @@ pub(crate) const SITE_KEY: &str = "site";
 pub type Row = (String, Vec<u8>);
 
 /// One change of a store.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// Inserts or replaces a row.
-    Put {
-        /// Its key.
-        key: String,
-        /// Its value.
-        value: Vec<u8>,
-    },
+    Put { key: String, value: Vec<u8> },
     /// Deletes a row.
-    Delete {
-        /// Its key.
-        key: String,
-    },
+    Delete { key: String },
 }
 
 /// Reason for which the rows of a store cannot be used.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowError {
-    /// The rows have a format that this program does not know.
-    #[error("the store has format {found}, this program knows formats up to {known}: use a newer one")]
+    /// The rows have a format that this program does not support.
+    #[error("the store has format {found}, this program supports formats up to {known}: use a newer program")]
     Newer {
         /// The store's format.
         found: u32,
-        /// The newest format that is known.
+        /// The newest format that is supported.
         known: u32,
     },
     /// A row cannot be parsed, or contradicts another one.
     #[error("the store's row {key} is damaged: {reason}")]
-    Damaged {
-        /// Its key.
-        key: String,
-        /// Problem.
-        reason: String,
-    },
+    Damaged { key: String, reason: String },
 }
 
 /// The controller's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SiteRow {
-    /// The store's identity, drawn when it was made.
+    /// The store's identity, a random number of its creation.
     pub(crate) store: u64,
     /// Number of times that a controller has started with it.
     pub(crate) starts: u32,
@@ -132,11 +121,11 @@ pub(crate) struct NodeRow {
 }
 
 /// A response that the same idempotency key receives again.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AnswerRow {
     /// Digest of the request, hexadecimal: the same key with another request is refused.
     pub request: String,
-    /// HTTP status.
     pub status: u16,
     /// JSON.
     pub body: String,
@@ -193,18 +182,17 @@ pub fn audit_entry(row: &Row) -> Result<AuditEntry, RowError> {
 pub fn format_of(row: Option<&Row>, is_empty: bool) -> Result<Option<u32>, RowError> {
     match row {
         Some(row) => match get::<u32>(row)? {
-            0 => Err(damaged(FORMAT_KEY, "there is no format 0".to_owned())),
+            0 => Err(damaged(FORMAT_KEY, "format 0 does not exist".to_owned())),
             found if found > FORMAT => Err(RowError::Newer { found, known: FORMAT }),
             found => Ok(Some(found)),
         },
         None if is_empty => Ok(None),
-        None => Err(damaged(FORMAT_KEY, "it is missing: this is no store of a controller".to_owned())),
+        None => Err(damaged(FORMAT_KEY, "it is missing: not a store of a controller".to_owned())),
     }
 }
 
-/// Puts a row.
 pub(crate) fn put(key: String, value: &impl Serialize) -> Write {
-    // Maps with keys that are no strings, which alone cannot be written, are in no row.
+    // Only maps with keys other than strings cannot be written, and no row has one.
     let value = serde_json::to_vec(value).unwrap_or_default();
     Write::Put { key, value }
 }

@@ -10,39 +10,39 @@ use std::time::Duration;
 pub const DEFAULT_TENANT: &str = "default";
 
 /// Tenants and timeouts.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The tenants by name.
     pub tenants: BTreeMap<String, Tenant>,
-    /// A node that is silent for longer is taken for dead.
+    /// Timeout after which a silent node is dead.
     pub node_dead_after: Duration,
-    /// Joins that wait for a source which is silent for longer are given up.
+    /// Timeout after which joins that wait for a silent source are aborted.
     pub source_silent_after: Duration,
 }
 
-/// A tenant, and how much it may have.
+/// A tenant and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tenant {
-    /// Its name.
+    #[allow(missing_docs, reason = "explained by its type")]
     pub name: String,
     /// Prefixes of the addresses of its sources, receivers and Proxy Addresses.
     pub prefixes: Vec<Prefix>,
     /// Prefix of Proxy Addresses for groups that name none.
     pub proxies: Option<Prefix>,
-    /// Groups at a time.
-    #[serde(default = "most_groups")]
+    /// Limit of groups.
+    #[serde(default = "max_groups")]
     pub groups: usize,
-    /// Receivers of a group: a packet of its source has as many copies.
-    #[serde(default = "most_copies")]
+    /// Limit of receivers of a group: copies of each packet.
+    #[serde(default = "max_copies")]
     pub copies: usize,
 }
 
-fn most_groups() -> usize {
+fn max_groups() -> usize {
     16_384
 }
 
-fn most_copies() -> usize {
+fn max_copies() -> usize {
     4096
 }
 
@@ -52,8 +52,8 @@ impl Default for Tenant {
             name: DEFAULT_TENANT.to_owned(),
             prefixes: Prefix::new(Ipv6Addr::UNSPECIFIED, 0).into_iter().collect(),
             proxies: None,
-            groups: most_groups(),
-            copies: most_copies(),
+            groups: max_groups(),
+            copies: max_copies(),
         }
     }
 }

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_trees_are_refused_with_the_reason() {
+    fn impossible_trees_are_rejected_by_name() {
         let network = network(4, &[(0, 1, 1), (1, 2, 1)]);
         let mut tree = TreeBuilder::new(loopback(0));
         assert_eq!(tree.add_edges(&network, &[loopback(0)]), Err(TreeError::HeadendIsEdge(loopback(0))));

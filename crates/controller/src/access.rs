@@ -42,9 +42,7 @@ impl Access {
                 found = Some(principal);
             }
         }
-        found
-            .cloned()
-            .ok_or_else(|| Refusal::new(ProblemType::InvalidToken, "the token is none of the configured ones"))
+        found.cloned().ok_or_else(|| Refusal::new(ProblemType::InvalidToken, "the token is not configured"))
     }
 }
 

@@ -11,9 +11,9 @@ use srdma_controller_core::{FORMAT, RowError, Write};
 use std::io::{self, BufRead};
 
 /// Reason for which a backup cannot be written or restored.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Reading or writing the text.
@@ -24,11 +24,10 @@ pub enum BackupError {
     Damaged {
         /// The line, from 1.
         line: usize,
-        /// Problem.
         reason: String,
     },
     /// The store is not empty.
-    #[error("the store has rows already: give an empty one")]
+    #[error("the store is not empty")]
     NotEmpty,
 }
 
@@ -65,7 +64,7 @@ pub fn write_backup(store: &dyn Store, take: &mut dyn FnMut(&str) -> io::Result<
     let mut count = 0;
     for (key, value) in store.rows("", None, usize::MAX)? {
         let value = std::str::from_utf8(&value).ok().and_then(|text| serde_json::from_str::<&RawValue>(text).ok());
-        let reason = "it is no JSON".to_owned();
+        let reason = "expected JSON".to_owned();
         let value = value.ok_or_else(|| StoreError::from(RowError::Damaged { key: key.clone(), reason }))?;
         let text = line(&Line { key, value })?;
         digest.update(text.as_bytes());
@@ -88,7 +87,7 @@ pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, Backu
     let mut lines = backup.lines();
     let damaged = |line, reason: &str| BackupError::Damaged { line, reason: reason.to_owned() };
     let head = lines.next().transpose()?.unwrap_or_default();
-    let head: Head = serde_json::from_str(&head).map_err(|_| damaged(1, "this is no backup of a controller"))?;
+    let head: Head = serde_json::from_str(&head).map_err(|_| damaged(1, "not a backup of a controller"))?;
     if head.srdma_controller_backup > FORMAT {
         return Err(StoreError::from(RowError::Newer { found: head.srdma_controller_backup, known: FORMAT }).into());
     }
@@ -100,7 +99,7 @@ pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, Backu
         let text = text?;
         last = number;
         if tail.is_some() {
-            return Err(damaged(number, "nothing is to follow the last line"));
+            return Err(damaged(number, "unexpected line after the last one"));
         }
         if let Ok(line) = serde_json::from_str::<Line<'_>>(&text) {
             digest.update(text.as_bytes());
@@ -110,9 +109,9 @@ pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, Backu
             tail = Some(serde_json::from_str(&text).map_err(|error| damaged(number, &error.to_string()))?);
         }
     }
-    let tail = tail.ok_or_else(|| damaged(last, "the backup ends here: it was cut"))?;
+    let tail = tail.ok_or_else(|| damaged(last, "the backup is truncated"))?;
     if tail.rows != writes.len() as u64 || tail.sha256 != hexadecimal(&digest.finalize()) {
-        return Err(damaged(last, "the rows before it are not those that were written"));
+        return Err(damaged(last, "the digest does not match the rows"));
     }
     store.commit(&writes.iter().collect::<Vec<_>>())?;
     Ok(tail.rows)

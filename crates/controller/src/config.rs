@@ -25,9 +25,9 @@ pub struct Config {
     pub token: Vec<Token>,
     /// Owners of groups.
     pub tenant: Vec<Tenant>,
-    /// A node that is silent for longer is taken for dead, milliseconds.
+    /// Timeout after which a silent node is dead, milliseconds.
     pub node_dead_after_ms: u32,
-    /// Joins that wait for a source which is silent for longer are aborted, milliseconds.
+    /// Timeout after which joins that wait for a silent source are aborted, milliseconds.
     pub source_silent_after_ms: u32,
     /// Limit of open connections.
     pub connections: usize,
@@ -56,18 +56,18 @@ pub struct EtcdTrust {
     /// CA bundle (PEM) that verifies etcd's certificate [default: the system's].
     pub ca: Option<PathBuf>,
     /// Client certificate and key.
-    pub own: Option<Tls>,
+    pub client: Option<Tls>,
 }
 
 /// A token.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// Its name in the audit log.
     pub name: String,
-    /// SHA-256 of the token, hexadecimal: the token itself is not kept.
+    /// SHA-256 of the token, hexadecimal; the token itself is not stored.
     pub sha256: String,
-    /// Its role.
     pub role: Role,
     /// The tenant, for the role `tenant`.
     pub tenant: Option<String>,
@@ -76,6 +76,7 @@ pub struct Token {
 }
 
 /// Reason for which a configuration is refused.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read, or a key or value is wrong.
@@ -83,12 +84,7 @@ pub enum ConfigError {
     File(#[from] FileError),
     /// Its settings contradict each other.
     #[error("{}: {reason}", file.display())]
-    Contradiction {
-        /// The file.
-        file: PathBuf,
-        /// What.
-        reason: String,
-    },
+    Contradiction { file: PathBuf, reason: String },
 }
 
 impl Default for Config {
@@ -131,7 +127,7 @@ impl Config {
     /// Authentication or TLS is missing on a public address, or names do not match.
     pub fn check(&self) -> Result<(), String> {
         if self.listen.is_empty() {
-            return Err("listen names no address".to_owned());
+            return Err("listen: expected at least one address".to_owned());
         }
         if let Some(open) = self.listen.iter().find(|address| !address.ip().is_loopback()) {
             if self.token.is_empty() {
@@ -163,7 +159,7 @@ impl Config {
             match (token.role, &token.tenant) {
                 (Role::Tenant, None) => return Err(format!("token {name}: the role tenant needs a tenant")),
                 (Role::Tenant, Some(tenant)) if !tenants.contains_key(tenant.as_str()) => {
-                    return Err(format!("token {name}: there is no [[tenant]] {tenant}"));
+                    return Err(format!("token {name}: [[tenant]] {tenant} is not defined"));
                 }
                 (Role::Admin | Role::Node | Role::Read, Some(_)) => {
                     return Err(format!("token {name}: only the role tenant has a tenant"));

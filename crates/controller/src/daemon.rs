@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The state store of a controller.
-pub enum Keeping {
+pub enum StateStore {
     /// A store of its own: it is the leader at once.
     Own(Arc<dyn Store>),
     /// A store that it shares with other controllers, for high availability.
@@ -24,7 +24,7 @@ pub enum Keeping {
 /// It does not start, or is no longer the leader.
 pub fn run(
     mut config: Config,
-    keeping: Keeping,
+    store: StateStore,
     rebuilds: bool,
     ready: &mut dyn FnMut(&[SocketAddr]),
 ) -> Result<(), ServeError> {
@@ -38,9 +38,9 @@ pub fn run(
     runtime.block_on(async {
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
-        let server = match keeping {
-            Keeping::Own(store) => Server::start(config, store, rebuilds).await?,
-            Keeping::Shared(standby) => Server::stand_by(config, standby, rebuilds).await?,
+        let server = match store {
+            StateStore::Own(store) => Server::start(config, store, rebuilds).await?,
+            StateStore::Shared(standby) => Server::stand_by(config, standby, rebuilds).await?,
         };
         ready(&server.addresses());
         server

@@ -19,7 +19,7 @@ mod watchers;
 
 pub use backup::{BackupError, restore, write_backup};
 pub use config::{Config, ConfigError, EtcdTrust, Tls, Token};
-pub use daemon::{Keeping, run};
+pub use daemon::{StateStore, run};
 pub use http::{ServeError, Server, description};
 pub use srdma_controller_core::{Refusal, Role, Row, RowError, Tenant, Write};
 pub use store::{Etcd, Leadership, OnDisk, Standby, Store, StoreError};

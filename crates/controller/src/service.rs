@@ -31,7 +31,7 @@ pub(crate) struct Service {
     /// The fabric without jobs, if there is one.
     fabric: Option<Jobs>,
     store: Arc<dyn Store>,
-    /// Itself, for the thread that writes.
+    /// Reference to itself, for the writing thread.
     own: Own,
     started: Instant,
     inner: Mutex<Inner>,
@@ -54,7 +54,7 @@ pub(crate) struct Events {
     /// Identifies this start of the controller.
     pub(crate) run: u64,
     pub(crate) kept: Vec<Event>,
-    pub(crate) coming: broadcast::Receiver<Event>,
+    pub(crate) next: broadcast::Receiver<Event>,
 }
 
 impl Service {
@@ -87,16 +87,16 @@ impl Service {
             groups: Watchers::default(),
             nodes: Watchers::default(),
         });
-        // It is empty until now.
+        // It was not set before.
         let _ = service.own.set(Arc::downgrade(&service));
         service.transaction(|_| ());
         Ok(service)
     }
 
-    /// Goes on from what the store has, after it has refused a batch. Requests that wait for the batch receive the
-    /// error afterwards.
+    /// Restores the core from the store after a batch has failed. Requests that wait for the batch then receive the
+    /// error.
     fn recover(&self, error: &StoreError) {
-        tracing::error!(%error, "unanswered requests are rolled back");
+        tracing::error!(%error, "writing to the store failed: unanswered requests are rolled back");
         let mut inner = self.lock();
         let restored = self.store.reopen().and_then(|()| {
             let rows = state_rows(self.store.as_ref())?;
@@ -113,15 +113,15 @@ impl Service {
                 self.nodes.notify_all();
             }
             Err(error) => {
-                // No answer could be trusted any more.
-                tracing::error!(%error, "the store cannot be used any more");
+                // The state in memory may differ from the store.
+                tracing::error!(%error, "reopening the store failed: exiting");
                 std::process::exit(1);
             }
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A panic has not left the core half changed in a way that matters more than going on.
+        // After a panic in a transaction, forwarding and other groups matter more than the group that it changed.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -141,7 +141,7 @@ impl Service {
         Pending { answer: transaction.answer, durability }
     }
 
-    /// All writes up to a number are durable.
+    /// Releases output whose writes, up to a number, are durable.
     fn durable(&self, number: u64) {
         let mut inner = self.lock();
         let released = inner.pipeline.durable(number);
@@ -157,7 +157,6 @@ impl Service {
         released.nodes.into_iter().for_each(|node| self.nodes.notify(node));
     }
 
-    /// Reads the core.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Core) -> T) -> T {
         read(self.lock().pipeline.core())
     }
@@ -197,25 +196,24 @@ impl Service {
         }
     }
 
-    /// The kept events behind a cursor, and those to come.
+    /// The kept events behind a cursor, and a receiver of later ones.
     pub(crate) fn events(&self, cursor: Option<EventCursor>) -> Events {
         let inner = self.lock();
         let log = inner.pipeline.events();
         let kept = cursor.map(|cursor| log.after(cursor, unix_ms())).unwrap_or_default();
-        Events { run: log.run(), kept, coming: self.events.subscribe() }
+        Events { run: log.run(), kept, next: self.events.subscribe() }
     }
 
-    /// The rows of the store, as they are durable now.
+    /// The durable rows.
     pub(crate) fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError> {
         self.store.rows(prefix, after, most)
     }
 
-    /// The longest wait of a source's request, so that a waiting source is not taken for silent.
+    /// The longest wait of a source's request: below the timeout of silent sources.
     pub(crate) fn longest_source_wait(&self) -> Duration {
         self.config.source_silent_after() / 2
     }
 
-    /// The store itself.
     pub(crate) fn store(&self) -> &dyn Store {
         self.store.as_ref()
     }
@@ -310,7 +308,7 @@ pub(crate) fn unix_ms() -> u64 {
 fn identity() -> u64 {
     let mut octets = [0; 8];
     let provider = rustls::crypto::ring::default_provider();
-    // Without randomness the time is what differs.
+    // Without randomness, the time.
     match provider.secure_random.fill(&mut octets) {
         Ok(()) => u64::from_le_bytes(octets) >> 1,
         Err(_) => unix_ms(),

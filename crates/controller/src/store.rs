@@ -36,25 +36,18 @@ pub trait Store: Send + Sync {
 }
 
 /// Reason for which a store has failed.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Another process has opened it.
     #[error("store {}: another controller has it open; stop that one, or name another file", file.display())]
-    InUse {
-        /// The file.
-        file: PathBuf,
-    },
+    InUse { file: PathBuf },
     /// It is not a store, or damaged.
     #[error(
-        "store {}: damaged, or no store of a controller: {reason}; `srdma controller restore` creates one from a \
+        "store {}: damaged, or not a store of a controller: {reason}; `srdma controller restore` creates one from a \
          backup, `srdma controller run --rebuild` from the nodes", file.display()
     )]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// Problem.
-        reason: String,
-    },
+    Damaged { file: PathBuf, reason: String },
     /// Its rows cannot be used.
     #[error(transparent)]
     Rows(#[from] RowError),

@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time that the controller may hold a request until it has another order; also the interval of progress reports.
+/// Limit of the controller's wait for another order; also the interval of progress reports.
 const WAIT: Duration = Duration::from_secs(1);
 /// Interval for retrying requests that did not reach the controller.
 const RETRY: Duration = Duration::from_millis(300);
-/// Time for which the last report is retried.
+/// Timeout of the last report, within which it is retried.
 const LAST_REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 
 struct Shared {
@@ -51,7 +51,7 @@ impl SourceClient {
                         shared.changed.notify_all();
                         return;
                     }
-                    // The last order stays in force.
+                    // The last order stays in effect.
                     Err(_) => thread::sleep(RETRY),
                 }
             }
@@ -114,12 +114,12 @@ fn is_ended(error: &ClientError) -> bool {
 }
 
 impl Shared {
-    /// The session. A panic of the other thread leaves it valid: its methods do not panic.
+    /// Locks the session. A panic of the other thread leaves it valid: its methods do not panic.
     fn lock(&self) -> MutexGuard<'_, SourceSession> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session once it is worth a report: a draining source is paused soon.
+    /// Locks the session when it is no longer draining, or after a timeout: a draining source is paused soon.
     fn wait_while_draining(&self) -> MutexGuard<'_, SourceSession> {
         let waited = self.changed.wait_timeout_while(self.lock(), WAIT, |session| session.is_draining());
         waited.unwrap_or_else(PoisonError::into_inner).0

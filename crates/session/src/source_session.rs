@@ -122,9 +122,9 @@ mod tests {
         assert_eq!((session.state(), session.report(5).paused_at_psn), (SessionState::Sending, None));
     }
 
-    /// Orders of earlier rounds are ignored; a source that has not begun is drained at its first PSN.
+    /// A source that has not begun is drained at its first PSN.
     #[test]
-    fn only_the_newest_round_counts() {
+    fn orders_of_earlier_rounds_are_ignored() {
         let mut session = SourceSession::new(Psn::new(7));
         session.apply(SourceOrder::Pause { round: 2 });
         assert_eq!(session.report(0).paused_at_psn, Some(7));
@@ -133,7 +133,7 @@ mod tests {
         session.apply(SourceOrder::Send { round: 2 });
         session.apply(SourceOrder::Pause { round: 2 });
         session.apply(SourceOrder::Wait);
-        assert_eq!(session.state(), SessionState::Sending, "Ready of that round came first");
+        assert_eq!(session.state(), SessionState::Sending, "the order to send of that round came first");
         session.apply(SourceOrder::End);
         session.apply(SourceOrder::Send { round: 9 });
         assert_eq!(session.state(), SessionState::Ended);

@@ -177,7 +177,7 @@ fn newcomer(number: usize, edge: usize) -> Newcomer {
 /// D31, D30, D25: creation, a join, an eviction that empties an edge, the end; Replication SIDs come and go with the
 /// group.
 #[test]
-fn a_group_is_installed_changed_and_removed() {
+fn a_group_is_created_changed_and_removed() {
     let (mut lifecycle, mut agents) = running();
     assert_eq!(states(&agents), [(Some(1), 2), (Some(1), 2), (Some(1), 1), (Some(1), 1)]);
     lifecycle.join(vec![newcomer(9, 3)], Vec::new()).unwrap();
@@ -194,9 +194,9 @@ fn a_group_is_installed_changed_and_removed() {
     assert_eq!(states(&agents), [(None, 1); 4]);
 }
 
-/// R6, D17: what a node is given back it knows nothing of, and no epoch is asked for twice.
+/// R6, D17: it knows nothing of the branches of restored groups, and requests no epoch twice.
 #[test]
-fn a_restarted_node_gets_its_group_entries() {
+fn a_restarted_node_is_given_its_groups() {
     let (mut lifecycle, mut agents) = running();
     agents.insert(loopback(2), Agent::new(2));
     lifecycle.restarted(loopback(2));
@@ -221,9 +221,9 @@ fn prepare(number: usize, epoch: u32) -> NodeOrder {
     NodeOrder::Prepare { entry: entry(number, epoch), recovery_snapshot: None }
 }
 
-/// Repeated orders are answered again; superseded ones are ignored; unprepared ones are not committed.
+/// Repeated orders are answered again, outdated ones are ignored, and only prepared epochs are committed.
 #[test]
-fn older_orders_mean_nothing() {
+fn outdated_orders_have_no_effect() {
     let mut agent = Agent::new(2);
     let commit = |epoch| NodeOrder::Commit { group: 7, epoch };
     let remove = |epoch| NodeOrder::Remove { group: 7, epoch };
@@ -252,10 +252,10 @@ fn older_orders_mean_nothing() {
 
 /// Entries must use the SIDs that the node has registered, and no group of the node's own file.
 #[test]
-fn entries_outside_the_registered_prefixes_are_refused() {
-    let refusal = |number: usize, allowed: AllowedSids, is_of_file: bool| {
+fn entries_outside_the_registration_are_refused() {
+    let refusal = |number: usize, allowed: AllowedSids, is_in_file: bool| {
         let table = GroupTable::new(allowed);
-        match table.plan(prepare(number, 1), |group| is_of_file && group == 7) {
+        match table.plan(prepare(number, 1), |group| is_in_file && group == 7) {
             Plan::Answer(NodeAnswer::Refused { reason, .. }) => reason,
             other => panic!("{other:?}"),
         }
@@ -279,9 +279,9 @@ fn entries_outside_the_registered_prefixes_are_refused() {
     assert_eq!(reason, "SID 5f00:0:2:a::7 of group 8 is already used by group 7");
 }
 
-/// Entries that the node refuses leave table and node unchanged.
+/// A refusal by the node leaves table and node unchanged.
 #[test]
-fn refused_entries_are_not_stored() {
+fn refused_entries_are_not_kept() {
     let mut agent = Agent::new(2);
     let mut wrong = entry(2, 1);
     wrong.proxy = loopback(2);
@@ -291,9 +291,9 @@ fn refused_entries_are_not_stored() {
     assert_eq!((agent.table.held(), agent.has()), (vec![], (None, 1)));
 }
 
-/// Restarts, repetitions and changes in any order end in what the record says.
+/// After restarts, repetitions and changes in any order.
 #[test]
-fn all_nodes_converge_to_the_record_under_any_faults() {
+fn all_nodes_converge_to_the_record() {
     for seed in 1..=200_u64 {
         let (mut lifecycle, mut agents) = running();
         let mut state = seed;

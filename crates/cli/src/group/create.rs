@@ -12,10 +12,10 @@ use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::process::ExitCode;
 
-/// Create a group. It takes receivers until it is committed, and more of them later.
+/// Create a group. Receivers may join before and after it is committed.
 #[derive(Args)]
 pub(super) struct Arguments {
-    /// Name of the group, for display.
+    /// Display name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Address of the source.
@@ -24,10 +24,10 @@ pub(super) struct Arguments {
     /// Queue pair of the source.
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     source_qpn: Qpn,
-    /// The Proxy Address, of this group alone [default: one that the controller takes from the tenant's].
+    /// Proxy Address of this group [default: one of the tenant's pool].
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<Ipv6Addr>,
-    /// The Designated QPN: the remote queue pair number at source and receivers.
+    /// Designated QPN: the remote queue pair of source and receivers.
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     designated_qpn: Qpn,
     /// The source's first PSN.
@@ -36,10 +36,11 @@ pub(super) struct Arguments {
     /// RDMA path MTU of all members.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
-    /// The source's remote memory region: first virtual address, octets, rkey. Without it the group carries SEND only.
+    /// Memory region of the source's WRITEs: first virtual address, octets, R_Key. Without it the group carries SEND
+    /// only.
     #[arg(long, value_name = "BASE,OCTETS,KEY", value_parser = parse_region)]
     region: Option<SourceRegion>,
-    /// Choices that differ from the defaults, as a JSON object such as '{"lists":"provisioned","on_failure":"evict"}'.
+    /// Settings that differ from the defaults, as a JSON object such as '{"lists":"provisioned","on_failure":"evict"}'.
     #[arg(long, value_name = "JSON", value_parser = parse_policy)]
     policy: Option<Policy>,
     #[command(flatten)]
@@ -60,17 +61,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let group = create(&arguments.output.controller.client()?, &new)?;
     arguments.output.show(&group, |group| {
         let id = group.summary.id;
-        format!("{}\nreceivers join it; then: srdma group commit {id}\n", text::summary(&group.summary))
+        format!("{}\nafter receivers have joined: srdma group commit {id}\n", text::summary(&group.summary))
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks once more when it is not known whether the first time has counted.
+/// Repeats a request that may have taken effect.
 fn create(client: &Client, new: &NewGroup) -> Result<Group, ClientError> {
     let key = idempotency_key();
-    let ask = || client.create_group(new, Some(&key));
-    match ask() {
-        Err(ClientError::Unreachable { .. }) => ask(),
+    let send = || client.create_group(new, Some(&key));
+    match send() {
+        Err(ClientError::Unreachable { .. }) => send(),
         answer => answer,
     }
 }

@@ -6,12 +6,11 @@ use srdma_api::{
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
-/// Whether the source may send, or is paused for a moment.
+/// Whether the source may send, or is paused for a change.
 pub(super) fn may_send(group: &GroupSummary) -> bool {
     matches!(group.state, GroupState::Ready | GroupState::Changing)
 }
 
-/// State of a group, in a word.
 pub(super) fn state(state: GroupState) -> &'static str {
     match state {
         GroupState::Open => "open",
@@ -100,14 +99,14 @@ fn below(tree: &TreeView, members: &[Receiver], node: &TreeNodeView, indent: &st
     let more = |index: usize| if index + 1 == count { "   " } else { "│  " };
     for (index, child) in children.iter().enumerate() {
         let branch = node.branches.iter().find(|branch| branch.address == child.loopback);
-        let told = branch.map(told).unwrap_or_default();
-        lines.push(format!("{indent}{}{} {}, {}{told}", mark(index), child.name, child.loopback, child.role));
+        let state = branch.map(branch_state).unwrap_or_default();
+        lines.push(format!("{indent}{}{} {}, {}{state}", mark(index), child.name, child.loopback, child.role));
         below(tree, members, child, &format!("{indent}{}", more(index)), lines);
     }
     for (index, branch) in receivers.iter().enumerate() {
         let index = children.len() + index;
         let joined = joined(members, branch.address);
-        lines.push(format!("{indent}{}receiver {}{joined}{}", mark(index), branch.address, told(branch)));
+        lines.push(format!("{indent}{}receiver {}{joined}{}", mark(index), branch.address, branch_state(branch)));
     }
 }
 
@@ -116,12 +115,12 @@ fn joined(members: &[Receiver], address: Ipv6Addr) -> String {
     psn.map(|psn| format!(", from PSN {psn} on")).unwrap_or_default()
 }
 
-/// The reported state of a branch.
-fn told(branch: &BranchView) -> String {
+/// The state of a branch, as its node reports it.
+fn branch_state(branch: &BranchView) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    if let Some(point) = branch.expected_psn {
-        let _ = write!(text, ", expects PSN {point}");
+    if let Some(psn) = branch.expected_psn {
+        let _ = write!(text, ", expects PSN {psn}");
     }
     if let Some(lag) = branch.lag {
         let _ = write!(text, ", lag {lag}");

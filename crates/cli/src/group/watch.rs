@@ -7,7 +7,7 @@ use crate::endpoint;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use follow::Follower;
-use srdma_api::{Client, ClientError, EVENT_SILENCE, Event, EventKind, GroupState, ProblemType};
+use srdma_api::{Client, ClientError, EVENT_TIMEOUT, Event, EventKind, GroupState, ProblemType};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -40,12 +40,12 @@ enum Until {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.output.controller.client()?.with_timeout(EVENT_SILENCE);
+    let client = arguments.output.controller.client()?.with_timeout(EVENT_TIMEOUT);
     let end = arguments.timeout.map(|timeout| Instant::now() + timeout);
     let (sender, events) = mpsc::channel();
     let stream = client.events(None)?;
     let again = client.clone();
-    thread::spawn(move || Follower::new(sender).follow(stream, |last| again.events(last), EVENT_SILENCE));
+    thread::spawn(move || Follower::new(sender).follow(stream, |last| again.events(last), EVENT_TIMEOUT));
     loop {
         if is_reached(arguments, &client)? {
             return Ok(ExitCode::SUCCESS);

@@ -1,6 +1,6 @@
 //! `srdma controller` as a process: killed, saved, restored, and given what it cannot use.
 
-use srdma_api::{Client, Group, NewGroup, NewReceiver, Receiver, SourceAddress};
+use srdma_api::{Client, NewGroup, NewReceiver, SourceAddress};
 use std::io::{BufRead, BufReader};
 use std::net::Ipv6Addr;
 use std::path::Path;
@@ -83,14 +83,13 @@ fn acknowledged_writes_survive_kill_9() {
             for number in 0..CLIENTS {
                 let (client, answered) = (controller.client(), &answered);
                 scope.spawn(move || {
-                    let id = client.post::<Group>("/v1/groups", &group(round * CLIENTS + number), None);
-                    let Ok(id) = id.map(|created| created.value.summary.id) else { return };
+                    let id = client.create_group(&group(round * CLIENTS + number), None);
+                    let Ok(id) = id.map(|created| created.summary.id) else { return };
                     for receiver in 1.. {
                         let address = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, round, number, 0, 0, receiver);
                         let join = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
-                        let path = format!("/v1/groups/{id}/receivers/{address}");
                         // The first that is not answered is the end.
-                        if client.put::<Receiver>(&path, &join).is_err() {
+                        if client.join(id, address, &join).is_err() {
                             return;
                         }
                         answered.lock().unwrap().push((id, address));
@@ -113,7 +112,7 @@ fn acknowledged_writes_survive_kill_9() {
         let mut members = std::collections::BTreeMap::new();
         for (id, address) in &expected {
             let members = members.entry(*id).or_insert_with(|| {
-                let shown: Group = client.client().get(&format!("/v1/groups/{id}")).unwrap().value;
+                let shown = client.client().group(*id).unwrap();
                 shown.members.iter().map(|member| member.address).collect::<std::collections::BTreeSet<_>>()
             });
             assert!(members.contains(address), "round {round}: group {id} has lost {address}");
@@ -141,7 +140,7 @@ fn a_watch_survives_a_restart_of_the_controller() {
     // It listens once it has printed a line.
     let mut number = 0;
     let first = loop {
-        controller.client().post::<Group>("/v1/groups", &group(number), None).unwrap();
+        controller.client().create_group(&group(number), None).unwrap();
         number += 1;
         if let Ok(line) = events.recv_timeout(Duration::from_millis(200)) {
             break serde_json::from_str::<serde_json::Value>(&line).unwrap();
@@ -151,7 +150,7 @@ fn a_watch_survives_a_restart_of_the_controller() {
     let address = controller.url.trim_start_matches("http://").to_owned();
     drop(controller);
     let again = Controller::start_at(folder.path(), &address);
-    let id = again.client().post::<Group>("/v1/groups", &group(number), None).unwrap().value.summary.id;
+    let id = again.client().create_group(&group(number), None).unwrap().summary.id;
     let missed = std::iter::repeat_with(next).find(|event| event["kind"] == "events-missed").unwrap();
     assert!(missed["missed"].is_null(), "{missed}");
     let created = next();
@@ -217,20 +216,20 @@ fn a_full_file_system_loses_no_acknowledged_write() {
     let join = |client: &Client, number: u32| {
         let group_number = u16::try_from(number / 1000).unwrap();
         if number.is_multiple_of(1000) {
-            client.post::<Group>("/v1/groups", &group(group_number), None)?;
+            client.create_group(&group(group_number), None)?;
         }
         let address =
             Ipv6Addr::from_bits(Ipv6Addr::new(0x2001, 0xdb8, 0xbb, 0, 0, 0, 0, 1).to_bits() + u128::from(number));
         let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
-        client.put::<Receiver>(&format!("/v1/groups/{}/receivers/{address}", group_number + 1), &receiver).map(drop)
+        client.join(u32::from(group_number) + 1, address, &receiver).map(drop)
     };
     let sum = |page: &srdma_api::GroupPage| page.groups.iter().map(|group| group.receivers).sum::<u32>();
-    let members = |client: &Client| sum(&client.get("/v1/groups").unwrap().value);
+    let members = |client: &Client| sum(&client.groups(None, None, None).unwrap());
     let (answered, refused) = (0_u32..).find_map(|number| Some((number, join(&client, number).err()?))).unwrap();
     assert_eq!(refused.problem().expect("a problem").name(), "store-failed", "{refused}");
     assert!(answered > 1000, "{answered}");
     // The controller takes up what its store has, and refuses on.
-    let members_if_any = || client.get::<srdma_api::GroupPage>("/v1/groups").ok().map(|page| sum(&page.value));
+    let members_if_any = || client.groups(None, None, None).ok().map(|page| sum(&page));
     let deadline = Instant::now() + Duration::from_secs(60);
     while members_if_any() != Some(answered) {
         assert!(Instant::now() < deadline, "{:?}", members_if_any());
@@ -249,7 +248,7 @@ fn a_full_file_system_loses_no_acknowledged_write() {
 fn a_store_is_restored_from_a_backup() {
     let folder = tempfile::tempdir().unwrap();
     let controller = Controller::start(folder.path());
-    let id = controller.client().post::<Group>("/v1/groups", &group(0), None).unwrap().value.summary.id;
+    let id = controller.client().create_group(&group(0), None).unwrap().summary.id;
     let [live, offline, other] = ["live", "offline", "other"].map(|name| folder.path().join(name));
     let [live, offline] = [live.to_str().unwrap(), offline.to_str().unwrap()];
     assert!(srdma(&["backup", "--controller", &controller.url, "--out", live]).status.success());
@@ -263,7 +262,7 @@ fn a_store_is_restored_from_a_backup() {
     let restored = other.join("store");
     assert!(srdma(&["restore", live, "--store", restored.to_str().unwrap()]).status.success());
     let controller = Controller::start(&other);
-    assert_eq!(controller.client().get::<Group>(&format!("/v1/groups/{id}")).unwrap().value.summary.id, id);
+    assert_eq!(controller.client().group(id).unwrap().summary.id, id);
 }
 
 #[test]
@@ -282,16 +281,16 @@ fn unusable_files_are_refused_by_name() {
     let wrong = config("wrong.toml", "listen = 7\n");
     for (arguments, expected) in [
         (vec!["run", "--store", store], "another controller has it open"),
-        (vec!["run", "--store", &cut], "damaged, or no store of a controller"),
+        (vec!["run", "--store", &cut], "damaged, or not a store of a controller"),
         (vec!["run", "--config", &open, "--store", "x"], "only loopback addresses may be listened on"),
         (vec!["run", "--config", &wrong], "wrong.toml:1"),
         (vec!["run", "--config", "/nonexistent"], "/nonexistent"),
-        (vec!["backup", "--store", "/nonexistent"], "there is no such store"),
+        (vec!["backup", "--store", "/nonexistent"], "the store does not exist"),
         (vec!["backup", "--controller", "nowhere"], "expected the URL of a controller"),
         (vec!["backup", "--controller", "http://[::1]:1"], "controller http://[::1]:1"),
         (vec!["restore", &cut, "--store", "/nonexistent/x"], "/nonexistent/x"),
-        (vec!["restore", &cut, "--store", "etcd=http://[::1]:1"], "no server of etcd answers"),
-        (vec!["backup", "--store", "etcd=nowhere"], "no URL of an etcd"),
+        (vec!["restore", &cut, "--store", "etcd=http://[::1]:1"], "etcd does not respond"),
+        (vec!["backup", "--store", "etcd=nowhere"], "expected the URL of an etcd server"),
         (vec!["backup", "--store", "etcd=http://[::1]:1", "--config", &wrong], "wrong.toml:1"),
     ] {
         let output = srdma(&arguments);

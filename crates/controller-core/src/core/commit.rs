@@ -47,8 +47,9 @@ impl Core {
 
     /// Retries a creation that the end of a controller has interrupted, as soon as its nodes have registered.
     pub(super) fn retry_creation(&mut self, id: u32, may_wait: bool) {
-        let is_meant = |group: &Group| group.row.is_committed && !group.row.is_closing && group.lifecycle.is_none();
-        if !self.groups.get(&id).is_some_and(is_meant) {
+        let is_interrupted =
+            |group: &Group| group.row.is_committed && !group.row.is_closing && group.lifecycle.is_none();
+        if !self.groups.get(&id).is_some_and(is_interrupted) {
             return;
         }
         match self.begin(id) {
@@ -63,7 +64,7 @@ impl Core {
         }
     }
 
-    /// Starts the joins that wait, if no change is in progress, with the nodes that the tree needs for them.
+    /// Starts waiting joins if no change is in progress, with the nodes that the tree needs for them.
     pub(super) fn start_joins(&mut self, id: u32) {
         let Some(group) = self.groups.get(&id) else { return };
         let (Some(lifecycle), Some(record)) = (&group.lifecycle, &group.record) else { return };
@@ -289,8 +290,8 @@ fn no_tree(network: &Network, error: &TreeError) -> Refusal {
         TreeError::Unreachable(node) => {
             let name = network.name(*node);
             format!(
-                "no path to node {name} by nodes that are alive, not drained, no edge of the group and have a \
-                 `replication` prefix; a link counts when both its ends name it"
+                "no path to node {name}: transit nodes must be alive, not drained, no edge of the group, and have a \
+                 `replication` prefix; a link is used only if both its ends have registered it"
             )
         }
     };
@@ -310,13 +311,13 @@ fn explain(
         let names: Vec<String> = step.path.iter().map(|node| network.name(*node)).collect();
         let (first, last) = (&names[0], &names[names.len() - 1]);
         lines.push(format!(
-            "{last} was nearest to the tree, and is attached at {first}: {}, cost {}",
+            "{last} is nearest to the tree and attached at {first}: {}, cost {}",
             names.join("–"),
             step.cost
         ));
     }
     let links = builder.nodes().len() - 1;
     let alone = builder.links_of_unicast(network);
-    lines.push(format!("{links} links carry each packet; one path for each edge would load {alone}"));
+    lines.push(format!("{links} links carry each packet; separate unicast paths would use {alone}"));
     lines
 }

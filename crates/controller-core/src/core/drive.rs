@@ -159,17 +159,17 @@ impl Core {
         }
         group.nodes = nodes;
         let links = group.record.as_ref().map(links_of).unwrap_or_default();
-        self.load.moves(&group.links, &links);
+        self.load.replace(&group.links, &links);
         group.links = links;
     }
 
     fn update_unsettled(&mut self, id: u32) {
         self.effects.changed_groups.insert(id);
-        let is_restless = self.groups.get(&id).is_some_and(|group| match &group.lifecycle {
+        let is_unsettled = self.groups.get(&id).is_some_and(|group| match &group.lifecycle {
             Some(lifecycle) => !lifecycle.is_steady() || !group.joining.is_empty(),
             None => group.row.is_committed,
         });
-        if is_restless {
+        if is_unsettled {
             self.unsettled.insert(id);
         } else {
             self.unsettled.remove(&id);

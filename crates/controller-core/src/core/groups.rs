@@ -11,7 +11,7 @@ use srdma_wire::Qpn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// Lifetime of a response for its idempotency key, seconds, and the maximum number of them.
+/// Lifetime of responses that are stored for idempotency keys, seconds, and their maximum number.
 const ANSWER_LIFETIME_S: u64 = 86_400;
 const MAX_ANSWERS: usize = 100_000;
 
@@ -25,7 +25,7 @@ impl Core {
     ) -> Result<u32, Refusal> {
         let tenant = principal.tenant_of_new(tenant)?;
         let Some(limits) = self.settings.tenants.get(&tenant) else {
-            let text = format!("there is no tenant {tenant}: the controller's file names them");
+            let text = format!("tenant {tenant} is not configured");
             return Err(Refusal::new(ProblemType::OtherTenant, text));
         };
         let has = self.groups_of_tenant.get(&tenant).copied().unwrap_or(0);
@@ -138,7 +138,7 @@ impl Core {
         for node in &group.nodes {
             self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
         }
-        self.load.moves(&group.links, &[]);
+        self.load.replace(&group.links, &[]);
         self.unsettled.remove(&id);
         self.emit(Some(&group.row.tenant), EventKind::GroupClosed { group: id });
     }
@@ -169,7 +169,7 @@ impl Core {
         self.check_queue_pair("source", request.source.address, request.source.qpn, None)
     }
 
-    /// That the tenant may use the address.
+    /// Checks that the tenant may use the address.
     pub(super) fn check_tenant(&self, tenant: &str, what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
         let tenants = self.settings.tenants.get(tenant).into_iter();
         if tenants.flat_map(|tenant| &tenant.prefixes).any(|prefix| prefix.contains(address)) {
@@ -179,7 +179,7 @@ impl Core {
         Err(Refusal::new(ProblemType::AddressNotPermitted, text))
     }
 
-    /// That the address is no node's, and no SID.
+    /// Checks that the address belongs to no node and is no SID.
     pub(super) fn check_free(&self, what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
         match self.network.owner_of(address) {
             Some(node) => Err(Refusal::new(
@@ -190,7 +190,7 @@ impl Core {
         }
     }
 
-    /// That a queue pair is in no other group: it is connected to one Proxy Address (D2, D8).
+    /// Checks that a queue pair is in no other group: it is connected to one Proxy Address (D2, D8).
     pub(super) fn check_queue_pair(
         &self,
         what: &str,

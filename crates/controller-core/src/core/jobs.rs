@@ -21,7 +21,7 @@ impl Core {
         new: &NewJob,
     ) -> Result<WhatIfAnswer, Refusal> {
         let tenant = principal.tenant_of_new(tenant)?;
-        let placed = placer(&mut self.jobs)?.place(new, &tenant).map_err(|error| refused(&error))?;
+        let placed = jobs_of(&mut self.jobs)?.place(new, &tenant).map_err(|error| refused(&error))?;
         let answer = self.store_jobs(placed);
         let mut names: Vec<&String> = answer.added.iter().map(|flow| &flow.job).collect();
         names.dedup();
@@ -34,7 +34,7 @@ impl Core {
 
     /// Removes a job.
     pub fn remove_job(&mut self, principal: &Principal, name: &str) -> Result<WhatIfAnswer, Refusal> {
-        let jobs = placer(&mut self.jobs)?;
+        let jobs = jobs_of(&mut self.jobs)?;
         let tenant = jobs.get(name).map_err(|error| refused(&error))?.tenant;
         principal.may_change(&tenant)?;
         let removed = jobs.remove(name).map_err(|error| refused(&error))?;
@@ -51,7 +51,7 @@ impl Core {
         is_drained: bool,
     ) -> Result<WhatIfAnswer, Refusal> {
         principal.may_operate()?;
-        let jobs = placer(&mut self.jobs)?;
+        let jobs = jobs_of(&mut self.jobs)?;
         let changed = if is_drained { jobs.drain(names) } else { jobs.release(names) };
         let changed = changed.map_err(|error| refused(&error))?;
         let action = if is_drained { "drain" } else { "release" };
@@ -87,7 +87,7 @@ impl Core {
     }
 
     /// Restores the stored jobs.
-    pub fn take_jobs(&mut self, mut jobs: Jobs, rows: &[JobRow]) -> Result<(), JobError> {
+    pub fn restore_jobs(&mut self, mut jobs: Jobs, rows: &[JobRow]) -> Result<(), JobError> {
         let changed = jobs.restore(rows)?;
         self.write_rows(changed);
         self.jobs = Some(jobs);
@@ -109,18 +109,18 @@ impl Core {
     }
 }
 
-fn placer(jobs: &mut Option<Jobs>) -> Result<&mut Jobs, Refusal> {
+fn jobs_of(jobs: &mut Option<Jobs>) -> Result<&mut Jobs, Refusal> {
     jobs.as_mut().ok_or_else(no_fabric)
 }
 
 fn no_fabric() -> Refusal {
-    Refusal::new(ProblemType::NoFabric, "the controller's file names no `fabric` to place jobs on")
+    Refusal::new(ProblemType::NoFabric, "controller.toml has no `fabric` to place jobs on")
 }
 
 fn refused(error: &JobError) -> Refusal {
     let kind = match error {
         JobError::Unknown { .. } => ProblemType::UnknownJob,
-        JobError::NotJobs(_) | JobError::NoJobs | JobError::Name { .. } | JobError::SendsNothing { .. } => {
+        JobError::NotJobs(_) | JobError::NoJobs | JobError::Name { .. } | JobError::NoFlows { .. } => {
             ProblemType::InvalidRequest
         }
         _ => ProblemType::JobConflict,

@@ -12,8 +12,8 @@ pub(super) type Link = (Ipv6Addr, Ipv6Addr);
 pub(super) struct Load(BTreeMap<Link, u32>);
 
 impl Load {
-    /// A group's tree has other links than before.
-    pub(super) fn moves(&mut self, from: &[Link], to: &[Link]) {
+    /// Replaces the links of a group's tree.
+    pub(super) fn replace(&mut self, from: &[Link], to: &[Link]) {
         for link in to {
             *self.0.entry(*link).or_default() += 1;
         }
@@ -48,17 +48,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_without_a_group_are_removed() {
+    fn links_without_groups_are_removed() {
         let node = |number| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1);
         let [a, b, c] = [(node(1), node(2)), (node(2), node(3)), (node(1), node(3))];
         let mut load = Load::default();
-        load.moves(&[], &[a, b]);
-        load.moves(&[], &[b, c]);
+        load.replace(&[], &[a, b]);
+        load.replace(&[], &[b, c]);
         assert_eq!([a, b, c].map(|link| load.of(link)), [1, 2, 1]);
-        load.moves(&[a, b], &[c]);
+        load.replace(&[a, b], &[c]);
         assert_eq!([a, b, c].map(|link| load.of(link)), [0, 1, 2]);
-        load.moves(&[b, c], &[]);
-        load.moves(&[c], &[]);
+        load.replace(&[b, c], &[]);
+        load.replace(&[c], &[]);
         assert!(load.0.is_empty());
     }
 }

@@ -100,7 +100,7 @@ impl Core {
             core.resume(id, record)?;
         }
         if let Some(jobs) = jobs {
-            core.take_jobs(jobs, &placed).map_err(|error| damaged("job", error.to_string()))?;
+            core.restore_jobs(jobs, &placed).map_err(|error| damaged("job", error.to_string()))?;
         }
         let unfinished = core.groups.values().filter(|group| group.lifecycle.is_none());
         let unfinished: Vec<(u32, bool)> = unfinished.map(|group| (group.row.id, group.row.is_closing)).collect();
@@ -116,7 +116,7 @@ impl Core {
 
     fn restore_member(&mut self, key: &str, member: MemberRow) -> Result<(), RowError> {
         let (id, address) = (id_of(key)?, address_of(key)?);
-        let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("there is no group {id}")))?;
+        let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("group {id} does not exist")))?;
         group.members.insert(address, member);
         self.queue_pairs.insert((address, member.receiver.qpn), id);
         Ok(())
@@ -134,7 +134,7 @@ impl Core {
     /// Resumes a group's lifecycle. Nodes that register without the group are given it.
     fn resume(&mut self, id: u32, row: RecordRow) -> Result<(), RowError> {
         let wrong = |text: String| damaged(&rows::record_key(id), text);
-        let group = self.groups.get_mut(&id).ok_or_else(|| wrong(format!("there is no group {id}")))?;
+        let group = self.groups.get_mut(&id).ok_or_else(|| wrong(format!("group {id} does not exist")))?;
         let resumption = match row.is_settled {
             true => Resumption::Settled,
             false => Resumption::Committing { before: row.before.clone() },

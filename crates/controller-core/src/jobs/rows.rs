@@ -16,9 +16,9 @@ const DRAINED: &str = "drained";
 const JOB: &str = "job/";
 
 /// A row of the store.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRow {
-    /// Its key.
     pub key: String,
     /// Its value; `None` takes the row away.
     pub value: Option<Vec<u8>>,

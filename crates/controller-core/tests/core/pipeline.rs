@@ -42,7 +42,7 @@ fn node(number: u16) -> Registration {
 }
 
 /// Runs a transaction and makes it durable at once.
-fn durably<T: std::fmt::Debug>(pipeline: &mut Pipeline, act: impl FnOnce(&mut Core) -> T) -> T {
+fn commit<T: std::fmt::Debug>(pipeline: &mut Pipeline, act: impl FnOnce(&mut Core) -> T) -> T {
     let Transaction { number, answer, .. } = pipeline.transact(at(1), act);
     pipeline.durable(number);
     answer.release(pipeline.durable_number()).unwrap()
@@ -52,7 +52,7 @@ fn durably<T: std::fmt::Debug>(pipeline: &mut Pipeline, act: impl FnOnce(&mut Co
 fn answers_orders_and_events_wait_for_the_writes_before_them() {
     let mut pipeline = pipeline();
     for number in [1, 2] {
-        durably(&mut pipeline, |core| core.register(&admin(), node(number))).unwrap();
+        commit(&mut pipeline, |core| core.register(&admin(), node(number))).unwrap();
     }
     let new = NewGroup {
         name: None,
@@ -64,7 +64,7 @@ fn answers_orders_and_events_wait_for_the_writes_before_them() {
         region: None,
         policy: srdma_group::Policy::default(),
     };
-    let group = durably(&mut pipeline, |core| core.create_group(&admin(), None, new)).unwrap();
+    let group = commit(&mut pipeline, |core| core.create_group(&admin(), None, new)).unwrap();
     let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
     let join =
         pipeline.transact(at(2), |core| core.join(&admin(), group, "2001:db8:bb::1".parse().unwrap(), receiver, None));
@@ -92,7 +92,7 @@ fn answers_orders_and_events_wait_for_the_writes_before_them() {
 }
 
 #[test]
-fn output_of_lost_writes_is_never_sent() {
+fn output_that_waits_for_lost_writes_is_discarded() {
     let mut pipeline = pipeline();
     let lost = pipeline.transact(at(1), |core| core.register(&admin(), node(1)));
     assert_eq!(lost.number, 1);

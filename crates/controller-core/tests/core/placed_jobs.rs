@@ -1,4 +1,4 @@
-//! Jobs are placed as `srdma plan` places them, survive a restart, and little moves.
+//! Jobs are placed as `srdma plan` places them, survive a restart, and few flows move.
 
 use srdma_api::{NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 use srdma_controller_core::{JobError, JobRow, Jobs, MAX_FLOWS};
@@ -21,7 +21,7 @@ fn new(text: &str) -> NewJob {
     NewJob { jobs: text.to_owned() }
 }
 
-/// A ring of all NICs of a leaf-spine fabric whose names begin so.
+/// A job with a ring of these NICs.
 fn ring(name: &str, nics: &str) -> String {
     format!("[[job]]\nname = \"{name}\"\nnics = [{nics}]\n[[job.collective]]\nkind = \"all-reduce-ring\"\n")
 }
@@ -30,7 +30,7 @@ fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
-/// A store, as rows that are changed.
+/// A store of rows.
 #[derive(Default)]
 struct Stored(BTreeMap<String, Vec<u8>>);
 
@@ -62,7 +62,7 @@ fn flows(jobs: &Jobs) -> Vec<PlacedFlow> {
 
 /// PP-4-1, PP-4-2: the paths of section 5.2 of the draft, as programs; and of section 5.3 once spine 5 is drained.
 #[test]
-fn the_drafts_jobs_get_the_drafts_programs() {
+fn the_jobs_of_the_draft_have_the_programs_of_the_draft() {
     let mut jobs = jobs_on(FIGURE1);
     let (_, placed) = jobs.place(&new(FIGURE1_JOBS), "ai").unwrap();
     let programs: Vec<&str> = placed.added.iter().map(|flow| flow.program[0].as_str()).collect();
@@ -74,10 +74,10 @@ fn the_drafts_jobs_get_the_drafts_programs() {
     assert_eq!(drained.moved[0].program, ["5f00:0:100:600:300::"]);
     assert_eq!(jobs.get("gpu1-gpu3").unwrap().flows, drained.moved);
     let (_, released) = jobs.release(&names(&["spine5"])).unwrap();
-    assert_eq!(released.moved, [], "nothing would be better");
+    assert_eq!(released.moved, [], "no move reduces the load");
 }
 
-/// After every step a restarted controller has the same state, and takes the same next step.
+/// After every step a restarted controller has the same state, and the next step has the same result.
 #[test]
 fn a_restart_changes_nothing() {
     type Step = fn(&mut Jobs) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError>;
@@ -105,7 +105,7 @@ fn a_restart_changes_nothing() {
 }
 
 #[test]
-fn a_question_changes_nothing_and_is_answered_as_it_would_be() {
+fn a_what_if_changes_nothing_and_predicts_the_change() {
     let mut jobs = jobs_on(RAIL);
     jobs.place(&new(RAIL_JOBS), "ai").unwrap();
     let before = jobs.rows();
@@ -116,7 +116,7 @@ fn a_question_changes_nothing_and_is_answered_as_it_would_be() {
         WhatIf { remove: vec![job.clone()], add: Some(new(RAIL_JOBS)), ..WhatIf::default() },
     ];
     let answers: Vec<WhatIfAnswer> = questions.iter().map(|question| jobs.whatif(question).unwrap()).collect();
-    assert_eq!(jobs.rows(), before, "they were only questions");
+    assert_eq!(jobs.rows(), before, "what-if changes nothing");
     assert!(answers[2].removed > 0 && answers[2].added.len() == answers[2].removed as usize);
     let (_, drained) = jobs.clone().drain(&names(&["spine2"])).unwrap();
     assert_eq!(drained, answers[0]);
@@ -124,25 +124,25 @@ fn a_question_changes_nothing_and_is_answered_as_it_would_be() {
     assert_eq!(removed, answers[1]);
 }
 
-/// Jobs with drained links move, and others only where that helps.
+/// Others move only where that reduces the load.
 #[test]
-fn a_drain_moves_those_that_were_there() {
+fn a_drain_moves_the_flows_of_drained_links() {
     let mut jobs = jobs_on(RAIL);
     jobs.place(&new(RAIL_JOBS), "ai").unwrap();
     let before = flows(&jobs);
-    let goes_by = |flow: &&PlacedFlow| flow.path.contains(&"spine2".to_owned());
-    let there = before.iter().filter(goes_by).count();
+    let uses_spine = |flow: &&PlacedFlow| flow.path.contains(&"spine2".to_owned());
+    let there = before.iter().filter(uses_spine).count();
     let (_, drained) = jobs.drain(&names(&["spine2"])).unwrap();
     assert!(there > 0 && there < before.len() / 2, "{there} of {}", before.len());
     assert!(drained.moved.len() <= there + there / 4, "{} moved, {there} had to", drained.moved.len());
     let after = flows(&jobs);
-    assert_eq!(after.iter().filter(goes_by).count(), 0);
+    assert_eq!(after.iter().filter(uses_spine).count(), 0);
     let changed = before.iter().zip(&after).filter(|(before, after)| before.path != after.path).count();
     assert_eq!(changed, drained.moved.len());
 }
 
 #[test]
-fn versions_rise_with_each_change_of_a_job_and_are_unique() {
+fn versions_rise_with_each_change_of_a_job_and_are_not_reused() {
     let mut jobs = jobs_on(FIGURE1);
     jobs.place(&new(FIGURE1_JOBS), "ai").unwrap();
     let version = |jobs: &Jobs, name: &str| jobs.get(name).unwrap().version;
@@ -158,7 +158,7 @@ fn versions_rise_with_each_change_of_a_job_and_are_unique() {
 }
 
 #[test]
-fn jobs_are_listed_in_pages_and_for_their_tenant() {
+fn jobs_are_listed_in_pages_and_by_tenant() {
     let mut jobs = jobs_on(LEAF_SPINE);
     for (name, tenant) in [("c", "one"), ("a", "one"), ("b", "two"), ("d", "one")] {
         jobs.place(&new(&ring(name, "\"h1.1\", \"h2.1\"")), tenant).unwrap();
@@ -175,7 +175,7 @@ fn jobs_are_listed_in_pages_and_for_their_tenant() {
 }
 
 #[test]
-fn impossible_jobs_are_refused_by_name_and_change_nothing() {
+fn invalid_changes_are_rejected_by_name_and_change_nothing() {
     let mut jobs = jobs_on(LEAF_SPINE);
     jobs.place(&new(&ring("train", "\"h1.1\", \"h2.1\"")), "ai").unwrap();
     let before = jobs.rows();
@@ -183,31 +183,31 @@ fn impossible_jobs_are_refused_by_name_and_change_nothing() {
     let name = |name: &str| name.to_owned();
     assert_eq!(refused(&ring("train", "\"h1.1\", \"h2.1\"")), JobError::Exists { name: name("train") });
     assert_eq!(refused(&ring("a/b", "\"h1.1\", \"h2.1\"")), JobError::Name { name: name("a/b") });
-    assert_eq!(refused(&ring("alone", "\"h1.1\"")), JobError::SendsNothing { name: name("alone") });
+    assert_eq!(refused(&ring("alone", "\"h1.1\"")), JobError::NoFlows { name: name("alone") });
     assert_eq!(refused("job = []\n"), JobError::NoJobs);
     let found = refused("[[job]]\nname = \"j\"\nnics = [\"h1.1\", \"h9.1\"]\n").to_string();
-    assert_eq!(found, "no jobs: line 3: h9.1 is no NIC of this fabric");
+    assert_eq!(found, "invalid jobs file: line 3: h9.1 is no NIC of this fabric");
     assert_eq!(jobs.remove("other"), Err(JobError::Unknown { name: name("other") }));
     assert_eq!(jobs.get("other"), Err(JobError::Unknown { name: name("other") }));
-    let unknown = Err(JobError::NoSuchLink { name: name("spine9") });
+    let unknown = Err(JobError::UnknownLink { name: name("spine9") });
     assert_eq!(jobs.drain(&names(&["spine1", "spine9"])), unknown);
     assert_eq!(jobs.release(&names(&["spine9"])), unknown);
     let found = jobs.drain(&names(&["leaf1-h1.1"])).unwrap_err();
-    assert!(matches!(&found, JobError::CutOff { names, .. } if names == "leaf1-h1.1"), "{found}");
+    assert!(matches!(&found, JobError::Disconnects { names, .. } if names == "leaf1-h1.1"), "{found}");
     assert!(found.to_string().contains("h1.1 would be cut off"), "{found}");
     assert_eq!(jobs.rows(), before);
 }
 
-/// A short text cannot ask for more than there is room for.
+/// Also if a short text describes them.
 #[test]
-fn more_flows_than_there_is_room_for_are_refused_before_they_are_made() {
+fn too_many_flows_are_rejected_before_they_are_placed() {
     let mut jobs = jobs_on("kind = \"leaf-spine\"\nleaves = 32\nspines = 4\nhosts_per_leaf = 32\n");
     let all = "[[job]]\nname = \"all\"\nnics = [\"h*\"]\n[[job.collective]]\nkind = \"all-to-all\"\n";
     let found = jobs.place(&new(all), "ai").unwrap_err();
     assert_eq!(found, JobError::TooManyFlows { found: 1024 * 1023, room: MAX_FLOWS });
     let stars = vec!["\"h*\""; 1025].join(", ");
     let found = jobs.place(&new(&ring("stars", &stars)), "ai").unwrap_err();
-    assert_eq!(found.to_string(), "no jobs: line 3: the jobs have more than 1048576 ranks together");
+    assert_eq!(found.to_string(), "invalid jobs file: line 3: the jobs have more than 1048576 ranks together");
     let nothing = "[[job.collective]]\nkind = \"all-gather\"\ngroup = \"tensor\"\n".repeat(300);
     let idle = format!("[[job]]\nname = \"idle\"\nnics = [\"h*\"]\n{nothing}");
     let found = jobs.place(&new(&idle), "ai").unwrap_err();
@@ -215,7 +215,7 @@ fn more_flows_than_there_is_room_for_are_refused_before_they_are_made() {
 }
 
 #[test]
-fn flows_on_links_that_failed_between_two_runs_move() {
+fn flows_on_failed_links_move_at_a_restart() {
     let mut jobs = jobs_on(FIGURE1);
     let mut stored = Stored::default();
     stored.take(jobs.place(&new(FIGURE1_JOBS), "ai").unwrap().0);
@@ -231,7 +231,7 @@ fn flows_on_links_that_failed_between_two_runs_move() {
 }
 
 #[test]
-fn rows_that_are_none_are_named() {
+fn invalid_rows_are_rejected_by_key() {
     let row = |key: &str, value: &str| JobRow { key: key.to_owned(), value: Some(value.as_bytes().to_vec()) };
     let refused = |row| jobs_on(FIGURE1).restore(&[row]).unwrap_err().to_string();
     assert!(refused(row("job/a", "{")).starts_with("the store's row job/a: EOF"));
@@ -241,9 +241,7 @@ fn rows_that_are_none_are_named() {
     assert_eq!(refused(row("job/a", &job)), expected);
     assert_eq!(refused(row("job/b", &job)), "the store's row job/b: flow 0 is of job a");
     let torn = job.replace("\"x\"", "\"nic1-leaf1\"");
-    assert!(
-        refused(row("job/a", &torn)).starts_with("the placed jobs do not fit the fabric's file: the flow from nic1")
-    );
+    assert!(refused(row("job/a", &torn)).starts_with("the stored jobs do not fit the fabric file: the flow from nic1"));
     let drained = r#"{"changes":1,"links":["leaf9-spine5"]}"#;
     let expected = "the store's row drained: the plan names leaf9-spine5, which is no link of its fabric";
     assert_eq!(refused(row("drained", drained)), expected);

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use srdma_api::ProblemType;
-use srdma_api::{AuditPage, EVENT_PULSE, Event, EventKind};
+use srdma_api::{AuditPage, EVENT_KEEP_ALIVE, Event, EventKind};
 use srdma_controller_core::{AUDIT_PREFIX, EventCursor, Principal, Refusal, audit_entry, audit_key};
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -41,24 +41,24 @@ pub(super) async fn stream(
         let text = "Last-Event-ID: expected the id of an event, or 0";
         return Err(Refusal::new(ProblemType::InvalidRequest, text).into());
     }
-    let Events { run, kept, mut coming } = app.service.events(cursor.flatten());
+    let Events { run, kept, next: mut events } = app.service.events(cursor.flatten());
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(async move {
-        let is_meant = |event: &Event| match (&event.kind, &event.tenant) {
+        let is_visible = |event: &Event| match (&event.kind, &event.tenant) {
             (EventKind::EventsMissed { .. }, _) => true,
             (_, Some(tenant)) => principal.may_read(tenant).is_ok(),
             (_, None) => principal.may_read_network().is_ok(),
         };
-        for event in kept.iter().filter(|event| is_meant(event)) {
+        for event in kept.iter().filter(|event| is_visible(event)) {
             if sender.send(line(run, event)).await.is_err() {
                 return;
             }
         }
         loop {
-            let text = match tokio::time::timeout(EVENT_PULSE, coming.recv()).await {
-                Ok(Ok(event)) if is_meant(&event) => line(run, &event),
+            let text = match tokio::time::timeout(EVENT_KEEP_ALIVE, events.recv()).await {
+                Ok(Ok(event)) if is_visible(&event) => line(run, &event),
                 Ok(Ok(_)) => continue,
-                // A client that reads too slowly is disconnected, and may reconnect with its last id.
+                // A client that reads too slowly is disconnected; it may reconnect with its last id.
                 Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return,
                 Err(_) => ": keep-alive\n\n".to_owned(),
             };
@@ -132,11 +132,11 @@ pub(super) async fn backup(State(app): State<App>, principal: Principal) -> Resu
     let (sender, receiver) = mpsc::channel(64);
     let service = std::sync::Arc::clone(&app.service);
     tokio::task::spawn_blocking(move || {
-        let mut take =
+        let mut write_line =
             |line: &str| sender.blocking_send(line.to_owned()).map_err(|_| std::io::ErrorKind::BrokenPipe.into());
-        // A truncated backup has no last line, so that it is recognized.
-        if let Err(error) = write_backup(service.store(), &mut take) {
-            tracing::warn!(%error, "a backup was not finished");
+        // The client recognizes a truncated backup by the missing last line.
+        if let Err(error) = write_backup(service.store(), &mut write_line) {
+            tracing::warn!(%error, "backup failed");
         }
     });
     Ok(([(CONTENT_TYPE, "application/jsonl")], Body::new(Lines(receiver))).into_response())

@@ -32,6 +32,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const BACKLOG: u32 = 4096;
 
 /// Reason for which a controller does not start.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Its configuration.
@@ -40,22 +41,11 @@ pub enum ServeError {
     /// Its store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// An address.
     #[error("cannot listen on {address}: {error}")]
-    Listen {
-        /// Which.
-        address: SocketAddr,
-        /// Why.
-        error: io::Error,
-    },
+    Listen { address: SocketAddr, error: io::Error },
     /// Its certificate or key.
     #[error("{file}: {reason}")]
-    Tls {
-        /// The file.
-        file: String,
-        /// Why.
-        reason: String,
-    },
+    Tls { file: String, reason: String },
 }
 
 /// A controller that listens.
@@ -80,7 +70,7 @@ impl Server {
     pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let (service, router) = leading(config, fabric, store, rebuilds)?;
+        let (service, router) = start_service(config, fabric, store, rebuilds)?;
         let (_, router) = watch::channel(router);
         Ok(listening.server(router, Box::pin(timers(service))))
     }
@@ -93,17 +83,17 @@ impl Server {
     pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let unknown = Leadership::Unknown { reason: "this controller has just started".to_owned() };
-        let (tell, told) = watch::channel(unknown);
-        let (change, router) = watch::channel(standby::router(told));
+        let starting = Leadership::Unknown { reason: "this controller has just started".to_owned() };
+        let (leader_sender, leader) = watch::channel(starting);
+        let (change, router) = watch::channel(standby::router(leader));
         let work = async move {
             let (depose, deposed) = oneshot::channel();
-            let store = match led(standby, tell, depose).await {
+            let store = match lead(standby, leader_sender, depose).await {
                 Ok(store) => Arc::new(store),
                 Err(error) => return error.into(),
             };
-            let _leaving = Leaving(Arc::clone(&store));
-            match leading(config, fabric, store, rebuilds) {
+            let _resignation = Resignation(Arc::clone(&store));
+            match start_service(config, fabric, store, rebuilds) {
                 Ok((service, router)) => {
                     drop(change.send_replace(router));
                     tokio::select! {
@@ -166,35 +156,35 @@ impl Listening {
     }
 }
 
-/// Waits until this controller is the leader, on a thread of its own, whose end is not awaited.
-async fn led(
+/// Waits until this controller is the leader, on a thread that is not joined.
+async fn lead(
     standby: Standby,
-    tell: watch::Sender<Leadership>,
+    leader: watch::Sender<Leadership>,
     depose: oneshot::Sender<()>,
 ) -> Result<Etcd, StoreError> {
-    let (give, given) = oneshot::channel();
-    let lead = move || {
-        let told = |leadership: &Leadership| drop(tell.send_replace(leadership.clone()));
+    let (sender, store) = oneshot::channel();
+    let run = move || {
+        let changed = |leadership: &Leadership| drop(leader.send_replace(leadership.clone()));
         // The receivers are gone only when the server is.
-        let store = standby.lead(told, move || _ = depose.send(()));
-        let _ = give.send(store);
+        let store = standby.lead(changed, move || _ = depose.send(()));
+        let _ = sender.send(store);
     };
-    let spawned = std::thread::Builder::new().name("standby".to_owned()).spawn(lead);
+    let spawned = std::thread::Builder::new().name("standby".to_owned()).spawn(run);
     spawned.map_err(|error| StoreError::System(error.to_string()))?;
-    given.await.unwrap_or_else(|error| Err(StoreError::System(error.to_string())))
+    store.await.unwrap_or_else(|error| Err(StoreError::System(error.to_string())))
 }
 
 /// Gives up the leadership when the server ends.
-struct Leaving(Arc<Etcd>);
+struct Resignation(Arc<Etcd>);
 
-impl Drop for Leaving {
+impl Drop for Resignation {
     fn drop(&mut self) {
-        self.0.leave();
+        self.0.resign();
     }
 }
 
-/// Restores the controller from its store.
-fn leading(
+/// Restores the controller from its store, and routes requests to it.
+fn start_service(
     config: Config,
     fabric: Option<Jobs>,
     store: Arc<dyn Store>,
@@ -231,7 +221,7 @@ async fn accept(
     loop {
         let (stream, from) = match listener.accept().await {
             Ok(accepted) => accepted,
-            // Mostly too many open files: open connections end and free some.
+            // Usually too many open files, until connections end.
             Err(_) => {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -251,7 +241,7 @@ async fn accept(
             match tls {
                 None => serve(stream, router).await,
                 Some(tls) => {
-                    // A client that does not speak TLS is disconnected.
+                    // A client without TLS is disconnected.
                     if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
                         serve(stream, router).await;
                     }
@@ -265,7 +255,7 @@ async fn accept(
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
     let mut http = hyper::server::conn::http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(64);
-    // A broken connection concerns its client alone.
+    // A broken connection affects its client only.
     let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
 }
 
@@ -280,7 +270,7 @@ fn reject(stream: TcpStream, is_tls: bool, refusal: &Refusal) {
          connection: close\r\nretry-after: 1\r\n\r\n{body}",
         body.len()
     );
-    // It fits the empty buffer of a new connection.
+    // It fits into the empty buffer of a new connection.
     let _ = stream.try_write(text.as_bytes());
     tokio::spawn(async move {
         let mut stream = stream;

@@ -19,12 +19,12 @@ pub(crate) fn router(leadership: watch::Receiver<Leadership>) -> Router {
 async fn refuse(State(leadership): State<watch::Receiver<Leadership>>) -> Response {
     let detail = match &*leadership.borrow() {
         Leadership::Other { url } => format!("the controller at {url} is the leader: use that one"),
-        Leadership::Own => "this controller is the leader from now on, and reads its store: try again".to_owned(),
-        Leadership::Unknown { reason } => format!("the leader is not known: {reason}"),
+        Leadership::Own => "this controller has become the leader and is reading its store: try again".to_owned(),
+        Leadership::Unknown { reason } => format!("the leader is unknown: {reason}"),
     };
     let mut response = RequestError(Refusal::new(ProblemType::NotLeader, detail)).into_response();
     response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
-    // The next request on it would come here again, even when this one leads.
+    // Later requests of the connection would be refused even when this controller is the leader.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }

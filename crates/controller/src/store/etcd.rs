@@ -23,7 +23,7 @@ mod leadership;
 pub use leadership::{Leadership, Standby};
 
 use super::{Store, StoreError};
-use gateway::{CallError, Gateway, Outcome, end_of, part};
+use gateway::{EtcdError, Gateway, Outcome, end_of, operation};
 use leadership::{Lease, Renewal};
 use serde_json::Value;
 use srdma_controller_core::{Row, RowError, Write};
@@ -38,42 +38,42 @@ const BATCH: &[u8] = b"srdma/batch";
 const JOURNAL: &[u8] = b"srdma/journal";
 const ROW: &str = "srdma/row/";
 const PIECE: &str = "srdma/piece/";
-/// Prefix of the journal's pieces: no row has a key that begins so.
+/// Prefix of the journal's pieces; no row's key has it.
 const JOURNAL_PIECES: &str = "\u{1}journal";
 
-/// Most operations of a transaction beside that of `batch`. The default limit of etcd is 128.
-const MOST_OPERATIONS: usize = 120;
-/// Most octets of keys and values in a transaction. The default limit of etcd is 1.5 MiB.
-const MOST_OCTETS: usize = 1_000_000;
-/// Octets of a piece, and of a value that is not in pieces, at most.
+/// Limit of operations of a transaction beside that of `batch`. The default limit of etcd is 128.
+const MAX_OPERATIONS: usize = 120;
+/// Limit of octets of keys and values in a transaction. The default limit of etcd is 1.5 MiB.
+const MAX_OCTETS: usize = 1_000_000;
+/// Limit of octets of a piece, and of a value that is not split.
 const PIECE_OCTETS: usize = 700_000;
 /// Rows that are read at a time.
 const PAGE: usize = 500;
-/// Time for which an unanswered transaction is sent again; longer than a lease, which is over then.
-const PATIENCE: Duration = Duration::from_secs(8);
-const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Timeout of a transaction, within which it is retransmitted; longer than a lease.
+const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(8);
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The store of the controller that leads.
+/// The store of the leader.
 pub struct Etcd {
     gateway: Arc<Gateway>,
-    /// The revision at which the leader's key was made, by which this leader is known.
-    made_at: i64,
+    /// Revision of the creation of the leader's key; identifies this leader.
+    created_at: i64,
     lease: i64,
     writer: Mutex<Writer>,
-    /// Ends the lease when this goes.
+    /// Revokes the lease when dropped.
     _renewal: Renewal,
 }
 
 #[derive(Debug, Default)]
 struct Writer {
-    /// Number of transactions that this leader has made.
+    /// Number of transactions of this leader.
     transactions: u64,
-    /// The revision at which `batch` was written last.
+    /// Revision of the last write of `batch`.
     batch_at: i64,
     /// Rows whose values are in pieces.
     in_pieces: BTreeSet<String>,
-    /// A journal is durable, but not carried out.
-    is_unfinished: bool,
+    /// A journal is durable, but its rows are not written.
+    is_incomplete: bool,
 }
 
 /// New values of rows; `None`: the row is deleted.
@@ -81,37 +81,37 @@ type Changes = BTreeMap<String, Option<Vec<u8>>>;
 
 impl Etcd {
     fn open(gateway: Arc<Gateway>, lease: &Lease, renewal: Renewal) -> Result<Self, StoreError> {
-        let Lease { id, made_at, .. } = *lease;
-        let etcd = Etcd { gateway, made_at, lease: id, writer: Mutex::default(), _renewal: renewal };
-        etcd.take_up(&mut etcd.lock())?;
+        let Lease { id, created_at, .. } = *lease;
+        let etcd = Etcd { gateway, created_at, lease: id, writer: Mutex::default(), _renewal: renewal };
+        etcd.recover(&mut etcd.lock())?;
         Ok(etcd)
     }
 
-    /// Lets another one lead at once. This one writes nothing from then on.
-    pub fn leave(&self) {
-        // Without it the lease would end by itself, only later.
+    /// Revokes the lease, so that a standby becomes leader at once. Later writes of this controller fail.
+    pub fn resign(&self) {
+        // If this fails, the lease expires.
         let _ = self.gateway.revoke(self.lease);
     }
 
     fn lock(&self) -> MutexGuard<'_, Writer> {
-        // A panic meanwhile has at most left out a note that `take_up` or the next comparison makes up for.
+        // A panic leaves at most stale values, which `recover` or the next comparison corrects.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The writer, once the journal that it may have left is carried out.
+    /// The writer, after the rows of a journal that it may have left are written.
     fn finished(&self) -> Result<MutexGuard<'_, Writer>, StoreError> {
         let mut writer = self.lock();
-        if writer.is_unfinished {
-            self.take_up(&mut writer)?;
+        if writer.is_incomplete {
+            self.recover(&mut writer)?;
         }
         Ok(writer)
     }
 
-    /// Finds what was written last, and ends what was begun.
-    fn take_up(&self, writer: &mut Writer) -> Result<(), StoreError> {
+    /// Reads the last transaction, and completes a journal.
+    fn recover(&self, writer: &mut Writer) -> Result<(), StoreError> {
         let last = self.gateway.range(BATCH, None, 1)?;
         writer.batch_at = last.kvs.first().map_or(0, |last| last.mod_revision);
-        // Later data would be too late.
+        // Delayed transactions fail from here on.
         self.transact(writer, &[])?;
         writer.in_pieces = self.keys_in_pieces()?;
         let journal = self.gateway.range(JOURNAL, None, 1)?;
@@ -119,47 +119,47 @@ impl Etcd {
             let changes = self.pieces(JOURNAL_PIECES, &journal.value)?;
             let changes = serde_json::from_slice::<Vec<(String, Option<String>)>>(&changes);
             let changes = changes.map_err(|error| damaged("journal", error))?;
-            self.carry_out(writer, &of_journal(changes)?)?;
+            self.write_rows(writer, &of_journal(changes)?)?;
         }
         self.end_journal(writer)?;
-        writer.is_unfinished = false;
+        writer.is_incomplete = false;
         Ok(())
     }
 
     fn end_journal(&self, writer: &mut Writer) -> Result<(), StoreError> {
-        self.transact(writer, &[part::delete(JOURNAL), part::delete_all(&piece_beginning(JOURNAL_PIECES))])
+        self.transact(writer, &[operation::delete(JOURNAL), operation::delete_all(&pieces_prefix(JOURNAL_PIECES))])
     }
 
     fn keys_in_pieces(&self) -> Result<BTreeSet<String>, StoreError> {
         let mut keys = BTreeSet::new();
         let (mut from, end) = (PIECE.as_bytes().to_vec(), end_of(PIECE.as_bytes()));
-        // One piece at a time: the next question is for what lies behind all pieces of its row.
+        // One piece at a time: the next range begins behind all pieces of its row.
         while let Some(piece) = self.gateway.range(&from, Some(&end), 1)?.kvs.first() {
             let key = piece.key.strip_prefix(PIECE.as_bytes()).unwrap_or_default();
             let key = key.split(|octet| *octet == 0).next().unwrap_or_default();
             let key = String::from_utf8_lossy(key).into_owned();
-            from = end_of(&piece_beginning(&key));
+            from = end_of(&pieces_prefix(&key));
             keys.insert(key);
         }
         keys.remove(JOURNAL_PIECES);
         Ok(keys)
     }
 
-    /// Commits all of this while this controller is the leader.
+    /// Commits the operations if this controller is the leader.
     fn transact(&self, writer: &mut Writer, operations: &[Value]) -> Result<(), StoreError> {
         writer.transactions += 1;
-        let own = format!("{}/{}", self.made_at, writer.transactions);
-        let compare = [part::is_made_at(LEADER, self.made_at), part::is_changed_at(BATCH, writer.batch_at)];
-        let all: Vec<Value> = [part::put(BATCH, own.as_bytes())].iter().chain(operations).cloned().collect();
-        let otherwise = [part::get(LEADER), part::get(BATCH)];
+        let own = format!("{}/{}", self.created_at, writer.transactions);
+        let compare = [operation::created_at(LEADER, self.created_at), operation::changed_at(BATCH, writer.batch_at)];
+        let success: Vec<Value> = [operation::put(BATCH, own.as_bytes())].iter().chain(operations).cloned().collect();
+        let failure = [operation::get(LEADER), operation::get(BATCH)];
         let since = Instant::now();
         let outcome = loop {
-            match self.gateway.transact(&compare, &all, &otherwise) {
-                Err(CallError::Unanswered(_)) if since.elapsed() < PATIENCE => sleep(AGAIN_AFTER),
+            match self.gateway.transact(&compare, &success, &failure) {
+                Err(EtcdError::NoResponse(_)) if since.elapsed() < TRANSACTION_TIMEOUT => sleep(RETRY_INTERVAL),
                 outcome => break outcome?,
             }
         };
-        match self.done_at(&outcome, own.as_bytes()) {
+        match self.committed_at(&outcome, own.as_bytes()) {
             Some(revision) => {
                 writer.batch_at = revision;
                 Ok(())
@@ -168,26 +168,26 @@ impl Etcd {
         }
     }
 
-    /// The revision at which a transaction was made, now or when it was sent before.
-    fn done_at(&self, outcome: &Outcome, own: &[u8]) -> Option<i64> {
+    /// The revision of a transaction that was committed, now or when it was sent before.
+    fn committed_at(&self, outcome: &Outcome, own: &[u8]) -> Option<i64> {
         if outcome.succeeded {
             return Some(outcome.header.revision);
         }
         outcome.found(1).filter(|batch| batch.value == own).map(|batch| batch.mod_revision)
     }
 
-    /// Writes rows by as many transactions as it takes; may be repeated.
-    fn carry_out(&self, writer: &mut Writer, changes: &Changes) -> Result<(), StoreError> {
+    /// Writes rows, by several transactions if necessary; may be repeated.
+    fn write_rows(&self, writer: &mut Writer, changes: &Changes) -> Result<(), StoreError> {
         let (mut operations, mut octets) = (Vec::new(), 0);
         for (key, value) in changes {
             let (own, size) = match value {
                 Some(value) if value.len() > PIECE_OCTETS => {
                     let count = self.put_pieces(writer, key, value)?;
-                    (vec![part::put(&row(key), format!("p{count}").as_bytes())], key.len())
+                    (vec![operation::put(&row(key), format!("p{count}").as_bytes())], key.len())
                 }
                 Some(_) | None => (small(writer, key, value.as_deref()), size(key, value.as_ref())),
             };
-            if operations.len() + own.len() > MOST_OPERATIONS || octets + size > MOST_OCTETS {
+            if operations.len() + own.len() > MAX_OPERATIONS || octets + size > MAX_OCTETS {
                 self.transact(writer, &operations)?;
                 (operations, octets) = (Vec::new(), 0);
             }
@@ -204,18 +204,18 @@ impl Etcd {
         Ok(())
     }
 
-    /// Writes a long value beside the rows; returns how many pieces it has.
+    /// Writes the pieces of a long value; returns their number.
     fn put_pieces(&self, writer: &mut Writer, key: &str, value: &[u8]) -> Result<usize, StoreError> {
-        self.transact(writer, &[part::delete_all(&piece_beginning(key))])?;
+        self.transact(writer, &[operation::delete_all(&pieces_prefix(key))])?;
         let pieces = value.chunks(PIECE_OCTETS);
         let count = pieces.len();
         for (number, piece) in pieces.enumerate() {
-            self.transact(writer, &[part::put(&piece_key(key, number), piece)])?;
+            self.transact(writer, &[operation::put(&piece_key(key, number), piece)])?;
         }
         Ok(count)
     }
 
-    /// A long value. `count`: how many pieces it has, as digits.
+    /// A long value. `count`: the number of its pieces, in decimal.
     fn pieces(&self, key: &str, count: &[u8]) -> Result<Vec<u8>, StoreError> {
         let count: Option<usize> = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());
         let count = count.ok_or_else(|| damaged(key, "expected the number of its pieces"))?;
@@ -240,13 +240,13 @@ impl Etcd {
 
 impl Store for Etcd {
     fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError> {
-        // While a journal is carried out, rows are neither as before nor as after it.
-        let _writer = self.finished()?;
-        let beginning = row(prefix);
-        let end = end_of(&beginning);
+        // While the rows of a journal are written, they are neither those before nor those after it.
+        let _writer = self.lock_recovered()?;
+        let first = row(prefix);
+        let end = end_of(&first);
         let behind = |key: &[u8]| [key, &[0]].concat();
         let mut from =
-            after.filter(|after| *after >= prefix).map_or_else(|| beginning.clone(), |after| behind(&row(after)));
+            after.filter(|after| *after >= prefix).map_or_else(|| first.clone(), |after| behind(&row(after)));
         let mut rows = Vec::new();
         while rows.len() < most && from < end {
             let page = self.gateway.range(&from, Some(&end), PAGE.min(most - rows.len()))?;
@@ -265,8 +265,8 @@ impl Store for Etcd {
     }
 
     fn commit(&self, writes: &[&Write]) -> Result<(), StoreError> {
-        let mut writer = self.finished()?;
-        // etcd takes a key once in a transaction: the last change of a row is what becomes of it.
+        let mut writer = self.lock_recovered()?;
+        // etcd accepts a key once in a transaction: the last change of a row counts.
         let changes: Changes = writes
             .iter()
             .map(|write| match write {
@@ -276,43 +276,46 @@ impl Store for Etcd {
             .collect();
         let octets: usize = changes.iter().map(|(key, value)| size(key, value.as_ref())).sum();
         let operations: usize = changes.keys().map(|key| 1 + usize::from(writer.in_pieces.contains(key))).sum();
-        if operations <= MOST_OPERATIONS && octets <= PIECE_OCTETS {
-            return self.carry_out(&mut writer, &changes);
+        if operations <= MAX_OPERATIONS && octets <= PIECE_OCTETS {
+            return self.write_rows(&mut writer, &changes);
         }
         let journal = serde_json::to_vec(&to_journal(&changes)).map_err(|error| damaged("journal", error))?;
         let pieces = self.put_pieces(&mut writer, JOURNAL_PIECES, &journal)?;
-        self.transact(&mut writer, &[part::put(JOURNAL, pieces.to_string().as_bytes())])?;
+        self.transact(&mut writer, &[operation::put(JOURNAL, pieces.to_string().as_bytes())])?;
         // From here on it is durable, and any leader can complete it.
-        writer.is_unfinished = true;
-        if self.carry_out(&mut writer, &changes).is_ok() && self.end_journal(&mut writer).is_ok() {
-            writer.is_unfinished = false;
+        writer.is_incomplete = true;
+        if self.write_rows(&mut writer, &changes).is_ok() && self.end_journal(&mut writer).is_ok() {
+            writer.is_incomplete = false;
         }
         Ok(())
     }
 
     fn reopen(&self) -> Result<(), StoreError> {
-        self.take_up(&mut self.lock())
+        self.recover(&mut self.lock())
     }
 }
 
 impl fmt::Debug for Etcd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Etcd").field("gateway", &self.gateway).field("made_at", &self.made_at).finish_non_exhaustive()
+        f.debug_struct("Etcd")
+            .field("gateway", &self.gateway)
+            .field("created_at", &self.created_at)
+            .finish_non_exhaustive()
     }
 }
 
 /// Operations that write a short value, or delete the row.
 fn small(writer: &Writer, key: &str, value: Option<&[u8]>) -> Vec<Value> {
     let own = match value {
-        Some(value) => part::put(&row(key), &[b"v", value].concat()),
-        None => part::delete(&row(key)),
+        Some(value) => operation::put(&row(key), &[b"v", value].concat()),
+        None => operation::delete(&row(key)),
     };
-    let pieces = writer.in_pieces.contains(key).then(|| part::delete_all(&piece_beginning(key)));
+    let pieces = writer.in_pieces.contains(key).then(|| operation::delete_all(&pieces_prefix(key)));
     [own].into_iter().chain(pieces).collect()
 }
 
 fn size(key: &str, value: Option<&Vec<u8>>) -> usize {
-    // etcd's own message has some octets more for each.
+    // etcd's message has some more octets for each row.
     key.len() + value.map_or(0, Vec::len) + 64
 }
 
@@ -320,12 +323,12 @@ fn row(key: &str) -> Vec<u8> {
     [ROW.as_bytes(), key.as_bytes()].concat()
 }
 
-fn piece_beginning(key: &str) -> Vec<u8> {
+fn pieces_prefix(key: &str) -> Vec<u8> {
     [PIECE.as_bytes(), key.as_bytes(), &[0]].concat()
 }
 
 fn piece_key(key: &str, number: usize) -> Vec<u8> {
-    [&piece_beginning(key)[..], format!("{number:08}").as_bytes()].concat()
+    [&pieces_prefix(key)[..], format!("{number:08}").as_bytes()].concat()
 }
 
 fn to_journal(changes: &Changes) -> Vec<(&String, Option<String>)> {

@@ -8,31 +8,31 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 
 const ROWS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("rows");
-/// Number of batches made, under an empty key: a full disk may refuse a batch and store it nevertheless.
+/// Number of committed batches, under an empty key: a full disk may report an error for a batch that it has written.
 const BATCHES: TableDefinition<'static, &str, u64> = TableDefinition::new("batches");
 
-/// Reason for which a batch is not known to be made.
+/// Failure of a batch.
 enum Failure {
-    /// It was not begun to be made durable.
-    NotMade(StoreError),
-    /// It failed on the way: the file shows whether it was made.
+    /// The commit did not begin.
+    NotCommitted(StoreError),
+    /// The commit failed: the file shows whether it was written.
     Unknown { batch: u64, error: StoreError },
 }
 
 /// The store in one file.
 #[derive(Debug)]
 pub struct OnDisk {
-    /// `None` only when it could not be opened again.
+    /// `None` only when it could not be reopened.
     database: RwLock<Option<Database>>,
     file: PathBuf,
 }
 
 impl OnDisk {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
     ///
-    /// When another process has it, or it is no store.
+    /// When another process has opened it, or it is not a store.
     pub fn open(file: &Path) -> Result<Self, StoreError> {
         let database = RwLock::new(Some(open(file)?));
         let store = OnDisk { database, file: file.to_owned() };
@@ -40,39 +40,39 @@ impl OnDisk {
         Ok(store)
     }
 
-    /// Reads every row once: what is damaged is found now, not when it is needed.
+    /// Reads every row once, to detect damage at the start.
     fn check(&self) -> Result<(), StoreError> {
         self.rows("", None, usize::MAX).map(|_| ())
     }
 
-    /// Makes a batch, unless something fails.
+    /// Commits a batch.
     fn attempt(&self, writes: &[&Write]) -> Result<(), Failure> {
         let system = |error: &dyn Display| StoreError::System(format!("{}: {error}", self.file.display()));
-        let not_made = |error: &dyn Display| Failure::NotMade(system(error));
+        let not_committed = |error: &dyn Display| Failure::NotCommitted(system(error));
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        let database = database.as_ref().ok_or_else(|| not_made(&"it could not be opened again"))?;
-        let transaction = database.begin_write().map_err(|error| not_made(&error))?;
+        let database = database.as_ref().ok_or_else(|| not_committed(&"it could not be reopened"))?;
+        let transaction = database.begin_write().map_err(|error| not_committed(&error))?;
         let batch = {
-            let mut table = transaction.open_table(ROWS).map_err(|error| not_made(&error))?;
+            let mut table = transaction.open_table(ROWS).map_err(|error| not_committed(&error))?;
             for write in writes {
-                let made = match write {
+                let changed = match write {
                     Write::Put { key, value } => table.insert(key.as_str(), value.as_slice()).map(|_| ()),
                     Write::Delete { key } => table.remove(key.as_str()).map(|_| ()),
                 };
-                made.map_err(|error| not_made(&error))?;
+                changed.map_err(|error| not_committed(&error))?;
             }
-            let mut batches = transaction.open_table(BATCHES).map_err(|error| not_made(&error))?;
-            let before = batches.get("").map_err(|error| not_made(&error))?.map_or(0, |before| before.value());
-            batches.insert("", before + 1).map_err(|error| not_made(&error))?;
+            let mut batches = transaction.open_table(BATCHES).map_err(|error| not_committed(&error))?;
+            let before = batches.get("").map_err(|error| not_committed(&error))?.map_or(0, |before| before.value());
+            batches.insert("", before + 1).map_err(|error| not_committed(&error))?;
             before + 1
         };
         transaction.commit().map_err(|error| Failure::Unknown { batch, error: system(&error) })
     }
 
-    /// Number of batches that were made.
+    /// Number of committed batches.
     fn batches(&self) -> Result<u64, StoreError> {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be opened again"))?;
+        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be reopened"))?;
         let read = database.begin_read().map_err(|error| self.damaged(error))?;
         match read.open_table(BATCHES) {
             Ok(table) => Ok(table.get("").map_err(|error| self.damaged(error))?.map_or(0, |count| count.value())),
@@ -88,7 +88,7 @@ impl OnDisk {
 
 fn open(file: &Path) -> Result<Database, StoreError> {
     let damaged = |reason: String| StoreError::Damaged { file: file.to_owned(), reason };
-    // A truncated file is not a new one: a new file would hide the loss of all data.
+    // An empty file is a truncated store: creating a new one would hide the loss.
     if std::fs::metadata(file).is_ok_and(|found| found.len() == 0) {
         return Err(damaged("the file is empty".to_owned()));
     }
@@ -107,7 +107,7 @@ fn open(file: &Path) -> Result<Database, StoreError> {
 impl Store for OnDisk {
     fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError> {
         let database = self.database.read().unwrap_or_else(PoisonError::into_inner);
-        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be opened again"))?;
+        let database = database.as_ref().ok_or_else(|| self.damaged("it could not be reopened"))?;
         let read = database.begin_read().map_err(|error| self.damaged(error))?;
         let table = match read.open_table(ROWS) {
             Ok(table) => table,
@@ -132,7 +132,7 @@ impl Store for OnDisk {
     fn commit(&self, writes: &[&Write]) -> Result<(), StoreError> {
         match self.attempt(writes) {
             Ok(()) => Ok(()),
-            Err(Failure::NotMade(error)) => Err(error),
+            Err(Failure::NotCommitted(error)) => Err(error),
             Err(Failure::Unknown { batch, error }) => {
                 self.reopen()?;
                 if self.batches()? == batch { Ok(()) } else { Err(error) }
@@ -142,7 +142,7 @@ impl Store for OnDisk {
 
     fn reopen(&self) -> Result<(), StoreError> {
         let mut database = self.database.write().unwrap_or_else(PoisonError::into_inner);
-        // The file is locked as long as the old one lives.
+        // The file is locked until the old database is dropped.
         *database = None;
         *database = Some(open(&self.file)?);
         Ok(())

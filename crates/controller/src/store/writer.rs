@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 use tokio::sync::watch;
 
-/// Writes of a batch, at most: one client's must not delay the others for long.
+/// Limit of writes of a batch: those of one client must not delay the others for long.
 const MAX_BATCH: usize = 4096;
 
 /// Hands writes to the thread.
@@ -24,9 +24,9 @@ pub(crate) struct Durability(watch::Receiver<Progress>);
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// All up to this number are durable.
+    /// Writes up to this number are durable.
     done: u64,
-    /// From this number on they are lost: nothing is written after a failure.
+    /// Writes from this number on are lost: nothing is written after a failure.
     lost: Option<(u64, StoreError)>,
 }
 
@@ -55,7 +55,7 @@ impl Writer {
         Ok(Writer { sender, durability: Durability(watched) })
     }
 
-    /// Submits writes that belong together. Numbers rise.
+    /// Submits the writes of a transaction, in the order of the numbers.
     pub(crate) fn submit(&self, number: u64, writes: Vec<Write>) {
         // The thread has ended only after a failure, which is reported to tasks that wait for the number.
         let _ = self.sender.send((number, writes));
@@ -67,10 +67,10 @@ impl Writer {
 }
 
 impl Durability {
-    /// Waits until all up to this number is durable; returns how far it is then.
+    /// Waits until the writes up to this number are durable; returns the last durable number.
     pub(crate) async fn reached(&mut self, number: u64) -> Result<u64, StoreError> {
         let waited = self.0.wait_for(|progress| progress.done >= number || progress.lost.is_some()).await;
-        let progress = waited.map_err(|_| StoreError::System("the writing thread has ended".to_owned()))?;
+        let progress = waited.map_err(|_| StoreError::System("the store thread has ended".to_owned()))?;
         match &progress.lost {
             Some((lost, error)) if *lost <= number => Err(error.clone()),
             Some(_) | None => Ok(progress.done),
@@ -78,7 +78,7 @@ impl Durability {
     }
 }
 
-/// Writes until the sender is gone or a batch is lost: from which number on, and why.
+/// Writes batches until the sender is dropped. Error: the first lost number, and the reason.
 fn write(
     store: &dyn Store,
     receiver: &Receiver<(u64, Vec<Write>)>,

@@ -29,7 +29,7 @@ fn guarded() -> Config {
             token("a", Role::Tenant, Some("a")),
             token("b", Role::Tenant, Some("b")),
             token("node", Role::Node, None),
-            token("eye", Role::Read, None),
+            token("reader", Role::Read, None),
         ],
         tenant: vec![tenant("a", "2001:db8::/32", 2), tenant("b", "2001:db8:b::/48", 9)],
         ..config()
@@ -45,13 +45,13 @@ fn refusal<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
 }
 
 #[test]
-fn tokens_grant_their_roles() {
+fn tokens_permit_only_their_own_resources() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let running = Running::start(guarded(), Arc::new(store), false);
     assert_eq!(refusal(running.client().get::<GroupPage>("/v1/groups")), "missing-token");
     assert_eq!(refusal(client(&running, "unknown").get::<GroupPage>("/v1/groups")), "invalid-token");
-    let [a, b, node, eye, root] = ["a", "b", "node", "eye", "root"].map(|name| client(&running, name));
+    let [a, b, node, reader, root] = ["a", "b", "node", "reader", "root"].map(|name| client(&running, name));
     let group = create(&a, 1).summary;
     assert_eq!(group.tenant, "a");
     let path = format!("/v1/groups/{}", group.id);
@@ -59,7 +59,7 @@ fn tokens_grant_their_roles() {
     assert_eq!(refusal(b.delete::<srdma_api::Group>(&path)), "other-tenant");
     let receiver = format!("{path}/receivers/{}", receiver_address(1));
     assert_eq!(refusal(b.put::<srdma_api::Receiver>(&receiver, &new_receiver(1))), "other-tenant");
-    assert_eq!(refusal(eye.delete::<srdma_api::Group>(&path)), "forbidden");
+    assert_eq!(refusal(reader.delete::<srdma_api::Group>(&path)), "forbidden");
     assert_eq!(refusal(node.get::<GroupPage>("/v1/groups")), "forbidden");
     assert_eq!(refusal(a.get::<srdma_api::Topology>("/v1/topology")), "forbidden");
     assert_eq!(refusal(a.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::registration(1), None)), "forbidden");
@@ -70,12 +70,12 @@ fn tokens_grant_their_roles() {
         "forbidden"
     );
     let seen = |client: &Client| client.get::<GroupPage>("/v1/groups").unwrap().value.total;
-    assert_eq!((seen(&a), seen(&b), seen(&eye), seen(&root)), (1, 0, 1, 1));
+    assert_eq!((seen(&a), seen(&b), seen(&reader), seen(&root)), (1, 0, 1, 1));
 }
 
 /// Replication must not become an amplifier.
 #[test]
-fn a_tenant_has_its_groups_only() {
+fn a_tenant_is_limited_by_its_quotas() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let running = Running::start(guarded(), Arc::new(store), false);
@@ -91,9 +91,9 @@ fn a_tenant_has_its_groups_only() {
     assert_eq!(refusal(b.post::<srdma_api::Group>("/v1/groups", &new_group(3), None)), "address-not-permitted");
 }
 
-/// TLS: who trusts the certificate gets in, who does not or speaks in the clear gets nothing.
+/// Clients that do not trust the certificate, and clients without TLS, receive no response.
 #[test]
-fn connections_are_secret() {
+fn tls_requires_a_trusted_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| folder.path().join(name));
@@ -107,13 +107,13 @@ fn connections_are_secret() {
     let trusting = |authority: Option<&Path>| Client::new(&url, Some("secret of root".to_owned()), authority).unwrap();
     assert_eq!(trusting(Some(&certificate)).get::<GroupPage>("/v1/groups").unwrap().value.total, 0);
     assert!(matches!(trusting(None).get::<GroupPage>("/v1/groups"), Err(ClientError::Unreachable { .. })));
-    let clear = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\n\r\n");
-    assert!(!clear.contains("HTTP"), "{clear}");
+    let plain = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\n\r\n");
+    assert!(!plain.contains("HTTP"), "{plain}");
 }
 
 /// Without tokens and TLS connections from other hosts are rejected.
 #[test]
-fn an_open_controller_stays_on_loopback() {
+fn a_controller_without_authentication_listens_on_loopback_only() {
     let wide = vec!["[::]:8470".parse().unwrap()];
     let open = Config { listen: wide.clone(), ..Config::default() };
     assert!(open.check().unwrap_err().contains("without a [[token]]"));

@@ -2,7 +2,7 @@
 
 use crate::in_etcd::again;
 use crate::running::config;
-use srdma_controller::{Keeping, OnDisk, run};
+use srdma_controller::{OnDisk, StateStore, run};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use std::time::Duration;
 /// The folder of the controller's store.
 const FOLDER: &str = "SRDMA_TEST_AT_REST";
 
-/// Duration of the observation, and its maximum CPU time, in clock ticks of 10 ms.
+/// Time of observation, and the limit of CPU time in it, in clock ticks of 10 ms.
 const OBSERVED: Duration = Duration::from_secs(2);
 const MAX_TICKS: u64 = 20;
 
 /// A controller in this process, which the test below starts and kills. It creates a file when it is ready.
 fn control(folder: &Path) {
     let store = Arc::new(OnDisk::open(&folder.join("store")).unwrap());
-    run(config(), Keeping::Own(store), false, &mut |_| {
+    run(config(), StateStore::Own(store), false, &mut |_| {
         std::fs::File::create(folder.join("ready")).unwrap().write_all(b"ready").unwrap();
     })
     .unwrap();
@@ -32,7 +32,7 @@ fn cpu_ticks(process: u32) -> u64 {
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
 }
 
-/// Findings A3: nothing but the timer runs once the first writes are durable.
+/// Only the timer runs once the first writes are durable.
 #[test]
 fn an_idle_controller_uses_no_cpu_time() {
     if let Some(folder) = std::env::var_os(FOLDER) {
@@ -40,7 +40,7 @@ fn an_idle_controller_uses_no_cpu_time() {
     }
     let folder = tempfile::tempdir().unwrap();
     let mut child = again("at_rest::an_idle_controller_uses_no_cpu_time", FOLDER, folder.path().to_str().unwrap());
-    crate::running::until("it is ready", || folder.path().join("ready").exists().then_some(()));
+    crate::running::until("the controller is ready", || folder.path().join("ready").exists().then_some(()));
     let before = cpu_ticks(child.id());
     std::thread::sleep(OBSERVED);
     let ticks = cpu_ticks(child.id()) - before;

@@ -10,11 +10,11 @@ fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
     refused.unwrap_err().problem().expect("a problem").name().to_owned()
 }
 
-/// Makes a good request a bad one.
-type Spoil = fn(&mut NewGroup);
+/// Makes a valid request invalid.
+type Invalidate = fn(&mut NewGroup);
 
 #[test]
-fn a_group_that_cannot_be_is_refused() {
+fn invalid_groups_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let _agents = figure_1(&running);
@@ -24,7 +24,7 @@ fn a_group_that_cannot_be_is_refused() {
         let nodes: srdma_api::NodePage = client.get("/v1/nodes").unwrap().value;
         (nodes.nodes.len() == 6).then_some(())
     });
-    let wrong: [(&str, Spoil); 11] = [
+    let wrong: [(&str, Invalidate); 11] = [
         ("invalid-qpn", |group| group.designated_qpn = 1 << 24),
         ("invalid-qpn", |group| group.source.qpn = 1),
         ("invalid-psn", |group| group.initial_psn = 1 << 24),
@@ -37,9 +37,9 @@ fn a_group_that_cannot_be_is_refused() {
         ("address-in-use", |group| group.proxy = Some("2001:db8:ff:4:f::9".parse().unwrap())),
         ("queue-pair-in-use", |group| group.source.qpn = 0x101),
     ];
-    for (kind, spoil) in wrong {
+    for (kind, invalidate) in wrong {
         let mut group = new_group(2);
-        spoil(&mut group);
+        invalidate(&mut group);
         assert_eq!(name(client.post::<srdma_api::Group>("/v1/groups", &group, None)), kind, "{group:?}");
     }
     let page: srdma_api::GroupPage = client.get("/v1/groups").unwrap().value;
@@ -50,7 +50,7 @@ fn a_group_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_join_that_cannot_be_is_refused() {
+fn invalid_joins_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let _agents = figure_1(&running);
@@ -78,7 +78,7 @@ fn a_join_that_cannot_be_is_refused() {
     ] {
         assert_eq!(name(put(group, address, receiver)), kind, "{address} {receiver:?}");
     }
-    // The same join again is no other one.
+    // The same join is accepted again.
     put(group, "2001:db8:bb::1", new_receiver(1)).unwrap();
     assert_eq!(
         name(client.delete::<Receiver>(&format!("/v1/groups/{group}/receivers/2001:db8:bb::6"))),
@@ -87,9 +87,9 @@ fn a_join_that_cannot_be_is_refused() {
     assert_eq!(show(&client, group).summary.receivers, 5);
 }
 
-/// The same key gets the same answer, and creates nothing more; with another request it is refused.
+/// The same key receives the same response and creates nothing more; with another request it is rejected.
 #[test]
-fn a_repeated_creation_creates_once() {
+fn an_idempotency_key_creates_one_group() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
     let running = Running::on_disk(&file);
@@ -113,9 +113,8 @@ fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A change of something else than what was looked at is refused.
 #[test]
-fn versions_are_compared() {
+fn a_change_of_another_version_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let client = running.client();
@@ -130,7 +129,7 @@ fn versions_are_compared() {
 }
 
 #[test]
-fn invalid_requests_are_refused() {
+fn malformed_requests_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     for (method, path, headers, body, kind) in [
@@ -152,24 +151,24 @@ fn invalid_requests_are_refused() {
 
 /// A body of 100 MB is rejected before it is read, with a length or without.
 #[test]
-fn a_request_of_100_mb_is_refused() {
+fn a_request_of_100_mb_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
-    let told = running.raw(b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n{");
-    assert!(told.starts_with("HTTP/1.1 413") && told.contains("request-too-large"), "{told}");
+    let sized = running.raw(b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n{");
+    assert!(sized.starts_with("HTTP/1.1 413") && sized.contains("request-too-large"), "{sized}");
     let mut chunked = b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for _ in 0..6 {
         chunked.extend_from_slice(b"100000\r\n");
         chunked.resize(chunked.len() + 0x10_0000, b' ');
         chunked.extend_from_slice(b"\r\n");
     }
-    let untold = running.raw(&chunked);
-    assert!(untold.starts_with("HTTP/1.1 413"), "{}", &untold[..untold.len().min(300)]);
+    let chunked = running.raw(&chunked);
+    assert!(chunked.starts_with("HTTP/1.1 413"), "{}", &chunked[..chunked.len().min(300)]);
 }
 
-/// Pages have all groups once, in order.
+/// The pages contain each group once, in order.
 #[test]
-fn lists_are_paginated() {
+fn lists_are_paged() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let client = running.client();

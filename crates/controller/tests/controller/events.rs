@@ -4,7 +4,7 @@ use crate::running::{Running, create, until};
 use srdma_api::{Client, ClientError, Event, EventKind};
 use std::io::{BufRead, BufReader};
 
-/// So many events behind an id, each with its own.
+/// `count` events behind an id, each with its own id.
 fn events(client: &Client, last: &str, count: usize) -> Vec<(String, Event)> {
     let stream = until("the stream", || client.events(Some(last)).ok());
     let (mut found, mut id) = (Vec::new(), String::new());
@@ -29,7 +29,7 @@ fn created(event: &(String, Event)) -> Option<u32> {
 }
 
 #[test]
-fn a_stream_resumes_after_the_last_event() {
+fn a_stream_resumes_behind_the_last_event() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let client = running.client();
@@ -47,7 +47,7 @@ fn a_stream_resumes_after_the_last_event() {
 }
 
 #[test]
-fn a_restart_reports_missed_events() {
+fn a_restarted_controller_reports_missed_events() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");
     let running = Running::on_disk(&store);
@@ -60,9 +60,9 @@ fn a_restart_reports_missed_events() {
     let running = Running::on_disk(&store);
     let client = running.client();
     let fourth = create(&client, 4).summary.id;
-    // It counts from its own start: the number that was seen is not one of its own.
+    // Event numbers begin again: the last id is not one of this start.
     let more = events(&client, &seen[2].0, 2);
     assert_eq!(more[0].1.kind, EventKind::EventsMissed { missed: None });
     assert_eq!((created(&more[1]), more[1].1.number), (Some(fourth), 1));
-    assert_eq!(created(&events(&client, &more[0].0, 1)[0]), Some(fourth), "it is said once");
+    assert_eq!(created(&events(&client, &more[0].0, 1)[0]), Some(fourth), "it is reported once");
 }

@@ -8,7 +8,7 @@ use srdma_controller::Config;
 use srdma_group::Parent;
 use std::sync::Arc;
 
-/// R6, D17: a node that comes back empty is given its part, knowing nothing of its branches.
+/// R6, D17: a node that restarts without state is given its group entry, and knows nothing of its branches.
 #[test]
 fn a_restarted_node_gets_its_group_entry() {
     let folder = tempfile::tempdir().unwrap();
@@ -16,12 +16,12 @@ fn a_restarted_node_gets_its_group_entry() {
     let mut agents = figure_1(&running);
     let (group, client) = ready(&running);
     agents.insert(4, Agent::start(&running, 4));
-    until("N4 is given its part", || agents[&4].group_entry(group));
+    until("N4 has its group entry", || agents[&4].group_entry(group));
     assert_eq!(agents[&4].log(), format!("restore {group} 1"));
     until_ready(&client, group);
 }
 
-/// A node that dies is gone round: N2 and N3 hang below N5, N1, which has no other way, waits.
+/// N2 and N3 become children of N5; N1, which has no other path, waits.
 #[test]
 fn the_tree_is_rerouted_around_a_dead_node() {
     let folder = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ fn the_tree_is_rerouted_around_a_dead_node() {
     let (group, client) = ready(&running);
     agents.remove(&4);
     for number in [2, 3] {
-        until("it hangs below N5", || {
+        until("it is a child of N5", || {
             let parent = agents[&number].group_entry(group).map(|entry| entry.parent);
             (parent == Some(Parent::Node { loopback: loopback(5), sid: None })).then_some(())
         });
@@ -41,7 +41,7 @@ fn the_tree_is_rerouted_around_a_dead_node() {
     assert_eq!(alive, [true, true, true, false, true, true]);
 }
 
-/// A drained node loses what has another way, and new groups do not go through it.
+/// A drained node loses the children that have another path, and new trees avoid it.
 #[test]
 fn the_tree_is_rerouted_around_a_drained_node() {
     let folder = tempfile::tempdir().unwrap();
@@ -53,7 +53,7 @@ fn the_tree_is_rerouted_around_a_drained_node() {
     assert!(drained.is_drained);
     client.put::<srdma_api::Node>("/v1/nodes/N5/drain", &srdma_api::DrainRequest { drained: false }).unwrap();
     client.put::<srdma_api::Node>("/v1/nodes/N4/drain", &srdma_api::DrainRequest { drained: true }).unwrap();
-    let shown = until("N3 hangs below N5", || {
+    let shown = until("N3 is a child of N5", || {
         let shown = show(&client, group);
         let tree = shown.tree.clone()?;
         let parent = tree.nodes.iter().find(|node| node.name == "N3")?.parent.clone();
@@ -67,7 +67,7 @@ fn the_tree_is_rerouted_around_a_drained_node() {
         .filter(|node| node.parent.as_deref() == Some("N4"))
         .map(|node| node.name)
         .collect();
-    assert_eq!(below, ["N1"], "N1 has no other way");
+    assert_eq!(below, ["N1"], "N1 has no other path");
     assert!(agents[&5].group_entry(group).is_some());
     let again = create(&client, 2).summary.id;
     let other = srdma_api::NewReceiver { qpn: 0x2001, ..new_receiver(1) };
@@ -81,9 +81,9 @@ fn the_tree_is_rerouted_around_a_drained_node() {
     assert_eq!(refused.unwrap_err().problem().unwrap().name(), "no-path");
 }
 
-/// Everything that was answered is there after a controller's death; nodes go on forwarding and get no orders.
+/// Every answered write survives a controller's death; the nodes keep their groups and receive no orders.
 #[test]
-fn a_restarted_controller_resumes() {
+fn a_restarted_controller_restores_all_groups() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
     let running = Running::on_disk(&file);
@@ -102,7 +102,7 @@ fn a_restarted_controller_resumes() {
     let client = running.client();
     let agents: Vec<Agent> =
         states.into_iter().map(|(number, state)| Agent::with(running.client(), registration(number), state)).collect();
-    until("all nodes are back", || {
+    until("all nodes have registered", || {
         let nodes: NodePage = client.get("/v1/nodes").unwrap().value;
         nodes.nodes.iter().all(|node| node.is_alive).then_some(())
     });
@@ -111,19 +111,19 @@ fn a_restarted_controller_resumes() {
         assert_eq!((&before.members, before.summary.state), (&after.members, after.summary.state));
         assert_eq!(before.summary.epoch, after.summary.epoch);
     }
-    assert!(agents.iter().all(|agent| agent.log().is_empty()), "what they have is what they should have");
+    assert!(agents.iter().all(|agent| agent.log().is_empty()), "a node received an order");
     join(&client, group, 6);
     assert_eq!(until_ready(&client, group).summary.epoch, 2);
 }
 
-/// A creation whose controller died before it was done is done by the next.
+/// The next start of a controller completes a creation.
 #[test]
-fn a_creation_that_was_cut_is_made() {
+fn an_interrupted_creation_is_completed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
     let running = Running::on_disk(&file);
     let client = running.client();
-    // Nodes that are known, and answer nothing.
+    // Registered nodes that answer no order.
     for number in 1..=6 {
         client.post::<srdma_api::Session>("/v1/nodes", &registration(number), None).unwrap();
     }
@@ -138,7 +138,7 @@ fn a_creation_that_was_cut_is_made() {
     assert_eq!(until_ready(&running.client(), group).summary.receivers, 5);
 }
 
-/// A join does not wait for ever for a source that has died; should it come back, it is released and others can join.
+/// Joins that wait for a silent source are aborted; when the source reports again, it is released, and receivers join.
 #[test]
 fn joins_do_not_wait_for_a_silent_source() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,9 +150,10 @@ fn joins_do_not_wait_for_a_silent_source() {
     let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).unwrap().value;
     assert_eq!(report(SourceReport::default()), SourceOrder::Send { round: 0 });
     join(&client, group, 6);
-    let given_up = until("R6 is out", || Some(show(&client, group)).filter(|group| group.summary.receivers == 5));
-    assert_eq!(given_up.summary.state, GroupState::Ready);
-    let failure = given_up.failure.expect("a reason");
+    let aborted =
+        until("the join is aborted", || Some(show(&client, group)).filter(|group| group.summary.receivers == 5));
+    assert_eq!(aborted.summary.state, GroupState::Ready);
+    let failure = aborted.failure.expect("a reason");
     assert!(failure.contains("silent for 2000 ms"), "{failure}");
     let sending = SourceReport { round: Some(0), ..SourceReport::default() };
     assert_eq!(report(sending), SourceOrder::Pause { round: 1 });

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// State of a group at a node.
+/// A group at a node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Has {
     pub(crate) entry: Option<GroupEntry>,
@@ -21,7 +21,7 @@ pub(crate) struct Has {
     recovery_snapshot: Option<String>,
 }
 
-/// A node.
+/// A node in a thread of its own.
 pub(crate) struct Agent {
     pub(crate) state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ pub(crate) struct Agent {
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) groups: BTreeMap<u32, Has>,
-    /// One word for each order.
+    /// The orders, in order of arrival.
     pub(crate) log: Vec<String>,
     store: Option<u64>,
     pub(crate) eviction_requests: Vec<EvictionRequest>,
@@ -42,7 +42,7 @@ pub(crate) fn loopback(number: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
 }
 
-/// Figure 1: N6 above N4 and N5, N4 above N1 and N2, N5 above N3; and N4–N3, N5–N2 as other ways.
+/// Figure 1: N6 above N4 and N5, N4 above N1 and N2, N5 above N3; and N4–N3, N5–N2 as other paths.
 const LINKS: [(u16, u16); 7] = [(6, 4), (6, 5), (4, 1), (4, 2), (5, 3), (4, 3), (5, 2)];
 
 pub(crate) fn registration(number: u16) -> Registration {
@@ -72,7 +72,7 @@ impl Agent {
         Self::with(running.client(), registration(number), Arc::default())
     }
 
-    /// A node with what it had before.
+    /// A node with the state of an earlier one.
     pub(crate) fn with(client: Client, registration: Registration, state: Arc<Mutex<State>>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (own, ends) = (Arc::clone(&state), Arc::clone(&stop));
@@ -103,14 +103,14 @@ impl Drop for Agent {
     }
 }
 
-/// All six, registered.
+/// The six nodes, registered.
 pub(crate) fn figure_1(running: &Running) -> BTreeMap<u16, Agent> {
     let agents = (1..=6).map(|number| (number, Agent::start(running, number))).collect();
     until_registered(running, 6);
     agents
 }
 
-/// Reads the event stream from its beginning until so many nodes have registered.
+/// Reads the event stream from its beginning until `count` nodes have registered.
 pub(crate) fn until_registered(running: &Running, count: usize) {
     let stream = running.client().events(Some("0")).unwrap();
     let mut registered = BTreeSet::new();
@@ -123,7 +123,7 @@ pub(crate) fn until_registered(running: &Running, count: usize) {
             return;
         }
     }
-    panic!("the stream has ended, and {registered:?} alone have registered");
+    panic!("the stream has ended; registered: {registered:?}");
 }
 
 /// Registers and executes orders until the session or the connection ends.
@@ -147,7 +147,7 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
     let session = session.value;
     {
         let mut state = state.lock().unwrap();
-        // Its entries are of the store that they were received from.
+        // Groups of an earlier session keep their store.
         if state.groups.is_empty() {
             state.store = Some(session.store);
         }
@@ -163,14 +163,14 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
             status: None,
             wait_ms: 50,
         };
-        let Ok(told) = client.post::<SyncAnswer>(&path, &sync, None) else { return };
-        for order in told.value.orders {
-            answers.extend(carry_out(&mut state.lock().unwrap(), order));
+        let Ok(reply) = client.post::<SyncAnswer>(&path, &sync, None) else { return };
+        for order in reply.value.orders {
+            answers.extend(execute(&mut state.lock().unwrap(), order));
         }
     }
 }
 
-fn carry_out(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
+fn execute(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
     match order {
         NodeOrder::Prepare { entry, recovery_snapshot } => {
             let (group, epoch) = (entry.id.0, entry.epoch);

@@ -1,10 +1,10 @@
-//! Two controllers over one etcd, as processes: the one that waits takes the other one's place.
+//! Two controllers over one etcd, as processes: the standby becomes leader when the leader ends.
 
 use crate::in_etcd::again;
 use crate::in_etcd::server::{Server, free_port};
 use crate::running::{config, create, join, receiver_address, show, until};
 use srdma_api::{Client, GroupPage};
-use srdma_controller::{Config, EtcdTrust, Keeping, ServeError, Standby, StoreError, run};
+use srdma_controller::{Config, EtcdTrust, ServeError, Standby, StateStore, StoreError, run};
 use std::collections::BTreeSet;
 use std::process::{Child, Command};
 use std::sync::mpsc::channel;
@@ -18,7 +18,7 @@ fn control(port_and_servers: &str) {
     let (port, servers) = port_and_servers.split_once(' ').unwrap();
     let config = Config { listen: vec![format!("127.0.0.1:{port}").parse().unwrap()], ..config() };
     let standby = Standby::new(servers, &config.url(), &EtcdTrust::default()).unwrap();
-    match run(config, Keeping::Shared(standby), false, &mut |_| ()) {
+    match run(config, StateStore::Shared(standby), false, &mut |_| ()) {
         Ok(()) | Err(ServeError::Store(StoreError::Deposed)) => {}
         Err(error) => panic!("{error}"),
     }
@@ -33,7 +33,7 @@ struct Controller {
 impl Controller {
     fn start(server: &Server, port: u16) -> Self {
         let child = again(
-            "high_availability::another_controller_has_all_that_a_killed_one_answered",
+            "high_availability::a_standby_has_all_answered_writes_of_a_killed_leader",
             CONTROLLER,
             &format!("{port} {}", server.url()),
         );
@@ -57,7 +57,7 @@ impl Controller {
         self.client().get::<GroupPage>("/v1/groups").is_ok()
     }
 
-    /// Its response instead of an answer.
+    /// The detail of its refusal as a standby.
     fn refusal(&self) -> Option<String> {
         let error = self.client().get::<GroupPage>("/v1/groups").err()?;
         let problem = error.problem()?;
@@ -88,9 +88,9 @@ fn groups(client: &Client) -> BTreeSet<u32> {
     }
 }
 
-/// Killed while it writes: the other one has all that was answered, and at most the one write that was not.
+/// Killed while it writes: the standby has all answered writes, and at most one that was not answered.
 #[test]
-fn another_controller_has_all_that_a_killed_one_answered() {
+fn a_standby_has_all_answered_writes_of_a_killed_leader() {
     if let Ok(port_and_servers) = std::env::var(CONTROLLER) {
         return control(&port_and_servers);
     }
@@ -99,8 +99,8 @@ fn another_controller_has_all_that_a_killed_one_answered() {
     until("the first leads", || first.leads().then_some(()));
     let second = Controller::start(&server, free_port());
     let named = format!("the controller at {} is the leader: use that one", first.url());
-    until("the second says who leads", || second.refusal().filter(|refusal| *refusal == named));
-    // A client with both addresses uses the one that leads, now and later.
+    until("the second names the leader", || second.refusal().filter(|refusal| *refusal == named));
+    // A client with both URLs uses the leader, now and later.
     let both = format!("{},{}", second.url(), first.url());
     let both = Client::new(&both, None, None).unwrap();
     let client = first.client();
@@ -142,20 +142,19 @@ fn another_controller_has_all_that_a_killed_one_answered() {
             show(&client, group).summary.receivers
         );
     }
-    // The one that was killed comes back, and waits.
+    // The killed controller restarts, as a standby.
     let again = Controller::start(&server, first.port);
     let named = format!("the controller at {} is the leader: use that one", second.url());
-    until("the first says who leads", || again.refusal().filter(|refusal| *refusal == named));
+    until("the first names the leader", || again.refusal().filter(|refusal| *refusal == named));
     join(&both, group, 4);
     let number = u16::try_from(found.len() + 10).unwrap();
-    let anew = Client::new(&format!("{},{}", again.url(), second.url()), None, None).unwrap();
-    let last = create(&anew, number).summary.id;
+    let client = Client::new(&format!("{},{}", again.url(), second.url()), None, None).unwrap();
+    let last = create(&client, number).summary.id;
     assert!(found.iter().all(|id| *id < last));
 }
 
-/// A leader that is ended by a signal lets the other one lead at once.
 #[test]
-fn a_controller_that_ends_in_order_hands_over_at_once() {
+fn a_terminated_leader_hands_over_at_once() {
     let server = Server::start();
     let mut first = Controller::start(&server, free_port());
     until("the first leads", || first.leads().then_some(()));
@@ -165,7 +164,7 @@ fn a_controller_that_ends_in_order_hands_over_at_once() {
     let ended = Instant::now();
     let status = Command::new("kill").args(["-TERM", &first.child.id().to_string()]).status().unwrap();
     assert!(status.success() && first.child.wait().unwrap().success());
-    // Its lease would keep the key for seconds after its end.
+    // Without revocation the lease would keep the key for seconds.
     assert_ne!(server.leader(), Some(first.url()));
     until("the second leads", || second.leads().then_some(()));
     println!("the second answers {:?} later", ended.elapsed());

@@ -1,4 +1,4 @@
-//! The store behind a real etcd: batches of any size, answers that are lost or late, leaders that are deposed or killed.
+//! The store behind a real etcd: batches of any size, lost and delayed responses, deposed and killed leaders.
 
 mod proxy;
 pub(crate) mod server;
@@ -40,7 +40,7 @@ fn row(key: &str, value: &str) -> (String, String) {
 }
 
 #[test]
-fn rows_are_written_removed_and_read_by_the_next_leader() {
+fn rows_are_read_by_the_next_leader() {
     let server = Server::start();
     let store = lead(&server.url());
     commit(&store, &[put("group/2", "two"), put("group/1", "one"), put("member/1", "m"), put("site", "s")]).unwrap();
@@ -60,9 +60,9 @@ fn rows_are_written_removed_and_read_by_the_next_leader() {
     assert_eq!(rows(&next, "site"), [row("site", "last")]);
 }
 
-/// More operations, and more octets, than etcd takes in a transaction.
+/// More operations, and more octets, than etcd accepts in a transaction.
 #[test]
-fn batches_and_values_may_be_of_any_size() {
+fn batches_and_values_may_exceed_a_transaction() {
     let server = Server::start();
     let store = lead(&server.url());
     let many: Vec<Write> = (0..1500).map(|number| put(&format!("many/{number:05}"), vec![b'x'; 3000])).collect();
@@ -87,9 +87,9 @@ fn batches_and_values_may_be_of_any_size() {
     assert_eq!(left, ["srdma/batch", "srdma/leader", "srdma/row/job/long", "srdma/row/job/short"], "no piece is left");
 }
 
-/// A deposed leader writes nothing more, even if it has not noticed.
+/// Also before it has detected that it is deposed.
 #[test]
-fn a_leader_that_was_deposed_writes_nothing() {
+fn a_deposed_leader_cannot_write() {
     let server = Server::start();
     let first = lead(&server.url());
     commit(&first, &[put("a", "1")]).unwrap();
@@ -105,34 +105,34 @@ fn a_leader_that_was_deposed_writes_nothing() {
     assert_eq!(rows(&second, ""), [row("a", "4")]);
 }
 
-/// Its lease is not renewed, since etcd is not reached: it is notified before another one can lead.
+/// It cannot renew its lease.
 #[test]
-fn a_partitioned_leader_steps_down_before_another_leads() {
+fn a_partitioned_leader_is_deposed_before_another_leads() {
     let server = Server::start();
     let proxy = Proxy::to(server.port);
-    let (tell, told) = channel();
+    let (sender, deposed) = channel();
     let standby = Standby::new(&proxy.url(), "http://[::1]:1", &EtcdTrust::default()).unwrap();
-    let first = standby.lead(|_| (), move || tell.send(Instant::now()).unwrap()).unwrap();
+    let first = standby.lead(|_| (), move || sender.send(Instant::now()).unwrap()).unwrap();
     commit(&first, &[put("a", "1")]).unwrap();
     proxy.cut();
-    let (follow, followed) = channel();
+    let (sender, leaders) = channel();
     let second = Standby::new(&server.url(), "http://[::1]:2", &EtcdTrust::default()).unwrap();
-    let second = second.lead(|leadership| follow.send(leadership.clone()).unwrap(), || ()).unwrap();
+    let second = second.lead(|leadership| sender.send(leadership.clone()).unwrap(), || ()).unwrap();
     let leads = Instant::now();
-    let deposed = told.recv_timeout(Duration::from_secs(60)).expect("it is told");
+    let deposed = deposed.recv_timeout(Duration::from_secs(60)).expect("it is deposed");
     assert!(deposed <= leads);
-    assert_eq!(followed.recv(), Ok(Leadership::Other { url: "http://[::1]:1".to_owned() }));
-    assert_eq!(followed.iter().take(1).last(), Some(Leadership::Own));
+    assert_eq!(leaders.recv(), Ok(Leadership::Other { url: "http://[::1]:1".to_owned() }));
+    assert_eq!(leaders.iter().take(1).last(), Some(Leadership::Own));
     assert_eq!(rows(&second, ""), [row("a", "1")]);
 }
 
 #[test]
-fn a_batch_whose_answer_was_lost_is_made_once() {
+fn a_batch_with_a_lost_response_is_committed_once() {
     let server = Server::start();
     let proxy = Proxy::to(server.port);
     let store = lead(&proxy.url());
     commit(&store, &[put("a", "1")]).unwrap();
-    proxy.lose_answers("kv/txn", 1);
+    proxy.lose_responses("kv/txn", 1);
     commit(&store, &[put("a", "2"), put("b", "2")]).unwrap();
     assert_eq!(proxy.lost(), 1);
     assert_eq!(rows(&store, ""), [row("a", "2"), row("b", "2")]);
@@ -140,9 +140,9 @@ fn a_batch_whose_answer_was_lost_is_made_once() {
     assert_eq!(rows(&store, ""), [row("a", "3")]);
 }
 
-/// A request that a slow server passes on when other batches have been written since then changes nothing.
+/// A slow server forwards the request after later batches were committed.
 #[test]
-fn a_batch_that_arrives_late_changes_nothing() {
+fn a_delayed_batch_changes_nothing() {
     let server = Server::start();
     let proxy = Proxy::to(server.port);
     let store = lead(&format!("{},{}", proxy.url(), server.url()));
@@ -150,24 +150,24 @@ fn a_batch_that_arrives_late_changes_nothing() {
     proxy.hold("kv/txn");
     commit(&store, &[put("a", "2")]).unwrap();
     commit(&store, &[put("a", "3")]).unwrap();
-    assert_eq!(proxy.let_go(), 1, "a request was held");
+    assert_eq!(proxy.forward_held(), 1, "a request was held");
     assert_eq!(rows(&store, ""), [row("a", "3")]);
     commit(&store, &[put("b", "4")]).unwrap();
     assert_eq!(rows(&store, ""), [row("a", "3"), row("b", "4")]);
 }
 
-/// A batch of more than one transaction, cut off after each of them in turn: the next leader has all of it or nothing.
+/// A batch of several transactions, interrupted after each of them: the next leader has all of it or nothing.
 #[test]
-fn a_long_batch_is_there_in_full_or_not_at_all() {
+fn a_long_batch_is_atomic() {
     let server = Server::start();
-    let batch = |value: &str| (0..ROWS).map(|place| put(&format!("row/{place:03}"), value)).collect::<Vec<Write>>();
+    let batch = |value: &str| (0..ROWS).map(|index| put(&format!("row/{index:03}"), value)).collect::<Vec<Write>>();
     let mut outcomes = Vec::new();
     for passed in 0..7 {
         let proxy = Proxy::to(server.port);
         let store = lead(&proxy.url());
         commit(&store, &batch("before")).unwrap();
         proxy.cut_after("kv/txn", passed);
-        // It goes on trying, in vain.
+        // Its retransmissions fail.
         std::thread::spawn(move || commit(&store, &batch("after")));
         proxy.wait_until_cut();
         server.delete("srdma/leader");
@@ -178,12 +178,12 @@ fn a_long_batch_is_there_in_full_or_not_at_all() {
         outcomes.push(found[0].1.clone());
         assert!(!server.keys("srdma/").iter().any(|key| key.contains("journal")), "after {passed} transactions");
     }
-    // The old pieces are taken away, the new ones written, and the third transaction is the one that counts.
+    // The first transaction deletes old pieces, the second writes new ones, and the third commits the batch.
     assert_eq!(outcomes, ["before", "before", "before", "after", "after", "after", "after"]);
 }
 
 #[test]
-fn a_store_waits_while_etcd_starts_anew() {
+fn a_commit_waits_while_etcd_restarts() {
     let mut server = Server::start();
     let store = lead(&server.url());
     commit(&store, &[put("a", "1")]).unwrap();
@@ -192,9 +192,9 @@ fn a_store_waits_while_etcd_starts_anew() {
     assert_eq!(rows(&store, ""), [row("a", "2")]);
 }
 
-/// A backup fills an etcd that has nothing, in full; not one that has something, nor one that a controller uses.
+/// An etcd with rows is rejected, and so is one that a controller uses.
 #[test]
-fn a_backup_fills_an_empty_etcd() {
+fn a_backup_is_restored_into_an_empty_etcd() {
     let server = Server::start();
     let backup = include_bytes!("format-1.backup");
     let standby = Standby::new(&server.url(), "http://[::1]:8470", &EtcdTrust::default()).unwrap();
@@ -203,14 +203,14 @@ fn a_backup_fills_an_empty_etcd() {
     assert_eq!(refused.unwrap_err(), StoreError::Led { url: "http://[::1]:8470".to_owned() });
     restore(&store, &mut &backup[..]).unwrap();
     assert!(matches!(restore(&store, &mut &backup[..]), Err(BackupError::NotEmpty)));
-    store.leave();
+    store.resign();
     let mut again = Vec::new();
     let store = standby.lead_now().unwrap();
     write_backup(&store, &mut |line| again.write_all(line.as_bytes())).unwrap();
     assert!(again == backup);
 }
 
-/// An etcd with TLS and client certificates: only a controller that trusts it, and that it trusts, may use it.
+/// TLS with client certificates: each must trust the other.
 #[test]
 fn etcd_and_controller_authenticate_each_other() {
     let secured = Secured::start();
@@ -226,30 +226,30 @@ fn etcd_and_controller_authenticate_each_other() {
     };
     commit(&store, &[put("group/1", "one")]).unwrap();
     assert_eq!(rows(&store, ""), [row("group/1", "one")]);
-    store.leave();
-    for (trusts, shows) in [(true, false), (false, true)] {
-        let refused = lead(&secured.trust(trusts, shows)).unwrap_err();
+    store.resign();
+    for (has_ca, has_certificate) in [(true, false), (false, true)] {
+        let refused = lead(&secured.trust(has_ca, has_certificate)).unwrap_err();
         assert!(matches!(refused, StoreError::System(_)), "{refused}");
     }
-    let nowhere = EtcdTrust { ca: Some("/nonexistent".into()), own: None };
+    let nowhere = EtcdTrust { ca: Some("/nonexistent".into()), client: None };
     let unusable = Standby::new(&url, "http://[::1]:8470", &nowhere).unwrap_err();
     assert!(unusable.to_string().contains("/nonexistent"), "{unusable}");
 }
 
 #[test]
-fn an_invalid_url_of_a_server_is_refused() {
+fn an_invalid_server_url_is_reported() {
     let refused = Standby::new("http://[::1]:2379,etcd.example", "http://[::1]:1", &EtcdTrust::default()).unwrap_err();
     let expected =
-        "the store cannot be used: \"etcd.example\" is no URL of an etcd: expected such as http://[::1]:2379";
+        "the store cannot be used: \"etcd.example\": expected the URL of an etcd server, such as http://[::1]:2379";
     assert_eq!(refused.to_string(), expected);
 }
 
 /// The rows of a batch of the controller that is killed, which is more than fits into a transaction.
 const ROWS: usize = 300;
 
-const SERVER_OF_THE_KILLED: &str = "SRDMA_TEST_ETCD";
+const KILLED_LEADER: &str = "SRDMA_TEST_ETCD";
 
-/// This program again, as a process that can be killed: one of its tests, which does something else if it finds a variable.
+/// Runs one of these tests as a process that can be killed; the variable makes it do something else.
 pub(crate) fn again(test: &str, variable: &str, value: &str) -> Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(variable, value);
@@ -257,43 +257,43 @@ pub(crate) fn again(test: &str, variable: &str, value: &str) -> Child {
 }
 
 /// The process that the test below starts and kills.
-fn write_for_ever(servers: &str) {
+fn write_until_killed(servers: &str) {
     let store = lead(servers);
     for number in 1.. {
-        let batch: Vec<Write> = (0..ROWS).map(|place| put(&format!("row/{place:03}"), number.to_string())).collect();
+        let batch: Vec<Write> = (0..ROWS).map(|index| put(&format!("row/{index:03}"), number.to_string())).collect();
         commit(&store, &batch).unwrap();
         println!("\nwritten {number}");
     }
 }
 
-/// Killed at any time: the next leader has all that was acknowledged, and no batch in part.
+/// The next leader has all acknowledged batches, and each batch in full or not at all.
 #[test]
-fn acknowledged_writes_of_a_killed_leader_survive() {
-    if let Ok(servers) = std::env::var(SERVER_OF_THE_KILLED) {
-        return write_for_ever(&servers);
+fn acknowledged_batches_survive_the_death_of_the_leader() {
+    if let Ok(servers) = std::env::var(KILLED_LEADER) {
+        return write_until_killed(&servers);
     }
     let server = Server::start();
     for (round, after_ms) in [700, 1130].into_iter().enumerate() {
         let mut leader =
-            again("in_etcd::acknowledged_writes_of_a_killed_leader_survive", SERVER_OF_THE_KILLED, &server.url());
+            again("in_etcd::acknowledged_batches_survive_the_death_of_the_leader", KILLED_LEADER, &server.url());
         let lines = BufReader::new(leader.stdout.take().unwrap()).lines();
-        let (tell, told) = channel();
+        let (sender, numbers) = channel();
         std::thread::spawn(move || {
-            let numbers = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("written ")?.parse().ok());
-            numbers.for_each(|number: u64| tell.send(number).unwrap());
+            let written = lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("written ")?.parse().ok());
+            written.for_each(|number: u64| sender.send(number).unwrap());
         });
-        let first = told.recv_timeout(Duration::from_secs(60)).expect("it writes");
+        let first = numbers.recv_timeout(Duration::from_secs(60)).expect("it writes");
         std::thread::sleep(Duration::from_millis(after_ms));
         leader.kill().unwrap();
         leader.wait().unwrap();
         let killed = Instant::now();
-        let acknowledged = told.iter().last().unwrap_or(first);
+        let acknowledged = numbers.iter().last().unwrap_or(first);
         let next = lead(&server.url());
         println!("round {round}: batch {acknowledged} was the last, the next one leads {:?} later", killed.elapsed());
         let found = rows(&next, "row/");
         let values: Vec<u64> = found.iter().map(|(_, value)| value.parse().unwrap()).collect();
         assert_eq!(values.len(), ROWS);
-        assert!(values.iter().all(|value| *value == values[0]), "a batch is there in part");
+        assert!(values.iter().all(|value| *value == values[0]), "a batch is incomplete");
         // The last one may have been durable before its acknowledgement was read.
         assert!((acknowledged..=acknowledged + 1).contains(&values[0]), "{} after {acknowledged}", values[0]);
     }

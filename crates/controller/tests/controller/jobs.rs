@@ -1,4 +1,4 @@
-//! Jobs over HTTP: placed, read, moved, removed, and there after a restart (PP-4-1).
+//! Jobs over HTTP: placed, read, moved, removed, and restored by a restart (PP-4-1).
 
 use crate::running::*;
 use srdma_api::{ClientError, DrainLinks, Job, JobPage, NewJob, WhatIf, WhatIfAnswer};
@@ -25,11 +25,11 @@ fn jobs_are_placed_moved_and_kept() {
     let file = folder.path().join("store");
     let running = Running::start(fabric(), Arc::new(opened(&file)), false);
     let client = running.client();
-    let question = WhatIf { add: Some(figure_1_jobs()), ..WhatIf::default() };
-    let thought: WhatIfAnswer = client.post("/v1/whatif", &question, None).unwrap().value;
-    assert!(client.get::<JobPage>("/v1/jobs").unwrap().value.jobs.is_empty(), "a question changes nothing");
+    let change = WhatIf { add: Some(figure_1_jobs()), ..WhatIf::default() };
+    let predicted: WhatIfAnswer = client.post("/v1/whatif", &change, None).unwrap().value;
+    assert!(client.get::<JobPage>("/v1/jobs").unwrap().value.jobs.is_empty(), "what-if changes nothing");
     let placed: WhatIfAnswer = client.post("/v1/jobs", &figure_1_jobs(), None).unwrap().value;
-    assert_eq!(placed, thought);
+    assert_eq!(placed, predicted);
     assert!(placed.added.iter().all(|flow| flow.path.len() > 2 && !flow.program.is_empty()));
     let page: JobPage = client.get("/v1/jobs").unwrap().value;
     let first = &page.jobs[0].name;
@@ -42,7 +42,7 @@ fn jobs_are_placed_moved_and_kept() {
     assert!(!moved.moved.is_empty() && moved.moved.iter().all(|flow| !flow.path.contains(&spine)));
     let after: Job = client.get(&path).unwrap().value;
     assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &figure_1_jobs(), None)), "job-conflict");
-    assert_eq!(name(client.get::<Job>("/v1/jobs/absent")), "unknown-job");
+    assert_eq!(name(client.get::<Job>("/v1/jobs/unknown")), "unknown-job");
     let wrong = NewJob { jobs: "[[job]]\nname = 1\n".to_owned() };
     assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &wrong, None)), "invalid-request");
     drop(running);

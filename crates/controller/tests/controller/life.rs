@@ -1,4 +1,4 @@
-//! A group's life: created, committed, joined, left, closed (D25, D30, D31).
+//! The life cycle of a group: create, commit, join, leave, close (D25, D30, D31).
 
 use crate::fleet::{figure_1, loopback};
 use crate::running::*;
@@ -17,7 +17,7 @@ pub(crate) fn ready(running: &Running) -> (u32, srdma_api::Client) {
     (group, client)
 }
 
-/// D31: every node has its group entry when the group is ready, and the tree is that of the figure, with its origin.
+/// D31: every node has its group entry when the group is ready, and the tree is that of the figure, with its explanation.
 #[test]
 fn a_group_is_created() {
     let folder = tempfile::tempdir().unwrap();
@@ -39,9 +39,9 @@ fn a_group_is_created() {
     assert!(shown.members.iter().all(|member| member.state == ReceiverState::Member));
 }
 
-/// A refusal by one node leaves the group open and all nodes without it, and the reason is reported.
+/// A refusal by one node leaves the group open, no node has it, and the reason is reported.
 #[test]
-fn a_refused_creation_leaves_nothing() {
+fn a_creation_that_a_node_refuses_is_aborted() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let agents = figure_1(&running);
@@ -55,10 +55,10 @@ fn a_refused_creation_leaves_nothing() {
     assert!(agents.values().all(|agent| agent.group_entry(group).is_none()));
     agents[&4].state.lock().unwrap().refuses = false;
     assert_eq!(commit(&client, group).summary.state, GroupState::Ready);
-    assert_eq!(agents[&4].group_entry(group).unwrap().epoch, 2, "the epoch of what was given up is not used again");
+    assert_eq!(agents[&4].group_entry(group).unwrap().epoch, 2, "the aborted epoch is not reused");
 }
 
-/// D30: a source that has begun pauses, reports its PSN, and goes on when the newcomer is in everywhere.
+/// D30: a source that has begun pauses, reports its PSN, and resumes when all nodes have the new receiver.
 #[test]
 fn a_late_receiver_joins_at_the_next_psn() {
     let folder = tempfile::tempdir().unwrap();
@@ -67,13 +67,13 @@ fn a_late_receiver_joins_at_the_next_psn() {
     let (group, client) = ready(&running);
     let path = format!("/v1/groups/{group}/source");
     let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).unwrap().value;
-    let SourceOrder::Send { round } = report(SourceReport::default()) else { panic!("it may send") };
+    let SourceOrder::Send { round } = report(SourceReport::default()) else { panic!("expected permission to send") };
     join(&client, group, 6);
     assert_eq!(show(&client, group).summary.state, GroupState::Changing);
     let waiting = SourceReport { round: Some(round), wait_ms: 5000, ..SourceReport::default() };
-    let SourceOrder::Pause { round } = report(waiting) else { panic!("it is to pause") };
-    assert!(agents[&2].group_entry(group).unwrap().receivers.len() == 1, "nothing changes before the source is quiet");
-    let quiet = SourceReport {
+    let SourceOrder::Pause { round } = report(waiting) else { panic!("expected a pause") };
+    assert!(agents[&2].group_entry(group).unwrap().receivers.len() == 1, "nothing changes before the source is paused");
+    let paused = SourceReport {
         round: Some(round),
         pausing: true,
         paused_at_psn: Some(0x123),
@@ -81,9 +81,9 @@ fn a_late_receiver_joins_at_the_next_psn() {
         wait_ms: 5000,
         ..SourceReport::default()
     };
-    let mut order = report(quiet);
+    let mut order = report(paused);
     while order == SourceOrder::Wait {
-        order = report(quiet);
+        order = report(paused);
     }
     assert_eq!(order, SourceOrder::Send { round });
     let entry = agents[&2].group_entry(group).unwrap();
@@ -94,7 +94,7 @@ fn a_late_receiver_joins_at_the_next_psn() {
     assert_eq!(member.unwrap().joined_psn, Some(0x123));
 }
 
-/// A source without any request has sent nothing: a join waits for no node.
+/// A source that has never reported has sent nothing: a join does not wait for it.
 #[test]
 fn a_join_before_the_source_begins_needs_no_pause() {
     let folder = tempfile::tempdir().unwrap();
@@ -105,9 +105,9 @@ fn a_join_before_the_source_begins_needs_no_pause() {
     assert_eq!(until_ready(&client, group).summary.receivers, 6);
 }
 
-/// A group whose source has ended rejects joins; those that wait are rejected at once.
+/// Waiting joins are rejected at once.
 #[test]
-fn no_receiver_joins_after_the_end_of_the_source() {
+fn joins_are_rejected_after_the_end_of_the_source() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let _agents = figure_1(&running);
@@ -123,7 +123,7 @@ fn no_receiver_joins_after_the_end_of_the_source() {
     let ended = show(&client, group);
     assert_eq!((ended.summary.state, ended.source_state), (GroupState::Ready, SourceState::Ended));
     assert_eq!((ended.summary.receivers, ended.failure.as_deref()), (5, Some("the source has ended")));
-    assert_eq!(report(end).unwrap(), SourceOrder::End, "its end may be said again");
+    assert_eq!(report(end).unwrap(), SourceOrder::End, "the end may be reported again");
     let again = report(SourceReport::default()).unwrap_err();
     assert_eq!(again.problem().unwrap().name(), "source-ended");
     let receiver = format!("/v1/groups/{group}/receivers/{}", receiver_address(6));
@@ -133,7 +133,7 @@ fn no_receiver_joins_after_the_end_of_the_source() {
     assert_eq!(until_ready(&client, group).summary.receivers, 4);
 }
 
-/// D25, D30: leaves and evictions shrink the group; an edge without receivers goes; the last receiver stays.
+/// D25, D30: an edge without receivers leaves the tree; the last receiver cannot leave.
 #[test]
 fn receivers_leave_and_are_evicted() {
     let folder = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ fn receivers_leave_and_are_evicted() {
     let path = |number| format!("/v1/groups/{group}/receivers/{}", receiver_address(number));
     let left: srdma_api::Receiver = client.delete(&path(3)).unwrap().value;
     assert_eq!(left.state, ReceiverState::Leaving);
-    until("N2 is out of the tree", || agents[&2].group_entry(group).is_none().then_some(()));
+    until("N2 has left the tree", || agents[&2].group_entry(group).is_none().then_some(()));
     let request = |number| EvictionRequest { group, receiver: receiver_address(number), cause: "stalled".to_owned() };
     agents[&1].state.lock().unwrap().eviction_requests = vec![request(1), request(1)];
     until("R1 is evicted", || (show(&client, group).summary.receivers == 3).then_some(()));
@@ -159,7 +159,7 @@ fn receivers_leave_and_are_evicted() {
     assert_eq!(evicted.who, "controller");
 }
 
-/// A closed group is gone from every node and from the store.
+/// A closed group is removed from every node and from the store.
 #[test]
 fn a_group_is_closed() {
     let folder = tempfile::tempdir().unwrap();
@@ -169,10 +169,10 @@ fn a_group_is_closed() {
     let path = format!("/v1/groups/{group}");
     let closed: srdma_api::Group = client.delete(&path).unwrap().value;
     assert!(matches!(closed.summary.state, GroupState::Closing | GroupState::Closed));
-    until("it is gone", || client.get::<srdma_api::Group>(&path).is_err().then_some(()));
+    until("the group is deleted", || client.get::<srdma_api::Group>(&path).is_err().then_some(()));
     assert!(agents.values().all(|agent| agent.group_entry(group).is_none()));
     let again = create(&client, 1);
-    assert_eq!(again.summary.id, group + 1, "its Proxy Address is free, its number is not used again");
+    assert_eq!(again.summary.id, group + 1, "the Proxy Address is reused, the number is not");
 }
 
 /// A group of 1,024 receivers behind 32 edges is ready within a second.
@@ -206,7 +206,7 @@ fn a_group_of_1024_receivers_is_created() {
     let committed = commit(&client, group);
     println!("1024 receivers behind {edges} edges: ready after {:?}", began.elapsed());
     assert_eq!(committed.summary.state, GroupState::Ready);
-    assert!(!committed.tree.unwrap().overhead.lists_in_packets, "so many lists do not fit a packet");
+    assert!(!committed.tree.unwrap().overhead.lists_in_packets, "the lists exceed a packet");
     assert!(began.elapsed() < Duration::from_secs(60));
     assert!(agents[1..].iter().all(|agent| agent.group_entry(group).unwrap().receivers.len() == 32));
 }

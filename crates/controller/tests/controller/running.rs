@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// A controller in threads of its own. Dropped, it ends without a word, as by `kill -9`.
+/// A controller in threads of its own. Dropping it ends it as `kill -9` does.
 pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     runtime: Option<Runtime>,
@@ -36,11 +36,11 @@ impl Running {
         Client::new(&format!("http://{}", self.address), None, None).unwrap()
     }
 
-    /// Sends octets as they are; returns all that comes back until the other side closes or sends nothing more.
+    /// Sends raw octets; returns everything received until the server closes the connection or the timeout.
     pub(crate) fn raw(&self, request: &[u8]) -> String {
         let mut stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        // A server that refuses may stop to read.
+        // A server that rejects the request may stop reading.
         let _ = stream.write_all(request);
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -56,7 +56,7 @@ impl Drop for Running {
     }
 }
 
-/// The store, once the controller that had it is gone.
+/// Opens the store as soon as the former controller has closed it.
 pub(crate) fn opened(file: &Path) -> OnDisk {
     until("the store is free", || match OnDisk::open(file) {
         Err(StoreError::InUse { .. }) => None,
@@ -106,10 +106,10 @@ pub(crate) fn show(client: &Client, group: u32) -> Group {
 }
 
 /// Polls until there is a value, for a minute.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return found;
         }
         assert!(Instant::now() < deadline, "{what}");

@@ -1,4 +1,4 @@
-//! Stores that fail, are truncated, are opened twice, saved, restored and lost.
+//! Stores that fail, are truncated, opened twice, backed up, restored and lost.
 
 use crate::fleet::{Agent, figure_1, registration, until_registered};
 use crate::life::ready;
@@ -32,9 +32,9 @@ impl Store for Disk {
     }
 }
 
-/// Writes that fail are refused and undone; acknowledged ones stay; writes succeed again when there is room.
+/// Failed writes are rejected and rolled back; answered ones stay; later writes succeed when there is space again.
 #[test]
-fn a_full_disk_loses_nothing_that_was_answered() {
+fn a_full_disk_loses_no_answered_write() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let disk = Arc::new(Disk { store, is_full: AtomicBool::new(false) });
@@ -47,7 +47,7 @@ fn a_full_disk_loses_nothing_that_was_answered() {
         let path = format!("/v1/groups/{group}/receivers/{}", receiver_address(number));
         let refused = client.put::<srdma_api::Receiver>(&path, &new_receiver(number)).unwrap_err();
         assert_eq!(refused.problem().unwrap().name(), "store-failed");
-        until("it is undone", || (show(&client, group).summary.receivers == 1).then_some(()));
+        until("the join is rolled back", || (show(&client, group).summary.receivers == 1).then_some(()));
     }
     disk.is_full.store(false, Ordering::Relaxed);
     join(&client, group, 2);
@@ -62,9 +62,9 @@ fn a_store_is_opened_once() {
     assert_eq!(OnDisk::open(&file).unwrap_err(), StoreError::InUse { file });
 }
 
-/// A store that is cut anywhere is refused by its name, or, where only what was unused is gone, has all its rows.
+/// A truncated store is rejected by name, or has all its rows if only unused pages are missing.
 #[test]
-fn a_cut_store_is_refused() {
+fn a_truncated_store_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
     let rows = {
@@ -90,7 +90,7 @@ fn a_cut_store_is_refused() {
     assert!(refused >= 8, "{refused}");
 }
 
-/// A backup makes the same store; one that was cut or changed makes none.
+/// A backup restores the same store; a truncated or changed one is rejected.
 #[test]
 fn a_backup_is_restored_in_full_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
@@ -124,10 +124,9 @@ fn a_backup_is_restored_in_full_or_not_at_all() {
     assert!(matches!(restore(&store, &mut BufReader::new(text.as_bytes())), Err(BackupError::Damaged { .. })));
 }
 
-/// The rows of the first program are read, octet for octet in its backup, and are converted to this program's format
-/// when it runs.
+/// The backup of such a store is equal octet by octet; the running controller has its state, and migrates its rows.
 #[test]
-fn a_store_of_the_first_format_is_brought_up_to_date() {
+fn a_store_of_the_first_format_is_migrated() {
     let first = include_bytes!("format-1.backup");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
@@ -147,31 +146,31 @@ fn a_store_of_the_first_format_is_brought_up_to_date() {
     let audit: srdma_api::AuditPage = client.get("/v1/audit").unwrap().value;
     assert_eq!(audit.entries.len(), 9);
     let again = client.post::<srdma_api::Group>("/v1/groups", &new_group(2), Some("a-key"));
-    assert_eq!(again.unwrap().value.summary.id, 2, "the key has the answer that it got from the first program");
+    assert_eq!(again.unwrap().value.summary.id, 2, "the key receives the response of the first program");
     drop(running);
     let format = opened(&file).rows("format", None, 1).unwrap();
     assert_eq!(format, [("format".to_owned(), b"3".to_vec())]);
     assert_eq!([1, 2].map(|group| show(&Running::on_disk(&file).client(), group)), groups);
 }
 
-/// A store of a newer program, and one of something else, are refused by name.
+/// Stores of a newer format, and of another program, are rejected by name.
 #[test]
-fn stores_of_others_are_refused() {
-    for (key, value, wanted) in [("format", "99", "format 99"), ("something", "1", "no store of a controller")] {
+fn stores_of_other_programs_are_rejected() {
+    for (key, value, wanted) in [("format", "99", "format 99"), ("something", "1", "not a store of a controller")] {
         let folder = tempfile::tempdir().unwrap();
         let store = OnDisk::open(&folder.path().join("store")).unwrap();
         let write = Write::Put { key: key.to_owned(), value: value.as_bytes().to_vec() };
         store.commit(&[&write]).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let refused = runtime.block_on(srdma_controller::Server::start(config(), Arc::new(store), false));
-        let text = refused.err().expect("it is refused").to_string();
+        let text = refused.err().expect("an error").to_string();
         assert!(text.contains(wanted), "{text}");
     }
 }
 
-/// A store that is new by mistake does not take the nodes' groups away.
+/// The nodes keep the groups of another store.
 #[test]
-fn another_store_leaves_the_nodes_alone() {
+fn a_new_store_does_not_change_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
     let agents = figure_1(&running);
@@ -183,17 +182,17 @@ fn another_store_leaves_the_nodes_alone() {
         let with = |(number, state): &(u16, _)| Agent::with(running.client(), registration(*number), Arc::clone(state));
         states.iter().map(with).collect()
     };
-    let forgetful = Running::on_disk(&folder.path().join("forgetful"));
-    let kept = agents(&forgetful);
-    until("all nodes are back", || {
-        let nodes: srdma_api::NodePage = forgetful.client().get("/v1/nodes").unwrap().value;
+    let running = Running::on_disk(&folder.path().join("other"));
+    let kept = agents(&running);
+    until("all nodes have registered", || {
+        let nodes: srdma_api::NodePage = running.client().get("/v1/nodes").unwrap().value;
         (nodes.nodes.len() == 6).then_some(())
     });
     assert!(kept.iter().filter(|agent| agent.group_entry(group).is_some()).count() >= 5);
 }
 
-/// After the loss of the store a new one learns the groups from the recovery snapshots of the headends, and the nodes
-/// get no orders.
+/// After the loss of the store a new one is rebuilt from the recovery snapshots of the headends, and the nodes receive
+/// no orders.
 #[test]
 fn a_rebuilt_store_has_the_groups() {
     let folder = tempfile::tempdir().unwrap();
@@ -214,7 +213,7 @@ fn a_rebuilt_store_has_the_groups() {
     until_registered(&running, 6);
     let client = running.client();
     let path = format!("/v1/groups/{group}");
-    let rebuilt = until("it is rebuilt", || client.get::<srdma_api::Group>(&path).ok()).value;
+    let rebuilt = until("the group is rebuilt", || client.get::<srdma_api::Group>(&path).ok()).value;
     assert_eq!(rebuilt.summary.state, GroupState::Ready);
     assert_eq!(rebuilt.members, before.members);
     let nodes =

@@ -12,11 +12,11 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Lines read ahead of the consumer.
 const LINES: usize = 64;
 
-/// Passes events on, and keeps the id of the last one.
+/// Forwards events, and keeps the id of the last one.
 pub(super) struct Follower {
-    /// `None` is no event: it probes whether the consumer is there.
+    /// `None` is no event: it tests whether the consumer exists.
     sender: Sender<Option<Event>>,
-    /// The id of the last event that was delivered.
+    /// The id of the last forwarded event.
     last: Option<String>,
     /// The id of the one that is being read.
     id: Option<String>,
@@ -25,12 +25,11 @@ pub(super) struct Follower {
 struct ConsumerGone;
 
 impl Follower {
-    /// One that has seen nothing.
     pub(super) fn new(sender: Sender<Option<Event>>) -> Self {
         Follower { sender, last: None, id: None }
     }
 
-    /// Delivers the events of a stream, and when it has broken those of `open` for the last id, until the consumer is
+    /// Forwards the events of a stream, and after it has broken those of `open` for the last id, until the consumer is
     /// gone. A stream without a line for `silence` is broken.
     pub(super) fn follow<S: Read + Send + 'static, E>(
         mut self,
@@ -41,7 +40,7 @@ impl Follower {
         let mut stream = Some(stream);
         loop {
             if let Some(stream) = stream.take()
-                && self.hand_on(&lines_of(stream), silence).is_err()
+                && self.forward(&lines_of(stream), silence).is_err()
             {
                 return;
             }
@@ -49,19 +48,19 @@ impl Follower {
                 return;
             }
             thread::sleep(RETRY);
-            // It may be a controller that is started again.
+            // The controller may have been restarted.
             stream = open(self.last.as_deref()).ok();
         }
     }
 
-    /// Hands on the events of a stream until it ends or is silent.
-    fn hand_on(&mut self, lines: &Receiver<String>, silence: Duration) -> Result<(), ConsumerGone> {
+    /// Forwards the events of a stream until it ends or is silent.
+    fn forward(&mut self, lines: &Receiver<String>, silence: Duration) -> Result<(), ConsumerGone> {
         self.id = None;
         while let Ok(line) = lines.recv_timeout(silence) {
             if let Some(id) = line.strip_prefix("id:") {
                 self.id = Some(id.trim().to_owned());
             } else if let Some(data) = line.strip_prefix("data:") {
-                // An event of a kind that is unknown to this version is counted as seen.
+                // An event of a kind that this version does not know is skipped; its id counts.
                 let event: Option<Event> = serde_json::from_str(data.trim()).ok();
                 if event.is_some() {
                     self.sender.send(event).map_err(|_| ConsumerGone)?;
@@ -96,13 +95,13 @@ mod tests {
 
     type Stream = Box<dyn Read + Send>;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
     const ATTEMPTS: usize = 40;
 
     /// The ids passed to `open`.
     type Opened = &'static Mutex<Vec<Option<String>>>;
 
-    /// A function that opens each of these streams once.
+    /// Opens each of these streams once.
     fn opener(streams: Vec<Stream>) -> (impl Fn(Option<&str>) -> Result<Stream, ()>, Opened) {
         let opened: Opened = Box::leak(Box::default());
         let streams = Mutex::new(streams.into_iter());
@@ -121,10 +120,10 @@ mod tests {
         format!("id: {id}\ndata: {{\"number\":{number},\"unix_ms\":0,\"kind\":\"node-up\",\"node\":\"{node}\"}}\n\n")
     }
 
-    /// The numbers of so many events.
+    /// The numbers of `count` events.
     fn numbers(events: &Receiver<Option<Event>>, count: usize) -> Vec<u64> {
-        // Each `None` is an attempt to open the stream again.
-        let event = || std::iter::from_fn(|| events.recv_timeout(PATIENCE).ok()).take(ATTEMPTS).flatten().next();
+        // Each `None` is an attempt to reopen the stream.
+        let event = || std::iter::from_fn(|| events.recv_timeout(TIMEOUT).ok()).take(ATTEMPTS).flatten().next();
         (0..count).map(|_| event().expect("an event").number).collect()
     }
 
@@ -135,18 +134,18 @@ mod tests {
             format!(": registration\n\n{}event: other\ndata: {{}}\n\n{}", event("a-3", 3, "N1"), event("a-4", 4, "N2"));
         let (open, opened) = opener(vec![text(&event("a-5", 5, "N3"))]);
         let (sender, events) = mpsc::channel();
-        thread::spawn(move || Follower::new(sender).follow(text(&first), open, PATIENCE));
+        thread::spawn(move || Follower::new(sender).follow(text(&first), open, TIMEOUT));
         assert_eq!(numbers(&events, 3), [3, 4, 5]);
         assert_eq!(opened.lock().unwrap()[0].as_deref(), Some("a-4"));
     }
 
-    /// An event that broke off is not seen.
+    /// A truncated event is received again in full.
     #[test]
     fn an_incomplete_event_is_discarded() {
         let first = format!("{}id: a-2\ndat", event("a-1", 1, "N1"));
         let (open, opened) = opener(vec![text(&event("a-2", 2, "N1"))]);
         let (sender, events) = mpsc::channel();
-        thread::spawn(move || Follower::new(sender).follow(text(&first), open, PATIENCE));
+        thread::spawn(move || Follower::new(sender).follow(text(&first), open, TIMEOUT));
         assert_eq!(numbers(&events, 2), [1, 2]);
         assert_eq!(opened.lock().unwrap()[0].as_deref(), Some("a-1"));
     }
@@ -157,7 +156,7 @@ mod tests {
         struct Silent;
         impl Read for Silent {
             fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-                thread::sleep(PATIENCE);
+                thread::sleep(TIMEOUT);
                 Ok(0)
             }
         }
@@ -170,11 +169,11 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_when_the_consumer_is_gone() {
+    fn following_ends_when_the_consumer_is_gone() {
         let (sender, events) = mpsc::channel();
         drop(events);
         let (open, opened) = opener(vec![text("")]);
-        Follower::new(sender).follow(Box::new(empty()) as Stream, open, PATIENCE);
+        Follower::new(sender).follow(Box::new(empty()) as Stream, open, TIMEOUT);
         assert!(opened.lock().unwrap().is_empty());
     }
 }

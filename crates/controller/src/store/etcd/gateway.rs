@@ -13,40 +13,40 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
-/// Time limit for an answer of a server. A majority that elects needs about a second.
-const PATIENCE: Duration = Duration::from_secs(2);
-const CONNECT_PATIENCE: Duration = Duration::from_millis(700);
+/// Timeout of a response. An election of etcd takes about a second.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
+const CONNECT_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// The longest answer that is read, octets.
-const MOST_OCTETS: u64 = 256 << 20;
+/// The longest response, octets.
+const MAX_OCTETS: u64 = 256 << 20;
 
 /// Servers of one etcd.
 #[derive(Debug)]
 pub(super) struct Gateway {
     agent: Agent,
     servers: Vec<String>,
-    /// The one that answered last.
+    /// Index of the server that responded last.
     current: AtomicUsize,
 }
 
 /// Reason for a failed request to etcd.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum CallError {
-    /// No server answered: whether it was done is not known.
-    #[error("no server of etcd answers: {0}")]
-    Unanswered(String),
-    /// It was refused, and not done.
-    #[error("etcd refuses: {0}")]
-    Refused(String),
+pub(super) enum EtcdError {
+    /// No server responded: the request may have taken effect.
+    #[error("etcd does not respond: {0}")]
+    NoResponse(String),
+    /// The request was rejected and had no effect.
+    #[error("etcd has rejected the request: {0}")]
+    Rejected(String),
 }
 
-impl From<CallError> for StoreError {
-    fn from(error: CallError) -> Self {
+impl From<EtcdError> for StoreError {
+    fn from(error: EtcdError) -> Self {
         StoreError::System(error.to_string())
     }
 }
 
-/// Header of every answer.
+/// Header of every response.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Header {
@@ -55,7 +55,6 @@ pub(super) struct Header {
     pub(super) revision: i64,
 }
 
-/// A key with its value.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct KeyValue {
@@ -65,17 +64,17 @@ pub(super) struct KeyValue {
     pub(super) value: Vec<u8>,
     #[serde(deserialize_with = "number")]
     pub(super) mod_revision: i64,
-    /// The lease that it goes with.
+    /// The lease that deletes it on expiry.
     #[serde(deserialize_with = "number")]
     pub(super) lease: i64,
 }
 
-/// Keys of a range.
+/// Response to a range request.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Range {
     pub(super) kvs: Vec<KeyValue>,
-    /// There are more behind the limit.
+    /// More keys follow behind the limit.
     pub(super) more: bool,
 }
 
@@ -95,9 +94,9 @@ struct Response {
 }
 
 impl Outcome {
-    /// The first key that the transaction's question at this place has found.
-    pub(super) fn found(&self, place: usize) -> Option<&KeyValue> {
-        self.responses.get(place)?.response_range.kvs.first()
+    /// The first key that the transaction's range request with this index has found.
+    pub(super) fn found(&self, index: usize) -> Option<&KeyValue> {
+        self.responses.get(index)?.response_range.kvs.first()
     }
 }
 
@@ -127,9 +126,9 @@ fn tls(trust: &EtcdTrust) -> Result<TlsConfig, StoreError> {
     if let Some(file) = &trust.ca {
         config = config.root_certs(RootCerts::from(certificates(file)?));
     }
-    if let Some(own) = &trust.own {
-        let key = PrivateKey::from_pem(&read(&own.key)?).map_err(|error| unusable(&own.key, error))?;
-        config = config.client_cert(Some(ClientCert::new_with_certs(&certificates(&own.certificate)?, key)));
+    if let Some(client) = &trust.client {
+        let key = PrivateKey::from_pem(&read(&client.key)?).map_err(|error| unusable(&client.key, error))?;
+        config = config.client_cert(Some(ClientCert::new_with_certs(&certificates(&client.certificate)?, key)));
     }
     Ok(config.build())
 }
@@ -162,81 +161,86 @@ impl Gateway {
             rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '?', '#', ' ']))
         };
         if let Some(wrong) = servers.iter().find(|url| !is_url(url)) {
-            let problem = format!("{wrong:?} is no URL of an etcd: expected such as http://[::1]:2379");
+            let problem = format!("{wrong:?}: expected the URL of an etcd server, such as http://[::1]:2379");
             return Err(StoreError::System(problem));
         }
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            .timeout_connect(Some(CONNECT_PATIENCE))
-            .timeout_global(Some(PATIENCE))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_global(Some(RESPONSE_TIMEOUT))
             .max_redirects(0)
             .tls_config(tls(trust)?)
             .build();
         Ok(Gateway { agent: config.into(), servers, current: AtomicUsize::new(0) })
     }
 
-    /// Keys from one to before another, or the one alone.
-    pub(super) fn range(&self, key: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Range, CallError> {
+    /// Keys from `key` to before `end`, or `key` alone.
+    pub(super) fn range(&self, key: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Range, EtcdError> {
         let end = end.map(|end| STANDARD.encode(end)).unwrap_or_default();
         self.call("kv/range", &json!({"key": STANDARD.encode(key), "range_end": end, "limit": limit.to_string()}))
     }
 
-    /// Does all, or if a comparison fails, answers questions instead.
-    pub(super) fn transact(&self, compare: &[Value], all: &[Value], otherwise: &[Value]) -> Result<Outcome, CallError> {
-        self.call("kv/txn", &json!({"compare": compare, "success": all, "failure": otherwise}))
+    /// Runs `success`, or if a comparison fails, `failure`.
+    pub(super) fn transact(
+        &self,
+        compare: &[Value],
+        success: &[Value],
+        failure: &[Value],
+    ) -> Result<Outcome, EtcdError> {
+        self.call("kv/txn", &json!({"compare": compare, "success": success, "failure": failure}))
     }
 
-    /// A lease for so long, seconds.
-    pub(super) fn grant(&self, ttl_s: u64) -> Result<i64, CallError> {
+    /// Grants a lease of `ttl_s` seconds.
+    pub(super) fn grant(&self, ttl_s: u64) -> Result<i64, EtcdError> {
         self.call("lease/grant", &json!({"TTL": ttl_s.to_string()})).map(|granted: Granted| granted.id)
     }
 
-    /// Renews a lease; `false` when it is over.
-    pub(super) fn keep_alive(&self, lease: i64) -> Result<bool, CallError> {
-        let answer: Result<KeptAlive, _> = self.call("lease/keepalive", &json!({"ID": lease.to_string()}));
-        answer.map(|answer| answer.result.ttl > 0)
+    /// Renews a lease; `false` when it has expired.
+    pub(super) fn keep_alive(&self, lease: i64) -> Result<bool, EtcdError> {
+        let response: Result<KeptAlive, _> = self.call("lease/keepalive", &json!({"ID": lease.to_string()}));
+        response.map(|response| response.result.ttl > 0)
     }
 
-    /// Ends a lease, and with it what goes with it.
-    pub(super) fn revoke(&self, lease: i64) -> Result<(), CallError> {
+    /// Revokes a lease and deletes its keys.
+    pub(super) fn revoke(&self, lease: i64) -> Result<(), EtcdError> {
         self.call("lease/revoke", &json!({"ID": lease.to_string()})).map(|_: Value| ())
     }
 
-    /// Sends the request to one server after the other, from the last one that answered, until one answers.
-    fn call<T: serde::de::DeserializeOwned>(&self, path: &str, question: &Value) -> Result<T, CallError> {
+    /// Sends the request to one server after the other, prefix with the one that responded last, until one responds.
+    fn call<T: serde::de::DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, EtcdError> {
         let first = self.current.load(Ordering::Relaxed);
         let mut reasons = Vec::new();
-        for place in (0..self.servers.len()).map(|more| (first + more) % self.servers.len()) {
-            match self.ask(&self.servers[place], path, question) {
-                Err(CallError::Unanswered(reason)) => reasons.push(reason),
-                answer => {
-                    self.current.store(place, Ordering::Relaxed);
-                    return answer;
+        for index in (0..self.servers.len()).map(|offset| (first + offset) % self.servers.len()) {
+            match self.send(&self.servers[index], path, body) {
+                Err(EtcdError::NoResponse(reason)) => reasons.push(reason),
+                response => {
+                    self.current.store(index, Ordering::Relaxed);
+                    return response;
                 }
             }
         }
-        Err(CallError::Unanswered(reasons.join("; ")))
+        Err(EtcdError::NoResponse(reasons.join("; ")))
     }
 
-    fn ask<T: serde::de::DeserializeOwned>(&self, server: &str, path: &str, question: &Value) -> Result<T, CallError> {
-        let unanswered = |reason: String| CallError::Unanswered(format!("{server}: {reason}"));
+    fn send<T: serde::de::DeserializeOwned>(&self, server: &str, path: &str, body: &Value) -> Result<T, EtcdError> {
+        let no_response = |reason: String| EtcdError::NoResponse(format!("{server}: {reason}"));
         let request = self.agent.post(format!("{server}/v3/{path}")).header("content-type", "application/json");
-        let mut response = request.send(question.to_string()).map_err(|error| unanswered(error.to_string()))?;
+        let mut response = request.send(body.to_string()).map_err(|error| no_response(error.to_string()))?;
         let status = response.status();
-        let text = response.body_mut().with_config().limit(MOST_OCTETS).read_to_string();
-        let text = text.map_err(|error| unanswered(error.to_string()))?;
+        let text = response.body_mut().with_config().limit(MAX_OCTETS).read_to_string();
+        let text = text.map_err(|error| no_response(error.to_string()))?;
         if status.is_server_error() {
-            return Err(unanswered(format!("status {}: {}", status.as_u16(), said(&text))));
+            return Err(no_response(format!("status {}: {}", status.as_u16(), error_message(&text))));
         }
         if !status.is_success() {
-            return Err(CallError::Refused(format!("{server}: status {}: {}", status.as_u16(), said(&text))));
+            return Err(EtcdError::Rejected(format!("{server}: status {}: {}", status.as_u16(), error_message(&text))));
         }
-        serde_json::from_str(&text).map_err(|error| unanswered(format!("no answer of an etcd: {error}")))
+        serde_json::from_str(&text).map_err(|error| no_response(format!("unexpected response for etcd: {error}")))
     }
 }
 
 /// Message of an error response.
-fn said(text: &str) -> String {
+fn error_message(text: &str) -> String {
     let value: Option<Value> = serde_json::Deserializer::from_str(text).into_iter().next().and_then(Result::ok);
     let error = value.as_ref().and_then(|value| value.get("error")).and_then(Value::as_str);
     error.unwrap_or("no reason").to_owned()
@@ -250,28 +254,26 @@ fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Erro
     of_base64(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
-/// Octets as text.
 pub(super) fn to_base64(octets: &Vec<u8>) -> String {
     STANDARD.encode(octets)
 }
 
-/// Octets that were written as text.
 pub(super) fn of_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
     STANDARD.decode(text)
 }
 
-/// Parts of transactions.
-pub(super) mod part {
+/// Comparisons and operations of transactions.
+pub(super) mod operation {
     use super::{Engine, STANDARD, Value, json};
 
-    /// That a key was made at this revision; 0: that it is not there.
-    pub(in super::super) fn is_made_at(key: &[u8], revision: i64) -> Value {
+    /// Compares the revision of a key's creation; 0: the key does not exist.
+    pub(in super::super) fn created_at(key: &[u8], revision: i64) -> Value {
         let (key, revision) = (STANDARD.encode(key), revision.to_string());
         json!({"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": revision})
     }
 
-    /// That a key was changed last at this revision; 0: that it is not there.
-    pub(in super::super) fn is_changed_at(key: &[u8], revision: i64) -> Value {
+    /// Compares the revision of a key's last change; 0: the key does not exist.
+    pub(in super::super) fn changed_at(key: &[u8], revision: i64) -> Value {
         let (key, revision) = (STANDARD.encode(key), revision.to_string());
         json!({"key": key, "target": "MOD", "result": "EQUAL", "mod_revision": revision})
     }
@@ -280,7 +282,7 @@ pub(super) mod part {
         json!({"request_put": {"key": STANDARD.encode(key), "value": STANDARD.encode(value)}})
     }
 
-    /// Puts a key that goes with a lease.
+    /// Puts a key that a lease deletes on expiry.
     pub(in super::super) fn put_with(key: &[u8], value: &[u8], lease: i64) -> Value {
         let (key, value) = (STANDARD.encode(key), STANDARD.encode(value));
         json!({"request_put": {"key": key, "value": value, "lease": lease.to_string()}})
@@ -294,16 +296,16 @@ pub(super) mod part {
         json!({"request_delete_range": {"key": STANDARD.encode(key)}})
     }
 
-    /// Takes away all keys that begin so.
-    pub(in super::super) fn delete_all(beginning: &[u8]) -> Value {
-        let end = STANDARD.encode(super::end_of(beginning));
-        json!({"request_delete_range": {"key": STANDARD.encode(beginning), "range_end": end}})
+    /// Deletes all keys with this prefix.
+    pub(in super::super) fn delete_all(prefix: &[u8]) -> Value {
+        let end = STANDARD.encode(super::end_of(prefix));
+        json!({"request_delete_range": {"key": STANDARD.encode(prefix), "range_end": end}})
     }
 }
 
-/// The first key behind all that begin so; what they begin with ends in an octet below 255.
-pub(super) fn end_of(beginning: &[u8]) -> Vec<u8> {
-    let mut end = beginning.to_vec();
+/// The first key behind all with this prefix, whose last octet must be below 255.
+pub(super) fn end_of(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
     if let Some(last) = end.last_mut() {
         *last = last.saturating_add(1);
     }

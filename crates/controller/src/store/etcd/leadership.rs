@@ -1,7 +1,7 @@
 //! Leader election: the leader is the controller whose key is in etcd. The key has a lease that its controller renews,
 //! and each write is conditional on the key.
 
-use super::gateway::{CallError, Gateway, part};
+use super::gateway::{EtcdError, Gateway, operation};
 use super::{Etcd, LEADER};
 use crate::config::EtcdTrust;
 use crate::store::StoreError;
@@ -20,20 +20,15 @@ const RENEWAL_INTERVAL: Duration = Duration::from_millis(1000);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The leader, as a controller has last read it.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leadership {
     /// This controller.
     Own,
     /// Another controller.
-    Other {
-        /// Its URL.
-        url: String,
-    },
-    /// Not known: etcd does not answer, or there is no leader yet.
-    Unknown {
-        /// Why.
-        reason: String,
-    },
+    Other { url: String },
+    /// Not known: etcd does not respond, or there is no leader yet.
+    Unknown { reason: String },
 }
 
 /// The value of the leader's key.
@@ -76,15 +71,15 @@ impl Standby {
         }
     }
 
-    /// Waits until this controller is the leader, and opens the store. `told` is called with each change of the leader
-    /// meanwhile, `deposed` when it is no longer the leader: no answer may leave it from then on.
+    /// Waits until this controller is the leader, and opens the store. `changed` is called with each change of the leader
+    /// meanwhile, `deposed` when it is no longer the leader: no response may leave it from then on.
     ///
     /// # Errors
     ///
     /// etcd has no store of a controller.
     pub fn lead(
         &self,
-        mut told: impl FnMut(&Leadership),
+        mut changed: impl FnMut(&Leadership),
         deposed: impl FnOnce() + Send + 'static,
     ) -> Result<Etcd, StoreError> {
         let mut last = None;
@@ -97,7 +92,7 @@ impl Standby {
                 Election::Not(leadership) => leadership.clone(),
             };
             if last.as_ref() != Some(&now) {
-                told(&now);
+                changed(&now);
                 last = Some(now);
             }
             match found {
@@ -110,7 +105,7 @@ impl Standby {
     }
 
     /// Becomes the leader if there is none.
-    fn campaign(&self) -> Result<Election, CallError> {
+    fn campaign(&self) -> Result<Election, EtcdError> {
         if let Some(other) = self.gateway.range(LEADER, None, 1)?.kvs.first() {
             return Ok(Election::Not(leadership(&other.value)));
         }
@@ -118,23 +113,23 @@ impl Standby {
         let id = self.gateway.grant(LEASE_S)?;
         let value = serde_json::to_vec(&LeaderValue { url: self.url.clone() }).unwrap_or_default();
         let outcome = self.gateway.transact(
-            &[part::is_made_at(LEADER, 0)],
-            &[part::put_with(LEADER, &value, id)],
-            &[part::get(LEADER)],
+            &[operation::created_at(LEADER, 0)],
+            &[operation::put_with(LEADER, &value, id)],
+            &[operation::get(LEADER)],
         );
         match outcome {
             Ok(outcome) if outcome.succeeded => {
-                Ok(Election::Leads(Lease { id, made_at: outcome.header.revision, since }))
+                Ok(Election::Leads(Lease { id, created_at: outcome.header.revision, since }))
             }
             Ok(outcome) => {
-                // Without it the lease would end by itself, only later.
+                // If this fails, the lease expires.
                 let _ = self.gateway.revoke(id);
                 let other = outcome.found(0).filter(|found| found.lease != id);
                 let unknown = || Leadership::Unknown { reason: "there is no leader yet".to_owned() };
                 Ok(Election::Not(other.map_or_else(unknown, |found| leadership(&found.value))))
             }
             Err(error) => {
-                // It may have been done: then it is undone.
+                // The transaction may have taken effect: undo it.
                 let _ = self.gateway.revoke(id);
                 Err(error)
             }
@@ -157,8 +152,8 @@ fn leadership(value: &[u8]) -> Leadership {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lease {
     pub(super) id: i64,
-    /// The revision at which the leader's key was made.
-    pub(super) made_at: i64,
+    /// Revision of the creation of the leader's key.
+    pub(super) created_at: i64,
     /// Time at which it was requested: its lifetime counts from then.
     since: Instant,
 }
@@ -170,58 +165,58 @@ pub(super) struct Renewal {
     _end: Sender<()>,
 }
 
-/// From the thread that renews to the one that watches the time: a server that hangs blocks only the first.
+/// Sent by the renewing thread to the watching one: a server that hangs blocks only the first.
 enum LeaseEvent {
     /// No other controller can become leader before this.
     Until(Instant),
     /// The lease has expired.
-    Over,
+    Expired,
 }
 
 impl Renewal {
     fn start(gateway: Arc<Gateway>, lease: Lease, deposed: impl FnOnce() + Send + 'static) -> Result<Self, StoreError> {
         let (end, ended) = channel();
-        let (tell, told) = channel();
+        let (sender, events) = channel();
         spawn("lease-watch", move || {
-            if watch(lease.since + LEASE, &told) {
+            if watch(lease.since + LEASE, &events) {
                 deposed();
             }
         })?;
-        spawn("lease", move || renew(&gateway, lease.id, &ended, &tell))?;
+        spawn("lease", move || renew(&gateway, lease.id, &ended, &sender))?;
         Ok(Renewal { _end: end })
     }
 }
 
-/// Renews a lease as long as it can be.
-fn renew(gateway: &Gateway, lease: i64, ended: &Receiver<()>, tell: &Sender<LeaseEvent>) {
+/// Renews a lease until `ended` is closed or the lease has expired.
+fn renew(gateway: &Gateway, lease: i64, ended: &Receiver<()>, sender: &Sender<LeaseEvent>) {
     loop {
-        let asked = Instant::now();
-        let told = match gateway.keep_alive(lease) {
-            Ok(true) => tell.send(LeaseEvent::Until(asked + LEASE)),
+        let sent_at = Instant::now();
+        let result = match gateway.keep_alive(lease) {
+            Ok(true) => sender.send(LeaseEvent::Until(sent_at + LEASE)),
             Ok(false) => {
                 // The watching thread has ended only when the lease had expired.
-                let _ = tell.send(LeaseEvent::Over);
+                let _ = sender.send(LeaseEvent::Expired);
                 return;
             }
             Err(_) => Ok(()),
         };
-        if told.is_err() {
+        if result.is_err() {
             return;
         }
         if ended.recv_timeout(RENEWAL_INTERVAL) == Err(RecvTimeoutError::Disconnected) {
-            // Without it the lease would end by itself, only later.
+            // If this fails, the lease expires.
             let _ = gateway.revoke(lease);
             return;
         }
     }
 }
 
-/// Whether the lease has expired before it was revoked.
-fn watch(mut until: Instant, told: &Receiver<LeaseEvent>) -> bool {
+/// Waits until the lease has expired (`true`) or was revoked (`false`).
+fn watch(mut until: Instant, events: &Receiver<LeaseEvent>) -> bool {
     loop {
-        match told.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        match events.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(LeaseEvent::Until(later)) => until = later,
-            Ok(LeaseEvent::Over) | Err(RecvTimeoutError::Timeout) => return true,
+            Ok(LeaseEvent::Expired) | Err(RecvTimeoutError::Timeout) => return true,
             Err(RecvTimeoutError::Disconnected) => return false,
         }
     }

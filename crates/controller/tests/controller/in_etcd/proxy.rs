@@ -1,4 +1,4 @@
-//! A proxy before an etcd, which loses, delays or cuts requests and responses.
+//! A proxy before an etcd that drops, delays or interrupts requests and responses.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 #[derive(Default)]
 struct Rules {
-    /// Answers to requests of this path that are still to be lost.
+    /// Number of responses to requests of this path that are still to be dropped.
     to_lose: Option<(String, usize)>,
     lost: usize,
     /// Requests of this path are held.
     to_hold: Option<String>,
     held: Vec<Vec<u8>>,
-    /// So many requests of this path pass, then nothing.
+    /// Number of requests of this path that pass; later ones and everything else are dropped.
     to_pass: Option<(String, usize)>,
     is_cut: bool,
 }
@@ -43,7 +43,7 @@ impl Proxy {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    pub(crate) fn lose_answers(&self, path: &str, count: usize) {
+    pub(crate) fn lose_responses(&self, path: &str, count: usize) {
         self.rules.lock().unwrap().to_lose = Some((path.to_owned(), count));
     }
 
@@ -55,14 +55,14 @@ impl Proxy {
         self.rules.lock().unwrap().to_hold = Some(path.to_owned());
     }
 
-    /// Passes on what was held, and waits for the answers; returns how much it was.
-    pub(crate) fn let_go(&self) -> usize {
+    /// Forwards the held requests and waits for their responses; returns their number.
+    pub(crate) fn forward_held(&self) -> usize {
         let held = std::mem::take(&mut self.rules.lock().unwrap().held);
-        held.iter().for_each(|request| drop(ask(self.server, request).unwrap()));
+        held.iter().for_each(|request| drop(send(self.server, request).unwrap()));
         held.len()
     }
 
-    /// Nothing passes once so many requests of a path have.
+    /// Drops everything after `count` requests of a path.
     pub(crate) fn cut_after(&self, path: &str, count: usize) {
         self.rules.lock().unwrap().to_pass = Some((path.to_owned(), count));
     }
@@ -73,13 +73,13 @@ impl Proxy {
         }
     }
 
-    /// Nothing passes any more.
+    /// Drops everything from now on.
     pub(crate) fn cut(&self) {
         self.rules.lock().unwrap().is_cut = true;
     }
 }
 
-/// One request of a connection after the other.
+/// Forwards the requests of a connection, one after the other.
 fn pass(mut client: TcpStream, server: u16, rules: &Mutex<Rules>) {
     while let Some(request) = request(&mut client) {
         let path = String::from_utf8_lossy(&request).lines().next().unwrap_or_default().to_owned();
@@ -104,11 +104,11 @@ fn pass(mut client: TcpStream, server: u16, rules: &Mutex<Rules>) {
             is_held
         };
         if is_held {
-            // The client gives up meanwhile.
+            // Longer than the client's timeout.
             std::thread::sleep(Duration::from_secs(3));
             return;
         }
-        let Ok(answer) = ask(server, &request) else { return };
+        let Ok(response) = send(server, &request) else { return };
         let mut rules = rules.lock().unwrap();
         if let Some((lost, left @ 1..)) = &mut rules.to_lose
             && path.contains(lost.as_str())
@@ -117,7 +117,7 @@ fn pass(mut client: TcpStream, server: u16, rules: &Mutex<Rules>) {
             rules.lost += 1;
             return;
         }
-        if rules.is_cut || client.write_all(&answer).is_err() {
+        if rules.is_cut || client.write_all(&response).is_err() {
             return;
         }
     }
@@ -139,12 +139,12 @@ fn request(client: &mut TcpStream) -> Option<Vec<u8>> {
     }
 }
 
-/// The server's answer to a request, on a connection of its own that ends with it.
-fn ask(server: u16, request: &[u8]) -> std::io::Result<Vec<u8>> {
+/// Sends a request on a connection of its own; returns the response.
+fn send(server: u16, request: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut connection = TcpStream::connect(("127.0.0.1", server))?;
     let end = request.windows(2).position(|two| two == b"\r\n").unwrap_or(0);
     connection.write_all(&[&request[..end], b"\r\nconnection: close", &request[end..]].concat())?;
-    let mut answer = Vec::new();
-    connection.read_to_end(&mut answer)?;
-    Ok(answer)
+    let mut response = Vec::new();
+    connection.read_to_end(&mut response)?;
+    Ok(response)
 }

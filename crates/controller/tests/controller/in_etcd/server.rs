@@ -41,12 +41,12 @@ impl Server {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The keys that begin so.
-    pub(crate) fn keys(&self, beginning: &str) -> Vec<String> {
-        let end = format!("{}\u{7f}", &beginning[..beginning.len() - 1]);
-        let question = serde_json::json!({"key": base64(beginning), "range_end": base64(&end), "keys_only": true});
-        let answer = self.ask("kv/range", &question).expect("etcd answers");
-        let keys = answer["kvs"].as_array().cloned().unwrap_or_default();
+    /// The keys with this prefix.
+    pub(crate) fn keys(&self, prefix: &str) -> Vec<String> {
+        let end = format!("{}\u{7f}", &prefix[..prefix.len() - 1]);
+        let body = serde_json::json!({"key": base64(prefix), "range_end": base64(&end), "keys_only": true});
+        let response = self.send("kv/range", &body).expect("a response of etcd");
+        let keys = response["kvs"].as_array().cloned().unwrap_or_default();
         let text = |key: &serde_json::Value| {
             let key = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, key["key"].as_str().unwrap());
             String::from_utf8(key.unwrap()).unwrap()
@@ -56,28 +56,30 @@ impl Server {
 
     /// The URL of the controller that leads.
     pub(crate) fn leader(&self) -> Option<String> {
-        let answer = self.ask("kv/range", &serde_json::json!({"key": base64("srdma/leader")})).expect("etcd answers");
-        let value = answer["kvs"][0]["value"].as_str()?;
+        let response =
+            self.send("kv/range", &serde_json::json!({"key": base64("srdma/leader")})).expect("a response of etcd");
+        let value = response["kvs"][0]["value"].as_str()?;
         let value = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, value).unwrap();
         let value: serde_json::Value = serde_json::from_slice(&value).unwrap();
         value["url"].as_str().map(str::to_owned)
     }
 
     pub(crate) fn delete(&self, key: &str) {
-        let answer = self.ask("kv/deleterange", &serde_json::json!({"key": base64(key)})).expect("etcd answers");
-        assert_eq!(answer["deleted"], "1", "{key} was not there");
+        let response =
+            self.send("kv/deleterange", &serde_json::json!({"key": base64(key)})).expect("a response of etcd");
+        assert_eq!(response["deleted"], "1", "{key} does not exist");
     }
 
-    fn ask(&self, path: &str, question: &serde_json::Value) -> Option<serde_json::Value> {
-        let sent = ureq::post(format!("{}/v3/{path}", self.url())).send(question.to_string());
+    fn send(&self, path: &str, body: &serde_json::Value) -> Option<serde_json::Value> {
+        let sent = ureq::post(format!("{}/v3/{path}", self.url())).send(body.to_string());
         let text = sent.ok()?.body_mut().read_to_string().ok()?;
         serde_json::from_str(&text).ok()
     }
 
     fn wait(&self) {
         let since = Instant::now();
-        while self.ask("kv/range", &serde_json::json!({"key": base64("x")})).is_none() {
-            assert!(since.elapsed() < Duration::from_secs(60), "etcd does not answer");
+        while self.send("kv/range", &serde_json::json!({"key": base64("x")})).is_none() {
+            assert!(since.elapsed() < Duration::from_secs(60), "etcd does not respond");
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -133,11 +135,11 @@ impl Secured {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Trust of a controller that has the CA bundle, or not, and a client certificate, or not.
-    pub(crate) fn trust(&self, trusts: bool, shows: bool) -> EtcdTrust {
+    /// Configuration of a controller with or without the CA bundle, and with or without a client certificate.
+    pub(crate) fn trust(&self, has_ca: bool, has_certificate: bool) -> EtcdTrust {
         let file = |name: &str| self.folder.path().join(name);
-        let own = Tls { certificate: file("client.pem"), key: file("client.key") };
-        EtcdTrust { ca: trusts.then(|| file("ca.pem")), own: shows.then_some(own) }
+        let client = Tls { certificate: file("client.pem"), key: file("client.key") };
+        EtcdTrust { ca: has_ca.then(|| file("ca.pem")), client: has_certificate.then_some(client) }
     }
 }
 
@@ -148,7 +150,7 @@ impl Drop for Secured {
     }
 }
 
-/// An authority, and what it vouches for: etcd's gateway is a client of etcd itself, by the server's certificate.
+/// A CA and certificates for server and client. etcd's gateway is a client of etcd with the server's certificate.
 fn make_certificates(folder: &Path) {
     let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();
     let key = KeyPair::generate().unwrap();

@@ -1,4 +1,4 @@
-//! One method for each call of the API.
+//! One method for each request of the API.
 
 use super::{Client, ClientError};
 use crate::{
@@ -88,7 +88,7 @@ impl Client {
         Ok(self.delete(&receiver(id, address))?.value)
     }
 
-    /// Reports the state of a group's source; returns what it has to do.
+    /// Reports the state of a group's source; returns its order.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl Client {
         Ok(self.get(&format!("/v1/audit{query}"))?.value)
     }
 
-    /// A backup of the store, as it arrives.
+    /// A backup of the store, read as it arrives.
     ///
     /// # Errors
     ///
@@ -235,8 +235,8 @@ impl Client {
         self.open("/v1/backup", &[])
     }
 
-    /// The event stream behind the event with the id `last`, or from now on. After a failure the next call asks the
-    /// next controller.
+    /// The event stream behind the event with the id `last`, or from now on. After a failure the next call uses the next
+    /// controller.
     ///
     /// # Errors
     ///
@@ -272,7 +272,7 @@ fn text(value: Option<impl Display>) -> Option<String> {
     value.map(|value| value.to_string())
 }
 
-/// The query of the parameters that are given. Names and numbers need no escape.
+/// The query with the given parameters. Names and numbers need no escape.
 fn query<const N: usize>(parameters: [(&str, Option<String>); N]) -> String {
     let given = parameters.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
     let query = given.collect::<Vec<_>>().join("&");
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn queries_have_the_given_parameters() {
+    fn queries_have_only_the_given_parameters() {
         assert_eq!(query([("after", text(None::<u32>))]), "");
         assert_eq!(query([("after", text(Some(7))), ("limit", text(Some("x")))]), "?after=7&limit=x");
     }
