@@ -77,7 +77,7 @@ fn read<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, LineError>) -> Res
 fn links_named(topology: &Topology, option: &str, name: &str) -> Result<Vec<LinkId>> {
     let found = topology.links_named(name);
     found.with_context(|| {
-        format!("{option}{name}: no switch and no link of this fabric; links are called as leaf1-spine2")
+        format!("{option}{name}: neither a switch nor a link of the fabric; a link is named like leaf1-spine2")
     })
 }
 

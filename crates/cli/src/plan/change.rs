@@ -180,7 +180,7 @@ fn make(change: &Change, opened: &Opened, plan: &mut Plan<'_>) -> Result<()> {
             let links = links(&own.names)?;
             if let Some(failed) = links.iter().find(|link| opened.topology.is_failed(**link)) {
                 let name = opened.topology.link_name(*failed);
-                bail!("cannot release {}: {name} has failed by the fabric's file", own.names.join(", "));
+                bail!("cannot release {}: the fabric file marks {name} as failed", own.names.join(", "));
             }
             plan.release(&links);
         }

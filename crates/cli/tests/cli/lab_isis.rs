@@ -225,8 +225,8 @@ fn frr_may_be_killed_and_floods_our_lsps_as_they_are() {
     lab.converges();
     capture.ends();
     let log = fs::read_to_string(lab.directory().join("log/N1.log")).expect("a log");
-    let news = |text: &str| log.matches(&format!("port f: IS-IS neighbour 0000.0000.0003{text}")).count();
-    assert_eq!((news(" up") + news(" (F) up"), news(" down")), (2, 1), "{log}");
+    let count = |text: &str| log.matches(&format!("port f: IS-IS neighbour 0000.0000.0003{text}")).count();
+    assert_eq!((count(" up") + count(" (F) up"), count(" down")), (2, 1), "{log}");
 
     for (from, at, to, by, last) in [("N1-F", N1_TO_F, "F-N2", F_TO_N2, 1), ("F-N2", N2_TO_F, "N1-F", F_TO_N1, 2)] {
         let said = of_system(&lsps(&lab.capture(from), at), last);

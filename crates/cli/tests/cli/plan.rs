@@ -72,7 +72,7 @@ fn refusals_name_the_error_and_its_position() {
     assert!(error.ends_with("bad-jobs.toml:3: nic9 is no NIC of this fabric\n"), "{error}");
     let place = ["place", "--fabric", FABRIC, "--jobs", JOBS];
     let with = |more: &[&'static str]| refusal(&[&place[..], more].concat());
-    assert!(with(&["--drain", "leaf9"]).contains("--drain leaf9: no switch and no link"));
+    assert!(with(&["--drain", "leaf9"]).contains("--drain leaf9: neither a switch nor a link"));
     assert!(with(&["--drain", "nic3"]).contains("cannot drain nic3: nic3 would be cut off"));
     assert!(with(&["--collective", "x"]).contains("has send-recv, send-recv"));
     assert!(refusal(&["place", "--fabric", "nowhere.toml", "--jobs", JOBS]).contains("cannot read nowhere.toml"));

@@ -122,9 +122,9 @@ impl IoamCounters {
     }
 }
 
-/// Facts about a packet in the node.
+/// Times, ports and queue of a packet at this node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Passage {
+pub(crate) struct Transit {
     pub(crate) now: Instant,
     pub(crate) entered: Instant,
     pub(crate) hop_limit: u8,
@@ -185,50 +185,50 @@ impl Ioam {
     }
 
     /// Fills the traces in the octets of a Hop-by-Hop Options header.
-    pub(crate) fn fill(&mut self, hop_by_hop_header: &mut [u8], passage: Passage) {
+    pub(crate) fn fill(&mut self, hop_by_hop_header: &mut [u8], transit: Transit) {
         let mut counters = self.counters;
-        let node_data = |namespace| self.node_data(namespace, passage);
+        let node_data = |namespace| self.node_data(namespace, transit);
         srdma_wire::ioam::fill(hop_by_hop_header, node_data, |outcome| counters.count(outcome));
         self.counters = counters;
     }
 
-    fn node_data(&self, namespace: u16, passage: Passage) -> Option<NodeData<'_>> {
+    fn node_data(&self, namespace: u16, transit: Transit) -> Option<NodeData<'_>> {
         let namespace = self.config.namespaces.iter().find(|known| known.id == namespace)?;
-        let ingress = passage.ingress.and_then(|port| self.interface(port));
-        let egress = self.interface(passage.egress);
+        let ingress = transit.ingress.and_then(|port| self.interface(port));
+        let egress = self.interface(transit.egress);
         let at_most = |octets: usize| Some(u32::try_from(octets).unwrap_or(u32::MAX - 1));
-        let (seconds, nanoseconds) = (passage.now.as_ns() / 1_000_000_000, passage.now.as_ns() % 1_000_000_000);
+        let (seconds, nanoseconds) = (transit.now.as_ns() / 1_000_000_000, transit.now.as_ns() % 1_000_000_000);
         let fraction = match self.config.timestamps {
             TimestampFormat::Posix => nanoseconds / 1_000,
             TimestampFormat::Ptp => nanoseconds,
         };
         Some(NodeData {
-            hop_limit: Some(passage.hop_limit),
+            hop_limit: Some(transit.hop_limit),
             node_id: self.config.node_id,
             ingress: ingress.and_then(|interface| interface.id),
             egress: egress.and_then(|interface| interface.id),
             timestamp_seconds: Some(seconds as u32),
             timestamp_fraction: Some(fraction as u32),
-            transit_delay: Some(transit_delay(passage)),
+            transit_delay: Some(transit_delay(transit)),
             namespace_data: namespace.data,
-            queue_depth: at_most(passage.class_octets),
+            queue_depth: at_most(transit.class_octets),
             checksum_complement: None,
             node_id_wide: self.config.node_id_wide,
             ingress_wide: ingress.and_then(|interface| interface.id_wide),
             egress_wide: egress.and_then(|interface| interface.id_wide),
             namespace_data_wide: namespace.data_wide.map(|data| match data {
                 WideData::Fixed(data) => data,
-                WideData::LinkLoad => passage.load.to_data(),
+                WideData::LinkLoad => transit.load.to_data(),
             }),
-            buffer_occupancy: at_most(passage.buffered_octets).filter(|_| self.config.tells_buffer_occupancy),
+            buffer_occupancy: at_most(transit.buffered_octets).filter(|_| self.config.tells_buffer_occupancy),
             opaque: namespace.opaque.as_ref().map(|(schema_id, octets)| (*schema_id, octets.as_slice())),
         })
     }
 }
 
 /// Nanoseconds in 31 bits; the highest bit marks an overflow (RFC 9197 section 4.4.2.5).
-fn transit_delay(passage: Passage) -> u32 {
+fn transit_delay(transit: Transit) -> u32 {
     const OVERFLOW: u64 = 1 << 31;
-    let ns = passage.now.as_ns().saturating_sub(passage.entered.as_ns());
+    let ns = transit.now.as_ns().saturating_sub(transit.entered.as_ns());
     if ns < OVERFLOW { ns as u32 } else { OVERFLOW as u32 }
 }

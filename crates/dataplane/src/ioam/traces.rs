@@ -1,6 +1,6 @@
 //! The IOAM traces of packets that leave: filled on leaving a class (RFC 9486 section 3).
 
-use super::{Ioam, IoamConfig, IoamCounters, Passage};
+use super::{Ioam, IoamConfig, IoamCounters, Transit};
 use crate::config::{ConfigError, NodeConfig};
 use crate::egress::{CongestionPoint, Departing, Egress, EgressConfig};
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
@@ -71,9 +71,9 @@ impl IoamTraces {
         }
         let hop_limit = ipv6(head).map_or(0, |view| view.hop_limit);
         let Departing { ingress, entered, class_octets, .. } = *departing;
-        let passage = passage(egress, port, Passing { now, entered, hop_limit, ingress, class_octets });
+        let transit = transit(egress, port, PacketData { now, entered, hop_limit, ingress, class_octets });
         if let Some(hop_by_hop) = head.get_mut(AFTER_IPV6..) {
-            ioam.fill(hop_by_hop, passage);
+            ioam.fill(hop_by_hop, transit);
         }
     }
 
@@ -95,14 +95,14 @@ impl IoamTraces {
         copy.copy_from_slice(header);
         let CongestionPoint { now, ingress, port, class, .. } = *at;
         let class_octets = egress.class_octets(port, class).unwrap_or(0);
-        let passing = Passing { now, entered: now, hop_limit: view.hop_limit, ingress, class_octets };
-        ioam.fill(copy, passage(egress, port, passing));
+        let data = PacketData { now, entered: now, hop_limit: view.hop_limit, ingress, class_octets };
+        ioam.fill(copy, transit(egress, port, data));
         Some(Trace::find(copy)?.ok()?.octets())
     }
 }
 
-/// Facts that differ between packets.
-struct Passing {
+/// The values of a [`Transit`] that differ between packets of a port.
+struct PacketData {
     now: Instant,
     entered: Instant,
     hop_limit: u8,
@@ -110,10 +110,10 @@ struct Passing {
     class_octets: usize,
 }
 
-fn passage(egress: &Egress, port: PortId, passing: Passing) -> Passage {
-    let Passing { now, entered, hop_limit, ingress, class_octets } = passing;
+fn transit(egress: &Egress, port: PortId, data: PacketData) -> Transit {
+    let PacketData { now, entered, hop_limit, ingress, class_octets } = data;
     let rate_bits_per_s = egress.config(port).map_or(0, |config| config.rate_bits_per_s);
-    Passage {
+    Transit {
         now,
         entered,
         hop_limit,

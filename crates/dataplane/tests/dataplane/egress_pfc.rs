@@ -286,14 +286,14 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Frames received and neither sent nor dropped, by port and class, by plain addition.
+/// Frames that were received and neither sent nor dropped; sums by port and class, by plain addition.
 #[derive(Default)]
-struct Ledger {
+struct Buffered {
     /// Port in, class, octets; in the order of arrival.
     waiting: Vec<(u16, u8, usize)>,
 }
 
-impl Ledger {
+impl Buffered {
     fn leave(&mut self, sent: &[u8]) {
         let (port, class) = (u16::from(sent[37]) - 1, (sent[14] & 0x0E) >> 1);
         let found = |entry: &(u16, u8, usize)| *entry == (port, class, sent.len());
@@ -322,20 +322,20 @@ proptest! {
                 class.limit_octets = 8000;
             }
         });
-        let mut ledger = Ledger::default();
+        let mut buffered = Buffered::default();
         for step in steps {
             let before = drops(&bench);
             match step {
                 Step::Data { port, class, octets } => {
                     bench.take_frame(PortId(port), &data(PortId(port), class, octets));
                     if drops(&bench) == before {
-                        ledger.waiting.push((port, class, octets));
+                        buffered.waiting.push((port, class, octets));
                     }
                 }
                 Step::Hear { frame } => bench.take_frame(OUT, &made[frame]),
                 Step::Send { port, frames } => {
                     for _ in 0..frames {
-                        send(&mut bench, port, &mut ledger);
+                        send(&mut bench, port, &mut buffered);
                     }
                 }
                 Step::Wait { ns } => {
@@ -353,22 +353,22 @@ proptest! {
                 Step::Lose { port } => {
                     let dropped = bench.node.drop_queue(PortId(port), &mut bench.pool);
                     if dropped > 0 {
-                        assert_eq!(dropped, ledger.waiting.len(), "all wait at one port");
-                        ledger.waiting.clear();
+                        assert_eq!(dropped, buffered.waiting.len(), "all wait at one port");
+                        buffered.waiting.clear();
                     }
                 }
             }
-            agrees(&bench, &ledger)?;
+            agrees(&bench, &buffered)?;
         }
         // The neighbour's pauses end, and all leaves.
         let later = bench.now.as_ns() + 10_000_000;
         bench.tick_at(later);
-        while send(&mut bench, OUT.0, &mut ledger) {}
-        agrees(&bench, &ledger)?;
-        prop_assert!(ledger.waiting.is_empty());
+        while send(&mut bench, OUT.0, &mut buffered) {}
+        agrees(&bench, &buffered)?;
+        prop_assert!(buffered.waiting.is_empty());
         prop_assert_eq!(bench.node.buffered_octets(), 0);
         for port in 0..3 {
-            while send(&mut bench, port, &mut ledger) {}
+            while send(&mut bench, port, &mut buffered) {}
             prop_assert_eq!(bench.node.pausing_classes(PortId(port)), 0);
         }
         bench.tick_at(later + 10_000_000);
@@ -381,7 +381,7 @@ fn drops(bench: &Bench) -> u64 {
 }
 
 /// One frame leaves a port, unless none may; storms take what waits in class 3 or in others that were paused.
-fn send(bench: &mut Bench, port: u16, ledger: &mut Ledger) -> bool {
+fn send(bench: &mut Bench, port: u16, buffered: &mut Buffered) -> bool {
     let dropped_before = drops(bench);
     let sent = bench.give_out(PortId(port));
     if drops(bench) > dropped_before {
@@ -389,25 +389,25 @@ fn send(bench: &mut Bench, port: u16, ledger: &mut Ledger) -> bool {
         let is_sent = |entry: &(u16, u8, usize)| {
             sent.as_ref().is_some_and(|sent| sent.len() == entry.2 && sent[14] & 0x0E == entry.1 << 1)
         };
-        ledger.waiting.retain(|entry| is_sent(entry) || !gone(entry.1));
+        buffered.waiting.retain(|entry| is_sent(entry) || !gone(entry.1));
     }
     match sent {
-        Some(sent) if sent[12..14] == [0x86, 0xDD] => ledger.leave(&sent),
+        Some(sent) if sent[12..14] == [0x86, 0xDD] => buffered.leave(&sent),
         Some(_) => {}
         None => return false,
     }
     true
 }
 
-fn agrees(bench: &Bench, ledger: &Ledger) -> Result<(), TestCaseError> {
+fn agrees(bench: &Bench, buffered: &Buffered) -> Result<(), TestCaseError> {
     for class in 0..8 {
-        let waiting = ledger.octets(|_, of| of == class);
+        let waiting = buffered.octets(|_, of| of == class);
         prop_assert_eq!(bench.node.class_octets(OUT, class.into()), Some(waiting), "class {}", class);
         for port in 0..3 {
-            let from = ledger.octets(|of_port, of| of == class && of_port == port);
+            let from = buffered.octets(|of_port, of| of == class && of_port == port);
             prop_assert_eq!(bench.node.ingress_octets(PortId(port), class.into()), Some(from), "from {}", port);
         }
     }
-    prop_assert_eq!(bench.node.buffered_octets(), ledger.octets(|_, _| true));
+    prop_assert_eq!(bench.node.buffered_octets(), buffered.octets(|_, _| true));
     Ok(())
 }

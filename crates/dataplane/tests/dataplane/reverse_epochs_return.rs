@@ -60,7 +60,7 @@ fn failure(psn: u8) -> Vec<u8> {
     group::response(0x11, R2, psn, &[0x62, 0, 0, 1])
 }
 
-fn wishes(bench: &mut Bench) -> Vec<Event> {
+fn events(bench: &mut Bench) -> Vec<Event> {
     bench.node.take_events().collect()
 }
 
@@ -71,15 +71,15 @@ fn joined_at(psn: u32) -> Option<Join> {
 /// A receiver failed, was evicted and joined again before the edge's eviction request was fetched: it is not to be
 /// evicted for its earlier failure (D24, D30).
 #[test]
-fn a_granted_eviction_request_does_not_concern_the_next_member() {
+fn a_granted_eviction_request_does_not_apply_to_the_next_member() {
     let mut bench = edge(false);
     commit(&mut bench, entry(1, true, None));
     bench.send(0, &data(100));
     bench.send(1, &failure(100));
-    // The entry in effect keeps its eviction requests.
+    // A later epoch of the same member keeps its eviction request.
     commit(&mut bench, entry(2, true, None));
     let (group, receiver) = (GroupId(1), address(R2));
-    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
+    assert_eq!(events(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
 
     let mut bench = edge(false);
     commit(&mut bench, entry(1, true, None));
@@ -87,28 +87,28 @@ fn a_granted_eviction_request_does_not_concern_the_next_member() {
     bench.send(1, &failure(100));
     commit(&mut bench, entry(2, false, None));
     commit(&mut bench, entry(3, true, joined_at(101)));
-    assert_eq!(wishes(&mut bench), []);
+    assert_eq!(events(&mut bench), []);
 
-    // Nor of a group that was created again.
+    // The same for a group that was removed and created again.
     bench.send(0, &data(101));
     bench.send(1, &failure(101));
     bench.apply(Command::RemoveGroup(GroupId(1)));
     commit(&mut bench, entry(4, true, None));
-    assert_eq!(wishes(&mut bench), []);
+    assert_eq!(events(&mut bench), []);
 }
 
 /// The edge has restarted since the receiver joined again at J, and has no state of it: a late failure from before J is
 /// that of the member which was evicted (D24, D30, R6).
 #[test]
-fn an_old_failure_does_not_concern_a_receiver_that_joined_again() {
+fn an_old_failure_of_a_receiver_that_joined_again_is_ignored() {
     let mut bench = edge(true);
     commit(&mut bench, entry(3, true, joined_at(104)));
     bench.send(0, &data(104));
     bench.send(1, &failure(101));
-    assert_eq!((wishes(&mut bench), bench.drops(1)), (vec![], vec![("stale_response", 1)]));
+    assert_eq!((events(&mut bench), bench.drops(1)), (vec![], vec![("stale_response", 1)]));
     bench.send(1, &failure(104));
     let (group, receiver) = (GroupId(1), address(R2));
-    assert_eq!(wishes(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
+    assert_eq!(events(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
 }
 
 /// A commit that comes after the group was removed does not bring it back, although it had been prepared (D31).

@@ -103,7 +103,8 @@ impl TopologySection {
             match topology.links_named(name.get_ref()) {
                 Some(links) => failed.extend(links),
                 None => {
-                    let text = format!("{} is no switch and no link; links are called as leaf1-spine2", name.get_ref());
+                    let text =
+                        format!("{} is neither a switch nor a link; a link is named like leaf1-spine2", name.get_ref());
                     return wrong(name.span().start, text);
                 }
             }

@@ -123,7 +123,7 @@ fn failures_that_cut_a_host_off_are_refused() {
         let failed: String = names.iter().map(|name| format!("[[failed]]\nname = \"{name}\"\n")).collect();
         refused(&format!("{LEAF_SPINE}{failed}"))
     };
-    assert_eq!(fails(&["spine7"]), "line 6: spine7 is no switch and no link; links are called as leaf1-spine2");
+    assert_eq!(fails(&["spine7"]), "line 6: spine7 is neither a switch nor a link; a link is named like leaf1-spine2");
     assert_eq!(fails(&["h1.2-leaf1"]), "line 5: host h1.2 would be cut off: all its links have failed");
     let apart = "no path leads from host h1.1 to host h2.1 on links that have not failed: join their switches";
     assert_eq!(fails(&["spine1", "leaf1-spine2"]), format!("line 5: {apart}"));

@@ -55,7 +55,7 @@ fn creation_takes_two_phases() {
 
 /// D31: if one node refuses, no node installs the group.
 #[test]
-fn a_refused_creation_leaves_nothing() {
+fn a_creation_that_a_node_refuses_is_aborted() {
     let mut lifecycle = Lifecycle::create(record()).unwrap();
     let mut fleet = Fleet::default();
     fleet.agents.entry(loopback(5)).or_default().refuses = true;

@@ -98,8 +98,8 @@ fn a_paused_stream_drains_and_resumes() {
         let (_, quiet, payload) = round(TIMEOUT * 3);
         assert!(quiet.is_drained && (2..16).contains(&quiet.completed_messages), "{quiet:?}");
         assert_eq!((quiet.begun_packets, quiet.acknowledged_packets), (16 * quiet.completed_messages, payload / 4096));
-        let passage = if ends_well { SessionState::Sending } else { SessionState::Ended };
-        script.0.set((passage, quiet));
+        let state = if ends_well { SessionState::Sending } else { SessionState::Ended };
+        script.0.set((state, quiet));
         let rounds = (0..10_000).find(|_| round(brief).0);
         assert!(rounds.is_some());
         match ends_well {

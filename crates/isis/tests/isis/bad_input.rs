@@ -67,9 +67,9 @@ fn another_address_of_a_neighbour_is_a_change() {
     speaker.take_changes();
     let addresses = vec!["fe80::7".parse().unwrap()];
     let moved = Hello { addresses, ..hello(AdjacencyState::Up, Some((OWN, 1))) };
-    for is_news in [true, false] {
+    for is_change in [true, false] {
         speaker.receive(NOW, circuit, &framed(&moved.emit(&[])));
-        assert_eq!(speaker.take_changes().adjacencies, is_news);
+        assert_eq!(speaker.take_changes().adjacencies, is_change);
     }
 }
 

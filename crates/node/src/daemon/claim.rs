@@ -19,7 +19,7 @@ pub(super) struct Claim {
 pub(super) enum ClaimError {
     /// Another process has it.
     #[error("interface {interface} is already used by {owner}")]
-    Taken { interface: String, owner: String },
+    InUse { interface: String, owner: String },
     /// The kernel does not report the owner.
     #[error("interface {interface}: cannot find out whether another process uses it: {error}")]
     Unknown { interface: String, error: io::Error },
@@ -42,7 +42,7 @@ impl Claim {
                 Ok(Claim { listener })
             }
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                Err(ClaimError::Taken { interface: interface.to_owned(), owner: owner(&name) })
+                Err(ClaimError::InUse { interface: interface.to_owned(), owner: owner(&name) })
             }
             Err(error) => Err(unknown(error)),
         }

@@ -15,7 +15,7 @@ use super::event::{Cause, Event};
 use super::handle::DataHandle;
 use super::headroom;
 use super::interest;
-use super::isis::News;
+use super::isis::IsisEvent;
 use super::metrics::MetricsServer;
 use super::order::Loss;
 use super::signals::{Request, Signals};
@@ -65,7 +65,7 @@ enum Occasion {
     Asked(Request),
     Lost(Loss),
     Kernel(std::io::Result<()>),
-    Isis(News),
+    Isis(IsisEvent),
     Controller(ControllerEvent),
     Period,
 }
@@ -157,7 +157,7 @@ impl<'r> Control<'r> {
             let occasion = tokio::select! {
                 request = signals.next() => Occasion::Asked(request),
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
-                news = self.isis.news() => Occasion::Isis(news),
+                event = self.isis.event() => Occasion::Isis(event),
                 event = self.controller.event() => Occasion::Controller(event),
                 loss = self.data.loss() => Occasion::Lost(loss?),
                 _ = period.tick() => Occasion::Period,
@@ -170,7 +170,7 @@ impl<'r> Control<'r> {
                     // The node's view of the kernel would become stale without a sign of it.
                     return Err(DaemonError::Died(error.to_string()));
                 }
-                Occasion::Isis(news) => self.hear_isis(news).await?,
+                Occasion::Isis(event) => self.isis_event(event).await?,
                 Occasion::Controller(event) => self.controller_event(event).await?,
                 Occasion::Lost(loss) => self.lost(&loss),
                 Occasion::Period => {

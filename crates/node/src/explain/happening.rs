@@ -296,7 +296,6 @@ pub(super) fn reason_of(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// The cause of a wish for an eviction.
 pub(super) fn cause_name(cause: EvictionCause) -> &'static str {
     match cause {
         EvictionCause::Stalled => "stalled",

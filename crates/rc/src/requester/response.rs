@@ -93,8 +93,8 @@ impl Requester {
             self.went_back_to.is_some()
         } else {
             // A second NAK, after the retransmission, indicates another loss.
-            let is_news = evidence == Evidence::Nak && self.next > self.unacknowledged;
-            self.went_back_to == Some(self.unacknowledged) && !is_news
+            let is_other_loss = evidence == Evidence::Nak && self.next > self.unacknowledged;
+            self.went_back_to == Some(self.unacknowledged) && !is_other_loss
         };
         if has_gone_back && !self.config.habits.one_go_back_until_ack {
             return Err(DropReason::StaleResponse);

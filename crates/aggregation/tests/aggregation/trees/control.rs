@@ -195,7 +195,7 @@ impl Tree {
 
     /// D24, D25: an edge requests evictions; they are granted some time later. The data sent to a receiver determine
     /// whether it is stalled.
-    pub(crate) fn hear_wishes(&mut self, node: usize) {
+    pub(crate) fn take_eviction_requests(&mut self, node: usize) {
         let now = Instant::from_ns(self.now_ns);
         let Some(machine) = self.nodes[node].machine.as_mut().filter(|machine| machine.has_eviction_requests()) else {
             return;

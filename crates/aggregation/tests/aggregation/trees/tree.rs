@@ -252,7 +252,7 @@ impl Tree {
             let (mut out, now) = (Vec::new(), Instant::from_ns(self.now_ns));
             self.nodes[node].machine.iter_mut().for_each(|machine| machine.tick(now, &mut out));
             self.send_up(node, out);
-            self.hear_wishes(node);
+            self.take_eviction_requests(node);
         } else if source_at <= self.now_ns {
             self.source_timer();
         } else if let Some(Reverse((_, _, event))) = self.events.pop() {
@@ -317,7 +317,7 @@ impl Tree {
                 Child::Receiver(_) => {}
             }
         }
-        self.hear_wishes(node);
+        self.take_eviction_requests(node);
     }
 
     /// D22, D30: copies that an edge does not make.
@@ -384,7 +384,7 @@ impl Tree {
             self.receivers[receiver].progress_at_ns = self.now_ns;
         }
         self.send_up(node, out);
-        self.hear_wishes(node);
+        self.take_eviction_requests(node);
     }
 
     /// MT-5.3.1-1 and MT-5.3.2-1: every receiver has all data that the response confirms.

@@ -128,10 +128,10 @@ impl World {
         let fresh = Union { designated_qpn, highest: number, members: Vec::new(), active_ns: now };
         let union = self.unions.get(&proxy).unwrap_or(&fresh);
         let of = |address| union.members.iter().find(|(known, _)| known.address == address);
-        let news: Vec<Receiver> = list.iter().filter(|receiver| of(receiver.address).is_none()).copied().collect();
+        let added: Vec<Receiver> = list.iter().filter(|receiver| of(receiver.address).is_none()).copied().collect();
         let agrees =
             list.iter().all(|receiver| of(receiver.address).is_none_or(|(known, _)| known.qpn == receiver.qpn));
-        let fits = union.members.len() + news.len() <= usize::from(self.settings.max_receivers)
+        let fits = union.members.len() + added.len() <= usize::from(self.settings.max_receivers)
             && (self.unions.contains_key(&proxy) || groups < usize::from(self.settings.max_groups));
         if !agrees || !fits || union.designated_qpn != designated_qpn {
             return false;
@@ -139,7 +139,7 @@ impl World {
         let union = self.unions.entry(proxy).or_insert(fresh);
         union.active_ns = now;
         union.highest = union.highest.max(number);
-        union.members.extend(news.into_iter().map(|receiver| (receiver, None)));
+        union.members.extend(added.into_iter().map(|receiver| (receiver, None)));
         true
     }
 

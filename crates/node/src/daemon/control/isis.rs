@@ -4,7 +4,7 @@ use super::Control;
 use crate::configuration::IsisSettings;
 use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
-use crate::daemon::isis::{Inquiry, IsisHandle, Learnt, Link, News, Plan};
+use crate::daemon::isis::{Inquiry, IsisEvent, IsisHandle, Learnt, Link, Plan};
 use crate::daemon::order::Refusal;
 use srdma_dataplane::BackpressureSids;
 use srdma_node_spec::{Entries, Owner};
@@ -23,10 +23,10 @@ pub(super) struct IsisSide {
 }
 
 impl IsisSide {
-    /// Waits for news; for ever, while there is no task.
-    pub(super) async fn news(&mut self) -> News {
+    /// Waits for an event; forever while there is no task.
+    pub(super) async fn event(&mut self) -> IsisEvent {
         match &mut self.handle {
-            Some(handle) => handle.news().await,
+            Some(handle) => handle.event().await,
             None => std::future::pending().await,
         }
     }
@@ -83,11 +83,11 @@ impl Control<'_> {
         Plan { links: settings.circuits.iter().map(|circuit| link(&circuit.port)).collect(), settings }
     }
 
-    /// The task has news.
-    pub(super) async fn hear_isis(&mut self, news: News) -> Result<(), Died> {
-        match news {
-            News::Said(text) => self.say(Event::Isis { text }),
-            News::Learnt => {
+    /// Applies an event of the task.
+    pub(super) async fn isis_event(&mut self, event: IsisEvent) -> Result<(), Died> {
+        match event {
+            IsisEvent::Message(text) => self.say(Event::Isis { text }),
+            IsisEvent::Learnt => {
                 if let Some(handle) = &mut self.isis.handle {
                     self.isis.learnt = handle.learnt();
                 }

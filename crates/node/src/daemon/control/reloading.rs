@@ -63,9 +63,9 @@ impl Control<'_> {
         let before = (self.kernel.mirror.clone(), self.layers.clone());
         self.layers.set(Owner::File, configuration.spec.entries.clone());
         let entries = self.layers.above(Owner::Kernel);
-        let mut foreseen = entries.clone();
-        foreseen.extend(entries_of(self.controller.table().commands_with_prepared()));
-        let mut effects = self.kernel.configure(&configuration, &foreseen, self.layers.get_mut(Owner::Kernel));
+        let mut planned = entries.clone();
+        planned.extend(entries_of(self.controller.table().commands_with_prepared()));
+        let mut effects = self.kernel.configure(&configuration, &planned, self.layers.get_mut(Owner::Kernel));
         let node = |configuration: &Configuration, layers: &Layers| NodeSpec {
             node: configuration.spec.node.clone(),
             entries: layers.effective(),

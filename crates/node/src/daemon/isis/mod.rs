@@ -40,13 +40,13 @@ enum Order {
     Stop(oneshot::Sender<()>),
 }
 
-/// Messages of the task to the control task.
+/// Events of the task for the control task.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum IsisEvent {
     /// Other routes or SIDs than before.
     Learnt,
     /// Message for the log.
-    Said(String),
+    Message(String),
 }
 
 /// Handle for requesting the state of a system. It keeps no task alive.
@@ -68,7 +68,7 @@ pub(super) struct IsisHandle {
     plan: Plan,
     orders: mpsc::UnboundedSender<Order>,
     learnt: watch::Receiver<Arc<Learnt>>,
-    said: mpsc::UnboundedReceiver<String>,
+    messages: mpsc::UnboundedReceiver<String>,
     task: JoinHandle<()>,
 }
 
@@ -76,30 +76,30 @@ impl IsisHandle {
     /// Starts a task in the calling thread's network namespace. Must be called inside a tokio runtime.
     pub(super) fn start(plan: Plan) -> Self {
         let (orders, received_orders) = mpsc::unbounded_channel();
-        let (says, said) = mpsc::unbounded_channel();
+        let (sent_messages, messages) = mpsc::unbounded_channel();
         let (sent_learnt, learnt) = watch::channel(Arc::default());
-        let task = Task::new(plan.clone(), received_orders, sent_learnt, says);
-        IsisHandle { plan, orders, learnt, said, task: tokio::spawn(task.run()) }
+        let task = Task::new(plan.clone(), received_orders, sent_learnt, sent_messages);
+        IsisHandle { plan, orders, learnt, messages, task: tokio::spawn(task.run()) }
     }
 
     /// Has the task follow another plan, if it is another.
     pub(super) fn follow(&mut self, plan: Plan) {
         if plan != self.plan {
             self.plan = plan.clone();
-            // A task that has died is found out by its news.
+            // The death of the task is an event.
             let _ = self.orders.send(Order::Follow(Box::new(plan)));
         }
     }
 
-    /// Waits for news. Nothing is lost when the future is dropped.
-    pub(super) async fn news(&mut self) -> News {
+    /// Waits for an event. Nothing is lost when the future is dropped.
+    pub(super) async fn event(&mut self) -> IsisEvent {
         tokio::select! {
             changed = self.learnt.changed() => match changed {
-                Ok(()) => News::Learnt,
+                Ok(()) => IsisEvent::Learnt,
                 Err(_) => self.died().await,
             },
-            said = self.said.recv() => match said {
-                Some(text) => News::Said(text),
+            message = self.messages.recv() => match message {
+                Some(text) => IsisEvent::Message(text),
                 None => self.died().await,
             },
         }
@@ -125,11 +125,11 @@ impl IsisHandle {
         self.task.abort();
     }
 
-    /// The task has panicked: reported once; no news follow.
-    async fn died(&mut self) -> News {
-        if self.task.is_finished() && !self.said.is_closed() {
-            self.said.close();
-            return News::Said("IS-IS has died; its last words are above".to_owned());
+    /// The task has panicked: reported once; no event follows.
+    async fn died(&mut self) -> IsisEvent {
+        if self.task.is_finished() && !self.messages.is_closed() {
+            self.messages.close();
+            return IsisEvent::Message("the IS-IS task has died; its last messages are above".to_owned());
         }
         std::future::pending().await
     }
