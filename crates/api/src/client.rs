@@ -77,7 +77,7 @@ impl ClientError {
     }
 }
 
-/// Timeout of a response, longer than any wait that a request may ask for.
+/// Timeout of a response, longer than the longest wait of a request.
 const TIMEOUT: Duration = Duration::from_secs(70);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -109,7 +109,7 @@ impl World<'_> {
                 self.log(&format_args!("group {group}: epoch {epoch} is in effect"));
                 None
             }
-            Order::GivenUp { reason } => {
+            Order::Aborted { reason } => {
                 self.log(&format_args!("group {group}: given up: {reason}"));
                 None
             }

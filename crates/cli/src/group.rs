@@ -162,7 +162,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 /// The longest wait that the API allows.
 const MAX_WAIT_MS: u32 = 60_000;
 
-/// Installs a new group on all nodes; returns it as it is when they have it, or after so long.
+/// Installs a new group on all nodes; returns its state when they have it, or after `wait`.
 pub(crate) fn commit_group(client: &Client, group: u32, wait: Duration) -> Result<Group> {
     let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX).min(MAX_WAIT_MS);
     Ok(client.commit_group(group, wait_ms)?)

@@ -30,7 +30,7 @@ use std::time::Duration;
 /// The time of a transaction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Time {
-    /// Since any fixed moment.
+    /// Since any fixed time.
     pub monotonic: Duration,
     /// Milliseconds since 1970.
     pub unix_ms: u64,
@@ -47,7 +47,7 @@ pub struct Core {
     /// Number of groups that each tenant has.
     groups_of_tenant: BTreeMap<String, usize>,
     proxies: BTreeMap<Ipv6Addr, u32>,
-    /// Group of each queue pair, sources' too (D2, D8).
+    /// Group of each queue pair, including those of sources (D2, D8).
     queue_pairs: BTreeMap<(Ipv6Addr, u32), u32>,
     nodes: BTreeMap<Ipv6Addr, Node>,
     network: Network,
@@ -61,11 +61,11 @@ pub struct Core {
     unsettled: BTreeSet<u32>,
     sessions: u64,
     answers: BTreeMap<String, AnswerRow>,
-    /// Jobs, where a fabric is configured.
+    /// Jobs, if a fabric is configured.
     jobs: Option<Jobs>,
     /// Groups are restored from recovery snapshots.
     rebuilds: bool,
-    /// Until then nodes may still register after the controller's start.
+    /// Deadline for nodes to register after the controller's start.
     expects_until: Duration,
     effects: Effects,
 }
@@ -75,9 +75,9 @@ pub struct Core {
 pub(crate) struct Effects {
     pub(crate) writes: Vec<Write>,
     pub(crate) orders: Vec<(Ipv6Addr, NodeOrder)>,
-    /// With the tenant that they concern.
+    /// Each with its tenant.
     pub(crate) events: Vec<(Option<String>, EventKind)>,
-    /// By loopbacks of nodes.
+    /// Each with the loopback of its node.
     pub(crate) ended_sessions: Vec<Ipv6Addr>,
     pub(crate) changed_groups: BTreeSet<u32>,
 }
@@ -87,20 +87,20 @@ pub(crate) struct Effects {
 struct Group {
     row: GroupRow,
     members: BTreeMap<Ipv6Addr, MemberRow>,
-    /// From the first commit on.
+    /// Set by the first commit.
     lifecycle: Option<Lifecycle>,
-    /// The record in the store, and the one before it while that matters.
+    /// The record in the store, and the former one until all nodes have committed.
     record: Option<Record>,
     before: Option<Record>,
-    /// The newcomers of the join that was handed to the lifecycle, until it is done.
+    /// The receivers of the join in progress.
     joining: Vec<Newcomer>,
     /// Time at which the source reported last, or the controller started.
     source_seen: Duration,
-    /// The tree as it was explained when it was made.
+    /// The explanation of the tree.
     explanation: Vec<String>,
-    /// The nodes of its tree, as [`Core::groups_of_node`] has them.
+    /// The nodes of its tree, indexed by [`Core::groups_of_node`].
     nodes: BTreeSet<Ipv6Addr>,
-    /// The links of its tree, as [`Core::load`] has them.
+    /// The links of its tree, counted in [`Core::load`].
     links: Vec<Link>,
 }
 
@@ -110,10 +110,10 @@ struct Node {
     registration: Registration,
     is_drained: bool,
     session: Option<Session>,
-    /// It was dead, and has not registered since.
+    /// It is dead, and has not registered since.
     was_dead: bool,
     status: Option<NodeStatus>,
-    /// Time at which the status came, and octets per second sent by each port since the one before it.
+    /// Time of the last status, and octets per second sent by each port since the previous one.
     rates: Option<(Duration, BTreeMap<String, f64>)>,
 }
 
@@ -153,7 +153,7 @@ impl Core {
         self.now = now;
     }
 
-    /// Takes what has accumulated since the last call.
+    /// Takes the effects since the last call.
     pub(crate) fn take_effects(&mut self) -> Effects {
         std::mem::take(&mut self.effects)
     }
@@ -182,7 +182,6 @@ impl Core {
         }
     }
 
-    /// Appends to the audit log.
     fn audit(&mut self, who: &str, action: &str, target: String) {
         self.site.last_audit += 1;
         let number = self.site.last_audit;
@@ -199,7 +198,7 @@ impl Core {
         self.effects.writes.push(write);
     }
 
-    /// Writes a group's row, a version further.
+    /// Writes a group's row with an incremented version.
     fn write_group(&mut self, id: u32) {
         if let Some(group) = self.groups.get_mut(&id) {
             group.row.version += 1;
@@ -219,7 +218,7 @@ impl Core {
     }
 }
 
-/// Entries of the audit log that are kept.
+/// Limit of entries of the audit log.
 const MAX_AUDIT_ENTRIES: u64 = 1_000_000;
 
 fn unknown(id: u32) -> Refusal {

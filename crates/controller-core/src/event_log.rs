@@ -3,7 +3,7 @@
 use srdma_api::{Event, EventKind};
 use std::collections::VecDeque;
 
-/// Events that are kept.
+/// Limit of kept events.
 const MAX_EVENTS: usize = 10_000;
 
 /// The last events of a controller, in order.
@@ -17,7 +17,7 @@ pub struct EventLog {
 /// The last event that a client has received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventCursor {
-    /// The start of a controller that its number counts from; `None`: not given, the present one is assumed.
+    /// The start of a controller that its number counts from; `None`: the present one.
     run: Option<u64>,
     number: u64,
 }
@@ -85,7 +85,7 @@ mod tests {
 
     const RUN: u64 = 0xabc;
 
-    /// The numbers of the events behind a cursor, and how many are reported missing, when these are kept.
+    /// The numbers of the events behind a cursor, and of those reported missing, if `kept` are kept.
     fn after(id: &str, kept: std::ops::RangeInclusive<u64>) -> (Vec<u64>, Option<Option<u64>>) {
         let mut log = EventLog::new(RUN);
         for number in kept {
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(after("abc-5", 1..=5), (vec![], None));
         assert_eq!(after("3", 1..=5), (vec![4, 5], None));
         assert_eq!(after("0", 4..=5), (vec![4, 5], None), "all that are kept");
-        assert_eq!(after("abc-3", 4..=5), (vec![4, 5], None), "nothing lies between 3 and 4");
+        assert_eq!(after("abc-3", 4..=5), (vec![4, 5], None), "4 follows 3");
     }
 
     #[test]
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn a_cursor_of_another_run_is_recognized() {
         assert_eq!(after("abd-3", 1..=5), (vec![0, 1, 2, 3, 4, 5], Some(None)));
-        assert_eq!(after("7", 1..=5), (vec![0, 1, 2, 3, 4, 5], Some(None)), "it has not counted so far");
-        #[expect(clippy::reversed_empty_ranges, reason = "nothing has happened yet")]
+        assert_eq!(after("7", 1..=5), (vec![0, 1, 2, 3, 4, 5], Some(None)), "the number exceeds the last");
+        #[expect(clippy::reversed_empty_ranges, reason = "no events yet")]
         let nothing = 1..=0;
         assert_eq!(after("abd-3", nothing), (vec![0], Some(None)));
     }

@@ -1,4 +1,4 @@
-//! Jobs and their placement (PP-4-1), as a value without I/O: what each call changes comes back as rows for the store.
+//! Jobs and their placement (PP-4-1), as a value without I/O: each call returns its changes as rows for the store.
 //!
 //! ```text
 //!   kept paths ──resume──► Plan ──change──► Plan ──► answer
@@ -21,13 +21,13 @@ use srdma_placement::{Collective, KeptFlow, LinkNames, ListedFlow, Plan, jobs_fr
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Flows of all jobs together, at most.
+/// Limit of the flows of all jobs together.
 pub const MAX_FLOWS: u64 = 262_144;
 
-/// Limit of the work for the bound of an answer, in inspected links: some tens of milliseconds.
+/// Limit of the work for the bound in an answer, in visited links: some tens of milliseconds.
 const WORK: usize = 5_000_000;
 
-/// Octets of a job's name, at most.
+/// Limit of octets of a job's name.
 const MAX_NAME_OCTETS: usize = 64;
 
 /// The jobs that are placed on a fabric.
@@ -51,7 +51,7 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// A row that is none, or that does not fit the fabric.
+    /// A row is invalid, or does not fit the fabric.
     pub fn restore(&mut self, rows: &[JobRow]) -> Result<Vec<JobRow>, JobError> {
         self.state = State::of_rows(rows, &self.topology, &self.names)?;
         let topology = Arc::clone(&self.topology);
@@ -69,7 +69,7 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// The text is no file of jobs; a job is there already, or sends nothing; too many flows; no way.
+    /// Invalid jobs file; a job exists already, or sends nothing; too many flows; no path.
     pub fn place(&mut self, new: &NewJob, tenant: &str) -> Result<(Vec<JobRow>, WhatIfAnswer), JobError> {
         self.change(&WhatIf { add: Some(new.clone()), ..WhatIf::default() }, tenant)
     }
@@ -105,7 +105,7 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// Those of the calls that would make it.
+    /// Those of the calls that would make the change.
     pub fn whatif(&self, change: &WhatIf) -> Result<WhatIfAnswer, JobError> {
         self.evaluate(change, "").map(|(_, answer)| answer)
     }
@@ -192,7 +192,7 @@ impl Jobs {
         Ok((self.state.after(&plan, &tenants), answer))
     }
 
-    /// The flows of the jobs of a text, none of which is there but those that go.
+    /// The flows of the jobs in a text, whose names must be unused or among the removed jobs.
     fn wanted(&self, text: &str, goes: &[String], room: u64) -> Result<Vec<ListedFlow>, JobError> {
         let jobs = jobs_from_toml(text, &self.topology).map_err(JobError::NotJobs)?;
         let mut flows = 0_u64;
@@ -205,7 +205,7 @@ impl Jobs {
             if self.state.jobs.contains_key(&name) && !goes.contains(&name) {
                 return Err(JobError::Exists { name });
             }
-            // Groups of one rank send nothing, but are gone through.
+            // Groups of one rank send nothing, but are visited.
             let work = |collective: &Collective| job.most_flows(collective).max(job.nics.len() as u64);
             flows = job.collectives.iter().map(work).fold(flows, u64::saturating_add);
         }

@@ -2,8 +2,8 @@
 //!
 //! The cheapest tree that joins given nodes is a Steiner tree, which is NP-hard to find. The heuristic of Takahashi
 //! and Matsuyama (1980) is used: the edge nearest to the tree is added by its shortest path, then the next nearest,
-//! until all are in. Where all nodes may carry the tree on, its cost is at most 2 - 2/n times the least, n the number
-//! of edges and the headend. Here edges carry nothing on; the tests hold it against the best tree of small networks.
+//! until all are in. If all nodes may be transit nodes, its cost is at most 2 - 2/n times the least, with n edges and
+//! headend. Here edges are no transit nodes; the tests compare it with the best tree of small networks.
 //!
 //! ```text
 //!   headend ──► shortest paths from all of the tree ──► nearest edge is added ─┐
@@ -27,20 +27,20 @@ pub(crate) struct TreeBuilder {
 /// An added edge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// From the node of the tree that it joined at, to the edge.
+    /// From the node of the tree where it was attached, to the edge.
     pub(crate) path: Vec<Ipv6Addr>,
     /// The cost of the path.
     pub(crate) cost: u32,
 }
 
-/// Reason for which there is no tree.
+/// Reason for which no tree was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TreeError {
-    /// The node is the headend, and cannot be an edge as well.
+    /// The node is the headend, and cannot be an edge.
     HeadendIsEdge(Ipv6Addr),
-    /// The node carries the tree on to others, and cannot be an edge as well.
+    /// The node is a transit node of the tree, and cannot be an edge.
     TransitIsEdge(Ipv6Addr),
-    /// There is no path.
+    /// No path leads to the node.
     Unreachable(Ipv6Addr),
 }
 
@@ -50,7 +50,7 @@ impl TreeBuilder {
         TreeBuilder { headend, above: BTreeMap::new(), edges: BTreeSet::new() }
     }
 
-    /// A tree that is there: `(node, node above)`, and which of them are edges.
+    /// An existing tree. `above`: pairs of node and parent.
     pub(crate) fn of(
         headend: Ipv6Addr,
         above: impl IntoIterator<Item = (Ipv6Addr, Ipv6Addr)>,
@@ -73,13 +73,13 @@ impl TreeBuilder {
                 missing.insert(*edge);
             }
         }
-        // Edges are no transit nodes.
+        // Edges cannot be transit nodes.
         self.edges.extend(&missing);
         let mut steps = Vec::new();
         while !missing.is_empty() {
             let Some(step) = self.nearest(network, &missing) else {
-                let lonely = missing.first().copied().unwrap_or(self.headend);
-                return Err(TreeError::Unreachable(lonely));
+                let unreachable = missing.first().copied().unwrap_or(self.headend);
+                return Err(TreeError::Unreachable(unreachable));
             };
             for pair in step.path.windows(2) {
                 self.above.insert(pair[1], pair[0]);
@@ -90,8 +90,8 @@ impl TreeBuilder {
         Ok(steps)
     }
 
-    /// The shortest path from any node of the tree that may carry more to the nearest of these. Among equal ones that
-    /// of the lowest addresses, so that the same network has the same tree.
+    /// The shortest path from a node of the tree, edges excepted, to the nearest of `wanted`. Of equal paths the one of
+    /// the lowest addresses, so that the same network has the same tree.
     fn nearest(&self, network: &Network, wanted: &BTreeSet<Ipv6Addr>) -> Option<Step> {
         let roots = std::iter::once(self.headend).chain(self.above.keys().copied());
         self.shortest(network, roots.filter(|node| !self.edges.contains(node)), wanted, |_| true)
@@ -150,7 +150,7 @@ impl TreeBuilder {
         None
     }
 
-    /// The node and all below it.
+    /// The node and its descendants.
     fn below(&self, node: Ipv6Addr) -> BTreeSet<Ipv6Addr> {
         let is_in = |other: &Ipv6Addr| *other == node || self.is_below(*other, node);
         self.above.keys().copied().filter(is_in).chain([node]).collect()
@@ -184,7 +184,7 @@ impl TreeBuilder {
         nodes
     }
 
-    /// Links of the shortest paths from the headend to each edge, counted for each path: what unicast would use.
+    /// Number of links of the shortest paths from the headend to each edge, which unicast would use.
     pub(crate) fn links_of_unicast(&self, network: &Network) -> u32 {
         let alone = TreeBuilder { above: BTreeMap::new(), ..self.clone() };
         let paths = self.edges.iter().filter_map(|edge| {

@@ -22,7 +22,7 @@ use tokio::sync::broadcast;
 
 /// Interval for detecting dead nodes.
 const PERIOD: Duration = Duration::from_millis(100);
-/// Unanswered orders are retransmitted once in so many periods.
+/// Retransmission interval of unanswered orders, in periods.
 const RETRANSMISSION_PERIODS: u32 = 5;
 
 /// The controller, shared by all connections.

@@ -27,7 +27,7 @@ pub trait Store: Send + Sync {
     /// When they are not made.
     fn commit(&self, writes: &[&Write]) -> Result<(), StoreError>;
 
-    /// Reopens the store after a failure. What was committed is there.
+    /// Reopens the store after a failure, with all committed writes.
     ///
     /// # Errors
     ///

@@ -172,9 +172,9 @@ impl Lifecycle {
 
     /// Gives up the joins that wait for a quiescent source, because it will not become quiescent: the driver measures
     /// the time. If the source replies after all, it is released.
-    pub fn give_up_joins(&mut self, reason: &str) {
+    pub fn abort_joins(&mut self, reason: &str) {
         if self.waiting.remove_those_that_need_a_quiet_source() {
-            self.orders.push_back(Order::GivenUp { reason: reason.to_owned() });
+            self.orders.push_back(Order::Aborted { reason: reason.to_owned() });
         }
         self.advance();
     }
@@ -281,7 +281,7 @@ impl Lifecycle {
         member.presence = Presence::Lost;
         match (self.phase, member.step) {
             (Phase::Preparing, Step::Preparing | Step::Prepared) if is_new => {
-                self.give_up(format!("node {node} is lost"));
+                self.abort(format!("node {node} is lost"));
             }
             (_, Step::Removing) => {
                 self.members.remove(&node);
@@ -361,7 +361,7 @@ impl Lifecycle {
         match member.on_reply(reply, can_refuse) {
             Effect::Nothing | Effect::Progress => {}
             Effect::Prepare => self.order_for(node),
-            Effect::Refusal => self.give_up(format!("node {node} refuses epoch {epoch}: {reason}")),
+            Effect::Refusal => self.abort(format!("node {node} refuses epoch {epoch}: {reason}")),
             Effect::Gone => {
                 self.members.remove(&node);
             }

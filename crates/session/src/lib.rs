@@ -7,7 +7,7 @@
 //!         │
 //!   SourceSession              sending → draining → paused → sending … → ended, without I/O
 //!         │
-//!   srdma_host::Sending        asks before it begins a message
+//!   srdma_host::Sending        checks the state before it begins a message
 //! ```
 
 mod client;

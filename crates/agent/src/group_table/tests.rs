@@ -83,7 +83,7 @@ impl Agent {
     }
 
     /// Carries an order out as the control task does.
-    fn carry_out(&mut self, order: NodeOrder) -> Option<NodeAnswer> {
+    fn execute(&mut self, order: NodeOrder) -> Option<NodeAnswer> {
         let change = match self.table.plan(order, |_| false) {
             Plan::Nothing => return None,
             Plan::Answer(answer) => return Some(answer),
@@ -131,7 +131,7 @@ fn to_node(order: Order) -> Option<(Ipv6Addr, NodeOrder)> {
     })
 }
 
-fn hear(lifecycle: &mut Lifecycle, node: Ipv6Addr, answer: NodeAnswer) {
+fn deliver(lifecycle: &mut Lifecycle, node: Ipv6Addr, answer: NodeAnswer) {
     match answer {
         NodeAnswer::Prepared { epoch, .. } => lifecycle.prepared(node, epoch),
         NodeAnswer::Refused { epoch, reason, .. } => lifecycle.refused(node, epoch, reason),
@@ -140,7 +140,7 @@ fn hear(lifecycle: &mut Lifecycle, node: Ipv6Addr, answer: NodeAnswer) {
     }
 }
 
-/// Carries out what is ordered, until nothing is; the source is quiet as soon as it is asked.
+/// Executes all orders; the source pauses at once.
 fn settle(lifecycle: &mut Lifecycle, agents: &mut BTreeMap<Ipv6Addr, Agent>) {
     while let Some(order) = lifecycle.next_order() {
         match order {
@@ -148,8 +148,8 @@ fn settle(lifecycle: &mut Lifecycle, agents: &mut BTreeMap<Ipv6Addr, Agent>) {
             Order::Ready { round } => lifecycle.running(round),
             order => {
                 let Some((node, order)) = to_node(order) else { continue };
-                if let Some(answer) = agents.get_mut(&node).expect("a node").carry_out(order) {
-                    hear(lifecycle, node, answer);
+                if let Some(answer) = agents.get_mut(&node).expect("a node").execute(order) {
+                    deliver(lifecycle, node, answer);
                 }
             }
         }
@@ -205,7 +205,7 @@ fn a_restarted_node_is_given_its_groups() {
     assert_eq!(states(&agents)[1], (Some(1), 2));
     let unknown = |number| agents[&loopback(number)].node.acknowledgements(GroupId(7)).unwrap().unknown_branches();
     assert_eq!((unknown(2), unknown(1)), (2, 0));
-    // One that was only out of hearing has it still, and its branches.
+    // A node that was unreachable has kept the group with its branches.
     lifecycle.restarted(loopback(1));
     settle(&mut lifecycle, &mut agents);
     assert!(lifecycle.is_steady());
@@ -230,24 +230,24 @@ fn outdated_orders_have_no_effect() {
     let prepared = |epoch| Some(NodeAnswer::Prepared { group: 7, epoch });
     let committed = |epoch| Some(NodeAnswer::Committed { group: 7, epoch });
     let reason = "nothing is prepared for epoch 3 of group 7".to_owned();
-    assert_eq!(agent.carry_out(commit(3)), Some(NodeAnswer::Refused { group: 7, epoch: 3, reason }));
-    assert_eq!(agent.carry_out(prepare(2, 3)), prepared(3));
-    assert_eq!(agent.carry_out(prepare(2, 3)), prepared(3));
-    assert_eq!(agent.carry_out(prepare(2, 2)), None, "older than what is prepared");
-    assert_eq!(agent.carry_out(NodeOrder::Abort { group: 7, epoch: 2 }), None);
-    assert_eq!((agent.carry_out(commit(3)), agent.carry_out(commit(3))), (committed(3), committed(3)));
-    assert_eq!(agent.carry_out(prepare(2, 3)), prepared(3), "in effect already");
-    assert_eq!(agent.carry_out(prepare(2, 4)), prepared(4));
-    assert_eq!(agent.carry_out(commit(3)), committed(3));
-    assert_eq!(agent.carry_out(NodeOrder::Restore { entry: entry(2, 3), recovery_snapshot: None }), committed(3));
-    assert_eq!(agent.carry_out(NodeOrder::Abort { group: 7, epoch: 4 }), None);
+    assert_eq!(agent.execute(commit(3)), Some(NodeAnswer::Refused { group: 7, epoch: 3, reason }));
+    assert_eq!(agent.execute(prepare(2, 3)), prepared(3));
+    assert_eq!(agent.execute(prepare(2, 3)), prepared(3));
+    assert_eq!(agent.execute(prepare(2, 2)), None, "older than what is prepared");
+    assert_eq!(agent.execute(NodeOrder::Abort { group: 7, epoch: 2 }), None);
+    assert_eq!((agent.execute(commit(3)), agent.execute(commit(3))), (committed(3), committed(3)));
+    assert_eq!(agent.execute(prepare(2, 3)), prepared(3), "in effect already");
+    assert_eq!(agent.execute(prepare(2, 4)), prepared(4));
+    assert_eq!(agent.execute(commit(3)), committed(3));
+    assert_eq!(agent.execute(NodeOrder::Restore { entry: entry(2, 3), recovery_snapshot: None }), committed(3));
+    assert_eq!(agent.execute(NodeOrder::Abort { group: 7, epoch: 4 }), None);
     assert_eq!(agent.table.held()[0].prepared, None);
-    assert_eq!(agent.carry_out(remove(2)), None, "older than what is in effect");
+    assert_eq!(agent.execute(remove(2)), None, "older than what is in effect");
     let removed = Some(NodeAnswer::Removed { group: 7, epoch: 5 });
-    assert_eq!((agent.carry_out(remove(5)), agent.carry_out(remove(5))), (removed.clone(), removed));
-    assert_eq!((agent.carry_out(prepare(2, 4)), agent.has()), (None, (None, 1)));
+    assert_eq!((agent.execute(remove(5)), agent.execute(remove(5))), (removed.clone(), removed));
+    assert_eq!((agent.execute(prepare(2, 4)), agent.has()), (None, (None, 1)));
     agent.table.set_store(1);
-    assert_eq!(agent.carry_out(prepare(2, 4)), prepared(4), "a group of another store may have its number");
+    assert_eq!(agent.execute(prepare(2, 4)), prepared(4), "a group of another store may have its number");
 }
 
 /// Entries must use the SIDs that the node has registered, and no group of the node's own file.
@@ -268,11 +268,11 @@ fn entries_outside_the_registration_are_refused() {
     assert_eq!(refusal(2, all(3), false), text);
     assert_eq!(refusal(2, AllowedSids::default(), false), text);
     let mut agent = Agent::new(2);
-    agent.carry_out(prepare(2, 1));
+    agent.execute(prepare(2, 1));
     let mut other = entry(2, 1);
     other.id = GroupId(8);
     let Some(NodeAnswer::Refused { reason, .. }) =
-        agent.carry_out(NodeOrder::Prepare { entry: other, recovery_snapshot: None })
+        agent.execute(NodeOrder::Prepare { entry: other, recovery_snapshot: None })
     else {
         panic!("accepted");
     };
@@ -286,7 +286,7 @@ fn refused_entries_are_not_kept() {
     let mut wrong = entry(2, 1);
     wrong.proxy = loopback(2);
     let order = NodeOrder::Prepare { entry: wrong, recovery_snapshot: None };
-    let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.carry_out(order) else { panic!("accepted") };
+    let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.execute(order) else { panic!("accepted") };
     assert!(reason.contains("2001:db8:2::1"), "{reason}");
     assert_eq!((agent.table.held(), agent.has()), (vec![], (None, 1)));
 }
@@ -321,11 +321,11 @@ fn all_nodes_converge_to_the_record() {
                     Some(Order::Ready { round }) => lifecycle.running(round),
                     order => {
                         let Some((node, order)) = order.and_then(to_node) else { continue };
-                        let answers = [agents.get_mut(&node).unwrap().carry_out(order.clone())];
-                        // Said twice, as over a connection that has broken.
-                        let again = (random(3) == 0).then(|| agents.get_mut(&node).unwrap().carry_out(order));
+                        let answers = [agents.get_mut(&node).unwrap().execute(order.clone())];
+                        // Sent twice, as after a broken connection.
+                        let again = (random(3) == 0).then(|| agents.get_mut(&node).unwrap().execute(order));
                         for answer in answers.into_iter().chain(again).flatten() {
-                            hear(&mut lifecycle, node, answer);
+                            deliver(&mut lifecycle, node, answer);
                         }
                     }
                 },

@@ -71,7 +71,7 @@ pub(super) fn group(group: &Group) -> String {
     if !group.awaited.is_empty() {
         lines.push(format!("waits for {}", group.awaited.join(", ")));
     }
-    lines.extend(group.failure.iter().map(|failure| format!("the last change was given up: {failure}")));
+    lines.extend(group.failure.iter().map(|failure| format!("the last change was aborted: {failure}")));
     lines.join("\n") + "\n"
 }
 

@@ -10,14 +10,14 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 impl Core {
-    /// Executes all orders of a group's lifecycle, and starts the joins that wait.
+    /// Executes the orders of a group's lifecycle, and starts waiting joins.
     pub(super) fn drive(&mut self, id: u32) {
         loop {
             self.execute_orders(id);
             self.start_joins(id);
             let group = self.groups.get_mut(&id);
             let Some(lifecycle) = group.and_then(|group| group.lifecycle.as_mut()) else { break };
-            // A source without any request has sent nothing.
+            // A source that has never reported has sent nothing.
             if let Some(Order::Pause { round }) = lifecycle.source_order()
                 && let Some(group) = self.groups.get_mut(&id)
                 && group.row.source == SourceState::Idle
@@ -31,7 +31,7 @@ impl Core {
         self.update_unsettled(id);
     }
 
-    /// Aborts the joins that wait for a source that is silent.
+    /// Aborts the joins that wait for a silent source.
     fn abort_joins(&mut self, id: u32) {
         let silent_after = self.settings.source_silent_after;
         let Some(group) = self.groups.get_mut(&id) else { return };
@@ -39,9 +39,8 @@ impl Core {
         let is_waited_for = matches!(lifecycle.source_order(), Some(Order::Pause { .. }));
         if is_waited_for && self.now.monotonic.saturating_sub(group.source_seen) >= silent_after {
             let silence = silent_after.as_millis();
-            lifecycle.give_up_joins(&format!(
-                "the source was silent for {silence} ms: no receiver can join before it pauses"
-            ));
+            lifecycle
+                .abort_joins(&format!("the source was silent for {silence} ms: no receiver can join before it pauses"));
         }
     }
 
@@ -66,7 +65,7 @@ impl Core {
                 Order::Remove { node, epoch } => self.order(id, node, NodeOrder::Remove { group: id, epoch }),
                 Order::Evicted { receiver } => self.delete_member(id, receiver),
                 Order::Changed { epoch } => self.changed(id, epoch),
-                Order::GivenUp { reason } => self.change_aborted(id, reason),
+                Order::Aborted { reason } => self.change_aborted(id, reason),
                 Order::Closed => self.closed(id),
             }
         }
@@ -116,7 +115,7 @@ impl Core {
         self.emit_for_group(id, EventKind::GroupChanged { group: id, epoch });
     }
 
-    /// A change was aborted: receivers that were to join are removed.
+    /// A change was aborted: joining receivers are removed.
     fn change_aborted(&mut self, id: u32, reason: String) {
         self.record_failure(id, &reason);
         let joining = self.groups.get_mut(&id).map(|group| std::mem::take(&mut group.joining));

@@ -9,7 +9,7 @@ use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeOrder, No
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// The least time between two statuses for computing a rate.
+/// Least time between two statuses to compute a rate.
 const RATE_OVER: std::time::Duration = std::time::Duration::from_millis(50);
 
 impl Core {
@@ -88,7 +88,7 @@ impl Core {
         for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
             let has_part = is_ours && has.get(&id).is_some_and(|held| held.epoch.or(held.prepared).is_some());
             if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
-                // A dead node's entries are restored before its answers count.
+                // The groups of a dead node are restored before its answers count.
                 if has_part && !was_dead {
                     lifecycle.repeat();
                 } else {
@@ -130,7 +130,7 @@ impl Core {
         Ok(loopback)
     }
 
-    /// Fails unless a node's session is still this one.
+    /// Checks that a node's session is current.
     pub fn check_session(&self, loopback: Ipv6Addr, number: u64, name: &str) -> Result<(), Refusal> {
         let session = self.nodes.get(&loopback).and_then(|node| node.session);
         match session.filter(|session| session.number == number) {
@@ -187,7 +187,7 @@ impl Core {
             (Some((then, rates)), Some(old)) => {
                 let elapsed = now.saturating_sub(*then);
                 if elapsed < RATE_OVER {
-                    // Too soon after the last: the rates stay.
+                    // Too early after the last status: the rates stay.
                     (*then, rates.clone())
                 } else {
                     let rate = |port: &srdma_api::PortStatus| {

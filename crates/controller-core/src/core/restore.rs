@@ -15,7 +15,7 @@ use srdma_group::{Lifecycle, Record, Resumption};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// A group as its headend keeps it.
+/// A recovery snapshot: a group in the form that its headend keeps.
 #[derive(Serialize, Deserialize)]
 struct RecoverySnapshot {
     /// Of the group's row.
@@ -47,8 +47,8 @@ fn parse(recovery_snapshot: &str) -> Option<(GroupRow, RecoverySnapshot)> {
 }
 
 impl Core {
-    /// The controller that these rows describe; they are of this program's format. `identity`: for a new store.
-    /// `rebuilds`: take groups over from what headends keep.
+    /// Restores a controller from rows of this program's format. `identity`: for a new store.
+    /// `rebuilds`: restore groups from recovery snapshots.
     ///
     /// # Errors
     ///
@@ -186,7 +186,7 @@ impl Core {
             self.site.last_group = self.site.last_group.max(id);
             self.enter(group);
             for (address, member) in members {
-                // The key names a group that was entered just now.
+                // The group was inserted above.
                 let _ = self.restore_member(&rows::member_key(id, address), member);
                 self.write(rows::put(rows::member_key(id, address), &member));
             }

@@ -38,7 +38,7 @@ impl Core {
         Ok(self.source_order(id))
     }
 
-    /// Notes that the source is alive, or ends.
+    /// Records that the source is alive, or has ended.
     fn note_source(&mut self, id: u32, ends: bool) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.source_seen = self.now.monotonic;
@@ -46,10 +46,10 @@ impl Core {
         if group.row.source == state {
             return;
         }
-        // It may send from now on: this is durable before its order leaves.
+        // It may send from now on: the state is durable before its order leaves.
         group.row.source = state;
         if ends && let Some(lifecycle) = &mut group.lifecycle {
-            lifecycle.give_up_joins("the source has ended");
+            lifecycle.abort_joins("the source has ended");
         }
         self.write_group(id);
     }

@@ -149,7 +149,7 @@ impl Core {
         Ok(Topology { unix_ms, version: self.network_version, nodes, links })
     }
 
-    /// Octets that a node sends to another in a second.
+    /// Octets per second that a node sends to another.
     fn rate(&self, from: Ipv6Addr, to: Ipv6Addr) -> f64 {
         let Some(node) = self.nodes.get(&from) else { return 0.0 };
         let (Some(status), Some((_, rates))) = (&node.status, &node.rates) else { return 0.0 };

@@ -20,7 +20,7 @@ const JOB: &str = "job/";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRow {
     pub key: String,
-    /// Its value; `None` takes the row away.
+    /// Its value; `None` deletes the row.
     pub value: Option<Vec<u8>>,
 }
 
@@ -29,7 +29,7 @@ pub struct JobRow {
 pub(super) struct State {
     pub(super) jobs: BTreeMap<String, KeptJob>,
     pub(super) drained: BTreeSet<LinkId>,
-    /// Counts changes; versions are taken from it, so that none comes twice.
+    /// Number of changes; versions are taken from it, so that none is reused.
     changes: u64,
 }
 
@@ -114,7 +114,7 @@ impl State {
                 let flows = flows.map_err(|error| wrong(error.to_string()))?;
                 state.jobs.insert(name.to_owned(), KeptJob { tenant, version, flows });
             } else {
-                return Err(wrong("no row of a job".to_owned()));
+                return Err(wrong("not a row of a job".to_owned()));
             }
         }
         Ok(state)
@@ -122,7 +122,7 @@ impl State {
 }
 
 fn put(key: String, value: &impl Serialize) -> JobRow {
-    // Only maps whose keys are no strings cannot be written; there is none.
+    // Only maps with keys other than strings cannot be written, and no row has one.
     JobRow { key, value: serde_json::to_vec(value).ok() }
 }
 

@@ -55,8 +55,7 @@ pub(super) async fn openapi() -> Response {
 pub(super) async fn problem(Path(name): Path<String>) -> Response {
     match ProblemType::from_name(&name) {
         Some(kind) => format!("{}: {}\n", kind.name(), kind.title()).into_response(),
-        None => {
-            RequestError(Refusal::new(ProblemType::UnknownPath, format!("there is no problem {name}"))).into_response()
-        }
+        None => RequestError(Refusal::new(ProblemType::UnknownPath, format!("problem type {name} does not exist")))
+            .into_response(),
     }
 }

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 const PAGE: usize = 100;
 const MAX_PAGE: usize = 10_000;
 
-/// Stream events (server-sent events) behind `Last-Event-ID`, or from now on; 0 is for all that are kept. An event
+/// Stream events (server-sent events) behind `Last-Event-ID`, or from now on; 0 for all kept events. An event
 /// `events-missed` reports a gap. Without events there is a comment every ten seconds.
 #[utoipa::path(
     get,

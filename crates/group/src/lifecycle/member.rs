@@ -4,7 +4,7 @@
 //!                 concerned                prepared                its stage              committed
 //!     Settled ───────────────► Preparing ───────────► Prepared ───────────► Committing ───────────► Settled
 //!        ▲                      │  ▲  ▲                  │                   │      │
-//!        └──── given up ────────┘  │  └──── restarted ───┘                   │      └─ restarted: Committing, of what
+//!        └──── aborted ─────────┘  │  └──── restarted ───┘                   │      └─ restarted: Committing, of what
 //!        is
 //!                                  └──────────── refused ────────────────────┘         given back to it
 //!

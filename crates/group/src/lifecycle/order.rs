@@ -63,13 +63,13 @@ pub enum Order {
         /// The epoch from which it is not in the tree.
         epoch: u32,
     },
-    /// News: the receiver is out of the group, at every node.
+    /// Event: the receiver was removed at every node.
     Evicted { receiver: Ipv6Addr },
-    /// News: every node that can be reached has its part of this epoch.
+    /// Event: every reachable node has committed this epoch.
     Changed { epoch: u32 },
-    /// News: a change was given up, everything is as it was before.
-    GivenUp { reason: String },
-    /// News: no node has a part of the group any more, and the record can go.
+    /// Event: a change was aborted; the former epoch stays.
+    Aborted { reason: String },
+    /// Event: the group was removed at every node, and the record can be deleted.
     Closed,
 }
 
@@ -87,7 +87,7 @@ impl Order {
             | Order::Store(_)
             | Order::Evicted { .. }
             | Order::Changed { .. }
-            | Order::GivenUp { .. }
+            | Order::Aborted { .. }
             | Order::Closed => None,
         }
     }

@@ -30,7 +30,7 @@ impl Lifecycle {
     }
 
     /// Everything is as it was before.
-    pub(super) fn give_up(&mut self, reason: String) {
+    pub(super) fn abort(&mut self, reason: String) {
         let Some(change) = self.change.take() else {
             return;
         };
@@ -46,7 +46,7 @@ impl Lifecycle {
             member.step = Step::Settled;
         }
         self.members.retain(|node, _| change.is_known(*node));
-        self.orders.push_back(Order::GivenUp { reason });
+        self.orders.push_back(Order::Aborted { reason });
         self.phase = if self.stored.is_some() { Phase::Steady } else { Phase::Closing };
     }
 
@@ -140,7 +140,7 @@ impl Lifecycle {
         if let (Some(wanted), Some(group)) = (self.waiting.pop(quiet.is_some()), &self.stored) {
             match self.next_epoch().and_then(|epoch| draft::after(group, epoch, &wanted, quiet)) {
                 Ok(after) => self.begin(after),
-                Err(error) => self.orders.push_back(Order::GivenUp { reason: error.to_string() }),
+                Err(error) => self.orders.push_back(Order::Aborted { reason: error.to_string() }),
             }
             return true;
         }

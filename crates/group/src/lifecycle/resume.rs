@@ -20,7 +20,7 @@ pub enum Resumption {
 }
 
 impl Lifecycle {
-    /// Goes on with a group whose record is stored. Changes that were not stored are given up.
+    /// Resumes a group whose record is stored. Changes that were not stored are aborted.
     ///
     /// `round` must be greater than any that the source can have seen. The driver calls
     /// [`restarted`](Lifecycle::restarted) for each node that reports that it has nothing of the group.

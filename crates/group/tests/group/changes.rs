@@ -63,7 +63,7 @@ fn a_creation_that_a_node_refuses_is_aborted() {
     insta::assert_snapshot!(fleet.take_log(), @r"
         prepare N1 1, prepare N2 1, prepare N3 1, prepare N4 1, prepare N5 1, prepare N6 1
         abort N1 1, abort N2 1, abort N3 1, abort N4 1, abort N5 1, abort N6 1
-        given up: node 2001:db8:5::1 refuses epoch 1: no room, closed
+        aborted: node 2001:db8:5::1 refuses epoch 1: no room, closed
         ");
     assert!(lifecycle.is_closed() && lifecycle.group().is_none());
     assert!(fleet.agents.values().all(|agent| agent.entry.is_none() && agent.prepared.is_none()));
@@ -137,15 +137,15 @@ fn an_eviction_overtakes_a_join_that_waits() {
         ");
 }
 
-/// D30: joins that wait for a silent source are given up and reported; if it replies after all, it is released.
+/// D30: waiting joins are aborted and reported; a source that reports later is released.
 #[test]
-fn joins_that_wait_for_a_silent_source_are_given_up() {
+fn joins_that_wait_for_a_silent_source_are_aborted() {
     let (mut lifecycle, mut fleet) = running();
     lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
     assert_eq!(lifecycle.next_order(), Some(Order::Pause { round: 1 }));
     assert!(!lifecycle.is_steady());
-    lifecycle.give_up_joins("the source is silent");
-    assert_eq!(lifecycle.next_order(), Some(Order::GivenUp { reason: "the source is silent".to_owned() }));
+    lifecycle.abort_joins("the source is silent");
+    assert_eq!(lifecycle.next_order(), Some(Order::Aborted { reason: "the source is silent".to_owned() }));
     assert!(lifecycle.is_steady());
     assert_eq!(lifecycle.source_order(), Some(Order::Pause { round: 1 }));
     lifecycle.quiescent(1, Psn::new(0x1234), 56);
@@ -292,7 +292,7 @@ fn epochs_are_not_used_twice() {
     fleet.agents.get_mut(&loopback(6)).unwrap().refuses = true;
     lifecycle.rehome(loopback(1), loopback(5), None).unwrap();
     fleet.settle(&mut lifecycle);
-    let reason = "given up: node 2001:db8:6::1 refuses epoch 2: no room";
+    let reason = "aborted: node 2001:db8:6::1 refuses epoch 2: no room";
     assert!(fleet.log.contains(&reason.to_string()), "{:?}", fleet.log);
     assert_eq!(fleet.agents[&loopback(5)].prepared, None);
     fleet.agents.get_mut(&loopback(6)).unwrap().refuses = false;

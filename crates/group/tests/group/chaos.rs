@@ -146,7 +146,7 @@ impl Chaos {
             | Order::Remove { .. }
             | Order::Evicted { .. }
             | Order::Changed { .. }
-            | Order::GivenUp { .. }
+            | Order::Aborted { .. }
             | Order::Closed => {}
         }
         if matches!(order, Order::Store(_)) {

@@ -73,7 +73,7 @@ impl Agent {
             | Order::Store(_)
             | Order::Evicted { .. }
             | Order::Changed { .. }
-            | Order::GivenUp { .. }
+            | Order::Aborted { .. }
             | Order::Closed => None,
         }
     }
@@ -115,7 +115,7 @@ impl Fleet {
                 Some(Answer::Running(*round))
             }
             Order::Ready { .. } => None,
-            Order::Evicted { .. } | Order::Changed { .. } | Order::GivenUp { .. } | Order::Closed => None,
+            Order::Evicted { .. } | Order::Changed { .. } | Order::Aborted { .. } | Order::Closed => None,
             Order::Prepare { node, .. }
             | Order::Commit { node, .. }
             | Order::Abort { node, .. }
@@ -176,7 +176,7 @@ pub(crate) fn short(order: &Order) -> String {
         Order::Remove { node, epoch } => format!("remove {} {epoch}", number(node)),
         Order::Evicted { receiver } => format!("evicted R{:x}", receiver.segments()[7]),
         Order::Changed { epoch } => format!("changed {epoch}"),
-        Order::GivenUp { reason } => format!("given up: {reason}"),
+        Order::Aborted { reason } => format!("aborted: {reason}"),
         Order::Closed => "closed".to_string(),
     }
 }

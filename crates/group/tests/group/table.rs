@@ -86,7 +86,7 @@ const EVENTS: &[Event] = &[
     ("lost", |lifecycle, node| lifecycle.lost(loopback(node))),
     ("evict", |lifecycle, _| drop(lifecycle.evict(&[receiver_address(1)]))),
     ("rehome", |lifecycle, _| drop(lifecycle.rehome(loopback(1), loopback(6), None))),
-    ("give up joins", |lifecycle, _| lifecycle.give_up_joins("the source is silent")),
+    ("abort joins", |lifecycle, _| lifecycle.abort_joins("the source is silent")),
     ("close", |lifecycle, _| lifecycle.close()),
     ("repeat", |lifecycle, _| lifecycle.repeat()),
 ];
@@ -112,7 +112,7 @@ fn every_event_in_every_state() {
           prepared 1: store 1, commit N6 1
           prepared 2: –
           refused 1: abort N1 1, abort N2 1, abort N3 1, abort N4 1, abort N5 1, abort N6 1
-              given up: node 2001:db8:6::1 refuses epoch 1: no, closed
+              aborted: node 2001:db8:6::1 refuses epoch 1: no, closed
           refused 2: –
           committed 1: –
           committed 2: –
@@ -122,10 +122,10 @@ fn every_event_in_every_state() {
           running 0: –
           restarted: prepare N6 1
           lost: abort N1 1, abort N2 1, abort N3 1, abort N4 1, abort N5 1
-              given up: node 2001:db8:6::1 is lost, closed
+              aborted: node 2001:db8:6::1 is lost, closed
           evict: noted
           rehome: noted
-          give up joins: –
+          abort joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: prepare N6 1
         steady
@@ -143,7 +143,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: prepare N1 2, prepare N6 2
           rehome: prepare N1 2, prepare N4 2, prepare N6 2
-          give up joins: –
+          abort joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: –
         steady, N6 returning
@@ -161,7 +161,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: prepare N1 2, restore N6 1
           rehome: prepare N1 2, prepare N4 2, restore N6 1
-          give up joins: –
+          abort joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: restore N6 1
         steady, N6 lost
@@ -179,14 +179,14 @@ fn every_event_in_every_state() {
           lost: –
           evict: prepare N1 2
           rehome: prepare N1 2, prepare N4 2
-          give up joins: –
+          abort joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1
           repeat: –
         preparing
           prepared 1: –
           prepared 2: store 2, commit N6 2
           refused 1: –
-          refused 2: abort N3 2, abort N4 2, abort N6 2, given up: node 2001:db8:6::1 refuses epoch 2: no
+          refused 2: abort N3 2, abort N4 2, abort N6 2, aborted: node 2001:db8:6::1 refuses epoch 2: no
           committed 1: –
           committed 2: –
           removed 1: –
@@ -197,7 +197,7 @@ fn every_event_in_every_state() {
           lost: store 2, commit N4 2
           evict: noted
           rehome: noted
-          give up joins: –
+          abort joins: –
           close: remove N1 2, remove N2 2, remove N3 2, remove N4 2, remove N5 2, remove N6 2
           repeat: prepare N6 2
         committing
@@ -215,7 +215,7 @@ fn every_event_in_every_state() {
           lost: commit N4 2
           evict: noted
           rehome: noted
-          give up joins: –
+          abort joins: –
           close: remove N1 2, remove N2 2, remove N3 2, remove N4 2, remove N5 2, remove N6 2
           repeat: commit N6 2
         removing
@@ -233,7 +233,7 @@ fn every_event_in_every_state() {
           lost: changed 2
           evict: noted
           rehome: noted
-          give up joins: –
+          abort joins: –
           close: remove N1 2, remove N2 2, remove N3 2, remove N4 2, remove N5 2, remove N6 2
           repeat: remove N5 2
         pausing
@@ -251,7 +251,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: prepare N1 2, prepare N6 2
           rehome: prepare N1 2, prepare N4 2, prepare N6 2
-          give up joins: given up: the source is silent
+          abort joins: aborted: the source is silent
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
           repeat: pause 1
         closing
@@ -269,7 +269,7 @@ fn every_event_in_every_state() {
           lost: noted
           evict: –
           rehome: –
-          give up joins: –
+          abort joins: –
           close: –
           repeat: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1, remove N6 1
         closed
@@ -287,7 +287,7 @@ fn every_event_in_every_state() {
           lost: –
           evict: –
           rehome: –
-          give up joins: –
+          abort joins: –
           close: –
           repeat: –
         ");

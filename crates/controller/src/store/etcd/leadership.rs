@@ -27,7 +27,7 @@ pub enum Leadership {
     Own,
     /// Another controller.
     Other { url: String },
-    /// Not known: etcd does not respond, or there is no leader yet.
+    /// Unknown: etcd does not respond, or no leader was elected yet.
     Unknown { reason: String },
 }
 
@@ -125,7 +125,7 @@ impl Standby {
                 // If this fails, the lease expires.
                 let _ = self.gateway.revoke(id);
                 let other = outcome.found(0).filter(|found| found.lease != id);
-                let unknown = || Leadership::Unknown { reason: "there is no leader yet".to_owned() };
+                let unknown = || Leadership::Unknown { reason: "no leader was elected yet".to_owned() };
                 Ok(Election::Not(other.map_or_else(unknown, |found| leadership(&found.value))))
             }
             Err(error) => {
