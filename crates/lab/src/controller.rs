@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 /// Time for a controller to listen.
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time for a node to register.
-const GREETING_PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for a node to register.
+const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -32,14 +32,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ControllerAccess {
     pub url: String,
-    /// The file with the token, which may do everything.
+    /// File with the bearer token of an administrator.
     pub token_file: PathBuf,
-    /// The file with the certificate that the controller's is held against.
+    /// CA bundle that verifies the controller's certificate.
     pub ca_file: PathBuf,
 }
 
 impl ControllerAccess {
-    /// URL and credentials of an instance's controller; `None` for a lab without one.
+    /// Access to the controller of an instance; `None` for a lab without one.
     pub fn of(topology: &Topology, instance: &Instance) -> Option<Self> {
         topology.controller.as_ref().map(|plan| ControllerAccess::in_directory(plan.url(), &directory(instance)))
     }
@@ -159,8 +159,8 @@ pub(crate) fn wait_for_greetings(lab: &Lab, nodes: &[usize], interrupt: &Interru
                 Some(Some(controller)) => controller.error.unwrap_or_default(),
                 None => "it does not report its status".to_owned(),
             };
-            if begin.elapsed() > GREETING_PATIENCE {
-                let seconds = GREETING_PATIENCE.as_secs();
+            if begin.elapsed() > REGISTRATION_TIMEOUT {
+                let seconds = REGISTRATION_TIMEOUT.as_secs();
                 let problem = format!("it has not reached the controller {} in {seconds} s: {awaited}", plan.url());
                 return Err(LabError::Unexpected { who: name.clone(), problem });
             }

@@ -17,16 +17,16 @@ use std::path::{Path, PathBuf};
 pub struct ControllerSettings {
     /// Address of the controller.
     pub url: String,
-    /// The file with the token that the node shows.
+    /// File with the bearer token.
     pub token_file: Option<PathBuf>,
-    /// The file with the certificates that the controller's is held against.
+    /// CA bundle (PEM) that verifies the controller's certificate.
     pub ca_file: Option<PathBuf>,
     pub name: String,
-    /// Its End.MT SID, when it can be an edge.
+    /// Its End.MT SID, if it can be an edge.
     pub end_mt: Option<Ipv6Addr>,
-    /// Prefix that its Replication SIDs are taken from, when it can replicate.
+    /// Prefix of its Replication SIDs, if it can replicate.
     pub replication: Option<Prefix>,
-    /// The nodes next to it.
+    /// Links to its neighbours.
     pub links: Vec<ControllerLink>,
     pub hosts: Vec<Prefix>,
 }

@@ -18,9 +18,9 @@ pub(in crate::daemon) enum ControllerEvent {
     Registered(Session),
     /// The report to send.
     Report(Reply<Report>),
-    /// Orders, which may be none; the reply is their answers.
+    /// Orders, possibly none; the reply has their answers.
     Orders(Vec<NodeOrder>, Reply<Vec<NodeAnswer>>),
-    /// A request has failed: why.
+    /// Reason of a failed request.
     Failed(String),
 }
 
@@ -30,12 +30,12 @@ pub(in crate::daemon) struct Reply<T>(plain::Sender<T>);
 
 impl<T> Reply<T> {
     pub(in crate::daemon) fn send(self, reply: T) {
-        // The thread waits for nothing else.
+        // The thread waits for this reply only.
         let _ = self.0.send(reply);
     }
 }
 
-/// The control task's end of the thread. The thread ends when this is dropped.
+/// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(in crate::daemon) struct ControllerClient(mpsc::UnboundedReceiver<ControllerEvent>);
 
@@ -82,7 +82,7 @@ impl Thread {
         }
     }
 
-    /// Registers the node, with the token and the certificates that the files have now.
+    /// Registers the node, with the current token and certificates of the files.
     fn register(&mut self, client: &mut Option<Client>) -> Result<Result<(), ClientError>, Ended> {
         let registration = self.ask(ControllerEvent::Register)?;
         let registered = self.client().and_then(|client| {
@@ -100,7 +100,7 @@ impl Thread {
         }
     }
 
-    /// Reports, and has the orders of the response carried out.
+    /// Sends a report, and passes the orders of the response to the control task.
     fn sync(&mut self, client: Option<&Client>) -> Result<Result<(), ClientError>, Ended> {
         let Some(client) = client else { return Ok(Ok(())) };
         let sync = self.session.sync(self.ask(ControllerEvent::Report)?);

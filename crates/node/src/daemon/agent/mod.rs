@@ -7,7 +7,7 @@
 //!                                  └ one request at a time     └─────────┘
 //! ```
 //!
-//! A thread, because the controller delays its answer until it has an order.
+//! A thread, since the controller delays its response until it has an order.
 
 mod client;
 mod status;

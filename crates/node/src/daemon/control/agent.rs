@@ -15,7 +15,7 @@ use srdma_dataplane::Command;
 use srdma_node_spec::{Entries, Owner};
 use std::time::Instant;
 
-/// The node's controller. Idle without one.
+/// The connection to the controller, if one is configured.
 #[derive(Debug)]
 pub(super) struct ControllerSide {
     client: Option<ControllerClient>,
@@ -31,7 +31,10 @@ impl ControllerSide {
             |settings: &ControllerSettings| AllowedSids { end_mt: settings.end_mt, replication: settings.replication };
         let start = |settings: &ControllerSettings| ControllerClient::start(settings.clone());
         Ok(ControllerSide {
-            client: settings.map(start).transpose().map_err(super::system("cannot start the controller's thread"))?,
+            client: settings
+                .map(start)
+                .transpose()
+                .map_err(super::system("cannot start the thread of the controller client"))?,
             agent: Agent::new(settings.map(allowed).unwrap_or_default()),
             started: Instant::now(),
         })
@@ -49,13 +52,13 @@ impl ControllerSide {
                 return event;
             }
             self.client = None;
-            let reason = "the thread that speaks with the controller has died; its last message is above";
+            let reason = "the thread of the controller client has died; its last message is above";
             return ControllerEvent::Failed(reason.into());
         }
         std::future::pending().await
     }
 
-    /// Takes the status and the due evictions from a snapshot.
+    /// Sets the status and the pending evictions from a snapshot.
     pub(super) fn observe(&mut self, snapshot: &Snapshot, settings: &ControllerSettings) {
         let table = &self.agent.table;
         let groups = snapshot.groups.iter().filter(|group| table.contains(group.id));
@@ -66,7 +69,7 @@ impl ControllerSide {
         self.agent.set_status(status);
     }
 
-    /// The controller as the node's own status shows it.
+    /// The controller in the node's status.
     pub(super) fn snapshot(&self, settings: &ControllerSettings) -> ControllerSnapshot {
         ControllerSnapshot {
             url: settings.url.clone(),
@@ -99,12 +102,12 @@ impl Control<'_> {
             }
             ControllerEvent::Orders(orders, reply) => {
                 if self.controller.agent.answered() {
-                    self.say_of_controller(|url| format!("controller {url} answers again"));
+                    self.say_of_controller(|url| format!("controller {url} is reachable again"));
                 }
                 reply.send(self.carry_out_all(orders).await?);
             }
             ControllerEvent::Failed(reason) => {
-                let text = format!("{reason}: the node goes on with what it has");
+                let text = format!("{reason}: the node keeps its groups");
                 if self.controller.agent.failed(reason) {
                     self.say(Event::Controller { text });
                 }
@@ -157,7 +160,7 @@ impl Control<'_> {
         Ok(answers)
     }
 
-    /// Carries an order out; returns the answer, if the order has one.
+    /// Executes an order; returns its answer, if it has one.
     async fn carry_out(&mut self, order: NodeOrder) -> Result<Option<NodeAnswer>, Died> {
         let groups = &self.layers.get(Owner::File).groups;
         let is_of_file = |group: u32| groups.contains_key(&group);
@@ -179,7 +182,7 @@ impl Control<'_> {
         let (before, wanted) = (interest(self.controller.table()), interest(&after));
         let reason = match self.data.change(wanted, change.commands.clone()).await? {
             Ok(()) => None,
-            // Nothing was carried out.
+            // No command was applied.
             Err(Refusal::Interest(reason)) => Some(reason),
             Err(Refusal::Command(reason)) => change.refused(reason.clone()).map(|_| reason),
         };
@@ -195,7 +198,7 @@ impl Control<'_> {
         };
         // Missing entries need no removal.
         let _ = self.data.change(before, change.undo.clone()).await?;
-        self.say(Event::Failed { what: format!("an order of the controller is refused: {reason}") });
+        self.say(Event::Failed { what: format!("an order of the controller was refused: {reason}") });
         Ok(change.refused(reason))
     }
 }
