@@ -121,7 +121,7 @@ impl Service {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // After a panic in a transaction, forwarding and other groups matter more than the group that it changed.
+        // The lock is used after a panic: it leaves at most one group changed in part.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -19,8 +19,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Time for a controller to listen.
-const START_PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for a controller to listen.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Timeout for a node to register.
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -70,16 +70,16 @@ fn directory(instance: &Instance) -> PathBuf {
     instance.directory().join("controller")
 }
 
-/// The name of the process: no node has one with a dot.
+/// Name of the process; names of nodes have no dot.
 fn process(node: &str) -> String {
     format!("{node}.controller")
 }
 
-/// Makes what the controller needs, starts it, and waits until it listens. A lab without one has nothing to start.
+/// Writes the controller's files, starts it, and waits until it listens. Does nothing for a lab without a controller.
 ///
 /// # Errors
 ///
-/// If it does not get so far.
+/// When a file cannot be written, or the controller does not listen in time.
 pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Result<()> {
     let Some(plan) = lab.topology().controller.clone() else { return Ok(()) };
     let node = lab.topology().nodes[plan.node].name.clone();
@@ -99,7 +99,7 @@ pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Res
     let words = command(program, &directory.join(CONFIGURATION), &directory.join("store"));
     let process = lab.start(&node, &process(&node), &words)?;
     let is_ready = |_: &str, log: &str| log.lines().any(|line| line.starts_with("ready: ")).then_some(());
-    process.wait_for("listen", START_PATIENCE, interrupt, is_ready)
+    process.wait_for("listen", START_TIMEOUT, interrupt, is_ready)
 }
 
 /// The command line of a controller.
@@ -111,7 +111,7 @@ pub(crate) fn command(program: &Path, configuration: &Path, store: &Path) -> Vec
 /// The `controller.toml` of a controller whose files are in a directory. It has the token's digest, not the token.
 pub(crate) fn configuration(port: u16, secrets: &Secrets, directory: &Path) -> Result<String> {
     let file = File {
-        // Its own address may follow.
+        // Its own address may be assigned later.
         listen: [SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))],
         tls: TlsSection { certificate: directory.join(CERTIFICATE), key: directory.join(KEY) },
         token: [TokenSection { name: "lab", role: "admin", sha256: secrets.token_sha256() }],
@@ -140,18 +140,19 @@ struct TokenSection {
     sha256: String,
 }
 
-/// Waits until these nodes have reached the lab's controller. Those that have another one, or none, are not waited for.
+/// Waits until these nodes have registered with the lab's controller; nodes with another controller, or none, are
+/// skipped.
 ///
 /// # Errors
 ///
-/// If one does not register in time: with its status of the controller.
-pub(crate) fn wait_for_greetings(lab: &Lab, nodes: &[usize], interrupt: &Interrupt) -> Result<()> {
+/// When a node does not register in time, with the reason in its status.
+pub(crate) fn wait_for_registrations(lab: &Lab, nodes: &[usize], interrupt: &Interrupt) -> Result<()> {
     let Some(plan) = &lab.topology().controller else { return Ok(()) };
     let begin = Instant::now();
     for node in nodes {
         let name = &lab.topology().nodes[*node].name;
         loop {
-            // A node that does not answer yet is polled again.
+            // A node that does not respond yet is polled again.
             let status = read_status(&lab.instance().socket(name)).ok();
             let awaited = match status.map(|status| status.controller) {
                 Some(None) => break,

@@ -174,7 +174,7 @@ impl Session {
         let nodes: Vec<usize> = self.nodes().collect();
         let processes = nodes.iter().map(|node| self.start_node(*node, false)).collect::<Result<Vec<_>>>()?;
         processes.iter().try_for_each(|process| wait_until_ready(process, 1, interrupt))?;
-        controller::wait_for_greetings(&self.lab, &nodes, interrupt)
+        controller::wait_for_registrations(&self.lab, &nodes, interrupt)
     }
 
     /// The positions of the nodes that run `srdma node`.
