@@ -76,8 +76,8 @@ pub enum EventKind {
     JobPlaced { job: String },
     /// A job was removed.
     JobRemoved { job: String },
-    /// The client has missed events that are no longer kept, and has to read groups and nodes again. The stream sends it
-    /// before the events behind the gap.
+    /// The client has missed events that are no longer kept, and has to read groups and nodes again. The stream sends
+    /// it before the events behind the gap.
     EventsMissed {
         /// Number of missed events, including those of other tenants; absent if the controller was restarted.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -110,7 +110,6 @@ pub enum GroupState {
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct GroupSummary {
-    /// Its number.
     pub id: u32,
     /// A display name.
     pub name: String,
@@ -156,7 +155,6 @@ pub struct Group {
     /// The memory region that the source writes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<SourceRegion>,
-    /// Its settings.
     #[schema(value_type = Object)]
     pub policy: Policy,
     /// Its receivers, by address.
@@ -191,7 +189,6 @@ pub struct Receiver {
     pub address: Ipv6Addr,
     /// Its own queue pair.
     pub qpn: u32,
-    /// Its memory region.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
     pub state: ReceiverState,
@@ -201,6 +198,7 @@ pub struct Receiver {
 }
 
 /// A tree with its explanation.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TreeView {
     /// The headend first, parents before children.
@@ -211,7 +209,6 @@ pub struct TreeView {
     pub links_of_unicast: u32,
     /// The steps of its computation, as text.
     pub explanation: Vec<String>,
-    /// Its encapsulation overhead.
     pub overhead: OverheadView,
 }
 

@@ -146,6 +146,7 @@ pub struct Session {
 }
 
 /// A report of a node, and a poll for orders.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sync {
@@ -154,7 +155,6 @@ pub struct Sync {
     /// Answers to its orders.
     #[serde(default)]
     pub answers: Vec<NodeAnswer>,
-    /// Its eviction requests.
     #[serde(default)]
     pub eviction_requests: Vec<EvictionRequest>,
     /// Its status, if it has changed.
@@ -166,42 +166,32 @@ pub struct Sync {
 }
 
 /// Orders to a node, to be executed in this sequence.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SyncAnswer {
-    /// The orders.
     pub orders: Vec<NodeOrder>,
 }
 
-/// An order to a node. It ignores one whose epoch is before the newest that it has prepared, has in effect or was
-/// removed by.
+/// An order to a node. A node ignores an order whose epoch is before the newest that it has prepared, committed or
+/// removed.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "order")]
 pub enum NodeOrder {
-    /// Keep this part ready. Answer: prepared or refused.
+    /// Prepare a group entry. Answer: prepared or refused.
     Prepare {
-        /// The group entry.
         #[schema(value_type = Object)]
         entry: Box<GroupEntry>,
-        /// For the headend: what restores the group after a loss of the controller's store.
+        /// At the headend: the recovery snapshot, from which a lost store of the controller is rebuilt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recovery_snapshot: Option<String>,
     },
-    /// Put the prepared group entry into effect. Answer: committed, or refused when there is none of this epoch.
-    Commit {
-        group: u32,
-        /// Of the group entry.
-        epoch: u32,
-    },
-    /// Forget what was prepared. No answer.
-    Abort {
-        group: u32,
-        /// Of the group entry.
-        epoch: u32,
-    },
-    /// Take back a part that was lost: both phases at once, nothing known of branches. Answer: committed.
+    /// Commit the prepared group entry. Answer: committed, or refused if none of this epoch is prepared.
+    Commit { group: u32, epoch: u32 },
+    /// Drop the prepared group entry. No answer.
+    Abort { group: u32, epoch: u32 },
+    /// Restore a lost group entry: both phases at once, with unknown branches. Answer: committed.
     Restore {
-        /// The group entry.
         #[schema(value_type = Object)]
         entry: Box<GroupEntry>,
         /// As with prepare.
@@ -222,30 +212,13 @@ pub enum NodeOrder {
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum NodeAnswer {
     /// The group entry is prepared.
-    Prepared {
-        group: u32,
-        /// Of the group entry.
-        epoch: u32,
-    },
+    Prepared { group: u32, epoch: u32 },
     /// The group entry is invalid, or none was prepared.
-    Refused {
-        group: u32,
-        /// Of the group entry.
-        epoch: u32,
-        reason: String,
-    },
+    Refused { group: u32, epoch: u32, reason: String },
     /// The group entry is in effect.
-    Committed {
-        group: u32,
-        /// Of the group entry.
-        epoch: u32,
-    },
+    Committed { group: u32, epoch: u32 },
     /// The node has removed the group.
-    Removed {
-        group: u32,
-        /// Of the order.
-        epoch: u32,
-    },
+    Removed { group: u32, epoch: u32 },
 }
 
 /// A request of an edge to remove a receiver (D25).
@@ -346,7 +319,6 @@ pub struct Node {
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
     pub links: Vec<Link>,
-    /// Number of its groups.
     pub groups: u32,
     /// Its last status.
     #[serde(default, skip_serializing_if = "Option::is_none")]

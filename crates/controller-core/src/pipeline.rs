@@ -91,8 +91,8 @@ impl Pipeline {
         }
     }
 
-    /// Replaces the core by one that was restored after writes were lost. Numbers of writes begin again; waiting output is
-    /// discarded.
+    /// Replaces the core by one that was restored after writes were lost. Numbers of writes begin again; waiting output
+    /// is discarded.
     pub fn replace_core(&mut self, core: Core) {
         self.core = core;
         (self.last, self.durable) = (0, 0);

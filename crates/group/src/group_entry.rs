@@ -1,4 +1,4 @@
-//! The entry of one node: its part of a group's record.
+//! The group entry: what one node holds of a group's record.
 
 use crate::document;
 use crate::group::{Group, GroupId, Join, Receiver, Source, SourceRegion, edge_lists};
@@ -16,28 +16,28 @@ use std::net::Ipv6Addr;
 pub enum Parent {
     /// The node is the root: it delivers to the source.
     Source(Source),
-    /// The node above.
+    /// The parent node.
     Node {
         loopback: Ipv6Addr,
-        /// The SID to encapsulate to, when it is not a neighbour.
+        /// The SID to encapsulate to, if it is not a neighbour.
         sid: Option<Ipv6Addr>,
     },
 }
 
-/// A branch of a node: whose responses it aggregates (D14).
+/// A branch of a node, whose responses the node aggregates (D14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Branch {
     /// The source address of the branch's responses: a receiver's address, or a child's loopback.
     pub responder: Ipv6Addr,
-    /// Join point of the branch in a running group (D30).
+    /// Join point of a branch that joined after the group had begun (D30).
     pub joined: Option<Join>,
-    /// The epoch from which a child's responses include all that is below it now; those of earlier epochs are rejected.
-    /// 0 for receivers, whose responses are for themselves alone.
+    /// The epoch from which a child's responses include all its present descendants; those of earlier epochs are
+    /// rejected. 0 for receivers.
     pub renewed: u32,
 }
 
 impl Branch {
-    /// A branch that is there from the group's first PSN on.
+    /// A branch from the group's first PSN on.
     pub fn new(responder: Ipv6Addr) -> Self {
         Branch { responder, joined: None, renewed: 0 }
     }
@@ -53,12 +53,12 @@ pub enum Downstream {
     Multicast(Ipv6Addr),
 }
 
-/// Further configuration of the headend (D1, D4, D26, D27).
+/// Additional state of the headend (D1, D4, D26, D27).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeadendEntry {
     /// The source whose packets it encapsulates.
     pub source: Source,
-    /// The lists to put into each packet; empty when they are provisioned.
+    /// The receiver lists of each packet; empty if they are provisioned.
     pub lists: Vec<EdgeList>,
     /// Whether MR TLVs are added.
     pub with_regions: bool,
@@ -66,7 +66,7 @@ pub struct HeadendEntry {
     pub link_mtu: u16,
 }
 
-/// A node's part of a group.
+/// A node's entry of a group.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupEntry {
@@ -88,7 +88,7 @@ pub struct GroupEntry {
     pub sid: Ipv6Addr,
     /// Destination of responses.
     pub parent: Parent,
-    /// Whose responses come.
+    /// The branches, whose responses the node receives.
     pub branches: Vec<Branch>,
     /// Destinations of a transit node's copies; empty at an edge.
     pub downstream: Vec<Downstream>,
@@ -96,13 +96,13 @@ pub struct GroupEntry {
     pub receivers: Vec<Receiver>,
     /// The region that requests of the group address.
     pub region: Option<SourceRegion>,
-    /// The headend's part.
+    /// Set at the headend only.
     pub headend: Option<HeadendEntry>,
     pub policy: Policy,
 }
 
 impl Group {
-    /// A node's part of the group; `None` when the tree has no such node.
+    /// The group entry of a node; `None` if the tree has no such node.
     pub fn at(&self, index: NodeIndex) -> Option<GroupEntry> {
         let record = self.record();
         let node = record.tree.node(index)?;

@@ -1,7 +1,7 @@
 //! The multicast group as a value: its record, its tree, and the group entry of each node.
 //!
-//! A [`Group`] is what a control plane commits: source, receivers, tree and policy. [`Group::new`] refuses a record
-//! that cannot work, so that nothing behind it has to check again. [`Group::at`] gives a node's own part.
+//! A [`Group`] is what a control plane commits: source, receivers, tree and policy. [`Group::new`] rejects an
+//! invalid record, so that later code need not check it. [`Group::at`] is the group entry of a node.
 
 mod conflicts;
 mod document;

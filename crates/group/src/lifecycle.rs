@@ -15,17 +15,17 @@
 //!                                                                              (joins happen here)
 //! ```
 //!
-//! Invariants, whatever messages are lost, repeated or late, and whichever nodes restart:
+//! Invariants, under loss, repetition and delay of messages and restarts of nodes:
 //!
-//! * every node that is concerned and alive has prepared its part before the record is stored, so that nothing that is
-//!   stored can be refused;
+//! * all concerned nodes that are alive have prepared their group entries before the record is stored, so that no node
+//!   refuses a stored record;
 //! * the record is stored before any node commits;
-//! * nodes commit in the order of [`stages`], each stage after the one before; a node that restarts before its turn is
-//!   given back what it had;
-//! * the source is released only when all have committed, and while a join is made it is quiet.
+//! * nodes commit in the order of [`stages`], stage by stage; a node that restarts before its stage has its former
+//!   entry restored;
+//! * the source is released when all nodes have committed, and is quiet during a join.
 //!
-//! One change at a time is made, each under an epoch of its own; the others wait. A number of an epoch that was given
-//! up is not used again, so that a late reply is not taken for one to the next.
+//! Changes are made one at a time, each under an epoch of its own; the others wait. The epoch of an aborted change is
+//! not reused, so that a late reply to it is recognized.
 
 mod change;
 mod draft;
@@ -46,11 +46,11 @@ use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
-/// The lifecycle of a group, without I/O and without time: the driver executes its [orders](Order), passes
-/// the replies and calls [`repeat`](Lifecycle::repeat) when a reply is overdue.
+/// The lifecycle of a group, without I/O and without time: the driver executes its [orders](Order), passes it the
+/// replies, and calls [`repeat`](Lifecycle::repeat) when a reply is overdue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
-    /// The group as it was stored last.
+    /// The last stored state of the group.
     stored: Option<Group>,
     change: Option<Change>,
     phase: Phase,
@@ -107,29 +107,29 @@ impl Lifecycle {
         Ok(lifecycle)
     }
 
-    /// The next order, if there is one now.
+    /// The next order.
     pub fn next_order(&mut self) -> Option<Order> {
         self.orders.pop_front()
     }
 
-    /// The group as it was stored last; `None` while it is being created.
+    /// The last stored state of the group; `None` during its creation.
     pub fn group(&self) -> Option<&Group> {
         self.stored.as_ref()
     }
 
-    /// Whether every node that can be reached has what the stored record gives it, and no change waits.
+    /// Whether all reachable nodes have committed the stored record, and no change waits.
     pub fn is_steady(&self) -> bool {
         let is_returning = |member: &Member| matches!(member.presence, Presence::Returning(_));
         self.phase == Phase::Steady && self.waiting.is_empty() && !self.members.values().any(is_returning)
     }
 
-    /// Whether the group is closed: nothing more will come.
+    /// Whether the group is closed: no order follows.
     pub fn is_closed(&self) -> bool {
         self.phase == Phase::Closed
     }
 
-    /// Removes receivers, whether they are stalled, have failed or want to leave (D25). The set shrinks, so that
-    /// earlier responses stay true: the source is not paused.
+    /// Removes receivers that are stalled, have failed or leave (D25). The source is not paused: earlier responses are
+    /// true for a smaller set of receivers.
     pub fn evict(&mut self, receivers: &[Ipv6Addr]) -> Result<(), ChangeError> {
         if receivers.is_empty() {
             return Err(ChangeError::Nothing);
@@ -147,7 +147,7 @@ impl Lifecycle {
         self.evict(receivers)
     }
 
-    /// Takes receivers in, with the nodes that the tree needs for them, once the source is quiet (D30).
+    /// Adds receivers, with the nodes that the tree needs for them, when the source is quiet (D30).
     pub fn join(&mut self, newcomers: Vec<Newcomer>, new_nodes: Vec<NewNode>) -> Result<(), ChangeError> {
         if newcomers.is_empty() {
             return Err(ChangeError::Nothing);
@@ -155,7 +155,7 @@ impl Lifecycle {
         self.want_checked(Wanted::Join { newcomers, new_nodes })
     }
 
-    /// Hangs a node, with all below it, below another one. The old parent may be dead; the source is not paused.
+    /// Moves a node with its descendants to another parent. The old parent may be dead; the source is not paused.
     pub fn rehome(
         &mut self,
         node: Ipv6Addr,
@@ -165,13 +165,13 @@ impl Lifecycle {
         self.rehome_by(Rehoming { node, parent, parent_sid, new_nodes: Vec::new() })
     }
 
-    /// The same by way of nodes that are new to the tree.
+    /// The same by nodes that are new to the tree.
     pub fn rehome_by(&mut self, rehoming: Rehoming) -> Result<(), ChangeError> {
         self.want_checked(Wanted::Rehome(rehoming))
     }
 
-    /// Gives up the joins that wait for a quiescent source, because it will not become quiescent: the driver measures
-    /// the time. If the source replies after all, it is released.
+    /// Aborts the joins that wait for a quiescent source, after a timeout that the driver measures. A source that
+    /// replies later is released.
     pub fn abort_joins(&mut self, reason: &str) {
         if self.waiting.remove_those_that_need_a_quiet_source() {
             self.orders.push_back(Order::Aborted { reason: reason.to_owned() });
@@ -197,38 +197,37 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// Everything before `psn` has been acknowledged to the source. Marks of joins that lie far enough behind go,
-    /// in a change of their own: to be called at least every 2^21 packets, because PSNs come again.
+    /// Everything before `psn` has been acknowledged to the source. Marks of joins that are old enough are removed by a
+    /// change of their own. To be called at least every 2^21 packets, since PSNs wrap.
     pub fn settled(&mut self, psn: Psn) {
         let is_due = |group: &Group| group.record().receivers.iter().any(|receiver| is_over(receiver, psn));
         if self.latest().is_ok_and(is_due) {
-            // A renewal that does not fit now is requested again by the next call.
+            // A renewal that exceeds the limit now is requested again by the next call.
             let _ = self.want(Wanted::Settle(psn));
         }
     }
 
-    /// A node keeps its part for an epoch.
+    /// A node has prepared its group entry of an epoch.
     pub fn prepared(&mut self, node: Ipv6Addr, epoch: u32) {
         self.on_reply(node, epoch, Reply::Prepared, String::new());
     }
 
-    /// A node cannot take its part, or has none to commit.
+    /// A node has refused its group entry, or has none to commit.
     pub fn refused(&mut self, node: Ipv6Addr, epoch: u32, reason: String) {
         self.on_reply(node, epoch, Reply::Refused, reason);
     }
 
-    /// A node's part of an epoch is in effect.
+    /// A node has committed its group entry of an epoch.
     pub fn committed(&mut self, node: Ipv6Addr, epoch: u32) {
         self.on_reply(node, epoch, Reply::Committed, String::new());
     }
 
-    /// A node has left the group.
+    /// A node has removed the group.
     pub fn removed(&mut self, node: Ipv6Addr, epoch: u32) {
         self.on_reply(node, epoch, Reply::Removed, String::new());
     }
 
-    /// The source has nothing outstanding and begins nothing: `psn` is the one that it will use next, `msn` the
-    /// messages that it has completed, modulo 2^24.
+    /// The source is paused with nothing outstanding. `psn`: its next PSN; `msn`: its completed messages, modulo 2^24.
     pub fn quiescent(&mut self, round: u32, psn: Psn, msn: u32) {
         match self.source {
             Source::Pausing if round == self.rounds => self.source = Source::Quiet(Join { psn, msn }),
@@ -245,8 +244,8 @@ impl Lifecycle {
         }
     }
 
-    /// A node has restarted without its state, and gets its group entry again. The caller must discard its earlier
-    /// replies.
+    /// A node has restarted without state: its entry is restored. Replies from before the restart must not be passed in
+    /// any more.
     pub fn restarted(&mut self, node: Ipv6Addr) {
         let before_store = self.phase == Phase::Preparing;
         self.orders.retain(|order| order.node() != Some(node));
@@ -255,7 +254,7 @@ impl Lifecycle {
         };
         match (self.phase, member.step) {
             (Phase::Closed, _) => {}
-            // An empty group entry needs no removal of branches.
+            // A node without the group needs no removal.
             (_, Step::Removing) => {
                 self.members.remove(&node);
             }
@@ -291,7 +290,7 @@ impl Lifecycle {
         self.advance();
     }
 
-    /// Orders again whatever has not been replyed.
+    /// Retransmits the orders without a reply.
     pub fn repeat(&mut self) {
         if self.orders.is_empty() {
             self.order_for_all();
@@ -310,7 +309,7 @@ impl Lifecycle {
         }
     }
 
-    /// Refuses at once what cannot be, as far as it can be known before the changes that wait.
+    /// Rejects an impossible change at once, as far as this is known before the waiting changes.
     fn want_checked(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
         let group = self.latest()?;
         let join = Join { psn: group.record().initial_psn, msn: 0 };
@@ -328,7 +327,7 @@ impl Lifecycle {
         self.last_epoch.checked_add(1).ok_or(ChangeError::LastEpoch(self.last_epoch))
     }
 
-    /// First phase: every node concerned gets its entry.
+    /// First phase: every concerned node receives its entry.
     fn begin(&mut self, after: Group) {
         let (concerned, stages) = stages::stages(self.stored.as_ref(), &after);
         let stays: BTreeSet<Ipv6Addr> = after.record().tree.nodes().iter().map(|node| node.loopback).collect();

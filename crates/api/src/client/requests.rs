@@ -235,8 +235,8 @@ impl Client {
         self.open("/v1/backup", &[])
     }
 
-    /// The event stream behind the event with the id `last`, or from now on. After a failure the next call uses the next
-    /// controller.
+    /// The event stream behind the event with the id `last`, or from now on. After a failure the next call uses the
+    /// next controller.
     ///
     /// # Errors
     ///

@@ -205,8 +205,8 @@ impl Drop for SmallDisk {
     }
 }
 
-/// While the disk is full, joins are refused with a named problem, and acknowledged writes survive even `kill -9`. Joins
-/// succeed again when there is room. The controller does not block on a stderr that no process reads.
+/// While the disk is full, joins are refused with a named problem, and acknowledged writes survive even `kill -9`.
+/// Joins succeed again when there is room. The controller does not block on a stderr that no process reads.
 #[test]
 #[ignore = "needs root"]
 fn a_full_file_system_loses_no_acknowledged_write() {

@@ -35,15 +35,12 @@ const BACKLOG: u32 = 4096;
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Its configuration.
     #[error("{0}")]
     Config(String),
-    /// Its store.
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: io::Error },
-    /// Its certificate or key.
     #[error("{file}: {reason}")]
     Tls { file: String, reason: String },
 }

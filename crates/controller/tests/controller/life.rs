@@ -17,7 +17,8 @@ pub(crate) fn ready(running: &Running) -> (u32, srdma_api::Client) {
     (group, client)
 }
 
-/// D31: every node has its group entry when the group is ready, and the tree is that of the figure, with its explanation.
+/// D31: every node has its group entry when the group is ready, and the tree is that of the figure, with its
+/// explanation.
 #[test]
 fn a_group_is_created() {
     let folder = tempfile::tempdir().unwrap();

@@ -7,56 +7,56 @@ use srdma_wire::{Psn, Qpn};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
-/// A receiver that is to join.
+/// A receiver that joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Newcomer {
     /// Unicast address.
     pub address: Ipv6Addr,
     /// Its own queue pair.
     pub qpn: Qpn,
-    /// Its memory, when the group carries WRITE.
+    /// Its memory region, if the group carries WRITE.
     pub region: Option<ReceiverRegion>,
-    /// Loopback of the edge that it hangs on.
+    /// Loopback of its edge.
     pub edge: Ipv6Addr,
 }
 
-/// A node that is to come into the tree.
+/// A node that is added to the tree.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNode {
-    /// Its name, for display.
+    /// Its display name.
     pub name: String,
     pub loopback: Ipv6Addr,
     /// Its SID for the group's data.
     pub sid: Ipv6Addr,
-    /// Loopback of the node above.
+    /// Loopback of its parent.
     pub parent: Ipv6Addr,
-    /// The parent's SID that responses are encapsulated to if the parent is not a neighbour (D12).
+    /// SID of the parent for encapsulated responses, if the parent is not a neighbour (D12).
     pub parent_sid: Option<Ipv6Addr>,
     /// Edge or transit.
     pub role: NodeRole,
-    /// Data are sent to the children by this IPv6 multicast group (D3).
+    /// IPv6 multicast group for data to the children (D3).
     pub multicast: Option<Ipv6Addr>,
 }
 
-/// A node that is to hang elsewhere, with all that is below it.
+/// A node that moves to another parent, with its descendants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rehoming {
     /// Loopback of the node.
     pub node: Ipv6Addr,
     /// Loopback of its new parent.
     pub parent: Ipv6Addr,
-    /// The SID that responses are encapsulated to if the new parent is not a neighbour (D12).
+    /// SID of the new parent for encapsulated responses, if it is not a neighbour (D12).
     pub parent_sid: Option<Ipv6Addr>,
-    /// Nodes that come into the tree for it: those between the new parent and the tree.
+    /// Nodes that are added to the tree for it, between the new parent and the tree.
     pub new_nodes: Vec<NewNode>,
 }
 
-/// Reason for which a change cannot be.
+/// Reason for which a change is rejected.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
-    /// The group is closed, or about to be.
+    /// The group is closed or closing.
     #[error("the group is closed")]
     Closed,
     /// Too many changes wait.
@@ -66,18 +66,18 @@ pub enum ChangeError {
     Nothing,
     #[error("{0} is not a receiver of the group")]
     NotAReceiver(Ipv6Addr),
-    /// The policy forbids to continue with so few (D25).
+    /// Fewer receivers than the policy permits would remain (D25).
     #[error("{left} receivers would be left, `min_receivers` is {least}: close the group, or lower the policy's bound")]
     TooFew {
-        /// Receivers that would be left.
+        /// Receivers that would remain.
         left: usize,
-        /// The fewest that may be.
+        /// The minimum of the policy.
         least: usize,
     },
     /// Not in the tree.
     #[error("{0} is not the loopback of a node of the tree")]
     NotANode(Ipv6Addr),
-    /// The headend has no parent that could be changed.
+    /// The headend has no parent.
     #[error("{0} is the headend: it cannot hang below another node")]
     Headend(Ipv6Addr),
     /// Nothing to change.
@@ -92,22 +92,22 @@ pub enum ChangeError {
     /// The next epoch's number does not exist.
     #[error("epoch {0} is the last: close the group and create another")]
     LastEpoch(u32),
-    /// The nodes would form no tree.
+    /// The nodes would not form a tree.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// The record would be no group.
+    /// The record would be invalid.
     #[error(transparent)]
     Group(#[from] GroupError),
 }
 
-/// Changes that may wait at a time.
+/// Limit of waiting changes.
 pub(super) const MOST_WAITING: usize = 64;
 
-/// Packets that the source must have sent past J before a join mark is removed: the range in which a node recognizes
-/// old PSNs (R1).
+/// Distance of the source from J, in packets, at which the mark of a join is removed. Equal to the distance at which
+/// nodes detect old PSNs (R1).
 const JOIN_OVER: i32 = 1 << 22;
 
-/// A change that waits.
+/// A waiting change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Evict(BTreeSet<Ipv6Addr>),
@@ -133,7 +133,7 @@ impl Wanted {
 pub(super) struct Waiting(VecDeque<Wanted>);
 
 impl Waiting {
-    /// Evictions become one, of two re-homings of a node the later holds.
+    /// Merges evictions; of two re-homings of a node the later one remains.
     pub(super) fn push(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
         for waits in &mut self.0 {
             match (waits, &wanted) {
@@ -159,26 +159,26 @@ impl Waiting {
         Ok(())
     }
 
-    /// The next that can be done. Those that need a quiet source are behind all others: a dead receiver or node, which
-    /// they do not cure, may be what the source waits for.
+    /// The next change that can be made. Changes that need a quiet source come last: the source may be waiting for a
+    /// dead receiver or node that another change removes.
     pub(super) fn pop(&mut self, quiet: bool) -> Option<Wanted> {
         let any = self.0.iter().position(|wanted| !wanted.needs_quiet_source());
         self.0.remove(any.or_else(|| quiet.then_some(0))?)
     }
 
-    /// Whether one waits that needs a quiet source.
+    /// Whether a waiting change needs a quiet source.
     pub(super) fn needs_quiet_source(&self) -> bool {
         self.0.iter().any(Wanted::needs_quiet_source)
     }
 
-    /// Removes those; returns whether there were any.
+    /// Removes these changes; returns whether any was removed.
     pub(super) fn remove_those_that_need_a_quiet_source(&mut self) -> bool {
         let before = self.0.len();
         self.0.retain(|wanted| !wanted.needs_quiet_source());
         self.0.len() < before
     }
 
-    /// The receivers whose eviction waits.
+    /// The receivers with a waiting eviction.
     pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
         let sets = self.0.iter().filter_map(|wanted| match wanted {
             Wanted::Evict(set) => Some(set),
@@ -196,12 +196,12 @@ impl Waiting {
     }
 }
 
-/// Whether the mark of a receiver's join can go, when everything before `psn` has been acknowledged to the source.
+/// Whether the mark of a receiver's join can be removed when everything before `psn` is acknowledged to the source.
 pub(super) fn is_over(receiver: &Receiver, psn: Psn) -> bool {
     receiver.joined.is_some_and(|join| psn.distance_from(join.psn) >= JOIN_OVER)
 }
 
-/// Checks that the group can do without these (D25).
+/// Checks that enough receivers remain without these (D25).
 pub(super) fn check_eviction(group: &Group, receivers: &BTreeSet<Ipv6Addr>) -> Result<(), ChangeError> {
     let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
     if let Some(unknown) = receivers.difference(&members).next() {

@@ -7,11 +7,12 @@ use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
-/// Responses name their epoch by 14 bits, compared serially. A renewal mark that is older than this is set again, long
-/// before the comparison wraps (at 2^13); the branch is unknown until its next response, as after a restart.
+/// Responses name their epoch by 14 bits, compared serially. A mark of a renewal that is older than this is
+/// set again, long before the comparison wraps (at 2^13); the branch is unknown until its next response, as after a
+/// restart.
 const RENEWAL_LASTS_EPOCHS: u32 = 1 << 12;
 
-/// The next record, with nodes named by their loopbacks: positions change while the tree does.
+/// The next record, with nodes by loopback, since their positions change with the tree.
 pub(super) struct Draft {
     record: Record,
     nodes: Vec<Placed>,
@@ -39,8 +40,8 @@ pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Joi
 }
 
 impl Draft {
-    /// Marks of the nodes' joins are for the epoch that brings the node: were they to stay, the node would begin at a
-    /// PSN of long ago when it is re-homed.
+    /// Join marks of nodes are for the epoch that adds the node: a node that kept one would begin at an old PSN when it
+    /// is re-homed.
     fn new(group: &Group, epoch: u32) -> Self {
         let record = group.record();
         let loopbacks: Vec<Ipv6Addr> = record.tree.nodes().iter().map(|node| node.loopback).collect();
@@ -64,8 +65,8 @@ impl Draft {
         }
     }
 
-    /// Renews every node from the new parent up to, excluding, the common ancestor with the old place: its earlier
-    /// responses do not cover its new branches.
+    /// Renews every node from the new parent up to, excluding, the common ancestor with the old parent: its earlier
+    /// responses do not include the moved node.
     fn rehome(&mut self, rehoming: &Rehoming) -> Result<(), ChangeError> {
         let &Rehoming { node, parent, parent_sid, ref new_nodes } = rehoming;
         let before = self.placed(node).ok_or(ChangeError::NotANode(node))?.parent;
@@ -129,7 +130,7 @@ impl Draft {
         self.nodes.iter().find(|placed| placed.node.loopback == loopback)
     }
 
-    /// A node and all above it.
+    /// A node and its ancestors.
     fn way_up(&self, from: Ipv6Addr) -> Result<Vec<Ipv6Addr>, ChangeError> {
         let mut way = Vec::new();
         let mut next = Some(from);
@@ -143,7 +144,7 @@ impl Draft {
         Ok(way)
     }
 
-    /// Takes a node out that is left without branches, and so on upwards (D25). The headend stays.
+    /// Removes a node without branches, then its parent likewise (D25). The headend stays.
     fn prune(&mut self, from: Ipv6Addr) {
         let mut next = Some(from);
         while let Some(loopback) = next {
@@ -157,7 +158,7 @@ impl Draft {
         }
     }
 
-    /// Puts parents before children, leaving all else in its order, and checks the record.
+    /// Sorts parents before children, stably, and checks the record.
     fn finish(mut self) -> Result<Group, ChangeError> {
         let mut positions: BTreeMap<Ipv6Addr, NodeIndex> = BTreeMap::new();
         let mut nodes = Vec::new();

@@ -12,17 +12,17 @@
 //!              all committed             removed
 //! ```
 //!
-//! Beside it, whether the node can be reached: `Here`, `Returning` (it restarted without state and gets its entry back,
-//! before anything else), or `Lost` (no phase waits for it, and its replies do not count, until it returns).
+//! Its presence is `Here`, `Returning` (it has restarted without state, and its entry is restored first), or `Lost` (no
+//! phase waits for it and its replies are ignored, until it returns).
 
-/// Progress of a node in the current change.
+/// State of a node in the change in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It has what it is to have; outside a change, always.
+    /// It has its entry; always so outside a change.
     Settled,
     /// Its next entry was sent.
     Preparing,
-    /// It can commit.
+    /// It has prepared.
     Prepared,
     /// The commit was sent.
     Committing,
@@ -32,14 +32,14 @@ pub(super) enum Step {
     Removing,
 }
 
-/// Whether a node can be reached.
+/// Whether a node is reachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
-    /// It can.
+    /// It is reachable.
     Here,
-    /// It gets its entry of this epoch again.
+    /// Its entry of this epoch is being restored.
     Returning(u32),
-    /// It is known dead.
+    /// It is dead.
     Lost,
 }
 
@@ -48,11 +48,11 @@ pub(super) enum Presence {
 pub(super) struct Member {
     pub(super) step: Step,
     pub(super) presence: Presence,
-    /// When it commits: see [`stages`](super::stages).
+    /// Stage of its commit: see [`stages`](super::stages).
     pub(super) stage: usize,
 }
 
-/// A node's reply, with the epoch that it refers to.
+/// A node's reply, together with its epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reply {
     Prepared,
@@ -61,24 +61,24 @@ pub(super) enum Reply {
     Removed,
 }
 
-/// Effect of a reply, besides the member's new step.
+/// Effect of a reply beside the member's new step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing: the reply was one to an earlier order.
+    /// None: a reply to an earlier order.
     Nothing,
-    /// The phase waited for this.
+    /// The phase may be complete.
     Progress,
-    /// The node has to be sent its next entry.
+    /// The next entry is to be sent to the node.
     Prepare,
-    /// The node cannot take its next part.
+    /// The node has refused its next entry.
     Refusal,
-    /// The node is out of the group.
+    /// The node has left the group.
     Gone,
 }
 
 impl Member {
-    /// Takes a reply about the epoch of the change in progress, or, from a restarted node, about the epoch of its
-    /// restored entry. `can_refuse`: whether the record is not stored yet.
+    /// Handles a reply for the epoch of the change in progress or, of a returning node, for the restored epoch.
+    /// `can_refuse`: whether the record is not stored yet.
     pub(super) fn on_reply(&mut self, reply: Reply, can_refuse: bool) -> Effect {
         use Reply::{Committed, Prepared, Refused, Removed};
         match (self.presence, self.step, reply) {
@@ -105,8 +105,8 @@ impl Member {
                 Effect::Progress
             }
             (Presence::Here, Step::Preparing, Refused) if can_refuse => Effect::Refusal,
-            // It has lost what it had prepared. Sent again by `repeat`: a node that keeps refusing must not
-            // be sent orders as fast as it replies.
+            // It has lost its prepared entry. `repeat` sends it again: a node that keeps refusing must not receive
+            // orders as fast as it replies.
             (Presence::Here, Step::Committing, Refused) => {
                 self.step = Step::Preparing;
                 Effect::Nothing
@@ -124,7 +124,7 @@ impl Member {
         }
     }
 
-    /// Whether the change in progress waits for the node to be prepared.
+    /// Whether the change in progress waits for the node to prepare.
     pub(super) fn delays_store(&self) -> bool {
         match (self.presence, self.step) {
             (Presence::Lost, _) => false,
@@ -136,7 +136,7 @@ impl Member {
         }
     }
 
-    /// Whether the change in progress waits for the node to have committed.
+    /// Whether the change in progress waits for the node to commit.
     pub(super) fn delays_stage(&self) -> bool {
         match (self.presence, self.step) {
             (Presence::Lost, _) => false,

@@ -4,63 +4,50 @@ use crate::group::Record;
 use crate::group_entry::GroupEntry;
 use std::net::Ipv6Addr;
 
-/// One order of a [`Lifecycle`](super::Lifecycle), to be carried out in the order in which they come. All may be
-/// carried out more than once.
+/// An order of a [`Lifecycle`](super::Lifecycle), to be executed in sequence. Each may be executed more than once.
 ///
-/// A node, since messages may be repeated and reordered, ignores a prepare, a commit or a removal whose epoch is before
-/// the newest that it has prepared, has in effect or was removed by. The source's side ignores orders of an earlier
-/// round than the newest it has seen, and the pause of a round that it was released from. Messages in flight to or from
-/// a node when it restarts must be lost, as on a connection that breaks.
+/// Messages may be repeated and reordered. A node therefore ignores a group entry, commit or removal whose epoch is
+/// before the newest that it has prepared, committed or removed. The source ignores orders of earlier rounds than the
+/// newest, and the pause of a round that it was released from. Messages in flight when a node restarts must be lost, as
+/// on a broken connection.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// The source finishes what it has begun and begins nothing new (D30); one that has not begun yet is quiet. Answer:
+    /// The source completes outstanding messages and starts none (D30); one that has not begun is quiet. Answer:
     /// `quiescent` with the same round.
     Pause {
-        /// Counts the pauses.
+        /// Number of the pause.
         round: u32,
     },
-    /// Every node has its part: the source may send, for the first time (round 0, D31) or again. Answer: `running`.
+    /// Every node has its group entry: the source may send, for the first time (round 0, D31) or again. Answer:
+    /// `running`.
     Ready {
         /// The pause that ends.
         round: u32,
     },
-    /// The record is put where it outlives everything, before the next order is carried out.
+    /// The record is stored durably, before the next order is executed.
     Store(Box<Record>),
     /// First phase at a node. Answer: `prepared` or `refused`.
     Prepare {
-        /// Its loopback.
         node: Ipv6Addr,
-        /// The group entry to prepare.
+        /// Its group entry.
         entry: Box<GroupEntry>,
     },
-    /// Second phase at a node. Answer: `committed`, or `refused` when it has nothing prepared for this epoch.
-    Commit {
-        /// Its loopback.
-        node: Ipv6Addr,
-        /// Epoch that was prepared.
-        epoch: u32,
-    },
-    /// Discards the entry prepared for this epoch. No reply: a later one replaces it anyway.
-    Abort {
-        /// Its loopback.
-        node: Ipv6Addr,
-        /// Epoch that was prepared.
-        epoch: u32,
-    },
-    /// A node that has lost its state gets its entry again, both phases at once, with unknown branches (R6,
-    /// D17). Reply: `committed` with the group entry's epoch.
+    /// Second phase at a node. Answer: `committed`, or `refused` if nothing is prepared for this epoch.
+    Commit { node: Ipv6Addr, epoch: u32 },
+    /// The prepared entry of this epoch is dropped. No answer: a later entry replaces it anyway.
+    Abort { node: Ipv6Addr, epoch: u32 },
+    /// The entry of a node that has lost its state is restored, both phases at once, with unknown branches (R6, D17).
+    /// Answer: `committed` with the epoch of the group entry.
     Restore {
-        /// Its loopback.
         node: Ipv6Addr,
-        /// The group entry that it had.
+        /// Its former group entry.
         entry: Box<GroupEntry>,
     },
-    /// The node leaves the group, and forgets what was prepared. Answer: `removed`.
+    /// The node removes the group and its prepared entry. Answer: `removed`.
     Remove {
-        /// Its loopback.
         node: Ipv6Addr,
-        /// The epoch from which it is not in the tree.
+        /// The first epoch without the node.
         epoch: u32,
     },
     /// Event: the receiver was removed at every node.
@@ -74,7 +61,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The loopback of the node that carries it out; `None` for orders to the source, the store and the driver.
+    /// Loopback of the node that executes it; `None` for orders to the source, the store and the driver.
     pub fn node(&self) -> Option<Ipv6Addr> {
         match self {
             Order::Prepare { node, .. }

@@ -1,4 +1,4 @@
-//! Progress of a lifecycle: from phase to phase until a reply is needed, and the orders of each.
+//! Progress of a lifecycle: phases that wait for no reply, and their orders.
 
 use super::member::{Member, Presence, Step};
 use super::order::Order;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 impl Lifecycle {
-    /// Gives a node back the entry that it had before its restart: the next one, once its commit has been sent.
+    /// Restores the entry of a restarted node: the next one, if its commit was sent.
     pub(super) fn give_back(&mut self, node: Ipv6Addr) {
         let Some(member) = self.members.get_mut(&node) else {
             return;
@@ -29,7 +29,7 @@ impl Lifecycle {
         }
     }
 
-    /// Everything is as it was before.
+    /// Aborts the change in progress: the former epoch stays.
     pub(super) fn abort(&mut self, reason: String) {
         let Some(change) = self.change.take() else {
             return;
@@ -50,7 +50,7 @@ impl Lifecycle {
         self.phase = if self.stored.is_some() { Phase::Steady } else { Phase::Closing };
     }
 
-    /// Goes on as far as nothing is waited for.
+    /// Advances while no reply is awaited.
     pub(super) fn advance(&mut self) {
         loop {
             let goes_on = match self.phase {
@@ -91,7 +91,7 @@ impl Lifecycle {
                     member.step = Step::Committing;
                     self.orders.push_back(Order::Commit { node: *node, epoch });
                 }
-                // When it returns it is given what it is to have now.
+                // When it returns, its new entry is restored.
                 (Presence::Lost, Step::Preparing | Step::Prepared | Step::Committing) => member.step = Step::Settled,
                 (Presence::Here | Presence::Returning(_), Step::Preparing | Step::Committing)
                 | (Presence::Returning(_), Step::Prepared)
@@ -109,7 +109,7 @@ impl Lifecycle {
             self.members.retain(|_, member| (member.presence, member.step) != (Presence::Lost, Step::Leaving));
             for (node, member) in &mut self.members {
                 if member.step == Step::Leaving {
-                    // Outstanding replies are not needed any more.
+                    // A node that has not returned yet needs no restoration.
                     *member = Member { step: Step::Removing, presence: Presence::Here, ..*member };
                     self.orders.push_back(Order::Remove { node: *node, epoch });
                 }
@@ -131,7 +131,7 @@ impl Lifecycle {
         true
     }
 
-    /// The next change that can be made now, or the source's release.
+    /// The next change, or the release of the source.
     pub(super) fn start_next(&mut self) -> bool {
         let quiet = match self.source {
             Source::Quiet(join) => Some(join),

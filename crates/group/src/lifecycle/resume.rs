@@ -10,11 +10,11 @@ use std::net::Ipv6Addr;
 /// The last known progress of the stored record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resumption {
-    /// Every node had replied that it is prepared.
+    /// Every node had prepared.
     Settled,
-    /// Not all had, or it is unknown: the commit is sent to all nodes concerned again.
+    /// Not all had prepared, or this is unknown: the commit is sent again to all concerned nodes.
     Committing {
-        /// The record before this one, when there was one.
+        /// The former record, if any.
         before: Option<Box<Record>>,
     },
 }
@@ -22,12 +22,12 @@ pub enum Resumption {
 impl Lifecycle {
     /// Resumes a group whose record is stored. Changes that were not stored are aborted.
     ///
-    /// `round` must be greater than any that the source can have seen. The driver calls
-    /// [`restarted`](Lifecycle::restarted) for each node that reports that it has nothing of the group.
+    /// `round` must be greater than any that the source may have received. The driver calls
+    /// [`restarted`](Lifecycle::restarted) for each node that reports no entry of the group.
     ///
     /// # Errors
     ///
-    /// If a record is no group.
+    /// When a record is invalid.
     pub fn resume(record: Record, resumption: Resumption, round: u32) -> Result<Self, GroupError> {
         let group = Group::new(record)?;
         let settled = Member { step: Step::Settled, presence: Presence::Here, stage: 0 };
@@ -70,7 +70,7 @@ impl Lifecycle {
         }
     }
 
-    /// The group after the change in progress; without a change, the current one.
+    /// The group after the change in progress, or its current state.
     pub fn newest(&self) -> Option<&Group> {
         self.change.as_ref().map(|change| &change.after).or(self.stored.as_ref())
     }

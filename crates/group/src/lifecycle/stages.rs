@@ -4,8 +4,8 @@
 //! only; then those that lose a branch. Each level has committed before the next begins.
 //!
 //! This order makes re-homing safe at any time. Let a node M move from below P to below Q, and let A be the lowest node
-//! above both places. Until A has committed, it assumes that responses of its branch towards Q do not include M, and
-//! that those of the branch towards P do. So P's responses must include M until A has made the branch towards Q
+//! above both places. While A has not committed, it takes the responses of its branch towards Q not to include M, and
+//! those of the branch towards P to include M. So P must include M until A has made the branch towards Q
 //! unknown, after which A accepts from it only responses of nodes that have M: A commits before P. A is above P, and A
 //! or a branch of it gains something, whereas P only loses. If P were first, it would drop M from its responses, and A
 //! would take these, with Q's old expected PSN, for the responses of all.
@@ -36,8 +36,8 @@ pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Add
     (concerned.iter().map(|(loopback, turn)| (*loopback, stage_of(*turn))).collect(), turns.len())
 }
 
-/// A part without what means nothing to the node: the epoch, positions in the record's tree, and in the headend's lists
-/// the marks of joins.
+/// A group entry without fields that do not affect the node: the epoch, positions in the record's tree, and join marks
+/// in the headend's lists.
 fn essence(entry: &GroupEntry, epoch: u32) -> GroupEntry {
     let mut entry = GroupEntry { epoch, ..entry.clone() };
     for receiver in &mut entry.receivers {
@@ -51,14 +51,14 @@ fn essence(entry: &GroupEntry, epoch: u32) -> GroupEntry {
     entry
 }
 
-/// When a node commits.
+/// Stage of a node's commit.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Turn {
-    /// Something came to it: with all those of its level.
+    /// It gains a branch or receiver: with all such nodes of its level.
     Gains { level: usize },
-    /// Its parent, its policy, or the receivers of the headend's lists.
+    /// Its parent, its policy, or the receivers of the headend's lists change.
     Other,
-    /// Something that was below it is not any more.
+    /// It loses a branch or receiver.
     Loses,
 }
 
@@ -77,7 +77,7 @@ fn turn(level: usize, known: Option<&GroupEntry>, now: &GroupEntry) -> Turn {
     }
 }
 
-/// All nodes: loopback, levels below the headend, part.
+/// All nodes: loopback, levels below the headend, group entry.
 fn entries(group: &Group) -> impl Iterator<Item = (Ipv6Addr, usize, GroupEntry)> {
     let nodes = group.record().tree.nodes();
     let mut levels: Vec<usize> = Vec::with_capacity(nodes.len());

@@ -71,8 +71,8 @@ impl Standby {
         }
     }
 
-    /// Waits until this controller is the leader, and opens the store. `changed` is called with each change of the leader
-    /// meanwhile, `deposed` when it is no longer the leader: no response may leave it from then on.
+    /// Waits until this controller is the leader, and opens the store. `changed` is called with each change of the
+    /// leader meanwhile, `deposed` when it is no longer the leader: no response may leave it from then on.
     ///
     /// # Errors
     ///
