@@ -25,7 +25,7 @@ pub enum Order {
         /// The pause that ends.
         round: u32,
     },
-    /// The record is stored durably, before the next order is executed.
+    /// The record is stored, and durable before the next order is executed.
     Store(Box<Record>),
     /// First phase at a node. Answer: `prepared` or `refused`.
     Prepare {
