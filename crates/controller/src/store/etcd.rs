@@ -99,7 +99,7 @@ impl Etcd {
     }
 
     /// The writer, after the rows of a journal that it may have left are written.
-    fn finished(&self) -> Result<MutexGuard<'_, Writer>, StoreError> {
+    fn lock_recovered(&self) -> Result<MutexGuard<'_, Writer>, StoreError> {
         let mut writer = self.lock();
         if writer.is_incomplete {
             self.recover(&mut writer)?;
