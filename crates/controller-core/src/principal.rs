@@ -20,6 +20,7 @@ pub enum Role {
 }
 
 /// The holder of a token.
+#[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     /// The name of the token.

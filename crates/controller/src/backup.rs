@@ -56,7 +56,7 @@ struct Tail {
 ///
 /// # Errors
 ///
-/// When rows cannot be read or lines cannot be written.
+/// If rows cannot be read or lines cannot be written.
 pub fn write_backup(store: &dyn Store, take: &mut dyn FnMut(&str) -> io::Result<()>) -> Result<u64, BackupError> {
     let format = format_of(store)?.unwrap_or(FORMAT);
     take(&line(&Head { srdma_controller_backup: format })?)?;

@@ -111,7 +111,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// When it cannot be read, and those of [`Config::check`].
+    /// If it cannot be read, and those of [`Config::check`].
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let text = srdma_toml_error::read(file)?;
         let config: Config =

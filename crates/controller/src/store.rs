@@ -17,21 +17,21 @@ pub trait Store: Send + Sync {
     ///
     /// # Errors
     ///
-    /// When they cannot be read.
+    /// If they cannot be read.
     fn rows(&self, prefix: &str, after: Option<&str>, most: usize) -> Result<Vec<Row>, StoreError>;
 
     /// Commits changes: all of them are durable when this returns, or none is made.
     ///
     /// # Errors
     ///
-    /// When they are not made.
+    /// If they are not made.
     fn commit(&self, writes: &[&Write]) -> Result<(), StoreError>;
 
     /// Reopens the store after a failure, with all committed writes.
     ///
     /// # Errors
     ///
-    /// When it cannot be used any more.
+    /// If it cannot be used any more.
     fn reopen(&self) -> Result<(), StoreError>;
 }
 

@@ -79,7 +79,7 @@ fn process(node: &str) -> String {
 ///
 /// # Errors
 ///
-/// When a file cannot be written, or the controller does not listen in time.
+/// If a file cannot be written, or the controller does not listen in time.
 pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Result<()> {
     let Some(plan) = lab.topology().controller.clone() else { return Ok(()) };
     let node = lab.topology().nodes[plan.node].name.clone();
@@ -145,7 +145,7 @@ struct TokenSection {
 ///
 /// # Errors
 ///
-/// When a node does not register in time, with the reason in its status.
+/// If a node does not register in time, with the reason in its status.
 pub(crate) fn wait_for_registrations(lab: &Lab, nodes: &[usize], interrupt: &Interrupt) -> Result<()> {
     let Some(plan) = &lab.topology().controller else { return Ok(()) };
     let begin = Instant::now();

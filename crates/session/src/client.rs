@@ -33,7 +33,7 @@ impl SourceClient {
     ///
     /// # Errors
     ///
-    /// When the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(client: Client, group: u32, initial_psn: Psn) -> std::io::Result<Self> {
         let shared = Arc::new(Shared { session: Mutex::new(SourceSession::new(initial_psn)), changed: Condvar::new() });
         let of_thread = Arc::downgrade(&shared);

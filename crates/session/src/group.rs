@@ -34,7 +34,7 @@ impl ControlledGroup {
     ///
     /// # Errors
     ///
-    /// When the request fails, or the group's values are invalid.
+    /// If the request fails, or the group's values are invalid.
     pub fn find(client: Client, id: u32) -> Result<Self> {
         let group = client.group(id)?;
         let file = as_file(&group).context("the controller describes an invalid group")?;
@@ -50,7 +50,7 @@ impl ControlledGroup {
     ///
     /// # Errors
     ///
-    /// When a request fails, the group or its source has ended, or the group is not committed.
+    /// If a request fails, the group or its source has ended, or the group is not committed.
     pub fn begin(&self, options: BeginOptions) -> Result<SourceClient> {
         let mut group = self.client.group(self.id)?;
         while group.members.len() < options.receivers as usize && !is_over(&group) {

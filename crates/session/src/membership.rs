@@ -22,7 +22,7 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// When the request fails.
+    /// If the request fails.
     pub fn find(client: Client, group: u32) -> Result<Self> {
         let group = client.group(group)?;
         Ok(Membership { client, group })
@@ -37,7 +37,7 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// When a request fails, the group is closed, or the receiver is not admitted.
+    /// If a request fails, the group is closed, or the receiver is not admitted.
     pub fn join(&self, info: &PeerInfo) -> Result<Psn> {
         let id = self.group.summary.id;
         let region = MemoryRegion { virtual_address: info.virtual_address, rkey: info.rkey };
@@ -67,7 +67,7 @@ impl Membership {
     ///
     /// # Errors
     ///
-    /// When the request fails.
+    /// If the request fails.
     pub fn leave(&self, address: Ipv6Addr) -> Result<()> {
         self.client.leave(self.group.summary.id, address)?;
         Ok(())

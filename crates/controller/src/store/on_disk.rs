@@ -32,7 +32,7 @@ impl OnDisk {
     ///
     /// # Errors
     ///
-    /// When another process has opened it, or it is not a store.
+    /// If another process has opened it, or it is not a store.
     pub fn open(file: &Path) -> Result<Self, StoreError> {
         let database = RwLock::new(Some(open(file)?));
         let store = OnDisk { database, file: file.to_owned() };

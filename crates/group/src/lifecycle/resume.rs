@@ -27,7 +27,7 @@ impl Lifecycle {
     ///
     /// # Errors
     ///
-    /// When a record is invalid.
+    /// If a record is invalid.
     pub fn resume(record: Record, resumption: Resumption, round: u32) -> Result<Self, GroupError> {
         let group = Group::new(record)?;
         let settled = Member { step: Step::Settled, presence: Presence::Here, stage: 0 };
