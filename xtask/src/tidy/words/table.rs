@@ -104,7 +104,8 @@ pub(super) const TABLE: &[Entry] = &[
         "link down, shrunk schedule",
     ),
     // The simulator of fabrics, and captures that are explained.
-    entry(&["arm", "arms"], NAMES, FABRIC_SIM, "variant"),
+    // The parser of scenario files has a field for the former key, to refuse it by name.
+    entry(&["arm", "arms"], PUBLIC, FABRIC_SIM, "variant"),
     entry(&["spectator", "shown", "scene", "moment", "sparing"], FILES_AND_TYPES, SIM, "observer, recorder, snapshot"),
     entry(
         &["way", "trouble", "station", "carriage", "intake", "travelling", "tap"],
