@@ -55,8 +55,8 @@ impl Replica {
         })
     }
 
-    /// SHA-256 of the [`Replica::complete_octets`]. An identical replica's is the source's, which the caller has computed
-    /// already: `of_source` must be the SHA-256 of all of the source's data.
+    /// SHA-256 of the [`Replica::complete_octets`]. An identical replica's is the source's, which the caller has
+    /// computed already: `of_source` must be the SHA-256 of all of the source's data.
     pub fn sha256(&self, of_source: Sha256Digest) -> Sha256Digest {
         if self.is_identical() {
             return of_source;
