@@ -245,5 +245,5 @@ fn invalid_rows_are_rejected_by_key() {
     let drained = r#"{"changes":1,"links":["leaf9-spine5"]}"#;
     let expected = "the store's row drained: the plan names leaf9-spine5, which is no link of its fabric";
     assert_eq!(refused(row("drained", drained)), expected);
-    assert_eq!(refused(row("group/1", "{}")), "the store's row group/1: no row of a job");
+    assert_eq!(refused(row("group/1", "{}")), "the store's row group/1: not a row of a job");
 }
