@@ -93,7 +93,11 @@ impl Wan {
             Wan::Forwarded | Wan::Calm | Wan::HandedOn => (PACKETS, 0),
         };
         ensure!(sent == expected, "{sent} of {expected} packets left");
-        ensure!(counters.pauses_taken == taken, "{} of {taken} notifications were taken", counters.pauses_taken);
+        ensure!(
+            counters.pauses_received == taken,
+            "{} of {taken} notifications were accepted",
+            counters.pauses_received
+        );
         ensure!(counters.pauses_sent == 0, "{} pauses were asked for", counters.pauses_sent);
         Ok(())
     }

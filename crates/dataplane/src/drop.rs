@@ -96,7 +96,7 @@ drop_reasons! {
     /// distinguished (D8, D17).
     OtherReceiver = "other_receiver",
     /// Data of a group that the edge would have to learn, whose Proxy Address is a SID or has its own route (D17).
-    ProxyTaken = "proxy_taken",
+    ProxyInUse = "proxy_in_use",
     /// A WRITE outside the group's region, to another key, or to receivers whose regions are not known (D27).
     OutsideRegion = "outside_region",
     /// The SRH has no HMAC TLV, but the SID demands one.
@@ -176,28 +176,28 @@ drop_reasons! {
     FastCnpNoConnection = "fast_cnp_no_connection",
     /// The same, where several queue pairs of the host could be meant (D48).
     FastCnpAmbiguous = "fast_cnp_ambiguous",
-    /// To an END.C of a node without a configuration of what to pause.
-    NotificationOff = "notification_off",
-    /// To an END.C, and no notification (D60).
-    NotificationMalformed = "notification_malformed",
+    /// To an END.C of a node without a configuration of backpressure.
+    BackpressureOff = "backpressure_off",
+    /// To an END.C, but not a notification (D60).
+    BackpressureMalformed = "backpressure_malformed",
     /// A notification whose checksum does not match.
-    NotificationChecksum = "notification_checksum",
+    BackpressureChecksum = "backpressure_checksum",
     /// A notification of another version.
-    NotificationVersion = "notification_version",
-    /// A notification that does not come from the node that it calls congested, or is for another SID (D66).
-    NotificationForeignOrigin = "notification_foreign_origin",
-    /// A notification about a traffic class that is mapped to no port with PFC (D61).
-    NotificationUnmapped = "notification_unmapped",
+    BackpressureVersion = "backpressure_version",
+    /// A notification from another node than the congested one that it names, or for another SID (D66).
+    BackpressureForeignOrigin = "backpressure_foreign_origin",
+    /// A notification about a traffic class for which no port with PFC is to be paused (D61).
+    BackpressureUnmapped = "backpressure_unmapped",
     /// A notification that is not newer than the last one of its origin (D62).
-    NotificationStale = "notification_stale",
-    /// A pause of no length.
-    NotificationNoHold = "notification_no_hold",
-    /// More from one origin to an END.C or END.E than it may send (D66).
-    NotificationRateLimited = "notification_rate_limited",
-    /// From an origin to an END.C or END.E, while as many others as can be known are sending (D66).
-    NotificationTooManyOrigins = "notification_too_many_origins",
-    /// A pause for what has been paused for too long (D62).
-    NotificationStorm = "notification_storm",
+    BackpressureStale = "backpressure_stale",
+    /// A pause whose hold time is zero.
+    BackpressureNoHold = "backpressure_no_hold",
+    /// Above the rate limit of an origin that sends to an END.C or END.E (D66).
+    BackpressureRateLimited = "backpressure_rate_limited",
+    /// From an origin that sends to an END.C or END.E, while the table of origins is full (D66).
+    BackpressureTooManyOrigins = "backpressure_too_many_origins",
+    /// A pause of a priority that the watchdog has released (D62).
+    BackpressureStorm = "backpressure_storm",
     /// A copy withheld because its receiver has confirmed it (D22).
     Pruned = "pruned",
     /// A copy withheld because its PSN is from before its receiver joined (D30).

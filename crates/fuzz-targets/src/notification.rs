@@ -177,7 +177,7 @@ impl World<'_> {
             let sent: u64 =
                 [GATEWAY, WAN].iter().filter_map(|port| Some(node.port_counters(*port)?.enqueued.frames)).sum();
             let taken = node.backpressure_counters();
-            (taken.pauses_taken + taken.resumes_taken, drops, sent)
+            (taken.pauses_received + taken.resumes_received, drops, sent)
         };
         let before = counted(&self.pe);
         receive(&mut self.pe, self.now, WAN, packet, &mut self.pool);

@@ -161,8 +161,8 @@ impl LinkOutcome {
 
 impl SidOutcome {
     fn of(snapshot: &SidSnapshot) -> Self {
-        let SidSnapshot { sid, behavior, taken } = snapshot;
-        SidOutcome { sid: sid.clone(), behavior: behavior.clone(), packets: taken.frames }
+        let SidSnapshot { sid, behavior, processed } = snapshot;
+        SidOutcome { sid: sid.clone(), behavior: behavior.clone(), packets: processed.frames }
     }
 }
 

@@ -89,10 +89,10 @@ fn removals(before: &Entries, after: &Entries) -> Vec<Command> {
     if is_off(before.fast_cnp.is_some(), after.fast_cnp.is_some()) {
         commands.push(Command::RemoveFastCnp);
     }
-    if is_off(before.notifications.is_some(), after.notifications.is_some()) {
+    if is_off(before.backpressure.is_some(), after.backpressure.is_some()) {
         commands.push(Command::RemoveBackpressure);
     }
-    if !before.notification_sids.is_empty() && after.notification_sids.is_empty() {
+    if !before.backpressure_sids.is_empty() && after.backpressure_sids.is_empty() {
         commands.push(Command::SetBackpressureSids(Vec::new()));
     }
     commands.extend(gone(&before.sids, &after.sids, |_, _| true).map(|prefix| Command::RemoveSid(*prefix)));
@@ -136,9 +136,9 @@ pub(crate) fn additions(before: &Entries, after: &Entries) -> Vec<Command> {
     commands.extend(new(&before.fast_cnp, &after.fast_cnp).map(Box::new).map(Command::SetFastCnp));
     let connections = changed(&before.connections, &after.connections);
     commands.extend(connections.map(|(_, connection)| Command::AddConnection(*connection)));
-    commands.extend(new(&before.notifications, &after.notifications).map(Box::new).map(Command::SetBackpressure));
-    if before.notification_sids != after.notification_sids && !after.notification_sids.is_empty() {
-        commands.push(Command::SetBackpressureSids(after.notification_sids.values().copied().collect()));
+    commands.extend(new(&before.backpressure, &after.backpressure).map(Box::new).map(Command::SetBackpressure));
+    if before.backpressure_sids != after.backpressure_sids && !after.backpressure_sids.is_empty() {
+        commands.push(Command::SetBackpressureSids(after.backpressure_sids.values().copied().collect()));
     }
     let neighbours = changed(&before.neighbours, &after.neighbours);
     commands.extend(neighbours.map(|((port, address), mac)| Command::AddNeighbour {

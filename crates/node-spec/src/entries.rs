@@ -45,10 +45,10 @@ pub struct Entries {
     pub fast_cnp: Option<FastCnpConfig>,
     /// Connections by host, peer and the peer's queue pair.
     pub connections: BTreeMap<(Ipv6Addr, Ipv6Addr, Qpn), Connection>,
-    /// Notifications to and from END.C SIDs.
-    pub notifications: Option<BackpressureConfig>,
+    /// Notifications to and from END.C SIDs, if backpressure is on.
+    pub backpressure: Option<BackpressureConfig>,
     /// END.C and END.E SIDs by outer source (D63).
-    pub notification_sids: BTreeMap<Prefix, BackpressureSids>,
+    pub backpressure_sids: BTreeMap<Prefix, BackpressureSids>,
     pub neighbours: BTreeMap<(PortId, Ipv6Addr), MacAddress>,
     pub routes: BTreeMap<(TableId, Prefix), RouteAction>,
     /// Static multicast routes by outer source and group.
@@ -74,8 +74,8 @@ impl Entries {
             steering,
             fast_cnp,
             connections,
-            notifications,
-            notification_sids,
+            backpressure,
+            backpressure_sids,
             neighbours,
             routes,
             multicast_routes,
@@ -93,8 +93,8 @@ impl Entries {
         self.steering = steering.or(self.steering.take());
         self.fast_cnp = fast_cnp.or(self.fast_cnp.take());
         self.connections.extend(connections);
-        self.notifications = notifications.or(self.notifications.take());
-        self.notification_sids.extend(notification_sids);
+        self.backpressure = backpressure.or(self.backpressure.take());
+        self.backpressure_sids.extend(backpressure_sids);
         self.neighbours.extend(neighbours);
         self.routes.extend(routes);
         self.multicast_routes.extend(multicast_routes);

@@ -201,7 +201,7 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
         entries.connections.insert((host, peer, connection.peer_qpn), connection);
     }
     if bits.is() {
-        entries.notifications = Some(BackpressureConfig::default());
+        entries.backpressure = Some(BackpressureConfig::default());
     }
     if bits.is() {
         let sids = BackpressureSids {
@@ -209,7 +209,7 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
             end_c: Some(address("5f00:0:9:c::")),
             end_e: bits.is().then(|| address("5f00:0:9:d::")),
         };
-        entries.notification_sids.insert(sids.outer_source, sids);
+        entries.backpressure_sids.insert(sids.outer_source, sids);
     }
     if bits.is() {
         let (source, group) = (address("2001:db8:6::1"), address("ff3e::100"));

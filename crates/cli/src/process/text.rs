@@ -46,7 +46,7 @@ fn write_activity(text: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(text)?;
     }
     for sid in &report.sids {
-        writeln!(text, "SID {}: {} packets, {} octets", sid.sid, sid.taken.frames, sid.taken.octets)?;
+        writeln!(text, "SID {}: {} packets, {} octets", sid.sid, sid.processed.frames, sid.processed.octets)?;
     }
     if !report.groups.is_empty() {
         writeln!(text)?;

@@ -1,13 +1,13 @@
-//! Traffic classes, pauses, Fast CNP and notifications as lines.
+//! Traffic classes, pauses, Fast CNP and backpressure as lines.
 
 use super::columns::{Column, table};
 use crate::units::grouped;
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
-use srdma_node::daemon::{ClassSnapshot, HoldSnapshot, Snapshot};
+use srdma_node::daemon::{ClassSnapshot, PauseSnapshot, Snapshot};
 use std::collections::BTreeMap;
 
-/// The classes that anything has happened in.
+/// The classes in use.
 pub(super) fn classes(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> {
     let columns = [
         Column::text("port"),
@@ -17,8 +17,8 @@ pub(super) fn classes(snapshot: &Snapshot, width: usize) -> Vec<Line<'static>> {
         Column::number("frames"),
         Column::number("marked"),
         Column::number("dropped"),
-        Column::number("paused").leaves(4),
-        Column::number("told").leaves(3),
+        Column::number("pauses rx").leaves(4),
+        Column::number("pauses tx").leaves(3),
         Column::number("storms").leaves(2),
         Column::text("now"),
     ];
@@ -60,14 +60,15 @@ fn unused() -> ClassSnapshot {
     ClassSnapshot { drops: none.into(), ..ClassSnapshot::default() }
 }
 
-/// Pauses across a WAN, kept up and asked for, and what was counted of them.
-pub(super) fn notifications(snapshot: &Snapshot) -> Vec<Line<'static>> {
-    let Some(known) = &snapshot.notifications else { return Vec::new() };
-    let pause =
-        |what: &str, hold: &HoldSnapshot| Line::raw(format!("  {what} {}, class {}", hold.address, hold.traffic_class));
-    let held = known.held.iter().map(|hold| pause("paused for", hold));
-    let asked = known.asked.iter().map(|hold| pause("has asked", hold));
-    held.chain(asked).chain(counted(&known.counters)).collect()
+/// Pauses across a WAN that are in effect, and the counters of backpressure.
+pub(super) fn backpressure(snapshot: &Snapshot) -> Vec<Line<'static>> {
+    let Some(known) = &snapshot.backpressure else { return Vec::new() };
+    let line = |what: &str, pause: &PauseSnapshot| {
+        Line::raw(format!("  pause {what} {}, class {}", pause.address, pause.traffic_class))
+    };
+    let received = known.received.iter().map(|pause| line("received from", pause));
+    let sent = known.sent.iter().map(|pause| line("sent to", pause));
+    received.chain(sent).chain(counted(&known.counters)).collect()
 }
 
 /// Counters of Fast CNP.

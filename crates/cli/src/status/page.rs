@@ -27,7 +27,7 @@ const BAR_CELLS: usize = 16;
 const FULL_LAG: u32 = 128;
 
 /// Sections of nodes with configuration for congestion.
-const OF_CONGESTION: [&str; 4] = ["Classes", "Fast CNP", "Notifications", "Paths"];
+const OF_CONGESTION: [&str; 4] = ["Classes", "Fast CNP", "Backpressure", "Paths"];
 
 const GOOD: Style = Style::new();
 const BAD: Style = Style::new().fg(Color::Red);
@@ -41,7 +41,7 @@ impl Page {
         page.section("Classes", congestion::classes(&seen.now, width));
         page.section("Drops", drops(seen, width));
         page.section("Fast CNP", congestion::fast_cnp(&seen.now));
-        page.section("Notifications", congestion::notifications(&seen.now));
+        page.section("Backpressure", congestion::backpressure(&seen.now));
         page.section("Paths", steering::steering(&seen.now, width));
         page.section("Groups", seen.now.groups.iter().flat_map(|group| group_lines(seen, group, width)).collect());
         page.section("SIDs", sids(seen, width));
@@ -204,12 +204,12 @@ fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'st
     let rows = group.branches.iter().map(|branch| {
         let lag = branch.lag.map_or_else(|| "–".to_owned(), |lag| grouped(u64::from(lag)));
         let bar = bar(branch.lag.unwrap_or(0), full, BAR_CELLS);
-        let cells = vec![format!("  {}", branch.address), psn(branch.point), grouped(branch.stalls), lag, bar];
-        (cells, if branch.point.is_none() { NOTE } else { GOOD })
+        let cells = vec![format!("  {}", branch.address), psn(branch.expected_psn), grouped(branch.stalls), lag, bar];
+        (cells, if branch.expected_psn.is_none() { NOTE } else { GOOD })
     });
     let columns = [
         Column::text("  branch"),
-        Column::number("point"),
+        Column::number("expected PSN"),
         Column::number("stalls"),
         Column::number("lag"),
         Column::text("").leaves(1),
@@ -234,9 +234,10 @@ fn sids(seen: &Seen, width: usize) -> Vec<Line<'static>> {
         columns.extend(["frame/s", "bit/s"].map(Column::number));
     }
     let rows = seen.now.sids.iter().map(|sid| {
-        let same = |snapshot: &Snapshot| snapshot.sids.iter().find(|other| other.sid == sid.sid).map(|sid| sid.taken);
+        let same =
+            |snapshot: &Snapshot| snapshot.sids.iter().find(|other| other.sid == sid.sid).map(|sid| sid.processed);
         let mut cells =
-            vec![sid.sid.clone(), sid.behavior.clone(), grouped(sid.taken.frames), grouped(sid.taken.octets)];
+            vec![sid.sid.clone(), sid.behavior.clone(), grouped(sid.processed.frames), grouped(sid.processed.octets)];
         cells.extend(rates_of(seen, same));
         (cells, GOOD)
     });

@@ -50,9 +50,9 @@ fn paths(paths: &[PathSnapshot], width: usize) -> Vec<Line<'static>> {
         Column::text("path"),
         Column::number("rank").leaves(1),
         Column::text("state"),
-        Column::number("there and back").leaves(3),
+        Column::number("round trip").leaves(3),
         Column::number("times bad").leaves(2),
-        Column::number("flows taken").leaves(4),
+        Column::number("flows assigned").leaves(4),
     ];
     let row = |path: &PathSnapshot| {
         let style = match path.state.as_str() {
@@ -71,7 +71,7 @@ fn paths(paths: &[PathSnapshot], width: usize) -> Vec<Line<'static>> {
             path.state.clone(),
             round_trip,
             grouped(path.times_bad),
-            grouped(path.flows_taken),
+            grouped(path.flows_assigned),
         ];
         (cells, style)
     };

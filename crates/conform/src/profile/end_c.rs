@@ -8,7 +8,7 @@ use srdma_testkit::checksums;
 use std::net::Ipv6Addr;
 
 pub(super) const ABOUT: &str =
-    "END.C: notifications of a congested WAN, passed to the gateway as priority flow control";
+    "END.C: notifications of a congested WAN, passed to the gateway by priority flow control";
 
 /// The class of the congested queue, and the priority that it is mapped to.
 const CLASS: u8 = 5;
@@ -147,9 +147,9 @@ pub(super) fn profile(pe: &EndC) -> Profile {
             "[[egress.class]]\nclass = {PRIORITY}\npfc = {{ xoff_octets = 300_000, xon_octets = 200_000, \
              headroom_octets = 100_000, quanta = {QUANTA} }}"
         ))
-        .add("[notifications]\ngreatest_hold = \"500ms\"")
+        .add("[backpressure]\ngreatest_hold = \"500ms\"")
         .add(&format!(
-            "[[notifications.priority]]\ntraffic_class = {CLASS}\nports = [\"gateway\"]\npriority = {PRIORITY}"
+            "[[backpressure.priority]]\ntraffic_class = {CLASS}\nports = [\"gateway\"]\npriority = {PRIORITY}"
         ));
     let last = pe.router(7);
     Profile {

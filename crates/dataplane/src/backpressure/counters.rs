@@ -1,24 +1,24 @@
-/// Counters of notifications, besides drops.
+/// Counters of backpressure at a node, besides drops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackpressureCounters {
     /// Pauses requested when a queue was above XOFF.
     pub pauses_sent: u64,
     /// Refreshed requests for pauses.
     pub refreshes_sent: u64,
-    /// Pauses taken back.
+    /// Resumes sent.
     pub resumes_sent: u64,
-    /// Notifications for which there was no frame, no way or no room in the queue.
+    /// Notifications that were not sent: no frame, no route or queue full.
     pub not_sent: u64,
-    /// Packets that found a queue above XOFF, in a tunnel from a PE whose END.C is not known (D63).
+    /// Packets that entered a queue above XOFF, in a tunnel of a PE whose END.C is not known (D63).
     pub unknown_ingress: u64,
-    /// Pauses taken at this PE, refreshed ones included.
-    pub pauses_taken: u64,
-    /// Resumes taken.
-    pub resumes_taken: u64,
-    /// Pauses that ended because their hold time was over.
+    /// Pauses accepted at this PE, refreshes included.
+    pub pauses_received: u64,
+    /// Resumes accepted.
+    pub resumes_received: u64,
+    /// Pauses that ended by their hold time.
     pub expired: u64,
-    /// Priorities of ports that were let go because they had been paused for too long (D62).
-    pub barred: u64,
+    /// Priorities of ports that the watchdog has released (D62).
+    pub watchdog_releases: u64,
 }
 
 impl BackpressureCounters {
@@ -30,10 +30,10 @@ impl BackpressureCounters {
             ("resumes_sent", self.resumes_sent),
             ("not_sent", self.not_sent),
             ("unknown_ingress", self.unknown_ingress),
-            ("pauses_taken", self.pauses_taken),
-            ("resumes_taken", self.resumes_taken),
+            ("pauses_received", self.pauses_received),
+            ("resumes_received", self.resumes_received),
             ("expired", self.expired),
-            ("barred", self.barred),
+            ("watchdog_releases", self.watchdog_releases),
         ]
         .into_iter()
     }

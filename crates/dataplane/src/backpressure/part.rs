@@ -17,7 +17,7 @@ use std::net::Ipv6Addr;
 /// The level at XOFF; at XON it is 0. With an early resume it is the other way round.
 const LEVEL_AT_XOFF: usize = 128;
 
-/// Pauses sent and received at the node, if backpressure is on, and the SIDs that they go by.
+/// Pauses sent and received at the node, if backpressure is on, and the SIDs of ingress PEs.
 #[derive(Debug, Default)]
 pub(crate) struct Backpressure {
     active: Option<Box<Active>>,
@@ -83,7 +83,11 @@ impl Active {
     }
 
     fn counters(&self) -> BackpressureCounters {
-        BackpressureCounters { expired: self.received.expired, barred: self.received.barred, ..self.counters }
+        BackpressureCounters {
+            expired: self.received.expired,
+            watchdog_releases: self.received.watchdog_releases,
+            ..self.counters
+        }
     }
 }
 
@@ -96,7 +100,8 @@ impl Backpressure {
         if let Some(before) = self.active.take() {
             before.received.resume_all(|port, class, is_paused| egress.pause_ingress(port, class, is_paused));
             let counters = before.counters();
-            (active.received.expired, active.received.barred) = (counters.expired, counters.barred);
+            active.received.expired = counters.expired;
+            active.received.watchdog_releases = counters.watchdog_releases;
             (active.counters, active.sent) = (counters, before.sent);
         } else {
             active.sent.renumber(self.sids.end_cs(), |_| None);
@@ -322,23 +327,23 @@ impl Backpressure {
         egress: &mut Egress,
     ) -> Result<(), DropReason> {
         let outer = ipv6(head)?;
-        let active = self.active.as_deref_mut().ok_or(DropReason::NotificationOff)?;
+        let active = self.active.as_deref_mut().ok_or(DropReason::BackpressureOff)?;
         let mut pause = |port, class, is_paused| egress.pause_ingress(port, class, is_paused);
         active.received.tick(now, &mut pause);
         let origin = active.origins.take(now, outer.source_octets()).map_err(drop_of)?;
         let packet = NotificationPacket::parse(head.get(inner..).unwrap_or(&[])).map_err(drop_of_error)?;
         let notification = packet.notification;
         if notification.congested != outer.source() || packet.destination != outer.destination() {
-            return Err(DropReason::NotificationForeignOrigin);
+            return Err(DropReason::BackpressureForeignOrigin);
         }
-        let taken = active.received.take(now, origin, &notification, pause)?;
-        if let Some(until) = taken.until {
+        let received = active.received.receive(now, origin, &notification, pause)?;
+        if let Some(until) = received.until {
             active.origins.keep(origin, until);
         }
-        taken.effect?;
+        received.effect?;
         match notification.ask {
-            Ask::Pause => active.counters.pauses_taken += 1,
-            Ask::Resume => active.counters.resumes_taken += 1,
+            Ask::Pause => active.counters.pauses_received += 1,
+            Ask::Resume => active.counters.resumes_received += 1,
         }
         Ok(())
     }
@@ -351,8 +356,8 @@ impl Backpressure {
         }
     }
 
-    /// Whether a Fast CNP finds its way: that for a packet in no tunnel by the node's own tables, that for a packet in
-    /// a tunnel by the END.E of its ingress PE, if any SIDs are configured.
+    /// Whether a Fast CNP can be routed: for a packet outside tunnels by the node's own tables, for a packet in a
+    /// tunnel by the END.E of its ingress PE, if any SIDs are configured.
     #[inline]
     pub(crate) fn leads_back(&self, outer_source: Option<&[u8; 16]>) -> bool {
         self.sids.leads_back(outer_source)
@@ -394,8 +399,8 @@ fn tunnel_source(head: &[u8]) -> Option<&[u8; 16]> {
 
 fn drop_of(refusal: Refusal) -> DropReason {
     match refusal {
-        Refusal::TooFast => DropReason::NotificationRateLimited,
-        Refusal::TooMany => DropReason::NotificationTooManyOrigins,
+        Refusal::TooFast => DropReason::BackpressureRateLimited,
+        Refusal::TooMany => DropReason::BackpressureTooManyOrigins,
     }
 }
 
@@ -404,9 +409,9 @@ fn drop_of_error(error: NotificationError) -> DropReason {
         NotificationError::Truncated(_)
         | NotificationError::NotIcmpv6(_)
         | NotificationError::Length(_)
-        | NotificationError::Type { .. } => DropReason::NotificationMalformed,
-        NotificationError::Checksum(_) => DropReason::NotificationChecksum,
-        NotificationError::Version(_) => DropReason::NotificationVersion,
-        NotificationError::Source { .. } => DropReason::NotificationForeignOrigin,
+        | NotificationError::Type { .. } => DropReason::BackpressureMalformed,
+        NotificationError::Checksum(_) => DropReason::BackpressureChecksum,
+        NotificationError::Version(_) => DropReason::BackpressureVersion,
+        NotificationError::Source { .. } => DropReason::BackpressureForeignOrigin,
     }
 }

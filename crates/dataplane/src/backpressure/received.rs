@@ -13,7 +13,7 @@
 //! starts again.
 //!
 //! A priority of a port is paused while any node pauses it for any class, but not for longer than the watchdog allows:
-//! then it is barred until no node has paused it for a moment.
+//! then the watchdog releases it until all of these pauses have ended.
 
 use super::config::{BackpressureConfig, PriorityMapping};
 use crate::drop::DropReason;
@@ -36,7 +36,7 @@ enum State {
 }
 
 impl State {
-    /// The state after a notification that is not old; `until` is when a pause of now would end.
+    /// The state after a notification that is not old; `until` is the end of a pause that begins now.
     fn after(self, ask: Ask, sequence: u32, until: Instant) -> Self {
         match (self, ask) {
             (State::Unknown | State::Paused { .. } | State::Resumed { .. }, Ask::Pause) => {
@@ -49,7 +49,7 @@ impl State {
         }
     }
 
-    /// The last sequence number, and until when it is known.
+    /// The last sequence number, and the time until which it is kept.
     fn known(self) -> Option<(u32, Instant)> {
         match self {
             State::Unknown => None,
@@ -68,11 +68,11 @@ struct PortPriority {
     priority: usize,
     /// Pauses in effect for it: congested nodes times their classes.
     requests: u32,
-    /// It was paused for longer than the watchdog allows.
-    is_barred: bool,
+    /// The watchdog has released it.
+    is_released: bool,
 }
 
-/// All of them; the configuration bounds how many.
+/// The pauses received by a PE. The configuration bounds their number.
 #[derive(Debug)]
 pub(crate) struct ReceivedPauses {
     watchdog: Duration,
@@ -84,17 +84,18 @@ pub(crate) struct ReceivedPauses {
     states: Vec<State>,
     /// Ends of hold times, by the number of the state; behind them the watchdogs of the port priorities.
     timers: Timers,
-    /// ReceivedPauses that ended by their time, and lines that were barred.
+    /// Pauses that ended by their hold time.
     pub(crate) expired: u64,
-    pub(crate) barred: u64,
+    /// Port priorities that the watchdog has released.
+    pub(crate) watchdog_releases: u64,
 }
 
 /// The effect of a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Taken {
-    /// Until when its origin has to be known.
+pub(crate) struct Received {
+    /// Time until which its origin must stay in the table.
     pub(crate) until: Option<Instant>,
-    /// Why no port is paused for it, although it is remembered.
+    /// Reason why no port is paused for it, although its state is kept.
     pub(crate) effect: Result<(), DropReason>,
 }
 
@@ -111,7 +112,7 @@ impl ReceivedPauses {
                     .position(|port_priority| port_priority.port == *port && port_priority.priority == priority);
                 let port_priority = known.unwrap_or(port_priorities.len());
                 if known.is_none() {
-                    port_priorities.push(PortPriority { port: *port, priority, requests: 0, is_barred: false });
+                    port_priorities.push(PortPriority { port: *port, priority, requests: 0, is_released: false });
                 }
                 if !of_class.contains(&port_priority) {
                     of_class.push(port_priority);
@@ -127,29 +128,29 @@ impl ReceivedPauses {
             port_priorities,
             timers: Timers::default(),
             expired: 0,
-            barred: 0,
+            watchdog_releases: 0,
         }
     }
 
     /// Processes a notification of the congested node at a place. `pause` pauses or resumes a priority of a port, and
     /// returns whether it can.
-    pub(crate) fn take(
+    pub(crate) fn receive(
         &mut self,
         now: Instant,
         origin: usize,
         notification: &Notification,
         mut pause: impl FnMut(PortId, usize, bool) -> bool,
-    ) -> Result<Taken, DropReason> {
+    ) -> Result<Received, DropReason> {
         let Notification { ask, traffic_class, sequence, hold_us, .. } = *notification;
         let mapping = self.mappings.iter().position(|(class, _)| *class == traffic_class);
-        let mapping = mapping.ok_or(DropReason::NotificationUnmapped)?;
+        let mapping = mapping.ok_or(DropReason::BackpressureUnmapped)?;
         if ask == Ask::Pause && hold_us == 0 {
-            return Err(DropReason::NotificationNoHold);
+            return Err(DropReason::BackpressureNoHold);
         }
         let number = origin * self.mappings.len() + mapping;
-        let before = *self.states.get(number).ok_or(DropReason::NotificationTooManyOrigins)?;
+        let before = *self.states.get(number).ok_or(DropReason::BackpressureTooManyOrigins)?;
         if before.known().is_some_and(|(last, _)| sequence.wrapping_sub(last) as i32 <= 0) {
-            return Err(DropReason::NotificationStale);
+            return Err(DropReason::BackpressureStale);
         }
         let until = now + Duration::from_micros(hold_us.into()).min(self.greatest_hold);
         let state = before.after(ask, sequence, until);
@@ -165,7 +166,7 @@ impl ReceivedPauses {
             }
             (false, false) => Ok(()),
         };
-        Ok(Taken { until, effect })
+        Ok(Received { until, effect })
     }
 
     /// Ends hold times, and pauses that the watchdog does not allow any longer.
@@ -182,8 +183,8 @@ impl ReceivedPauses {
                 }
                 Some(port_priority) => {
                     let port_priority = &mut self.port_priorities[port_priority];
-                    port_priority.is_barred = true;
-                    self.barred += 1;
+                    port_priority.is_released = true;
+                    self.watchdog_releases += 1;
                     pause(port_priority.port, port_priority.priority, false);
                 }
             }
@@ -240,15 +241,15 @@ impl ReceivedPauses {
             .1
             .iter()
             .map(|index| &self.port_priorities[*index])
-            .filter(|port_priority| !port_priority.is_barred)
+            .filter(|port_priority| !port_priority.is_released)
         {
             is_any_free = true;
             is_any_paused |= pause(port_priority.port, port_priority.priority, true);
         }
         match (is_any_free, is_any_paused) {
             (_, true) => Ok(()),
-            (true, false) => Err(DropReason::NotificationUnmapped),
-            (false, false) => Err(DropReason::NotificationStorm),
+            (true, false) => Err(DropReason::BackpressureUnmapped),
+            (false, false) => Err(DropReason::BackpressureStorm),
         }
     }
 
@@ -258,7 +259,7 @@ impl ReceivedPauses {
             let port_priority = &mut self.port_priorities[*index];
             port_priority.requests -= 1;
             if port_priority.requests == 0 {
-                port_priority.is_barred = false;
+                port_priority.is_released = false;
                 self.timers.arm((self.states.len() + index) as u32, None);
                 pause(port_priority.port, port_priority.priority, false);
             }

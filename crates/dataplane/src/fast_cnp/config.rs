@@ -24,7 +24,7 @@ pub struct FastCnpConfig {
     pub mark_unknown: bool,
     /// Whether a packet is marked when its flow was notified within the interval, although its sender is known to
     /// process Fast CNPs (D45). Of other senders it always is.
-    pub mark_told: bool,
+    pub mark_notified: bool,
     /// A flow is notified at most once in this time (D45).
     pub interval: Duration,
     /// Fast CNPs a second that the node sends (FC-5-2, D45).
@@ -47,7 +47,7 @@ impl FastCnpConfig {
             translated: Vec::new(),
             learn_connections: false,
             mark_unknown: true,
-            mark_told: true,
+            mark_notified: true,
             interval: Duration::from_micros(50),
             per_second: 1_000_000,
             at_once: 256,

@@ -131,7 +131,7 @@ impl Notifier {
         let is_capable = self.capable.contain(fields.source);
         let Some(vacancy) = self.flows.vacancy(now, FlowKey::of(&fields)) else {
             self.counters.refused_by_flow += 1;
-            let is_enough = is_capable && !self.config.mark_told;
+            let is_enough = is_capable && !self.config.mark_notified;
             return if is_enough { Decision::NotifiedBefore } else { Decision::Refused };
         };
         if !self.bucket.take(now) {

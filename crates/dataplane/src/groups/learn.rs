@@ -116,7 +116,7 @@ impl Groups {
         };
         let index = group as usize;
         let state = self.slots[index].as_mut().filter(|state| state.is_learnt_at(proxy));
-        let state = state.ok_or(DropReason::ProxyTaken)?;
+        let state = state.ok_or(DropReason::ProxyInUse)?;
         if state.entry.designated_qpn.to_octets() != list.designated_qpn {
             return Err(DropReason::WrongQpn);
         }
@@ -196,7 +196,7 @@ impl Groups {
         };
         let end = now + Duration::from_nanos(settings.idle_ns);
         if !tables.may_be_claimed(proxy) {
-            return Err(DropReason::ProxyTaken);
+            return Err(DropReason::ProxyInUse);
         }
         if let Some(learner) = &mut self.learner {
             learner.next_check = Some(learner.next_check.map_or(end, |check| check.min(end)));

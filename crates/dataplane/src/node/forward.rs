@@ -524,7 +524,7 @@ impl Node {
             Ok(inner) => self.backpressure.receive(context.now, head, inner, &mut self.ports.egress),
             Err(Outcome::Report(reason, error)) => return self.report(context, frame, pool, reason, error),
             Err(Outcome::Drop(reason)) => Err(reason),
-            Err(Outcome::Forward | Outcome::Inner) => Err(DropReason::NotificationMalformed),
+            Err(Outcome::Forward | Outcome::Inner) => Err(DropReason::BackpressureMalformed),
         };
         match taken {
             Ok(()) => frame.release(pool),

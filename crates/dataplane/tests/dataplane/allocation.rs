@@ -213,8 +213,8 @@ fn notifications_allocate_nothing() {
     };
     assert_eq!(allocations(&mut pe, &[(0, say(1)), (0, say(2)), (0, packet("fd00::c", 59, &[]))]), 0);
     let counters = pe.node.backpressure_counters();
-    assert!(counters.pauses_taken >= 1_000 && counters.expired >= 1_000, "{counters:?}");
-    let is_limited = |(name, count): &(&str, u64)| *name == "notification_rate_limited" && *count > 0;
+    assert!(counters.pauses_received >= 1_000 && counters.expired >= 1_000, "{counters:?}");
+    let is_limited = |(name, count): &(&str, u64)| *name == "backpressure_rate_limited" && *count > 0;
     assert!(pe.drops(0).iter().any(is_limited));
 }
 

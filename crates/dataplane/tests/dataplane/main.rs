@@ -2,6 +2,7 @@
 
 mod allocation;
 mod arbitrary;
+mod backpressure;
 mod commands;
 mod common;
 mod drop_document;
@@ -15,7 +16,6 @@ mod hmac;
 mod ioam;
 mod journal;
 mod learning;
-mod notification;
 mod placed;
 mod receiver_lists;
 mod reference;

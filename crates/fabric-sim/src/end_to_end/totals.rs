@@ -21,7 +21,7 @@ pub(super) struct HoldTracker {
 impl HoldTracker {
     /// Looks at the PE.
     pub(super) fn look(&mut self, pe: &Node, now: Instant) {
-        let taken = pe.backpressure_counters().pauses_taken;
+        let taken = pe.backpressure_counters().pauses_received;
         if let Some(asked) = self.asked {
             self.longest_ns = self.longest_ns.max(now.as_ns() - asked.as_ns());
         }
@@ -84,10 +84,10 @@ impl NodeTotals {
         sum.pauses_sent += of_node.pauses_sent;
         sum.refreshes_sent += of_node.refreshes_sent;
         sum.resumes_sent += of_node.resumes_sent;
-        sum.pauses_taken += of_node.pauses_taken;
-        sum.resumes_taken += of_node.resumes_taken;
+        sum.pauses_received += of_node.pauses_received;
+        sum.resumes_received += of_node.resumes_received;
         sum.expired += of_node.expired;
-        sum.barred += of_node.barred;
+        sum.watchdog_releases += of_node.watchdog_releases;
         if let Some(counters) = group.and_then(|group| node.group_counters(group)) {
             let sum = &mut self.headend;
             sum.data_packets += counters.data_packets;

@@ -204,7 +204,7 @@ impl Wan {
     fn fast_cnp(&self) -> FastCnpConfig {
         let everybody = fast_cnp_config();
         let capable = if self.knows_senders { everybody.capable.clone() } else { Vec::new() };
-        FastCnpConfig { mark_told: false, interval: INTERVAL, capable, ..everybody }
+        FastCnpConfig { mark_notified: false, interval: INTERVAL, capable, ..everybody }
     }
 
     /// Queue monitor of the congested queue, for packets in a tunnel.

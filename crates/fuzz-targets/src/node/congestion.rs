@@ -61,7 +61,7 @@ fn fast_cnp(choices: &mut Choices<'_>) -> FastCnpConfig {
         translated: given(16, &[prefix(TRANSLATED, 128), prefix(receiver(2), 128)]),
         learn_connections: form & 32 == 0,
         mark_unknown: form & 64 == 0,
-        mark_told: form & 128 == 0,
+        mark_notified: form & 128 == 0,
         interval: Duration::from_nanos(choices.of(&[1_000, 50_000, 0])),
         per_second: choices.of(&[1_000_000, 1, 0]),
         at_once: choices.of(&[256, 1, 0]),

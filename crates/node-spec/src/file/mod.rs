@@ -16,7 +16,7 @@ mod isis;
 mod located;
 mod member;
 mod node;
-mod notification;
+mod backpressure;
 mod policy;
 mod route;
 mod sid;
@@ -37,7 +37,7 @@ pub use member::{BranchSection, Epoch, JoinSection, ReceiverSection};
 pub use node::{
     DaemonSection, DriverName, FastCnpType, HmacKeySection, NeighbourSection, NodeSection, PortSection, TlvType,
 };
-pub use notification::{NotificationsSection, PrioritySection, SidsSection};
+pub use backpressure::{BackpressureSection, PrioritySection, SidsSection};
 pub use policy::{LearningSection, PolicySection};
 pub use route::{EncapsSection, MulticastRouteSection, PathSection, RouteSection};
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
@@ -90,9 +90,9 @@ pub struct NodeFile {
     pub egress: Vec<EgressSection>,
     pub ioam: Option<Spanned<IoamSection>>,
     pub fast_cnp: Option<Spanned<FastCnpSection>>,
-    pub notifications: Option<Spanned<NotificationsSection>>,
+    pub backpressure: Option<Spanned<BackpressureSection>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notification_sids: Vec<SidsSection>,
+    pub backpressure_sids: Vec<SidsSection>,
     pub steering: Option<Spanned<SteeringSection>>,
     pub isis: Option<Spanned<IsisSection>>,
     pub controller: Option<Spanned<ControllerSection>>,
@@ -120,8 +120,8 @@ impl NodeFile {
             egress: Vec::new(),
             ioam: None,
             fast_cnp: None,
-            notifications: None,
-            notification_sids: Vec::new(),
+            backpressure: None,
+            backpressure_sids: Vec::new(),
             steering: None,
             isis: None,
             controller: None,
@@ -159,11 +159,11 @@ impl NodeFile {
             egress: entries.egress.iter().map(|(port, egress)| EgressSection::of(ports, *port, egress)).collect(),
             ioam: entries.ioam.as_ref().map(|ioam| spanned(IoamSection::of(ports, ioam))),
             fast_cnp: entries.fast_cnp.as_ref().map(|config| spanned(FastCnpSection::of(config))),
-            notifications: entries
-                .notifications
+            backpressure: entries
+                .backpressure
                 .as_ref()
-                .map(|config| spanned(NotificationsSection::of(ports, config))),
-            notification_sids: entries.notification_sids.values().map(SidsSection::of).collect(),
+                .map(|config| spanned(BackpressureSection::of(ports, config))),
+            backpressure_sids: entries.backpressure_sids.values().map(SidsSection::of).collect(),
             steering: entries.steering.as_ref().map(|config| spanned(SteeringSection::of(config))),
             connection: entries.connections.values().map(ConnectionSection::of).collect(),
             ..NodeFile::new(NodeSection::of(&spec.node))

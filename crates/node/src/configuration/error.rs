@@ -5,9 +5,16 @@ use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, de};
 
+/// Keys of earlier versions, each with its present name.
+const RENAMED: [(&str, &str); 2] = [("notifications", "backpressure"), ("notification_sids", "backpressure_sids")];
+
 /// The error of the TOML parser, or of a key's type, in the file `text`. It contains no part of a key.
 pub(super) fn of_toml(error: &de::Error, text: &str) -> Problem {
     let mut problem = Problem::of_toml(error, text);
+    let is_unknown = |old: &str| problem.text.starts_with(&format!("unknown key `{old}`, "));
+    if let Some((old, new)) = RENAMED.into_iter().find(|(old, _)| is_unknown(old)) {
+        problem.text = format!("unknown key `{old}`, renamed to `{new}`");
+    }
     if is_secret(text, &error.span().unwrap_or(text.len()..text.len())) {
         problem.text = without_what_was_found(&problem.text);
     }

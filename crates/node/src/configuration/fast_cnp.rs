@@ -67,7 +67,7 @@ fn config(file: &NodeFile, section: &Spanned<FastCnpSection>) -> Result<FastCnpC
         translated: values(&section.translated),
         learn_connections: learn.is_some(),
         mark_unknown: section.mark_unknown.unwrap_or(defaults.mark_unknown),
-        mark_told: section.mark_told.unwrap_or(defaults.mark_told),
+        mark_notified: section.mark_notified.unwrap_or(defaults.mark_notified),
         interval: time("interval", &section.interval, defaults.interval)?,
         per_second: count_or(&section.per_second, defaults.per_second),
         at_once: count_or(&section.at_once, defaults.at_once),

@@ -4,6 +4,7 @@
 //! modules here convert its sections into the dataplane's types, and reject contradictions: undefined names, addresses
 //! with two meanings, trees with loops. Each error names the line.
 
+mod backpressure;
 mod border;
 mod claims;
 mod controller;
@@ -18,7 +19,6 @@ mod isis;
 mod keys;
 mod learning;
 mod member;
-mod notification;
 mod paths_file;
 mod ports;
 mod routes;
@@ -122,7 +122,7 @@ impl Configuration {
         ioam::add(&file, &node, &mut draft)?;
         steering::add(&file, &claims, &mut draft)?;
         fast_cnp::add(&file, &mut draft)?;
-        notification::add(&file, &node, &mut draft)?;
+        backpressure::add(&file, &node, &mut draft)?;
         routes::add(&file, &node, &mut claims, &mut draft)?;
         sids::add(&file, &node, &mut claims, &mut draft)?;
         group::add(&file, &node, &mut claims, &mut draft)?;

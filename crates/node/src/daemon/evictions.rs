@@ -1,5 +1,5 @@
-//! Eviction requests of the node (D25). Without a controller an operator grants one, by a new epoch of the group's
-//! files.
+//! Eviction requests of the node (D25). Without a controller the operator grants them, by a new epoch in the files of
+//! the group.
 
 use super::snapshot::{EvictionCause, EvictionSnapshot, Snapshot};
 use srdma_aggregation::EvictionCause as Cause;
@@ -33,16 +33,16 @@ impl Evictions {
         }
     }
 
-    /// Fills in the snapshot's groups, and forgets groups, receivers that have left, and those that have caught up.
+    /// Fills in the groups of the snapshot. Discards groups and receivers that have left, and receivers without a lag.
     pub(super) fn show(&mut self, snapshot: &mut Snapshot) {
         self.0.retain(|id, _| snapshot.groups.iter().any(|group| group.id == *id));
         for group in &mut snapshot.groups {
-            let Some(wanted) = self.0.get_mut(&group.id) else { continue };
-            wanted.receivers.retain(|receiver, _| {
+            let Some(requested) = self.0.get_mut(&group.id) else { continue };
+            requested.receivers.retain(|receiver, _| {
                 group.branches.iter().any(|branch| branch.address == *receiver && branch.lag != Some(0))
             });
-            group.evictions_wanted = wanted.requests;
-            let receivers = wanted.receivers.iter();
+            group.eviction_requests = requested.requests;
+            let receivers = requested.receivers.iter();
             group.to_evict =
                 receivers.map(|(receiver, cause)| EvictionSnapshot { receiver: *receiver, cause: *cause }).collect();
         }
@@ -119,12 +119,12 @@ receiver = [{ address = '2001:db8:bb::1', qpn = 2 }, { address = '2001:db8:bb::2
             evictions.show(&mut snapshot);
             let group = &snapshot.groups[0];
             let receivers = group.to_evict.iter().map(|one| format!("{} {}", one.receiver, one.cause.name()));
-            (group.evictions_wanted, receivers.collect::<Vec<_>>())
+            (group.eviction_requests, receivers.collect::<Vec<_>>())
         };
         let both = ["2001:db8:bb::1 stalled", "2001:db8:bb::2 failed"].map(str::to_owned).to_vec();
         assert_eq!(shown(&mut evictions, [4, 4]), (5, both));
         assert_eq!(shown(&mut evictions, [4, 0]), (5, vec!["2001:db8:bb::1 stalled".to_owned()]));
         assert_eq!(shown(&mut evictions, [4, 4]), (5, vec!["2001:db8:bb::1 stalled".to_owned()]));
-        assert_eq!(evictions.0.len(), 1, "nothing is kept of groups that the node does not have");
+        assert_eq!(evictions.0.len(), 1, "groups that the node does not have are discarded");
     }
 }

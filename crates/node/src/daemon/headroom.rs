@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(super) fn of(configuration: &Configuration) -> Vec<Event> {
     let NodeSpec { node, entries } = &configuration.spec;
     let rates = entries.egress.iter().map(|(port, egress)| (*port, egress.rate_bits_per_s)).collect();
-    let priorities = entries.notifications.iter().flat_map(|config| &config.priorities);
+    let priorities = entries.backpressure.iter().flat_map(|config| &config.priorities);
     priorities.filter_map(|mapping| headroom(node, mapping, &rates)).collect()
 }
 
@@ -48,7 +48,7 @@ mod tests {
         let text = "[node]\nloopback = \"2001:db8::1\"\n[[port]]\nname = \"gw\"\nmac = \"02:00:00:00:00:01\"\n\
                     [[traffic_class]]\nclass = 3\ndscps = [26]\n[[egress]]\nport = \"gw\"\nrate_bits_per_s = 100_000_000_000\n[[egress.class]]\nclass = 3\n\
                     pfc = { xoff_octets = 90, xon_octets = 30, headroom_octets = 50 }\n\
-                    [notifications]\n[[notifications.priority]]\ntraffic_class = 5\nports = [\"gw\"]\npriority = 3\n";
+                    [backpressure]\n[[backpressure.priority]]\ntraffic_class = 5\nports = [\"gw\"]\npriority = 3\n";
         let configuration = Configuration::parse(Path::new("pe.toml"), text).unwrap();
         let octets = 28_388 + 2 * 1_538;
         assert_eq!(of(&configuration), [Event::Headroom { traffic_class: 5, octets, octets_per_km: 125_000 }]);
@@ -59,8 +59,8 @@ mod tests {
     }
 
     #[test]
-    fn other_nodes_report_nothing() {
-        let text = "[node]\nloopback = \"2001:db8::1\"\n[notifications]\n";
+    fn others_say_nothing() {
+        let text = "[node]\nloopback = \"2001:db8::1\"\n[backpressure]\n";
         assert_eq!(of(&Configuration::parse(Path::new("router.toml"), text).unwrap()), []);
     }
 }

@@ -38,10 +38,11 @@ pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
-    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, ControllerSnapshot, DaemonState, DestinationSnapshot,
-    DriverSnapshot, EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot, HoldSnapshot, IsisCircuitSnapshot,
-    IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, NotificationSnapshot,
-    PathSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    BackpressureSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, ControllerSnapshot, DaemonState,
+    DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot,
+    IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
+    PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot,
+    SteeringSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

@@ -240,17 +240,17 @@ behavior = 'End.MT'
         assert_eq!((commands(&plain, &paced), moved), (Vec::new(), vec![PortId(0)]));
     }
 
-    /// Notifications name ports with PFC: they go before those do, and come behind them.
+    /// Backpressure names ports with PFC: it is removed before they are, and added after them.
     #[test]
-    fn notifications_follow_the_file() {
+    fn backpressure_follows_the_file() {
         let class = "[[traffic_class]]\nclass = 3\ndscps = [26]\n[[egress]]\nport = 'p'\nrate_bits_per_s = 1000\n\
                      class = [{ class = 3, pfc = { xoff_octets = 9, xon_octets = 5, headroom_octets = 9 } }]\n";
         let on = |hold: &str| {
             let priority = "priority = [{ traffic_class = 3, ports = ['p'], priority = 3 }]";
-            format!("{BASE}{class}[notifications]\nhold = '{hold}'\n{priority}\n")
+            format!("{BASE}{class}[backpressure]\nhold = '{hold}'\n{priority}\n")
         };
         let sids = |end_c: u8| {
-            format!("{BASE}[[notification_sids]]\nouter_source = '2001:db8::1/128'\nend_c = '5f00::{end_c}'\n")
+            format!("{BASE}[[backpressure_sids]]\nouter_source = '2001:db8::1/128'\nend_c = '5f00::{end_c}'\n")
         };
         let off = format!("{BASE}{class}");
         for same in [&on("1ms"), &sids(1)] {

@@ -5,7 +5,7 @@ mod isis;
 mod of;
 mod steering;
 
-pub use congestion::{ClassSnapshot, HoldSnapshot, NotificationSnapshot, PfcSnapshot};
+pub use congestion::{BackpressureSnapshot, ClassSnapshot, PauseSnapshot, PfcSnapshot};
 pub use isis::{
     IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
 };
@@ -31,7 +31,7 @@ pub struct Snapshot {
     pub ports: Vec<PortSnapshot>,
     /// The SIDs, in the order of the configuration.
     pub sids: Vec<SidSnapshot>,
-    /// Packets that the node made itself and could not send, by reason.
+    /// Packets that the node originated and could not send, by reason.
     pub own_drops: BTreeMap<String, u64>,
     /// The groups, in the order of the configuration.
     pub groups: Vec<GroupSnapshot>,
@@ -42,10 +42,10 @@ pub struct Snapshot {
     /// Counters of Fast CNP, by the names of its document; absent while it is off.
     #[serde(default)]
     pub fast_cnp: Option<BTreeMap<String, u64>>,
-    /// Notifications sent to ingress PEs, and received from others; absent while the node does not notify.
+    /// Backpressure: pauses sent to ingress PEs, and received from congested nodes; absent while it is off.
     #[serde(default)]
-    pub notifications: Option<NotificationSnapshot>,
-    /// IOAM traces by result.
+    pub backpressure: Option<BackpressureSnapshot>,
+    /// IOAM traces by outcome.
     #[serde(default)]
     pub traces: BTreeMap<String, u64>,
     /// State of steering over placed paths; absent without placed paths.
@@ -54,7 +54,7 @@ pub struct Snapshot {
     /// State of IS-IS; absent while the node does not run it.
     #[serde(default)]
     pub isis: Option<IsisSnapshot>,
-    /// The controller that gives the node groups; absent without one.
+    /// The controller that the node takes groups from; absent without one.
     #[serde(default)]
     pub controller: Option<ControllerSnapshot>,
     /// The applied configuration.
@@ -87,11 +87,13 @@ pub struct PortSnapshot {
     pub mac: String,
     /// The longest IPv6 packet that the link carries, in octets.
     pub link_mtu: u16,
-    /// Frames that the node took.
+    /// Received frames.
     pub received: TrafficReport,
     /// Frames that entered the egress queue.
+    pub enqueued: TrafficReport,
+    /// Frames that left the port.
     pub sent: TrafficReport,
-    /// Drops of packets that came in here, by reason.
+    /// Drops of packets received here, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Counters of the driver.
     pub statistics: DriverSnapshot,
@@ -105,11 +107,11 @@ pub struct PortSnapshot {
 pub struct DriverSnapshot {
     /// Frames handed to the node.
     pub received: u64,
-    /// Frames that the kernel took.
+    /// Frames that the kernel accepted.
     pub sent: u64,
     /// Frames that came in and found no free chunk or ring entry.
     pub receive_overruns: u64,
-    /// Frames longer than the node takes, or cut off by the kernel.
+    /// Frames longer than the node accepts, or cut off by the kernel.
     pub too_long: u64,
     /// Frames that the kernel refused to send, or that found no room.
     pub send_errors: u64,
@@ -122,9 +124,9 @@ pub struct SidSnapshot {
     pub sid: String,
     /// The name of its behaviour, as `node.toml` has it.
     pub behavior: String,
-    /// Packets that its behaviour took.
+    /// Packets that its behaviour processed.
     #[serde(flatten)]
-    pub taken: TrafficReport,
+    pub processed: TrafficReport,
 }
 
 /// Role of a node in a group's tree.
@@ -156,7 +158,7 @@ pub struct GroupSnapshot {
     pub id: u32,
     pub epoch: u32,
     pub role: Role,
-    /// There is no record of it: the node has learnt it from the lists in its packets.
+    /// Whether the node has learnt it from the lists in its packets, without a record.
     #[serde(default)]
     pub is_learnt: bool,
     pub proxy: Ipv6Addr,
@@ -171,8 +173,8 @@ pub struct GroupSnapshot {
     pub counters: GroupCountersReport,
     /// Number of eviction requests for a receiver (D25).
     #[serde(default)]
-    pub evictions_wanted: u64,
-    /// The receivers that hold the group back, for eviction by a new epoch.
+    pub eviction_requests: u64,
+    /// The receivers that hold the group back, and are to be evicted by a new epoch.
     #[serde(default)]
     pub to_evict: Vec<EvictionSnapshot>,
     /// The branches, in the order of the configuration.
@@ -213,8 +215,8 @@ pub struct BranchSnapshot {
     /// Source of its responses: a receiver, or the loopback of a node below.
     pub address: Ipv6Addr,
     /// PSN that it expects next; absent after a restart until its first response.
-    pub point: Option<u32>,
-    /// Packets sent down that it has not confirmed; absent without a point, or before the first data packet.
+    pub expected_psn: Option<u32>,
+    /// Packets sent down that it has not confirmed; absent without an expected PSN, or before the first data packet.
     pub lag: Option<u32>,
     /// Number of times that it had a lag and its expected PSN did not advance for a second.
     pub stalls: u64,

@@ -1,19 +1,19 @@
-//! Stalls: branches that have a lag and do not move.
+//! Stalls: branches that have a lag and make no progress.
 
 use super::snapshot::Snapshot;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// So long a point stands still, with a lag, before it counts as a stall.
+/// Time without progress of the expected PSN, with a lag, that counts as a stall.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// Counts stalls over successive snapshots of one process.
 ///
 /// ```text
-///            lag > 0                    1 s without a new point, count one
+///            lag > 0                    1 s without progress, count one   
 ///   moving ───────────→ standing still ───────────────────────────────────→ stalled
 ///      ↑                  │                                                  │
-///      └── new point, or no lag ←────────────────────────────────────────────┘
+///      └── progress, or no lag ←──────────────────────────────────────────────┘
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct StallWatch {
@@ -23,7 +23,7 @@ pub struct StallWatch {
 /// State of a branch.
 #[derive(Clone, Copy, Debug)]
 struct Watched {
-    point: Option<u32>,
+    expected_psn: Option<u32>,
     state: State,
     stalls: u64,
 }
@@ -37,8 +37,8 @@ enum State {
 }
 
 impl StallWatch {
-    /// Takes note of a snapshot, later than those before, and writes the stalls so far into it. A branch that a
-    /// snapshot does not have is forgotten.
+    /// Writes the stalls so far into a snapshot, which is later than those before. The state of a branch that the
+    /// snapshot lacks is discarded.
     pub fn observe(&mut self, snapshot: &mut Snapshot) {
         let now_ns = snapshot.uptime_ns;
         let mut branches = BTreeMap::new();
@@ -46,7 +46,7 @@ impl StallWatch {
             for branch in &mut group.branches {
                 let key = (group.id, branch.address);
                 let before = self.branches.get(&key).copied();
-                let watched = Watched::next(before, now_ns, branch.point, branch.lag.unwrap_or(0) > 0);
+                let watched = Watched::next(before, now_ns, branch.expected_psn, branch.lag.unwrap_or(0) > 0);
                 branch.stalls = watched.stalls;
                 branches.insert(key, watched);
             }
@@ -56,10 +56,10 @@ impl StallWatch {
 }
 
 impl Watched {
-    fn next(before: Option<Watched>, now_ns: u64, point: Option<u32>, lags: bool) -> Self {
-        let Some(before) = before.filter(|before| before.point == point && lags) else {
+    fn next(before: Option<Watched>, now_ns: u64, expected_psn: Option<u32>, lags: bool) -> Self {
+        let Some(before) = before.filter(|before| before.expected_psn == expected_psn && lags) else {
             let state = if lags { State::StandingStill { since_ns: now_ns } } else { State::Moving };
-            return Watched { point, state, stalls: before.map_or(0, |before| before.stalls) };
+            return Watched { expected_psn, state, stalls: before.map_or(0, |before| before.stalls) };
         };
         let (state, stalls) = match before.state {
             State::Moving => (State::StandingStill { since_ns: now_ns }, before.stalls),
@@ -68,7 +68,7 @@ impl Watched {
             }
             state @ (State::StandingStill { .. } | State::Stalled) => (state, before.stalls),
         };
-        Watched { point, state, stalls }
+        Watched { expected_psn, state, stalls }
     }
 }
 
@@ -76,11 +76,11 @@ impl Watched {
 mod tests {
     use super::*;
 
-    /// The stalls after each of these observations of one branch: time in milliseconds, point, whether it lags.
+    /// The stalls after each of these observations of one branch: time in milliseconds, expected PSN, whether it lags.
     fn stalls(observations: &[(u64, Option<u32>, bool)]) -> Vec<u64> {
         let mut before = None;
-        let observe = |(ms, point, lags): &(u64, Option<u32>, bool)| {
-            let watched = Watched::next(before, ms * 1_000_000, *point, *lags);
+        let observe = |(ms, expected_psn, lags): &(u64, Option<u32>, bool)| {
+            let watched = Watched::next(before, ms * 1_000_000, *expected_psn, *lags);
             before = Some(watched);
             watched.stalls
         };

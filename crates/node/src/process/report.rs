@@ -19,7 +19,7 @@ pub struct Report {
     pub end_time_ns: u64,
     /// The ports, in the order of the configuration.
     pub ports: Vec<PortReport>,
-    /// Packets that the node made itself and could not send, by reason.
+    /// Packets that the node originated and could not send, by reason.
     pub own_drops: BTreeMap<&'static str, u64>,
     /// The SIDs, in the order of the configuration.
     pub sids: Vec<SidReport>,
@@ -43,7 +43,7 @@ pub struct PortReport {
     pub received: TrafficReport,
     /// Frames that were written to its capture.
     pub sent: TrafficReport,
-    /// Drops of packets that came in here, by reason.
+    /// Drops of packets received here, by reason.
     pub drops: BTreeMap<&'static str, u64>,
 }
 
@@ -52,9 +52,9 @@ pub struct PortReport {
 pub struct SidReport {
     /// The SID as a prefix.
     pub sid: String,
-    /// Packets that its behaviour took.
+    /// Packets that its behaviour processed.
     #[serde(flatten)]
-    pub taken: TrafficReport,
+    pub processed: TrafficReport,
 }
 
 #[allow(missing_docs, reason = "the names say it")]
@@ -94,7 +94,7 @@ impl Report {
             Some(PortReport {
                 name: port.name.clone(),
                 received: counters.received.into(),
-                sent: counters.enqueued.into(),
+                sent: node.sent(PortId(id))?.into(),
                 drops: by_name(&counters.drops),
             })
         });
@@ -109,7 +109,7 @@ impl Report {
             own_drops: by_name(node.own_drops()),
             sids: node
                 .sid_counters()
-                .map(|(sid, traffic)| SidReport { sid: sid.to_string(), taken: traffic.into() })
+                .map(|(sid, traffic)| SidReport { sid: sid.to_string(), processed: traffic.into() })
                 .collect(),
             groups: groups.collect(),
         }

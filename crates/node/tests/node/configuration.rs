@@ -1,5 +1,6 @@
 //! `docs/configuration.md` and the errors of `node.toml`.
 
+mod backpressure;
 mod border;
 mod congestion;
 mod contradictions;
@@ -9,7 +10,6 @@ mod errors;
 mod interfaces;
 mod isis;
 mod learning;
-mod notifications;
 mod round_trip;
 mod steering;
 mod values;

@@ -2,8 +2,8 @@ use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use srdma_node::daemon::{
-    BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot, HoldSnapshot,
-    NotificationSnapshot, PfcSnapshot, PortSnapshot, Reload, Role, SidSnapshot,
+    BackpressureSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot,
+    PauseSnapshot, PfcSnapshot, PortSnapshot, Reload, Role, SidSnapshot,
 };
 use srdma_node::{GroupCountersReport, TrafficReport};
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ fn port(name: &str, at: u64) -> PortSnapshot {
         mac: "02:00:00:06:00:01".to_owned(),
         link_mtu: 4608,
         received: traffic(1_000 * at, 4_200_000 * at),
+        enqueued: traffic(12, 1_200),
         sent: traffic(10, 1_000),
         drops: BTreeMap::new(),
         statistics: DriverSnapshot::default(),
@@ -38,7 +39,7 @@ fn port(name: &str, at: u64) -> PortSnapshot {
 fn snapshot(at: u64, branches: u16) -> Snapshot {
     let branch = |index: u16| BranchSnapshot {
         address: address(index),
-        point: (index != 2).then_some(0xfffff0),
+        expected_psn: (index != 2).then_some(0xfffff0),
         lag: (index != 2).then(|| u32::from(index) * 24),
         stalls: u64::from(index / 3),
         cnps: 0,
@@ -57,7 +58,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         sids: vec![SidSnapshot {
             sid: "5f00:0:600::/48".to_owned(),
             behavior: "uN".to_owned(),
-            taken: traffic(500 * at, 600_000 * at),
+            processed: traffic(500 * at, 600_000 * at),
         }],
         own_drops: BTreeMap::from([("no_neighbour".to_owned(), 1)]),
         groups: vec![GroupSnapshot {
@@ -79,14 +80,14 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
                 naks_sent: 1,
                 cnps_sent: 1,
             },
-            evictions_wanted: 0,
+            eviction_requests: 0,
             to_evict: Vec::new(),
             branches: (1..=branches).map(branch).collect(),
         }],
         prefixes: 23,
         neighbours: 4,
         fast_cnp: None,
-        notifications: None,
+        backpressure: None,
         traces: BTreeMap::new(),
         steering: None,
         isis: None,
@@ -213,9 +214,9 @@ fn classes_and_fast_cnp_are_shown_where_there_are_any() {
     };
     with.ports[0].classes = vec![used];
     with.fast_cnp = Some(BTreeMap::from([("sent".to_owned(), 12), ("refusals".to_owned(), 0)]));
-    with.notifications = Some(NotificationSnapshot {
-        counters: BTreeMap::from([("pauses_taken".to_owned(), 7), ("expired".to_owned(), 0)]),
-        held: vec![HoldSnapshot { address: address(2), traffic_class: 3 }],
+    with.backpressure = Some(BackpressureSnapshot {
+        counters: BTreeMap::from([("pauses_received".to_owned(), 7), ("expired".to_owned(), 0)]),
+        received: vec![PauseSnapshot { address: address(2), traffic_class: 3 }],
         asked: Vec::new(),
     });
     let page = Page::new(&Seen::first(with), 100).to_string();
@@ -223,8 +224,11 @@ fn classes_and_fast_cnp_are_shown_where_there_are_any() {
     let words: Vec<&str> = page.lines().nth(2).expect("a class").split_whitespace().collect();
     assert_eq!(words, ["s1", "3", "70,000", "90,000", "1,234", "17", "0", "5", "2", "0", "paused"]);
     assert!(page.contains("Fast CNP\n  12 sent\n\n"), "{page}");
-    assert!(page.contains("Notifications\n  paused for 2001:db8:ff:2::1, class 3\n  7 pauses taken\n\n"), "{page}");
+    assert!(
+        page.contains("Backpressure\n  pause received from 2001:db8:ff:2::1, class 3\n  7 pauses received\n\n"),
+        "{page}"
+    );
     let without = Page::new(&Seen::first(snapshot(90, 1)), 100).to_string();
-    let absent = ["Classes", "Fast CNP", "Notifications"];
+    let absent = ["Classes", "Fast CNP", "Backpressure"];
     assert!(absent.iter().all(|section| !without.contains(section)), "{without}");
 }

@@ -28,7 +28,7 @@ fn transferred(replacements: &[(&str, &str)]) -> Lab {
 
 /// Counter of a node.
 fn counter(status: &Value, of: &str, name: &str) -> u64 {
-    let counters = if of == "notifications" { &status[of]["counters"] } else { &status[of] };
+    let counters = if of == "backpressure" { &status[of]["counters"] } else { &status[of] };
     counters[name].as_u64().unwrap_or_else(|| panic!("no {name} of {of} in {status}"))
 }
 
@@ -116,16 +116,16 @@ fn the_gateway_is_paused_across_the_wan() {
     assert!(asked > 0 && eased > 0 && pauses > 0 && resumes > 0, "{asked} {eased} {pauses} {resumes}");
 
     let [gateway, pe, router] = ["G1", "PE1", "R1"].map(|node| lab.status(node));
-    let sent = |name| counter(&router, "notifications", name);
+    let sent = |name| counter(&router, "backpressure", name);
     assert_eq!((sent("pauses_sent") + sent("refreshes_sent"), sent("resumes_sent")), (asked, eased), "{router}");
-    let taken = |name| counter(&pe, "notifications", name);
-    assert_eq!((taken("pauses_taken"), taken("resumes_taken")), (asked, eased), "{pe}");
+    let taken = |name| counter(&pe, "backpressure", name);
+    assert_eq!((taken("pauses_received"), taken("resumes_received")), (asked, eased), "{pe}");
     let heard = &class(&gateway, "pe1", 3)["pfc"];
     assert_eq!((heard["pauses_received"].as_u64(), heard["resumes_received"].as_u64()), (Some(pauses), Some(resumes)));
     assert!(heard["paused_ns"].as_u64() > Some(0), "{gateway}");
     assert_eq!(class(&router, "r2", 3)["drops"]["queue_full"], 0, "{router}");
     assert!(drops(&router, "pe1").is_empty() && drops(&gateway, "h1").is_empty(), "{router} {gateway}");
-    assert_eq!(pe["notifications"]["held"], Value::Array(Vec::new()), "{pe}");
+    assert_eq!(pe["backpressure"]["received"], Value::Array(Vec::new()), "{pe}");
 }
 
 /// D61: a class without a mapping at the PE pauses no port. Each notification is counted as a drop, and the data still
@@ -138,7 +138,7 @@ fn an_unmapped_class_pauses_no_port() {
     let notifications = lab.tshark("PE1-R1", "icmpv6.type == 200", &["frame.number"]).len() as u64;
     let pe = lab.status("PE1");
     assert!(notifications > 0);
-    assert_eq!(drops(&pe, "r1")["notification_unmapped"].as_u64(), Some(notifications), "{pe}");
+    assert_eq!(drops(&pe, "r1")["backpressure_unmapped"].as_u64(), Some(notifications), "{pe}");
 }
 
 /// Destination addresses in all headers of the packets of a link's capture that pass a display filter.
@@ -152,7 +152,7 @@ fn destinations(lab: &Lab, link: &str, filter: &str) -> Vec<String> {
 #[ignore = "needs root"]
 fn learnt_sids_are_used_for_pauses_and_fast_cnps() {
     let lab = Lab::new("wan-isis", &[]);
-    assert!(!std::fs::read_to_string(&lab.file).expect("a lab").contains("[[node.config.notification_sids]]"));
+    assert!(!std::fs::read_to_string(&lab.file).expect("a lab").contains("[[node.config.backpressure_sids]]"));
     lab.transfer();
     let notifications = destinations(&lab, "PE1-R1", "icmpv6.type == 200");
     let fast_cnps = destinations(&lab, "PE1-R1", FAST_CNPS);
@@ -160,7 +160,7 @@ fn learnt_sids_are_used_for_pauses_and_fast_cnps() {
     assert!(fast_cnps.iter().all(|to| *to == format!("{END_E},2001:db8:aa::1")), "{fast_cnps:?}");
 
     let [pe, router] = ["PE1", "R1"].map(|node| lab.status(node));
-    let [asked, eased] = ["pauses_taken", "resumes_taken"].map(|name| counter(&pe, "notifications", name));
+    let [asked, eased] = ["pauses_received", "resumes_received"].map(|name| counter(&pe, "backpressure", name));
     assert!(asked > 0 && eased > 0, "{pe}");
     assert_eq!(asked + eased, notifications.len() as u64, "{pe}");
     let told = fast_cnps.len() as u64;
@@ -180,6 +180,6 @@ fn no_node_without_the_c_flag_is_notified() {
         assert_eq!(destinations(&lab, "PE1-R1", filter), [""; 0], "{filter}");
     }
     let router = lab.status("R1");
-    assert!(counter(&router, "notifications", "unknown_ingress") > 0, "{router}");
+    assert!(counter(&router, "backpressure", "unknown_ingress") > 0, "{router}");
     assert_eq!(counter(&router, "fast_cnp", "sent_by_end_e"), 0, "{router}");
 }

@@ -18,19 +18,19 @@ fn config() -> BackpressureConfig {
     }
 }
 
-/// A PE: its holds, and its paused ports.
+/// A PE: the pauses that it has received, and the port priorities that are paused.
 struct Pe {
-    holds: ReceivedPauses,
+    received: ReceivedPauses,
     paused: BTreeMap<(u16, usize), bool>,
-    told: Vec<String>,
+    changes: Vec<String>,
 }
 
 impl Pe {
     fn new() -> Self {
-        Pe { holds: ReceivedPauses::new(&config()), paused: BTreeMap::new(), told: Vec::new() }
+        Pe { received: ReceivedPauses::new(&config()), paused: BTreeMap::new(), changes: Vec::new() }
     }
 
-    fn take(
+    fn receive(
         &mut self,
         us: u64,
         origin: usize,
@@ -42,23 +42,23 @@ impl Pe {
         self.tick(us);
         let congested = std::net::Ipv6Addr::LOCALHOST;
         let notification = Notification { ask, traffic_class: class, level: 0, sequence, hold_us, congested };
-        let (paused, told) = (&mut self.paused, &mut self.told);
-        let taken = self.holds.take(at(us), origin, &notification, pauser(paused, told))?;
-        taken.effect
+        let (paused, changes) = (&mut self.paused, &mut self.changes);
+        let received = self.received.receive(at(us), origin, &notification, pauser(paused, changes))?;
+        received.effect
     }
 
     fn pause(&mut self, us: u64, origin: usize, class: u8, sequence: u32, hold_us: u32) -> Result<(), DropReason> {
-        self.take(us, origin, Ask::Pause, class, sequence, hold_us)
+        self.receive(us, origin, Ask::Pause, class, sequence, hold_us)
     }
 
     fn resume(&mut self, us: u64, origin: usize, class: u8, sequence: u32) -> Result<(), DropReason> {
-        self.take(us, origin, Ask::Resume, class, sequence, 0)
+        self.receive(us, origin, Ask::Resume, class, sequence, 0)
     }
 
     /// Every deadline up to a time.
     fn tick(&mut self, us: u64) {
-        while let Some(next) = self.holds.next_deadline().filter(|next| *next <= at(us)) {
-            self.holds.tick(next, pauser(&mut self.paused, &mut self.told));
+        while let Some(next) = self.received.next_deadline().filter(|next| *next <= at(us)) {
+            self.received.tick(next, pauser(&mut self.paused, &mut self.changes));
         }
     }
 
@@ -71,11 +71,11 @@ impl Pe {
 /// Port 7 has no PFC.
 fn pauser<'p>(
     paused: &'p mut BTreeMap<(u16, usize), bool>,
-    told: &'p mut Vec<String>,
+    changes: &'p mut Vec<String>,
 ) -> impl FnMut(PortId, usize, bool) -> bool + 'p {
     |port, priority, is_paused| {
         if paused.insert((port.0, priority), is_paused) != Some(is_paused) {
-            told.push(format!("{} {}{}", if is_paused { "pause" } else { "resume" }, port.0, priority));
+            changes.push(format!("{} {}{}", if is_paused { "pause" } else { "resume" }, port.0, priority));
         }
         true
     }
@@ -91,18 +91,18 @@ fn a_pause_lasts_for_its_hold_time_or_until_a_resume() {
     let mut pe = Pe::new();
     assert_eq!(pe.pause(0, 0, 3, 10, 500), Ok(()));
     assert_eq!(pe.paused(499), [(0, 3), (1, 3)]);
-    assert_eq!((pe.paused(500), pe.holds.expired), (vec![], 1));
+    assert_eq!((pe.paused(500), pe.received.expired), (vec![], 1));
     assert_eq!(pe.pause(600, 0, 5, 20, 500), Ok(()));
-    assert_eq!(pe.pause(900, 0, 5, 21, 500), Ok(()), "asked again");
+    assert_eq!(pe.pause(900, 0, 5, 21, 500), Ok(()), "a refresh");
     assert_eq!(pe.paused(1399), [(1, 5)]);
     assert_eq!(pe.resume(1399, 0, 5, 22), Ok(()));
-    assert_eq!((pe.paused(1399), pe.holds.expired), (vec![], 1));
-    assert_eq!(pe.told.join(", "), "pause 03, pause 13, resume 03, resume 13, pause 15, resume 15");
+    assert_eq!((pe.paused(1399), pe.received.expired), (vec![], 1));
+    assert_eq!(pe.changes.join(", "), "pause 03, pause 13, resume 03, resume 13, pause 15, resume 15");
 }
 
 /// D62: several congested nodes, and classes that share a priority, are OR-ed.
 #[test]
-fn several_holders_are_one_pause() {
+fn pauses_of_several_nodes_are_ored() {
     let mut pe = Pe::new();
     for (origin, class, sequence) in [(0, 3, 1), (1, 3, 900), (2, 4, 5)] {
         assert_eq!(pe.pause(0, origin, class, sequence, 500), Ok(()));
@@ -112,7 +112,7 @@ fn several_holders_are_one_pause() {
     pe.resume(200, 1, 3, 901).unwrap();
     assert_eq!(pe.paused(200), [(0, 3)], "for class 4");
     assert_eq!(pe.paused(500), []);
-    assert_eq!(pe.holds.iter().count(), 0);
+    assert_eq!(pe.received.iter().count(), 0);
 }
 
 /// D62: older and repeated sequence numbers change nothing, across wrap-around too; state older than the hold time is
@@ -121,11 +121,11 @@ fn several_holders_are_one_pause() {
 fn old_notifications_change_nothing() {
     let mut pe = Pe::new();
     assert_eq!(pe.pause(0, 0, 3, u32::MAX, 500), Ok(()));
-    assert_eq!(pe.resume(1, 0, 3, u32::MAX), Err(DropReason::NotificationStale), "the same again");
-    assert_eq!(pe.resume(1, 0, 3, u32::MAX - 7), Err(DropReason::NotificationStale));
+    assert_eq!(pe.resume(1, 0, 3, u32::MAX), Err(DropReason::BackpressureStale), "the same again");
+    assert_eq!(pe.resume(1, 0, 3, u32::MAX - 7), Err(DropReason::BackpressureStale));
     assert_eq!(pe.paused(1), [(0, 3), (1, 3)]);
     assert_eq!(pe.resume(2, 0, 3, 0), Ok(()));
-    assert_eq!(pe.pause(3, 0, 3, u32::MAX - 1, 500), Err(DropReason::NotificationStale), "overtaken by the resume");
+    assert_eq!(pe.pause(3, 0, 3, u32::MAX - 1, 500), Err(DropReason::BackpressureStale), "overtaken by the resume");
     assert_eq!(pe.paused(3), []);
     assert_eq!(pe.pause(3, 1, 3, 5, 100), Ok(()), "another node has numbers of its own");
     assert_eq!(pe.pause(3, 0, 4, 5, 100), Ok(()), "and so has another class");
@@ -137,16 +137,16 @@ fn old_notifications_change_nothing() {
 #[test]
 fn implausible_notifications_are_refused() {
     let mut pe = Pe::new();
-    assert_eq!(pe.pause(0, 0, 3, 1, 0), Err(DropReason::NotificationNoHold));
-    assert_eq!(pe.pause(0, 0, 9, 1, 500), Err(DropReason::NotificationUnmapped));
-    assert_eq!(pe.resume(0, 0, 9, 1), Err(DropReason::NotificationUnmapped));
+    assert_eq!(pe.pause(0, 0, 3, 1, 0), Err(DropReason::BackpressureNoHold));
+    assert_eq!(pe.pause(0, 0, 9, 1, 500), Err(DropReason::BackpressureUnmapped));
+    assert_eq!(pe.resume(0, 0, 9, 1), Err(DropReason::BackpressureUnmapped));
     assert_eq!(pe.resume(0, 0, 3, 1), Ok(()), "for a pause that is not known");
-    assert!(pe.told.is_empty());
+    assert!(pe.changes.is_empty());
     assert_eq!(pe.pause(0, 0, 3, 1, u32::MAX), Ok(()));
     assert_eq!((pe.paused(999).len(), pe.paused(1000).len()), (2, 0), "the greatest hold time");
 }
 
-/// D62: a priority that is held without end is released, and is not paused again until it was free of holds for a
+/// D62: a priority that is held without end is released, and is not paused again until it was free of received for a
 /// moment. The other priority is unaffected.
 #[test]
 fn the_watchdog_bounds_one_pause() {
@@ -154,12 +154,12 @@ fn the_watchdog_bounds_one_pause() {
     let mut last = 0;
     for us in (0..20_000).step_by(100) {
         let effect = pe.pause(us, (us / 100 % 2) as usize, 3, us as u32, 500);
-        assert_eq!(effect, if us < 5000 { Ok(()) } else { Err(DropReason::NotificationStorm) }, "after {us} us");
+        assert_eq!(effect, if us < 5000 { Ok(()) } else { Err(DropReason::BackpressureStorm) }, "after {us} us");
         if !pe.paused(us).is_empty() {
             last = us;
         }
     }
-    assert_eq!((last, pe.holds.barred), (4900, 2));
+    assert_eq!((last, pe.received.watchdog_releases), (4900, 2));
     assert_eq!(pe.pause(20_000, 0, 5, 1, 500), Ok(()));
     assert_eq!(pe.paused(20_000), [(1, 5)]);
     assert_eq!(pe.paused(20_600), []);
@@ -198,7 +198,7 @@ fn no_pause_is_longer_than_requested() {
             }
         }
         let taken = pe.take(us, origin, ask, class, sequence, hold_us);
-        assert_eq!(taken == Err(DropReason::NotificationStale), !is_new, "step {step}");
+        assert_eq!(taken == Err(DropReason::BackpressureStale), !is_new, "step {step}");
         let held = |classes: &[u8]| {
             asked.iter().any(|((_, class), (_, until, is_paused))| *is_paused && *until > us && classes.contains(class))
         };
@@ -210,5 +210,5 @@ fn no_pause_is_longer_than_requested() {
             );
         }
     }
-    assert!(pe.holds.expired > 100 && pe.told.len() > 1000);
+    assert!(pe.received.expired > 100 && pe.changes.len() > 1000);
 }

@@ -74,8 +74,8 @@ fn an_unknown_sender_need_not_be_marked() {
 /// configuration disables the mark.
 #[test]
 fn marks_within_the_interval() {
-    for (net, mark_told, is_refused) in [(1, true, true), (1, false, false), (2, true, true), (2, false, true)] {
-        let mut notifier = Notifier::new(FastCnpConfig { mark_told, ..config() });
+    for (net, mark_notified, is_refused) in [(1, true, true), (1, false, false), (2, true, true), (2, false, true)] {
+        let mut notifier = Notifier::new(FastCnpConfig { mark_notified, ..config() });
         assert!(decide(&mut notifier, 0, &frame(net, 1, None)).is_some());
         match notifier.decide(Instant::from_ns(49_999), &frame(net, 1, None)) {
             Decision::Refused => assert!(is_refused),

@@ -108,13 +108,13 @@ fn a_proxy_address_with_another_meaning_is_not_learnt() {
         let mut bench = edge_that_learns(false, learning());
         bench.apply(command.clone());
         refused(&mut bench, 100, &[1]);
-        assert_eq!((bench.node.groups().count(), bench.drops(0)), (0, vec![("proxy_taken", 1)]));
+        assert_eq!((bench.node.groups().count(), bench.drops(0)), (0, vec![("proxy_in_use", 1)]));
         bench.apply(removal);
         data(&mut bench, 100, &[1]);
         // Later configuration takes precedence as well: no response is sent then.
         bench.apply(command);
         refused(&mut bench, 101, &[1]);
-        assert_eq!(bench.drops(0), [("proxy_taken", 2)]);
+        assert_eq!(bench.drops(0), [("proxy_in_use", 2)]);
     }
 }
 

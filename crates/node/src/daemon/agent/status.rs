@@ -34,7 +34,7 @@ pub(in crate::daemon) fn status_of(
 fn group(group: &GroupSnapshot) -> GroupStatus {
     let branches = group.branches.iter().map(|branch| BranchStatus {
         address: branch.address,
-        expected_psn: branch.point,
+        expected_psn: branch.expected_psn,
         lag: branch.lag,
         cnps: branch.cnps,
     });

@@ -104,7 +104,7 @@ impl Control<'_> {
         if let Some(what) = self.kernel.take_refusal() {
             self.say(Event::Failed { what });
         }
-        self.apply_notification_sids(&learnt).await?;
+        self.apply_backpressure_sids(&learnt).await?;
         for node in learnt.silent.difference(&self.isis.silent.clone()) {
             let text = format!(
                 "IS-IS: {node} announces END.C or END.E without its C-flag: nothing is sent there, and what was \
@@ -117,12 +117,12 @@ impl Control<'_> {
     }
 
     /// Brings the layer of IS-IS up to date: where notifications go (D63).
-    async fn apply_notification_sids(&mut self, learnt: &Learnt) -> Result<(), Died> {
+    async fn apply_backpressure_sids(&mut self, learnt: &Learnt) -> Result<(), Died> {
         let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
             (outer_source, BackpressureSids { outer_source, end_c, end_e })
         };
-        let notification_sids = learnt.sids.iter().map(of_entry).collect();
-        let commands = self.layers.replace(Owner::Isis, Entries { notification_sids, ..Entries::default() });
+        let backpressure_sids = learnt.sids.iter().map(of_entry).collect();
+        let commands = self.layers.replace(Owner::Isis, Entries { backpressure_sids, ..Entries::default() });
         if commands.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,7 @@ mod steering;
 use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
 use crate::process::TrafficReport;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
@@ -49,7 +49,7 @@ fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     let labels = [("name", snapshot.name.as_str()), ("loopback", &loopback), ("version", version)];
     out.infos("srdma_node", "The node", [labels])?;
     let gauges = [
-        ("srdma_node_start_time", "When the process began, since 1970", Unit::Seconds, snapshot.started_unix_s),
+        ("srdma_node_start_time", "Start of the process, since 1970", Unit::Seconds, snapshot.started_unix_s),
         ("srdma_node_table", "Prefixes in the node's tables", prefixes(), snapshot.prefixes as u64),
         ("srdma_node_known", "Neighbours whose MAC address is known", neighbours(), snapshot.neighbours as u64),
     ];
@@ -63,10 +63,10 @@ fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     let help = "Whether the last reload succeeded: 1 or 0";
     let success = reload.map(|reload| ([], u64::from(reload.error.is_none())));
     out.gauges("srdma_configuration_last_reload_success", help, None, success)?;
-    let help = "When the last reload was tried, since 1970";
+    let help = "Time of the last attempt to reload, since 1970";
     let time = reload.map(|reload| ([], reload.unix_s));
-    out.gauges("srdma_configuration_last_reload", help, Some(Unit::Seconds), time)?;
-    let help = "Packets that the node made itself and could not send";
+    out.gauges("srdma_configuration_last_reload_timestamp", help, Some(Unit::Seconds), time)?;
+    let help = "Packets that the node originated and could not send";
     let drops = all_reasons(&snapshot.own_drops).map(|(reason, count)| ([("reason", reason)], count));
     out.counters("srdma_node_own_dropped", help, Some(frames()), drops)
 }
@@ -81,11 +81,12 @@ fn ports(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
     out.gauges("srdma_port_up", "Whether the link is up: 1 or 0", None, up)?;
     let mtu = ports.iter().map(|port| (of_port(port), u64::from(port.link_mtu)));
     out.gauges("srdma_port_link_mtu", "The longest IPv6 packet that the link carries", Some(Unit::Bytes), mtu)?;
-    let directions: [Family<PortSnapshot, TrafficReport>; 2] = [
-        ("srdma_port_received", "Frames that came in", |port| port.received),
-        ("srdma_port_sent", "Frames that entered the egress queue", |port| port.sent),
+    let traffic: [Family<PortSnapshot, TrafficReport>; 3] = [
+        ("srdma_port_received", "Received frames", |port| port.received),
+        ("srdma_port_enqueued", "Frames that entered the egress queue", |port| port.enqueued),
+        ("srdma_port_sent", "Frames that left the port", |port| port.sent),
     ];
-    for (name, help, traffic) in directions {
+    for (name, help, traffic) in traffic {
         let values = ports.iter().map(|port| (of_port(port), traffic(port)));
         out.traffic(name, help, values)?;
     }
@@ -93,13 +94,13 @@ fn ports(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
         let labels = move |reason| [("port", port.name.as_str()), ("reason", reason)];
         all_reasons(&port.drops).map(move |(reason, count)| (labels(reason), count))
     });
-    out.counters("srdma_port_dropped", "Dropped packets that came in here", Some(frames()), drops)
+    out.counters("srdma_port_dropped", "Drops of packets received at the port", Some(frames()), drops)
 }
 
 fn drivers(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
     let counters: [Family<DriverSnapshot, u64>; 5] = [
         ("srdma_driver_received", "Frames handed to the node", |driver| driver.received),
-        ("srdma_driver_sent", "Frames that the kernel took", |driver| driver.sent),
+        ("srdma_driver_sent", "Frames that the kernel accepted", |driver| driver.sent),
         ("srdma_driver_receive_overrun", "Received frames that found no buffer", |driver| driver.receive_overruns),
         ("srdma_driver_too_long", "Received frames that were too long", |driver| driver.too_long),
         ("srdma_driver_send_error", "Frames that the kernel refused to send", |driver| driver.send_errors),
@@ -112,11 +113,11 @@ fn drivers(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
 }
 
 fn sids(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
-    let taken = snapshot.sids.iter().map(|sid| {
+    let processed = snapshot.sids.iter().map(|sid| {
         let labels = [("sid", sid.sid.as_str()), ("behavior", &sid.behavior)];
-        (labels, sid.taken)
+        (labels, sid.processed)
     });
-    out.traffic("srdma_sid_taken", "Packets that the SID's behaviour took", taken)
+    out.traffic("srdma_sid_processed", "Packets that the SID's behaviour processed", processed)
 }
 
 fn groups(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
@@ -125,23 +126,23 @@ fn groups(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
     let infos = groups.iter().zip(&texts).map(|(group, [id, proxy, parent])| {
         [("group", id.as_str()), ("role", group.role.name()), ("proxy", proxy), ("parent", parent)]
     });
-    out.infos("srdma_group", "The group, and the node's part of it", infos)?;
+    out.infos("srdma_group", "The group, and the node's role in it", infos)?;
     let with_id = || groups.iter().zip(&texts).map(|(group, [id, ..])| ([("group", id.as_str())], group));
     let epochs = with_id().map(|(labels, group)| (labels, u64::from(group.epoch)));
     out.gauges("srdma_group_epoch", "The group's epoch", None, epochs)?;
     let highest = with_id().filter_map(|(labels, group)| Some((labels, u64::from(group.highest_psn?))));
-    out.gauges("srdma_group_highest", "The highest PSN sent down", Some(psn()), highest)?;
+    out.gauges("srdma_group_highest", "The highest PSN sent downstream", Some(psn()), highest)?;
     let data = with_id().map(|(labels, group)| (labels, group.counters.data_packets));
-    out.counters("srdma_group_data", "Data packets that came down", Some(packets()), data)?;
+    out.counters("srdma_group_data", "Data packets received", Some(packets()), data)?;
     let copies = with_id().map(|(labels, group)| (labels, group.counters.copies));
     out.counters("srdma_group_copied", "Copies made of data packets", Some(packets()), copies)?;
-    let wanted = with_id().map(|(labels, group)| (labels, group.evictions_wanted));
-    out.counters("srdma_group_evictions_wanted", "Requests for the eviction of a receiver", None, wanted)?;
+    let requests = with_id().map(|(labels, group)| (labels, group.eviction_requests));
+    out.counters("srdma_group_eviction_requests", "Requests for the eviction of a receiver", None, requests)?;
     let responses: [Family<GroupSnapshot, [u64; 3]>; 2] = [
-        ("srdma_group_responses_received", "Responses that came up", |group| {
+        ("srdma_group_responses_received", "Responses received from branches", |group| {
             [group.counters.acks_received, group.counters.naks_received, group.counters.cnps_received]
         }),
-        ("srdma_group_responses_sent", "Responses sent up", |group| {
+        ("srdma_group_responses_sent", "Responses sent upstream", |group| {
             [group.counters.acks_sent, group.counters.naks_sent, group.counters.cnps_sent]
         }),
     ];
@@ -168,10 +169,10 @@ fn branches(out: &mut Out<'_>, groups: &[GroupSnapshot]) -> fmt::Result {
         })
     };
     let help = "The PSN that the branch expects next; absent while unknown";
-    out.gauges("srdma_branch_point", help, Some(psn()), values(|branch| branch.point.map(u64::from)))?;
-    let help = "Packets sent down that the branch has not confirmed";
+    out.gauges("srdma_branch_expected", help, Some(psn()), values(|branch| branch.expected_psn.map(u64::from)))?;
+    let help = "Packets sent downstream that the branch has not acknowledged";
     out.gauges("srdma_branch_lag", help, Some(packets()), values(|branch| branch.lag.map(u64::from)))?;
-    let help = "How often the branch had a lag and stood still for a second";
+    let help = "Times that the branch had a lag and made no progress for a second";
     out.counters("srdma_branch_stalls", help, None, values(|branch| Some(branch.stalls)))
 }
 
@@ -182,6 +183,11 @@ fn of_port(port: &PortSnapshot) -> Labels<'_, 1> {
 /// Every reason with its count, also those that never occurred, so that a rate has a beginning.
 fn all_reasons(drops: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, u64)> {
     DropReason::ALL.iter().map(|reason| (reason.name(), drops.get(reason.name()).copied().unwrap_or(0)))
+}
+
+/// Prometheus measures time in seconds.
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
 }
 
 fn frames() -> Unit {
@@ -220,22 +226,22 @@ impl Out<'_> {
         infos.into_iter().try_for_each(|labels| family.encode_info(&labels))
     }
 
-    fn gauges<'s, const N: usize>(
+    fn gauges<'s, const N: usize, V: EncodeGaugeValue>(
         &mut self,
         name: &str,
         help: &str,
         unit: Option<Unit>,
-        values: impl IntoIterator<Item = (Labels<'s, N>, u64)>,
+        values: impl IntoIterator<Item = (Labels<'s, N>, V)>,
     ) -> fmt::Result {
-        self.family(name, help, unit, values, |value| ConstGauge::new(value as i64))
+        self.family(name, help, unit, values, ConstGauge::new)
     }
 
-    fn counters<'s, const N: usize>(
+    fn counters<'s, const N: usize, V: EncodeCounterValue>(
         &mut self,
         name: &str,
         help: &str,
         unit: Option<Unit>,
-        values: impl IntoIterator<Item = (Labels<'s, N>, u64)>,
+        values: impl IntoIterator<Item = (Labels<'s, N>, V)>,
     ) -> fmt::Result {
         self.family(name, help, unit, values, ConstCounter::new)
     }
@@ -253,13 +259,13 @@ impl Out<'_> {
         self.counters(name, &help, Some(Unit::Bytes), values.map(|(labels, traffic)| (labels, traffic.octets)))
     }
 
-    fn family<'s, const N: usize, M: EncodeMetric + TypedMetric>(
+    fn family<'s, const N: usize, V, M: EncodeMetric + TypedMetric>(
         &mut self,
         name: &str,
         help: &str,
         unit: Option<Unit>,
-        values: impl IntoIterator<Item = (Labels<'s, N>, u64)>,
-        metric: impl Fn(u64) -> M,
+        values: impl IntoIterator<Item = (Labels<'s, N>, V)>,
+        metric: impl Fn(V) -> M,
     ) -> fmt::Result {
         let mut family = self.encoder.encode_descriptor(name, help, unit.as_ref(), M::TYPE)?;
         for (labels, value) in values {

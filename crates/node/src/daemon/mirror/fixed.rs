@@ -56,7 +56,7 @@ impl Fixed {
             fixed.prefixes.extend(learning.proxies.iter().map(|proxies| (TableId(0), *proxies)));
             fixed.destinations.insert(learning.parent_sid.unwrap_or(learning.parent));
         }
-        let sids = entries.notification_sids.values().flat_map(|known| [known.end_c, known.end_e]);
+        let sids = entries.backpressure_sids.values().flat_map(|known| [known.end_c, known.end_e]);
         fixed.destinations.extend(sids.flatten());
         fixed
     }

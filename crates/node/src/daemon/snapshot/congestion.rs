@@ -1,4 +1,4 @@
-//! Congestion in a snapshot: the traffic classes of its ports, pauses, traces, Fast CNP and notifications.
+//! Congestion in a snapshot: the traffic classes of its ports, pauses, traces, Fast CNP and backpressure.
 
 use crate::process::TrafficReport;
 use serde::{Deserialize, Serialize};
@@ -51,21 +51,21 @@ pub struct PfcSnapshot {
     pub paused_ns: u64,
 }
 
-/// Notifications across a WAN (CN-4.1-1, CN-4.1-2).
+/// Backpressure across a WAN (CN-4.1-1, CN-4.1-2).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NotificationSnapshot {
-    /// Counters, by the names of its document.
+pub struct BackpressureSnapshot {
+    /// Counters, by the names of docs/wan.md.
     pub counters: BTreeMap<String, u64>,
-    /// The pauses that this node keeps up, by the congested node.
-    pub held: Vec<HoldSnapshot>,
-    /// Pauses requested by this node, by the END.C of the ingress PE.
-    pub asked: Vec<HoldSnapshot>,
+    /// Pauses in effect that this node has received, each with the congested node.
+    pub received: Vec<PauseSnapshot>,
+    /// Pauses in effect that this node has sent, each with the END.C of the ingress PE.
+    pub sent: Vec<PauseSnapshot>,
 }
 
-/// A pause.
+/// A pause of a traffic class.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HoldSnapshot {
+pub struct PauseSnapshot {
     /// The congested node, or the END.C.
     pub address: Ipv6Addr,
     pub traffic_class: u8,
@@ -113,17 +113,18 @@ pub(super) fn fast_cnp(node: &Node) -> Option<BTreeMap<String, u64>> {
     node.uses_fast_cnp().then(|| node.fast_cnp_counters().iter().map(named).collect())
 }
 
-/// State of notifications, while the node notifies.
-pub(super) fn notifications(node: &Node) -> Option<NotificationSnapshot> {
+/// State of backpressure, while it is on.
+pub(super) fn backpressure(node: &Node) -> Option<BackpressureSnapshot> {
     node.backpressure()?;
     let named = |(name, count): (&str, u64)| (name.to_owned(), count);
-    let held =
-        node.received_pauses().map(|hold| HoldSnapshot { address: hold.congested, traffic_class: hold.traffic_class });
-    let asked = node.sent_pauses().map(|(address, traffic_class)| HoldSnapshot { address, traffic_class });
-    Some(NotificationSnapshot {
+    let received = node
+        .received_pauses()
+        .map(|pause| PauseSnapshot { address: pause.congested, traffic_class: pause.traffic_class });
+    let sent = node.sent_pauses().map(|(address, traffic_class)| PauseSnapshot { address, traffic_class });
+    Some(BackpressureSnapshot {
         counters: node.backpressure_counters().iter().map(named).collect(),
-        held: held.collect(),
-        asked: asked.collect(),
+        received: received.collect(),
+        sent: sent.collect(),
     })
 }
 

@@ -59,16 +59,17 @@ impl Snapshot {
                 mac: port.mac.to_string(),
                 link_mtu: port.link_mtu,
                 received: counters.received.into(),
-                sent: counters.enqueued.into(),
+                enqueued: counters.enqueued.into(),
+                sent: node.sent(PortId(id))?.into(),
                 drops: by_name(&counters.drops),
                 statistics: state.statistics.into(),
                 classes: congestion::classes(node, PortId(id)),
             })
         });
-        let sids = node.sids().map(|(sid, behavior, taken)| SidSnapshot {
+        let sids = node.sids().map(|(sid, behavior, processed)| SidSnapshot {
             sid: sid.to_string(),
             behavior: behavior_name(behavior).to_owned(),
-            taken: taken.into(),
+            processed: processed.into(),
         });
         Snapshot {
             name: daemon.name.clone(),
@@ -82,7 +83,7 @@ impl Snapshot {
             prefixes: node.prefix_count(),
             neighbours: node.neighbour_count(),
             fast_cnp: congestion::fast_cnp(node),
-            notifications: congestion::notifications(node),
+            backpressure: congestion::backpressure(node),
             traces: congestion::traces(node),
             steering: steering::of(node),
             isis: None,
@@ -93,7 +94,7 @@ impl Snapshot {
 }
 
 fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
-    let (entry, counters, points) = (node.group_entry(id)?, node.group_counters(id)?, node.acknowledgements(id)?);
+    let (entry, counters, state) = (node.group_entry(id)?, node.group_counters(id)?, node.acknowledgements(id)?);
     let (parent, is_root) = match entry.parent {
         Parent::Source(source) => (source.address, true),
         Parent::Node { loopback, .. } => (loopback, false),
@@ -105,8 +106,8 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
     };
     let branches = (0..).map(BranchIndex).zip(&entry.branches).map(|(index, branch)| BranchSnapshot {
         address: branch.responder,
-        point: points.expected_psn(index).map(|psn| psn.get()),
-        lag: points.lag(index),
+        expected_psn: state.expected_psn(index).map(|psn| psn.get()),
+        lag: state.lag(index),
         stalls: 0,
         cnps: node.branch_cnps(id, index).unwrap_or(0),
     });
@@ -118,9 +119,9 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         proxy: entry.proxy,
         parent,
         is_root,
-        highest_psn: points.highest_psn().map(|psn| psn.get()),
+        highest_psn: state.highest_psn().map(|psn| psn.get()),
         counters: counters.into(),
-        evictions_wanted: 0,
+        eviction_requests: 0,
         to_evict: Vec::new(),
         branches: branches.collect(),
     })

@@ -44,11 +44,11 @@ pub struct PathSnapshot {
     pub state: String,
     /// Number of times that it was assumed bad.
     pub times_bad: u64,
-    /// Number of flows that were put on it.
-    pub flows_taken: u64,
+    /// Number of flows that were assigned to it.
+    pub flows_assigned: u64,
     /// Whether it is probed.
     pub is_probed: bool,
-    /// The time there and back that its probes have found, in nanoseconds.
+    /// Round-trip time measured by its probes, in nanoseconds.
     pub round_trip_ns: Option<u64>,
 }
 
@@ -57,7 +57,7 @@ pub struct PathSnapshot {
 pub struct FlowSnapshot {
     pub source: Ipv6Addr,
     pub destination: Ipv6Addr,
-    /// The outer destination address of the path that it takes.
+    /// The outer destination address of its path.
     pub path: String,
     /// Number of times that it has moved.
     pub moves: u32,
@@ -106,7 +106,7 @@ fn path(found: &HeadendPathReport<'_>) -> PathSnapshot {
         rank: report.path.rank,
         state: report.state.name().to_owned(),
         times_bad: report.times_bad,
-        flows_taken: report.flows_taken,
+        flows_assigned: report.flows_taken,
         is_probed: found.is_probed,
         round_trip_ns: found.round_trip_ns,
     }

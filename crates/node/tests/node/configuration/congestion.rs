@@ -202,7 +202,7 @@ fn fast_cnp_has_the_documented_keys() {
     assert_eq!(*connection, expected);
 
     let rest = "capable = ['2001:db8:aa::/64']\nswitches = ['2001:db8:ff::/64']\nhosts_inside = ['2001:db8:bb::/64']\n\
-                learn_connections = true\nmark_unknown = false\nmark_told = false\ninterval = '20us'\n\
+                learn_connections = true\nmark_unknown = false\nmark_notified = false\ninterval = '20us'\n\
                 per_second = 1000\nat_once = 10\nincapable_for = '9s'\n";
     let section = FAST_CNP.replace("[[connection]]", &format!("{rest}[[connection]]"));
     let all = self::commands(&format!("{EGRESS}{section}"));
@@ -215,7 +215,7 @@ fn fast_cnp_has_the_documented_keys() {
         translated: prefix("2001:db8:bb::"),
         learn_connections: true,
         mark_unknown: false,
-        mark_told: false,
+        mark_notified: false,
         interval: Duration::from_micros(20),
         per_second: 1000,
         at_once: 10,

@@ -103,8 +103,14 @@ fn keys_and_types() {
         "[nodes]",
         "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `border`, `neighbour`, `route`, \
          `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
-         `notifications`, `notification_sids`, `steering`, `isis`, `controller`, `connection`",
+         `backpressure`, `backpressure_sids`, `steering`, `isis`, `controller`, `connection`",
     );
+    for (old, message) in [
+        ("[notifications]\n", "32: unknown key `notifications`, renamed to `backpressure`"),
+        ("[[notification_sids]]\n", "32: unknown key `notification_sids`, renamed to `backpressure_sids`"),
+    ] {
+        refused_with(file, old, message);
+    }
     refused(file, "loopback = '2001:db8:4::1'\n", "", "1: missing key `loopback`");
     refused(file, "name = 'down'\n", "", "6: missing key `name`");
     refused_with("", "", "1: missing key `node`");

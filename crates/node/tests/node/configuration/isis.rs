@@ -65,7 +65,7 @@ fn sids_inside_a_locator_are_announced_with_it() {
     let golden = golden_locator();
     let sids = "[[sid]]\nsid = '5f00:0:9::/48'\nbehavior = 'uN'\n[[sid]]\nsid = '5f00:0:e001::/48'\nbehavior = 'uA'\n\
                 next_hop = '2001:db8:4::1%up'\n[[sid]]\nsid = '5f00:0:9:d6::'\nbehavior = 'End.DT6'\n[[sid]]\nsid = '5f00:0:9:c000::'\nbehavior = 'END.C'\n\
-                [[sid]]\nsid = '5f00:0:9:d000::'\nbehavior = 'END.E'\n[notifications]\n";
+                [[sid]]\nsid = '5f00:0:9:d000::'\nbehavior = 'END.E'\n[backpressure]\n";
     let more = format!(
         "{sids}{ISIS}congestion_notification = true\nlocator = [{{ prefix = '5f00:0:9::/48' }}]\n\
          circuit = [{{ port = 'up', metric = 5 }}]\n"

@@ -115,12 +115,12 @@ fn names_and_labels_are_stable() {
 }
 
 #[test]
-fn an_unknown_point_is_absent() {
+fn an_unknown_expected_psn_is_absent() {
     let mut snapshot = example();
-    snapshot.groups[0].branches[0].point = None;
+    snapshot.groups[0].branches[0].expected_psn = None;
     let text = metrics_text(&Arc::new(snapshot));
     let of_branch = |metric: &str| format!("{metric}{{group=\"1\",branch=\"2001:db8:ff:4::1\"}}");
-    assert!(!text.contains(&of_branch("srdma_branch_point_psn")));
+    assert!(!text.contains(&of_branch("srdma_branch_expected_psn")));
     assert!(text.contains(&of_branch("srdma_branch_stalls_total")));
 }
 
@@ -157,7 +157,7 @@ fn the_server_has_metrics_and_nothing_else() {
 }
 
 #[test]
-fn nonsense_costs_the_server_nothing() {
+fn malformed_requests_do_not_disturb_the_server() {
     let (_runtime, address, _sender) = serve(example());
     assert!(request(address, b"\0\xff\xfe not HTTP\r\n\r\n").starts_with("HTTP/1.1 400 "));
     let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));

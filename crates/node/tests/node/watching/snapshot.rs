@@ -23,7 +23,7 @@ fn it_names_behaviours_as_the_configuration_does() {
 }
 
 #[test]
-fn it_has_groups_with_role_parent_and_points() {
+fn it_has_groups_with_role_parent_and_expected_psns() {
     let snapshot = example();
     let group = |group: &GroupSnapshot| (group.id, group.role, group.parent.to_string(), group.is_root);
     let groups: Vec<_> = snapshot.groups.iter().map(group).collect();
@@ -34,7 +34,7 @@ fn it_has_groups_with_role_parent_and_points() {
     ];
     assert_eq!(groups, expected);
     let branch = snapshot.groups[0].branches[2];
-    assert_eq!((branch.address.to_string(), branch.point), ("2001:db8:ff:7::1".to_owned(), Some(0x1000)));
+    assert_eq!((branch.address.to_string(), branch.expected_psn), ("2001:db8:ff:7::1".to_owned(), Some(0x1000)));
     assert_eq!(branch.lag, None);
     assert_eq!((snapshot.neighbours, snapshot.configuration.generation), (4, 2));
 }

@@ -1,7 +1,7 @@
-//! The families of traffic classes, pauses, traces and Fast CNP.
+//! The families of traffic classes, pauses, traces, Fast CNP and backpressure.
 
-use super::{Labels, Out, frames};
-use crate::daemon::{ClassSnapshot, NotificationSnapshot, PfcSnapshot, PortSnapshot, Snapshot};
+use super::{Labels, Out, frames, seconds};
+use crate::daemon::{BackpressureSnapshot, ClassSnapshot, PfcSnapshot, PortSnapshot, Snapshot};
 use prometheus_client::registry::Unit;
 use std::fmt;
 
@@ -39,9 +39,9 @@ fn kinds<'s, const N: usize>(
 pub(super) fn classes(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
     let classes = all(ports);
     let waiting = values(&classes, |class| class.waiting_octets);
-    out.gauges("srdma_class_waiting", "Octets that wait in the traffic class", Some(Unit::Bytes), waiting)?;
+    out.gauges("srdma_class_waiting", "Octets in the queue of the traffic class", Some(Unit::Bytes), waiting)?;
     let peak = values(&classes, |class| class.peak_octets);
-    out.gauges("srdma_class_peak", "The most octets that ever waited in it", Some(Unit::Bytes), peak)?;
+    out.gauges("srdma_class_peak", "The most octets that were ever in it", Some(Unit::Bytes), peak)?;
     let sent = classes.iter().map(|(port, number, class)| ([("port", *port), ("class", number.as_str())], class.sent));
     out.traffic("srdma_class_sent", "Frames that left in it", sent)?;
     let help = "Frames that were marked CE on entering it";
@@ -58,35 +58,35 @@ pub(super) fn classes(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result 
 pub(super) fn pauses(out: &mut Out<'_>, ports: &[PortSnapshot]) -> fmt::Result {
     let classes = all(ports);
     let sent = kinds(&classes, "kind", [("pause", |pfc| pfc.pauses_sent), ("resume", |pfc| pfc.resumes_sent)]);
-    out.counters("srdma_pfc_sent", "Pauses and resumes told to the neighbour", None, sent)?;
+    out.counters("srdma_pfc_sent", "Pauses and resumes sent to the neighbour", None, sent)?;
     let received =
         kinds(&classes, "kind", [("pause", |pfc| pfc.pauses_received), ("resume", |pfc| pfc.resumes_received)]);
-    out.counters("srdma_pfc_received", "Pauses and resumes that the neighbour told", None, received)?;
+    out.counters("srdma_pfc_received", "Pauses and resumes received from the neighbour", None, received)?;
     let ignored = values(&classes, |class| class.pfc.pauses_ignored);
-    out.counters("srdma_pfc_ignored", "Pauses that were not obeyed, for a storm", None, ignored)?;
-    let directions: [Kind; 2] = [("obeyed", |pfc| u64::from(pfc.is_paused)), ("told", |pfc| u64::from(pfc.is_pausing))];
+    out.counters("srdma_pfc_ignored", "Received pauses that were ignored during a storm", None, ignored)?;
+    let directions: [Kind; 2] = [("rx", |pfc| u64::from(pfc.is_paused)), ("tx", |pfc| u64::from(pfc.is_pausing))];
     let now = kinds(&classes, "direction", directions);
     out.gauges("srdma_pfc_paused", "Whether the class is paused: 1 or 0", None, now)?;
-    let nanoseconds = Some(Unit::Other("nanoseconds".to_owned()));
-    let paused = values(&classes, |class| class.pfc.paused_ns);
-    out.counters("srdma_pfc_obeyed", "Time for which pauses were obeyed", nanoseconds, paused)?;
+    let paused = values(&classes, |class| class.pfc.paused_ns).map(|(labels, ns)| (labels, seconds(ns)));
+    out.counters("srdma_pfc_paused", "Time paused by received pauses", Some(Unit::Seconds), paused)?;
     let storms = values(&classes, |class| class.pfc.storms);
-    out.counters("srdma_pfc_storms", "How often the watchdog has found a storm of pauses", None, storms)
+    out.counters("srdma_pfc_storms", "PFC storms that the watchdog has detected", None, storms)
 }
 
 pub(super) fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     let traces = snapshot.traces.iter().map(|(outcome, count)| ([("outcome", outcome.as_str())], *count));
-    out.counters("srdma_ioam_traces", "IOAM traces by what became of them", None, traces)?;
+    out.counters("srdma_ioam_traces", "IOAM traces by outcome", None, traces)?;
     let counters = snapshot.fast_cnp.iter().flatten();
     let events = counters.map(|(event, count)| ([("event", event.as_str())], *count));
-    out.counters("srdma_fast_cnp_events", "What Fast CNP has counted; absent while it is off", None, events)?;
-    let notifications = snapshot.notifications.iter();
+    out.counters("srdma_fast_cnp_events", "Events of Fast CNP; absent while it is off", None, events)?;
+    let backpressure = snapshot.backpressure.iter();
     let events =
-        notifications.flat_map(|known| &known.counters).map(|(event, count)| ([("event", event.as_str())], *count));
-    let help = "What was counted of notifications across a WAN; absent while there are none";
-    out.counters("srdma_notification_events", help, None, events)?;
-    let pauses = |of: &NotificationSnapshot| [("held", of.held.len() as u64), ("asked", of.asked.len() as u64)];
-    let pauses = snapshot.notifications.iter().flat_map(pauses).map(|(kind, count)| ([("kind", kind)], count));
-    let help = "Pauses that the node keeps up for others, and has asked ingress PEs for";
-    out.gauges("srdma_notification_pauses", help, None, pauses)
+        backpressure.flat_map(|known| &known.counters).map(|(event, count)| ([("event", event.as_str())], *count));
+    let help = "Events of backpressure across a WAN; absent while it is off";
+    out.counters("srdma_backpressure_events", help, None, events)?;
+    let pauses = |of: &BackpressureSnapshot| [("rx", of.received.len() as u64), ("tx", of.sent.len() as u64)];
+    let pauses = snapshot.backpressure.iter().flat_map(pauses);
+    let pauses = pauses.map(|(direction, count)| ([("direction", direction)], count));
+    let help = "Pauses in effect: received from congested nodes, sent to ingress PEs";
+    out.gauges("srdma_backpressure_pauses", help, None, pauses)
 }

@@ -14,14 +14,14 @@ pub(super) fn isis(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
         let neighbour = circuit.neighbour.as_deref().unwrap_or("none");
         ([("port", circuit.port.as_str()), ("neighbour", neighbour)], u64::from(circuit.state == IsisState::Up))
     });
-    out.gauges("srdma_isis_adjacency_up", "Whether both ends of the circuit hear each other: 1 or 0", None, up)?;
+    out.gauges("srdma_isis_adjacency_up", "Whether the adjacency is up: 1 or 0", None, up)?;
     let octets: usize = isis.lsps.iter().map(|lsp| lsp.octets).sum();
     let counted = |wanted: fn(&IsisSnapshot) -> usize| wanted(isis) as u64;
     let gauges = [
         ("srdma_isis_lsps", "LSPs in the database", None, counted(|isis| isis.lsps.len())),
         ("srdma_isis_database", "Octets of all LSPs", Some(Unit::Bytes), octets as u64),
-        ("srdma_isis_routes", "Prefixes of others that can be reached", None, counted(|isis| isis.routes.len())),
-        ("srdma_isis_notification_nodes", "Nodes that say they handle congestion notifications", None, {
+        ("srdma_isis_routes", "Reachable prefixes of other systems", None, counted(|isis| isis.routes.len())),
+        ("srdma_isis_notification_nodes", "Nodes whose C-flag is set", None, {
             counted(|isis| isis.nodes.iter().filter(|node| node.handles_notifications).count())
         }),
     ];
@@ -29,7 +29,7 @@ pub(super) fn isis(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
         out.gauges(name, help, unit, [([], value)])?;
     }
     let events = isis.counters.iter().map(|(event, count)| ([("event", event.as_str())], *count));
-    out.counters("srdma_isis_events", "What happened, by name", None, events)?;
+    out.counters("srdma_isis_events", "Events, by name", None, events)?;
     let drops = isis.all_drops().map(|(reason, count)| ([("reason", reason)], count));
     out.counters("srdma_isis_dropped", "Frames that were dropped", Some(frames()), drops)
 }

@@ -1,6 +1,6 @@
 //! Metrics of steering: paths and counters. Flows come and go; they are in the status.
 
-use super::{Labels, Out};
+use super::{Labels, Out, seconds};
 use crate::daemon::{PathSnapshot, Snapshot};
 use prometheus_client::registry::Unit;
 use std::fmt;
@@ -21,13 +21,11 @@ pub(super) fn steering(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     values(out, &paths, "srdma_steering_path_usable", "Whether flows may take the path: 1 or 0", |path| {
         u64::from(matches!(path.state.as_str(), "good" | "unknown"))
     })?;
-    counters(out, &paths, "srdma_steering_path_bad", "How often the path was assumed bad", |path| path.times_bad)?;
-    counters(out, &paths, "srdma_steering_path_taken", "How often a flow was put on the path", |path| {
-        path.flows_taken
-    })?;
-    let timed = paths.iter().filter_map(|(prefix, path)| Some((of(prefix, path), path.round_trip_ns?)));
-    let help = "Time there and back that probes have found";
-    out.gauges("srdma_steering_path_round_trip", help, Some(Unit::Other("nanoseconds".to_owned())), timed)?;
+    counters(out, &paths, "srdma_steering_path_bad", "Times that the path was assumed bad", |path| path.times_bad)?;
+    counters(out, &paths, "srdma_steering_path_flows", "Flows assigned to the path", |path| path.flows_assigned)?;
+    let timed = paths.iter().filter_map(|(prefix, path)| Some((of(prefix, path), seconds(path.round_trip_ns?))));
+    let help = "Round-trip time measured by probes";
+    out.gauges("srdma_steering_path_round_trip", help, Some(Unit::Seconds), timed)?;
     let steering = || snapshot.steering.iter();
     let signals =
         steering().flat_map(|steering| &steering.signals).map(|(kind, count)| ([("kind", kind.as_str())], *count));

@@ -1,7 +1,7 @@
 //! Hostile input to END.C and END.E: no state grows, and no pause exceeds its limit (D62, D66).
 
+use crate::backpressure::support::*;
 use crate::common::{Bench, next_hop};
-use crate::notification::support::*;
 use proptest::prelude::*;
 use srdma_dataplane::*;
 use srdma_frame::{Element, PortId};
@@ -34,9 +34,9 @@ fn end_c_is_not_reachable_from_outside() {
     quiet(&mut bench);
 }
 
-/// A hold time for ever is cut to the greatest; one that is renewed for ever ends with the watchdog's bound.
+/// Hold times are limited to `greatest_hold`; repeated refreshes, by the watchdog.
 #[test]
-fn nothing_is_paused_for_ever() {
+fn no_pause_is_endless() {
     let mut bench = pe();
     bench.take_in(0, &notification(ROUTER, pause(3, 1, u32::MAX)));
     bench.wait_until(999);
@@ -50,9 +50,9 @@ fn nothing_is_paused_for_ever() {
         paused_us += if bench.node.pausing_classes(GATEWAY) == 0 { 0 } else { 500 };
         quiet(&mut bench);
     }
-    assert_eq!((paused_us, bench.node.backpressure_counters().barred), (20_000, 1));
+    assert_eq!((paused_us, bench.node.backpressure_counters().watchdog_releases), (20_000, 1));
     let storm = bench.drops(0);
-    assert_eq!(storm, [("notification_storm", 158)]);
+    assert_eq!(storm, [("backpressure_storm", 158)]);
     bench.wait_until(102_000);
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 100)));
     assert_eq!(bench.node.pausing_classes(GATEWAY), 1 << 3, "after a moment without any it is heard again");
@@ -64,10 +64,10 @@ fn nothing_is_paused_for_ever() {
 fn an_origin_is_limited() {
     let mut bench = pe();
     (0..1000).for_each(|sequence| bench.take_in(0, &notification(ROUTER, pause(3, sequence, 500))));
-    assert_eq!(bench.node.backpressure_counters().pauses_taken, 64);
-    assert_eq!(bench.drops(0), [("notification_rate_limited", 936)]);
+    assert_eq!(bench.node.backpressure_counters().pauses_received, 64);
+    assert_eq!(bench.drops(0), [("backpressure_rate_limited", 936)]);
     bench.take_in(0, &notification("2001:db8:53::3", resume(3, 1)));
-    assert_eq!(bench.node.backpressure_counters().resumes_taken, 1);
+    assert_eq!(bench.node.backpressure_counters().resumes_received, 1);
     quiet(&mut bench);
 }
 
@@ -86,9 +86,9 @@ fn a_flood_of_origins_leaves_nothing_behind() {
             quiet(&mut bench);
         }
     }
-    let taken = bench.node.backpressure_counters().pauses_taken;
+    let taken = bench.node.backpressure_counters().pauses_received;
     assert!((16..=16 * (100 / 6 + 1)).contains(&taken), "{taken}: a place is free again after 64 tokens, 6.4 ms");
-    assert_eq!(bench.drops(0), [("notification_too_many_origins", 100_000 - taken)]);
+    assert_eq!(bench.drops(0), [("backpressure_too_many_origins", 100_000 - taken)]);
     bench.wait_until(100_300);
     quiet(&mut bench);
     assert_eq!((bench.node.pausing_classes(GATEWAY), bench.node.received_pauses().count()), (0, 0));
@@ -103,7 +103,7 @@ fn end_e_is_limited_by_default() {
     bench.apply(Command::AddSid { prefix: prefix("5f00:0:9:d000::"), behavior: SidBehavior::EndE(TableId(0)) });
     let inner = ipv6(ROUTER, "2001:db8:1::1", 0, 59, &[0; 8]);
     (0..300).for_each(|_| bench.take_in(0, &ipv6(ROUTER, "5f00:0:9:d000::", 0, 41, &inner)));
-    assert_eq!(bench.drops(0), [("notification_rate_limited", 300 - 256)]);
+    assert_eq!(bench.drops(0), [("backpressure_rate_limited", 300 - 256)]);
     quiet(&mut bench);
 }
 
@@ -120,7 +120,7 @@ fn end_e_is_limited() {
         let inner = ipv6(origin, "2001:db8:1::1", 0, 59, &[0; 8]);
         (0..5).for_each(|_| bench.take_in(0, &ipv6(origin, "5f00:0:9:d000::", 0, 41, &inner)));
     }
-    assert_eq!(bench.drops(0), [("notification_rate_limited", 4), ("notification_too_many_origins", 5)]);
+    assert_eq!(bench.drops(0), [("backpressure_rate_limited", 4), ("backpressure_too_many_origins", 5)]);
     assert_eq!(std::iter::from_fn(|| bench.give_out(GATEWAY)).count(), 6);
     bench.take_in(0, &notification("2001:db8:53::5", pause(3, 1, 500)));
     assert_eq!(bench.node.pausing_classes(GATEWAY), 1 << 3);

@@ -1,4 +1,4 @@
-//! `[notifications]` and `[[notification_sids]]`: recipients of pause requests across a WAN, and accepted senders
+//! `[backpressure]` and `[[backpressure_sids]]`: recipients of pause requests across a WAN, and accepted senders
 //! (`docs/wan.md`). Without the section a node neither sends nor accepts notifications.
 
 use super::ports::port_named;
@@ -6,7 +6,7 @@ use super::{Draft, count_or};
 use srdma_dataplane::{BackpressureConfig, BackpressureSids, NodeConfig, PriorityMapping};
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
-    BehaviorName, HostAddress, Located, NodeFile, NotificationsSection, PrioritySection, SidsSection,
+    BehaviorName, HostAddress, Located, NodeFile, BackpressureSection, PrioritySection, SidsSection,
 };
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
@@ -15,39 +15,41 @@ use std::net::Ipv6Addr;
 use std::time::Duration;
 use toml::Spanned;
 
-/// Adds the settings of notifications, then the SIDs of other nodes.
+/// Adds the settings, then the SIDs of other nodes.
 pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
-    match &file.notifications {
+    match &file.backpressure {
         Some(section) => {
-            let notifications = notifications(file, config, section.get_ref())?;
-            draft.add(section.span().start, Entries { notifications: Some(notifications), ..Entries::default() })?;
+            let backpressure = backpressure(file, config, section.get_ref())?;
+            draft.add(section.span().start, Entries { backpressure: Some(backpressure), ..Entries::default() })?;
         }
         None => check_unused(file)?,
     }
-    if let Some(first) = file.notification_sids.first() {
-        let sids = sids(&file.notification_sids)?;
-        draft.add(first.outer_source.at, Entries { notification_sids: sids, ..Entries::default() })?;
+    if let Some(first) = file.backpressure_sids.first() {
+        let sids = sids(&file.backpressure_sids)?;
+        draft.add(first.outer_source.at, Entries { backpressure_sids: sids, ..Entries::default() })?;
     }
     Ok(())
 }
 
-/// That nothing of the file waits for a section that is not there.
+/// Rejects what needs the section in a file without it.
 fn check_unused(file: &NodeFile) -> Result<(), Problem> {
     let is_end_c = |behavior: &Spanned<BehaviorName>| *behavior.get_ref() == BehaviorName::EndC;
     if let Some(sid) = file.sid.iter().find(|sid| is_end_c(&sid.behavior)) {
-        let text = "behavior END.C takes notifications, and there is no [notifications] that says what to pause";
+        let text = "behavior END.C needs [backpressure], which has the priorities to pause";
         return Err(Problem::new(sid.behavior.span().start, text));
     }
     match file.egress.iter().find_map(super::egress::backpressure_at) {
         None => Ok(()),
-        Some(at) => Err(Problem::new(at, "no node is asked for a pause: there is no [notifications]")),
+        Some(at) => {
+            Err(Problem::new(at, "thresholds for backpressure without [backpressure]: no pause would be requested"))
+        }
     }
 }
 
-fn notifications(
+fn backpressure(
     file: &NodeFile,
     config: &NodeConfig,
-    section: &NotificationsSection,
+    section: &BackpressureSection,
 ) -> Result<BackpressureConfig, Problem> {
     let defaults = BackpressureConfig::default();
     let time = |key: &str, given: &Option<Located<Duration>>, default| match given {

@@ -1,4 +1,4 @@
-//! `[notifications]` and `[[notification_sids]]`: recipients of pause requests across a WAN, and accepted senders
+//! `[backpressure]` and `[[backpressure_sids]]`: recipients of pause requests across a WAN, and accepted senders
 //! (`docs/wan.md`).
 
 use super::{HostAddress, Integer, Located, PortName, Ports, PositiveU32, integer};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NotificationsSection {
+pub struct BackpressureSection {
     pub hold: Option<Located<Duration>>,
     pub refresh: Option<Located<Duration>>,
     pub greatest_hold: Option<Located<Duration>>,
@@ -31,14 +31,14 @@ pub struct PrioritySection {
     pub priority: Located<Integer<0, 7>>,
 }
 
-impl NotificationsSection {
+impl BackpressureSection {
     pub(super) fn of(ports: Ports<'_>, config: &BackpressureConfig) -> Self {
         let priority = config.priorities.iter().map(|mapping| PrioritySection {
             traffic_class: integer(mapping.traffic_class),
             ports: mapping.ports.iter().map(|port| ports.name(*port).into()).collect(),
             priority: integer(mapping.priority),
         });
-        NotificationsSection {
+        BackpressureSection {
             hold: Some(config.hold.into()),
             refresh: Some(config.refresh.into()),
             greatest_hold: Some(config.greatest_hold.into()),

@@ -1,4 +1,4 @@
-//! `[notifications]`, `[[notification_sids]]`, `backpressure`, END.C and END.E: the resulting configuration, and
+//! `[backpressure]`, `[[backpressure_sids]]`, `backpressure`, END.C and END.E: the resulting configuration, and
 //! contradictions.
 
 use super::errors::{TRANSIT, refused_with};
@@ -23,26 +23,26 @@ pfc = { xoff_octets = 300_000, xon_octets = 200_000, headroom_octets = 100_000 }
 ";
 
 /// From line 41 on.
-const NOTIFICATIONS: &str = "\
-[notifications]
+const BACKPRESSURE: &str = "\
+[backpressure]
 hold = '3ms'
 per_second = 500
-[[notifications.priority]]
+[[backpressure.priority]]
 traffic_class = 5
 ports = ['up']
 priority = 3
 ";
 
 const SIDS: &str = "\
-[[notification_sids]]
+[[backpressure_sids]]
 outer_source = '2001:db8:9::/64'
 end_c = '2001:db8:9::c'
-[[notification_sids]]
+[[backpressure_sids]]
 outer_source = '2001:db8:9::1/128'
 end_e = '2001:db8:9::d'
 ";
 
-fn commands(more: &str) -> Vec<Command> {
+fn commands_of(more: &str) -> Vec<Command> {
     let configuration = parse(&format!("{TRANSIT}{more}")).expect("right");
     configuration.node().expect("a node takes it");
     configuration.spec.commands()
@@ -55,9 +55,9 @@ fn refused(more: &str, message: &str) {
 
 /// D61, D66: times and limits, each class with its ports; refreshes at half of the hold time.
 #[test]
-fn a_pe_has_its_ports_to_pause_from_the_file() {
-    let told = commands(&format!("{CLASSES}{NOTIFICATIONS}"));
-    let config = told.iter().find_map(|command| match command {
+fn a_pe_has_priorities_and_limits() {
+    let commands = commands_of(&format!("{CLASSES}{BACKPRESSURE}"));
+    let config = commands.iter().find_map(|command| match command {
         Command::SetBackpressure(config) => Some(config.as_ref().clone()),
         _ => None,
     });
@@ -75,8 +75,8 @@ fn a_pe_has_its_ports_to_pause_from_the_file() {
 #[test]
 fn a_router_has_its_notification_sids_from_the_file() {
     let backpressure = "backpressure = { xoff_octets = 9000, xon_octets = 4000 }\n";
-    let told = commands(&format!("{CLASSES}{backpressure}[notifications]\n{SIDS}"));
-    let sids = told.iter().find_map(|command| match command {
+    let commands = commands_of(&format!("{CLASSES}{backpressure}[backpressure]\n{SIDS}"));
+    let sids = commands.iter().find_map(|command| match command {
         Command::SetBackpressureSids(sids) => Some(sids.clone()),
         _ => None,
     });
@@ -89,7 +89,7 @@ fn a_router_has_its_notification_sids_from_the_file() {
     let expected =
         [of("2001:db8:9::", 64, Some("2001:db8:9::c"), None), of("2001:db8:9::1", 128, None, Some("2001:db8:9::d"))];
     assert_eq!(sids.as_deref(), Some(&expected[..]));
-    let class = told.iter().find_map(|command| match command {
+    let class = commands.iter().find_map(|command| match command {
         Command::SetEgress { egress, .. } => Some(egress.classes[3]),
         _ => None,
     });
@@ -102,8 +102,8 @@ fn a_router_has_its_notification_sids_from_the_file() {
 fn sids_are_named_as_in_the_draft() {
     let sids = "[[sid]]\nsid = '2001:db8:4::c'\nbehavior = 'END.C'\n\
                 [[sid]]\nsid = '2001:db8:4::d'\nbehavior = 'END.E'\ntable = 7\n";
-    let told = commands(&format!("{CLASSES}{NOTIFICATIONS}{sids}"));
-    let behaviors: Vec<SidBehavior> = told
+    let commands = commands_of(&format!("{CLASSES}{BACKPRESSURE}{sids}"));
+    let behaviors: Vec<SidBehavior> = commands
         .iter()
         .filter_map(|command| match command {
             Command::AddSid { behavior, .. } => Some(*behavior),
@@ -111,20 +111,20 @@ fn sids_are_named_as_in_the_draft() {
         })
         .collect();
     assert_eq!(behaviors[..2], [SidBehavior::EndC, SidBehavior::EndE(TableId(7))]);
-    refused(sids, "34: behavior END.C takes notifications, and there is no [notifications] that says what to pause");
+    refused(sids, "34: behavior END.C needs [backpressure], which has the priorities to pause");
     refused(
-        &format!("{CLASSES}{NOTIFICATIONS}[[sid]]\nsid = '2001:db8:4::c'\nbehavior = 'END.C'\ntable = 7\n"),
+        &format!("{CLASSES}{BACKPRESSURE}[[sid]]\nsid = '2001:db8:4::c'\nbehavior = 'END.C'\ntable = 7\n"),
         "51: behavior END.C has no key table, it has none",
     );
 }
 
 #[test]
-fn notifications_that_could_not_work_are_refused() {
+fn backpressure_that_cannot_work_is_refused() {
     let changed = |from: &str, to: &str| {
-        assert_eq!(NOTIFICATIONS.matches(from).count(), 1, "{from} occurs once");
-        format!("{CLASSES}{}", NOTIFICATIONS.replace(from, to))
+        assert_eq!(BACKPRESSURE.matches(from).count(), 1, "{from} occurs once");
+        format!("{CLASSES}{}", BACKPRESSURE.replace(from, to))
     };
-    let twice = &NOTIFICATIONS[NOTIFICATIONS.find("[[").unwrap()..];
+    let twice = &BACKPRESSURE[BACKPRESSURE.find("[[").unwrap()..];
     for (file, message) in [
         (changed("hold = '3ms'", "hold = '0s'"), "42: hold is shorter than 1 us, expected a time from there on"),
         (changed("hold = '3ms'", "refresh = '10ms'"), {
@@ -139,13 +139,13 @@ fn notifications_that_could_not_work_are_refused() {
         (changed("priority = 3", "priority = 2"), {
             "46: port up has no PFC in class 2: no [[egress.class]] of it has `pfc`"
         }),
-        (format!("{CLASSES}{NOTIFICATIONS}{twice}"), "49: traffic class 5 has a priority already"),
+        (format!("{CLASSES}{BACKPRESSURE}{twice}"), "49: traffic class 5 has a priority already"),
         (
             format!("{CLASSES}backpressure = {{ xoff_octets = 9, xon_octets = 4 }}\n"),
-            "41: no node is asked for a pause: there is no [notifications]",
+            "41: thresholds for backpressure without [backpressure]: no pause would be requested",
         ),
         (
-            format!("{CLASSES}backpressure = {{ xoff_octets = 9, xon_octets = 9 }}\n[notifications]\n"),
+            format!("{CLASSES}backpressure = {{ xoff_octets = 9, xon_octets = 9 }}\n[backpressure]\n"),
             "41: xon_octets is 9, expected less than xoff_octets, 9, or more for an early resume",
         ),
         (SIDS.replace("/64", "/128").replace("9::/", "9::1/"), "36: 2001:db8:9::1/128 has SIDs already"),

@@ -1,7 +1,7 @@
 //! A congested router: the PEs that it requests pauses from, and their start and end (CN-4.1-2, D67).
 
+use crate::backpressure::support::*;
 use crate::common::Bench;
-use crate::notification::support::*;
 use srdma_dataplane::*;
 use srdma_frame::{Element, PortId};
 
@@ -30,7 +30,7 @@ fn a_pause_at_xoff_and_a_resume_at_xon() {
     let say = Say { code: PAUSE, class: 3, level: 192, sequence: 7, hold_us: 10_000 };
     assert_eq!(bench.notifications(), [expected(END_C, say)]);
     fill(&mut bench, PE, 3, 3);
-    assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new(), "it has been asked");
+    assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new(), "the pause was sent before");
     assert_eq!(bench.node.sent_pauses().collect::<Vec<_>>(), [(address(END_C), 3)]);
 
     (0..4).for_each(|_| assert!(bench.give_out(BOTTLENECK).is_some()));
@@ -62,7 +62,7 @@ fn an_early_resume_leaves_while_the_queue_is_above_xoff() {
     bench.give_out(BOTTLENECK).unwrap();
     assert_eq!(codes(&mut bench), [], "it has not been above XON");
     fill(&mut bench, PE, 3, 4);
-    assert_eq!(codes(&mut bench), [], "it has been asked");
+    assert_eq!(codes(&mut bench), [], "the pause was sent before");
     (0..2).for_each(|_| assert!(bench.give_out(BOTTLENECK).is_some()));
     assert_eq!(codes(&mut bench), [RESUME], "4000 octets are no more than XON");
     fill(&mut bench, PE, 3, 1);
@@ -86,14 +86,14 @@ fn every_ingress_pe_is_notified() {
     bench.take_in(2, &with_srh(tunnelled(OTHER_PE, 3, 900)));
     bench.take_in(2, &tunnelled(PE, 3, 986));
     let (one, other) = (pause(3, 0, 10_000), pause(3, 1, 10_000));
-    let asked = bench.notifications();
-    assert_eq!(asked.len(), 2);
-    for (packet, (end_c, say)) in asked.iter().zip([("5f00:0:8:c000::", one), (END_C, other)]) {
+    let sent = bench.notifications();
+    assert_eq!(sent.len(), 2);
+    for (packet, (end_c, say)) in sent.iter().zip([("5f00:0:8:c000::", one), (END_C, other)]) {
         let level = packet[40 + 40 + 6];
         assert_eq!(*packet, expected(end_c, Say { level, ..say }));
     }
     while bench.give_out(BOTTLENECK).is_some() {}
-    assert_eq!(bench.notifications().len(), 2, "and may go on");
+    assert_eq!(bench.notifications().len(), 2, "both are resumed");
 }
 
 /// D63: no pause is requested for a packet in no tunnel, in a tunnel of an unknown source, or made by the node itself.
@@ -121,7 +121,7 @@ fn it_is_off_by_default() {
     assert_eq!(bench.notifications().len(), 1);
 }
 
-/// Two queues of one class are one reason; the PE is resumed when both are down.
+/// Two queues of one class are one reason; the PE is resumed when both are at XON.
 #[test]
 fn two_queues_are_one_reason() {
     let mut bench = router();
@@ -140,7 +140,7 @@ fn two_queues_are_one_reason() {
     assert_eq!(bench.notifications().len(), 1);
 }
 
-/// A queue that has lost its frames otherwise: the refresh finds it.
+/// The refresh finds a queue whose frames were discarded.
 #[test]
 fn a_queue_without_a_link_is_no_reason() {
     let mut bench = router();
@@ -152,7 +152,7 @@ fn a_queue_without_a_link_is_no_reason() {
     assert_eq!(bench.node.next_deadline(), None);
 }
 
-/// A notification that could not be sent is retried with the next packet.
+/// A notification that could not be sent is tried again with the next packet.
 #[test]
 fn a_pause_without_a_route_is_retried() {
     let mut bench = router();
@@ -166,9 +166,9 @@ fn a_pause_without_a_route_is_retried() {
     while bench.give_out(BOTTLENECK).is_some() {}
 }
 
-/// The SIDs of PEs are replaced: pending requests are sent again at once, to the new SIDs.
+/// The SIDs of PEs change: pauses in effect are sent again at once, to the new SIDs.
 #[test]
-fn sids_change_while_pauses_stand() {
+fn sids_change_while_pauses_are_in_effect() {
     let mut bench = router();
     fill(&mut bench, OTHER_PE, 3, 5);
     fill(&mut bench, PE, 3, 1);
@@ -182,7 +182,7 @@ fn sids_change_while_pauses_stand() {
     assert_eq!(bench.notifications().len(), 1);
 }
 
-/// A PE's own queues pause its gateway by PFC: it does not write to itself.
+/// A PE's own queues pause its gateway by PFC: it sends no notification to itself.
 #[test]
 fn a_pe_does_not_notify_itself() {
     let mut bench = router();

@@ -1,20 +1,20 @@
 //! END.C at a PE: effect of a notification on the gateway (CN-4.1-1, CN-4.1-3, D61, D62). The expected pauses are from
 //! scapy.
 
+use crate::backpressure::support::*;
 use crate::common::Bench;
-use crate::notification::support::*;
 use srdma_dataplane::*;
 use srdma_frame::{Element, PortId};
 
-/// A pause and a resume of class 3, as scapy made them.
-fn made() -> [Vec<u8>; 2] {
+/// A pause and a resume of class 3, made by scapy.
+fn expected_frames() -> [Vec<u8>; 2] {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/golden/scapy_06_pfc.pcap");
     let reader = srdma_capture::Reader::new(std::io::BufReader::new(std::fs::File::open(path).unwrap())).unwrap();
     let mut frames = reader.map(|packet| packet.unwrap().octets);
     [frames.next().unwrap(), frames.next().unwrap()]
 }
 
-fn told(bench: &mut Bench) -> Vec<Vec<u8>> {
+fn gateway_frames(bench: &mut Bench) -> Vec<Vec<u8>> {
     std::iter::from_fn(|| bench.give_out(GATEWAY)).collect()
 }
 
@@ -25,18 +25,18 @@ const NOTHING: Vec<Vec<u8>> = Vec::new();
 fn a_notification_pauses_the_gateway() {
     for dress in [|packet| packet, with_srh] {
         let mut bench = pe();
-        let [pause_frame, resume_frame] = made();
+        let [pause_frame, resume_frame] = expected_frames();
         bench.take_in(0, &dress(notification(ROUTER, pause(3, 1, 500))));
-        assert_eq!(told(&mut bench), [pause_frame]);
+        assert_eq!(gateway_frames(&mut bench), [pause_frame]);
         assert_eq!(bench.node.pausing_classes(GATEWAY), 1 << 3);
-        let holds: Vec<ReceivedPause> = bench.node.received_pauses().collect();
+        let pauses: Vec<ReceivedPause> = bench.node.received_pauses().collect();
         let until = srdma_wire::Instant::from_ns(500_000);
-        assert_eq!(holds, [ReceivedPause { congested: address(ROUTER), traffic_class: 3, until }]);
+        assert_eq!(pauses, [ReceivedPause { congested: address(ROUTER), traffic_class: 3, until }]);
         bench.take_in(0, &dress(notification(ROUTER, resume(3, 2))));
-        assert_eq!(told(&mut bench), [resume_frame]);
+        assert_eq!(gateway_frames(&mut bench), [resume_frame]);
         assert_eq!((bench.node.received_pauses().count(), bench.node.pausing_classes(GATEWAY)), (0, 0));
         let counters = bench.node.backpressure_counters();
-        assert_eq!((counters.pauses_taken, counters.resumes_taken), (1, 1));
+        assert_eq!((counters.pauses_received, counters.resumes_received), (1, 1));
         assert_eq!((bench.drops(0), bench.pool.in_use()), (vec![], 0));
     }
 }
@@ -46,12 +46,12 @@ fn a_notification_pauses_the_gateway() {
 #[test]
 fn a_pause_is_kept_up_for_its_hold_time() {
     let mut bench = pe();
-    let [pause_frame, resume_frame] = made();
+    let [pause_frame, resume_frame] = expected_frames();
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
     let mut seen = Vec::new();
     for us in 0..=1000 {
         bench.wait_until(us);
-        seen.extend(told(&mut bench).into_iter().map(|frame| (us, frame)));
+        seen.extend(gateway_frames(&mut bench).into_iter().map(|frame| (us, frame)));
     }
     let times: Vec<u64> = seen.iter().map(|(us, _)| *us).collect();
     assert_eq!(times, [0, 168, 336, 500]);
@@ -60,22 +60,25 @@ fn a_pause_is_kept_up_for_its_hold_time() {
     assert_eq!(bench.node.next_deadline(), None);
 }
 
-/// D62: the gateway is resumed when no hold is left, and its own XOFF is one more reason.
+/// D62: the gateway is resumed at the end of the last pause; XOFF of the PE is an additional reason.
 #[test]
-fn several_congestors_are_ored() {
+fn pauses_of_several_nodes_are_ored() {
     let mut bench = pe();
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
     bench.take_in(0, &notification("2001:db8:53::3", pause(3, 77, 900)));
-    assert_eq!(told(&mut bench).len(), 1);
+    assert_eq!(gateway_frames(&mut bench).len(), 1);
     bench.take_in(0, &notification(ROUTER, resume(3, 2)));
-    assert_eq!(told(&mut bench), NOTHING);
+    assert_eq!(gateway_frames(&mut bench), NOTHING);
     bench.wait_until(899);
     assert_eq!(bench.node.pausing_classes(GATEWAY), 1 << 3);
     bench.wait_until(900);
-    assert_eq!((told(&mut bench).pop(), bench.node.pausing_classes(GATEWAY)), (Some(made()[1].clone()), 0));
+    assert_eq!(
+        (gateway_frames(&mut bench).pop(), bench.node.pausing_classes(GATEWAY)),
+        (Some(expected_frames()[1].clone()), 0)
+    );
 }
 
-/// Bad input, each under its own name; none of it pauses anything.
+/// Malformed input has its drop reasons, and pauses nothing.
 #[test]
 fn refused_notifications_are_counted_by_reason() {
     let capture = crate::common::golden("scapy_05_endc_ende.pcap");
@@ -93,39 +96,39 @@ fn refused_notifications_are_counted_by_reason() {
     let from_another = ipv6(PE, END_C, 6, 41, &inner(ROUTER, END_C, message(ROUTER, pause(3, 5, 500))));
     let in_no_tunnel = inner(ROUTER, END_C, message(ROUTER, pause(3, 5, 500)));
     for (packet, reason) in [
-        (capture[1].clone(), "notification_malformed"),
-        (bad(&|message| message[0] = 201), "notification_malformed"),
-        (bad(&|message| message[1] = 2), "notification_malformed"),
-        (bad(&|message| message[4] = 2), "notification_version"),
-        (damaged, "notification_checksum"),
-        (bad(&|message| message[31] ^= 1), "notification_foreign_origin"),
-        (for_another, "notification_foreign_origin"),
-        (from_another, "notification_foreign_origin"),
-        (notification(ROUTER, pause(4, 5, 500)), "notification_unmapped"),
-        (notification(ROUTER, pause(3, 5, 0)), "notification_no_hold"),
+        (capture[1].clone(), "backpressure_malformed"),
+        (bad(&|message| message[0] = 201), "backpressure_malformed"),
+        (bad(&|message| message[1] = 2), "backpressure_malformed"),
+        (bad(&|message| message[4] = 2), "backpressure_version"),
+        (damaged, "backpressure_checksum"),
+        (bad(&|message| message[31] ^= 1), "backpressure_foreign_origin"),
+        (for_another, "backpressure_foreign_origin"),
+        (from_another, "backpressure_foreign_origin"),
+        (notification(ROUTER, pause(4, 5, 500)), "backpressure_unmapped"),
+        (notification(ROUTER, pause(3, 5, 0)), "backpressure_no_hold"),
         (in_no_tunnel, "upper_layer"),
     ] {
         let mut bench = pe();
         bench.take_in(0, &packet);
-        assert_eq!((bench.drops(0), told(&mut bench)), (vec![(reason, 1)], NOTHING));
-        assert_eq!((bench.node.received_pauses().count(), bench.node.backpressure_counters().pauses_taken), (0, 0));
+        assert_eq!((bench.drops(0), gateway_frames(&mut bench)), (vec![(reason, 1)], NOTHING));
+        assert_eq!((bench.node.received_pauses().count(), bench.node.backpressure_counters().pauses_received), (0, 0));
     }
 }
 
-/// D62: notifications that are not newer change nothing, until the hold time is over.
+/// D62: an old sequence number changes nothing until the hold time is over.
 #[test]
 fn old_notifications_are_dropped() {
     let mut bench = pe();
     bench.take_in(0, &notification(ROUTER, pause(3, 100, 500)));
-    told(&mut bench);
+    gateway_frames(&mut bench);
     for old in [resume(3, 100), resume(3, 99), resume(3, 100_u32.wrapping_sub(1 << 31).wrapping_add(1))] {
         bench.take_in(0, &notification(ROUTER, old));
     }
-    assert_eq!((told(&mut bench), bench.drops(0)), (NOTHING, vec![("notification_stale", 3)]));
+    assert_eq!((gateway_frames(&mut bench), bench.drops(0)), (NOTHING, vec![("backpressure_stale", 3)]));
     bench.wait_until(500);
-    told(&mut bench);
+    gateway_frames(&mut bench);
     bench.take_in(0, &notification(ROUTER, pause(3, 4, 500)));
-    assert_eq!(told(&mut bench).len(), 1, "a router that has restarted");
+    assert_eq!(gateway_frames(&mut bench).len(), 1, "a router that has restarted");
 }
 
 /// D61: a class whose port has no PFC cannot be paused; nor can any at a node without a mapping.
@@ -134,21 +137,21 @@ fn without_pfc_or_a_mapping_nothing_is_paused() {
     let mut bench = pe();
     bench.apply(Command::RemoveEgress(GATEWAY));
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
-    assert_eq!(bench.drops(0), [("notification_unmapped", 1)]);
+    assert_eq!(bench.drops(0), [("backpressure_unmapped", 1)]);
     bench.apply(Command::RemoveBackpressure);
     bench.take_in(0, &notification(ROUTER, pause(3, 2, 500)));
-    assert_eq!(bench.drops(0), [("notification_off", 1), ("notification_unmapped", 1)]);
+    assert_eq!(bench.drops(0), [("backpressure_off", 1), ("backpressure_unmapped", 1)]);
 }
 
-/// Paused classes are resumed when notifications are disabled or reconfigured.
+/// Paused classes are resumed when backpressure is disabled or reconfigured.
 #[test]
-fn turning_it_off_lets_go() {
+fn disabling_it_resumes_the_gateway() {
     for command in [Command::RemoveBackpressure, Command::SetBackpressure(Box::new(at_pe()))] {
         let mut bench = pe();
         bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
-        assert_eq!(told(&mut bench).len(), 1);
+        assert_eq!(gateway_frames(&mut bench).len(), 1);
         bench.apply(command);
-        assert_eq!(told(&mut bench), [made()[1].clone()]);
+        assert_eq!(gateway_frames(&mut bench), [expected_frames()[1].clone()]);
     }
 }
 
@@ -165,22 +168,22 @@ fn impossible_requests_are_refused() {
     let no_priority = refused(&mut bench, &|config| config.priorities[0].priority = 8);
     assert_eq!(no_priority, "backpressure: traffic class 3: there is no PFC priority 8, they end with 7");
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));
-    assert_eq!(told(&mut bench).len(), 1, "what was told before still holds");
+    assert_eq!(gateway_frames(&mut bench).len(), 1, "the previous configuration stays");
 }
 
-/// From the router's queue to the gateway, and back: each node parses the packets of the other.
+/// From the router's queue to the gateway, and back.
 #[test]
-fn a_router_and_a_pe_understand_each_other() {
+fn a_pe_applies_the_notifications_of_a_router() {
     let (mut router, mut pe) = (router(), pe());
     (0..5).for_each(|_| router.take_in(2, &tunnelled(PE, 3, 986)));
     for packet in router.notifications() {
         pe.take_in(0, &packet);
     }
-    let [pause_frame, resume_frame] = made();
-    assert_eq!(told(&mut pe), [pause_frame]);
+    let [pause_frame, resume_frame] = expected_frames();
+    assert_eq!(gateway_frames(&mut pe), [pause_frame]);
     while router.give_out(PortId(1)).is_some() {}
     for packet in router.notifications() {
         pe.take_in(0, &packet);
     }
-    assert_eq!((told(&mut pe), pe.drops(0)), (vec![resume_frame], vec![]));
+    assert_eq!((gateway_frames(&mut pe), pe.drops(0)), (vec![resume_frame], vec![]));
 }
