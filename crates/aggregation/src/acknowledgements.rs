@@ -53,7 +53,7 @@ pub struct Counters {
     /// Responses above the highest PSN sent down, taken as ACKs of it (R1).
     pub above_highest: u32,
     /// ACKs sent upstream because data went back (R2).
-    pub answered_data: u32,
+    pub repeated_acks: u32,
     /// NAKs, fatal ones included, that went upstream because they had waited for T_hold (R5, D24).
     pub hold_expired: u32,
 }
@@ -129,14 +129,14 @@ impl Acknowledgements {
         let (next, syndrome) =
             if state == State::Unknown { self.at_least_forwarded(next, syndrome) } else { (next, syndrome) };
         // An unknown branch is behind any response.
-        let point = self.expected_psns.get(index).unwrap_or(next.previous());
-        let relation = next.serial_cmp(point);
+        let expected = self.expected_psns.get(index).unwrap_or(next.previous());
+        let relation = next.serial_cmp(expected);
         match relation {
             Ordering::Less => {
                 if self.ablation.is_some() {
                     self.forward_literally(syndrome, out);
                 }
-                return Err(Refusal::Behind { psn: next, expected_psn: point });
+                return Err(Refusal::Behind { psn: next, expected_psn: expected });
             }
             Ordering::Equal => {}
             Ordering::Greater => {
@@ -192,7 +192,7 @@ impl Acknowledgements {
     /// Whether to withhold a copy for `branch`, because its receiver has acknowledged that PSN (D22).
     #[inline]
     pub fn withholds(&self, branch: BranchIndex, psn: Psn) -> bool {
-        self.policy.prune_retransmit && self.expected_psn(branch).is_some_and(|point| psn.is_before(point))
+        self.policy.prune_retransmit && self.expected_psn(branch).is_some_and(|expected| psn.is_before(expected))
     }
 
     /// R7: takes a branch out of the tree; adds to `out` the responses that it held back.

@@ -211,12 +211,12 @@ mod tests {
     /// retransmitted, the syndrome forwarded (R1-R5, D21, D23, D24).
     #[test]
     fn the_full_table() {
-        let answers = [Syndrome::Ack, Syndrome::SequenceNak, Syndrome::RnrNak(3), Syndrome::Fatal(1)];
+        let syndromes = [Syndrome::Ack, Syndrome::SequenceNak, Syndrome::RnrNak(3), Syndrome::Fatal(1)];
         let relations = [(Ordering::Less, "behind"), (Ordering::Equal, "at next"), (Ordering::Greater, "ahead")];
         let cells = |next: &dyn Fn(State) -> State| STATES.map(|state| format!("{:?}", next(state)));
         let mut rows = vec![[&[String::new()][..], &cells(&|state| state)].concat()];
         let mut row = |name: String, next: &dyn Fn(State) -> State| rows.push([&[name][..], &cells(next)].concat());
-        for syndrome in answers {
+        for syndrome in syndromes {
             let kind = match syndrome {
                 Syndrome::Ack => "ACK",
                 Syndrome::SequenceNak => "NAK",

@@ -68,7 +68,7 @@ mod tests {
 
     /// The syndrome octets stand in the wire facts (IBTA volume 1, table 45): 0x1F, 0x60, 0x2E, 0x61-0x63.
     #[test]
-    fn answers_have_the_octets_of_the_aeth() {
+    fn responses_have_the_octets_of_the_aeth() {
         for (syndrome, octet) in [
             (Syndrome::Ack, 0x1F),
             (Syndrome::SequenceNak, 0x60),

@@ -86,7 +86,7 @@ impl Acknowledgements {
             return;
         };
         if psn.is_before(minimum) && self.policy.resends_ack {
-            self.counters.answered_data = self.counters.answered_data.wrapping_add(1);
+            self.counters.repeated_acks = self.counters.repeated_acks.wrapping_add(1);
             self.send(Rule::R2, minimum, Syndrome::Ack, out);
         }
         if self.group.fatal == 0 {

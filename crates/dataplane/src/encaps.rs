@@ -147,13 +147,13 @@ impl Encaps {
         let head = frame.head_mut(pool);
         head[IPV6..][..self.headers.len()].copy_from_slice(&self.headers);
         let payload_length = self.headers.len() - 40 + len - IPV6;
-        finish_outer(head, traffic_class, flow, payload_length)
+        complete_outer(head, traffic_class, flow, payload_length)
     }
 }
 
 /// Fills the fields of an outer IPv6 header that depend on the packet.
 #[inline]
-pub(crate) fn finish_outer(
+pub(crate) fn complete_outer(
     head: &mut [u8],
     traffic_class: u8,
     flow: u32,

@@ -56,7 +56,7 @@ struct Arena<const STRIDE: usize> {
     limit: usize,
     /// Bits of an offset in a block at which chunks begin: all, or those of pages.
     start_mask: usize,
-    /// Offset of the blocks' memory in the given pages.
+    /// Offset of the blocks in the memory that the pool was made over.
     first_offset: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ struct Arena<const STRIDE: usize> {
 #[derive(Debug)]
 enum Block<const STRIDE: usize> {
     Owned(Box<[[u8; STRIDE]; BLOCK]>),
-    Lent(&'static mut [[u8; STRIDE]; BLOCK]),
+    Static(&'static mut [[u8; STRIDE]; BLOCK]),
 }
 
 impl Pool {
@@ -228,7 +228,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         arena.first_offset = Some(first_offset);
         let (strides, _) = pages.as_flattened_mut().as_chunks_mut();
         let (blocks, _) = strides.as_chunks_mut();
-        arena.blocks = blocks.iter_mut().map(Block::Lent).collect();
+        arena.blocks = blocks.iter_mut().map(Block::Static).collect();
         let places = arena.blocks.len() * BLOCK;
         arena.references = vec![0; places];
         let mut free: Vec<u32> =
@@ -300,7 +300,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         Some((self.first_offset? + in_blocks) as u64)
     }
 
-    /// The number of the chunk that contains an offset of the pool's memory.
+    /// The number of the chunk at an offset of the memory.
     #[inline]
     fn number_at(&self, offset: usize) -> Option<u32> {
         let offset = offset.checked_sub(self.first_offset?)?;
@@ -326,7 +326,7 @@ impl<const STRIDE: usize> Block<STRIDE> {
     fn octets(&self) -> &[u8] {
         let strides: &[[u8; STRIDE]; BLOCK] = match self {
             Block::Owned(strides) => strides,
-            Block::Lent(strides) => strides,
+            Block::Static(strides) => strides,
         };
         strides.as_flattened()
     }
@@ -335,7 +335,7 @@ impl<const STRIDE: usize> Block<STRIDE> {
     fn octets_mut(&mut self) -> &mut [u8] {
         let strides: &mut [[u8; STRIDE]; BLOCK] = match self {
             Block::Owned(strides) => strides,
-            Block::Lent(strides) => strides,
+            Block::Static(strides) => strides,
         };
         strides.as_flattened_mut()
     }

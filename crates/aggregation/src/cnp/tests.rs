@@ -229,7 +229,7 @@ proptest! {
         // Lengths that T may have, and which of them it has.
         let lengths: Vec<u64> = (0..7).map(|power| (T_NS << power).min(most_ns)).collect();
         let mut at = 0;
-        let (mut now_ns, mut end_ns, mut quiet_since_ns, mut heard) = (0, None, 0, Vec::new());
+        let (mut now_ns, mut end_ns, mut quiet_since_ns, mut counted) = (0, None, 0, Vec::new());
         let mut last_sent_ns: Option<u64> = None;
         for (step_ns, branch, count) in steps {
             let mut expected = Vec::new();
@@ -239,7 +239,7 @@ proptest! {
             };
             if end_ns.is_some_and(|end_ns| now_ns >= end_ns) {
                 let mut sums = BTreeMap::new();
-                heard.drain(..).for_each(|(branch, count)| *sums.entry(branch).or_insert(0) += count);
+                counted.drain(..).for_each(|(branch, count)| *sums.entry(branch).or_insert(0) += count);
                 match sums.iter().max_by_key(|&(&branch, &sum)| (sum, u16::MAX - branch)) {
                     Some((&branch, &sum)) => {
                         expected.push((branch, sum));
@@ -259,12 +259,12 @@ proptest! {
                 }
                 end_ns = Some(next_end(now_ns, lengths[at]));
                 if trailing {
-                    heard.push((branch, count));
+                    counted.push((branch, count));
                 } else {
                     expected.push((branch, count));
                 }
             } else {
-                heard.push((branch, count));
+                counted.push((branch, count));
             }
             let sent = cnp(&mut window, now_ns, branch, count);
             prop_assert_eq!(&sent, &expected);

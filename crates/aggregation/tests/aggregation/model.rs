@@ -11,12 +11,12 @@ const T_HOLD_NS: u64 = 1_000;
 
 /// A response upstream: its kind, and the first number that it does not acknowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Said(Syndrome, u64);
+struct Sent(Syndrome, u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Pend {
     kind: Syndrome,
-    heard_at: u64,
+    received_at: u64,
     /// It, or a response that supersedes it, was sent upstream.
     sent: bool,
 }
@@ -71,7 +71,7 @@ impl Model {
     }
 
     /// R1, then R3 or R4. False: refused.
-    fn response(&mut self, now: u64, branch: usize, kind: Syndrome, n: u64, msn: u32, said: &mut Vec<Said>) -> bool {
+    fn response(&mut self, now: u64, branch: usize, kind: Syndrome, n: u64, msn: u32, sent: &mut Vec<Sent>) -> bool {
         let Some(hi) = self.hi else { return false };
         if self.branches[branch].removed || n > hi + (1 << 16) || n + (1 << 22) < hi {
             return false;
@@ -79,7 +79,7 @@ impl Model {
         let fatal = matches!(kind, Syndrome::Fatal(_));
         let (n, kind) = if n <= hi + 1 { (n, kind) } else { (hi + 1, if fatal { kind } else { Syndrome::Ack }) };
         let state = &mut self.branches[branch];
-        let new = (kind != Syndrome::Ack).then_some(Pend { kind, heard_at: now, sent: false });
+        let new = (kind != Syndrome::Ack).then_some(Pend { kind, received_at: now, sent: false });
         let failed = state.pend.is_some_and(|pend| strength(pend.kind) == 3);
         match state.next {
             Some(next) if n < next => return false,
@@ -87,8 +87,8 @@ impl Model {
                 let stood = state.pend.map_or(0, |pend| strength(pend.kind));
                 let repeats = strength(kind) == stood && stood == 2;
                 if strength(kind) > stood || repeats {
-                    let heard_at = state.pend.filter(|_| repeats).map_or(now, |pend| pend.heard_at);
-                    state.pend = Some(Pend { kind, heard_at, sent: false });
+                    let received_at = state.pend.filter(|_| repeats).map_or(now, |pend| pend.received_at);
+                    state.pend = Some(Pend { kind, received_at, sent: false });
                 }
             }
             Some(_) | None => {
@@ -99,26 +99,26 @@ impl Model {
             }
         }
         state.msn = msn;
-        self.forward_response(Some((branch, n, kind)), said);
+        self.forward_response(Some((branch, n, kind)), sent);
         true
     }
 
-    fn forward_response(&mut self, heard: Option<(usize, u64, Syndrome)>, said: &mut Vec<Said>) {
+    fn forward_response(&mut self, received: Option<(usize, u64, Syndrome)>, sent: &mut Vec<Sent>) {
         let Some(m) = self.minimum() else { return };
         let advanced = self.up.is_none_or(|up| m > up);
         if advanced {
-            said.push(Said(Syndrome::Ack, m));
+            sent.push(Sent(Syndrome::Ack, m));
             self.up = Some(m);
         }
         // R4 is about what comes at m; a NAK that an RNR NAK at m kept back waits for its T_hold.
-        if !advanced && heard.is_some_and(|(_, n, kind)| n != m || kind == Syndrome::Ack) {
+        if !advanced && received.is_some_and(|(_, n, kind)| n != m || kind == Syndrome::Ack) {
             return;
         }
         // A branch that repeats its NAK does not make known the NAKs that others still hold back.
         let is_known = |branch: usize| {
             self.branches[branch].pend.is_some_and(|pend| pend.sent && pend.kind == Syndrome::SequenceNak)
         };
-        if !advanced && heard.is_some_and(|(branch, _, kind)| kind == Syndrome::SequenceNak && is_known(branch)) {
+        if !advanced && received.is_some_and(|(branch, _, kind)| kind == Syndrome::SequenceNak && is_known(branch)) {
             return;
         }
         let here = self.living().filter(|branch| branch.next == Some(m)).filter_map(|branch| branch.pend);
@@ -126,18 +126,18 @@ impl Model {
         let strongest = here.iter().map(|pend| strength(pend.kind)).max().unwrap_or(0);
         let of_it: Vec<Pend> = here.into_iter().filter(|pend| strength(pend.kind) == strongest).collect();
         let known = of_it.iter().any(|pend| pend.sent);
-        let rnr_came = heard.is_some_and(|(_, n, kind)| n == m && strength(kind) == 2);
+        let rnr_came = received.is_some_and(|(_, n, kind)| n == m && strength(kind) == 2);
         match strongest {
-            3 if !known => said.push(Said(of_it[0].kind, m)),
+            3 if !known => sent.push(Sent(of_it[0].kind, m)),
             2 if advanced || rnr_came => {
                 let longest = of_it.iter().max_by_key(|pend| wait(pend.kind)).unwrap();
-                if self.rnr_up_at.is_none_or(|(at, said)| at != m || wait(longest.kind) > said) {
-                    said.push(Said(longest.kind, m));
+                if self.rnr_up_at.is_none_or(|(at, sent)| at != m || wait(longest.kind) > sent) {
+                    sent.push(Sent(longest.kind, m));
                     self.rnr_up_at = Some((m, wait(longest.kind)));
                 }
             }
             1 if !known && self.nak_up_at != Some(m) => {
-                said.push(Said(Syndrome::SequenceNak, m));
+                sent.push(Sent(Syndrome::SequenceNak, m));
                 self.nak_up_at = Some(m);
             }
             _ => {}
@@ -151,7 +151,7 @@ impl Model {
     }
 
     /// R2.
-    fn data(&mut self, x: u64, ack_request: bool, said: &mut Vec<Said>) {
+    fn data(&mut self, x: u64, ack_request: bool, sent: &mut Vec<Sent>) {
         let floor = self.least_known();
         if self.hi.is_none_or(|hi| x > hi) && floor.is_none_or(|floor| x <= floor + (1 << 22)) {
             self.hi = Some(floor.map_or(x, |floor| x.max(floor - 1)));
@@ -169,21 +169,21 @@ impl Model {
             return;
         }
         if x < m {
-            said.push(Said(Syndrome::Ack, m));
+            sent.push(Sent(Syndrome::Ack, m));
         }
         let failed = self.living().filter_map(|branch| branch.pend).find(|pend| strength(pend.kind) == 3 && pend.sent);
-        said.extend(failed.map(|pend| Said(pend.kind, m)));
+        sent.extend(failed.map(|pend| Sent(pend.kind, m)));
     }
 
     /// R5.
-    fn tick(&mut self, now: u64, said: &mut Vec<Said>) {
+    fn tick(&mut self, now: u64, sent: &mut Vec<Sent>) {
         let Some(m) = self.minimum() else { return };
         let mut strongest: Option<Syndrome> = None;
         let standing = self.living().filter(|branch| branch.next == Some(m)).filter_map(|branch| branch.pend);
         let stronger_stands = standing.map(|pend| strength(pend.kind)).max().unwrap_or(0) > 1;
         for branch in self.branches.iter_mut().filter(|branch| !branch.removed) {
             let Some(pend) = &mut branch.pend else { continue };
-            if !pend.sent && strength(pend.kind) != 2 && now >= pend.heard_at + T_HOLD_NS {
+            if !pend.sent && strength(pend.kind) != 2 && now >= pend.received_at + T_HOLD_NS {
                 pend.sent = true;
                 if strongest.is_none_or(|strongest| strength(pend.kind) > strength(strongest)) {
                     strongest = Some(pend.kind);
@@ -191,9 +191,9 @@ impl Model {
             }
         }
         match strongest {
-            Some(kind @ Syndrome::Fatal(_)) => said.push(Said(kind, m)),
+            Some(kind @ Syndrome::Fatal(_)) => sent.push(Sent(kind, m)),
             Some(_) if !stronger_stands && self.nak_up_at != Some(m) => {
-                said.push(Said(Syndrome::SequenceNak, m));
+                sent.push(Sent(Syndrome::SequenceNak, m));
                 self.nak_up_at = Some(m);
             }
             Some(_) | None => {}
@@ -201,11 +201,11 @@ impl Model {
     }
 
     /// R7.
-    fn remove(&mut self, branch: usize, said: &mut Vec<Said>) {
+    fn remove(&mut self, branch: usize, sent: &mut Vec<Sent>) {
         if !std::mem::replace(&mut self.branches[branch].removed, true) {
             self.branches[branch].next = None;
             self.branches[branch].pend = None;
-            self.forward_response(None, said);
+            self.forward_response(None, sent);
         }
     }
 }
@@ -230,13 +230,13 @@ enum Event {
         offset: i64,
         ack_request: bool,
     },
-    /// A response whose point lies at an offset from the number after the highest.
+    /// A response whose expected lies at an offset from the number after the highest.
     Response {
         branch: usize,
         kind: Syndrome,
         offset: i64,
     },
-    /// A response at an offset from the branch's own point.
+    /// A response at an offset from the branch's own expected.
     Near {
         branch: usize,
         kind: Syndrome,
@@ -281,8 +281,8 @@ fn psn(number: u64) -> Psn {
     Psn::new((number & 0xFF_FFFF) as u32)
 }
 
-fn wire(said: &[Said]) -> Vec<(Syndrome, Psn)> {
-    said.iter().map(|&Said(syndrome, n)| (syndrome, psn(if syndrome == Syndrome::Ack { n - 1 } else { n }))).collect()
+fn wire(sent: &[Sent]) -> Vec<(Syndrome, Psn)> {
+    sent.iter().map(|&Sent(syndrome, n)| (syndrome, psn(if syndrome == Syndrome::Ack { n - 1 } else { n }))).collect()
 }
 
 proptest! {
@@ -304,7 +304,7 @@ proptest! {
         let mut model = Model::new(branches, committed.then_some(base));
         let mut now_ns = 0;
         for (msn, event) in (0..).zip(events) {
-            let (mut out, mut said) = (Vec::new(), Vec::new());
+            let (mut out, mut sent) = (Vec::new(), Vec::new());
             let highest = model.hi.map_or(base, |hi| hi + 1);
             let now = Instant::from_ns(now_ns);
             match event {
@@ -314,39 +314,39 @@ proptest! {
                         continue;
                     }
                     machine.data(now, psn(x), ack_request, &mut out);
-                    model.data(x, ack_request, &mut said);
+                    model.data(x, ack_request, &mut sent);
                 }
                 Event::Response { branch, .. } | Event::Near { branch, .. } if branch >= branches => continue,
                 Event::Response { branch, kind, offset } => {
                     let n = highest.checked_add_signed(offset).unwrap();
                     let (index, response) = (BranchIndex(branch as u16), response(kind, n, msn));
                     let taken = machine.response(now, index, response, &mut out).is_ok();
-                    prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut said));
+                    prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut sent));
                 }
                 Event::Near { branch, kind, offset } => {
-                    let point = model.branches[branch].next.unwrap_or(highest);
-                    let n = point.checked_add_signed(offset).unwrap();
+                    let expected = model.branches[branch].next.unwrap_or(highest);
+                    let n = expected.checked_add_signed(offset).unwrap();
                     let (index, response) = (BranchIndex(branch as u16), response(kind, n, msn));
                     let taken = machine.response(now, index, response, &mut out).is_ok();
-                    prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut said));
+                    prop_assert_eq!(taken, model.response(now_ns, branch, kind, n, msn, &mut sent));
                 }
                 Event::Wait { ns } => {
                     now_ns += ns;
                     machine.tick(Instant::from_ns(now_ns), &mut out);
-                    model.tick(now_ns, &mut said);
+                    model.tick(now_ns, &mut sent);
                 }
                 Event::Remove { branch } if branch >= branches => continue,
                 Event::Remove { branch } => {
                     machine.remove_branch(BranchIndex(branch as u16), &mut out);
-                    model.remove(branch, &mut said);
+                    model.remove(branch, &mut sent);
                 }
             }
-            let sent: Vec<(Syndrome, Psn)> = out.iter().map(|said| (said.response.syndrome, said.response.psn)).collect();
-            prop_assert_eq!(sent, wire(&said));
+            let sent: Vec<(Syndrome, Psn)> = out.iter().map(|sent| (sent.response.syndrome, sent.response.psn)).collect();
+            prop_assert_eq!(sent, wire(&sent));
             // D18: the MSN is that of a branch at the minimum.
             let at_minimum = model.living().filter(|branch| branch.next == model.least_known());
             let msns: Vec<u32> = at_minimum.map(|branch| branch.msn).collect();
-            prop_assert!(out.iter().all(|said| msns.contains(&said.response.msn)));
+            prop_assert!(out.iter().all(|sent| msns.contains(&sent.response.msn)));
             prop_assert_eq!(machine.minimum_psn(), model.least_known().map(psn));
             prop_assert_eq!(machine.highest_psn(), model.hi.map(psn));
             for (index, branch) in (0..).zip(&model.branches) {
@@ -367,7 +367,7 @@ fn deadline_is_in_time(machine: &Acknowledgements, model: &Model) -> Result<(), 
     let Some(m) = model.minimum() else { return Ok(()) };
     let waiting = model.living().filter(|branch| branch.next != Some(m) || model.nak_up_at != Some(m));
     let held = waiting.filter_map(|branch| branch.pend).filter(|pend| !pend.sent && strength(pend.kind) != 2);
-    if let Some(end) = held.map(|pend| pend.heard_at + T_HOLD_NS).min() {
+    if let Some(end) = held.map(|pend| pend.received_at + T_HOLD_NS).min() {
         prop_assert!(machine.next_deadline().is_some_and(|deadline| deadline <= Instant::from_ns(end)));
     }
     Ok(())

@@ -40,7 +40,7 @@ pub(super) fn span(ns: u64) -> String {
 
 fn write(text: &mut String, explanation: &Explanation) -> Result {
     let clock = Clock { first_ns: explanation.first_time_ns };
-    let seen = |port: &&srdma_node::explain::PortSeen| port.received + port.sent > 0;
+    let seen = |port: &&srdma_node::explain::PortObservation| port.received + port.sent > 0;
     let ports: Vec<String> = explanation
         .ports
         .iter()
@@ -49,11 +49,11 @@ fn write(text: &mut String, explanation: &Explanation) -> Result {
         .collect();
     writeln!(text, "{} packets, {} s: {}", explanation.packets, clock.at(explanation.end_time_ns), ports.join("; "))?;
     if explanation.without_port > 0 {
-        writeln!(text, "{} packets are at no port of this node and were left out", explanation.without_port)?;
+        writeln!(text, "{} packets belong to no port of this node and were ignored", explanation.without_port)?;
     }
     if explanation.cut_short > 0 {
         let count = explanation.cut_short;
-        writeln!(text, "{count} packets were cut short by the capture; zeros stand for what is missing")?;
+        writeln!(text, "{count} packets were truncated by the capture and filled up with zeros")?;
     }
     let drops = explanation
         .ports
@@ -61,7 +61,7 @@ fn write(text: &mut String, explanation: &Explanation) -> Result {
         .flat_map(|port| port.drops.iter().map(|(reason, count)| format!("{count} {reason} at {}", port.name)));
     let drops: Vec<String> = drops.collect();
     if !drops.is_empty() {
-        writeln!(text, "dropped of what came in: {}", drops.join(", "))?;
+        writeln!(text, "dropped: {}", drops.join(", "))?;
     }
     explanation.groups.iter().try_for_each(|group| write_group(text, clock, explanation.end_time_ns, group))
 }
@@ -72,8 +72,8 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
         Beginning::FirstPsn => {}
         Beginning::MidFlow => writeln!(
             text,
-            "  The captures begin in mid-flow: what was confirmed before is not known, so that the node is run as\n  \
-             one that has restarted; it says nothing before each branch has been heard (R6)."
+            "  The captures begin in mid-flow: earlier confirmations are unknown, so the node is run as one that has\n  \
+             restarted, and sends nothing upstream before every branch has responded (R6)."
         )?,
         Beginning::Restarted => writeln!(text, "  The configuration has restarted = true: branches begin unknown.")?,
         Beginning::NoData => writeln!(text, "  No data packet of the source is in the captures.")?,
@@ -82,12 +82,11 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
         write_wait(text, clock, branch, group.role == "transit")?;
     }
     match group.verdict {
-        Verdict::Unheeded => write_unheeded(text, group)?,
-        Verdict::NoData => writeln!(
-            text,
-            "  Next: capture at the port toward the source or the parent, and look at what was dropped above."
-        )?,
-        Verdict::Unheard | Verdict::Failed | Verdict::Waiting | Verdict::InFlight | Verdict::Complete => {}
+        Verdict::SourceRepeats => write_source_repeats(text, group)?,
+        Verdict::NoData => {
+            writeln!(text, "  Next: capture at the port toward the source or the parent, and look at the drops above.")?
+        }
+        Verdict::NoResponse | Verdict::Failed | Verdict::Waiting | Verdict::InFlight | Verdict::Complete => {}
     }
     write_upstream(text, clock, end_ns, group)?;
     write_branches(text, clock, group)?;
@@ -119,55 +118,58 @@ pub(super) fn wrapped(text: &mut String, prefix: &str, column: usize, sentence: 
     writeln!(text)
 }
 
-/// The reason why the group waits for a branch.
+/// Reason for waiting for a branch.
 fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_node: bool) -> Result {
     let expects = match branch.expects {
         Some(psn) => format!("expects PSN {psn}"),
-        None => "has not been heard".to_owned(),
+        None => "is unknown".to_owned(),
     };
     let sent = match (branch.first_sent_ns, branch.last_sent_ns) {
         (Some(first), Some(last)) if branch.sent > 1 => {
-            format!(", which went down {} times from {} s to {} s", branch.sent, clock.at(first), clock.at(last))
+            format!(", which was sent {} times from {} s to {} s", branch.sent, clock.at(first), clock.at(last))
         }
-        (Some(first), _) => format!(", which went down once, at {} s", clock.at(first)),
-        (None, _) if branch.expects.is_some() => ", which has not gone down".to_owned(),
+        (Some(first), _) => format!(", which was sent once, at {} s", clock.at(first)),
+        (None, _) if branch.expects.is_some() => ", which was not sent".to_owned(),
         (None, _) => String::new(),
     };
-    let heard = match (branch.last_heard_ns, &branch.last_said) {
-        (Some(time), Some(said)) => format!("last heard at {} s: {}", clock.at(time), words::said(said)),
-        (Some(time), None) => format!("last heard at {} s", clock.at(time)),
-        (None, _) => "never heard".to_owned(),
+    let last = match (branch.last_response_ns, &branch.last_response) {
+        (Some(time), Some(response)) => {
+            format!("last response at {} s: {}", clock.at(time), words::response(response))
+        }
+        (Some(time), None) => format!("last response at {} s", clock.at(time)),
+        (None, _) => "no response".to_owned(),
     };
     match branch.condition {
-        Condition::Unheard => writeln!(text, "  {} has not been heard since the captures began.", branch.branch)?,
+        Condition::NoResponse => writeln!(text, "  {} has not responded since the captures began.", branch.branch)?,
         condition => {
-            writeln!(text, "  {} {expects}{sent};\n  {heard}: {}.", branch.branch, words::condition(condition))?;
+            writeln!(text, "  {} {expects}{sent};\n  {last}: {}.", branch.branch, words::condition(condition))?;
         }
     }
     if branch.condition == Condition::Refused {
         let reasons: Vec<String> = branch.refused.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
         let last = branch.last_refusal.as_ref().map_or(String::new(), |last| format!("; the last: {last}"));
-        writeln!(text, "  Refused: {}{last}.", reasons.join(", "))?;
+        writeln!(text, "  Rejected: {}{last}.", reasons.join(", "))?;
     }
     let (likely, next) = words::advice(branch, is_node);
     paragraph(text, &format!("Likely: {likely}."))?;
     paragraph(text, &format!("Next: {next}{}", if next.ends_with('?') { "" } else { "." }))
 }
 
-fn write_unheeded(text: &mut String, group: &GroupExplanation) -> Result {
+fn write_source_repeats(text: &mut String, group: &GroupExplanation) -> Result {
     let last = group.last_data.map_or(0, |last| last.psn);
     let minimum = group.minimum.unwrap_or_default();
     writeln!(
         text,
-        "  The source goes back to PSN {last}, though all branches expect {minimum}; {} ACKs told it so (R2).\n  \
-         Likely: responses are lost between this node and the source, or the source does not believe them.\n  \
+        "  The source retransmits from PSN {last}, though all branches expect {minimum}; {} ACKs were sent to it (R2).\n  \
+         Likely: responses are lost between this node and the source, or the source rejects them.\n  \
          Next: explain the captures of the parent node, or capture at the source.",
-        group.upstream.answers
+        group.upstream.repeated_acks
     )?;
     match &group.upstream.compared {
-        Some(compared) if compared.missing > 0 => {
-            paragraph(text, "But the node itself has not said all that the rules give: it may have restarted.")
-        }
+        Some(compared) if compared.missing > 0 => paragraph(
+            text,
+            "But the node itself has not sent all responses that the rules give: it may have restarted.",
+        ),
         Some(_) | None => Ok(()),
     }
 }
@@ -175,26 +177,29 @@ fn write_unheeded(text: &mut String, group: &GroupExplanation) -> Result {
 fn write_upstream(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplanation) -> Result {
     let Upstream { by_rule, last, compared, .. } = &group.upstream;
     match last {
-        None => writeln!(text, "  upstream: nothing was said")?,
+        None => writeln!(text, "  upstream: no response")?,
         Some(last) => {
-            let because = last.because_of.map_or(String::new(), |branch| format!(", because of {branch}"));
+            let because = last.caused_by.map_or(String::new(), |branch| format!(", caused by {branch}"));
             let rules: Vec<String> = by_rule.iter().map(|(rule, count)| format!("{count} by {rule}")).collect();
             let silent_ns = end_ns.saturating_sub(last.time_ns);
             let silent = if silent_ns > 0 { format!("; silent for {} since", span(silent_ns)) } else { String::new() };
-            let (said, at) = (words::said(&last.said), clock.at(last.time_ns));
+            let (response, at) = (words::response(&last.response), clock.at(last.time_ns));
             let rules = rules.join(", ");
-            paragraph(text, &format!("upstream: {rules}; last {said} at {at} s by {}{because}{silent}", last.rule))?;
+            paragraph(
+                text,
+                &format!("upstream: {rules}; last {response} at {at} s by {}{because}{silent}", last.rule),
+            )?;
         }
     }
     let Some(compared) = compared else {
-        return writeln!(text, "  the captures have nothing that the node itself said upstream: nothing to compare");
+        return writeln!(text, "  the captures have no responses of the node itself to compare");
     };
     write!(text, "  the node itself: {} responses, {} as the rules", compared.captured, compared.as_the_rules)?;
     for (count, what) in [
-        (compared.untrue, "NOT TRUE of all branches"),
+        (compared.untrue, "NOT TRUE"),
         (compared.not_by_the_rules, "true, but not by the rules"),
         (compared.missing, "that the rules give missing"),
-        (compared.not_judged, "before all branches were heard, not judged"),
+        (compared.not_judged, "before all branches had responded, not judged"),
     ] {
         if count > 0 {
             write!(text, ", {count} {what}")?;
@@ -212,22 +217,22 @@ fn write_branches(text: &mut String, clock: Clock, group: &GroupExplanation) -> 
     let width = branches.iter().map(|branch| branch.branch.to_string().len()).max().unwrap_or(0).max(6);
     writeln!(
         text,
-        "\n  {:width$}  {:10}  {:>8}  {:>6}  {:>5}  {:>10}  {:>6}  {:>5}  {:>9}",
-        "branch", "condition", "expects", "behind", "sent", "heard at", "taken", "NAKs", "held"
+        "\n  {:width$}  {:10}  {:>8}  {:>6}  {:>5}  {:>10}  {:>8}  {:>5}  {:>9}",
+        "branch", "condition", "expects", "behind", "sent", "last at", "accepted", "NAKs", "held"
     )?;
     for branch in branches.iter().take(MOST_BRANCHES) {
         let number = |number: Option<u32>| number.map_or("-".to_owned(), |number| number.to_string());
         let held = if branch.holds > 0 { span(branch.longest_hold_ns) } else { "-".to_owned() };
         writeln!(
             text,
-            "  {:width$}  {:10}  {:>8}  {:>6}  {:>5}  {:>10}  {:>6}  {:>5}  {:>9}",
+            "  {:width$}  {:10}  {:>8}  {:>6}  {:>5}  {:>10}  {:>8}  {:>5}  {:>9}",
             branch.branch.to_string(),
             words::condition(branch.condition),
             number(branch.expects),
             number(branch.behind),
             branch.sent,
-            branch.last_heard_ns.map_or("-".to_owned(), |time| clock.at(time)),
-            branch.taken,
+            branch.last_response_ns.map_or("-".to_owned(), |time| clock.at(time)),
+            branch.accepted,
             branch.naks,
             held
         )?;

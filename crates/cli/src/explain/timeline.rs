@@ -2,19 +2,19 @@
 
 use super::text::{Clock, span, wrapped};
 use super::words;
-use srdma_node::explain::{Difference, EndOfHold, Happening, Line, LineWhat, Run};
+use srdma_node::explain::{Difference, Event, HoldEnd, Line, LineContent, Run};
 use std::fmt::{Result, Write};
 
 /// A group's timeline, a line of text each.
 pub(super) fn write(text: &mut String, clock: Clock, lines: &[Line]) -> Result {
     if lines.is_empty() {
-        return writeln!(text, "\n  nothing happened in the time asked for");
+        return writeln!(text, "\n  no events in the selected time");
     }
-    writeln!(text, "\n  {:>10}  what happened", "time, s")?;
+    writeln!(text, "\n  {:>10}  event", "time, s")?;
     for line in lines {
         let mut what = match &line.what {
-            LineWhat::One(what) => happening(what),
-            LineWhat::Run(run) => self::run(run),
+            LineContent::One(event) => self::event(event),
+            LineContent::Run(run) => self::run(run),
         };
         if line.times > 1 {
             write!(what, "; {} times until {}", line.times, clock.at(line.until_ns))?;
@@ -33,10 +33,10 @@ fn run(run: &Run) -> String {
         1 => parts.push(format!("1 {one}")),
         _ => parts.push(format!("{count} {many}")),
     };
-    add(run.naks, "NAK taken", "NAKs taken");
-    add(run.acks, "ACK taken", "ACKs taken");
-    add(run.stale, "stale one ignored", "stale ones ignored");
-    add(run.refused, "response refused", "responses refused");
+    add(run.naks, "NAK accepted", "NAKs accepted");
+    add(run.acks, "ACK accepted", "ACKs accepted");
+    add(run.stale, "stale ACK ignored", "stale ACKs ignored");
+    add(run.refused, "response rejected", "responses rejected");
     add(run.cnps, "CNP", "CNPs");
     add(run.acks_sent, "ACK upstream", "ACKs upstream");
     add(run.naks_sent, "NAK upstream", "NAKs upstream");
@@ -57,77 +57,79 @@ fn run(run: &Run) -> String {
         (count, _, _) => format!("{count} data"),
     };
     let begin = match run.back_to {
-        Some(psn) => format!("… source goes back to {psn}: "),
+        Some(psn) => format!("… source retransmits from {psn}: "),
         None => "… ".to_owned(),
     };
     let separator = if data.is_empty() || parts.is_empty() { "" } else { "; " };
     format!("{begin}{data}{separator}{}", parts.join(", "))
 }
 
-fn happening(what: &Happening) -> String {
-    let number = |psn: &Option<u32>| psn.map_or("nothing known".to_owned(), |psn| psn.to_string());
-    match what {
-        Happening::Began { unknown: 0 } => "begins, every branch expects the first PSN".to_owned(),
-        Happening::Began { unknown } => format!("begins with {unknown} unknown branches: nothing goes upstream (R6)"),
-        Happening::Learnt { receivers, unknown } => {
-            format!("{receivers} receivers learnt, {unknown} of them unknown: nothing goes upstream (R6)")
+fn event(event: &Event) -> String {
+    let number = |psn: &Option<u32>| psn.map_or("unknown".to_owned(), |psn| psn.to_string());
+    match event {
+        Event::Began { unknown: 0 } => "begins, every branch expects the first PSN".to_owned(),
+        Event::Began { unknown } => format!("begins with {unknown} unknown branches: no response upstream (R6)"),
+        Event::Learnt { receivers, unknown } => {
+            format!("{receivers} receivers learnt, {unknown} of them unknown: no response upstream (R6)")
         }
-        Happening::Committed { epoch } => format!("epoch {epoch} is in effect"),
-        Happening::Left => "the node has left the group".to_owned(),
-        Happening::Data { psn, ack_request, backward } => {
-            let back = if *backward { ", the source goes back" } else { "" };
-            let asks = if *ack_request { ", asks for an ACK" } else { "" };
-            format!("data {psn} down{back}{asks}")
+        Event::Committed { epoch } => format!("epoch {epoch} is in effect"),
+        Event::Left => "the node has left the group".to_owned(),
+        Event::Data { psn, ack_request, backward } => {
+            let back = if *backward { ", the source retransmits" } else { "" };
+            let asks = if *ack_request { ", requests an ACK" } else { "" };
+            format!("data {psn}{back}{asks}")
         }
-        Happening::Response { branch, said, before, after } if before == after => {
-            format!("{branch}: {}, still expects {}", words::said(said), number(after))
+        Event::Response { branch, response, before, after } if before == after => {
+            format!("{branch}: {}, still expects {}", words::response(response), number(after))
         }
-        Happening::Response { branch, said, before: None, after } => {
-            format!("{branch}: {}, heard for the first time, expects {}", words::said(said), number(after))
+        Event::Response { branch, response, before: None, after } => {
+            format!("{branch}: {}, its first response, expects {}", words::response(response), number(after))
         }
-        Happening::Response { branch, said, before, after } => {
-            format!("{branch}: {}, expects {} -> {}", words::said(said), number(before), number(after))
+        Event::Response { branch, response, before, after } => {
+            format!("{branch}: {}, expects {} -> {}", words::response(response), number(before), number(after))
         }
-        Happening::Refused { branch, said, reason, because } => {
-            format!("{branch}: {} refused, {reason}: {because}", words::said(said))
+        Event::Refused { branch, response, reason, detail } => {
+            format!("{branch}: {} rejected, {reason}: {detail}", words::response(response))
         }
-        Happening::NotTaken { responder, reason } => format!("{responder}: not taken, {reason}"),
-        Happening::HoldBegan { branch, psn } => {
-            format!("{branch}: its NAK {psn} is held until the minimum gets there, or for T_hold (R5)")
+        Event::Dropped { responder, reason } => format!("{responder}: dropped, {reason}"),
+        Event::HoldBegan { branch, psn } => {
+            format!("{branch}: its NAK {psn} is held until the minimum PSN reaches it, or for T_hold (R5)")
         }
-        Happening::HoldEnded { branch, psn, held_ns, end } => {
+        Event::HoldEnded { branch, psn, held_ns, end } => {
             let why = match end {
-                EndOfHold::Told => "upstream is told",
-                EndOfHold::Served => "the data went down again",
-                EndOfHold::Overtaken => "it has said something newer",
-                EndOfHold::Removed => "it was removed",
+                HoldEnd::Forwarded => "forwarded upstream",
+                HoldEnd::Retransmitted => "the data were sent again",
+                HoldEnd::Superseded => "superseded by a newer response",
+                HoldEnd::Removed => "it was removed",
             };
             format!("{branch}: NAK {psn} was held for {}, {why}", span(*held_ns))
         }
-        Happening::Statement { said, rule, because_of, holder } => {
-            let because = because_of.map_or(String::new(), |branch| format!(", because of {branch}"));
+        Event::Upstream { response, rule, caused_by, holder } => {
+            let because = caused_by.map_or(String::new(), |branch| format!(", caused by {branch}"));
             let holder = match holder {
-                Some(holder) if Some(*holder) != *because_of => format!("; {holder} holds the minimum"),
+                Some(holder) if Some(*holder) != *caused_by => format!("; {holder} holds the minimum"),
                 Some(_) | None => String::new(),
             };
-            format!("upstream: {} by {}{because}{holder}", words::said(said), rule.name())
+            format!("upstream: {} by {}{because}{holder}", words::response(response), rule.name())
         }
-        Happening::Difference { said, difference, minimum } => {
-            let said = words::said(said);
+        Event::Difference { response, difference, minimum } => {
+            let response = words::response(response);
             match difference {
                 Difference::Untrue => {
-                    format!("THE NODE SAID {said}: not true, a branch expects {}", number(minimum))
+                    format!("THE NODE SENT {response}: not true, a branch expects {}", number(minimum))
                 }
                 Difference::NotByTheRules => {
-                    format!("the node said {said}: the rules do not give it (another implementation, or older state)")
+                    format!(
+                        "the node sent {response}: the rules do not give it (another implementation, or older state)"
+                    )
                 }
-                Difference::Missing => format!("the node did not say {said}, which the rules give"),
+                Difference::Missing => format!("the node did not send {response}, which the rules give"),
             }
         }
-        Happening::Cnp { branch, count, counts: true } => format!("{branch}: CNP for {count}"),
-        Happening::Cnp { branch, count, counts: false } => format!("{branch}: CNP for {count}, above the limit"),
-        Happening::CnpUp { branch: Some(branch), count } => format!("upstream: CNP of {branch} for {count}"),
-        Happening::CnpUp { branch: None, count } => format!("upstream: CNP for {count}"),
-        Happening::EvictionWanted { receiver, cause } => format!("eviction of {receiver} wanted: {cause}"),
+        Event::Cnp { branch, count, counts: true } => format!("{branch}: CNP for {count}"),
+        Event::Cnp { branch, count, counts: false } => format!("{branch}: CNP for {count}, above the limit"),
+        Event::CnpUp { branch: Some(branch), count } => format!("upstream: CNP of {branch} for {count}"),
+        Event::CnpUp { branch: None, count } => format!("upstream: CNP for {count}"),
+        Event::EvictionWanted { receiver, cause } => format!("eviction of {receiver} requested: {cause}"),
     }
 }

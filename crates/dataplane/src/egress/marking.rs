@@ -2,7 +2,7 @@
 
 use super::config::{ClassConfig, Marking};
 
-/// Actions for a frame at a queue above its thresholds.
+/// Effects of congestion on a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Congestion {
     /// Mark the packet CE, by depth and chance.
@@ -22,8 +22,8 @@ impl Chance {
         Chance(seed)
     }
 
-    /// Whether it happens, with this probability. Draws one number.
-    fn happens(&mut self, probability: f64) -> bool {
+    /// Draws one number: `true` with this probability.
+    fn draw(&mut self, probability: f64) -> bool {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -40,9 +40,9 @@ pub(super) fn quiet_octets(config: &ClassConfig) -> usize {
     marking.min(backpressure).min(config.notify_octets.map_or(usize::MAX, |octets| octets.saturating_sub(1)))
 }
 
-/// Actions for a frame at a queue of this depth.
+/// Congestion at a queue of this depth.
 #[inline(never)]
-pub(super) fn meets(config: &ClassConfig, depth_octets: usize, chance: &mut Chance) -> Option<Congestion> {
+pub(super) fn congestion_at(config: &ClassConfig, depth_octets: usize, chance: &mut Chance) -> Option<Congestion> {
     let mark = config.marking.is_some_and(|marking| is_marked(marking, depth_octets, chance));
     let notify = config.notify_octets.is_some_and(|octets| depth_octets >= octets);
     let xoff = config.backpressure.is_some_and(|backpressure| depth_octets > backpressure.xoff_octets);
@@ -55,7 +55,7 @@ fn is_marked(marking: Marking, depth_octets: usize, chance: &mut Chance) -> bool
         return depth_octets > k_min_octets;
     }
     let share = (depth_octets - k_min_octets) as f64 / (k_max_octets - k_min_octets) as f64;
-    chance.happens(p_max * share)
+    chance.draw(p_max * share)
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
 
     fn share_of_marks(config: &ClassConfig, depth_octets: usize) -> f64 {
         let mut chance = Chance::new(1);
-        let marks = (0..100_000).filter(|_| meets(config, depth_octets, &mut chance).is_some()).count();
+        let marks = (0..100_000).filter(|_| congestion_at(config, depth_octets, &mut chance).is_some()).count();
         marks as f64 / 100_000.0
     }
 
@@ -101,13 +101,16 @@ mod tests {
         assert_eq!(quiet_octets(&class(1000, 1000, 1.0)), 1000);
         assert_eq!(quiet_octets(&ClassConfig::new(10)), usize::MAX);
         let mut chance = Chance::new(1);
-        assert_eq!(meets(&notifying, 499, &mut chance), None);
+        assert_eq!(congestion_at(&notifying, 499, &mut chance), None);
         let congestion = |mark, notify, xoff| Some(Congestion { mark, notify, xoff });
-        assert_eq!(meets(&notifying, 500, &mut chance), congestion(false, true, false));
-        assert_eq!(meets(&notifying, 2000, &mut chance), congestion(true, true, false));
+        assert_eq!(congestion_at(&notifying, 500, &mut chance), congestion(false, true, false));
+        assert_eq!(congestion_at(&notifying, 2000, &mut chance), congestion(true, true, false));
         let backpressure = Some(BackpressureThresholds { xoff_octets: 300, xon_octets: 100 });
-        let pressing = ClassConfig { backpressure, ..notifying };
-        assert_eq!((quiet_octets(&pressing), meets(&pressing, 300, &mut chance)), (300, None));
-        assert_eq!(meets(&pressing, 301, &mut chance), congestion(false, false, true));
+        let with_backpressure = ClassConfig { backpressure, ..notifying };
+        assert_eq!(
+            (quiet_octets(&with_backpressure), congestion_at(&with_backpressure, 300, &mut chance)),
+            (300, None)
+        );
+        assert_eq!(congestion_at(&with_backpressure, 301, &mut chance), congestion(false, false, true));
     }
 }

@@ -248,7 +248,7 @@ impl Egress {
         if depth_octets <= link.classes[class].quiet_octets {
             return None;
         }
-        marking::meets(&link.config.classes[class], depth_octets, &mut self.chance)
+        marking::congestion_at(&link.config.classes[class], depth_octets, &mut self.chance)
     }
 
     pub(crate) fn count_mark(&mut self, port: PortId, class: usize) {

@@ -18,21 +18,21 @@ use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// Something that happened to a group.
+/// An entry of the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct Entry {
-    /// Time of the entry. Results of a command have the time of the previous entry.
+pub struct JournalEntry {
+    /// Time of the event. Events of a command have the time of the event before them.
     pub time: Instant,
     pub group: GroupId,
-    pub what: What,
+    pub event: GroupEvent,
 }
 
-/// Event of the entry.
+/// Events of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum What {
-    /// The node has taken part in the group from here on, or is observed from here on.
+pub enum GroupEvent {
+    /// The node has joined the tree of the group, or is observed from here on.
     Began {
         /// Branches without a response yet: nothing is sent upstream (R6).
         unknown: u16,
@@ -46,93 +46,93 @@ pub enum What {
         unknown: u16,
     },
     /// Another epoch is in effect.
-    Committed { epoch: u32 },
-    /// The node takes no part in the group any more.
+    Committed {
+        epoch: u32,
+    },
+    /// The node has left the tree of the group.
     Left,
-    /// A data packet went down (R2).
+    /// A data packet was sent downstream (R2).
     Data {
         psn: Psn,
         /// The packet requests an ACK.
         ack_request: bool,
-        /// It is not above the one before it: the source went back.
+        /// Its PSN is not above that of the packet before: the source retransmits.
         backward: bool,
     },
-    /// A response of a branch was taken (R1).
-    Taken {
+    /// A response of a branch was accepted (R1).
+    Accepted {
         branch: Ipv6Addr,
-        /// Its response.
         response: Response,
         /// Its expected PSN before; `None` without an earlier response.
         before: Option<Psn>,
         /// The PSN that it expects now.
         after: Option<Psn>,
     },
-    /// A response of a branch changed nothing (R1).
+    /// A response of a branch was rejected and changed nothing (R1).
     Refused {
         branch: Ipv6Addr,
-        /// Its response.
         response: Response,
-        /// Why it is rejected.
+        /// Reason for the rejection.
         refusal: Refusal,
     },
-    /// A packet from below was not taken for a branch's response at all.
-    NotTaken {
+    /// A packet from downstream was dropped before it reached a branch.
+    Dropped {
         /// Its source address.
         responder: Ipv6Addr,
-        /// Why.
+        /// The drop reason.
         reason: DropReason,
     },
-    /// The pending response of a branch begins to wait for the minimum, or for T_hold (R5, D24).
+    /// A pending response of a branch begins to wait for the minimum PSN, or for T_hold (R5, D24).
     HoldBegan {
         branch: Ipv6Addr,
         /// The PSN that it expects.
         psn: Psn,
     },
-    /// It waits no longer.
+    /// The wait has ended.
     HoldEnded {
         branch: Ipv6Addr,
         /// The PSN at which it waited.
         psn: Psn,
-        /// Since when.
+        /// Its beginning.
         since: Instant,
-        /// Why.
+        /// Reason for its end.
         end: HoldEnd,
     },
     /// The node sends a response upstream.
-    Statement {
-        /// The response, and its rule.
-        statement: UpstreamResponse,
-        /// The branch whose response, or whose hold that ended, caused it; `None` for data and commands.
-        because_of: Option<Ipv6Addr>,
+    Upstream {
+        /// The response and its rule.
+        response: UpstreamResponse,
+        /// The branch whose response, or end of a hold, caused it; `None` for data and commands.
+        caused_by: Option<Ipv6Addr>,
         /// The first branch that expects the minimum.
         holder: Option<Ipv6Addr>,
     },
     /// A CNP of a branch.
     Cnp {
         branch: Ipv6Addr,
-        /// How many it stands for.
+        /// Number of CNPs that it represents.
         count: u32,
-        /// It counts; else the branch has had its share of the window (MT-9-3).
+        /// Whether it counts: the branch is below its limit in the window (MT-9-3).
         counts: bool,
     },
-    /// A CNP goes upstream.
+    /// A CNP is sent upstream.
     CnpUp {
         /// The most congested branch.
         branch: Option<Ipv6Addr>,
-        /// How many CNPs it stands for.
+        /// Number of CNPs that it represents.
         count: u32,
     },
 }
 
-/// Why something held waits no longer.
+/// Reasons for the end of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldEnd {
-    /// It, or a response that supersedes it, was sent upstream (R3, R4, R5).
-    Told,
-    /// The data that the branch missed went down again (R2).
-    Served,
+    /// The response, or one that supersedes it, was sent upstream (R3, R4, R5).
+    Forwarded,
+    /// The data that the branch lacks were sent downstream again (R2).
+    Retransmitted,
     /// The branch has sent a newer response.
-    Overtaken,
+    Superseded,
     /// The branch has been removed (R7).
     Removed,
 }
@@ -140,47 +140,47 @@ pub enum HoldEnd {
 /// The journal of an observed node.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    entries: Vec<Entry>,
+    entries: Vec<JournalEntry>,
     lost: u64,
     now: Instant,
     groups: BTreeMap<u32, Shadow>,
 }
 
-/// Last event of a group's machines.
+/// The last input of the machines of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Occasion {
-    /// Data went down, or membership has changed.
+enum Input {
+    /// Data, or a change of members.
     Other,
-    /// A branch responded.
+    /// A response of a branch.
     Response(Ipv6Addr),
-    /// Time has passed; with the first branch whose hold has ended by it (R5).
+    /// Time; with the first branch whose hold it has ended (R5).
     Time(Option<Ipv6Addr>),
 }
 
-/// A group as it was after the last entry.
+/// State of a group after the last entry.
 #[derive(Debug)]
 struct Shadow {
     id: GroupId,
     epoch: u32,
     previous_data: Option<Psn>,
     branches: Vec<BranchShadow>,
-    occasion: Occasion,
+    input: Input,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct BranchShadow {
     responder: Ipv6Addr,
-    point: Option<Psn>,
-    standing: BranchStatus,
-    /// When the hold that is on began.
+    expected_psn: Option<Psn>,
+    status: BranchStatus,
+    /// Beginning of the current hold.
     held_since: Option<Instant>,
 }
 
-/// Entries that are kept until they are taken: an observer that sleeps must not cost a node its memory.
+/// Bound on entries that wait for the observer, so that a slow one does not exhaust the memory of the node.
 const MOST_ENTRIES: usize = 1 << 20;
 
 impl Groups {
-    /// Begins or ends the journal. Entries that were not taken are lost when it ends.
+    /// Begins or ends the journal. Its end discards entries that were not fetched.
     pub(crate) fn observe(&mut self, on: bool) {
         self.journal = on.then(|| {
             let groups = BTreeMap::new();
@@ -193,7 +193,7 @@ impl Groups {
 
     /// Entries since the last call, and the number of entries lost because they were not fetched. Empty for a node that
     /// is not observed.
-    pub(crate) fn take_journal(&mut self) -> (Vec<Entry>, u64) {
+    pub(crate) fn take_journal(&mut self) -> (Vec<JournalEntry>, u64) {
         let Some(journal) = &mut self.journal else {
             return (Vec::new(), 0);
         };
@@ -207,7 +207,7 @@ impl Groups {
         }
     }
 
-    /// The machine has taken note of data.
+    /// Records data.
     #[inline]
     pub(crate) fn journal_data(&mut self, now: Instant, group: u32, data: Data) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
@@ -215,7 +215,7 @@ impl Groups {
         }
     }
 
-    /// The machine has taken or refused a response.
+    /// Records a response that was accepted or rejected.
     #[inline]
     pub(crate) fn journal_response(
         &mut self,
@@ -223,14 +223,14 @@ impl Groups {
         group: u32,
         branch: BranchIndex,
         response: Response,
-        taken: Result<(), Refusal>,
+        result: Result<(), Refusal>,
     ) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
-            journal.response(now, group, state, branch, response, taken);
+            journal.response(now, group, state, branch, response, result);
         }
     }
 
-    /// A packet from below is dropped. Refusals by the machines are in the journal already.
+    /// Records a dropped packet from downstream, unless its rejection by the machines is in the journal.
     pub(crate) fn journal_drop(&mut self, now: Instant, group: u32, responder: Ipv6Addr, reason: DropReason) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize])
             && !matches!(
@@ -241,52 +241,52 @@ impl Groups {
                     | DropReason::CnpRateLimited
             )
         {
-            journal.push(now, state.entry.id, What::NotTaken { responder, reason });
+            journal.push(now, state.entry.id, GroupEvent::Dropped { responder, reason });
         }
     }
 
-    /// Time has come for the machines.
+    /// Records the effects of time.
     #[inline]
     pub(crate) fn journal_tick(&mut self, now: Instant, group: u32) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
-            journal.occasion(group, Occasion::Time(None));
+            journal.input(group, Input::Time(None));
             journal.compare(now, group, state, false);
         }
     }
 
-    /// The node sends a response upstream.
+    /// Records a response that is sent upstream.
     #[inline]
-    pub(crate) fn journal_statement(&mut self, now: Instant, group: u32, statement: UpstreamResponse) {
+    pub(crate) fn journal_upstream(&mut self, now: Instant, group: u32, response: UpstreamResponse) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
-            journal.statement(now, group, state, statement);
+            journal.upstream(now, group, state, response);
         }
     }
 
-    /// The window has taken a CNP, or refused it.
+    /// Records a CNP that the window has counted or ignored.
     #[inline]
     pub(crate) fn journal_cnp(&mut self, now: Instant, group: u32, branch: BranchIndex, count: u32, counts: bool) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize])
             && let Some(branch) = state.entry.branches.get(branch.index())
         {
-            journal.push(now, state.entry.id, What::Cnp { branch: branch.responder, count, counts });
+            journal.push(now, state.entry.id, GroupEvent::Cnp { branch: branch.responder, count, counts });
         }
     }
 
-    /// A CNP goes upstream.
+    /// Records a CNP that is sent upstream.
     #[inline]
     pub(crate) fn journal_cnp_up(&mut self, now: Instant, group: u32, cnp: CnpUp) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
             let branch = state.entry.branches.get(cnp.branch.index()).map(|branch| branch.responder);
-            journal.push(now, state.entry.id, What::CnpUp { branch, count: cnp.count });
+            journal.push(now, state.entry.id, GroupEvent::CnpUp { branch, count: cnp.count });
         }
     }
 }
 
 impl Journal {
-    fn push(&mut self, now: Instant, group: GroupId, what: What) {
+    fn push(&mut self, now: Instant, group: GroupId, event: GroupEvent) {
         self.now = now;
         if self.entries.len() < MOST_ENTRIES {
-            self.entries.push(Entry { time: now, group, what });
+            self.entries.push(JournalEntry { time: now, group, event });
         } else {
             self.lost += 1;
         }
@@ -297,27 +297,27 @@ impl Journal {
         let known = self.groups.get(&group).map(|shadow| (shadow.id, shadow.epoch));
         let Some(state) = state else {
             self.groups.remove(&group);
-            return known.into_iter().for_each(|(id, _)| self.push(now, id, What::Left));
+            return known.into_iter().for_each(|(id, _)| self.push(now, id, GroupEvent::Left));
         };
         let (id, epoch) = (state.entry.id, state.entry.epoch);
         let (unknown, receivers) = (state.acks.unknown_branches(), state.entry.branches.len() as u16);
-        let what = match known {
-            _ if state.learnt.is_some() => What::Learnt { receivers, unknown },
-            Some((known, _)) if known == id => What::Committed { epoch },
-            Some(_) | None => What::Began { unknown, epoch },
+        let event = match known {
+            _ if state.learnt.is_some() => GroupEvent::Learnt { receivers, unknown },
+            Some((known, _)) if known == id => GroupEvent::Committed { epoch },
+            Some(_) | None => GroupEvent::Began { unknown, epoch },
         };
-        self.push(now, id, what);
+        self.push(now, id, event);
         let previous = self.groups.remove(&group).filter(|shadow| shadow.id == id);
         let branches = (0..).zip(&state.entry.branches).map(|(index, branch)| {
             let index = BranchIndex(index);
-            let standing = state.acks.branch_status(index);
+            let status = state.acks.branch_status(index);
             let was = |shadow: &Shadow| shadow.branches.iter().find(|was| was.responder == branch.responder).copied();
             let held_since = previous.as_ref().and_then(was).and_then(|was| was.held_since).or(Some(now));
             BranchShadow {
                 responder: branch.responder,
-                point: state.acks.expected_psn(index),
-                standing,
-                held_since: held_since.filter(|_| is_held(standing)),
+                expected_psn: state.acks.expected_psn(index),
+                status,
+                held_since: held_since.filter(|_| is_held(status)),
             }
         });
         let shadow = Shadow {
@@ -325,7 +325,7 @@ impl Journal {
             epoch,
             previous_data: previous.as_ref().and_then(|shadow| shadow.previous_data),
             branches: branches.collect(),
-            occasion: Occasion::Other,
+            input: Input::Other,
         };
         self.groups.insert(group, shadow);
     }
@@ -337,8 +337,8 @@ impl Journal {
         let (psn, ack_request) = (data.psn(), data.ack_request());
         let backward = shadow.previous_data.is_some_and(|previous| !psn.is_after(previous));
         shadow.previous_data = Some(psn);
-        self.push(now, state.entry.id, What::Data { psn, ack_request, backward });
-        self.occasion(group, Occasion::Other);
+        self.push(now, state.entry.id, GroupEvent::Data { psn, ack_request, backward });
+        self.input(group, Input::Other);
         self.compare(now, group, state, true);
     }
 
@@ -349,80 +349,80 @@ impl Journal {
         state: &GroupState,
         index: BranchIndex,
         response: Response,
-        taken: Result<(), Refusal>,
+        result: Result<(), Refusal>,
     ) {
         let shadow = self.groups.get(&group).and_then(|shadow| shadow.branches.get(index.index())).copied();
-        let Some(BranchShadow { responder: branch, point: before, .. }) = shadow else {
+        let Some(BranchShadow { responder: branch, expected_psn: before, .. }) = shadow else {
             return;
         };
-        let what = match taken {
-            Ok(()) => What::Taken { branch, response, before, after: state.acks.expected_psn(index) },
-            Err(refusal) => What::Refused { branch, response, refusal },
+        let event = match result {
+            Ok(()) => GroupEvent::Accepted { branch, response, before, after: state.acks.expected_psn(index) },
+            Err(refusal) => GroupEvent::Refused { branch, response, refusal },
         };
-        self.push(now, state.entry.id, what);
-        self.occasion(group, Occasion::Response(branch));
+        self.push(now, state.entry.id, event);
+        self.input(group, Input::Response(branch));
         self.compare(now, group, state, false);
     }
 
-    fn occasion(&mut self, group: u32, occasion: Occasion) {
+    fn input(&mut self, group: u32, input: Input) {
         if let Some(shadow) = self.groups.get_mut(&group) {
-            shadow.occasion = occasion;
+            shadow.input = input;
         }
     }
 
-    /// Finds out which holds have begun or ended. `served`: it was data that went down.
-    fn compare(&mut self, now: Instant, group: u32, state: &GroupState, served: bool) {
+    /// Records holds that have begun or ended. `data_sent`: the input was data.
+    fn compare(&mut self, now: Instant, group: u32, state: &GroupState, data_sent: bool) {
         let Some(mut shadow) = self.groups.remove(&group) else {
             return;
         };
         for (index, was) in (0..).map(BranchIndex).zip(&mut shadow.branches) {
-            let (point, standing) = (state.acks.expected_psn(index), state.acks.branch_status(index));
-            if (point, standing) == (was.point, was.standing) {
+            let (expected_psn, status) = (state.acks.expected_psn(index), state.acks.branch_status(index));
+            if (expected_psn, status) == (was.expected_psn, was.status) {
                 continue;
             }
-            let (branch, moved) = (was.responder, point != was.point);
-            if let (Some(since), Some(psn)) = (was.held_since, was.point)
-                && (moved || !is_held(standing))
+            let (branch, moved) = (was.responder, expected_psn != was.expected_psn);
+            if let (Some(since), Some(psn)) = (was.held_since, was.expected_psn)
+                && (moved || !is_held(status))
             {
-                let end = match standing {
+                let end = match status {
                     BranchStatus::Removed => HoldEnd::Removed,
-                    BranchStatus::Clear if served => HoldEnd::Served,
-                    BranchStatus::Pending { held: false, .. } if !moved => HoldEnd::Told,
-                    BranchStatus::Unknown | BranchStatus::Clear | BranchStatus::Pending { .. } => HoldEnd::Overtaken,
+                    BranchStatus::Clear if data_sent => HoldEnd::Retransmitted,
+                    BranchStatus::Pending { held: false, .. } if !moved => HoldEnd::Forwarded,
+                    BranchStatus::Unknown | BranchStatus::Clear | BranchStatus::Pending { .. } => HoldEnd::Superseded,
                 };
-                self.push(now, state.entry.id, What::HoldEnded { branch, psn, since, end });
-                if shadow.occasion == Occasion::Time(None) && end == HoldEnd::Told {
-                    shadow.occasion = Occasion::Time(Some(branch));
+                self.push(now, state.entry.id, GroupEvent::HoldEnded { branch, psn, since, end });
+                if shadow.input == Input::Time(None) && end == HoldEnd::Forwarded {
+                    shadow.input = Input::Time(Some(branch));
                 }
                 was.held_since = None;
             }
-            if let (None, true, Some(psn)) = (was.held_since, is_held(standing), point) {
-                self.push(now, state.entry.id, What::HoldBegan { branch, psn });
+            if let (None, true, Some(psn)) = (was.held_since, is_held(status), expected_psn) {
+                self.push(now, state.entry.id, GroupEvent::HoldBegan { branch, psn });
                 was.held_since = Some(now);
             }
-            (was.point, was.standing) = (point, standing);
+            (was.expected_psn, was.status) = (expected_psn, status);
         }
         self.groups.insert(group, shadow);
     }
 
-    fn statement(&mut self, now: Instant, group: u32, state: &GroupState, statement: UpstreamResponse) {
+    fn upstream(&mut self, now: Instant, group: u32, state: &GroupState, response: UpstreamResponse) {
         let Some(shadow) = self.groups.get(&group) else {
             return;
         };
-        let because_of = match shadow.occasion {
-            Occasion::Other => None,
-            Occasion::Response(branch) => Some(branch),
-            Occasion::Time(branch) => branch,
+        let caused_by = match shadow.input {
+            Input::Other => None,
+            Input::Response(branch) => Some(branch),
+            Input::Time(branch) => branch,
         };
         let minimum = state.acks.minimum_psn();
-        let mut holders = shadow.branches.iter().filter(|branch| minimum.is_some() && branch.point == minimum);
+        let mut holders = shadow.branches.iter().filter(|branch| minimum.is_some() && branch.expected_psn == minimum);
         let holder = holders.next().map(|branch| branch.responder);
-        self.push(now, state.entry.id, What::Statement { statement, because_of, holder });
+        self.push(now, state.entry.id, GroupEvent::Upstream { response, caused_by, holder });
     }
 }
 
-fn is_held(standing: BranchStatus) -> bool {
-    match standing {
+fn is_held(status: BranchStatus) -> bool {
+    match status {
         BranchStatus::Pending { held, .. } => held,
         BranchStatus::Unknown | BranchStatus::Clear | BranchStatus::Removed => false,
     }

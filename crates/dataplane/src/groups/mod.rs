@@ -11,7 +11,7 @@ mod responses;
 mod state;
 mod upward;
 
-pub use journal::{Entry, HoldEnd, What};
+pub use journal::{GroupEvent, HoldEnd, JournalEntry};
 pub(crate) use receiver_list::{EdgeCopy, ReceiverList};
 pub(crate) use responses::{Data, Outbox, Request};
 pub(crate) use state::{GroupState, ResolvedCopy};

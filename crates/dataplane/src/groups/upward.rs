@@ -56,7 +56,7 @@ impl Groups {
 
     /// Counts a response that is about to be sent.
     pub(crate) fn count_response(&mut self, now: Instant, group: u32, statement: UpstreamResponse) {
-        self.journal_statement(now, group, statement);
+        self.journal_upstream(now, group, statement);
         if let Some(state) = self.get_mut(group) {
             match statement.response.syndrome {
                 Syndrome::Ack => state.counters.acks_sent += 1,

@@ -320,7 +320,7 @@ impl Node {
         };
         if let Some(congestion) = self.ports.egress.congestion(port, class) {
             let at = CongestionPoint { now: context.now, ingress: context.port, port, class, congestion };
-            if self.meet_congestion(&at, &frame, pool) {
+            if self.handle_congestion(&at, &frame, pool) {
                 self.ports.mark(port, class, &mut frame, pool);
             }
         }
@@ -332,7 +332,7 @@ impl Node {
     /// whether to mark the packet, if it is ECN-capable (FC-4-5).
     ///
     /// A Fast CNP or notification may itself meet congestion; as it carries no data, no Fast CNP is sent about it.
-    fn meet_congestion(&mut self, at: &CongestionPoint, frame: &Frame, pool: &mut Pool) -> bool {
+    fn handle_congestion(&mut self, at: &CongestionPoint, frame: &Frame, pool: &mut Pool) -> bool {
         if at.congestion.xoff {
             let head = frame.head(pool);
             if let Some(message) = self.backpressure.xoff(at, head, &self.tables, &self.ports.egress) {

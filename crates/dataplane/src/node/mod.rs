@@ -23,7 +23,7 @@ use crate::drop::DropCounters;
 use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
 use crate::fast_cnp::{FastCnp, FastCnpConfig, FastCnpCounters, FirstHop};
-use crate::groups::{Entry, Groups};
+use crate::groups::{Groups, JournalEntry};
 use crate::headend::{Headend, PlacedRoutes};
 use crate::headers::{AFTER_IPV6, ipv6};
 use crate::ioam::{IoamCounters, IoamTraces};
@@ -285,7 +285,7 @@ impl Node {
 
     /// The journal's entries since the last call, and how many were lost because they were not taken. Empty for a node
     /// that is not observed.
-    pub fn take_journal(&mut self) -> (Vec<Entry>, u64) {
+    pub fn take_journal(&mut self) -> (Vec<JournalEntry>, u64) {
         self.groups.take_journal()
     }
 }

@@ -8,7 +8,7 @@ use crate::behavior::decapsulate;
 use crate::config::IcrcMode;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
-use crate::encaps::finish_outer;
+use crate::encaps::complete_outer;
 use crate::entropy;
 use crate::fast_cnp::FirstHop;
 use crate::groups::{Data, EdgeCopy, Outbox, ReceiverList, Request, ResolvedCopy, Surroundings};
@@ -102,7 +102,7 @@ impl Node {
         };
         let flow = entropy::of_packet(frame.head(pool));
         let traffic_class = ipv6(frame.head(pool)).map_or(0, |view| view.traffic_class());
-        let finished = finish_outer(&mut state.headers, traffic_class, flow, outer_len - 40);
+        let finished = complete_outer(&mut state.headers, traffic_class, flow, outer_len - 40);
         match finished.and_then(|()| Body::behind(&frame, IPV6).ok_or(DropReason::NoBuffer)) {
             Ok(body) => {
                 let mut headers = std::mem::take(&mut state.headers);

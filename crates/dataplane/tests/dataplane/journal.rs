@@ -4,7 +4,7 @@ use crate::common::Bench;
 use crate::common::group::{HEADEND as ROOT, PROXY, SOURCE, address};
 use crate::common::next_hop;
 use srdma_aggregation::Rule;
-use srdma_dataplane::{Command, HoldEnd, RouteAction, TableId, What};
+use srdma_dataplane::{Command, GroupEvent, HoldEnd, RouteAction, TableId};
 use srdma_frame::Element;
 use srdma_group::*;
 use srdma_testkit::checksums;
@@ -81,7 +81,7 @@ const ACK: u8 = 0x1F;
 const NAK: u8 = 0x60;
 
 /// Data, an ACK, a held NAK whose hold ends, progress, the source going back, an unknown sender and an inflated ACK.
-fn story(bench: &mut Bench) -> Vec<(u16, Vec<u8>)> {
+fn run(bench: &mut Bench) -> Vec<(u16, Vec<u8>)> {
     let mut sent = Vec::new();
     (10..14).for_each(|psn| sent.extend(bench.send(0, &data(psn))));
     sent.extend(bench.send(1, &response(N4, 12, NAK)));
@@ -96,33 +96,35 @@ fn story(bench: &mut Bench) -> Vec<(u16, Vec<u8>)> {
     sent
 }
 
-fn short(what: &What) -> String {
-    match what {
-        What::Began { unknown, epoch } => format!("began, {unknown} unknown, epoch {epoch}"),
-        What::Committed { epoch } => format!("epoch {epoch}"),
-        What::Learnt { receivers, unknown } => format!("learnt {receivers}, {unknown} unknown"),
-        What::Left => "left".to_owned(),
-        What::Data { psn, backward, .. } => format!("data {}{}", psn.get(), if *backward { ", back" } else { "" }),
-        What::Taken { branch, response, before, after } => {
+fn short(event: &GroupEvent) -> String {
+    match event {
+        GroupEvent::Began { unknown, epoch } => format!("began, {unknown} unknown, epoch {epoch}"),
+        GroupEvent::Committed { epoch } => format!("epoch {epoch}"),
+        GroupEvent::Learnt { receivers, unknown } => format!("learnt {receivers}, {unknown} unknown"),
+        GroupEvent::Left => "left".to_owned(),
+        GroupEvent::Data { psn, backward, .. } => {
+            format!("data {}{}", psn.get(), if *backward { ", back" } else { "" })
+        }
+        GroupEvent::Accepted { branch, response, before, after } => {
             let number = |psn: &Option<Psn>| psn.map_or("?".to_owned(), |psn| psn.get().to_string());
             format!("{branch} {:?} {}: {} -> {}", response.syndrome, response.psn.get(), number(before), number(after))
         }
-        What::Refused { branch, refusal, .. } => format!("{branch} refused: {refusal}"),
-        What::NotTaken { responder, reason } => format!("{responder} not taken: {}", reason.name()),
-        What::HoldBegan { branch, psn } => format!("{branch} held at {}", psn.get()),
-        What::HoldEnded { branch, psn, end, .. } => format!("{branch} no longer held at {}: {end:?}", psn.get()),
-        What::Statement { statement, because_of, holder } => {
+        GroupEvent::Refused { branch, refusal, .. } => format!("{branch} refused: {refusal}"),
+        GroupEvent::Dropped { responder, reason } => format!("{responder} dropped: {}", reason.name()),
+        GroupEvent::HoldBegan { branch, psn } => format!("{branch} held at {}", psn.get()),
+        GroupEvent::HoldEnded { branch, psn, end, .. } => format!("{branch} no longer held at {}: {end:?}", psn.get()),
+        GroupEvent::Upstream { response, caused_by, holder } => {
             let name = |branch: &Option<std::net::Ipv6Addr>| branch.map_or("-".to_owned(), |branch| branch.to_string());
-            let (response, rule) = (statement.response, statement.rule);
-            let (because_of, holder) = (name(because_of), name(holder));
+            let (response, rule) = (response.response, response.rule);
+            let (caused_by, holder) = (name(caused_by), name(holder));
             format!(
-                "says {:?} {} by {rule}, because of {because_of}, {holder} is least",
+                "sends {:?} {} by {rule}, caused by {caused_by}, {holder} holds the minimum",
                 response.syndrome,
                 response.psn.get()
             )
         }
-        What::Cnp { branch, count, counts } => format!("{branch} CNP {count} {counts}"),
-        What::CnpUp { branch, count } => format!("CNP up {branch:?} {count}"),
+        GroupEvent::Cnp { branch, count, counts } => format!("{branch} CNP {count} {counts}"),
+        GroupEvent::CnpUp { branch, count } => format!("CNP up {branch:?} {count}"),
     }
 }
 
@@ -131,21 +133,24 @@ fn short(what: &What) -> String {
 fn events_are_in_the_journal() {
     let mut bench = root();
     bench.node.observe(true);
-    story(&mut bench);
+    run(&mut bench);
     let (entries, lost) = bench.node.take_journal();
     assert_eq!(lost, 0);
     assert!(entries.iter().all(|entry| entry.group == GroupId(7)));
     assert!(entries.is_sorted_by_key(|entry| entry.time));
-    let lines: Vec<String> = entries.iter().map(|entry| short(&entry.what)).collect();
+    let lines: Vec<String> = entries.iter().map(|entry| short(&entry.event)).collect();
     insta::assert_snapshot!(lines.join("\n"));
-    let told = entries.iter().filter(|entry| matches!(entry.what, What::HoldEnded { end: HoldEnd::Told, .. })).count();
-    assert_eq!(told, 1);
-    let rules = entries.iter().filter_map(|entry| match entry.what {
-        What::Statement { statement, .. } => Some(statement.rule),
+    let forwarded = entries
+        .iter()
+        .filter(|entry| matches!(entry.event, GroupEvent::HoldEnded { end: HoldEnd::Forwarded, .. }))
+        .count();
+    assert_eq!(forwarded, 1);
+    let rules = entries.iter().filter_map(|entry| match entry.event {
+        GroupEvent::Upstream { response, .. } => Some(response.rule),
         _ => None,
     });
     assert_eq!(rules.collect::<Vec<_>>(), [Rule::R5, Rule::R3, Rule::R2]);
-    assert_eq!(bench.node.take_journal(), (Vec::new(), 0), "each entry is taken once");
+    assert_eq!(bench.node.take_journal(), (Vec::new(), 0), "each entry is fetched once");
 }
 
 /// A node behaves the same whether it is observed or not; one that is not observed writes no entries.
@@ -153,21 +158,21 @@ fn events_are_in_the_journal() {
 fn the_journal_changes_no_result() {
     let (mut observed, mut alone) = (root(), root());
     observed.node.observe(true);
-    assert_eq!(story(&mut observed), story(&mut alone));
+    assert_eq!(run(&mut observed), run(&mut alone));
     assert_eq!(observed.node.group_counters(GroupId(7)), alone.node.group_counters(GroupId(7)));
     assert_eq!(alone.node.take_journal(), (Vec::new(), 0));
     observed.node.observe(false);
-    story(&mut observed);
+    run(&mut observed);
     assert_eq!(observed.node.take_journal(), (Vec::new(), 0));
 }
 
-/// Epochs are in the journal, and holds continue across them; so is the end of a group (D31).
+/// The journal has epochs, across which holds continue, and the end of a group (D31).
 #[test]
-fn membership_stands_in_the_journal() {
+fn membership_is_in_the_journal() {
     let mut bench = root();
     bench.node.observe(true);
     bench.apply(Command::AddGroup(Box::new(GroupEntry { epoch: 4, ..entry() })));
     bench.apply(Command::RemoveGroup(GroupId(7)));
-    let lines: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.what)).collect();
+    let lines: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.event)).collect();
     assert_eq!(lines, ["began, 0 unknown, epoch 3", "epoch 4", "left"]);
 }

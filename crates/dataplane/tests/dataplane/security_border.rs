@@ -16,7 +16,7 @@ const OTHER: &str = "2001:db8:ff:2::1";
 const PROXY: &str = "2001:db8:cc::1";
 /// The hosts of port 0, and one that is anywhere else.
 const HOST: &str = "2001:db8:bb::1";
-const STRANGER: &str = "2001:db8:dd::1";
+const OUTSIDER: &str = "2001:db8:dd::1";
 
 fn domain() -> Domain {
     Domain {
@@ -69,46 +69,46 @@ fn with_srh(source: &str, destination: &str, segments_left: u8, segments: &[&str
     packet
 }
 
-/// Result for a packet: the ports that it leaves by, and the drop reasons.
-fn fate(mut bench: Bench, port: u16, packet: &[u8]) -> (Vec<u16>, Vec<&'static str>) {
+/// What becomes of a packet: the ports that it leaves by, and why it was dropped.
+fn outcome(mut bench: Bench, port: u16, packet: &[u8]) -> (Vec<u16>, Vec<&'static str>) {
     let sent = bench.send(port, packet).iter().map(|(port, _)| *port).collect();
     (sent, bench.drops(port).iter().map(|(name, _)| *name).collect())
 }
 
 #[track_caller]
 fn passes(port: u16, source: &str, destination: &str, out: u16) {
-    assert_eq!(fate(guarded(), port, &udp(source, destination)), (vec![out], vec![]));
+    assert_eq!(outcome(guarded(), port, &udp(source, destination)), (vec![out], vec![]));
 }
 
 #[track_caller]
 fn refused(port: u16, packet: &[u8], reason: &'static str) {
-    assert_eq!(fate(guarded(), port, packet), (vec![], vec![reason]));
+    assert_eq!(outcome(guarded(), port, packet), (vec![], vec![reason]));
 }
 
 /// RFC 8754 section 5.1, first rule: nothing from outside goes to a SID, be it this node's or another's, in the plain or
 /// by a carrier of micro-SIDs; nor to a node itself.
 #[test]
-fn no_packet_from_outside_reaches_a_sid() {
-    for (port, source) in [(0, HOST), (1, STRANGER)] {
+fn nothing_from_outside_goes_to_a_sid() {
+    for (port, source) in [(0, HOST), (1, OUTSIDER)] {
         for sid in [END, OTHER_SID, CARRIER, "5f00:0:900::"] {
             refused(port, &udp(source, sid), "sid_from_outside");
-            refused(port, &with_srh(source, sid, 1, &[STRANGER, sid]), "sid_from_outside");
+            refused(port, &with_srh(source, sid, 1, &[OUTSIDER, sid]), "sid_from_outside");
         }
     }
     // Where addresses are no SIDs, they are still the nodes' own.
     let mut bench = guarded();
     bench.apply(Command::RemoveSid(prefix(END)));
     bench.apply(Command::SetDomain(Domain { sids: vec![prefix("5f00::/32")], ..domain() }));
-    assert_eq!(fate(bench, 1, &udp(STRANGER, OTHER)), (vec![], vec!["node_from_outside"]));
+    assert_eq!(outcome(bench, 1, &udp(OUTSIDER, OTHER)), (vec![], vec!["node_from_outside"]));
 }
 
 /// Hosts reach the Proxy Addresses, each other and the world.
 #[test]
-fn hosts_reach_addresses_outside_the_domain() {
-    passes(0, HOST, STRANGER, 1);
+fn hosts_reach_what_is_not_the_domains() {
+    passes(0, HOST, OUTSIDER, 1);
     passes(0, HOST, PROXY, 2);
-    passes(1, STRANGER, HOST, 0);
-    passes(1, STRANGER, PROXY, 2);
+    passes(1, OUTSIDER, HOST, 0);
+    passes(1, OUTSIDER, PROXY, 2);
 }
 
 /// BCP 38: no packet comes in with a source address of the domain, the Proxy Addresses included, in whose name data
@@ -121,9 +121,9 @@ fn no_host_sends_in_another_name() {
             refused(port, &udp(source, END), "forged_source");
         }
     }
-    refused(0, &udp(STRANGER, HOST), "source_not_assigned");
-    refused(0, &udp("2001:db8:bb:1::1", STRANGER), "source_not_assigned");
-    refused(0, &udp("fe80::1", STRANGER), "source_not_assigned");
+    refused(0, &udp(OUTSIDER, HOST), "source_not_assigned");
+    refused(0, &udp("2001:db8:bb:1::1", OUTSIDER), "source_not_assigned");
+    refused(0, &udp("fe80::1", OUTSIDER), "source_not_assigned");
     // Ports to foreign networks have no list: only the domain's own addresses are refused.
     passes(1, HOST, HOST, 0);
 }
@@ -132,9 +132,9 @@ fn no_host_sends_in_another_name() {
 #[test]
 fn a_sid_accepts_packets_of_nodes_only() {
     let from = |source| with_srh(source, END, 1, &[OTHER, END]);
-    assert_eq!(fate(guarded(), 2, &from(OTHER)), (vec![2], vec![]));
+    assert_eq!(outcome(guarded(), 2, &from(OTHER)), (vec![2], vec![]));
     refused(2, &from(HOST), "foreign_source");
-    refused(2, &udp(STRANGER, CARRIER), "foreign_source");
+    refused(2, &udp(OUTSIDER, CARRIER), "foreign_source");
     refused(2, &udp("2001:db8:cc::1", END), "foreign_source");
     // End.MT: the copies are those of the headend, not of a foreign sender that wraps the same packet.
     let receivers = [receiver(1, 0x101, None)];
@@ -145,7 +145,7 @@ fn a_sid_accepts_packets_of_nodes_only() {
     };
     let data = encapsulated(&inner(0x04, 0, &[1; 64], false));
     let mut foreign = data.clone();
-    foreign[8..24].copy_from_slice(&address(STRANGER).octets());
+    foreign[8..24].copy_from_slice(&address(OUTSIDER).octets());
     let mut bench = edge();
     assert_eq!([&data, &foreign].map(|packet| bench.send(0, packet).len()), [1, 1]);
     let nodes = ["2001:db8:6::/48", "2001:db8:a::/48"].map(prefix).to_vec();
@@ -162,17 +162,17 @@ fn a_sid_accepts_packets_of_nodes_only() {
 #[test]
 fn no_sid_leaves_the_domain() {
     let leaving = |destination, segments: &[&str]| with_srh(OTHER, destination, 0, segments);
-    refused(2, &leaving(STRANGER, &[STRANGER, OTHER_SID]), "leaves_domain");
+    refused(2, &leaving(OUTSIDER, &[OUTSIDER, OTHER_SID]), "leaves_domain");
     refused(2, &leaving(HOST, &[HOST, CARRIER]), "leaves_domain");
     refused(2, &udp(OTHER, "5f00:0:900::"), "leaves_domain");
     // An SRH of another domain passes, and so does any other packet.
-    assert_eq!(fate(guarded(), 2, &leaving(STRANGER, &[STRANGER, "2001:db8:ee::1"])), (vec![1], vec![]));
-    passes(2, OTHER, STRANGER, 1);
-    // Inside the domain it may be forwarded.
-    let inside = with_srh(OTHER, OTHER_SID, 1, &[STRANGER, OTHER_SID]);
-    assert_eq!(fate(guarded(), 2, &inside), (vec![2], vec![]));
+    assert_eq!(outcome(guarded(), 2, &leaving(OUTSIDER, &[OUTSIDER, "2001:db8:ee::1"])), (vec![1], vec![]));
+    passes(2, OTHER, OUTSIDER, 1);
+    // Inside it may go on.
+    let inside = with_srh(OTHER, OTHER_SID, 1, &[OUTSIDER, OTHER_SID]);
+    assert_eq!(outcome(guarded(), 2, &inside), (vec![2], vec![]));
     // An SRH that cannot be read, as it lies behind more than the first segment of the frame has.
-    let mut long = leaving(STRANGER, &[STRANGER, OTHER_SID]);
+    let mut long = leaving(OUTSIDER, &[OUTSIDER, OTHER_SID]);
     long[41] = 200;
     refused(2, &long, "leaves_domain");
 }
@@ -180,8 +180,8 @@ fn no_sid_leaves_the_domain() {
 /// A node without a domain filters nothing, and reports that its SIDs are open.
 #[test]
 fn without_a_domain_nothing_is_filtered() {
-    for (port, source, destination) in [(0, STRANGER, OTHER_SID), (1, OTHER, OTHER_SID), (1, PROXY, OTHER)] {
-        assert_eq!(fate(node(), port, &udp(source, destination)), (vec![2], vec![]));
+    for (port, source, destination) in [(0, OUTSIDER, OTHER_SID), (1, OTHER, OTHER_SID), (1, PROXY, OTHER)] {
+        assert_eq!(outcome(node(), port, &udp(source, destination)), (vec![2], vec![]));
     }
     assert!(node().node.has_open_sids());
     assert!(!guarded().node.has_open_sids());
@@ -189,7 +189,7 @@ fn without_a_domain_nothing_is_filtered() {
     // Borders alone are BCP 38.
     let mut bench = node();
     bench.apply(Command::SetBorder { port: PortId(0), sources: vec![prefix("2001:db8:bb::/64")] });
-    assert_eq!(bench.send(0, &udp(STRANGER, OTHER)), vec![]);
+    assert_eq!(bench.send(0, &udp(OUTSIDER, OTHER)), vec![]);
     assert_eq!(bench.send(0, &udp(HOST, OTHER_SID)).len(), 1);
     assert_eq!(bench.drops(0), [("source_not_assigned", 1)]);
     // The configuration can be removed.
@@ -197,7 +197,7 @@ fn without_a_domain_nothing_is_filtered() {
     bench.apply(Command::RemoveBorder(PortId(0)));
     bench.apply(Command::RemoveBorder(PortId(1)));
     bench.apply(Command::RemoveDomain);
-    assert_eq!(fate(bench, 1, &udp(OTHER, OTHER_SID)), (vec![2], vec![]));
+    assert_eq!(outcome(bench, 1, &udp(OTHER, OTHER_SID)), (vec![2], vec![]));
 }
 
 /// A node's addresses lie in its domain, in whatever order both are configured.
@@ -252,7 +252,7 @@ proptest! {
             && (is_proxy(destination) || !is_sid(destination));
         prop_assume!(!source.is_multicast() && !destination.is_multicast());
         let packet = udp(&source.to_string(), &destination.to_string());
-        let (sent, dropped) = fate(guarded(), port, &packet);
+        let (sent, dropped) = outcome(guarded(), port, &packet);
         prop_assert_eq!((sent.len(), dropped.len()), if passes { (1, 0) } else { (0, 1) });
     }
 }

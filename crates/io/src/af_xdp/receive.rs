@@ -8,8 +8,8 @@ use srdma_frame::{Frame, Pool, Segment};
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     state: State,
-    /// Chunks that the kernel has to receive into, or has received into.
-    lent: u32,
+    /// Kernel-owned chunks for received frames.
+    kernel_owned: u32,
 }
 
 /// State of a frame's previous fragments.
@@ -42,7 +42,7 @@ impl Receiver {
             let Some(chunk) = holds.take_back(entry.addr, pool) else {
                 continue;
             };
-            self.lent -= 1;
+            self.kernel_owned -= 1;
             let segment = Segment::new(chunk, entry.addr as usize % CHUNK, entry.len as usize);
             let state = std::mem::take(&mut self.state).next(segment, pool);
             let is_last = entry.options & libc::XDP_PKT_CONTD == 0;
@@ -62,7 +62,7 @@ impl Receiver {
 
     /// Gives the kernel chunks to receive into, as long as it has fewer than `share`.
     pub(super) fn fill(&mut self, socket: &mut Socket, holds: &mut Holds, pool: &mut Pool, share: u32) {
-        for _ in 0..share.saturating_sub(self.lent).min(socket.fill.free()) {
+        for _ in 0..share.saturating_sub(self.kernel_owned).min(socket.fill.free()) {
             let Some(chunk) = pool.allocate_large() else {
                 break;
             };
@@ -71,7 +71,7 @@ impl Receiver {
                 break;
             };
             socket.fill.write(offset);
-            self.lent += 1;
+            self.kernel_owned += 1;
         }
         socket.fill.publish();
         if socket.fill.needs_wakeup() {

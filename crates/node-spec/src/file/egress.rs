@@ -71,7 +71,7 @@ pub struct ClassSection {
     pub notify_octets: Option<Located<U32>>,
     pub ecn: Option<EcnSection>,
     pub pfc: Option<PfcSection>,
-    pub backpressure: Option<BackpressureSection>,
+    pub backpressure: Option<ThresholdsSection>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,7 +93,7 @@ pub struct PfcSection {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BackpressureSection {
+pub struct ThresholdsSection {
     pub xoff_octets: Located<U32>,
     pub xon_octets: Located<U32>,
 }
@@ -148,7 +148,7 @@ impl ClassSection {
                 quanta: Some(integer(quanta)),
             }),
             backpressure: class.backpressure.map(|BackpressureThresholds { xoff_octets, xon_octets }| {
-                BackpressureSection { xoff_octets: integer(xoff_octets), xon_octets: integer(xon_octets) }
+                ThresholdsSection { xoff_octets: integer(xoff_octets), xon_octets: integer(xon_octets) }
             }),
         }
     }

@@ -26,7 +26,7 @@ mod value;
 pub use border::{BorderSection, DomainSection};
 pub use controller::{ControllerSection, LinkSection};
 pub use egress::{
-    BackpressureSection, ClassSection, EcnSection, EgressSection, PfcSection, TrafficClassSection, WatchdogSection,
+    ClassSection, EcnSection, EgressSection, PfcSection, ThresholdsSection, TrafficClassSection, WatchdogSection,
 };
 pub use fast_cnp::{ConnectionSection, FastCnpSection};
 pub use group::{GroupSection, HeadendSection, ListSection, ParentSection, RegionSection, SourceSection};

@@ -8,7 +8,7 @@ use srdma_dataplane::{
 };
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
-    BackpressureSection, ClassSection, EcnSection, EgressSection, Integer, Located, NodeFile, PfcSection, PortName,
+    ThresholdsSection, ClassSection, EcnSection, EgressSection, Integer, Located, NodeFile, PfcSection, PortName,
     TrafficClassSection, U32, WatchdogSection,
 };
 use srdma_toml_error::Problem;
@@ -138,7 +138,7 @@ fn pfc(section: &PfcSection) -> Result<PfcConfig, Problem> {
     })
 }
 
-fn backpressure(section: &BackpressureSection) -> Result<BackpressureThresholds, Problem> {
+fn backpressure(section: &ThresholdsSection) -> Result<BackpressureThresholds, Problem> {
     let (xoff, xon) = (section.xoff_octets.value.get(), section.xon_octets.value.get());
     if xon == xoff {
         let text = format!("xon_octets is {xon}, expected less than xoff_octets, {xoff}, or more for an early resume");

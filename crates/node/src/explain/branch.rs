@@ -1,6 +1,6 @@
 //! State of one branch.
 
-use super::happening::{Kind, Said};
+use super::event::{Response, SyndromeKind};
 use super::report::BranchExplanation;
 use super::sends::Sends;
 use super::verdict::{Condition, Facts};
@@ -11,15 +11,15 @@ use std::net::Ipv6Addr;
 
 /// A branch and its responses.
 #[derive(Debug)]
-pub(super) struct BranchStory {
+pub(super) struct BranchAnalysis {
     pub(super) responder: Ipv6Addr,
-    pub(super) point: Option<Psn>,
+    pub(super) expected_psn: Option<Psn>,
     since: Option<Instant>,
-    last_taken: Option<Instant>,
+    last_accepted: Option<Instant>,
     last_refused: Option<Instant>,
-    last_said: Option<Said>,
+    last_response: Option<Response>,
     last_refusal: Option<String>,
-    taken: u64,
+    accepted: u64,
     naks: u64,
     refused: BTreeMap<&'static str, u64>,
     holds: u64,
@@ -29,18 +29,18 @@ pub(super) struct BranchStory {
     copies: Sends,
 }
 
-impl BranchStory {
+impl BranchAnalysis {
     /// A branch without responses so far, with its expected PSN, if that is known.
-    pub(super) fn new(responder: Ipv6Addr, point: Option<Psn>) -> Self {
-        BranchStory {
+    pub(super) fn new(responder: Ipv6Addr, expected_psn: Option<Psn>) -> Self {
+        BranchAnalysis {
             responder,
-            point,
+            expected_psn,
             since: None,
-            last_taken: None,
+            last_accepted: None,
             last_refused: None,
-            last_said: None,
+            last_response: None,
             last_refusal: None,
-            taken: 0,
+            accepted: 0,
             naks: 0,
             refused: BTreeMap::new(),
             holds: 0,
@@ -50,27 +50,33 @@ impl BranchStory {
         }
     }
 
-    /// A response was taken.
-    pub(super) fn take(&mut self, now: Instant, said: Said, after: Option<Psn>) {
-        self.taken += 1;
-        self.naks += u64::from(said.answer != Kind::Ack);
-        self.last_taken = Some(now);
-        self.last_said = Some(said);
-        if after != self.point {
-            (self.point, self.since) = (after, Some(now));
-            after.into_iter().for_each(|point| self.copies.confirm(point));
+    /// A response was accepted.
+    pub(super) fn accept(&mut self, now: Instant, response: Response, after: Option<Psn>) {
+        self.accepted += 1;
+        self.naks += u64::from(response.syndrome != SyndromeKind::Ack);
+        self.last_accepted = Some(now);
+        self.last_response = Some(response);
+        if after != self.expected_psn {
+            (self.expected_psn, self.since) = (after, Some(now));
+            after.into_iter().for_each(|expected_psn| self.copies.confirm(expected_psn));
         }
     }
 
-    /// A packet was refused. One that was only overtaken shows that the branch is there.
-    pub(super) fn refuse(&mut self, now: Instant, said: Option<Said>, reason: &'static str, because: Option<String>) {
+    /// A packet was rejected. A stale response shows that the branch responds.
+    pub(super) fn refuse(
+        &mut self,
+        now: Instant,
+        response: Option<Response>,
+        reason: &'static str,
+        detail: Option<String>,
+    ) {
         *self.refused.entry(reason).or_default() += 1;
-        self.last_said = said.or(self.last_said);
+        self.last_response = response.or(self.last_response);
         if reason == "stale_response" {
-            self.last_taken = Some(now);
+            self.last_accepted = Some(now);
         } else {
             self.last_refused = Some(now);
-            self.last_refusal = because;
+            self.last_refusal = detail;
         }
     }
 
@@ -99,25 +105,25 @@ impl BranchStory {
         sends: &Sends,
         sees_copies: bool,
     ) -> BranchExplanation {
-        let (point, highest, standing) = (acks.expected_psn(index), acks.highest_psn(), acks.branch_status(index));
-        let sent = point.map(|point| sends.of(point)).unwrap_or_default();
-        let (last_taken, last_refused) = (self.last_taken, self.last_refused);
-        let condition = Condition::of(&Facts { standing, point, highest, sent, last_taken, last_refused });
+        let (expected_psn, highest, status) = (acks.expected_psn(index), acks.highest_psn(), acks.branch_status(index));
+        let sent = expected_psn.map(|expected_psn| sends.of(expected_psn)).unwrap_or_default();
+        let (last_accepted, last_refused) = (self.last_accepted, self.last_refused);
+        let condition = Condition::of(&Facts { status, expected_psn, highest, sent, last_accepted, last_refused });
         let was_sent = |time: Instant| (sent.times > 0).then(|| time.as_ns());
         BranchExplanation {
             branch: self.responder,
             condition,
-            expects: point.map(Psn::get),
+            expects: expected_psn.map(Psn::get),
             since_ns: self.since.map(Instant::as_ns),
-            holds_minimum: point.is_some() && point == acks.minimum_psn(),
+            holds_minimum: expected_psn.is_some() && expected_psn == acks.minimum_psn(),
             behind: acks.lag(index),
             sent: sent.times,
             first_sent_ns: was_sent(sent.first),
             last_sent_ns: was_sent(sent.last),
-            copies_seen: point.filter(|_| sees_copies).map(|point| self.copies.of(point).times),
-            last_heard_ns: last_taken.max(last_refused).map(Instant::as_ns),
-            last_said: self.last_said,
-            taken: self.taken,
+            copies_seen: expected_psn.filter(|_| sees_copies).map(|expected_psn| self.copies.of(expected_psn).times),
+            last_response_ns: last_accepted.max(last_refused).map(Instant::as_ns),
+            last_response: self.last_response,
+            accepted: self.accepted,
             naks: self.naks,
             refused: self.refused.clone(),
             last_refusal: self.last_refusal.clone(),

@@ -1,7 +1,7 @@
-//! The captures: at which port each packet was seen, and in which direction.
+//! The captures: port and direction of each packet.
 
 use super::error::ExplainError;
-use super::packet::{Says, Sighting};
+use super::packet::{ObservedFrame, Payload};
 use super::run::goes_up;
 use crate::process::Progress;
 use srdma_capture::{LinkType, Merge, Packet, ReadError, Reader};
@@ -34,7 +34,7 @@ pub(super) enum Seen {
 
 /// Results of the first pass over all captures.
 #[derive(Debug, Default)]
-pub(super) struct Census {
+pub(super) struct Observations {
     /// The port of each capture: where most of its packets were seen, if that is not known.
     pub(super) ports: Vec<Option<PortId>>,
     /// Packets that came in at each port, and that left by it.
@@ -44,14 +44,14 @@ pub(super) struct Census {
     /// The last packet's time.
     pub(super) last: Option<Instant>,
     pub(super) packets: u64,
-    /// Packets that the captures have not whole.
+    /// Packets that were truncated by the capture.
     pub(super) cut_short: u64,
     /// Packets between two addresses, innermost header; not more than [`MOST_PAIRS`] pairs.
     pub(super) pairs: BTreeMap<(Ipv6Addr, Ipv6Addr), u64>,
     /// The PSN of the first request to each Proxy Address.
     pub(super) first_psn: BTreeMap<Ipv6Addr, Psn>,
     /// Groups, by Proxy Address, for which a response of the node was captured.
-    pub(super) said: BTreeSet<Ipv6Addr>,
+    pub(super) with_responses: BTreeSet<Ipv6Addr>,
     /// Groups, by Proxy Address, of which copies to receivers were seen to leave.
     pub(super) copies: BTreeSet<Ipv6Addr>,
 }
@@ -63,7 +63,7 @@ const MOST_OCTETS: usize = 1 << 16;
 /// Packets between two reports of progress.
 const PACKETS_PER_PROGRESS: u64 = 1024;
 
-impl Census {
+impl Observations {
     /// Reads all captures once.
     pub(super) fn take(
         captures: &[Capture],
@@ -71,34 +71,34 @@ impl Census {
         groups: &[GroupEntry],
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, ExplainError> {
-        let mut census = Census::default();
+        let mut observations = Observations::default();
         let mut read = Read::new(captures)?;
         let mut by_capture: Vec<BTreeMap<PortId, u64>> = vec![BTreeMap::new(); captures.len()];
         while let Some((index, packet)) = read.next(progress)? {
             let time = Instant::from_ns(packet.time_ns);
-            census.first = Some(census.first.map_or(time, |first| first.min(time)));
-            census.last = census.last.max(Some(time));
-            census.packets += 1;
-            census.cut_short += u64::from(packet.octets.len() < packet.original_len as usize);
-            let Some(sighting) = Sighting::of(&packet.octets) else {
+            observations.first = Some(observations.first.map_or(time, |first| first.min(time)));
+            observations.last = observations.last.max(Some(time));
+            observations.packets += 1;
+            observations.cut_short += u64::from(packet.octets.len() < packet.original_len as usize);
+            let Some(frame) = ObservedFrame::of(&packet.octets) else {
                 continue;
             };
-            let seen = by_mac(config, &sighting);
+            let seen = by_mac(config, &frame);
             if let Some(port) = seen.map(port_of) {
                 *by_capture[index].entry(port).or_default() += 1;
             }
-            census.look(&sighting, matches!(seen, Some(Seen::Out(_))), groups);
+            observations.count(&frame, matches!(seen, Some(Seen::Out(_))), groups);
         }
         for (capture, counts) in captures.iter().zip(by_capture) {
             let most = counts.into_iter().max_by_key(|(port, count)| (*count, std::cmp::Reverse(*port)));
-            census.ports.push(capture.port.or(most.map(|(port, _)| port)));
+            observations.ports.push(capture.port.or(most.map(|(port, _)| port)));
         }
-        Ok(census)
+        Ok(observations)
     }
 
     /// `is_own`: the node sent it.
-    fn look(&mut self, sighting: &Sighting, is_own: bool, groups: &[GroupEntry]) {
-        let Some((source, destination)) = sighting.addresses else {
+    fn count(&mut self, frame: &ObservedFrame, is_own: bool, groups: &[GroupEntry]) {
+        let Some((source, destination)) = frame.addresses else {
             return;
         };
         let pair = (source, destination);
@@ -109,17 +109,17 @@ impl Census {
         let Some(entry) = groups.iter().find(is_of) else {
             return;
         };
-        match sighting.says {
-            Some(Says::Request(psn)) if entry.proxy == destination => {
+        match frame.payload {
+            Some(Payload::Request(psn)) if entry.proxy == destination => {
                 self.first_psn.entry(entry.proxy).or_insert(psn);
             }
-            Some(Says::Request(_)) if is_own => {
+            Some(Payload::Request(_)) if is_own => {
                 self.copies.insert(entry.proxy);
             }
-            Some(Says::Response(_)) if is_own && goes_up(entry, source, destination) => {
-                self.said.insert(entry.proxy);
+            Some(Payload::Response(_)) if is_own && goes_up(entry, source, destination) => {
+                self.with_responses.insert(entry.proxy);
             }
-            Some(Says::Request(_) | Says::Response(_) | Says::Other) | None => {}
+            Some(Payload::Request(_) | Payload::Response(_) | Payload::Other) | None => {}
         }
     }
 
@@ -129,9 +129,9 @@ impl Census {
         capture: usize,
         named: Option<PortId>,
         config: &NodeConfig,
-        sighting: Option<&Sighting>,
+        frame: Option<&ObservedFrame>,
     ) -> Option<Seen> {
-        let by_mac = sighting.and_then(|sighting| by_mac(config, sighting));
+        let by_mac = frame.and_then(|frame| by_mac(config, frame));
         let seen = match (named, by_mac) {
             (None, Some(seen)) => seen,
             // The port is given: only the direction is in question.
@@ -152,9 +152,9 @@ fn port_of(seen: Seen) -> PortId {
 }
 
 /// The port whose MAC address a frame has.
-fn by_mac(config: &NodeConfig, sighting: &Sighting) -> Option<Seen> {
+fn by_mac(config: &NodeConfig, frame: &ObservedFrame) -> Option<Seen> {
     let with = |mac: MacAddress| (0..).zip(&config.ports).find(|(_, port)| port.mac == mac).map(|(id, _)| PortId(id));
-    with(sighting.from).map(Seen::Out).or_else(|| with(sighting.to).map(Seen::In))
+    with(frame.from).map(Seen::Out).or_else(|| with(frame.to).map(Seen::In))
 }
 
 /// All captures, in the order of their packets' times.
@@ -210,8 +210,8 @@ impl Read {
     }
 }
 
-/// A packet's octets, those that the capture cut off replaced by zeros: a node looks at headers and lengths, and data
-/// without their end are to go down like whole ones.
+/// Octets of a packet, with zeros in place of those that the capture lacks: the node reads headers and lengths, and
+/// forwards truncated data like whole ones.
 pub(super) fn whole(packet: &Packet) -> Vec<u8> {
     let mut octets = packet.octets.clone();
     let len = (packet.original_len as usize).min(MOST_OCTETS);

@@ -1,7 +1,7 @@
 //! The explanation as a value. Its names in JSON do not change.
 
 use super::comparison::Compared;
-use super::happening::Said;
+use super::event::Response;
 use super::timeline::Line;
 use super::verdict::{Condition, Verdict};
 use serde::Serialize;
@@ -14,29 +14,29 @@ use std::net::Ipv6Addr;
 pub struct Explanation {
     /// Packets of the captures.
     pub packets: u64,
-    /// Those that the captures have not whole.
+    /// Packets that were truncated by the capture.
     pub cut_short: u64,
-    /// Those of which no port is known; the node never saw them.
+    /// Packets without a known port, which the node was not given.
     pub without_port: u64,
     /// The first packet's time.
     pub first_time_ns: u64,
     /// The time up to which the node was run.
     pub end_time_ns: u64,
     /// Packets captured at each port.
-    pub ports: Vec<PortSeen>,
+    pub ports: Vec<PortObservation>,
     pub groups: Vec<GroupExplanation>,
 }
 
 /// Packets captured at a port.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PortSeen {
+pub struct PortObservation {
     pub name: String,
-    /// Packets that came in.
+    /// Packets received by the node.
     pub received: u64,
-    /// Packets that the node really sent.
+    /// Packets sent by the captured node.
     pub sent: u64,
-    /// Numbers of dropped packets among those that came in, by reason.
+    /// Dropped packets among those received, by reason.
     pub drops: BTreeMap<&'static str, u64>,
 }
 
@@ -69,15 +69,15 @@ pub struct GroupExplanation {
     pub waits_for: Vec<Ipv6Addr>,
     /// The least PSN that a branch expects.
     pub minimum: Option<u32>,
-    /// Since when that is so.
+    /// Since when.
     pub minimum_since_ns: Option<u64>,
-    /// The highest PSN that went down.
+    /// The highest PSN sent downstream.
     pub highest: Option<u32>,
-    /// Data packets that went down.
+    /// Data packets sent downstream.
     pub data: u64,
-    /// Those that went back.
+    /// Those with a PSN not above the one before.
     pub backward: u64,
-    /// The last data packet: its PSN and when it went down.
+    /// The last data packet.
     pub last_data: Option<At>,
     pub branches: Vec<BranchExplanation>,
     /// Responses upstream.
@@ -104,7 +104,7 @@ pub struct BranchExplanation {
     pub since_ns: Option<u64>,
     /// Whether it holds the minimum.
     pub holds_minimum: bool,
-    /// Packets that went down and that it has not confirmed.
+    /// Packets sent downstream that it has not confirmed.
     pub behind: Option<u32>,
     /// Number of times that its expected PSN was sent.
     pub sent: u64,
@@ -116,14 +116,14 @@ pub struct BranchExplanation {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copies_seen: Option<u64>,
     /// Time of its last response.
-    pub last_heard_ns: Option<u64>,
+    pub last_response_ns: Option<u64>,
     /// Its last response.
-    pub last_said: Option<Said>,
-    /// Responses that were taken.
-    pub taken: u64,
+    pub last_response: Option<Response>,
+    /// Responses that were accepted.
+    pub accepted: u64,
     /// NAKs of all kinds among them.
     pub naks: u64,
-    /// Responses that were refused, by the name of the drop reason.
+    /// Responses that were rejected, by drop reason.
     pub refused: BTreeMap<&'static str, u64>,
     /// Reason for the last one, as text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -140,25 +140,25 @@ pub struct BranchExplanation {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Upstream {
-    /// Statements of the rules, by rule.
+    /// Responses that the rules give, by rule.
     pub by_rule: BTreeMap<&'static str, u64>,
-    pub last: Option<LastStatement>,
-    /// ACKs that answered the source's going back since the minimum advanced last (R2).
-    pub answers: u64,
+    pub last: Option<LastResponse>,
+    /// ACKs to a retransmitting source since the minimum PSN advanced last (R2).
+    pub repeated_acks: u64,
     /// Comparison with the captured responses of the node; absent when the captures have none of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compared: Option<Compared>,
 }
 
-/// The last statement.
+/// The last response upstream.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct LastStatement {
+pub struct LastResponse {
     pub time_ns: u64,
     #[serde(flatten)]
-    pub said: Said,
-    /// By which rule.
+    pub response: Response,
+    /// Its rule.
     pub rule: &'static str,
     /// Branch whose response caused it.
-    pub because_of: Option<Ipv6Addr>,
+    pub caused_by: Option<Ipv6Addr>,
 }

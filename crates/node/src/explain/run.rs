@@ -1,10 +1,10 @@
 //! The run: captures through an observed node.
 
-use super::captures::{Capture, Census, Read, Seen, whole};
+use super::captures::{Capture, Observations, Read, Seen, whole};
 use super::error::ExplainError;
-use super::packet::{Says, Sighting};
-use super::report::{Beginning, Explanation, PortSeen};
-use super::story::{Interest, Story};
+use super::group::{GroupAnalysis, Interest};
+use super::packet::{ObservedFrame, Payload};
+use super::report::{Beginning, Explanation, PortObservation};
 use crate::configuration::Configuration;
 use crate::process::Progress;
 use crate::process::replay::{Replay, Sink};
@@ -58,20 +58,21 @@ pub fn explain(
     wanted: &Wanted,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Explanation, ExplainError> {
-    let entries = wanted_entries(configuration, wanted)?;
-    let mut census = Census::take(captures, &configuration.spec.node, &entries, progress)?;
-    let (Some(first), Some(last)) = (census.first, census.last) else {
+    let entries = selected_entries(configuration, wanted)?;
+    let mut observations = Observations::read(captures, &configuration.spec.node, &entries, progress)?;
+    let (Some(first), Some(last)) = (observations.first, observations.last) else {
         return Err(ExplainError::NoPackets);
     };
-    check_ours(&census, &entries)?;
-    check_here(&census, configuration)?;
-    let beginnings: Vec<Beginning> = entries.iter().map(|entry| beginning(configuration, &census, entry)).collect();
+    check_ours(&observations, &entries)?;
+    check_here(&observations, configuration)?;
+    let beginnings: Vec<Beginning> =
+        entries.iter().map(|entry| beginning(configuration, &observations, entry)).collect();
     let node = observed_node(configuration, &entries, &beginnings)?;
-    let compares = |entry: &GroupEntry| census.said.contains(&entry.proxy);
-    let stories = entries.iter().zip(beginnings);
+    let compares = |entry: &GroupEntry| observations.with_responses.contains(&entry.proxy);
+    let groups = entries.iter().zip(beginnings);
     let interest = Interest { branch: wanted.branch, from: wanted.from.map(|from| first + from), all: wanted.all };
-    let stories = stories.map(|(entry, begins)| Story::new(entry.clone(), begins, interest, compares(entry)));
-    let mut run = Run { replay: Replay::new(node, Nowhere), stories: stories.collect(), now: first };
+    let groups = groups.map(|(entry, begins)| GroupAnalysis::new(entry.clone(), begins, interest, compares(entry)));
+    let mut run = Run { replay: Replay::new(node, Nowhere), groups: groups.collect(), now: first };
     let mut read = Read::new(captures)?;
     let mut without_port = 0;
     let end = wanted.to.map_or(last, |to| last.min(first + to));
@@ -80,30 +81,30 @@ pub fn explain(
         if time > end {
             break;
         }
-        let sighting = Sighting::of(&packet.octets);
-        match census.place(index, captures[index].port, &configuration.spec.node, sighting.as_ref()) {
+        let frame = ObservedFrame::of(&packet.octets);
+        match observations.place(index, captures[index].port, &configuration.spec.node, frame.as_ref()) {
             Some(Seen::In(port)) => run.come_in(port, time, &whole(&packet)),
-            Some(Seen::Out(_)) => run.go_out(time, sighting),
+            Some(Seen::Out(_)) => run.go_out(time, frame),
             None => without_port += 1,
         }
     }
     run.end(end);
-    let Run { mut replay, stories, .. } = run;
+    let Run { mut replay, groups, .. } = run;
     let report = replay.report();
     let ports = configuration.spec.node.ports.iter().zip(0..).zip(report.ports).map(|((port, id), counted)| {
-        let [received, sent] = census.seen.get(&PortId(id)).copied().unwrap_or_default();
-        PortSeen { name: port.name.clone(), received, sent, drops: counted.drops }
+        let [received, sent] = observations.seen.get(&PortId(id)).copied().unwrap_or_default();
+        PortObservation { name: port.name.clone(), received, sent, drops: counted.drops }
     });
-    let ports: Vec<PortSeen> = ports.collect();
+    let ports: Vec<PortObservation> = ports.collect();
     let node = replay.node();
-    let groups = stories.into_iter().filter_map(|story| {
-        let sees_copies = census.copies.contains(&story.entry().proxy);
-        let acks = node.acknowledgements(story.entry().id)?;
-        Some(story.finish(acks, sees_copies))
+    let groups = groups.into_iter().filter_map(|group| {
+        let sees_copies = observations.copies.contains(&group.entry().proxy);
+        let acks = node.acknowledgements(group.entry().id)?;
+        Some(group.finish(acks, sees_copies))
     });
     Ok(Explanation {
-        packets: census.packets,
-        cut_short: census.cut_short,
+        packets: observations.packets,
+        cut_short: observations.cut_short,
         without_port,
         first_time_ns: first.as_ns(),
         end_time_ns: end.as_ns(),
@@ -112,10 +113,10 @@ pub fn explain(
     })
 }
 
-/// A replay and the stories that come of it.
+/// A replay and the analyses of its groups.
 struct Run {
     replay: Replay<Nowhere>,
-    stories: Vec<Story>,
+    groups: Vec<GroupAnalysis>,
     now: Instant,
 }
 
@@ -126,19 +127,21 @@ impl Run {
         self.listen();
     }
 
-    fn go_out(&mut self, time: Instant, sighting: Option<Sighting>) {
+    fn go_out(&mut self, time: Instant, frame: Option<ObservedFrame>) {
         self.now = self.now.max(time);
         let Ok(()) = self.replay.run_until(self.now);
         self.listen();
-        let Some(Sighting { addresses: Some((source, destination)), says: Some(says), .. }) = sighting else {
+        let Some(ObservedFrame { addresses: Some((source, destination)), payload: Some(payload), .. }) = frame else {
             return;
         };
         let now = self.now;
-        for story in &mut self.stories {
-            match says {
-                Says::Response(said) if goes_up(story.entry(), source, destination) => story.see_said(now, said),
-                Says::Request(psn) if story.entry().proxy == source => story.see_copy(now, destination, psn),
-                Says::Response(_) | Says::Request(_) | Says::Other => {}
+        for group in &mut self.groups {
+            match payload {
+                Payload::Response(response) if goes_up(group.entry(), source, destination) => {
+                    group.see_response(now, response)
+                }
+                Payload::Request(psn) if group.entry().proxy == source => group.see_copy(now, destination, psn),
+                Payload::Response(_) | Payload::Request(_) | Payload::Other => {}
             }
         }
     }
@@ -155,22 +158,22 @@ impl Run {
         let (entries, _) = node.take_journal();
         for entry in entries {
             // The journal begins before the first packet does.
-            let entry = srdma_dataplane::Entry {
+            let entry = srdma_dataplane::JournalEntry {
                 time: if entry.time == Instant::ZERO { self.now } else { entry.time },
                 ..entry
             };
-            let story = self.stories.iter_mut().find(|story| story.entry().id == entry.group);
-            story.into_iter().for_each(|story| story.tell(entry));
+            let group = self.groups.iter_mut().find(|group| group.entry().id == entry.group);
+            group.into_iter().for_each(|group| group.apply(entry));
         }
         for event in node.take_events() {
             let Event::EvictionWanted { group, receiver, cause } = event;
-            let story = self.stories.iter_mut().find(|story| story.entry().id == group);
-            story.into_iter().for_each(|story| story.want_eviction(self.now, receiver, cause));
+            let group = self.groups.iter_mut().find(|group| group.entry().id == group);
+            group.into_iter().for_each(|group| group.request_eviction(self.now, receiver, cause));
         }
-        for story in &mut self.stories {
-            let acks = node.acknowledgements(story.entry().id);
+        for group in &mut self.groups {
+            let acks = node.acknowledgements(group.entry().id);
             let minimum = acks.filter(|acks| acks.unknown_branches() == 0).and_then(|acks| acks.minimum_psn());
-            story.settle(self.now, minimum);
+            group.settle(self.now, minimum);
         }
     }
 }
@@ -184,16 +187,16 @@ pub(super) fn goes_up(entry: &GroupEntry, source: Ipv6Addr, destination: Ipv6Add
 }
 
 /// A capture of this group from other links would look like silence of this node.
-fn check_here(census: &Census, configuration: &Configuration) -> Result<(), ExplainError> {
-    if census.ports.iter().any(Option::is_some) {
+fn check_here(observations: &Observations, configuration: &Configuration) -> Result<(), ExplainError> {
+    if observations.ports.iter().any(Option::is_some) {
         return Ok(());
     }
     let ports: Vec<String> =
         configuration.spec.node.ports.iter().map(|port| format!("{} {}", port.name, port.mac)).collect();
-    Err(ExplainError::NotHere { packets: census.packets, ports: ports.join(", ") })
+    Err(ExplainError::NotHere { packets: observations.packets, ports: ports.join(", ") })
 }
 
-fn wanted_entries(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<GroupEntry>, ExplainError> {
+fn selected_entries(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<GroupEntry>, ExplainError> {
     let entries: Vec<&GroupEntry> = configuration.spec.entries.groups.values().collect();
     if entries.is_empty() {
         return Err(ExplainError::NoGroups);
@@ -217,15 +220,15 @@ fn wanted_entries(configuration: &Configuration, wanted: &Wanted) -> Result<Vec<
 }
 
 /// That some packet is to or from a Proxy Address.
-fn check_ours(census: &Census, entries: &[GroupEntry]) -> Result<(), ExplainError> {
+fn check_ours(observations: &Observations, entries: &[GroupEntry]) -> Result<(), ExplainError> {
     /// More pairs are only counted.
     const MOST: usize = 6;
     let ours = |address: &Ipv6Addr| entries.iter().any(|entry| entry.proxy == *address);
-    if census.pairs.keys().any(|(source, destination)| ours(source) || ours(destination)) {
+    if observations.pairs.keys().any(|(source, destination)| ours(source) || ours(destination)) {
         return Ok(());
     }
     let groups = entries.iter().map(|entry| format!("group {}: Proxy Address {}", entry.id.0, entry.proxy));
-    let mut pairs: Vec<_> = census.pairs.iter().collect();
+    let mut pairs: Vec<_> = observations.pairs.iter().collect();
     pairs.sort_by_key(|(pair, count)| (std::cmp::Reverse(**count), **pair));
     let packets = |count: u64| if count == 1 { "1 packet".to_owned() } else { format!("{count} packets") };
     let mut seen: Vec<String> = pairs
@@ -237,9 +240,9 @@ fn check_ours(census: &Census, entries: &[GroupEntry]) -> Result<(), ExplainErro
         seen.push(format!("{} further pairs of addresses", pairs.len() - MOST));
     }
     if seen.is_empty() {
-        seen.push(format!("{} without IPv6", packets(census.packets)));
+        seen.push(format!("{} without IPv6", packets(observations.packets)));
     }
-    let advice = if census.ports.iter().all(Option::is_none) {
+    let advice = if observations.ports.iter().all(Option::is_none) {
         "; none has a MAC address of this node's ports either: is it another node's capture, or configuration?"
     } else {
         "; the MAC addresses are this node's: is the configuration of another group, or the capture of another time?"
@@ -247,8 +250,8 @@ fn check_ours(census: &Census, entries: &[GroupEntry]) -> Result<(), ExplainErro
     Err(ExplainError::NotOurs { groups: groups.collect::<Vec<_>>().join(", "), seen: seen.join(", "), advice })
 }
 
-fn beginning(configuration: &Configuration, census: &Census, entry: &GroupEntry) -> Beginning {
-    match census.first_psn.get(&entry.proxy) {
+fn beginning(configuration: &Configuration, observations: &Observations, entry: &GroupEntry) -> Beginning {
+    match observations.first_psn.get(&entry.proxy) {
         _ if configuration.spec.node.restarted => Beginning::Restarted,
         None => Beginning::NoData,
         Some(psn) if (0..=MOST_LOST_FIRST).contains(&psn.distance_from(entry.initial_psn)) => Beginning::FirstPsn,

@@ -1,6 +1,6 @@
 //! Timeline of a group, short enough to read: ordinary events are counted, repetitions merged.
 
-use super::happening::{Happening, Kind};
+use super::event::{Event, SyndromeKind};
 use serde::Serialize;
 use std::collections::VecDeque;
 
@@ -14,15 +14,15 @@ pub struct Line {
     /// Number of repetitions in a row.
     pub times: u64,
     #[serde(flatten)]
-    pub what: LineWhat,
+    pub what: LineContent,
 }
 
 /// Content of a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum LineWhat {
+pub enum LineContent {
     /// One thing.
-    One(Happening),
+    One(Event),
     /// Many things, counted: `kind` is `run` in JSON.
     Run(Run),
 }
@@ -32,7 +32,7 @@ pub enum LineWhat {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename = "run")]
 pub struct Run {
-    /// PSN that the source went back to at its beginning.
+    /// PSN at its beginning from which on the source retransmits.
     pub back_to: Option<u32>,
     /// Data packets.
     pub data: u64,
@@ -40,15 +40,15 @@ pub struct Run {
     pub first_psn: Option<u32>,
     /// PSN of the last one.
     pub last_psn: Option<u32>,
-    /// ACKs of branches that were taken.
+    /// ACKs of branches that were accepted.
     pub acks: u64,
-    /// NAKs of all kinds that were taken.
+    /// NAKs of all kinds that were accepted.
     pub naks: u64,
     /// ACKs that were replaced or repeated.
     pub stale: u64,
-    /// Other responses that were refused.
+    /// Other responses that were rejected.
     pub refused: u64,
-    /// Times that something was held.
+    /// Holds of responses.
     pub holds: u64,
     /// The longest of them, in nanoseconds.
     pub longest_hold_ns: u64,
@@ -72,7 +72,7 @@ const SERIOUS_LINES: usize = 8;
 /// The longest sequence of lines that is recognised as a repetition.
 const LONGEST_PERIOD: usize = 6;
 
-/// Takes what happens, in order.
+/// Lines in the order of events.
 #[derive(Debug)]
 pub(super) struct Timeline {
     lines: Vec<Line>,
@@ -92,18 +92,18 @@ impl Timeline {
         self.minimum = minimum;
     }
 
-    /// Adds what happened at a time. The minimum that it has led to must have been set.
-    pub(super) fn add(&mut self, time_ns: u64, before: Option<u32>, what: Happening) {
+    /// Adds an event. The minimum after it must have been set.
+    pub(super) fn add(&mut self, time_ns: u64, before: Option<u32>, what: Event) {
         if self.all {
-            return self.lines.push(line(time_ns, LineWhat::One(what)));
+            return self.lines.push(line(time_ns, LineContent::One(what)));
         }
         if !what.is_ordinary() {
             self.close();
-            self.lines.push(line(time_ns, LineWhat::One(what)));
+            self.lines.push(line(time_ns, LineContent::One(what)));
             return self.fold_repeats();
         }
         let back_to = match what {
-            Happening::Data { psn, backward: true, .. } => Some(psn),
+            Event::Data { psn, backward: true, .. } => Some(psn),
             _ => None,
         };
         if back_to.is_some() {
@@ -111,24 +111,24 @@ impl Timeline {
         }
         let minimum = self.minimum;
         let open = self.open.get_or_insert_with(|| {
-            line(time_ns, LineWhat::Run(Run { back_to, minimum_before: before, ..Run::default() }))
+            line(time_ns, LineContent::Run(Run { back_to, minimum_before: before, ..Run::default() }))
         });
         open.until_ns = time_ns;
-        if let LineWhat::Run(run) = &mut open.what {
+        if let LineContent::Run(run) = &mut open.what {
             run.count(&what, 1);
             run.minimum_after = minimum;
         }
     }
 
-    /// The lines, not more of them than fit a screen.
+    /// The lines, at most as many as fit a screen.
     pub(super) fn finish(mut self) -> Vec<Line> {
         self.close();
         if self.all || self.lines.len() <= MOST_LINES {
             return self.lines;
         }
         let serious = |line: &Line| match &line.what {
-            LineWhat::One(what) => what.is_serious(),
-            LineWhat::Run(_) => false,
+            LineContent::One(what) => what.is_serious(),
+            LineContent::Run(_) => false,
         };
         let middle = FIRST_LINES..self.lines.len() - (MOST_LINES - FIRST_LINES - 2 * SERIOUS_LINES);
         let mut kept = Vec::new();
@@ -140,7 +140,7 @@ impl Timeline {
                 match &mut sum {
                     Some(sum) => sum.absorb(&line),
                     None => {
-                        let mut first = self::line(line.time_ns, LineWhat::Run(Run::default()));
+                        let mut first = self::line(line.time_ns, LineContent::Run(Run::default()));
                         first.absorb(&line);
                         sum = Some(first);
                     }
@@ -178,27 +178,27 @@ impl Timeline {
     }
 }
 
-fn line(time_ns: u64, what: LineWhat) -> Line {
+fn line(time_ns: u64, what: LineContent) -> Line {
     Line { time_ns, until_ns: time_ns, times: 1, what }
 }
 
 impl Line {
     fn is_repeated_by(&self, later: &Line) -> bool {
         match (&self.what, &later.what) {
-            (LineWhat::One(one), LineWhat::One(other)) => one.is_same(other),
-            (LineWhat::Run(one), LineWhat::Run(other)) => {
+            (LineContent::One(one), LineContent::One(other)) => one.is_same(other),
+            (LineContent::Run(one), LineContent::Run(other)) => {
                 (one.back_to, one.first_psn, one.last_psn) == (other.back_to, other.first_psn, other.last_psn)
                     && one.data > 0
                     && [one.minimum_after, other.minimum_before, other.minimum_after] == [one.minimum_before; 3]
             }
-            (LineWhat::One(_), LineWhat::Run(_)) | (LineWhat::Run(_), LineWhat::One(_)) => false,
+            (LineContent::One(_), LineContent::Run(_)) | (LineContent::Run(_), LineContent::One(_)) => false,
         }
     }
 
     fn repeat(&mut self, later: Line) {
         self.times += later.times;
         self.until_ns = later.until_ns;
-        if let (LineWhat::Run(run), LineWhat::Run(other)) = (&mut self.what, &later.what) {
+        if let (LineContent::Run(run), LineContent::Run(other)) = (&mut self.what, &later.what) {
             run.add(other);
         }
     }
@@ -206,10 +206,10 @@ impl Line {
     /// Adds a line to a sum.
     fn absorb(&mut self, other: &Line) {
         self.until_ns = other.until_ns;
-        if let LineWhat::Run(run) = &mut self.what {
+        if let LineContent::Run(run) = &mut self.what {
             match &other.what {
-                LineWhat::Run(other) => run.add(other),
-                LineWhat::One(what) => run.count(what, other.times),
+                LineContent::Run(other) => run.add(other),
+                LineContent::One(what) => run.count(what, other.times),
             }
         }
     }
@@ -234,32 +234,32 @@ impl Run {
         self.minimum_after = other.minimum_after.or(self.minimum_after);
     }
 
-    fn count(&mut self, what: &Happening, times: u64) {
+    fn count(&mut self, what: &Event, times: u64) {
         match what {
-            Happening::Data { psn, .. } => {
+            Event::Data { psn, .. } => {
                 self.data += times;
                 self.first_psn = self.first_psn.or(Some(*psn));
                 self.last_psn = Some(*psn);
             }
-            Happening::Response { said, .. } if said.answer == Kind::Ack => self.acks += times,
-            Happening::Response { .. } => self.naks += times,
-            Happening::Refused { reason: "stale_response", .. } => self.stale += times,
-            Happening::Refused { .. } | Happening::NotTaken { .. } => self.refused += times,
-            Happening::HoldEnded { held_ns, .. } => {
+            Event::Response { response, .. } if response.syndrome == SyndromeKind::Ack => self.acks += times,
+            Event::Response { .. } => self.naks += times,
+            Event::Refused { reason: "stale_response", .. } => self.stale += times,
+            Event::Refused { .. } | Event::Dropped { .. } => self.refused += times,
+            Event::HoldEnded { held_ns, .. } => {
                 self.holds += times;
                 self.longest_hold_ns = self.longest_hold_ns.max(*held_ns);
             }
-            Happening::Statement { said, .. } if said.answer == Kind::Ack => self.acks_sent += times,
-            Happening::Statement { .. } => self.naks_sent += times,
-            Happening::Difference { .. } => self.differences += times,
-            Happening::Cnp { .. } => self.cnps += times,
-            Happening::Began { .. }
-            | Happening::Learnt { .. }
-            | Happening::HoldBegan { .. }
-            | Happening::CnpUp { .. }
-            | Happening::EvictionWanted { .. }
-            | Happening::Committed { .. }
-            | Happening::Left => {}
+            Event::Upstream { response, .. } if response.syndrome == SyndromeKind::Ack => self.acks_sent += times,
+            Event::Upstream { .. } => self.naks_sent += times,
+            Event::Difference { .. } => self.differences += times,
+            Event::Cnp { .. } => self.cnps += times,
+            Event::Began { .. }
+            | Event::Learnt { .. }
+            | Event::HoldBegan { .. }
+            | Event::CnpUp { .. }
+            | Event::EvictionWanted { .. }
+            | Event::Committed { .. }
+            | Event::Left => {}
         }
     }
 }

@@ -9,19 +9,19 @@ use srdma_wire::{Instant, Psn};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// No data of the group went down.
+    /// No data of the group were sent downstream.
     NoData,
     /// Branches are unknown: no response goes upstream until each has responded (R6).
-    Unheard,
-    /// A branch has failed for good (D24).
+    NoResponse,
+    /// A branch has sent a fatal NAK (D24).
     Failed,
-    /// A branch keeps the minimum where it is.
+    /// A branch with a fault holds the minimum PSN.
     Waiting,
     /// Data are on their way, and nothing is unusual.
     InFlight,
     /// Everything is confirmed and was sent upstream, but the source sends it again.
-    Unheeded,
-    /// Everything that went down is confirmed.
+    SourceRepeats,
+    /// All data sent downstream are confirmed.
     Complete,
 }
 
@@ -29,12 +29,12 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
-    /// It has confirmed everything that went down.
+    /// It has confirmed all data sent downstream.
     Confirmed,
     /// Its expected PSN was sent at most once.
     InFlight,
     /// No response since the captures began, or since the node restarted.
-    Unheard,
+    NoResponse,
     /// The PSN that it expects was sent again, and no response has followed.
     Silent,
     /// Its responses are rejected.
@@ -47,7 +47,7 @@ pub enum Condition {
     NotResent,
     /// It is not ready to receive.
     NotReady,
-    /// It has failed for good.
+    /// It has sent a fatal NAK.
     Failed,
     /// It was removed.
     Removed,
@@ -55,13 +55,13 @@ pub enum Condition {
 
 /// Facts of a branch at the end.
 pub(super) struct Facts {
-    pub(super) standing: BranchStatus,
-    pub(super) point: Option<Psn>,
+    pub(super) status: BranchStatus,
+    pub(super) expected_psn: Option<Psn>,
     pub(super) highest: Option<Psn>,
     /// Number of times that its expected PSN was sent.
     pub(super) sent: Sent,
     /// Time of its last accepted response.
-    pub(super) last_taken: Option<Instant>,
+    pub(super) last_accepted: Option<Instant>,
     /// Time of its last rejected response.
     pub(super) last_refused: Option<Instant>,
 }
@@ -71,25 +71,27 @@ impl Condition {
     pub(super) fn of(facts: &Facts) -> Self {
         let Facts { sent, .. } = *facts;
         let is_since = |time: Option<Instant>, begin: Instant| time.is_some_and(|time| time >= begin);
-        let (Some(point), Some(highest)) = (facts.point, facts.highest) else {
-            return match (facts.standing, facts.last_refused) {
+        let (Some(expected_psn), Some(highest)) = (facts.expected_psn, facts.highest) else {
+            return match (facts.status, facts.last_refused) {
                 (BranchStatus::Removed, _) => Condition::Removed,
                 (BranchStatus::Unknown, Some(_)) => Condition::Refused,
-                (BranchStatus::Unknown, None) => Condition::Unheard,
+                (BranchStatus::Unknown, None) => Condition::NoResponse,
                 (BranchStatus::Clear | BranchStatus::Pending { .. }, _) => Condition::Confirmed,
             };
         };
-        match facts.standing {
+        match facts.status {
             BranchStatus::Removed => Condition::Removed,
             BranchStatus::Pending { syndrome: Syndrome::Fatal(_), .. } => Condition::Failed,
-            _ if point.is_after(highest) => Condition::Confirmed,
+            _ if expected_psn.is_after(highest) => Condition::Confirmed,
             BranchStatus::Pending { syndrome: Syndrome::RnrNak(_), .. } => Condition::NotReady,
             BranchStatus::Pending { held: true, .. } => Condition::NakHeld,
             // It was sent twice more, and the branch has requested it again.
             BranchStatus::Pending { held: false, .. } if sent.times > 2 => Condition::Losing,
             BranchStatus::Pending { held: false, .. } => Condition::NotResent,
             BranchStatus::Unknown | BranchStatus::Clear if sent.times < 2 => Condition::InFlight,
-            BranchStatus::Unknown | BranchStatus::Clear if is_since(facts.last_taken, sent.second) => Condition::Losing,
+            BranchStatus::Unknown | BranchStatus::Clear if is_since(facts.last_accepted, sent.second) => {
+                Condition::Losing
+            }
             BranchStatus::Unknown | BranchStatus::Clear if is_since(facts.last_refused, sent.second) => {
                 Condition::Refused
             }
@@ -101,7 +103,7 @@ impl Condition {
     pub(super) fn is_trouble(self) -> bool {
         match self {
             Condition::Confirmed | Condition::InFlight | Condition::Removed => false,
-            Condition::Unheard
+            Condition::NoResponse
             | Condition::Silent
             | Condition::Refused
             | Condition::Losing
@@ -117,7 +119,7 @@ impl Condition {
 mod tests {
     use super::*;
 
-    /// Every standing, whatever else is known.
+    /// Every status of a branch, with other facts.
     #[test]
     fn conditions() {
         let at = |ns| Some(Instant::from_ns(ns));
@@ -145,14 +147,14 @@ mod tests {
         ];
         let conditions: Vec<Condition> = rows
             .into_iter()
-            .map(|(standing, point, times, last_taken, last_refused)| {
-                let (point, highest) = (point.map(Psn::new), Some(Psn::new(7)));
-                Condition::of(&Facts { standing, point, highest, sent: sent(times), last_taken, last_refused })
+            .map(|(status, expected_psn, times, last_accepted, last_refused)| {
+                let (expected_psn, highest) = (expected_psn.map(Psn::new), Some(Psn::new(7)));
+                Condition::of(&Facts { status, expected_psn, highest, sent: sent(times), last_accepted, last_refused })
             })
             .collect();
         use Condition::*;
         let expected = [
-            Unheard, Refused, Removed, Confirmed, InFlight, Silent, Losing, Refused, NakHeld, NotResent, Losing,
+            NoResponse, Refused, Removed, Confirmed, InFlight, Silent, Losing, Refused, NakHeld, NotResent, Losing,
             NotReady, Failed,
         ];
         assert_eq!(conditions, expected);

@@ -80,14 +80,24 @@ pub(super) const TABLE: &[Entry] = &[
     entry(&["parts"], FILES_AND_TYPES, NOT_HTTP, "group entry"),
     // The reverse path and the node.
     entry(
-        &["say", "speak", "tell", "untold", "served"],
+        &["answer", "say", "speak", "statement", "tell", "told", "untold", "heard", "served"],
         NAMES,
         AGGREGATION,
         "syndrome, response; received, forwarded, retransmitted",
     ),
-    entry(&["points"], NAMES, AGGREGATION, "expected PSN"),
+    entry(&["point", "points"], NAMES, AGGREGATION, "expected PSN"),
     entry(&["m"], &[Kind::Function, Kind::Key], AGGREGATION, "minimum PSN"),
-    entry(&["press", "ease"], FILES_AND_TYPES, DATAPLANE, "pause sent, pause received"),
+    entry(&["fate", "meet", "hinder", "stranger"], NAMES, DATAPLANE, "verdict, dispatch, egress check, rewrite"),
+    entry(
+        &["told", "holds", "calm", "line", "press", "ease"],
+        FILES_AND_TYPES,
+        DATAPLANE,
+        "pause sent, pause received",
+    ),
+    entry(&["obeyed", "told"], &[Kind::Key], &["crates/", "dist/", "docs/"], "direction=\"rx\" or \"tx\""),
+    entry(&["notification"], &[Kind::File], DATAPLANE, "backpressure"),
+    entry(&["lent"], ALL, EVERYWHERE, "kernel-owned"),
+    entry(&["story", "census", "sighting", "said"], NAMES, EXPLAIN, "event, timeline, observation, response"),
     // Chaos tests and model checking.
     entry(
         &["judge", "dice", "agenda", "whisper", "complaint", "complaints"],
@@ -137,23 +147,18 @@ pub(super) const LATER: &[Entry] = &[
     entry(&["obeyed"], NAMES, CONTROLLER, "register, plan, apply"),
     entry(&["taken"], FILES_AND_TYPES, CONTROLLER, "applied"),
     // The reverse path and the node.
+    // Chaos tests and model checking.
+    entry(&["storm"], PUBLIC, CHAOS, "chaos test"),
     entry(
-        &["answer", "statement", "told", "heard"],
+        &["complaint", "complaints", "cut", "line"],
         NAMES,
-        AGGREGATION,
-        "syndrome, response; received, forwarded, retransmitted",
+        CHAOS,
+        "violation, checker, RNG, event queue, replay token",
     ),
-    entry(&["point"], NAMES, AGGREGATION, "expected PSN"),
-    entry(
-        &["fate", "meet", "hinder", "finish", "stranger"],
-        NAMES,
-        DATAPLANE,
-        "verdict, dispatch, egress check, rewrite",
-    ),
-    entry(&["told", "holds", "calm", "line"], FILES_AND_TYPES, DATAPLANE, "pause sent, pause received"),
-    entry(&["obeyed", "told"], &[Kind::Key], &["crates/", "dist/", "docs/"], "direction=\"rx\" or \"tx\""),
-    entry(&["notification"], &[Kind::File], DATAPLANE, "backpressure"),
-    entry(&["lent"], ALL, EVERYWHERE, "kernel-owned"),
-    // Captures that are explained.
-    entry(&["story", "census", "sighting", "said"], NAMES, EXPLAIN, "event, timeline, observation, response"),
+    // The simulator of fabrics, and captures that are explained.
+    entry(&["arm"], NAMES, FABRIC_SIM, "variant"),
+    entry(&["spectator", "shown", "scene", "moment"], PUBLIC, FABRIC_SIM, "observer, recorder, snapshot"),
+    entry(&["twin"], ALL, EVERYWHERE, "control run"),
+    entry(&["parts"], FILES_AND_TYPES, FABRIC_SIM, "rank, context"),
+    entry(&["fill", "pipe"], NAMES, FABRIC_SIM, "max-min fair allocation, demand, link"),
 ];

@@ -15,7 +15,7 @@ fn r2_retransmitted_data_are_answered() {
     assert_eq!(node.data(6, false), "ACK 7", "not above the previous");
     assert_eq!(node.data(8, true), "", "8 is not confirmed");
     assert_eq!(node.data(8, true), "", "going back to the minimum or above needs the receivers' own answer");
-    assert_eq!(node.machine.counters().answered_data, 3);
+    assert_eq!(node.machine.counters().repeated_acks, 3);
 }
 
 /// R2: a NAK or RNR NAK whose PSN is sent down once more is cleared; the next one is new (D23).

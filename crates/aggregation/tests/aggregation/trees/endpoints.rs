@@ -115,15 +115,15 @@ impl Source {
     /// Receives a response; returns the packet up to which the source then takes all for delivered.
     pub(crate) fn receive(&mut self, now_ns: u64, response: Response) -> u64 {
         let distance = i64::from(response.expected_psn().distance_from(self.psn(self.completed)));
-        let point = self.completed.saturating_add_signed(distance);
+        let restart = self.completed.saturating_add_signed(distance);
         self.timeout_at_ns = now_ns + TIMEOUT_NS;
         if distance < 0 {
             self.acks += u64::from(response.syndrome == Syndrome::Ack);
             return self.completed;
         }
-        self.completed = point;
-        self.next = self.next.max(point);
-        self.fresh = self.fresh.max(point);
+        self.completed = restart;
+        self.next = self.next.max(restart);
+        self.fresh = self.fresh.max(restart);
         match response.syndrome {
             Syndrome::Ack => {
                 self.acks += 1;
@@ -144,7 +144,7 @@ impl Source {
             }
             Syndrome::Fatal(_) => self.failed = true,
         }
-        point
+        restart
     }
 
     /// No response arrived within the timeout: retransmits everything.
@@ -161,13 +161,13 @@ impl Source {
     }
 }
 
-/// How a responder answers what it has got already.
+/// How a responder responds what it has got already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReceiverHabit {
     /// As soft-RoCE: every duplicate is answered with an ACK of the newest.
-    AnswersDuplicates,
+    AcksDuplicates,
     /// Only a duplicate that requests an ACK is answered.
-    AnswersRequests,
+    AcksRequests,
 }
 
 /// A responder.
@@ -180,14 +180,14 @@ pub(crate) struct Receiver {
     pub(crate) unready_per_mille: u64,
     /// The packet at which it fails for good.
     pub(crate) fails_at: Option<u64>,
-    /// It answers nothing any more.
+    /// It responds nothing any more.
     pub(crate) dead: bool,
     pub(crate) acks: u64,
     /// How long its link takes.
     pub(crate) latency_ns: u64,
     /// The packet at which it joined.
     pub(crate) joined_at: Option<u64>,
-    /// Which node has sent it which packet, and when; and when its point last moved there.
+    /// Which node has sent it which packet, and when; and when its restart last moved there.
     pub(crate) sendings: Vec<(usize, u64, u64)>,
     pub(crate) progress_at_ns: u64,
 }
@@ -216,9 +216,9 @@ impl Receiver {
         }
         let expected = self.expected as i64;
         if packet < self.expected {
-            let answers = self.habit == ReceiverHabit::AnswersDuplicates || ack_request;
-            self.acks += u64::from(answers);
-            return answers.then_some((expected - 1, Syndrome::Ack));
+            let responds = self.habit == ReceiverHabit::AcksDuplicates || ack_request;
+            self.acks += u64::from(responds);
+            return responds.then_some((expected - 1, Syndrome::Ack));
         }
         if packet > self.expected {
             let first = !std::mem::replace(&mut self.nak_sent, true);

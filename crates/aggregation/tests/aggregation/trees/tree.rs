@@ -181,7 +181,7 @@ impl Tree {
     }
 
     pub(crate) fn add_receiver(&mut self) -> usize {
-        let habit = self.random.one_of(&[ReceiverHabit::AnswersDuplicates, ReceiverHabit::AnswersRequests]);
+        let habit = self.random.one_of(&[ReceiverHabit::AcksDuplicates, ReceiverHabit::AcksRequests]);
         self.receivers.push(Receiver::new(habit, self.faults.unready_per_mille));
         self.receivers.len() - 1
     }
@@ -328,9 +328,9 @@ impl Tree {
         let Some(index) = entry.branch_of(branch.child) else {
             return false;
         };
-        let point = machine.expected_psn(index);
+        let expected = machine.expected_psn(index);
         let is_before_join = branch.joined.is_some_and(|joined| {
-            packet < joined && !point.is_some_and(|point| point.is_after(self.source.psn(joined)))
+            packet < joined && !expected.is_some_and(|expected| expected.is_after(self.source.psn(joined)))
         });
         is_before_join || machine.withholds(index, self.source.psn(packet))
     }

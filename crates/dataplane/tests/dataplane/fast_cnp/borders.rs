@@ -6,7 +6,7 @@ use srdma_dataplane::{Command, Domain, FastCnpConfig};
 use srdma_frame::PortId;
 
 const HOST: &str = "2001:db8:bb::1";
-const STRANGER: &str = "2001:db8:dd::1";
+const OUTSIDER: &str = "2001:db8:dd::1";
 
 /// A node with hosts behind port 0, a foreign network behind port 1 and its domain behind port 2.
 fn node() -> Bench {
@@ -30,7 +30,7 @@ fn guarded() -> Bench {
 }
 
 /// The port that a packet leaves by, or why it was dropped.
-fn fate(bench: &mut Bench, port: u16, packet: &[u8]) -> Result<u16, &'static str> {
+fn outcome(bench: &mut Bench, port: u16, packet: &[u8]) -> Result<u16, &'static str> {
     let before = bench.drops(port);
     match &bench.send(port, packet)[..] {
         [(port, _)] => Ok(*port),
@@ -52,23 +52,23 @@ fn no_fast_cnp_crosses_a_border() {
         if is_on {
             turn_on(&mut bench, config());
         }
-        for (port, source) in [(0, HOST), (1, STRANGER)] {
-            assert_eq!(fate(&mut bench, port, &fast_cnp(source, SENDER, RECEIVER, 7)), AT_BORDER, "in");
-            assert_eq!(fate(&mut bench, 2, &fast_cnp("2001:db8:53::2", source, RECEIVER, 7)), AT_BORDER, "out");
-            assert_eq!(fate(&mut bench, port, &cnp(source, SENDER, 7)), Ok(2), "a standard CNP");
-            assert_eq!(fate(&mut bench, 2, &cnp("2001:db8:53::2", source, 7)), Ok(port));
+        for (port, source) in [(0, HOST), (1, OUTSIDER)] {
+            assert_eq!(outcome(&mut bench, port, &fast_cnp(source, SENDER, RECEIVER, 7)), AT_BORDER, "in");
+            assert_eq!(outcome(&mut bench, 2, &fast_cnp("2001:db8:53::2", source, RECEIVER, 7)), AT_BORDER, "out");
+            assert_eq!(outcome(&mut bench, port, &cnp(source, SENDER, 7)), Ok(2), "a standard CNP");
+            assert_eq!(outcome(&mut bench, 2, &cnp("2001:db8:53::2", source, 7)), Ok(port));
         }
-        assert_eq!(fate(&mut bench, 2, &fast_cnp("2001:db8:53::2", SENDER, RECEIVER, 7)), Ok(2), "inside");
+        assert_eq!(outcome(&mut bench, 2, &fast_cnp("2001:db8:53::2", SENDER, RECEIVER, 7)), Ok(2), "inside");
     }
 }
 
 /// In every encapsulation: in a tunnel, in another header, malformed, with the configured type.
 #[test]
 fn no_disguise_helps() {
-    let plain = fast_cnp(STRANGER, SENDER, RECEIVER, 7);
+    let plain = fast_cnp(OUTSIDER, SENDER, RECEIVER, 7);
     let tunnelled = {
         let mut outer = vec![0x60, 0, 0, 0, 0, plain.len() as u8, 41, 64];
-        outer.extend(address(STRANGER).octets());
+        outer.extend(address(OUTSIDER).octets());
         outer.extend(address(SENDER).octets());
         outer.extend(&plain);
         outer
@@ -78,12 +78,12 @@ fn no_disguise_helps() {
     hop_by_hop[6] = 0;
     let mut cut = plain.clone();
     cut[43] = 0xFF;
-    let twice = with_options(cnp(STRANGER, SENDER, 7), &[0x9E, 1, 0, 0x9E, 1, 0]);
+    let twice = with_options(cnp(OUTSIDER, SENDER, 7), &[0x9E, 1, 0, 0x9E, 1, 0]);
     for packet in [tunnelled, behind_padding, hop_by_hop, cut, twice] {
-        assert_eq!(fate(&mut guarded(), 1, &packet), AT_BORDER);
+        assert_eq!(outcome(&mut guarded(), 1, &packet), AT_BORDER);
     }
-    let harmless = with_options(cnp(STRANGER, SENDER, 7), &[0x1E, 4, 0x9E, 16, 0, 0]);
-    assert_eq!(fate(&mut guarded(), 1, &harmless), Ok(2), "another option, whatever is in it");
+    let harmless = with_options(cnp(OUTSIDER, SENDER, 7), &[0x1E, 4, 0x9E, 16, 0, 0]);
+    assert_eq!(outcome(&mut guarded(), 1, &harmless), Ok(2), "another option, whatever is in it");
 }
 
 /// As the other rules of a border: a node without a domain drops nothing.
@@ -91,8 +91,8 @@ fn no_disguise_helps() {
 fn without_a_domain_there_is_no_border() {
     let mut bench = guarded();
     bench.apply(Command::RemoveDomain);
-    assert_eq!(fate(&mut bench, 1, &fast_cnp(STRANGER, SENDER, RECEIVER, 7)), Ok(2));
-    assert_eq!(fate(&mut bench, 2, &fast_cnp("2001:db8:53::2", STRANGER, RECEIVER, 7)), Ok(1));
+    assert_eq!(outcome(&mut bench, 1, &fast_cnp(OUTSIDER, SENDER, RECEIVER, 7)), Ok(2));
+    assert_eq!(outcome(&mut bench, 2, &fast_cnp("2001:db8:53::2", OUTSIDER, RECEIVER, 7)), Ok(1));
 }
 
 /// A host that belongs to the domain gets them, and sends those that a receiver sends in its own name (FC-4-8), but none
@@ -101,9 +101,9 @@ fn without_a_domain_there_is_no_border() {
 fn hosts_inside_take_part() {
     let mut bench = guarded();
     turn_on(&mut bench, FastCnpConfig { hosts_inside: vec![prefix("2001:db8:bb::/48")], ..config() });
-    assert_eq!(fate(&mut bench, 2, &fast_cnp("2001:db8:53::2", HOST, RECEIVER, 7)), Ok(0));
-    assert_eq!(fate(&mut bench, 2, &fast_cnp("2001:db8:53::2", STRANGER, RECEIVER, 7)), AT_BORDER);
-    assert_eq!(fate(&mut bench, 0, &fast_cnp(HOST, SENDER, HOST, 7)), Ok(2));
-    assert_eq!(fate(&mut bench, 0, &fast_cnp(HOST, SENDER, RECEIVER, 7)), AT_BORDER);
-    assert_eq!(fate(&mut bench, 0, &fast_cnp("2001:db8:53::2", SENDER, RECEIVER, 7)), Err("forged_source"));
+    assert_eq!(outcome(&mut bench, 2, &fast_cnp("2001:db8:53::2", HOST, RECEIVER, 7)), Ok(0));
+    assert_eq!(outcome(&mut bench, 2, &fast_cnp("2001:db8:53::2", OUTSIDER, RECEIVER, 7)), AT_BORDER);
+    assert_eq!(outcome(&mut bench, 0, &fast_cnp(HOST, SENDER, HOST, 7)), Ok(2));
+    assert_eq!(outcome(&mut bench, 0, &fast_cnp(HOST, SENDER, RECEIVER, 7)), AT_BORDER);
+    assert_eq!(outcome(&mut bench, 0, &fast_cnp("2001:db8:53::2", SENDER, RECEIVER, 7)), Err("forged_source"));
 }

@@ -2,7 +2,7 @@
 
 use crate::common::group::*;
 use crate::learning::bench::*;
-use srdma_dataplane::{Command, Entry, FIRST_LEARNT_GROUP, Learning, What};
+use srdma_dataplane::{Command, FIRST_LEARNT_GROUP, GroupEvent, Learning};
 use srdma_frame::Element;
 use srdma_group::Policy;
 use srdma_wire::Instant;
@@ -164,9 +164,11 @@ fn the_journal_has_learnt_receivers() {
     ack(&mut bench, 1, 100);
     data(&mut bench, 101, &[3]);
     bench.apply(Command::RemoveLearning);
-    let is_membership = |what: &What| matches!(what, What::Learnt { .. } | What::Left | What::Committed { .. });
+    let is_membership = |event: &GroupEvent| {
+        matches!(event, GroupEvent::Learnt { .. } | GroupEvent::Left | GroupEvent::Committed { .. })
+    };
     let (entries, _) = bench.node.take_journal();
-    let membership: Vec<What> = entries.into_iter().map(|Entry { what, .. }| what).filter(is_membership).collect();
-    let learnt = |receivers, unknown| What::Learnt { receivers, unknown };
-    assert_eq!(membership, [learnt(2, 2), learnt(3, 2), What::Left]);
+    let membership: Vec<GroupEvent> = entries.into_iter().map(|entry| entry.event).filter(is_membership).collect();
+    let learnt = |receivers, unknown| GroupEvent::Learnt { receivers, unknown };
+    assert_eq!(membership, [learnt(2, 2), learnt(3, 2), GroupEvent::Left]);
 }

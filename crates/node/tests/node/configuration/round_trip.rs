@@ -275,7 +275,7 @@ fn traffic_classes(octets: &mut Octets, entries: &mut Entries) {
     let has_pfc = |egress: &EgressConfig| egress.classes[3].pfc.is_some();
     let with_pfc = entries.egress.iter().find(|(_, egress)| has_pfc(egress)).map(|(port, _)| *port);
     let priority = |port| PriorityMapping { traffic_class: 5, ports: vec![port], priority: 3 };
-    entries.notifications = Some(BackpressureConfig {
+    entries.backpressure = Some(BackpressureConfig {
         hold: octets.time(1_000),
         refresh: octets.time(1_000),
         priorities: with_pfc.map(priority).into_iter().collect(),
@@ -431,7 +431,7 @@ fn entries(octets: &mut Octets) -> Entries {
         translated: vec![prefix("2001:db8:2::", 64)],
         learn_connections: octets.is(),
         mark_unknown: octets.is(),
-        mark_told: octets.is(),
+        mark_notified: octets.is(),
         interval: octets.time(1),
         per_second: octets.u32(1, u32::MAX),
         at_once: octets.u32(1, u32::MAX),
@@ -445,7 +445,7 @@ fn entries(octets: &mut Octets) -> Entries {
     if octets.is() {
         let (end_c, end_e) = (address("5f00:0:9:c::"), octets.maybe(|_| address("5f00:0:9:d::")));
         let sids = BackpressureSids { outer_source: prefix("2001:db8:9::", 64), end_c: Some(end_c), end_e };
-        entries.notification_sids.insert(sids.outer_source, sids);
+        entries.backpressure_sids.insert(sids.outer_source, sids);
     }
     for _ in 0..octets.u16(0, 3) {
         let NextHop { port, address } = octets.hop();

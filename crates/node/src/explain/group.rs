@@ -1,35 +1,36 @@
 //! Events of one group, from its node's journal and the captures.
 
-use super::branch::BranchStory;
+use super::branch::BranchAnalysis;
 use super::comparison::{Comparison, Found, TOLERANCE};
-use super::happening::{Happening, Said, cause_name, reason_of};
-use super::report::{At, Beginning, GroupExplanation, LastStatement, Upstream};
+use super::event::{Event, Response, cause_name, reason_of};
+use super::report::{At, Beginning, GroupExplanation, LastResponse, Upstream};
 use super::sends::Sends;
 use super::timeline::Timeline;
 use super::verdict::{Condition, Verdict};
 use srdma_aggregation::{Acknowledgements, BranchIndex, EvictionCause};
-use srdma_dataplane::{Entry, What};
+use srdma_dataplane::{GroupEvent, JournalEntry};
 use srdma_group::{GroupEntry, NodeRole};
 use srdma_wire::{Instant, Psn};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
 
-/// Parts of a story that go into the timeline.
+/// Selection of events for the timeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interest {
-    /// Of the branches this one alone.
+    /// Of the branches this one only.
     pub(super) branch: Option<Ipv6Addr>,
-    /// Not before.
+    /// No earlier events.
     pub(super) from: Option<Instant>,
     /// All entries, nothing summed up.
     pub(super) all: bool,
 }
 
-pub(super) struct Story {
+/// Analysis of one group.
+pub(super) struct GroupAnalysis {
     entry: GroupEntry,
     begins: Beginning,
     wanted: Interest,
-    branches: Vec<BranchStory>,
+    branches: Vec<BranchAnalysis>,
     sends: Sends,
     minimum: Option<Psn>,
     minimum_since: Option<Instant>,
@@ -37,11 +38,11 @@ pub(super) struct Story {
     backward: u64,
     last_data: Option<At>,
     by_rule: BTreeMap<&'static str, u64>,
-    last_statement: Option<LastStatement>,
-    answers: u64,
+    last_upstream: Option<LastResponse>,
+    repeated_acks: u64,
     /// Present when the captures have responses of the node itself.
     comparison: Option<Comparison>,
-    /// Kept for its memory.
+    /// Scratch memory.
     found: Vec<Found>,
     /// Events that are not in the timeline yet, because differences found later may come before them.
     recent: VecDeque<Recent>,
@@ -52,26 +53,28 @@ struct Recent {
     time: Instant,
     before: Option<u32>,
     after: Option<u32>,
-    what: Happening,
+    event: Event,
 }
 
-impl Story {
-    /// A story that begins. `compares`: the captures have responses of the node itself.
+impl GroupAnalysis {
+    /// An analysis that begins. `compares`: the captures have responses of the node itself.
     pub(super) fn new(entry: GroupEntry, begins: Beginning, wanted: Interest, compares: bool) -> Self {
-        let point = (begins != Beginning::MidFlow && begins != Beginning::Restarted).then_some(entry.initial_psn);
-        let branches = entry.branches.iter().map(|branch| BranchStory::new(branch.responder, point)).collect();
-        Story {
+        let expected_psn =
+            (begins != Beginning::MidFlow && begins != Beginning::Restarted).then_some(entry.initial_psn);
+        let branches =
+            entry.branches.iter().map(|branch| BranchAnalysis::new(branch.responder, expected_psn)).collect();
+        GroupAnalysis {
             begins,
             branches,
             sends: Sends::default(),
-            minimum: point,
+            minimum: expected_psn,
             minimum_since: None,
             data: 0,
             backward: 0,
             last_data: None,
             by_rule: BTreeMap::new(),
-            last_statement: None,
-            answers: 0,
+            last_upstream: None,
+            repeated_acks: 0,
             comparison: compares.then(Comparison::default),
             found: Vec::new(),
             recent: VecDeque::new(),
@@ -86,78 +89,78 @@ impl Story {
         &self.entry
     }
 
-    /// Something happened to the group.
-    pub(super) fn tell(&mut self, entry: Entry) {
+    /// Applies an entry of the journal.
+    pub(super) fn apply(&mut self, entry: JournalEntry) {
         let (now, before) = (entry.time, self.minimum);
-        let what = match entry.what {
-            What::Began { unknown, .. } => Happening::Began { unknown },
-            What::Committed { epoch } => Happening::Committed { epoch },
-            What::Learnt { receivers, unknown } => Happening::Learnt { receivers, unknown },
-            What::Left => Happening::Left,
-            What::Data { psn, ack_request, backward } => {
+        let event = match entry.event {
+            GroupEvent::Began { unknown, .. } => Event::Began { unknown },
+            GroupEvent::Committed { epoch } => Event::Committed { epoch },
+            GroupEvent::Learnt { receivers, unknown } => Event::Learnt { receivers, unknown },
+            GroupEvent::Left => Event::Left,
+            GroupEvent::Data { psn, ack_request, backward } => {
                 self.sends.send(now, psn);
                 self.data += 1;
                 self.backward += u64::from(backward);
                 self.last_data = Some(At { psn: psn.get(), time_ns: now.as_ns() });
-                Happening::Data { psn: psn.get(), ack_request, backward }
+                Event::Data { psn: psn.get(), ack_request, backward }
             }
-            What::Taken { branch, response, before, after } => {
-                let said = Said::from(response);
-                self.with_branch(branch, |story| story.take(now, said, after));
+            GroupEvent::Accepted { branch, response, before, after } => {
+                let response = Response::from(response);
+                self.with_branch(branch, |branch| branch.accept(now, response, after));
                 self.find_minimum(now);
-                Happening::Response { branch, said, before: before.map(Psn::get), after: after.map(Psn::get) }
+                Event::Response { branch, response, before: before.map(Psn::get), after: after.map(Psn::get) }
             }
-            What::Refused { branch, response, refusal } => {
-                let (said, reason, because) = (Said::from(response), reason_of(&refusal), refusal.to_string());
-                self.with_branch(branch, |story| story.refuse(now, Some(said), reason, Some(because.clone())));
-                Happening::Refused { branch, said, reason, because }
+            GroupEvent::Refused { branch, response, refusal } => {
+                let (response, reason, detail) = (Response::from(response), reason_of(&refusal), refusal.to_string());
+                self.with_branch(branch, |branch| branch.refuse(now, Some(response), reason, Some(detail.clone())));
+                Event::Refused { branch, response, reason, detail }
             }
-            What::NotTaken { responder, reason } => {
+            GroupEvent::Dropped { responder, reason } => {
                 let reason = reason.name();
-                self.with_branch(responder, |story| story.refuse(now, None, reason, None));
-                Happening::NotTaken { responder, reason }
+                self.with_branch(responder, |branch| branch.refuse(now, None, reason, None));
+                Event::Dropped { responder, reason }
             }
-            What::HoldBegan { branch, psn } => {
-                self.with_branch(branch, |story| story.hold(now));
-                Happening::HoldBegan { branch, psn: psn.get() }
+            GroupEvent::HoldBegan { branch, psn } => {
+                self.with_branch(branch, |branch| branch.hold(now));
+                Event::HoldBegan { branch, psn: psn.get() }
             }
-            What::HoldEnded { branch, psn, since, end } => {
+            GroupEvent::HoldEnded { branch, psn, since, end } => {
                 let held_ns = now.as_ns().saturating_sub(since.as_ns());
-                self.with_branch(branch, |story| story.release(held_ns));
-                Happening::HoldEnded { branch, psn: psn.get(), held_ns, end: end.into() }
+                self.with_branch(branch, |branch| branch.release(held_ns));
+                Event::HoldEnded { branch, psn: psn.get(), held_ns, end }
             }
-            What::Statement { statement, because_of, holder } => {
-                let (said, rule) = (Said::from(statement.response), statement.rule);
+            GroupEvent::Upstream { response, caused_by, holder } => {
+                let (response, rule) = (Response::from(response.response), response.rule);
                 *self.by_rule.entry(rule.name()).or_default() += 1;
-                self.answers += u64::from(rule == srdma_aggregation::Rule::R2);
+                self.repeated_acks += u64::from(rule == srdma_aggregation::Rule::R2);
                 let time_ns = now.as_ns();
-                self.last_statement = Some(LastStatement { time_ns, said, rule: rule.name(), because_of });
+                self.last_upstream = Some(LastResponse { time_ns, response, rule: rule.name(), caused_by });
                 if let Some(comparison) = &mut self.comparison {
-                    comparison.state(now, said);
+                    comparison.expect(now, response);
                 }
-                Happening::Statement { said, rule, because_of, holder }
+                Event::Upstream { response, rule, caused_by, holder }
             }
-            What::Cnp { branch, count, counts } => Happening::Cnp { branch, count, counts },
-            What::CnpUp { branch, count } => Happening::CnpUp { branch, count },
+            GroupEvent::Cnp { branch, count, counts } => Event::Cnp { branch, count, counts },
+            GroupEvent::CnpUp { branch, count } => Event::CnpUp { branch, count },
         };
-        self.happen(now, before, what);
+        self.add(now, before, event);
     }
 
     /// The edge requests an eviction.
-    pub(super) fn want_eviction(&mut self, now: Instant, receiver: Ipv6Addr, cause: EvictionCause) {
-        self.happen(now, self.minimum, Happening::EvictionWanted { receiver, cause: cause_name(cause) });
+    pub(super) fn request_eviction(&mut self, now: Instant, receiver: Ipv6Addr, cause: EvictionCause) {
+        self.add(now, self.minimum, Event::EvictionWanted { receiver, cause: cause_name(cause) });
     }
 
     /// A captured response of the node.
-    pub(super) fn see_said(&mut self, now: Instant, said: Said) {
+    pub(super) fn see_response(&mut self, now: Instant, response: Response) {
         if let Some(comparison) = &mut self.comparison {
-            comparison.capture(now, said);
+            comparison.capture(now, response);
         }
     }
 
-    /// A captured copy of data from the node to a receiver below.
+    /// A captured copy of data from the node to a receiver.
     pub(super) fn see_copy(&mut self, now: Instant, receiver: Ipv6Addr, psn: Psn) {
-        self.with_branch(receiver, |story| story.see_copy(now, psn));
+        self.with_branch(receiver, |branch| branch.see_copy(now, psn));
     }
 
     /// No event earlier than `now` will follow. `minimum`: the PSN that the node may confirm, `None` while a branch is
@@ -174,11 +177,11 @@ impl Story {
 
     /// Result for the group.
     pub(super) fn finish(mut self, acks: &Acknowledgements, sees_copies: bool) -> GroupExplanation {
-        let spoken_of = acks.minimum_psn().filter(|_| acks.unknown_branches() == 0);
+        let confirmable = acks.minimum_psn().filter(|_| acks.unknown_branches() == 0);
         if let Some(comparison) = &mut self.comparison {
-            comparison.end(spoken_of, &mut self.found);
+            comparison.end(confirmable, &mut self.found);
         }
-        self.insert_found(spoken_of);
+        self.insert_found(confirmable);
         while let Some(recent) = self.recent.pop_front() {
             self.write(recent);
         }
@@ -191,8 +194,8 @@ impl Story {
         let (minimum, highest) = (acks.minimum_psn(), acks.highest_psn());
         let verdict = self.verdict(acks, branches.iter().map(|branch| (branch.condition, branch.holds_minimum)));
         let waits_for = branches.iter().filter(|branch| match verdict {
-            Verdict::NoData | Verdict::Complete | Verdict::Unheeded => false,
-            Verdict::Unheard => matches!(branch.condition, Condition::Unheard | Condition::Refused),
+            Verdict::NoData | Verdict::Complete | Verdict::SourceRepeats => false,
+            Verdict::NoResponse => matches!(branch.condition, Condition::NoResponse | Condition::Refused),
             Verdict::Failed => branch.condition == Condition::Failed,
             Verdict::Waiting | Verdict::InFlight => branch.holds_minimum,
         });
@@ -211,8 +214,8 @@ impl Story {
             last_data: self.last_data,
             upstream: Upstream {
                 by_rule: self.by_rule,
-                last: self.last_statement,
-                answers: self.answers,
+                last: self.last_upstream,
+                repeated_acks: self.repeated_acks,
                 compared: self.comparison.map(|comparison| comparison.counts),
             },
             branches,
@@ -220,34 +223,34 @@ impl Story {
         }
     }
 
-    /// Puts differences where they belong in time.
+    /// Inserts differences in the order of time.
     fn insert_found(&mut self, minimum: Option<Psn>) {
-        for Found { time, said, difference } in std::mem::take(&mut self.found) {
+        for Found { time, response, difference } in std::mem::take(&mut self.found) {
             let minimum = minimum.map(Psn::get);
             let position = self.recent.partition_point(|recent| recent.time <= time);
             let before = self.recent.get(position).map_or(minimum, |recent| recent.before);
-            let what = Happening::Difference { said, difference, minimum };
-            self.recent.insert(position, Recent { time, before, after: before, what });
+            let event = Event::Difference { response, difference, minimum };
+            self.recent.insert(position, Recent { time, before, after: before, event });
         }
     }
 
     fn verdict(&self, acks: &Acknowledgements, branches: impl Iterator<Item = (Condition, bool)>) -> Verdict {
-        /// Answers to a source that goes back which are not chance.
-        const UNHEEDED: u64 = 2;
+        /// ACKs to a retransmitting source from which on it is not by chance.
+        const REPEATED: u64 = 2;
         let branches: Vec<_> = branches.collect();
         let (Some(highest), false) = (acks.highest_psn(), self.data == 0) else {
             return Verdict::NoData;
         };
         if acks.unknown_branches() > 0 {
-            return Verdict::Unheard;
+            return Verdict::NoResponse;
         }
         if branches.iter().any(|(condition, _)| *condition == Condition::Failed) {
             return Verdict::Failed;
         }
         let went_back =
             acks.minimum_psn().zip(self.last_data).is_some_and(|(minimum, last)| Psn::new(last.psn).is_before(minimum));
-        if self.answers >= UNHEEDED && went_back {
-            return Verdict::Unheeded;
+        if self.repeated_acks >= REPEATED && went_back {
+            return Verdict::SourceRepeats;
         }
         if acks.minimum_psn().is_none_or(|minimum| minimum.is_after(highest)) {
             return Verdict::Complete;
@@ -256,7 +259,7 @@ impl Story {
         if trouble { Verdict::Waiting } else { Verdict::InFlight }
     }
 
-    fn with_branch(&mut self, responder: Ipv6Addr, action: impl FnOnce(&mut BranchStory)) {
+    fn with_branch(&mut self, responder: Ipv6Addr, action: impl FnOnce(&mut BranchAnalysis)) {
         if let Some(branch) = self.branches.iter_mut().find(|branch| branch.responder == responder) {
             action(branch);
         }
@@ -264,30 +267,30 @@ impl Story {
 
     /// The minimum after a response.
     fn find_minimum(&mut self, now: Instant) {
-        let mut points = self.branches.iter().map(|branch| branch.point);
-        let first = points.next().flatten();
-        let minimum = points.fold(first, |least, point| Some(least?.serial_min(point?)));
+        let mut expected_psns = self.branches.iter().map(|branch| branch.expected_psn);
+        let first = expected_psns.next().flatten();
+        let minimum = expected_psns.fold(first, |least, expected_psn| Some(least?.serial_min(expected_psn?)));
         if minimum != self.minimum {
-            (self.minimum, self.minimum_since, self.answers) = (minimum, Some(now), 0);
+            (self.minimum, self.minimum_since, self.repeated_acks) = (minimum, Some(now), 0);
             minimum.into_iter().for_each(|minimum| self.sends.confirm(minimum));
         }
     }
 
-    fn happen(&mut self, time: Instant, before: Option<Psn>, what: Happening) {
+    fn add(&mut self, time: Instant, before: Option<Psn>, event: Event) {
         let (before, after) = (before.map(Psn::get), self.minimum.map(Psn::get));
-        self.recent.push_back(Recent { time, before, after, what });
+        self.recent.push_back(Recent { time, before, after, event });
     }
 
     fn write(&mut self, recent: Recent) {
-        let Recent { time, before, after, what } = recent;
+        let Recent { time, before, after, event } = recent;
         self.timeline.set_minimum(after);
         let in_time = self.wanted.from.is_none_or(|from| time >= from);
-        let of_branch = match (self.wanted.branch, what.branch()) {
+        let of_branch = match (self.wanted.branch, event.branch()) {
             (Some(wanted), Some(branch)) => wanted == branch,
             (Some(_), None) | (None, _) => true,
         };
         if in_time && of_branch {
-            self.timeline.add(time.as_ns(), before, what);
+            self.timeline.add(time.as_ns(), before, event);
         }
     }
 }
