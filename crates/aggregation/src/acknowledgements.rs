@@ -32,10 +32,10 @@ use crate::upstream_response::UpstreamResponse;
 use srdma_wire::{Instant, Psn};
 use std::cmp::Ordering;
 
-/// How far an expected PSN may lie behind the newest data; beyond, serial numbers would come near to half their
+/// Bound on the lag of an expected PSN behind the newest data; beyond, serial numbers would come near to half their
 /// circle (R1).
 pub(super) const WINDOW: i32 = 1 << 22;
-/// How far above the newest data a response is still plausible (R1).
+/// Bound on the distance of a plausible response above the newest data (R1).
 const AHEAD: i32 = 1 << 16;
 
 /// Initial state of a node's branches.
@@ -47,19 +47,19 @@ pub enum Start {
     Unknown,
 }
 
-/// Counters of a node's machine, each modulo 2^32.
+/// Counters of a node, each modulo 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counters {
-    /// Responses above the highest PSN sent down, taken as ACKs of it (R1).
+    /// Responses above the highest PSN sent downstream, which count as ACKs of it (R1).
     pub above_highest: u32,
-    /// ACKs sent upstream because data went back (R2).
+    /// ACKs sent upstream for retransmitted data (R2).
     pub repeated_acks: u32,
-    /// NAKs, fatal ones included, that went upstream because they had waited for T_hold (R5, D24).
+    /// NAKs, fatal ones included, that were sent upstream after T_hold (R5, D24).
     pub hold_expired: u32,
 }
 
-/// The aggregation of one group's ACKs and NAKs at one node (MT-5.3.1-2, MT-5.3.2-2): a response upstream holds for
-/// every receiver below (MT-5.3.1-1, MT-5.3.2-1).
+/// The aggregation of one group's ACKs and NAKs at one node (MT-5.3.1-2, MT-5.3.2-2): responses upstream hold for every
+/// receiver of its subtree (MT-5.3.1-1, MT-5.3.2-1).
 ///
 /// State besides configuration and counters: 32 octets, and 24 for each branch (MT-8-1). Nothing allocates but a change
 /// of branches.
@@ -83,7 +83,7 @@ pub(super) struct Group {
     pub(super) highest: OptionalPsn,
     /// The previous data PSN.
     pub(super) previous: OptionalPsn,
-    /// Responses sent upstream.
+    /// The responses that were sent upstream.
     pub(super) upstream: Upstream,
     /// Branches without a response since a restart, or since they were renewed.
     pub(super) unknown: u16,
@@ -108,7 +108,7 @@ impl Acknowledgements {
         Self::of_branches(rules, &vec![origin; usize::from(branches)])
     }
 
-    /// Takes a response of a branch; adds to `out` what goes upstream.
+    /// Processes a response of a branch; adds responses upstream to `out`.
     pub fn response(
         &mut self,
         now: Instant,
@@ -168,7 +168,7 @@ impl Acknowledgements {
         Ok(())
     }
 
-    /// Takes note of a data packet that goes down, once, before its copies do (R2).
+    /// Processes a data packet once, before its copies are sent (R2).
     #[inline]
     pub fn data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<UpstreamResponse>) {
         let backward = self.group.previous.get().is_some_and(|previous| !psn.is_after(previous));
@@ -209,7 +209,7 @@ impl Acknowledgements {
         self.end_epoch_change(out);
     }
 
-    /// R5: NAKs, and fatal NAKs (D24), that waited above the minimum for T_hold go up at the minimum.
+    /// R5: NAKs, and fatal NAKs (D24), that waited above the minimum for T_hold are sent at the minimum.
     pub fn tick(&mut self, now: Instant, out: &mut Vec<UpstreamResponse>) {
         if now < self.group.deadline {
             return;
@@ -232,7 +232,7 @@ impl Acknowledgements {
         self.arm_holds();
     }
 
-    /// When [`Self::tick`] is wanted. A held NAK that resolved itself may leave its deadline behind.
+    /// Time of the next [`Self::tick`]. A held NAK that resolved itself may leave its deadline behind.
     pub fn next_deadline(&self) -> Option<Instant> {
         Some(self.group.deadline).filter(|&deadline| deadline != Instant::NEVER)
     }
@@ -247,7 +247,7 @@ impl Acknowledgements {
         self.group.deadline = if is_watched { self.group.deadline.min(end) } else { end };
     }
 
-    /// Whether [`Self::take_eviction_requests`] has something to give.
+    /// Whether [`Self::take_eviction_requests`] returns any.
     #[inline]
     pub fn has_eviction_requests(&self) -> bool {
         self.stall.as_ref().is_some_and(StallWatch::is_due)
@@ -359,7 +359,7 @@ impl Acknowledgements {
         }
     }
 
-    /// D25: data sent to branches that wait for them.
+    /// D25: data that branches lack are sent.
     fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool) {
         let (highest, least) = (self.group.highest.get(), self.minimum_of_known());
         let Some(stall) = &mut self.stall else {
@@ -377,7 +377,7 @@ impl Acknowledgements {
         }
     }
 
-    /// R2: data that branches at `psn` missed, or were not ready for, are retransmitted.
+    /// R2: data at `psn`, which branches lacked or were not ready for, are sent again.
     fn data_retransmitted(&mut self, psn: Psn) {
         if self.expected_psns.minimum() == Some(psn) {
             self.group.upstream.retransmitted();

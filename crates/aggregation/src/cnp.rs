@@ -16,14 +16,14 @@ pub enum WindowMode {
     Trailing,
 }
 
-/// How congestion notifications are aggregated.
+/// Rules for aggregating CNPs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CnpRules {
     /// When they go upstream.
     pub mode: WindowMode,
     /// The window T, to begin with.
     pub window: Duration,
-    /// How far T grows while congestion lasts (MT-5.3.3-3); not above `window`: T is fixed.
+    /// Bound on T, which grows while congestion lasts (MT-5.3.3-3); `window` or less: T is fixed.
     pub window_most: Duration,
     /// CNPs that count in one window for one branch; further ones are refused (MT-9-3).
     pub limit: u16,
@@ -42,7 +42,7 @@ impl Default for CnpRules {
 pub struct CnpUp {
     /// The most congested branch.
     pub branch: BranchIndex,
-    /// How many CNPs of that branch this one stands for; carried between nodes, zeroed by the root (D29).
+    /// Number of CNPs of that branch that it represents; carried between nodes, zeroed by the root (D29).
     pub count: u32,
 }
 
@@ -80,12 +80,12 @@ pub struct CnpWindow {
     branches: Box<[BranchCnps]>,
 }
 
-/// State kept once per group.
+/// State per group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Window {
     /// The end of the open window, or up to when the quiet since the last one has been reckoned.
     end: Instant,
-    /// How often T has been doubled.
+    /// Number of times that T was doubled.
     doublings: u8,
     is_open: bool,
 }

@@ -3,7 +3,7 @@
 /// Why a receiver holds its group back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvictionCause {
-    /// The data of its expected PSN were retransmitted several times without progress (D25).
+    /// Its expected PSN was sent repeatedly, without progress (D25).
     Stalled,
     /// It answered with a fatal NAK of this code (D24).
     Failed(u8),

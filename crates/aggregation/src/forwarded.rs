@@ -20,7 +20,7 @@
 use srdma_wire::Psn;
 use srdma_wire::transport::rnr_timer;
 
-/// Response sent upstream at a minimum PSN.
+/// Responses that were sent upstream at a minimum PSN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Forwarded {
     /// No minimum was acknowledged.

@@ -5,7 +5,7 @@ use srdma_wire::Psn;
 /// No PSN has more than 24 bits.
 const NONE: u32 = u32::MAX;
 
-/// An `Option<Psn>` in four octets instead of eight (MT-8-1).
+/// `Option<Psn>` in four octets (MT-8-1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct OptionalPsn(u32);
 

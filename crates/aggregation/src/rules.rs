@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How responses are aggregated. The default is the forwarding rule R1-R7; the rest exists to be measured beside it.
+/// Rules for aggregating responses. The default is the forwarding rule R1-R7; the rest exists to be measured beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rules {
     /// The draft's literal 5.3.1: every ACK from below makes an ACK of the minimum (D19).
@@ -11,7 +11,7 @@ pub struct Rules {
     pub literal_nak: bool,
     /// Withhold a copy whose PSN is below the receiver's expected PSN; rule R2 responds for it (D22).
     pub prune_retransmit: bool,
-    /// How long a NAK or a fatal NAK above the minimum waits for the minimum to reach it (R5, D20, D24). The sum over
+    /// Time that a NAK or fatal NAK above the minimum waits for the minimum to reach it (R5, D20, D24). The sum over
     /// the levels of the tree is to stay below a quarter of the source's ACK timeout.
     pub t_hold: Duration,
     /// When the ACK of a minimum is retransmitted.
@@ -59,7 +59,7 @@ impl Rules {
     }
 }
 
-/// The rules in the form that the machine of R1-R7 uses, resolved when they are set.
+/// The rules as the machine of R1-R7 uses them, resolved when they are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Policy {
     /// [`Rules::t_hold`].

@@ -43,15 +43,15 @@ pub(super) enum Watch {
 pub(super) enum Progress {
     /// They have not been sent to any branch.
     CaughtUp,
-    /// They have gone down.
+    /// They have been sent.
     InFlight,
-    /// They were lost further up, or may never have been sent to this branch, while later ones have gone down.
+    /// They were lost upstream, or may never have been sent to this branch, while later ones were sent.
     Missing,
 }
 
 /// The greatest [`StallRules::sends`].
 const MOST_SENDS: u8 = 15;
-/// No point lies further behind the data that go down (R1).
+/// Bound on the lag of an expected PSN behind the data (R1).
 const FAR: u32 = 1 << 22;
 /// Bits of a tick count that a branch remembers; the others are those of the present.
 const TICK_BITS: u32 = 27;
@@ -64,14 +64,14 @@ struct Packed(u32);
 impl Packed {
     const IDLE: u32 = MOST_SENDS as u32 + 1;
     const DUE: u32 = MOST_SENDS as u32 + 2;
-    const ASKED: u32 = MOST_SENDS as u32 + 3;
+    const REQUESTED: u32 = MOST_SENDS as u32 + 3;
 
     fn new(watch: Watch) -> Self {
         let (since, code) = match watch {
             Watch::Idle => (0, Self::IDLE),
             Watch::Waiting { since, sends } => (since, u32::from(sends.min(MOST_SENDS))),
             Watch::Due => (0, Self::DUE),
-            Watch::Requested { since } => (since, Self::ASKED),
+            Watch::Requested { since } => (since, Self::REQUESTED),
         };
         Packed(since << (32 - TICK_BITS) | code)
     }
@@ -81,17 +81,17 @@ impl Packed {
         match self.0 & ((1 << (32 - TICK_BITS)) - 1) {
             Self::IDLE => Watch::Idle,
             Self::DUE => Watch::Due,
-            Self::ASKED => Watch::Requested { since },
+            Self::REQUESTED => Watch::Requested { since },
             sends => Watch::Waiting { since, sends: sends as u8 },
         }
     }
 }
 
 impl Watch {
-    /// A branch of which nothing is known.
+    /// An unknown branch.
     pub(super) const NEW: Watch = Watch::Waiting { since: 0, sends: 0 };
 
-    /// The point of the branch has moved.
+    /// The expected PSN of the branch has advanced.
     fn progress(self, now: u32, progress: Progress) -> Watch {
         match (self, progress) {
             (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Requested { .. }, Progress::CaughtUp) => {
@@ -106,8 +106,8 @@ impl Watch {
         }
     }
 
-    /// The data of the expected PSN are sent, and later data were before. `first`: for the first time; else, for an
-    /// idle branch, they were first sent at `mark` at the latest.
+    /// The data at the expected PSN are sent after later data. `first`: for the first time; else, for an idle
+    /// branch, they were sent at `mark` at the latest.
     fn sent(self, now: u32, mark: u32, first: bool) -> Watch {
         match self {
             Watch::Idle if first => Watch::Waiting { since: now, sends: 1 },
@@ -157,7 +157,7 @@ pub(super) struct StallWatch {
     branches: Box<[Packed]>,
 }
 
-/// State kept once per group.
+/// State per group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Group {
     /// When new data last went down that an idle branch expected.
@@ -190,7 +190,7 @@ impl StallWatch {
         }
     }
 
-    /// Takes over into another epoch. Earlier data were not sent to new branches, which are unknown.
+    /// The state in another epoch. Earlier data were not sent to branches that are new and unknown.
     pub(super) fn succeed(&mut self, rules: StallRules, origins: &[Origin], highest: Option<Psn>) {
         let mut next = Self::new(rules, 0);
         let same_clock = (next.shift, next.t_stall) == (self.shift, self.t_stall);
@@ -208,7 +208,7 @@ impl StallWatch {
         *self = next;
     }
 
-    /// How a branch comes on.
+    /// Progress of a branch.
     fn watch(&self, branch: usize) -> Watch {
         self.branches.get(branch).map_or(Watch::NEW, |packed| packed.watch())
     }
@@ -431,7 +431,7 @@ mod tests {
     /// However long T_stall is, a tick is less than its 2^16th part and T_stall less than a 2^9th of what is
     /// remembered.
     #[test]
-    fn ticks_suit_the_time() {
+    fn ticks_fit_the_time() {
         for t_stall_ns in [1, 999, 65_536, 1_000_000, 1_000_000_000, 3_600_000_000_000, u64::MAX] {
             let rules = StallRules { t_stall: std::time::Duration::from_nanos(t_stall_ns), sends: 3 };
             let watch = StallWatch::new(rules, 1);

@@ -42,7 +42,7 @@ pub enum NodeBefore {
     Present,
 }
 
-/// Origin of a branch in the previous epoch.
+/// Origin of a branch in the epoch before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BranchBefore {
     /// No such branch.

@@ -8,7 +8,7 @@ use crate::upstream_response::{Rule, UpstreamResponse};
 use srdma_wire::Psn;
 use std::cmp::Ordering;
 
-/// Pending responses at one PSN, over all branches that expect it.
+/// Syndromes that are pending at one PSN, over all branches that expect it.
 #[derive(Default)]
 struct Pending {
     /// The NAK code of a branch that failed.

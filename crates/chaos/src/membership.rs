@@ -252,7 +252,7 @@ impl World<'_> {
     /// Sends the eviction requests of an edge.
     pub(crate) fn forward_eviction_requests(&mut self, node: usize) {
         let events = self.network.with_node(self.testbed.nodes[node], |node| node.take_events().collect::<Vec<_>>());
-        for NodeEvent::EvictionWanted { group, receiver, cause: _ } in events.unwrap_or_default() {
+        for NodeEvent::EvictionRequested { group, receiver, cause: _ } in events.unwrap_or_default() {
             let group = group.0 as usize - 1;
             let position = (0..self.receivers.len()).find(|other| self.testbed.receiver_address(*other) == receiver);
             if let Some(position) = position {

@@ -406,7 +406,7 @@ pub enum ConfigError {
     #[error("sources {sources} of the border at port {port} meet {of_domain} of the domain")]
     SourcesOfDomain { port: u16, sources: Prefix, of_domain: Prefix },
     /// Connections are of use only to Fast CNP and to steering.
-    #[error("Fast CNP and steering are off: connections are of no use")]
+    #[error("connections need Fast CNP or steering, which are off")]
     FastCnpIsOff,
     /// A route leads to placed paths, but steering is off.
     #[error("route {0}: steering is off")]

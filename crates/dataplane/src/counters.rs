@@ -36,20 +36,20 @@ pub struct PortCounters {
 /// Counters of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
-    /// Data packets that came down.
+    /// Data packets received.
     pub data_packets: u64,
     /// Copies made of them.
     pub copies: u64,
-    /// ACKs that came up.
+    /// ACKs received from branches.
     pub acks_received: u64,
-    /// NAKs of all kinds that came up.
+    /// NAKs of all kinds received from branches.
     pub naks_received: u64,
-    /// CNPs that came up.
+    /// CNPs received from branches.
     pub cnps_received: u64,
-    /// ACKs sent up.
+    /// ACKs sent upstream.
     pub acks_sent: u64,
-    /// NAKs of all kinds sent up.
+    /// NAKs of all kinds sent upstream.
     pub naks_sent: u64,
-    /// CNPs sent up.
+    /// CNPs sent upstream.
     pub cnps_sent: u64,
 }

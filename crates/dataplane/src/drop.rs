@@ -52,7 +52,7 @@ drop_reasons! {
     PacketTooBig = "packet_too_big",
     /// The egress queue is full.
     QueueFull = "queue_full",
-    /// More came in by this link in a class with PFC than XOFF and headroom hold.
+    /// Data received in a class with PFC exceed XOFF and headroom.
     HeadroomExceeded = "headroom_exceeded",
     /// For a class whose neighbour has paused it for too long.
     PauseStorm = "pause_storm",
@@ -139,7 +139,7 @@ drop_reasons! {
     WrongQpn = "wrong_qpn",
     /// The ICRC does not match.
     BadIcrc = "bad_icrc",
-    /// A response before any data went down (rule R1).
+    /// A response before any data were sent (rule R1).
     NothingSent = "nothing_sent",
     /// A response that no receiver can have meant (rule R1, D15).
     ImplausiblePsn = "implausible_psn",

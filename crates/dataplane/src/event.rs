@@ -9,7 +9,8 @@ use std::net::Ipv6Addr;
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Event {
     /// An edge requests the eviction of one of its receivers (D24, D25). Repeated until granted.
-    EvictionWanted {
+    EvictionRequested {
+        /// The group.
         group: GroupId,
         receiver: Ipv6Addr,
         /// Why.

@@ -66,7 +66,7 @@ pub struct WanHeadroom {
     pub loop_ns: u64,
     /// Beyond XOFF, until nothing comes any more.
     pub stop_octets: u64,
-    /// Below XON, so that the queue is not empty before what was let go has come.
+    /// Below XON, so that the queue does not run empty before resumed traffic arrives.
     pub restart_octets: u64,
 }
 
@@ -146,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Nanosecond by nanosecond rather than by a formula: incoming and outgoing octets until the sender stops.
+    /// Nanosecond by nanosecond rather than by a formula: octets that arrive and leave until it stops.
     #[test]
     fn headroom_of_a_wan_node_equals_that_of_a_simulated_queue() {
         for (rate_in, rate_out, km) in [(400, 100, 5), (200, 100, 25), (400, 100, 20), (100, 100, 5), (100, 400, 5)] {

@@ -63,7 +63,7 @@ pub enum LearningError {
     #[error("{0} is zero: no group could be learnt")]
     Zero(&'static str),
     /// No controller grants eviction requests of such a group, and its learnt set never shrinks (D17, D25).
-    #[error("on_failure cannot be evict: no controller could grant the eviction of a learnt receiver (D25)")]
+    #[error("on_failure cannot be evict: no controller or operator could evict a learnt receiver (D25)")]
     Evicts,
     /// A Proxy Address is not an address of a node (D2).
     #[error("{address} is an address of this node, but in {proxies}, the Proxy Addresses of groups that it learns")]

@@ -86,7 +86,7 @@ mod tests {
 
     /// Nor behind one that stands first for long.
     #[test]
-    fn overtaken_entries_do_not_pile_up() {
+    fn superseded_entries_do_not_accumulate() {
         let at = |ns| Some(Instant::from_ns(ns));
         let mut timers = Timers::default();
         timers.arm(0, at(1));

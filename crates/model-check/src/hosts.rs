@@ -11,13 +11,13 @@ pub enum NakHandling {
     SoftRoce,
 }
 
-/// How a responder responds what it has got already.
+/// Handling of duplicates by a responder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReceiverHabit {
-    /// As soft-RoCE: every duplicate is answered with an ACK of the newest.
-    AcksDuplicates,
-    /// Only a duplicate that asks for it is answered.
-    AcksRequests,
+pub enum DuplicateHandling {
+    /// Like soft-RoCE: every duplicate causes an ACK of the newest packet.
+    AllDuplicates,
+    /// Only a duplicate that requests an ACK causes one.
+    OnRequest,
 }
 
 /// A go-back-N requester.
@@ -74,7 +74,7 @@ pub(crate) struct Receiver {
     /// Number of received packets.
     pub(crate) has: u8,
     pub(crate) nak_sent: bool,
-    /// It responds nothing any more.
+    /// It does not respond any more.
     pub(crate) dead: bool,
 }
 
@@ -97,7 +97,7 @@ impl Receiver {
             return None;
         }
         if data.packet < self.has {
-            let responds = habit == ReceiverHabit::AcksDuplicates || data.ack_request;
+            let responds = handling == DuplicateHandling::AllDuplicates || data.ack_request;
             return if responds { message(Kind::Ack, self.has) } else { None };
         }
         if data.packet > self.has {

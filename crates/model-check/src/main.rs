@@ -150,8 +150,12 @@ impl Options {
             packets: self.packets,
             window: self.window,
             message: self.message,
-            source: if self.soft_roce { SourceHabit::SoftRoce } else { SourceHabit::Strict },
-            receivers: if self.quiet_receivers { ReceiverHabit::AcksRequests } else { ReceiverHabit::AcksDuplicates },
+            source: if self.soft_roce { NakHandling::SoftRoce } else { NakHandling::Strict },
+            receivers: if self.quiet_receivers {
+                DuplicateHandling::OnRequest
+            } else {
+                DuplicateHandling::AllDuplicates
+            },
             rules: self.rules.rules(),
             depth: usize::from(self.depth),
             faults: Faults {

@@ -67,7 +67,7 @@ fn counts_are_carried() {
         assert_eq!(cnp(&mut window, 2, 1, 40), []);
         assert_eq!(tick(&mut window, T_NS), [(1, 40)]);
         assert_eq!((cnp(&mut window, T_NS, 0, u32::MAX), cnp(&mut window, T_NS, 0, 7)), Default::default());
-        assert_eq!(cnp(&mut window, T_NS, 1, 0), [], "none said is one");
+        assert_eq!(cnp(&mut window, T_NS, 1, 0), [], "a count of 0 is one");
         assert_eq!(window.count(BranchIndex(1)), Some(1));
         assert_eq!(tick(&mut window, 2 * T_NS), [(0, 65_535)]);
     }

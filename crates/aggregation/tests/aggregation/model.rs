@@ -341,8 +341,8 @@ proptest! {
                     model.remove(branch, &mut sent);
                 }
             }
-            let sent: Vec<(Syndrome, Psn)> = out.iter().map(|sent| (sent.response.syndrome, sent.response.psn)).collect();
-            prop_assert_eq!(sent, wire(&sent));
+            let of_machine: Vec<_> = out.iter().map(|sent| (sent.response.syndrome, sent.response.psn)).collect();
+            prop_assert_eq!(of_machine, wire(&sent));
             // D18: the MSN is that of a branch at the minimum.
             let at_minimum = model.living().filter(|branch| branch.next == model.least_known());
             let msns: Vec<u32> = at_minimum.map(|branch| branch.msn).collect();

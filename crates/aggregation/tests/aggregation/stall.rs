@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const T_STALL: Duration = Duration::from_millis(100);
 const MS: Duration = Duration::from_millis(1);
-/// Maximum delay of a stall's clock: two of its ticks.
+/// Bound on the delay of the clock of a stall: two of its ticks.
 const SLACK: Duration = Duration::from_micros(4);
 
 fn rules() -> Rules {
@@ -20,14 +20,14 @@ fn rules() -> Rules {
 struct Edge {
     machine: Acknowledgements,
     now: Instant,
-    said: Vec<UpstreamResponse>,
+    sent: Vec<UpstreamResponse>,
     wanted: Vec<(Duration, u16, EvictionCause)>,
 }
 
 impl Edge {
     fn new(branches: u16, start: Start) -> Self {
         let machine = Acknowledgements::new(&rules(), branches, start);
-        Edge { machine, now: Instant::from_ns(77_777_777_777), said: Vec::new(), wanted: Vec::new() }
+        Edge { machine, now: Instant::from_ns(77_777_777_777), sent: Vec::new(), wanted: Vec::new() }
     }
 
     fn committed(branches: u16) -> Self {
@@ -43,14 +43,14 @@ impl Edge {
     }
 
     fn data(&mut self, psn: u32) {
-        self.machine.data(self.now, Psn::new(psn), false, &mut self.said);
+        self.machine.data(self.now, Psn::new(psn), false, &mut self.sent);
         self.fetch(self.now);
     }
 
     fn response(&mut self, branch: u16, psn: u32, syndrome: Syndrome) {
         let response = Response { psn: Psn::new(psn), msn: 0, syndrome };
-        let taken = self.machine.response(self.now, BranchIndex(branch), response, &mut self.said);
-        assert!(taken.is_ok(), "{taken:?}");
+        let result = self.machine.response(self.now, BranchIndex(branch), response, &mut self.sent);
+        assert!(result.is_ok(), "{result:?}");
         self.fetch(self.now);
     }
 
@@ -58,13 +58,13 @@ impl Edge {
         self.response(branch, psn, Syndrome::Ack);
     }
 
-    /// Lets time pass, ticking when it is wanted; returns the requested evictions, with the time since the beginning.
+    /// Lets time pass, with ticks at deadlines; returns the requested evictions, with the time since the beginning.
     fn wait(&mut self, duration: Duration) -> Vec<(Duration, u16, EvictionCause)> {
         let (began, end) = (self.now, self.now + duration);
         while let Some(deadline) = self.machine.next_deadline().filter(|&deadline| deadline <= end) {
             let before = self.now.max(deadline);
             self.now = before;
-            self.machine.tick(before, &mut self.said);
+            self.machine.tick(before, &mut self.sent);
             self.fetch(began);
             assert!(self.machine.next_deadline().is_none_or(|next| next > before), "a timer that does not advance");
         }
@@ -78,13 +78,13 @@ impl Edge {
     }
 }
 
-/// D25: a receiver that dies while it has everything. The clock begins with the first data that it does not answer.
+/// D25: a receiver that dies while it has everything. The clock begins with the first data that it does not acknowledge.
 #[test]
-fn a_dead_receiver_is_stalled_t_stall_after_the_first_data_it_does_not_answer() {
+fn a_dead_receiver_is_stalled_t_stall_after_the_first_unacknowledged_data() {
     let mut edge = Edge::committed(2);
     edge.data(0);
     (0..2).for_each(|branch| edge.ack(branch, 0));
-    assert_eq!(edge.wait(Duration::from_secs(50)), [], "nothing is asked of anybody");
+    assert_eq!(edge.wait(Duration::from_secs(50)), [], "no request");
     edge.data(1);
     edge.ack(0, 1);
     assert_eq!(edge.wait(30 * MS), []);
@@ -95,7 +95,7 @@ fn a_dead_receiver_is_stalled_t_stall_after_the_first_data_it_does_not_answer() 
     assert!(wanted.iter().all(|&(_, branch, cause)| (branch, cause) == (1, EvictionCause::Stalled)));
     let first = wanted[0].0;
     assert!(first >= 40 * MS && first <= 40 * MS + SLACK, "{first:?} after the third sending");
-    assert!(wanted.len() >= 9, "asked for again each T_stall: {}", wanted.len());
+    assert!(wanted.len() >= 9, "requested again each T_stall: {}", wanted.len());
 }
 
 /// D25: with data on their way, the clock begins with the last progress.
@@ -163,7 +163,7 @@ fn a_receiver_that_is_never_ready_is_stalled() {
 
 /// D25: data that never reached this node were not sent, even if later data have been.
 #[test]
-fn data_lost_further_up_do_not_count() {
+fn data_lost_upstream_do_not_count() {
     let mut edge = Edge::committed(1);
     edge.data(0);
     edge.data(3);
@@ -191,7 +191,7 @@ fn data_lost_further_up_do_not_count() {
 
 /// D25: after a restart of its edge, a receiver that answers nothing is stalled, whatever is sent down again and again.
 #[test]
-fn an_unknown_receiver_is_stalled_by_anything() {
+fn an_unknown_receiver_is_stalled_by_any_data() {
     let mut edge = Edge::new(2, Start::Unknown);
     for _ in 0..3 {
         (40..50).for_each(|psn| edge.data(psn));
@@ -200,12 +200,12 @@ fn an_unknown_receiver_is_stalled_by_anything() {
         assert_eq!(edge.wait(30 * MS), []);
     }
     assert_eq!(edge.evicted(20 * MS), [1]);
-    assert_eq!(edge.said, [], "R6");
+    assert_eq!(edge.sent, [], "R6");
 }
 
 /// D25: `strict`, the default, requests no eviction.
 #[test]
-fn strict_groups_ask_for_nothing() {
+fn strict_groups_request_no_eviction() {
     let mut edge = Edge::committed(1);
     edge.machine = Acknowledgements::new(&Rules::default(), 1, Start::Committed(Psn::new(0)));
     (0..50).for_each(|_| edge.data(0));
@@ -227,12 +227,12 @@ fn a_failure_requests_an_eviction_and_is_not_forwarded() {
         [(0, EvictionCause::Failed(2)), (0, EvictionCause::Failed(2))]
     );
     (3..10).for_each(|psn| edge.data(psn));
-    assert!(edge.said.iter().all(|said| said.response.syndrome == Syndrome::Ack), "{:?}", edge.said);
-    assert_eq!(edge.said.last().map(|said| said.response.psn), Some(Psn::new(4)));
-    edge.said.clear();
+    assert!(edge.sent.iter().all(|sent| sent.response.syndrome == Syndrome::Ack), "{:?}", edge.sent);
+    assert_eq!(edge.sent.last().map(|sent| sent.response.psn), Some(Psn::new(4)));
+    edge.sent.clear();
     // Granted: an epoch without it.
-    edge.machine.succeed(&rules(), &[Origin::Kept(BranchIndex(1))], false, &mut edge.said);
-    assert_eq!(edge.said.iter().map(|said| said.response.psn.get()).collect::<Vec<_>>(), [9]);
+    edge.machine.succeed(&rules(), &[Origin::Kept(BranchIndex(1))], false, &mut edge.sent);
+    assert_eq!(edge.sent.iter().map(|sent| sent.response.psn.get()).collect::<Vec<_>>(), [9]);
     assert_eq!((edge.wait(Duration::from_secs(10)), edge.machine.next_deadline()), (vec![], None));
 }
 
@@ -272,14 +272,14 @@ fn a_failure_outlives_a_change_of_policy() {
     edge.machine = Acknowledgements::new(&Rules::default(), 1, Start::Committed(Psn::new(0)));
     edge.data(0);
     edge.response(0, 0, Syndrome::Fatal(1));
-    assert_eq!(edge.said.len(), 1);
-    edge.machine.succeed(&rules(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.said);
+    assert_eq!(edge.sent.len(), 1);
+    edge.machine.succeed(&rules(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.sent);
     edge.fetch(edge.now);
     assert_eq!(edge.wait(Duration::ZERO), [(Duration::ZERO, 0, EvictionCause::Failed(1))]);
     edge.data(0);
-    assert_eq!(edge.said.len(), 1, "nothing more is said of it");
-    edge.machine.succeed(&Rules::default(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.said);
-    assert_eq!(edge.said.last().map(|said| said.response.syndrome), Some(Syndrome::Fatal(1)));
+    assert_eq!(edge.sent.len(), 1, "it is not forwarded");
+    edge.machine.succeed(&Rules::default(), &[Origin::Kept(BranchIndex(0))], false, &mut edge.sent);
+    assert_eq!(edge.sent.last().map(|sent| sent.response.syndrome), Some(Syndrome::Fatal(1)));
 }
 
 /// D25: of data that are lost further up again and again, those that came down in between are no proof that the others

@@ -130,6 +130,6 @@ fn event(event: &Event) -> String {
         Event::Cnp { branch, count, counts: false } => format!("{branch}: CNP for {count}, above the limit"),
         Event::CnpUp { branch: Some(branch), count } => format!("upstream: CNP of {branch} for {count}"),
         Event::CnpUp { branch: None, count } => format!("upstream: CNP for {count}"),
-        Event::EvictionWanted { receiver, cause } => format!("eviction of {receiver} requested: {cause}"),
+        Event::EvictionRequested { receiver, cause } => format!("eviction of {receiver} requested: {cause}"),
     }
 }

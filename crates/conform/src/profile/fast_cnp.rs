@@ -123,8 +123,8 @@ impl FastCnp {
         let fast = |sender, qpn| self.told(&fast_cnp(self.device, sender, self.receiver, qpn), 24);
         let [first, second, _] = of(self.capable, QPN);
         let known = Case::new(
-            "sender-is-told",
-            "A packet that meets congestion causes a notification with option 1, and is not marked.",
+            "sender-is-notified",
+            "A packet that meets congestion has its sender told by option 1, and is not marked.",
             &["FC-3-1", "FC-4-1", "FC-4-2", "FC-4-3", "FC-4-4", "FC-4-6"],
         );
         let known = self.congested(known, &[first.clone(), second.clone()]);

@@ -116,7 +116,7 @@ pub enum BackpressureConfigError {
     #[error("{0} is shorter than 1 us")]
     TooShort(&'static str),
     /// A hold time beyond 32 bits of microseconds.
-    #[error("a hold time of {0:?} is longer than a notification can say, 4294 s")]
+    #[error("a hold time of {0:?} exceeds the 4294 s of a notification")]
     HoldTooLong(Duration),
     /// A pause would end before its refresh.
     #[error("pauses of {hold:?} with a refresh interval of {refresh:?} have gaps")]
@@ -127,7 +127,7 @@ pub enum BackpressureConfigError {
         hold: Duration,
     },
     /// A limit that lets nothing through.
-    #[error("{0} is 0, nothing would be taken")]
+    #[error("{0} is 0, nothing would be accepted")]
     Zero(&'static str),
     /// A PFC priority above 7.
     #[error("traffic class {traffic_class}: there is no PFC priority {priority}, they end with 7")]
@@ -167,9 +167,9 @@ mod tests {
         ];
         insta::assert_snapshot!(refused.join("\n"), @r"
         refresh is shorter than 1 us
-        a hold time of 4295s is longer than a notification can say, 4294 s
+        a hold time of 4295s exceeds the 4294 s of a notification
         pauses of 10ms with a refresh interval of 10ms have gaps
-        origins is 0, nothing would be taken
+        origins is 0, nothing would be accepted
         traffic class 3: there is no PFC priority 8, they end with 7
         traffic class 3 has no port to be paused
         traffic class 3 has two mappings

@@ -9,13 +9,13 @@
 //!              at XOFF or below
 //! ```
 //!
-//! Usually XON is below XOFF, and the states are Idle and High. XON above XOFF is an early resume: the resumed traffic
-//! arrives when the queue is empty, so that the bottleneck does not depend on queued frames. While the depth falls from
-//! XON to XOFF it causes no pause again.
+//! Usually XON is below XOFF, and there is nothing but Idle and High. XON above XOFF is an early resume: resumed traffic
+//! arrives when the queue becomes empty, so that the bottleneck does not idle. While the depth falls from XON
+//! to XOFF, the queue is no reason.
 
 use crate::egress::BackpressureThresholds;
 
-/// State of a queue. Those in between exist only with an early resume.
+/// Phase of a queue. `Rising` and `Falling` occur only with an early resume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// No reason.
@@ -30,7 +30,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// The phase when so many octets wait.
+    /// The phase at this depth.
     pub(crate) fn after(self, octets: usize, thresholds: BackpressureThresholds) -> Self {
         let BackpressureThresholds { xoff_octets, xon_octets } = thresholds;
         let (is_above_xoff, is_above_xon) = (octets > xoff_octets, octets > xon_octets);

@@ -16,7 +16,7 @@ const HOP_LIMIT: u8 = 64;
 /// The SIDs of an ingress PE, or of one of its tunnels where each has its own source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackpressureSids {
-    /// The outer source addresses of the packets that came in there. The longest prefix counts.
+    /// The outer source addresses of packets that entered there. The longest prefix matches.
     pub outer_source: Prefix,
     /// Its END.C, if it is known.
     pub end_c: Option<Ipv6Addr>,

@@ -47,27 +47,27 @@ enum Event {
 
 /// State of the pause sent to the neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Say {
+enum Message {
     Pause,
     Resume,
 }
 
 impl State {
-    fn after(self, event: Event) -> (Self, Option<Say>) {
+    fn after(self, event: Event) -> (Self, Option<Message>) {
         match (self, event) {
-            (State::Open, Event::AboveXoff) => (State::Closed, Some(Say::Pause)),
-            (State::Open, Event::Hold) => (State::Held, Some(Say::Pause)),
+            (State::Open, Event::AboveXoff) => (State::Closed, Some(Message::Pause)),
+            (State::Open, Event::Hold) => (State::Held, Some(Message::Pause)),
             (State::Open, Event::BelowXon | Event::HalfOver | Event::Release) => (State::Open, None),
-            (State::Closed, Event::BelowXon) => (State::Open, Some(Say::Resume)),
+            (State::Closed, Event::BelowXon) => (State::Open, Some(Message::Resume)),
             (State::Closed, Event::Hold) => (State::Both, None),
             (State::Closed, Event::AboveXoff | Event::Release) => (State::Closed, None),
-            (State::Held, Event::Release) => (State::Open, Some(Say::Resume)),
+            (State::Held, Event::Release) => (State::Open, Some(Message::Resume)),
             (State::Held, Event::AboveXoff) => (State::Both, None),
             (State::Held, Event::BelowXon | Event::Hold) => (State::Held, None),
             (State::Both, Event::BelowXon) => (State::Held, None),
             (State::Both, Event::Release) => (State::Closed, None),
             (State::Both, Event::AboveXoff | Event::Hold) => (State::Both, None),
-            (State::Closed | State::Held | State::Both, Event::HalfOver) => (self, Some(Say::Pause)),
+            (State::Closed | State::Held | State::Both, Event::HalfOver) => (self, Some(Message::Pause)),
         }
     }
 }
@@ -79,7 +79,7 @@ pub(super) struct Account {
     octets: usize,
     state: State,
     /// Quanta of the pause that is still to be sent.
-    untold: Option<u16>,
+    unsent: Option<u16>,
     /// Time at which half of the last sent pause is over.
     half_over: Option<Instant>,
 }
@@ -150,8 +150,8 @@ impl Account {
     }
 
     /// The quanta to send now. A pause is refreshed at half of its time.
-    pub(super) fn tell(&mut self, now: Instant, rate_bits_per_s: u64) -> Option<u16> {
-        let quanta = self.untold.take()?;
+    pub(super) fn take_message(&mut self, now: Instant, rate_bits_per_s: u64) -> Option<u16> {
+        let quanta = self.unsent.take()?;
         let half_ns = (quanta_ns(quanta, rate_bits_per_s) / 2).max(1);
         self.half_over = (quanta > 0).then(|| now.after_ns(half_ns));
         Some(quanta)
@@ -159,12 +159,12 @@ impl Account {
 
     /// The pause could not be sent: retries soon.
     pub(super) fn take_back(&mut self, now: Instant, quanta: u16) {
-        (self.untold, self.half_over) = (Some(quanta), Some(now.after_ns(RETRY_NS)));
+        (self.unsent, self.half_over) = (Some(quanta), Some(now.after_ns(RETRY_NS)));
     }
 
     /// Discards the state: the link is down.
     pub(super) fn forget(&mut self) {
-        (self.state, self.untold, self.half_over) = (State::Open, None, None);
+        (self.state, self.unsent, self.half_over) = (State::Open, None, None);
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {
@@ -172,14 +172,14 @@ impl Account {
     }
 
     fn happen(&mut self, event: Event, pfc: &PfcConfig) -> bool {
-        let (state, say) = self.state.after(event);
+        let (state, message) = self.state.after(event);
         self.state = state;
-        match say {
-            Some(Say::Pause) => self.untold = Some(pfc.quanta),
-            Some(Say::Resume) => (self.untold, self.half_over) = (Some(0), None),
+        match message {
+            Some(Message::Pause) => self.unsent = Some(pfc.quanta),
+            Some(Message::Resume) => (self.unsent, self.half_over) = (Some(0), None),
             None => {}
         }
-        say.is_some()
+        message.is_some()
     }
 }
 
@@ -200,9 +200,9 @@ mod tests {
         let mut table = String::new();
         for state in [State::Open, State::Closed, State::Held, State::Both] {
             for event in [Event::AboveXoff, Event::BelowXon, Event::HalfOver, Event::Hold, Event::Release] {
-                let (after, say) = state.after(event);
+                let (after, message) = state.after(event);
                 let (state, event, after) = (format!("{state:?}"), format!("{event:?}"), format!("{after:?}"));
-                writeln!(table, "{state:<6} {event:<9} {after:<6} {say:?}").unwrap();
+                writeln!(table, "{state:<6} {event:<9} {after:<6} {message:?}").unwrap();
             }
         }
         insta::assert_snapshot!(table, @r"
@@ -233,18 +233,18 @@ mod tests {
     fn a_pause_is_sent_refreshed_and_withdrawn() {
         let mut account = Account::default();
         assert!(!account.enter(1000, Some(&PFC)));
-        assert_eq!(account.tell(at(0), RATE), None);
+        assert_eq!(account.take_message(at(0), RATE), None);
         assert!(account.enter(1, Some(&PFC)) && account.is_closed());
-        assert!(!account.enter(499, Some(&PFC)), "it has been told");
+        assert!(!account.enter(499, Some(&PFC)), "the pause was sent before");
         assert!(!account.has_room(1, &PFC), "XOFF and headroom are full");
-        assert_eq!(account.tell(at(0), RATE), Some(0xFFFF));
-        assert_eq!((account.tell(at(0), RATE), account.next_deadline()), (None, Some(at(167_769))));
+        assert_eq!(account.take_message(at(0), RATE), Some(0xFFFF));
+        assert_eq!((account.take_message(at(0), RATE), account.next_deadline()), (None, Some(at(167_769))));
         assert!(!account.tick(at(167_768), &PFC));
         assert!(account.tick(at(167_769), &PFC));
-        assert_eq!(account.tell(at(167_800), RATE), Some(0xFFFF));
+        assert_eq!(account.take_message(at(167_800), RATE), Some(0xFFFF));
         assert!(!account.leave(1099, Some(&PFC)), "401 octets still wait");
         assert!(account.leave(1, Some(&PFC)) && !account.is_closed());
-        assert_eq!((account.tell(at(200_000), RATE), account.next_deadline()), (Some(0), None));
+        assert_eq!((account.take_message(at(200_000), RATE), account.next_deadline()), (Some(0), None));
         assert!(!account.leave(400, Some(&PFC)));
         assert_eq!(account.octets(), 0);
     }
@@ -255,14 +255,14 @@ mod tests {
     fn a_class_is_held_for_a_reason_elsewhere() {
         let mut account = Account::default();
         assert!(account.hold(true, &PFC) && account.is_closed());
-        assert_eq!(account.tell(at(0), RATE), Some(0xFFFF));
-        assert!(!account.hold(true, &PFC), "it has been told");
+        assert_eq!(account.take_message(at(0), RATE), Some(0xFFFF));
+        assert!(!account.hold(true, &PFC), "the pause was sent before");
         assert!(account.tick(at(167_769), &PFC), "half of it is over");
-        assert_eq!(account.tell(at(167_769), RATE), Some(0xFFFF));
+        assert_eq!(account.take_message(at(167_769), RATE), Some(0xFFFF));
         assert!(!account.enter(1001, Some(&PFC)) && !account.leave(1001, Some(&PFC)));
         assert!(account.is_closed(), "its own reason is not the only one");
         assert!(account.hold(false, &PFC) && !account.is_closed());
-        assert_eq!(account.tell(at(200_000), RATE), Some(0));
+        assert_eq!(account.take_message(at(200_000), RATE), Some(0));
         assert!(account.hold(true, &PFC) && account.change(Some(&PFC), None) && !account.is_closed());
     }
 
@@ -271,9 +271,9 @@ mod tests {
         let mut account = Account::default();
         assert!(account.enter(1500, Some(&PFC)));
         assert!(account.change(Some(&PFC), None));
-        assert_eq!(account.tell(at(0), RATE), Some(0));
+        assert_eq!(account.take_message(at(0), RATE), Some(0));
         assert!(!account.change(None, None));
         assert!(account.change(None, Some(&PFC)), "too much waits for the new thresholds");
-        assert_eq!(account.tell(at(0), RATE), Some(0xFFFF));
+        assert_eq!(account.take_message(at(0), RATE), Some(0xFFFF));
     }
 }

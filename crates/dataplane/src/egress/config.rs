@@ -48,7 +48,7 @@ impl EgressConfig {
 /// A traffic class of a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassConfig {
-    /// Octets that may wait. Frames that came in by a link with PFC in this class are bounded by that link's XOFF and
+    /// Bound on the queue. Frames received by a link with PFC in this class are bounded by that link's XOFF and
     /// headroom instead.
     pub limit_octets: usize,
     /// When its frames go.

@@ -14,7 +14,7 @@ pub struct ClassCounters {
     pub full_drops: u64,
     /// Frames that found no room in it and were cut instead (D88).
     pub trimmed: u64,
-    /// Frames that came in here in this class and found no room behind XOFF and headroom.
+    /// Frames received here in this class beyond XOFF and headroom.
     pub headroom_drops: u64,
     /// Frames of it that were dropped for a storm of pauses.
     pub storm_drops: u64,

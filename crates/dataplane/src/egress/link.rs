@@ -18,9 +18,9 @@ use srdma_wire::pfc::Pfc;
 pub(super) struct Waiting {
     pub(super) entered: Instant,
     pub(super) len: u32,
-    /// Where it came in; `None` when the node made it.
+    /// Ingress port; `None` for frames of this node.
     pub(super) ingress: Option<PortId>,
-    /// It stands in the account of where it came in: that port has classes.
+    /// Whether it is in the account of its ingress port, which has classes.
     pub(super) is_accounted: bool,
     pub(super) frame: Frame,
 }
@@ -28,7 +28,7 @@ pub(super) struct Waiting {
 const _: () = assert!(size_of::<Option<Waiting>>() == 64);
 
 /// A class: in its first cache line what changes with every frame that leaves here, in the second what changes with
-/// every frame that came in here.
+/// every frame received here.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(super) struct Class {
@@ -54,7 +54,7 @@ pub(super) struct Link {
     /// Classes with frames, bit n being class n.
     waiting: u8,
     /// Accounts with a pause to send, bit n being class n.
-    untold: u8,
+    unsent: u8,
     /// Classes in which a frame has ever waited, bit n being class n.
     used: u8,
     /// A storm makes it drop frames.
@@ -75,7 +75,7 @@ impl Link {
             classes: Default::default(),
             waiting: 0,
             schedule: Schedule::default(),
-            untold: 0,
+            unsent: 0,
             used: 0,
             drops_in_storms: false,
             sent_octets: 0,
@@ -89,7 +89,7 @@ impl Link {
         let before = std::mem::replace(&mut self.config, config);
         for (number, class) in self.classes.iter_mut().enumerate() {
             if class.account.change(before.classes[number].pfc.as_ref(), self.config.classes[number].pfc.as_ref()) {
-                self.untold |= 1 << number;
+                self.unsent |= 1 << number;
             }
         }
         self.take_up();
@@ -113,7 +113,7 @@ impl Link {
     /// Whether there is anything to send by now. Pauses whose time is over have ended then, whatever the answer is.
     pub(super) fn is_ready(&mut self, now: Instant) -> bool {
         let paused = self.pauses.paused(now);
-        self.untold != 0 || self.waiting & !paused != 0
+        self.unsent != 0 || self.waiting & !paused != 0
     }
 
     /// Adds a frame to a class; returns whether it is the first that waits there.
@@ -169,21 +169,21 @@ impl Link {
     }
 
     /// Marks an account that has a pause to send.
-    pub(super) fn has_to_tell(&mut self, class: usize) {
-        self.untold |= 1 << class;
+    pub(super) fn request_message(&mut self, class: usize) {
+        self.unsent |= 1 << class;
     }
 
     /// Whether an account has a pause to send.
     #[inline]
-    pub(super) fn is_untold(&self) -> bool {
-        self.untold != 0
+    pub(super) fn has_message(&self) -> bool {
+        self.unsent != 0
     }
 
-    /// All pauses and resumes to send, in one frame.
-    pub(super) fn tell(&mut self, now: Instant) -> Pfc {
+    /// All pauses and resumes that are to be sent, in one frame.
+    pub(super) fn take_message(&mut self, now: Instant) -> Pfc {
         let mut pfc = Pfc::default();
         for (class, quanta) in pfc.quanta.iter_mut().enumerate() {
-            *quanta = self.classes[class].account.tell(now, self.config.rate_bits_per_s);
+            *quanta = self.classes[class].account.take_message(now, self.config.rate_bits_per_s);
             let counters = &mut self.classes[class].counters;
             match quanta {
                 None => {}
@@ -191,7 +191,7 @@ impl Link {
                 Some(_) => counters.pauses_sent += 1,
             }
         }
-        self.untold = 0;
+        self.unsent = 0;
         pfc
     }
 
@@ -200,10 +200,10 @@ impl Link {
         for (class, quanta) in pfc.quanta.into_iter().enumerate() {
             if let Some(quanta) = quanta {
                 let counters = &mut self.classes[class].counters;
-                let told = if quanta == 0 { &mut counters.resumes_sent } else { &mut counters.pauses_sent };
-                *told -= 1;
+                let counter = if quanta == 0 { &mut counters.resumes_sent } else { &mut counters.pauses_sent };
+                *counter -= 1;
                 self.classes[class].account.take_back(now, quanta);
-                self.untold |= 1 << class;
+                self.unsent |= 1 << class;
             }
         }
     }
@@ -251,7 +251,7 @@ impl Link {
         for class in 0..CLASSES {
             let Class { pfc, account, .. } = &mut self.classes[class];
             if pfc.as_ref().is_some_and(|pfc| account.tick(now, pfc)) {
-                self.untold |= 1 << class;
+                self.unsent |= 1 << class;
             }
         }
     }
@@ -265,6 +265,6 @@ impl Link {
     pub(super) fn forget(&mut self) {
         self.pauses.forget();
         self.classes.iter_mut().for_each(|class| class.account.forget());
-        self.untold = 0;
+        self.unsent = 0;
     }
 }

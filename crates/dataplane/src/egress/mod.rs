@@ -1,15 +1,15 @@
 //! Egress queues. A port has one queue, limited in octets, until traffic classes are configured: then frames are queued
-//! by class and marked, and PFC pauses are sent and obeyed.
+//! by class and marked, and PFC pauses are sent and applied.
 //!
 //! ```text
 //!              no classes: Queue ─────────────────────────────────────────┐
 //!   frame ──┤                                                             ├──▶ dequeue
 //!              classes: admit ─▶ congestion? ─▶ Class 0…7 ─▶ schedule ────┘
-//!                         │                        ▲ account of the port and class it came in by: XOFF, XON
+//!                         │                        ▲ account of ingress port and class: XOFF, XON
 //!                         └▶ drop                  └ pauses of the neighbour
 //! ```
 //!
-//! A port with classes has a plain queue without room, so that frames for plain ports ask nothing of classes.
+//! A port with classes has a plain queue without room, so that frames for plain ports skip the code of classes.
 
 mod account;
 mod config;
@@ -64,7 +64,7 @@ pub(crate) struct Egress {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CongestionPoint {
     pub(crate) now: Instant,
-    /// Where the packet came in; `None` for packets of this node.
+    /// Ingress port; `None` for packets of this node.
     pub(crate) ingress: Option<PortId>,
     pub(crate) port: PortId,
     pub(crate) class: usize,
@@ -75,7 +75,7 @@ pub(crate) struct CongestionPoint {
 #[derive(Debug)]
 pub(crate) struct Departing {
     pub(crate) frame: Frame,
-    /// Where it came in; `None` when the node made it.
+    /// Ingress port; `None` for frames of this node.
     pub(crate) ingress: Option<PortId>,
     pub(crate) class: usize,
     /// When it began to wait.
@@ -198,7 +198,7 @@ impl Egress {
         self.links.get_mut(port.index())?.as_deref_mut()
     }
 
-    /// Whether a frame of `len` octets may wait in a class of a port with classes. Where it came in decides in a class
+    /// Whether a frame of `len` octets may wait in a class of a port with classes. The ingress port decides in a class
     /// with PFC, else the class's limit.
     #[inline]
     pub(crate) fn admit(
@@ -283,7 +283,7 @@ impl Egress {
             is_accounted = true;
             let place = &mut from.classes[class];
             if place.account.enter(len, place.pfc.as_ref()) {
-                from.has_to_tell(class);
+                from.request_message(class);
                 self.ready.push(ingress);
             }
         }
@@ -296,7 +296,7 @@ impl Egress {
         }
     }
 
-    /// A frame waits no longer: its octets leave the account of where it came in.
+    /// A frame waits no longer: its octets leave the account of its ingress port.
     fn leave(&mut self, class: usize, waiting: &Waiting) {
         let len = waiting.len as usize;
         self.buffered_octets -= len;
@@ -305,7 +305,7 @@ impl Egress {
         {
             let place = &mut from.classes[class];
             if place.account.leave(len, place.pfc.as_ref()) {
-                from.has_to_tell(class);
+                from.request_message(class);
                 self.ready.push(ingress);
             }
         }
@@ -314,8 +314,8 @@ impl Egress {
     /// The PFC frame that a port with classes sends now, ahead of all queued frames.
     #[inline]
     pub(crate) fn take_pfc(&mut self, now: Instant, port: PortId) -> Option<Pfc> {
-        let link = self.links.get_mut(port.index())?.as_deref_mut().filter(|link| link.is_untold())?;
-        let pfc = link.tell(now);
+        let link = self.links.get_mut(port.index())?.as_deref_mut().filter(|link| link.has_message())?;
+        let pfc = link.take_message(now);
         self.deadline = [self.deadline, link.next_deadline()].into_iter().flatten().min();
         Some(pfc)
     }
@@ -376,13 +376,13 @@ impl Egress {
         true
     }
 
-    /// Holds a class of what comes in by a port: its neighbour is paused whatever waits here; or lets it go. `false`
+    /// Sets or clears a pause of a class of the neighbour at a port, whatever its depth. `false`
     /// when the class has no PFC there.
     pub(crate) fn pause_ingress(&mut self, port: PortId, class: usize, is_held: bool) -> bool {
         let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) else { return false };
         let Some(pfc) = link.classes.get(class).and_then(|class| class.pfc) else { return false };
         if link.classes[class].account.hold(is_held, &pfc) {
-            link.has_to_tell(class);
+            link.request_message(class);
             self.ready.push(port);
         }
         true
@@ -430,7 +430,7 @@ impl Egress {
         Some(self.link(port)?.classes.get(class)?.octets)
     }
 
-    /// Octets that came in by a port in a class, and wait anywhere.
+    /// Octets received by a port in a class that wait at any port.
     pub(crate) fn ingress_octets(&self, port: PortId, class: usize) -> Option<usize> {
         Some(self.link(port)?.classes.get(class)?.account.octets())
     }

@@ -1,8 +1,8 @@
-//! PFC pauses received from a neighbour, obeyed class by class, no longer than the watchdog's limit (CN-4.1-3).
+//! PFC pauses received from a neighbour, applied by class, no longer than the watchdog's limit (CN-4.1-3).
 //!
 //! ```text
 //!            PAUSE                        bound passed
-//!  Free ──────────────────▶ Paused ──────────────────────▶ Storm ──┐ PAUSE: not obeyed,
+//!  Free ──────────────────▶ Paused ──────────────────────▶ Storm ──┐ PAUSE: ignored,
 //!   ▲ ◀──────────────────    │  ▲ PAUSE: lasts longer       │  ▲───┘ the quiet time begins anew
 //!   │   RESUME, time over    └──┘                           │
 //!   └───────────────────────────────────────────────────────┘ quiet time over
@@ -18,7 +18,7 @@ enum State {
     Free,
     /// Paused: since when, and until when unless refreshed.
     Paused { since: Instant, until: Instant },
-    /// It has been paused for too long. Pauses are not obeyed before none has come until `quiet_at`.
+    /// It has been paused for too long. Pauses are ignored until none has been received before `quiet_at`.
     Storm { quiet_at: Instant },
 }
 
@@ -53,7 +53,7 @@ impl State {
         }
     }
 
-    /// The next event by time, and its time.
+    /// The next event by time.
     fn next(self, watchdog: Option<Watchdog>) -> Option<(Instant, Event)> {
         match self {
             State::Free => None,
@@ -71,7 +71,7 @@ impl State {
 pub struct PauseCounters {
     /// Pauses received.
     pub pauses: u64,
-    /// Pauses of them that were not obeyed, for a storm.
+    /// Those of them that were ignored, in a storm.
     pub ignored: u64,
     /// Resumes received.
     pub resumes: u64,
@@ -81,7 +81,7 @@ pub struct PauseCounters {
     pub paused_ns: u64,
 }
 
-/// The pauses that a port has to obey: of a node as of a host. [`Pauses::paused`] is called before a frame is sent; its
+/// Received pauses of a port, of a node or a host. [`Pauses::paused`] is called before a frame is sent; its
 /// result changes by itself at [`Pauses::next_deadline`].
 ///
 /// The fields that are read for every frame come first.
@@ -91,8 +91,8 @@ pub struct Pauses {
     next: Option<Instant>,
     paused: u8,
     storming: u8,
-    /// The classes that obey: bit n is class n.
-    obeying: u8,
+    /// The classes with PFC: bit n is class n.
+    enabled: u8,
     rate_bits_per_s: u64,
     watchdog: Option<Watchdog>,
     states: [State; CLASSES],
@@ -100,36 +100,36 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// For a link of this rate; `obeying` are the classes that may be paused, bit n being class n.
-    pub fn new(rate_bits_per_s: u64, obeying: u8, watchdog: Option<Watchdog>) -> Self {
+    /// For a link of this rate; `enabled` are the classes that may be paused, bit n being class n.
+    pub fn new(rate_bits_per_s: u64, enabled: u8, watchdog: Option<Watchdog>) -> Self {
         Pauses {
             states: [State::Free; CLASSES],
             counters: [PauseCounters::default(); CLASSES],
             rate_bits_per_s,
             watchdog,
-            obeying,
+            enabled,
             paused: 0,
             storming: 0,
             next: None,
         }
     }
 
-    /// The same with other settings. Classes that obey no more are free.
-    pub(crate) fn set(&mut self, rate_bits_per_s: u64, obeying: u8, watchdog: Option<Watchdog>) {
-        (self.rate_bits_per_s, self.obeying, self.watchdog) = (rate_bits_per_s, obeying, watchdog);
+    /// The same with other settings. Classes without PFC are free.
+    pub(crate) fn set(&mut self, rate_bits_per_s: u64, enabled: u8, watchdog: Option<Watchdog>) {
+        (self.rate_bits_per_s, self.enabled, self.watchdog) = (rate_bits_per_s, enabled, watchdog);
         for (class, state) in self.states.iter_mut().enumerate() {
-            if obeying >> class & 1 == 0 {
+            if enabled >> class & 1 == 0 {
                 *state = State::Free;
             }
         }
         self.review();
     }
 
-    /// Applies a received PFC frame. Classes that do not obey pauses are skipped.
+    /// Applies a received PFC frame. Classes without PFC are skipped.
     pub fn receive(&mut self, now: Instant, pfc: &Pfc) {
         self.advance(now);
         for (class, quanta) in pfc.quanta.into_iter().enumerate() {
-            let Some(quanta) = quanta.filter(|_| self.obeying >> class & 1 == 1) else {
+            let Some(quanta) = quanta.filter(|_| self.enabled >> class & 1 == 1) else {
                 continue;
             };
             let counters = &mut self.counters[class];
@@ -160,7 +160,7 @@ impl Pauses {
         self.paused
     }
 
-    /// The classes that are caught in a storm, bit n being class n.
+    /// The classes in a storm, bit n being class n.
     pub fn storming(&self) -> u8 {
         self.storming
     }
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_is_ridden_out() {
+    fn pauses_are_ignored_during_a_storm() {
         let mut pauses = Pauses::new(RATE, 0xFF, Some(WATCHDOG));
         let pause = Pfc::of_class(0, 0xFFFF);
         for ns in (0..1_200_000).step_by(100_000) {
@@ -312,7 +312,7 @@ mod tests {
 
     /// A late call handles all deadlines that passed before it.
     #[test]
-    fn time_that_was_missed_is_made_up_for() {
+    fn a_late_call_handles_all_deadlines() {
         let slow = Watchdog { bound_ns: 100_000, ..WATCHDOG };
         let mut pauses = Pauses::new(RATE, 0xFF, Some(slow));
         pauses.receive(at(0), &Pfc::of_class(7, 0xFFFF));

@@ -106,7 +106,7 @@ impl Ports {
         Some(mac)
     }
 
-    /// Counts a drop where the packet came in; `None` for packets of this node.
+    /// Counts a drop at the ingress port; `None` for packets of this node.
     pub(crate) fn count_drop(&mut self, port: Option<PortId>, reason: DropReason) {
         match port.and_then(|port| self.counters.get_mut(port.index())) {
             Some(counters) => counters.drops.count(reason),

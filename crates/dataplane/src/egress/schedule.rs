@@ -111,7 +111,7 @@ mod tests {
 
     /// A class that has been empty or paused comes back without a claim on what it missed.
     #[test]
-    fn nothing_is_saved_up() {
+    fn an_idle_class_saves_no_credit() {
         let mut schedule = schedule([256, 256, 0, 0, 0, 0, 0, 0]);
         for _ in 0..1000 {
             assert_eq!(schedule.choose(0b01, |_| 1000), Some(0));

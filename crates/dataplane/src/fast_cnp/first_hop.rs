@@ -97,7 +97,7 @@ impl FastCnp {
             },
         };
         let source = packet.ipv6.source();
-        if source != of.config.loopback && !notifier.believes(source, &fast_cnp) {
+        if source != of.config.loopback && !notifier.accepts(source, &fast_cnp) {
             return Err(DropReason::FastCnpForeignSource);
         }
         if fast_cnp.only_returns_trace(source) {
@@ -113,7 +113,7 @@ impl FastCnp {
         Ok(())
     }
 
-    /// Learns from an RDMA CM message that passes, if it came in where its sender is.
+    /// Learns from an RDMA CM message that passes, if its ingress port leads to its sender.
     fn learn_connection(&mut self, context: &PacketContext, head: &[u8], of: FirstHop<'_>) {
         let octets = head.get(IPV6..).unwrap_or(&[]);
         let Some(notifier) = self.notifier.as_mut() else { return };

@@ -48,7 +48,7 @@ fn fold(a: u64, b: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     key: u64,
-    told: Instant,
+    notified_at: Instant,
 }
 
 #[derive(Debug)]
@@ -61,13 +61,13 @@ pub(crate) struct Flows {
 #[derive(Debug)]
 pub(crate) struct Vacancy<'f> {
     entry: &'f mut Entry,
-    told: Entry,
+    notified: Entry,
 }
 
 impl Vacancy<'_> {
     /// Records the notification of the flow.
     pub(crate) fn fill(self) {
-        *self.entry = self.told;
+        *self.entry = self.notified;
     }
 }
 
@@ -82,14 +82,14 @@ impl Flows {
         let interval_ns = self.interval_ns;
         let set = &mut self.sets[Self::set_of(key)];
         let place = set.iter().position(|entry| entry.key == key.0);
-        let place = place.or_else(|| (0..WAYS).min_by_key(|way| (set[*way].key != 0, set[*way].told)))?;
+        let place = place.or_else(|| (0..WAYS).min_by_key(|way| (set[*way].key != 0, set[*way].notified_at)))?;
         let entry = &mut set[place];
-        let is_free = entry.key == 0 || now.as_ns().saturating_sub(entry.told.as_ns()) >= interval_ns;
-        is_free.then_some(Vacancy { entry, told: Entry { key: key.0, told: now } })
+        let is_free = entry.key == 0 || now.as_ns().saturating_sub(entry.notified_at.as_ns()) >= interval_ns;
+        is_free.then_some(Vacancy { entry, notified: Entry { key: key.0, notified_at: now } })
     }
 
     /// Whether a flow was notified, and has not been replaced by others since.
-    pub(crate) fn was_told(&self, key: FlowKey) -> bool {
+    pub(crate) fn was_notified(&self, key: FlowKey) -> bool {
         self.sets[Self::set_of(key)].iter().any(|entry| entry.key == key.0)
     }
 
@@ -110,24 +110,25 @@ mod tests {
         FlowKey::new(&address, &[1; 16], Qpn::new(number & 0xFF).unwrap())
     }
 
-    fn tell(flows: &mut Flows, ns: u64, key: FlowKey) -> bool {
+    fn notify(flows: &mut Flows, ns: u64, key: FlowKey) -> bool {
         flows.vacancy(Instant::from_ns(ns), key).map(Vacancy::fill).is_some()
     }
 
     #[test]
     fn a_flow_is_notified_once_in_the_interval() {
         let mut flows = Flows::new(INTERVAL_NS);
-        let told: Vec<u64> = (0..200).map(|step| step * 1000).filter(|ns| tell(&mut flows, *ns, key(7))).collect();
-        assert_eq!(told, [0, 50_000, 100_000, 150_000]);
-        assert!(flows.was_told(key(7)) && !flows.was_told(key(8)));
+        let notified: Vec<u64> =
+            (0..200).map(|step| step * 1000).filter(|ns| notify(&mut flows, *ns, key(7))).collect();
+        assert_eq!(notified, [0, 50_000, 100_000, 150_000]);
+        assert!(flows.was_notified(key(7)) && !flows.was_notified(key(8)));
     }
 
-    /// A refused flow leaves no state: its refusal has no later effect.
+    /// A refused flow leaves no trace.
     #[test]
     fn a_vacancy_that_is_not_filled_changes_nothing() {
         let mut flows = Flows::new(INTERVAL_NS);
         assert!(flows.vacancy(Instant::from_ns(5), key(1)).is_some());
-        assert!(!flows.was_told(key(1)) && tell(&mut flows, 6, key(1)));
+        assert!(!flows.was_notified(key(1)) && notify(&mut flows, 6, key(1)));
     }
 
     /// More flows than entries: some are refused, but none is notified twice within the interval, and nothing grows.
@@ -135,15 +136,15 @@ mod tests {
     fn the_limit_holds_for_any_number_of_flows() {
         let mut flows = Flows::new(INTERVAL_NS);
         let mut last: BTreeMap<u32, u64> = BTreeMap::new();
-        let mut told = 0;
+        let mut notified = 0;
         for step in 0..200_000_u64 {
             let (flow, ns) = ((step.wrapping_mul(0x9E37_79B9) >> 7) as u32 % 20_000, step * 10);
-            if tell(&mut flows, ns, key(flow)) {
-                told += 1;
+            if notify(&mut flows, ns, key(flow)) {
+                notified += 1;
                 assert!(last.insert(flow, ns).is_none_or(|before| ns - before >= INTERVAL_NS), "flow {flow} at {ns}");
             }
         }
-        assert!(told > 20_000, "{told}");
+        assert!(notified > 20_000, "{notified}");
         assert_eq!(flows.sets.len() * WAYS, 4096);
     }
 
@@ -151,7 +152,7 @@ mod tests {
     #[test]
     fn neighbouring_flows_are_spread() {
         let mut flows = Flows::new(INTERVAL_NS);
-        let told = (0..1024).filter(|number| tell(&mut flows, 1, key(*number))).count();
-        assert!(told > 1000, "{told} of 1024");
+        let notified = (0..1024).filter(|number| notify(&mut flows, 1, key(*number))).count();
+        assert!(notified > 1000, "{notified} of 1024");
     }
 }

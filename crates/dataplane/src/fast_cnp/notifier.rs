@@ -96,7 +96,7 @@ impl Notifier {
     }
 
     /// Whether a Fast CNP from this address is accepted: a switch's, or the receiver's own (FC-4-8, FC-5-3).
-    pub(crate) fn believes(&self, source: Ipv6Addr, fast_cnp: &FastCnp<'_>) -> bool {
+    pub(crate) fn accepts(&self, source: Ipv6Addr, fast_cnp: &FastCnp<'_>) -> bool {
         !fast_cnp.is_from_switch(source) || self.switches.contain(&source.octets())
     }
 
@@ -181,12 +181,12 @@ impl Notifier {
 
     /// A host has answered a Fast CNP of this flow with an ICMPv6 error (D47). Accepted only if the flow was notified.
     pub(crate) fn refused(&mut self, now: Instant, host: &[u8; 16], destination: &[u8; 16], qpn: Qpn) -> bool {
-        let was_told = self.flows.was_told(FlowKey::new(host, destination, qpn));
-        if was_told {
+        let was_notified = self.flows.was_notified(FlowKey::new(host, destination, qpn));
+        if was_notified {
             self.incapable.learn(*host, now + self.config.incapable_for);
             self.counters.refusals += 1;
         }
-        was_told
+        was_notified
     }
 }
 

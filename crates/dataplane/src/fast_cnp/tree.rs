@@ -54,8 +54,8 @@ impl FastCnp {
             Some(outer_source) => outer_source == source.octets(),
             None => of.security.may_come_from(context, &source.octets(), of.tables),
         };
-        let is_believed = self.notifier.as_ref().is_some_and(|notifier| notifier.believes(source, &fast_cnp));
-        if !came_right || !is_believed {
+        let is_accepted = self.notifier.as_ref().is_some_and(|notifier| notifier.accepts(source, &fast_cnp));
+        if !came_right || !is_accepted {
             return Err(DropReason::FastCnpForeignSource);
         }
         if fast_cnp.only_returns_trace(source) {

@@ -46,9 +46,7 @@ pub enum GroupEvent {
         unknown: u16,
     },
     /// Another epoch is in effect.
-    Committed {
-        epoch: u32,
-    },
+    Committed { epoch: u32 },
     /// The node has left the tree of the group.
     Left,
     /// A data packet was sent downstream (R2).

@@ -97,7 +97,7 @@ impl Groups {
         self.learner.as_ref().is_some_and(|learner| learner.settings.covers((*proxy).into()))
     }
 
-    /// Takes the receivers of a list into its group, before its first packet goes down. A refused list changes
+    /// Adds the receivers of a list to its group, before its first packet is sent. A refused list changes
     /// nothing.
     #[cold]
     pub(crate) fn learn(
@@ -140,7 +140,7 @@ impl Groups {
             let mut origins: Vec<Origin> = stays.collect();
             origins.resize(state.entry.branches.len(), Origin::Unknown);
             // Earlier responses do not hold for the new receivers; none is sent now, for they are unknown (R6).
-            state.acks.succeed(&rules_of(&state.entry), &origins, true, &mut state.owed);
+            state.acks.succeed(&rules_of(&state.entry), &origins, true, &mut state.unsent);
             state.cnps.succeed(&cnp_rules_of(&state.entry.policy), &origins);
             self.journal_membership(group);
             self.rearm(group);

@@ -101,7 +101,7 @@ impl Groups {
     pub(crate) fn remove(&mut self, id: GroupId, around: &mut Surroundings<'_>) -> Result<(), ConfigError> {
         // A late commit must not bring the node back.
         self.prepared.remove(&id);
-        self.events.retain(|Event::EvictionWanted { group, .. }| *group != id);
+        self.events.retain(|Event::EvictionRequested { group, .. }| *group != id);
         let is_it = |state: &GroupState| state.entry.id == id && state.learnt.is_none();
         let index = self.slots.iter().position(|group| group.as_ref().is_some_and(is_it));
         self.take_out(index.ok_or(ConfigError::UnknownGroup(id.0))?, around.tables);
@@ -136,7 +136,7 @@ impl Groups {
         let Some(state) = &self.slots[index] else {
             return;
         };
-        self.events.retain(|Event::EvictionWanted { group, receiver, .. }| {
+        self.events.retain(|Event::EvictionRequested { group, receiver, .. }| {
             *group != state.entry.id || state.branch_of(&receiver.octets()).is_some()
         });
     }
@@ -197,7 +197,7 @@ pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) 
         msn_offsets: entry.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
         branch_cnps: vec![0; entry.branches.len()].into_boxed_slice(),
         withholds_any: withholds_any(&entry),
-        owed: Vec::new(),
+        unsent: Vec::new(),
         headers,
         copies: Vec::new(),
         resolved_for: None,
@@ -245,11 +245,11 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> 
     // Responses that were sent upstream do not hold for the branches below now, or the parent is another.
     let renewed = before.entry.renewed != entry.renewed;
     let forgets = renewed || before.entry.parent != entry.parent;
-    let GroupState { mut acks, mut cnps, mut owed, .. } = before;
+    let GroupState { mut acks, mut cnps, mut unsent, .. } = before;
     if renewed {
-        owed.clear();
+        unsent.clear();
     }
-    acks.succeed(&rules_of(&entry), &origins, forgets, &mut owed);
+    acks.succeed(&rules_of(&entry), &origins, forgets, &mut unsent);
     cnps.succeed(&cnp_rules_of(&entry.policy), &origins);
     GroupState {
         responders: responders_of(&entry),
@@ -258,7 +258,7 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> 
         withholds_any: withholds_any(&entry),
         acks,
         cnps,
-        owed,
+        unsent,
         headers,
         copies: Vec::new(),
         resolved_for: None,

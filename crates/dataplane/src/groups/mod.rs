@@ -48,7 +48,7 @@ pub(crate) struct Groups {
     learner: Option<Box<Learner>>,
     timers: Timers,
     /// Memory for responses to send, used again.
-    statements: Vec<UpstreamResponse>,
+    responses: Vec<UpstreamResponse>,
     /// Memory for CNPs to send, used again.
     cnps: Vec<CnpUp>,
 }
@@ -124,8 +124,8 @@ impl Groups {
         let Some(state) = self.slots[group as usize].as_ref() else {
             return;
         };
-        let owed = (!state.owed.is_empty()).then_some(Instant::ZERO);
-        let deadline = [owed, state.acks.next_deadline(), state.cnps.next_deadline()].into_iter().flatten().min();
+        let unsent = (!state.unsent.is_empty()).then_some(Instant::ZERO);
+        let deadline = [unsent, state.acks.next_deadline(), state.cnps.next_deadline()].into_iter().flatten().min();
         self.timers.arm(group, deadline);
     }
 }

@@ -37,25 +37,25 @@ impl Data {
     }
 }
 
-/// Packets that a group sends upstream. The caller sends the CNPs, then the responses, and gives the memory back by
+/// Responses and CNPs that a group sends upstream. The caller sends the CNPs, then the responses, and gives the memory back by
 /// [`Groups::sent`].
 #[derive(Debug, Default)]
 #[must_use]
 pub(crate) struct Outbox {
     pub(crate) cnps: Vec<CnpUp>,
-    pub(crate) statements: Vec<UpstreamResponse>,
+    pub(crate) responses: Vec<UpstreamResponse>,
 }
 
 impl Outbox {
     pub(crate) fn is_empty(&self) -> bool {
-        self.cnps.is_empty() && self.statements.is_empty()
+        self.cnps.is_empty() && self.responses.is_empty()
     }
 }
 
-/// Result for a request of a group's source.
+/// Result of checking a request of a source.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request {
-    /// It goes down.
+    /// It is sent to the branches.
     Carried(Data),
     /// A READ or ATOMIC at this PSN, which the headend refuses (D26).
     Refused(Psn),
@@ -89,23 +89,23 @@ impl Groups {
         if is_carried(opcode) {
             return Ok(Request::Carried(Data::of(packet.bth)));
         }
-        // The refusal fails the source's queue pair: damage must not ask for it (D33).
+        // The refusal fails the source's queue pair: a damaged request must not cause it (D33).
         check_icrc(&packet, frame, pool)?;
         Ok(Request::Refused(packet.bth.psn()))
     }
 
-    /// Rule R2: a data packet is replicated. `None` when no response is due for it.
+    /// Rule R2: a data packet is sent downstream. `None` when nothing is to be sent upstream for it.
     #[inline]
     pub(crate) fn data(&mut self, now: Instant, group: u32, data: Data) -> Option<Outbox> {
         let state = self.slots[group as usize].as_mut()?;
         state.counters.data_packets += 1;
         state.touch(now);
         let before = state.acks.next_deadline();
-        state.acks.data(now, data.psn, data.ack_request, &mut self.statements);
+        state.acks.data(now, data.psn, data.ack_request, &mut self.responses);
         let deadline = state.acks.next_deadline();
         self.journal_data(now, group, data);
-        self.ask_for_evictions(now, group);
-        if !self.statements.is_empty() {
+        self.request_evictions(now, group);
+        if !self.responses.is_empty() {
             return Some(self.take_responses(group));
         }
         if deadline != before {
@@ -123,15 +123,15 @@ impl Groups {
         self.take_responses(group)
     }
 
-    /// The deadline of a group has come: held NAKs (R5), CNP windows (MT-5.3.3-2).
+    /// Handles the deadline of a group: held NAKs (R5), CNP windows (MT-5.3.3-2).
     pub(crate) fn tick(&mut self, now: Instant, group: u32) -> Outbox {
         let Some(state) = self.slots[group as usize].as_mut() else {
             return Outbox::default();
         };
-        state.acks.tick(now, &mut self.statements);
+        state.acks.tick(now, &mut self.responses);
         state.cnps.tick(now, &mut self.cnps);
         self.journal_tick(now, group);
-        self.ask_for_evictions(now, group);
+        self.request_evictions(now, group);
         Outbox { cnps: std::mem::take(&mut self.cnps), ..self.take_responses(group) }
     }
 
@@ -205,9 +205,9 @@ impl Groups {
             Syndrome::Ack => state.counters.acks_received += 1,
             _ => state.counters.naks_received += 1,
         }
-        let taken = state.acks.response(now, branch, response, &mut self.statements);
+        let taken = state.acks.response(now, branch, response, &mut self.responses);
         self.journal_response(now, group, branch, response, taken);
-        self.ask_for_evictions(now, group);
+        self.request_evictions(now, group);
         let taken = taken.map_err(|refusal| match refusal {
             Refusal::NoSuchBranch(_) => DropReason::UnexpectedResponder,
             Refusal::NothingSent { .. } => DropReason::NothingSent,
@@ -217,7 +217,7 @@ impl Groups {
         (self.take_responses(group), taken)
     }
 
-    /// A CNP of a branch that stands for `count`.
+    /// A CNP of a branch that represents `count`.
     pub(crate) fn cnp(
         &mut self,
         now: Instant,
@@ -235,28 +235,28 @@ impl Groups {
         state.touch(now);
         let taken = state.cnps.cnp(now, branch, count, &mut self.cnps);
         self.journal_cnp(now, group, branch, count, taken.is_ok());
-        let outbox = Outbox { cnps: std::mem::take(&mut self.cnps), statements: Vec::new() };
+        let outbox = Outbox { cnps: std::mem::take(&mut self.cnps), responses: Vec::new() };
         (outbox, taken.map_err(|_| DropReason::CnpRateLimited))
     }
 
-    /// The responses that the machines have produced, with those that a commit left and a refusal that is due.
+    /// The responses of the machines, with those that a commit left and a refusal that is due.
     fn take_responses(&mut self, group: u32) -> Outbox {
-        let mut statements = std::mem::take(&mut self.statements);
+        let mut responses = std::mem::take(&mut self.responses);
         if let Some(state) = self.slots[group as usize].as_mut() {
-            statements.extend(refusal_due(state));
-            if !state.owed.is_empty() {
-                statements.splice(0..0, state.owed.drain(..));
+            responses.extend(refusal_due(state));
+            if !state.unsent.is_empty() {
+                responses.splice(0..0, state.unsent.drain(..));
             }
         }
-        Outbox { cnps: Vec::new(), statements }
+        Outbox { cnps: Vec::new(), responses }
     }
 
     /// An outbox has been sent: its memory is used again, and the group's next deadline is set.
     pub(crate) fn sent(&mut self, group: u32, outbox: Outbox) {
-        let Outbox { mut cnps, mut statements } = outbox;
-        if statements.capacity() > 0 {
-            statements.clear();
-            self.statements = statements;
+        let Outbox { mut cnps, mut responses } = outbox;
+        if responses.capacity() > 0 {
+            responses.clear();
+            self.responses = responses;
         }
         if cnps.capacity() > 0 {
             cnps.clear();
@@ -268,7 +268,7 @@ impl Groups {
     /// Requests the eviction of stalled receivers from the control plane (D24, D25). An event that has not been fetched
     /// is not repeated.
     #[inline]
-    fn ask_for_evictions(&mut self, now: Instant, group: u32) {
+    fn request_evictions(&mut self, now: Instant, group: u32) {
         if self.get(group).is_some_and(|state| state.acks.has_eviction_requests()) {
             self.push_evictions(now, group);
         }
@@ -282,7 +282,7 @@ impl Groups {
         let (mut wanted, id) = (Vec::new(), entry.id);
         acks.take_eviction_requests(now, |branch, cause| {
             let receiver = entry.branches.get(branch.index()).map(|branch| branch.responder);
-            wanted.extend(receiver.map(|receiver| Event::EvictionWanted { group: id, receiver, cause }));
+            wanted.extend(receiver.map(|receiver| Event::EvictionRequested { group: id, receiver, cause }));
         });
         for event in wanted {
             if !self.events.contains(&event) {

@@ -23,7 +23,7 @@ pub(crate) struct GroupState {
     /// Whether copies may have to be withheld from receivers: see [`Self::withholds`].
     pub(crate) withholds_any: bool,
     /// Responses that a commit has caused (R7), and those not sent yet, for lack of time and frames.
-    pub(crate) owed: Vec<UpstreamResponse>,
+    pub(crate) unsent: Vec<UpstreamResponse>,
     /// The headend's outer headers; empty elsewhere.
     pub(crate) headers: Vec<u8>,
     /// Where copies go, resolved; valid for `resolved_for`.

@@ -55,10 +55,10 @@ impl Groups {
     }
 
     /// Counts a response that is about to be sent.
-    pub(crate) fn count_response(&mut self, now: Instant, group: u32, statement: UpstreamResponse) {
-        self.journal_upstream(now, group, statement);
+    pub(crate) fn count_response(&mut self, now: Instant, group: u32, response: UpstreamResponse) {
+        self.journal_upstream(now, group, response);
         if let Some(state) = self.get_mut(group) {
-            match statement.response.syndrome {
+            match response.response.syndrome {
                 Syndrome::Ack => state.counters.acks_sent += 1,
                 Syndrome::SequenceNak | Syndrome::RnrNak(_) | Syndrome::Fatal(_) => state.counters.naks_sent += 1,
             }

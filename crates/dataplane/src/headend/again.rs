@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_is_blamed_for_a_while() {
+    fn retransmissions_after_a_move_are_attributed_to_it() {
         let mut requests = Requests::default();
         let mut at = |ns, psn, moved: bool| {
             if moved {

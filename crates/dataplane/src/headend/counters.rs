@@ -13,7 +13,7 @@ pub struct HeadendCounters {
     pub probes_late: u64,
     /// Probes that were given up.
     pub probes_silent: u64,
-    /// Received probes that this headend has not sent, or duplicates.
+    /// Received probes of other headends, and duplicates.
     pub probes_foreign: u64,
     /// Probes for which there was no buffer.
     pub probes_not_sent: u64,

@@ -14,7 +14,7 @@ use srdma_wire::{Instant, Ipv6View, NextHeader, Opcode, Syndrome, View};
 /// Outer headers that are looked behind.
 const MAX_TUNNELS: usize = 2;
 
-/// Kind of a received packet.
+/// Kinds of received packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Incoming {
     /// Not for the headend: it goes where it would without one.

@@ -185,7 +185,7 @@ impl Node {
         self.ports.egress.class_octets(port, class)
     }
 
-    /// Octets that came in by a port in a class, and wait at ports with classes.
+    /// Octets received by a port in a class that wait at ports with classes.
     pub fn ingress_octets(&self, port: PortId, class: usize) -> Option<usize> {
         self.ports.egress.ingress_octets(port, class)
     }

@@ -43,7 +43,7 @@ impl Node {
     }
 
     /// A copy of an encapsulated packet for each downstream node of a group. The packet's own outer header serves all;
-    /// a single copy leaves in the buffer that the packet came in.
+    /// a single copy leaves in the buffer of the received packet.
     fn replicate(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
         let copies = self.groups.lend_copies(group, &self.tables, self.config.loopback);
         self.groups.count_copies(group, copies.len());
@@ -326,7 +326,7 @@ impl Node {
     }
 }
 
-/// Packets to a Proxy Address: the source's, which go down the tree, and responses, which come up (D1, D12).
+/// Packets to a Proxy Address: the source's, which go downstream, and responses, which go upstream (D1, D12).
 impl Node {
     pub(super) fn proxied(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
         let result = match self.groups.get(group) {
@@ -349,7 +349,7 @@ impl Node {
         }
     }
 
-    /// The headend policy: SEND and WRITE go down; READ and ATOMIC are refused (D26).
+    /// The headend policy: SEND and WRITE are sent to the branches; READ and ATOMIC are refused (D26).
     fn request(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
         match self.groups.check_request(context, &frame, pool, group, &self.tables, &self.security) {
             Ok(Request::Carried(data)) => self.encapsulate_copies(context, frame, pool, group, data),
@@ -380,7 +380,7 @@ impl Node {
         taken
     }
 
-    /// Rule R2: a data packet goes down.
+    /// Rule R2: a data packet is sent downstream.
     #[inline]
     fn data_goes_down(&mut self, now: Instant, group: u32, data: Data, pool: &mut Pool) {
         if let Some(outbox) = self.groups.data(now, group, data) {
@@ -404,9 +404,9 @@ impl Node {
                 let packet = up.cnp(*cnp, pool);
                 self.send_response(now, packet, pool);
             }
-            for statement in &outbox.statements {
-                self.groups.count_response(now, group, *statement);
-                let packet = up.response(&statement.response, pool);
+            for response in &outbox.responses {
+                self.groups.count_response(now, group, *response);
+                let packet = up.response(&response.response, pool);
                 self.send_response(now, packet, pool);
             }
         }

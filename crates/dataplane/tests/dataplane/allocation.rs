@@ -199,7 +199,7 @@ fn notifications_allocate_nothing() {
     let priorities = vec![PriorityMapping { traffic_class: 3, ports: vec![PortId(2)], priority: 3 }];
     let config = BackpressureConfig { priorities, per_second: 200_000, ..BackpressureConfig::new() };
     pe.apply(Command::SetBackpressure(Box::new(config)));
-    let say = |sequence: u32| {
+    let notification_at = |sequence: u32| {
         let notification = srdma_wire::notification::Notification {
             ask: srdma_wire::notification::Ask::Pause,
             traffic_class: 3,
@@ -211,7 +211,10 @@ fn notifications_allocate_nothing() {
         let destination = address("fd00::c");
         packet("fd00::c", 41, &srdma_wire::notification::NotificationPacket { destination, notification }.emit())
     };
-    assert_eq!(allocations(&mut pe, &[(0, say(1)), (0, say(2)), (0, packet("fd00::c", 59, &[]))]), 0);
+    assert_eq!(
+        allocations(&mut pe, &[(0, notification_at(1)), (0, notification_at(2)), (0, packet("fd00::c", 59, &[]))]),
+        0
+    );
     let counters = pe.node.backpressure_counters();
     assert!(counters.pauses_received >= 1_000 && counters.expired >= 1_000, "{counters:?}");
     let is_limited = |(name, count): &(&str, u64)| *name == "backpressure_rate_limited" && *count > 0;

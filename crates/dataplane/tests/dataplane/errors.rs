@@ -104,7 +104,7 @@ fn errors_follow_policies() {
 
 /// RFC 4443 section 2.4 e: no error about an error, a redirect, or a packet without a unicast source.
 #[test]
-fn some_packets_are_never_answered() {
+fn some_packets_cause_no_icmp_error() {
     let nowhere = "2001:db8:77::1";
     let answers = |packet: &[u8]| {
         let mut bench = node();

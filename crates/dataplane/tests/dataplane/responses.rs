@@ -102,7 +102,7 @@ fn read(packet: &[u8]) -> (Ipv6Addr, Ipv6Addr, u32, u8, u32, u8) {
 }
 
 /// Responses to the source: opcode, PSN, syndrome.
-fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u32, u8)> {
+fn upstream(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u32, u8)> {
     let to_source = |packet: &Vec<u8>| {
         let (source, destination, qpn, opcode, psn, syndrome) = read(packet);
         assert_eq!((source, destination, qpn), (address(PROXY), address(SOURCE), SOURCE_QPN));
@@ -139,10 +139,10 @@ fn the_source_gets_the_minimum_psn() {
     bench.send(0, &data(FIRST_PSN));
     bench.send(0, &data(FIRST_PSN + 1));
     bench.send(0, &data(0));
-    assert_eq!(told(&bench.send(1, &response("2001:db8:4::1", 0, 0x1F))), []);
+    assert_eq!(upstream(&bench.send(1, &response("2001:db8:4::1", 0, 0x1F))), []);
     // Across the wrap of the PSN; credits never limit (D18).
-    assert_eq!(told(&bench.send(2, &response("2001:db8:5::1", FIRST_PSN, 0x03))), [(0x11, FIRST_PSN, 0x1F)]);
-    assert_eq!(told(&bench.send(2, &response("2001:db8:5::1", 0, 0x1F))), [(0x11, 0, 0x1F)]);
+    assert_eq!(upstream(&bench.send(2, &response("2001:db8:5::1", FIRST_PSN, 0x03))), [(0x11, FIRST_PSN, 0x1F)]);
+    assert_eq!(upstream(&bench.send(2, &response("2001:db8:5::1", 0, 0x1F))), [(0x11, 0, 0x1F)]);
 }
 
 /// D14, D15, D33, MT-9-2: checks of responses by sender, port and content.
@@ -185,9 +185,9 @@ fn read_and_atomic_are_refused_in_order() {
         assert_eq!(bench.send(0, &refused), vec![]);
         bench.send(1, &response("2001:db8:4::1", FIRST_PSN, 0x1F));
         let sent = bench.send(2, &response("2001:db8:5::1", FIRST_PSN, 0x1F));
-        assert_eq!(told(&sent), [(0x11, FIRST_PSN, 0x1F), (0x11, FIRST_PSN + 1, 0x61)]);
+        assert_eq!(upstream(&sent), [(0x11, FIRST_PSN, 0x1F), (0x11, FIRST_PSN + 1, 0x61)]);
         // A repeated request is refused again.
-        assert_eq!(told(&bench.send(0, &refused)), [(0x11, FIRST_PSN + 1, 0x61)]);
+        assert_eq!(upstream(&bench.send(0, &refused)), [(0x11, FIRST_PSN + 1, 0x61)]);
         assert_eq!(bench.drops(0), [("not_multicastable", 2)]);
     }
 }
@@ -213,7 +213,7 @@ fn cnp(source: &str, count: u32) -> Vec<u8> {
 fn cnps_are_counted_by_path_and_forwarded_once_a_window() {
     let mut bench = root();
     let first = bench.send(1, &cnp("2001:db8:4::1", 3));
-    assert_eq!(told(&first), [(0x81, 0, 0)]);
+    assert_eq!(upstream(&first), [(0x81, 0, 0)]);
     assert_eq!(&first[0].1[60..76], &[0; 16], "no count leaves the tree");
     assert_eq!(first[0].1[52], 0x40, "BECN");
     assert_eq!(bench.send(1, &cnp("2001:db8:4::1", 1)), vec![]);
@@ -222,7 +222,7 @@ fn cnps_are_counted_by_path_and_forwarded_once_a_window() {
     assert_eq!(end.as_ns(), 50_000);
     bench.now = end;
     srdma_frame::Element::tick(&mut bench.node, end, &mut bench.pool);
-    assert_eq!(told(&bench.drain()), [(0x81, 0, 0)]);
+    assert_eq!(upstream(&bench.drain()), [(0x81, 0, 0)]);
     let counters = bench.node.group_counters(GroupId(7)).unwrap();
     assert_eq!((counters.cnps_received, counters.cnps_sent), (3, 2));
 }
@@ -241,7 +241,7 @@ fn a_cnp_may_carry_options() {
         packet
     };
     let mut bench = root();
-    assert_eq!(told(&bench.send(1, &with_option("2001:db8:4::1"))), [(0x81, 0, 0)]);
+    assert_eq!(upstream(&bench.send(1, &with_option("2001:db8:4::1"))), [(0x81, 0, 0)]);
     assert_eq!(bench.send(1, &with_option("2001:db8:9::1")), []);
     assert_eq!(bench.drops(1), [("unexpected_responder", 1)]);
 }

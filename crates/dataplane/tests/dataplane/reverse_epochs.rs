@@ -96,12 +96,12 @@ fn with_port(mut packet: Vec<u8>, source_port: u16) -> Vec<u8> {
 }
 
 /// A response that a branch sends in an epoch.
-fn said(responder: &str, epoch: u16, psn: u8, syndrome: u8) -> Vec<u8> {
+fn response(responder: &str, epoch: u16, psn: u8, syndrome: u8) -> Vec<u8> {
     with_port(group::response(0x11, responder, psn, &[syndrome, 0, 0, 1]), 0xC000 | epoch)
 }
 
 /// PSN, syndrome and UDP source port of the responses that a node sends by its port 0.
-fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u8, u16)> {
+fn upstream(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u8, u16)> {
     let up = sent.iter().filter(|(port, packet)| *port == 0 && packet[24..40] == address(PROXY).octets());
     up.map(|(_, packet)| (packet[59], packet[60], u16::from_be_bytes([packet[40], packet[41]]))).collect()
 }
@@ -125,17 +125,17 @@ fn a_branch_that_leaves_frees_the_others_at_once() {
     let mut bench = transit();
     commit(&mut bench, entry(1, 1, |_, _| ()));
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
-    assert_eq!(told(&bench.send(1, &said(N1, 1, 100, 0x1F))), []);
-    assert_eq!(told(&bench.send(2, &said(N2, 1, 100, 0x1F))), [(100, 0x1F, 0xC001)]);
-    assert_eq!(told(&bench.send(1, &said(N1, 1, 101, 0x1F))), []);
+    assert_eq!(upstream(&bench.send(1, &response(N1, 1, 100, 0x1F))), []);
+    assert_eq!(upstream(&bench.send(2, &response(N2, 1, 100, 0x1F))), [(100, 0x1F, 0xC001)]);
+    assert_eq!(upstream(&bench.send(1, &response(N1, 1, 101, 0x1F))), []);
     let without_n2 = entry(1, 2, |record, nodes| {
         record.receivers.truncate(2);
         nodes.truncate(3);
     });
     commit(&mut bench, without_n2);
-    assert_eq!(told(&tick(&mut bench)), [(101, 0x1F, 0xC002)]);
-    assert_eq!(told(&bench.send(1, &said(N1, 1, 102, 0x1F))), [(102, 0x1F, 0xC002)], "still true");
-    assert_eq!(told(&bench.send(2, &said(N2, 1, 102, 0x1F))), []);
+    assert_eq!(upstream(&tick(&mut bench)), [(101, 0x1F, 0xC002)]);
+    assert_eq!(upstream(&bench.send(1, &response(N1, 1, 102, 0x1F))), [(102, 0x1F, 0xC002)], "still true");
+    assert_eq!(upstream(&bench.send(2, &response(N2, 1, 102, 0x1F))), []);
     assert_eq!(bench.drops(2), [("unexpected_responder", 1)]);
 }
 
@@ -145,15 +145,15 @@ fn responses_of_a_child_before_its_renewal_are_ignored() {
     let mut bench = transit();
     commit(&mut bench, entry(1, 6, |_, _| ()));
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
-    bench.send(1, &said(N1, 6, 101, 0x1F));
-    assert_eq!(told(&bench.send(2, &said(N2, 6, 101, 0x1F))), [(101, 0x1F, 0xC006)]);
+    bench.send(1, &response(N1, 6, 101, 0x1F));
+    assert_eq!(upstream(&bench.send(2, &response(N2, 6, 101, 0x1F))), [(101, 0x1F, 0xC006)]);
     // The common ancestor: something moved below N2.
     commit(&mut bench, entry(1, 7, |_, nodes| nodes[3].renewed = 7));
-    assert_eq!((unknown(&bench), told(&tick(&mut bench))), (1, vec![]));
-    assert_eq!(told(&bench.send(1, &said(N1, 6, 102, 0x1F))), [], "R6");
-    assert_eq!(told(&bench.send(2, &said(N2, 6, 102, 0x1F))), []);
+    assert_eq!((unknown(&bench), upstream(&tick(&mut bench))), (1, vec![]));
+    assert_eq!(upstream(&bench.send(1, &response(N1, 6, 102, 0x1F))), [], "R6");
+    assert_eq!(upstream(&bench.send(2, &response(N2, 6, 102, 0x1F))), []);
     assert_eq!((bench.drops(2), unknown(&bench)), (vec![("old_epoch", 1)], 1));
-    assert_eq!(told(&bench.send(2, &said(N2, 7, 102, 0x1F))), [(102, 0x1F, 0xC007)]);
+    assert_eq!(upstream(&bench.send(2, &response(N2, 7, 102, 0x1F))), [(102, 0x1F, 0xC007)]);
     // Congestion is congestion.
     let cnp = with_port(group::response(0x81, N2, 0, &[0; 16]), 0xC006);
     assert_eq!(bench.send(2, &cnp).len(), 1);
@@ -162,20 +162,20 @@ fn responses_of_a_child_before_its_renewal_are_ignored() {
 /// Re-homing: a node that got new descendants discards its record of responses sent, and sends none until all branches
 /// have responded; one with another parent sends its minimum at once.
 #[test]
-fn earlier_responses_count_while_they_hold_and_were_received() {
-    let heard = || {
+fn forwarded_responses_count_while_true_and_received() {
+    let received = || {
         let mut bench = transit();
         commit(&mut bench, entry(1, 1, |_, _| ()));
         (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
-        bench.send(1, &said(N1, 1, 101, 0x1F));
-        assert_eq!(told(&bench.send(2, &said(N2, 1, 101, 0x1F))), [(101, 0x1F, 0xC001)]);
+        bench.send(1, &response(N1, 1, 101, 0x1F));
+        assert_eq!(upstream(&bench.send(2, &response(N2, 1, 101, 0x1F))), [(101, 0x1F, 0xC001)]);
         bench
     };
-    let mut renewed = heard();
+    let mut renewed = received();
     commit(&mut renewed, entry(1, 2, |_, nodes| nodes[1].renewed = 2));
-    assert_eq!(told(&tick(&mut renewed)), [(101, 0x1F, 0xC002)], "true of what hangs below now");
+    assert_eq!(upstream(&tick(&mut renewed)), [(101, 0x1F, 0xC002)], "true of what hangs below now");
 
-    let mut moved = heard();
+    let mut moved = received();
     let elsewhere = entry(1, 2, |_, nodes| nodes[1].parent_sid = Some(address("5f00:0:6::d6")));
     commit(&mut moved, elsewhere);
     routes(&mut moved, &[("5f00:0:6::", 0)]);
@@ -183,7 +183,7 @@ fn earlier_responses_count_while_they_hold_and_were_received() {
     assert_eq!(sent.len(), 1);
     assert_eq!(&sent[0].1[24..40], &address("5f00:0:6::d6").octets());
 
-    let mut same = heard();
+    let mut same = received();
     commit(&mut same, entry(1, 2, |_, _| ()));
     assert_eq!(tick(&mut same), [], "upstream knows");
 }
@@ -207,8 +207,8 @@ fn a_late_node_knows_only_joining_receivers() {
     let joined = entry(1, 5, |_, nodes| nodes[1..].iter_mut().for_each(|node| node.joined = Some(join)));
     commit(&mut bench, joined);
     bench.send(0, &data(110, TRANSIT_SID));
-    bench.send(1, &said(N1, 5, 110, 0x1F));
-    assert_eq!(told(&bench.send(2, &said(N2, 5, 110, 0x1F))), [(110, 0x1F, 0xC005)]);
+    bench.send(1, &response(N1, 5, 110, 0x1F));
+    assert_eq!(upstream(&bench.send(2, &response(N2, 5, 110, 0x1F))), [(110, 0x1F, 0xC005)]);
 }
 
 /// R6, D17: the branches of a restored group are unknown, though the node did not begin as restarted; a node that still
@@ -220,8 +220,8 @@ fn a_restored_group_entry_has_no_expected_psns() {
     bench.apply(restored());
     assert_eq!(unknown(&bench), 2);
     (100..103).for_each(|psn| drop(bench.send(0, &data(psn, TRANSIT_SID))));
-    assert_eq!(told(&bench.send(1, &said(N1, 3, 101, 0x1F))), [], "R6");
-    assert_eq!(told(&bench.send(2, &said(N2, 3, 100, 0x1F))), [(100, 0x1F, 0xC003)]);
+    assert_eq!(upstream(&bench.send(1, &response(N1, 3, 101, 0x1F))), [], "R6");
+    assert_eq!(upstream(&bench.send(2, &response(N2, 3, 100, 0x1F))), [(100, 0x1F, 0xC003)]);
     bench.apply(restored());
     assert_eq!(unknown(&bench), 0);
     let mut new = transit();
@@ -275,7 +275,7 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
     commit(&mut bench, entry(2, 1, only_r1));
     let sid = "5f00:0:1:e000::";
     (100..103).for_each(|psn| assert_eq!(bench.send(0, &data(psn, sid)).len(), 1));
-    assert_eq!(told(&bench.send(1, &said(R1, 0, 102, 0x1F))), [(102, 0x1F, 0xC001)]);
+    assert_eq!(upstream(&bench.send(1, &response(R1, 0, 102, 0x1F))), [(102, 0x1F, 0xC001)]);
     let joined = |psn| {
         move |record: &mut Record, _: &mut Vec<TreeNode>| {
             record.receivers[1].joined = Some(Join { psn: Psn::new(psn), msn: 3 });
@@ -290,28 +290,28 @@ fn a_receiver_that_joins_is_sent_nothing_from_before() {
     let (to_r1, to_r2) = (address(R1).octets().to_vec(), address(R2).octets().to_vec());
     let sent = bench.send(0, &data(101, sid));
     assert_eq!(destinations(&sent), [&to_r1[..]]);
-    assert_eq!(told(&sent), [(102, 0x1F, 0xC002)], "R2 answers for both");
+    assert_eq!(upstream(&sent), [(102, 0x1F, 0xC002)], "R2 answers for both");
     assert_eq!(bench.drops(0), [("before_join", 1)]);
     assert_eq!(destinations(&bench.send(0, &data(103, sid))), [to_r1.clone(), to_r2.clone()]);
     assert_eq!(destinations(&bench.send(0, &data(102, sid))), [&to_r1[..]], "it has not confirmed 103");
-    bench.send(1, &said(R1, 0, 103, 0x1F));
-    let sent = bench.send(1, &said(R2, 0, 103, 0x1F));
-    assert_eq!(told(&sent), [(103, 0x1F, 0xC002)]);
+    bench.send(1, &response(R1, 0, 103, 0x1F));
+    let sent = bench.send(1, &response(R2, 0, 103, 0x1F));
+    assert_eq!(upstream(&sent), [(103, 0x1F, 0xC002)]);
     assert_eq!(destinations(&bench.send(0, &data(102, sid))), [to_r1, to_r2], "a duplicate as any other");
 
     let msn = |sent: &[(u16, Vec<u8>)]| sent[0].1[63];
     bench.send(0, &data(104, sid));
-    bench.send(1, &said(R1, 0, 104, 0x1F));
+    bench.send(1, &response(R1, 0, 104, 0x1F));
     commit(&mut bench, entry(2, 3, |_, _| ()));
     // The holder of the minimum is the first of those that stand there, R1 with an MSN of 1; when R1 goes, R2's is 1 +
     // 3.
-    assert_eq!(msn(&bench.send(1, &said(R2, 0, 104, 0x1F))), 1);
+    assert_eq!(msn(&bench.send(1, &response(R2, 0, 104, 0x1F))), 1);
     let only_r2 = |record: &mut Record, _: &mut Vec<TreeNode>| {
         record.receivers.remove(0);
     };
     commit(&mut bench, entry(2, 4, only_r2));
     bench.send(0, &data(105, sid));
-    assert_eq!(msn(&bench.send(1, &said(R2, 0, 105, 0x1F))), 4);
+    assert_eq!(msn(&bench.send(1, &response(R2, 0, 105, 0x1F))), 4);
 }
 
 /// D24, D25: an edge under `evict` requests the eviction of a receiver that is stalled or has failed; no other node
@@ -327,17 +327,17 @@ fn an_edge_requests_evictions() {
     let sid = "5f00:0:1:e000::";
     for _ in 0..3 {
         bench.send(0, &data(100, sid));
-        bench.send(1, &said(R1, 0, 100, 0x1F));
+        bench.send(1, &response(R1, 0, 100, 0x1F));
     }
     assert_eq!(bench.node.take_events().count(), 0);
     for _ in 0..3 {
         tick(&mut bench);
     }
-    let wanted = |receiver, cause| Event::EvictionWanted { group: GroupId(1), receiver: address(receiver), cause };
+    let wanted = |receiver, cause| Event::EvictionRequested { group: GroupId(1), receiver: address(receiver), cause };
     let events: Vec<Event> = bench.node.take_events().collect();
     assert_eq!(events, [wanted(R2, EvictionCause::Stalled)]);
     assert!(bench.now.as_ns() > 30_000_000 && bench.now.as_ns() < 30_010_000, "each T_stall");
-    assert_eq!(told(&bench.send(1, &said(R2, 0, 100, 0x62))), [], "the failure itself is not said");
+    assert_eq!(upstream(&bench.send(1, &response(R2, 0, 100, 0x62))), [], "the failure itself is not said");
     assert_eq!(bench.node.take_events().collect::<Vec<_>>(), []);
     tick(&mut bench);
     assert_eq!(bench.node.take_events().collect::<Vec<_>>(), [wanted(R2, EvictionCause::Failed(2))]);
@@ -346,7 +346,7 @@ fn an_edge_requests_evictions() {
         record.receivers.remove(1);
     };
     commit(&mut bench, entry(2, 2, granted));
-    assert_eq!(told(&tick(&mut bench)), [(100, 0x1F, 0xC002)]);
+    assert_eq!(upstream(&tick(&mut bench)), [(100, 0x1F, 0xC002)]);
     assert_eq!(bench.node.next_deadline(), None);
 
     let mut transit = transit();

@@ -79,7 +79,7 @@ fn a_granted_eviction_request_does_not_apply_to_the_next_member() {
     // A later epoch of the same member keeps its eviction request.
     commit(&mut bench, entry(2, true, None));
     let (group, receiver) = (GroupId(1), address(R2));
-    assert_eq!(events(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
+    assert_eq!(events(&mut bench), [Event::EvictionRequested { group, receiver, cause: EvictionCause::Failed(2) }]);
 
     let mut bench = edge(false);
     commit(&mut bench, entry(1, true, None));
@@ -108,7 +108,7 @@ fn an_old_failure_of_a_receiver_that_joined_again_is_ignored() {
     assert_eq!((events(&mut bench), bench.drops(1)), (vec![], vec![("stale_response", 1)]));
     bench.send(1, &failure(104));
     let (group, receiver) = (GroupId(1), address(R2));
-    assert_eq!(events(&mut bench), [Event::EvictionWanted { group, receiver, cause: EvictionCause::Failed(2) }]);
+    assert_eq!(events(&mut bench), [Event::EvictionRequested { group, receiver, cause: EvictionCause::Failed(2) }]);
 }
 
 /// A commit that comes after the group was removed does not bring it back, although it had been prepared (D31).

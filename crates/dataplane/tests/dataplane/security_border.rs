@@ -88,7 +88,7 @@ fn refused(port: u16, packet: &[u8], reason: &'static str) {
 /// RFC 8754 section 5.1, first rule: nothing from outside goes to a SID, be it this node's or another's, in the plain or
 /// by a carrier of micro-SIDs; nor to a node itself.
 #[test]
-fn nothing_from_outside_goes_to_a_sid() {
+fn no_packet_from_outside_reaches_a_sid() {
     for (port, source) in [(0, HOST), (1, OUTSIDER)] {
         for sid in [END, OTHER_SID, CARRIER, "5f00:0:900::"] {
             refused(port, &udp(source, sid), "sid_from_outside");
@@ -104,7 +104,7 @@ fn nothing_from_outside_goes_to_a_sid() {
 
 /// Hosts reach the Proxy Addresses, each other and the world.
 #[test]
-fn hosts_reach_what_is_not_the_domains() {
+fn hosts_reach_addresses_outside_the_domain() {
     passes(0, HOST, OUTSIDER, 1);
     passes(0, HOST, PROXY, 2);
     passes(1, OUTSIDER, HOST, 0);

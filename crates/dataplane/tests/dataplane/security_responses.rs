@@ -94,8 +94,8 @@ fn tunnelled(outer_source: &str, inner: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// ACKs, NAKs and CNPs sent by port 0: opcode, PSN, syndrome; each with a valid ICRC.
-fn told(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u8, u8)> {
+/// What leaves by port 0 of ACKs, NAKs and CNPs: opcode, PSN, syndrome; each with a good ICRC.
+fn upstream(sent: &[(u16, Vec<u8>)]) -> Vec<(u8, u8, u8)> {
     let read = |packet: &Vec<u8>| {
         let end = packet.len() - 4;
         assert_eq!(checksums::icrc(&packet[..end])[..], packet[end..]);
@@ -142,9 +142,9 @@ fn forged_responses_leave_no_trace() {
     let first = [("unexpected_responder", 3), ("wrong_qpn", 1), ("bad_icrc", 1), ("nothing_sent", 1)];
     assert_eq!(bench.drops(1), [&first[..], &[("implausible_psn", 1)]].concat());
     assert_eq!(bench.drops(4), [("wrong_incoming_port", 1), ("unexpected_responder", 2)]);
-    assert_eq!(told(&bench.send(1, &acknowledge(N4, 104, ACK))), []);
-    assert_eq!(told(&bench.send(2, &acknowledge(N5, 103, ACK))), [(0x11, 103, ACK)]);
-    assert_eq!(told(&bench.send(3, &acknowledge(N5, 107, ACK))), [(0x11, 104, ACK)]);
+    assert_eq!(upstream(&bench.send(1, &acknowledge(N4, 104, ACK))), []);
+    assert_eq!(upstream(&bench.send(2, &acknowledge(N5, 103, ACK))), [(0x11, 103, ACK)]);
+    assert_eq!(upstream(&bench.send(3, &acknowledge(N5, 107, ACK))), [(0x11, 104, ACK)]);
 }
 
 /// D12, D14: out of a tunnel a response is accepted only from the child that made the tunnel: its outer source is the
@@ -160,14 +160,14 @@ fn tunnels_carry_responses_of_their_own_node_only() {
     assert_eq!(bench.send(4, &tunnelled(SOURCE, &data(101))), vec![]);
     assert_eq!(bench.drops(4), [("wrong_incoming_port", 1), ("unexpected_responder", 4)]);
     assert_eq!(bench.send(4, &tunnelled(N4, &forged)), vec![]);
-    assert_eq!(told(&bench.send(4, &tunnelled(N5, &acknowledge(N5, 100, ACK)))), [(0x11, 100, ACK)]);
+    assert_eq!(upstream(&bench.send(4, &tunnelled(N5, &acknowledge(N5, 100, ACK)))), [(0x11, 100, ACK)]);
 
     let mut bench = edge(1);
     bench.send(0, &tunnelled_data(100));
     let of_receiver = acknowledge("2001:db8:2::1", 100, ACK);
     assert_eq!(bench.send(2, &tunnelled("2001:db8:2::1", &of_receiver)), vec![]);
     assert_eq!(bench.drops(2), [("unexpected_responder", 1)]);
-    assert_eq!(told(&bench.send(1, &of_receiver)), [(0x11, 100, ACK)]);
+    assert_eq!(upstream(&bench.send(1, &of_receiver)), [(0x11, 100, ACK)]);
 }
 
 /// D14: where the node has no route to a branch, any port of the inside is accepted, and no border.
@@ -181,7 +181,7 @@ fn responses_by_a_border_are_accepted_only_from_its_own_hosts() {
     bench.send(2, &acknowledge(N5, 100, ACK));
     assert_eq!(bench.send(4, &acknowledge(N4, 100, ACK)), vec![]);
     assert_eq!(bench.drops(4), [("unexpected_responder", 1)]);
-    assert_eq!(told(&bench.send(1, &acknowledge(N4, 100, ACK))), [(0x11, 100, ACK)]);
+    assert_eq!(upstream(&bench.send(1, &acknowledge(N4, 100, ACK))), [(0x11, 100, ACK)]);
 }
 
 /// A replayed response has no effect, be it an ACK or a NAK (D16, R1).
@@ -191,13 +191,13 @@ fn replayed_responses_change_nothing() {
     for psn in 100..110 {
         bench.send(0, &data(psn));
     }
-    let said = [acknowledge(N4, 102, ACK), acknowledge(N4, 103, NAK), acknowledge(N4, 105, ACK)];
-    said.iter().for_each(|packet| drop(bench.send(1, packet)));
-    assert_eq!(told(&bench.send(2, &acknowledge(N5, 107, ACK))), [(0x11, 105, ACK)]);
+    let responses = [acknowledge(N4, 102, ACK), acknowledge(N4, 103, NAK), acknowledge(N4, 105, ACK)];
+    responses.iter().for_each(|packet| drop(bench.send(1, packet)));
+    assert_eq!(upstream(&bench.send(2, &acknowledge(N5, 107, ACK))), [(0x11, 105, ACK)]);
     for _ in 0..1000 {
-        said.iter().for_each(|packet| assert_eq!(bench.send(1, packet), vec![]));
+        responses.iter().for_each(|packet| assert_eq!(bench.send(1, packet), vec![]));
     }
-    assert_eq!(told(&bench.send(1, &acknowledge(N4, 109, ACK))), [(0x11, 107, ACK)]);
+    assert_eq!(upstream(&bench.send(1, &acknowledge(N4, 109, ACK))), [(0x11, 107, ACK)]);
 }
 
 /// R4: a NAK that is repeated is forwarded once. A NAK concerns its sender alone: the source retransmits from there,
@@ -210,8 +210,8 @@ fn a_flood_of_naks_reaches_the_source_once() {
     }
     bench.send(2, &acknowledge(N5, 109, ACK));
     bench.send(1, &acknowledge(N4, 102, ACK));
-    let told: Vec<_> = (0..1000).flat_map(|_| told(&bench.send(1, &acknowledge(N4, 103, NAK)))).collect();
-    assert_eq!(told, [(0x11, 103, NAK)]);
+    let forwarded: Vec<_> = (0..1000).flat_map(|_| upstream(&bench.send(1, &acknowledge(N4, 103, NAK)))).collect();
+    assert_eq!(forwarded, [(0x11, 103, NAK)]);
 }
 
 /// A receiver can forge its own state. It cannot forge that of another towards the source: not by ACKs of PSNs not sent
@@ -225,12 +225,12 @@ fn a_forging_receiver_affects_its_own_branch_alone() {
     for psn in 100..=255 {
         for liar in ["2001:db8:2::2", "2001:db8:2::3"] {
             for syndrome in [ACK, NAK, RNR] {
-                assert_eq!(told(&bench.send(1, &acknowledge(liar, psn, syndrome))), []);
+                assert_eq!(upstream(&bench.send(1, &acknowledge(liar, psn, syndrome))), []);
             }
         }
     }
     // The honest one has five packets, and that is what is confirmed.
-    assert_eq!(told(&bench.send(1, &acknowledge("2001:db8:2::1", 104, ACK))), [(0x11, 104, ACK)]);
+    assert_eq!(upstream(&bench.send(1, &acknowledge("2001:db8:2::1", 104, ACK))), [(0x11, 104, ACK)]);
     let acknowledged = bench.node.acknowledgements(GroupId(1)).unwrap().minimum_psn().unwrap();
     assert_eq!(acknowledged.get(), 105);
 }
@@ -241,18 +241,18 @@ fn a_flood_of_cnps_is_one_a_window() {
     const WINDOWS: u64 = 20;
     const FLOOD: u64 = 1000;
     let mut bench = root();
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     for tick in 0..WINDOWS * FLOOD {
         bench.now = Instant::from_ns(tick * WINDOW_NS / FLOOD);
         bench.node.tick(bench.now, &mut bench.pool);
-        heard.extend(told(&bench.drain()));
-        heard.extend(told(&bench.send(1, &cnp(N4, u32::MAX))));
+        received.extend(upstream(&bench.drain()));
+        received.extend(upstream(&bench.send(1, &cnp(N4, u32::MAX))));
         if tick % FLOOD == 0 {
-            heard.extend(told(&bench.send(2, &cnp(N5, 1))));
+            received.extend(upstream(&bench.send(2, &cnp(N5, 1))));
         }
     }
     // One at once, and one at the end of each window that has passed.
-    assert_eq!(heard, vec![(0x81, 0, 0); WINDOWS as usize]);
+    assert_eq!(received, vec![(0x81, 0, 0); WINDOWS as usize]);
     assert_eq!(bench.drops(1), [("cnp_rate_limited", WINDOWS * (FLOOD - CNP_LIMIT))]);
     assert_eq!(bench.drops(2), []);
     let counters = bench.node.group_counters(GroupId(1)).unwrap();
@@ -270,6 +270,6 @@ fn a_receiver_cannot_exaggerate() {
     bench.now = Instant::from_ns(WINDOW_NS);
     bench.node.tick(bench.now, &mut bench.pool);
     let sent = bench.drain();
-    assert_eq!(told(&sent).len(), 1);
+    assert_eq!(upstream(&sent).len(), 1);
     assert_eq!(sent[0].1[60..64], [0, 0, 0, 2]);
 }

@@ -173,7 +173,7 @@ fn replication_ends_quietly() {
 
 /// Rule R2 is about the group's data: packets of other kinds, queue pairs and groups are replicated as well, but unseen.
 #[test]
-fn other_packets_are_replicated_unseen() {
+fn other_packets_are_replicated_unchanged() {
     let mut bench = transit();
     let other_group = {
         let mut packet = data(200);
@@ -247,13 +247,13 @@ fn state_outlives_a_record_while_it_is_true() {
         let acks = bench.node.acknowledgements(GroupId(1)).unwrap();
         (acks.minimum_psn().map(Psn::get), acks.unknown_branches())
     };
-    let told = |bench: &mut Bench| -> Vec<u8> {
+    let sent = |bench: &mut Bench| -> Vec<u8> {
         let sent = bench.send(2, &ack("2001:db8:b::1", 100));
         sent.iter().map(|(_, packet)| packet[59]).collect()
     };
     let mut same = acknowledged();
     same.apply(entry(|record| record.epoch = 2));
-    assert_eq!(told(&mut same), [100]);
+    assert_eq!(sent(&mut same), [100]);
     assert_eq!(same.node.group_counters(GroupId(1)).unwrap().acks_received, 2);
 
     // Branches that stay keep their expected PSNs, and one that is removed holds no other back: the pending response is

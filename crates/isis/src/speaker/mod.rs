@@ -98,8 +98,8 @@ pub struct Counters {
     pub own_from_elsewhere: u64,
     /// LSPs of one number and different octets: two systems with one id, or damage.
     pub confusions: u64,
-    /// Times that our own LSPs did not fit into 256 fragments.
-    pub too_much_to_say: u64,
+    /// Times that the own LSPs exceeded 256 fragments.
+    pub lsp_overflows: u64,
 }
 
 struct Circuit {

@@ -71,7 +71,7 @@ impl Speaker {
         self.own.is_stale = false;
         self.own.not_before = now.after_ns(self.config.timers.generation_ms * NS_PER_MS);
         let Some(fragments) = fragments(&self.config, &self.neighbours(), self.limit_lsp()) else {
-            self.counters.too_much_to_say += 1;
+            self.counters.lsp_overflows += 1;
             return;
         };
         let unused: Vec<u8> =

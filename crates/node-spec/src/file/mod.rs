@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, reason = "docs/configuration.md describes sections and keys")]
 
+mod backpressure;
 mod border;
 mod controller;
 mod egress;
@@ -16,13 +17,13 @@ mod isis;
 mod located;
 mod member;
 mod node;
-mod backpressure;
 mod policy;
 mod route;
 mod sid;
 mod steering;
 mod value;
 
+pub use backpressure::{BackpressureSection, PrioritySection, SidsSection};
 pub use border::{BorderSection, DomainSection};
 pub use controller::{ControllerSection, LinkSection};
 pub use egress::{
@@ -37,7 +38,6 @@ pub use member::{BranchSection, Epoch, JoinSection, ReceiverSection};
 pub use node::{
     DaemonSection, DriverName, FastCnpType, HmacKeySection, NeighbourSection, NodeSection, PortSection, TlvType,
 };
-pub use backpressure::{BackpressureSection, PrioritySection, SidsSection};
 pub use policy::{LearningSection, PolicySection};
 pub use route::{EncapsSection, MulticastRouteSection, PathSection, RouteSection};
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
@@ -159,10 +159,7 @@ impl NodeFile {
             egress: entries.egress.iter().map(|(port, egress)| EgressSection::of(ports, *port, egress)).collect(),
             ioam: entries.ioam.as_ref().map(|ioam| spanned(IoamSection::of(ports, ioam))),
             fast_cnp: entries.fast_cnp.as_ref().map(|config| spanned(FastCnpSection::of(config))),
-            backpressure: entries
-                .backpressure
-                .as_ref()
-                .map(|config| spanned(BackpressureSection::of(ports, config))),
+            backpressure: entries.backpressure.as_ref().map(|config| spanned(BackpressureSection::of(ports, config))),
             backpressure_sids: entries.backpressure_sids.values().map(SidsSection::of).collect(),
             steering: entries.steering.as_ref().map(|config| spanned(SteeringSection::of(config))),
             connection: entries.connections.values().map(ConnectionSection::of).collect(),

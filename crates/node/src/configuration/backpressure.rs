@@ -6,7 +6,7 @@ use super::{Draft, count_or};
 use srdma_dataplane::{BackpressureConfig, BackpressureSids, NodeConfig, PriorityMapping};
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
-    BehaviorName, HostAddress, Located, NodeFile, BackpressureSection, PrioritySection, SidsSection,
+    BackpressureSection, BehaviorName, HostAddress, Located, NodeFile, PrioritySection, SidsSection,
 };
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;

@@ -8,7 +8,7 @@ use srdma_dataplane::{
 };
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
-    ThresholdsSection, ClassSection, EcnSection, EgressSection, Integer, Located, NodeFile, PfcSection, PortName,
+    ClassSection, EcnSection, EgressSection, Integer, Located, NodeFile, PfcSection, PortName, ThresholdsSection,
     TrafficClassSection, U32, WatchdogSection,
 };
 use srdma_toml_error::Problem;
@@ -76,7 +76,7 @@ fn check_trimming(file: &NodeFile, dscp: &Located<Integer<0, 63>>) -> Result<(),
     if file.traffic_class.iter().any(has) {
         return Ok(());
     }
-    let text = format!("DSCP {number} belongs to no class: a [[traffic_class]] has to say to which urgent one");
+    let text = format!("DSCP {number} belongs to no class: a [[traffic_class]] has to map it");
     Err(Problem::new(dscp.at, text))
 }
 
@@ -91,7 +91,7 @@ fn egress(section: &EgressSection, of_port_octets: usize, used: &BTreeSet<u64>) 
             return Err(Problem::new(at, format!("port {} has a class {number} already", section.port.value.0)));
         }
         if !used.contains(&number) {
-            let text = format!("no DSCP belongs to class {number}: no [[traffic_class]] says which do");
+            let text = format!("no DSCP belongs to class {number}: no [[traffic_class]] maps one");
             return Err(Problem::new(at, text));
         }
         let place = &mut egress.classes[number as usize % CLASSES];

@@ -38,11 +38,11 @@ fn config(file: &NodeFile, section: &Spanned<FastCnpSection>) -> Result<FastCnpC
     // FC-5-1, FC-5-3: these two are access lists.
     for (key, prefixes) in [("switches", &section.switches), ("hosts_inside", &section.hosts_inside)] {
         if let Some(everything) = prefixes.iter().find(|prefix| prefix.value.prefix_len() == 0) {
-            return Err(Problem::new(everything.at, format!("{key} has ::/0, which admits every address (FC-5-3)")));
+            return Err(Problem::new(everything.at, format!("{key} has ::/0, which excludes no address (FC-5-3)")));
         }
     }
     if !section.senders.is_empty() && !file.egress.iter().any(super::egress::notifies) {
-        return Err(Problem::new(at, "no sender is ever told: no [[egress.class]] has notify_octets"));
+        return Err(Problem::new(at, "no sender would be notified: no [[egress.class]] has notify_octets"));
     }
     let learn = section.learn_connections.as_ref().filter(|learn| *learn.get_ref());
     if let Some(learn) = learn.filter(|_| section.translated.is_empty()) {
@@ -83,7 +83,7 @@ fn connection(
 ) -> Result<Connection, Problem> {
     let host = section.host.value.0;
     if config.is_none() && !is_steering {
-        let text = "no use for connections: there is neither [fast_cnp] nor [steering]";
+        let text = "[[connection]] needs [fast_cnp] or [steering]";
         return Err(Problem::new(section.host.at, text));
     }
     let translated = config.map_or(&[][..], |config| &config.translated);

@@ -19,7 +19,7 @@ pub(super) fn join(section: Option<&JoinSection>, epoch: u32) -> Result<Option<J
         return Ok(None);
     };
     if epoch == 0 {
-        let text = "no receiver can have joined at epoch 0: each change of membership raises the epoch (D30)";
+        let text = "no receiver has joined a group of epoch 0: each change of membership raises the epoch (D30)";
         return Err(Problem::new(psn.at, text));
     }
     Ok(Some(Join { psn: psn.value, msn: msn.value.get() as u32 }))

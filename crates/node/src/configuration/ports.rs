@@ -76,7 +76,7 @@ fn port(section: &PortSection, interface: &PortInterface, claims: &mut Claims<'_
         // Until the interface is there, no frame is for the port.
         (None, Purpose::Interfaces(_)) => facts.map_or(MacAddress([0; 6]), |facts| facts.mac),
         (None, Purpose::Captures) => {
-            return Err(Problem::new(section.name.at, "missing key `mac`: captures do not say it"));
+            return Err(Problem::new(section.name.at, "missing key `mac`, which captures do not contain"));
         }
     };
     for address in section.addresses.iter().flatten() {

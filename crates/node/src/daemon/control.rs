@@ -148,7 +148,7 @@ impl<'r> Control<'r> {
         (self.report)(&Event::Ready);
         self.say_if_open();
         for event in headroom::of(&self.configuration) {
-            self.say(event);
+            self.log(event);
         }
         self.supervisor.ready();
         let mut period = interval_at(Instant::now() + PERIOD, PERIOD);
@@ -186,7 +186,7 @@ impl<'r> Control<'r> {
     }
 
     async fn stop(mut self, signal: &'static str) -> Result<(), DaemonError> {
-        self.say(Event::Stopping { signal });
+        self.log(Event::Stopping { signal });
         let (report, unsent) = self.give_back().await?;
         report(&Event::Stopped { unsent });
         Ok(())
@@ -205,7 +205,7 @@ impl<'r> Control<'r> {
         Ok((self.report, stopped?))
     }
 
-    fn say(&mut self, event: Event) {
+    fn log(&mut self, event: Event) {
         (self.report)(&event);
     }
 }

@@ -38,7 +38,7 @@ pub enum Event {
         octets_per_km: u64,
     },
     /// A receiver holds its group back (D25).
-    EvictionWanted {
+    EvictionRequested {
         group: u32,
         receiver: Ipv6Addr,
         cause: EvictionCause,
@@ -108,7 +108,7 @@ impl fmt::Display for Event {
                 "traffic class {traffic_class}: a router that asks for pauses needs {octets} octets beyond XOFF, and \
                  {octets_per_km} more for each kilometre to it, less what it sends on meanwhile (srdma plan headroom)"
             ),
-            Event::EvictionWanted { group, receiver, cause, is_asked } => {
+            Event::EvictionRequested { group, receiver, cause, is_asked } => {
                 let todo = match is_asked {
                     true => "the controller is asked to evict it",
                     false => "evict it by a new epoch of the group file",

@@ -21,7 +21,7 @@ impl Evictions {
     /// Applies an event of the node.
     pub(super) fn observe(&mut self, event: Event) {
         match event {
-            Event::EvictionWanted { group, receiver, cause } => {
+            Event::EvictionRequested { group, receiver, cause } => {
                 let group = self.0.entry(group.0).or_default();
                 group.requests += 1;
                 let cause = match cause {
@@ -98,7 +98,7 @@ receiver = [{ address = '2001:db8:bb::1', qpn = 2 }, { address = '2001:db8:bb::2
 
     fn wanted(group: u32, receiver: u16, cause: Cause) -> Event {
         let receiver = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, 0, 0, 0, 0, receiver);
-        Event::EvictionWanted { group: GroupId(group), receiver, cause }
+        Event::EvictionRequested { group: GroupId(group), receiver, cause }
     }
 
     /// D25: each request counts, a receiver is shown once, while it holds its group back.

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn others_say_nothing() {
+    fn others_log_no_headroom() {
         let text = "[node]\nloopback = \"2001:db8::1\"\n[backpressure]\n";
         assert_eq!(of(&Configuration::parse(Path::new("router.toml"), text).unwrap()), []);
     }

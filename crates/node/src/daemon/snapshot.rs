@@ -109,7 +109,7 @@ pub struct DriverSnapshot {
     pub received: u64,
     /// Frames that the kernel accepted.
     pub sent: u64,
-    /// Frames that came in and found no free chunk or ring entry.
+    /// Received frames without a free chunk or ring entry.
     pub receive_overruns: u64,
     /// Frames longer than the node accepts, or cut off by the kernel.
     pub too_long: u64,

@@ -10,7 +10,7 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 /// Counts stalls over successive snapshots of one process.
 ///
 /// ```text
-///            lag > 0                    1 s without progress, count one   
+///            lag > 0                    1 s without progress, count one
 ///   moving ───────────→ standing still ───────────────────────────────────→ stalled
 ///      ↑                  │                                                  │
 ///      └── progress, or no lag ←──────────────────────────────────────────────┘

@@ -61,7 +61,7 @@ mod tests {
         let mut file = WatchedFile::new(&path);
         assert!(!file.has_changed());
         write("one, two");
-        assert!(!file.has_changed(), "a writer may not be done");
+        assert!(!file.has_changed(), "the writer may not be done");
         assert!(file.has_changed());
         file.is_read();
         assert!(!file.has_changed());

@@ -26,7 +26,7 @@ pub struct Capture {
 /// Place where a packet was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// It came in at a port.
+    /// It was received by a port.
     In(PortId),
     /// The node sent it by a port.
     Out(PortId),
@@ -37,7 +37,7 @@ pub(super) enum Seen {
 pub(super) struct Observations {
     /// The port of each capture: where most of its packets were seen, if that is not known.
     pub(super) ports: Vec<Option<PortId>>,
-    /// Packets that came in at each port, and that left by it.
+    /// Packets received and sent by each port.
     pub(super) seen: BTreeMap<PortId, [u64; 2]>,
     /// The first packet's time.
     pub(super) first: Option<Instant>,
@@ -65,7 +65,7 @@ const PACKETS_PER_PROGRESS: u64 = 1024;
 
 impl Observations {
     /// Reads all captures once.
-    pub(super) fn take(
+    pub(super) fn read(
         captures: &[Capture],
         config: &NodeConfig,
         groups: &[GroupEntry],

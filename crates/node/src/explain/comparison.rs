@@ -125,7 +125,7 @@ mod tests {
 
     /// Captures of two ports may disagree on the order, within the tolerance.
     #[test]
-    fn either_may_come_first() {
+    fn either_order_is_accepted() {
         let mut comparison = Comparison::default();
         let mut found = Vec::new();
         comparison.capture(at(1), ack(7));

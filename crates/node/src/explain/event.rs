@@ -170,7 +170,7 @@ pub enum Event {
         count: u32,
     },
     /// The edge requests an eviction (D24, D25).
-    EvictionWanted {
+    EvictionRequested {
         receiver: Ipv6Addr,
         /// `stalled` or `failed`.
         cause: &'static str,
@@ -190,7 +190,9 @@ impl Event {
             | Event::HoldBegan { branch, .. }
             | Event::HoldEnded { branch, .. }
             | Event::Cnp { branch, .. } => Some(*branch),
-            Event::Dropped { responder: branch, .. } | Event::EvictionWanted { receiver: branch, .. } => Some(*branch),
+            Event::Dropped { responder: branch, .. } | Event::EvictionRequested { receiver: branch, .. } => {
+                Some(*branch)
+            }
             Event::CnpUp { branch, .. } => *branch,
             Event::Began { .. }
             | Event::Learnt { .. }
@@ -221,7 +223,7 @@ impl Event {
             | Event::Difference { .. }
             | Event::Cnp { .. }
             | Event::CnpUp { .. }
-            | Event::EvictionWanted { .. }
+            | Event::EvictionRequested { .. }
             | Event::Committed { .. }
             | Event::Left => false,
         }
@@ -233,7 +235,7 @@ impl Event {
             Event::Began { .. }
             | Event::Learnt { .. }
             | Event::Dropped { .. }
-            | Event::EvictionWanted { .. }
+            | Event::EvictionRequested { .. }
             | Event::Committed { .. }
             | Event::Left => true,
             Event::Difference { difference, .. } => *difference == Difference::Untrue,

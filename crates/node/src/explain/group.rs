@@ -148,7 +148,7 @@ impl GroupAnalysis {
 
     /// The edge requests an eviction.
     pub(super) fn request_eviction(&mut self, now: Instant, receiver: Ipv6Addr, cause: EvictionCause) {
-        self.add(now, self.minimum, Event::EvictionWanted { receiver, cause: cause_name(cause) });
+        self.add(now, self.minimum, Event::EvictionRequested { receiver, cause: cause_name(cause) });
     }
 
     /// A captured response of the node.

@@ -50,8 +50,7 @@ const MOST_LOST_FIRST: i32 = 4;
 ///
 /// # Errors
 ///
-/// If a capture cannot be read, the selected group or branch does not exist, or no packet belongs to a group of the
-/// configuration.
+/// When a capture cannot be read, the selection is empty, or no packet belongs to a group of the configuration.
 pub fn explain(
     configuration: &Configuration,
     captures: &[Capture],
@@ -166,8 +165,8 @@ impl Run {
             group.into_iter().for_each(|group| group.apply(entry));
         }
         for event in node.take_events() {
-            let Event::EvictionWanted { group, receiver, cause } = event;
-            let group = self.groups.iter_mut().find(|group| group.entry().id == group);
+            let Event::EvictionRequested { group: id, receiver, cause } = event;
+            let group = self.groups.iter_mut().find(|group| group.entry().id == id);
             group.into_iter().for_each(|group| group.request_eviction(self.now, receiver, cause));
         }
         for group in &mut self.groups {

@@ -3,7 +3,7 @@
 use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
 
-/// The data of one PSN.
+/// Transmissions of one PSN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) times: u64,
@@ -24,7 +24,7 @@ pub(super) struct Sends {
 const MOST: usize = 1 << 16;
 
 impl Sends {
-    /// Data go down.
+    /// Counts data.
     pub(super) fn send(&mut self, now: Instant, psn: Psn) {
         let base = *self.base.get_or_insert(psn);
         let Ok(position) = usize::try_from(psn.distance_from(base)) else {

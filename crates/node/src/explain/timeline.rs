@@ -257,7 +257,7 @@ impl Run {
             | Event::Learnt { .. }
             | Event::HoldBegan { .. }
             | Event::CnpUp { .. }
-            | Event::EvictionWanted { .. }
+            | Event::EvictionRequested { .. }
             | Event::Committed { .. }
             | Event::Left => {}
         }

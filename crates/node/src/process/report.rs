@@ -39,7 +39,7 @@ pub struct TrafficReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PortReport {
     pub name: String,
-    /// Frames that came in.
+    /// Received frames.
     pub received: TrafficReport,
     /// Frames that were written to its capture.
     pub sent: TrafficReport,
@@ -69,21 +69,21 @@ pub struct GroupReport {
 /// Counters of a group at a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupCountersReport {
-    /// Data packets that came down.
+    /// Data packets received.
     pub data_packets: u64,
     /// Copies made of them.
     pub copies: u64,
-    /// ACKs that came up.
+    /// ACKs received from branches.
     pub acks_received: u64,
-    /// NAKs of all kinds that came up.
+    /// NAKs of all kinds received from branches.
     pub naks_received: u64,
-    /// CNPs that came up.
+    /// CNPs received from branches.
     pub cnps_received: u64,
-    /// ACKs sent up.
+    /// ACKs sent upstream.
     pub acks_sent: u64,
-    /// NAKs of all kinds sent up.
+    /// NAKs of all kinds sent upstream.
     pub naks_sent: u64,
-    /// CNPs sent up.
+    /// CNPs sent upstream.
     pub cnps_sent: u64,
 }
 

@@ -146,19 +146,4 @@ pub(super) const LATER: &[Entry] = &[
     entry(&["happening"], NAMES, EVERYWHERE, "event"),
     entry(&["obeyed"], NAMES, CONTROLLER, "register, plan, apply"),
     entry(&["taken"], FILES_AND_TYPES, CONTROLLER, "applied"),
-    // The reverse path and the node.
-    // Chaos tests and model checking.
-    entry(&["storm"], PUBLIC, CHAOS, "chaos test"),
-    entry(
-        &["complaint", "complaints", "cut", "line"],
-        NAMES,
-        CHAOS,
-        "violation, checker, RNG, event queue, replay token",
-    ),
-    // The simulator of fabrics, and captures that are explained.
-    entry(&["arm"], NAMES, FABRIC_SIM, "variant"),
-    entry(&["spectator", "shown", "scene", "moment"], PUBLIC, FABRIC_SIM, "observer, recorder, snapshot"),
-    entry(&["twin"], ALL, EVERYWHERE, "control run"),
-    entry(&["parts"], FILES_AND_TYPES, FABRIC_SIM, "rank, context"),
-    entry(&["fill", "pipe"], NAMES, FABRIC_SIM, "max-min fair allocation, demand, link"),
 ];

@@ -14,7 +14,7 @@ fn r6_a_node_with_unknown_branches_sends_no_response() {
     assert_eq!(node.machine.unknown_branches(), 3);
     assert_eq!(node.nak(0, 6), "");
     assert_eq!(node.fatal(1, 8, 1), "");
-    assert_eq!(node.data(4, true), "", "nor are data answered");
+    assert_eq!(node.data(4, true), "", "nor are data acknowledged");
     assert_eq!(node.wait(10 * T_HOLD), "");
     assert_eq!((node.machine.next_deadline(), node.machine.unknown_branches(), node.expected_psn(2)), (None, 1, None));
     assert_eq!(node.ack(2, 6), "ACK 5, NAK 6");
@@ -49,7 +49,7 @@ fn r7_a_branch_is_removed() {
 
 /// R7, R6: the last unknown branch goes, and the rest is known.
 #[test]
-fn r7_ends_the_silence_of_r6() {
+fn r7_removes_the_last_unknown_branch() {
     let mut node = Node::new(Rules::default(), 3, Start::Unknown);
     assert_eq!(node.stream(4, 9), "");
     assert_eq!((node.ack(0, 8), node.nak(1, 7)), (String::new(), String::new()));
@@ -67,7 +67,7 @@ fn r7_removing_a_branch_advances_the_minimum() {
 
 /// R5, R7: of a group without branches nothing is wanted, whatever was held when they went.
 #[test]
-fn r7_a_group_without_branches_wants_no_time() {
+fn r7_a_group_without_branches_has_no_deadline() {
     let mut node = Node::sent(2, 9);
     assert_eq!((node.nak(0, 5), node.machine.next_deadline().is_some()), (String::new(), true));
     assert_eq!((node.remove(0), node.remove(1)), (String::new(), String::new()));

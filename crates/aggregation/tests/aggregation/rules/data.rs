@@ -1,10 +1,10 @@
-//! R2: data that are sent down: those that the node answers, pending responses that they clear, and withheld copies.
+//! R2: data that are sent down: those that the node acknowledges itself, pending responses that they clear, and withheld copies.
 
 use super::node::Node;
 use srdma_aggregation::{BranchIndex, Rules, Start};
 use srdma_wire::Psn;
 
-/// R2, D19: data below the minimum, going back or requesting an ACK, are answered at once and by this node alone.
+/// R2, D19: data below the minimum, going back or requesting an ACK, are acknowledged at once by this node.
 #[test]
 fn r2_retransmitted_data_are_answered() {
     let mut node = Node::sent(2, 9);
@@ -14,7 +14,7 @@ fn r2_retransmitted_data_are_answered() {
     assert_eq!(node.data(6, true), "ACK 7", "AckReq");
     assert_eq!(node.data(6, false), "ACK 7", "not above the previous");
     assert_eq!(node.data(8, true), "", "8 is not confirmed");
-    assert_eq!(node.data(8, true), "", "going back to the minimum or above needs the receivers' own answer");
+    assert_eq!(node.data(8, true), "", "going back to the minimum or above needs the receivers' own response");
     assert_eq!(node.machine.counters().repeated_acks, 3);
 }
 

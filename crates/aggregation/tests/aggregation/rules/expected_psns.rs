@@ -125,7 +125,7 @@ fn the_msn_is_that_of_the_minimum() {
     let mut out = Vec::new();
     let response = Response { psn: Psn::new(4), msn: 1_234, syndrome: Syndrome::Ack };
     node.machine.response(node.now, BranchIndex(2), response, &mut out).unwrap();
-    assert_eq!(out.iter().map(|said| said.response).collect::<Vec<_>>(), [response]);
+    assert_eq!(out.iter().map(|sent| sent.response).collect::<Vec<_>>(), [response]);
 }
 
 /// D16: whatever comes down, expected_psns stay within a quarter of the circle, and `hi` does not go back.

@@ -9,7 +9,7 @@ fn a_fatal_nak_is_forwarded_only_at_the_minimum() {
     assert_eq!(node.fatal(0, 5, 2), "");
     assert_eq!(node.ack(1, 3), "ACK 3");
     assert_eq!(node.wait(T_HOLD), "FATAL 2 at 4");
-    assert_eq!(node.ack(1, 9), "ACK 4", "said once");
+    assert_eq!(node.ack(1, 9), "ACK 4", "sent once");
 
     let mut node = Node::sent(2, 9);
     assert_eq!(node.fatal(0, 5, 3), "");

@@ -1,4 +1,4 @@
-//! R3, R4, R5: NAKs and RNR NAKs on their way up.
+//! R3, R4, R5: NAKs and RNR NAKs upstream.
 
 use super::node::{Node, T_HOLD};
 use std::time::Duration;
@@ -65,7 +65,7 @@ fn r4_an_rnr_nak_is_forwarded_with_the_longest_time() {
     assert_eq!(node.rnr(2, 5, 0), "RNR 0 at 5");
     assert_eq!(node.rnr(1, 5, 31), "");
     assert_eq!(node.data(5, false), "");
-    assert_eq!(node.rnr(0, 5, 1), "RNR 1 at 5", "the others were served");
+    assert_eq!(node.rnr(0, 5, 1), "RNR 1 at 5", "the data were retransmitted");
     assert_eq!(node.remove(0), "");
     assert_eq!(node.data(5, false), "");
     assert_eq!(node.rnr(1, 5, 1), "RNR 1 at 5", "each sending counts anew");
@@ -91,7 +91,7 @@ fn rnr_beats_a_nak_at_the_same_psn() {
     assert_eq!(node.wait(2 * T_HOLD), "", "nor does it when its hold ends");
     assert_eq!(node.data(5, false), "");
     assert_eq!(node.nak(1, 5), "NAK 5");
-    assert_eq!(node.rnr(0, 5, 14), "RNR 14 at 5", "and a NAK is outdone by a later RNR NAK");
+    assert_eq!(node.rnr(0, 5, 14), "RNR 14 at 5", "a later RNR NAK replaces a NAK");
 }
 
 /// R5, D20: held for T_hold above the minimum, a NAK goes up at the minimum; not again when the minimum comes to it.
@@ -139,7 +139,7 @@ fn r5_a_hold_begins_with_its_nak() {
 fn a_nak_behind_an_rnr_nak_keeps_its_hold() {
     let mut node = Node::sent(4, 9);
     assert_eq!((node.rnr(0, 2, 14), node.nak(1, 2)), (String::new(), String::new()));
-    assert_eq!(node.wait(T_HOLD), "NAK 0", "branch 1 has been heard upstream");
+    assert_eq!(node.wait(T_HOLD), "NAK 0", "the NAK of branch 1 was forwarded");
     assert_eq!((node.ack(2, 1), node.nak(3, 2)), (String::new(), "ACK 1, RNR 14 at 2".into()));
     assert_eq!(node.ack(0, 2), "", "the RNR NAK is gone");
     assert_eq!(node.nak(1, 2), "");

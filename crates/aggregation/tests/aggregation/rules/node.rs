@@ -28,7 +28,7 @@ impl Node {
 
     /// Data from `first` to `last`, without AckReq.
     pub(crate) fn stream(&mut self, first: u32, last: u32) -> String {
-        (first..=last).map(|psn| self.data(psn, false)).filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ")
+        (first..=last).map(|psn| self.data(psn, false)).filter(|sent| !sent.is_empty()).collect::<Vec<_>>().join(", ")
     }
 
     pub(crate) fn data(&mut self, psn: u32, ack_request: bool) -> String {

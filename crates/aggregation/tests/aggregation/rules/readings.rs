@@ -59,7 +59,7 @@ fn literal_rules_together() {
 
 /// D22, D19: an edge that withholds copies answers for the receivers, whatever the rule for ACKs.
 #[test]
-fn literal_acks_with_pruning_are_answered() {
+fn literal_acks_with_pruning_are_repeated() {
     let rules = Rules { prune_retransmit: true, ..Rules::literal() };
     let mut node = Node::new(rules, 1, Start::Committed(Psn::new(0)));
     node.stream(0, 9);

@@ -217,7 +217,7 @@ fn classes_and_fast_cnp_are_shown_where_there_are_any() {
     with.backpressure = Some(BackpressureSnapshot {
         counters: BTreeMap::from([("pauses_received".to_owned(), 7), ("expired".to_owned(), 0)]),
         received: vec![PauseSnapshot { address: address(2), traffic_class: 3 }],
-        asked: Vec::new(),
+        sent: Vec::new(),
     });
     let page = Page::new(&Seen::first(with), 100).to_string();
     let (_, page) = page.split_once("Classes").expect("a section");

@@ -53,7 +53,7 @@ fn a_run_without_faults() {
 fn a_nak_is_held_until_the_other_branches_reach_its_psn() {
     let plan = Plan { passes: late_r1(16_000), ..Plan::quiet() };
     let text = Bench::of(plan, Of::N2, 0, as_it_is).run(&[]);
-    assert!(text.contains("by R3, because of 2001:db8:bb::1"), "{text}");
+    assert!(text.contains("by R3, caused by 2001:db8:bb::1"), "{text}");
     insta::assert_snapshot!(text);
 }
 
@@ -62,7 +62,7 @@ fn a_nak_is_held_until_the_other_branches_reach_its_psn() {
 fn a_nak_is_forwarded_when_its_hold_time_expires() {
     let bench = Bench::of(Plan { passes: late_r1(40_000), ..Plan::quiet() }, Of::N2, 0, as_it_is);
     let text = bench.run(&[]);
-    assert!(text.contains("by R5, because of 2001:db8:bb::3; 2001:db8:bb::1 holds the minimum"), "{text}");
+    assert!(text.contains("by R5, caused by 2001:db8:bb::3; 2001:db8:bb::1 holds the minimum"), "{text}");
     insta::assert_snapshot!(text);
 }
 
@@ -123,7 +123,7 @@ fn a_forged_response_is_found() {
     let group = &json["groups"][0];
     assert!(group["upstream"]["compared"]["untrue"].as_u64() >= Some(1), "{group:#}");
     let text = bench.run(&[]);
-    let line = text.lines().find(|line| line.contains("THE NODE SAID"));
+    let line = text.lines().find(|line| line.contains("THE NODE SENT"));
     assert!(line.is_some_and(|line| line.contains("ACK 1016: not true")), "{text}");
 }
 
@@ -139,7 +139,7 @@ fn damaged_responses_are_refused() {
     };
     let bench = Bench::of(Plan::quiet(), Of::N2, 0, damage);
     let text = bench.run(&[]);
-    assert!(text.contains("not taken, bad_icrc"), "{text}");
+    assert!(text.contains("dropped, bad_icrc"), "{text}");
     let json: Value = serde_json::from_str(&bench.run(&["--json"])).expect("one JSON object");
     let branch = &json["groups"][0]["branches"][2];
     assert!(branch["refused"]["bad_icrc"].as_u64() > Some(3), "{branch:#}");

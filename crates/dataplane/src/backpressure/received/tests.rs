@@ -163,7 +163,7 @@ fn the_watchdog_bounds_one_pause() {
     assert_eq!(pe.pause(20_000, 0, 5, 1, 500), Ok(()));
     assert_eq!(pe.paused(20_000), [(1, 5)]);
     assert_eq!(pe.paused(20_600), []);
-    assert_eq!(pe.pause(20_600, 0, 3, 1, 500), Ok(()), "it was not paused meanwhile");
+    assert_eq!(pe.pause(20_600, 0, 3, 1, 500), Ok(()), "all pauses had ended");
     assert_eq!(pe.paused(20_600), [(0, 3), (1, 3)]);
 }
 
@@ -197,7 +197,7 @@ fn no_pause_is_longer_than_requested() {
                 (Ask::Resume, None) => {}
             }
         }
-        let taken = pe.take(us, origin, ask, class, sequence, hold_us);
+        let taken = pe.receive(us, origin, ask, class, sequence, hold_us);
         assert_eq!(taken == Err(DropReason::BackpressureStale), !is_new, "step {step}");
         let held = |classes: &[u8]| {
             asked.iter().any(|((_, class), (_, until, is_paused))| *is_paused && *until > us && classes.contains(class))
@@ -206,7 +206,7 @@ fn no_pause_is_longer_than_requested() {
         for (port_priority, classes) in [((0, 3), &[3, 4][..]), ((1, 3), &[3]), ((1, 5), &[5])] {
             assert!(
                 !is_paused(port_priority) || held(classes),
-                "step {step}: {port_priority:?} is paused without a request"
+                "step {step}: {port_priority:?} is paused without a reason"
             );
         }
     }

@@ -11,20 +11,20 @@ fn qpn(number: u32) -> Qpn {
 const HOST: u16 = 1;
 const PEER: u16 = 2;
 
-fn said(from: u16, to: u16, message: CmMessage) -> CmPacket {
+fn packet(from: u16, to: u16, message: CmMessage) -> CmPacket {
     CmPacket { source: address(from), destination: address(to), message }
 }
 
 fn request(from: u16, to: u16, local_id: u32, number: u32) -> CmPacket {
-    said(from, to, CmMessage::ConnectRequest { local_id, local_qpn: qpn(number) })
+    packet(from, to, CmMessage::ConnectRequest { local_id, local_qpn: qpn(number) })
 }
 
 fn reply(from: u16, to: u16, remote_id: u32, number: u32) -> CmPacket {
-    said(from, to, CmMessage::ConnectReply { remote_id, local_qpn: qpn(number) })
+    packet(from, to, CmMessage::ConnectReply { remote_id, local_qpn: qpn(number) })
 }
 
 fn disconnect(from: u16, to: u16, number: u32) -> CmPacket {
-    said(from, to, CmMessage::DisconnectRequest { remote_qpn: qpn(number) })
+    packet(from, to, CmMessage::DisconnectRequest { remote_qpn: qpn(number) })
 }
 
 fn watch(connections: &mut Connections, seconds: u64, packets: &[CmPacket]) -> Change {
@@ -65,7 +65,7 @@ fn a_reply_needs_its_request() {
     watch(&mut connections, 60, &[reply(PEER, HOST, 7, 0x20)]);
     assert_eq!(found(&connections, PEER, 0x20), Lookup::Unknown);
     watch(&mut connections, 0, &[request(5, 6, 7, 0x10), reply(6, 5, 7, 0x20)]);
-    assert!(connections.learnt.is_empty() && connections.pending.is_empty(), "strangers leave nothing behind");
+    assert!(connections.learnt.is_empty() && connections.pending.is_empty(), "messages of others leave nothing behind");
 }
 
 /// D48: two queue pairs of the host cannot both be the peer's one; until one is known to be over, neither is.
@@ -77,7 +77,7 @@ fn two_claims_are_ambiguous_until_one_ends() {
         let second = [request(HOST, PEER, 8, 0x11), reply(PEER, HOST, 8, 0x20)];
         watch(&mut connections, 0, &first);
         watch(&mut connections, 1, &first);
-        assert_eq!(found(&connections, PEER, 0x20), Lookup::Found(qpn(0x10)), "the same said twice");
+        assert_eq!(found(&connections, PEER, 0x20), Lookup::Found(qpn(0x10)), "a repeated message");
         let end = if from_host { disconnect(HOST, PEER, 0x20) } else { disconnect(PEER, HOST, 0x10) };
         watch(&mut connections, 2, &[end]);
         assert_eq!(found(&connections, PEER, 0x20), Lookup::Unknown);

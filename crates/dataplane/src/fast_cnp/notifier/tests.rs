@@ -47,12 +47,12 @@ fn capability_decides_about_marks() {
     let mut notifier = Notifier::new(config());
     assert_eq!(decide(&mut notifier, 0, &frame(1, 1, None)), Some(false), "known to be capable: MUST NOT mark");
     assert_eq!(decide(&mut notifier, 0, &frame(2, 1, None)), Some(true), "unknown: both");
-    assert_eq!(decide(&mut notifier, 0, &frame(0x1001, 1, None)), None, "of no known sender: no notification");
+    assert_eq!(decide(&mut notifier, 0, &frame(0x1001, 1, None)), None, "in no prefix of `senders`");
     let host = |net| Ipv6Addr::new(0x2001, 0xdb8, net, 0, 0, 0, 0, 1).octets();
     let destination = Ipv6Addr::new(0x2001, 0xdb8, 0xF, 0, 0, 0, 0, 9).octets();
     let qpn = |number| Qpn::new(number).unwrap();
     let at = Instant::from_ns;
-    assert!(!notifier.refused(at(1), &host(3), &destination, qpn(0x111)), "never told");
+    assert!(!notifier.refused(at(1), &host(3), &destination, qpn(0x111)), "never notified");
     assert!(!notifier.refused(at(1), &host(1), &destination, qpn(0x112)), "another flow");
     assert!(notifier.refused(at(1), &host(1), &destination, qpn(0x111)));
     assert_eq!(decide(&mut notifier, 100_000, &frame(1, 1, None)), None, "it has refused");
@@ -80,7 +80,7 @@ fn marks_within_the_interval() {
         match notifier.decide(Instant::from_ns(49_999), &frame(net, 1, None)) {
             Decision::Refused => assert!(is_refused),
             Decision::NotifiedBefore => assert!(!is_refused),
-            Decision::None | Decision::Notify(_) => panic!("told a moment ago"),
+            Decision::None | Decision::Notify(_) => panic!("notified a moment ago"),
         }
     }
 }
@@ -94,10 +94,10 @@ fn packets_beyond_a_limit_are_marked() {
         .filter(|ns| decide(&mut notifier, *ns, &frame(1, 1, None)).is_some())
         .collect();
     assert_eq!((flow, notifier.counters.refused_by_flow), (vec![0, 50_000, 100_000, 150_000], 16));
-    let told = (2..100).filter(|host| decide(&mut notifier, 1_000_000, &frame(1, *host, None)).is_some()).count();
-    assert_eq!((told, notifier.counters.refused_by_node), (3, 95));
-    let told = (2..100).filter(|host| decide(&mut notifier, 1_010_000, &frame(1, *host, None)).is_some()).count();
-    assert_eq!(told, 1, "ten microseconds are worth one");
+    let notified = (2..100).filter(|host| decide(&mut notifier, 1_000_000, &frame(1, *host, None)).is_some()).count();
+    assert_eq!((notified, notifier.counters.refused_by_node), (3, 95));
+    let notified = (2..100).filter(|host| decide(&mut notifier, 1_010_000, &frame(1, *host, None)).is_some()).count();
+    assert_eq!(notified, 1, "ten microseconds are worth one");
 }
 
 /// FC-4-1, FC-4-2, D41: the fields, the ICRC by the bitwise reference as if there were no options, and traces of every
@@ -107,7 +107,7 @@ fn a_fast_cnp_has_the_packets_fields() {
     for (trace_octets, len) in [(None, 104), (Some(0), 112), (Some(24), 136), (Some(228), 344), (Some(232), 104)] {
         let mut notifier = Notifier::new(config());
         let data = frame(1, 1, trace_octets);
-        let Decision::Notify(notice) = notifier.decide(Instant::ZERO, &data) else { panic!("not told") };
+        let Decision::Notify(notice) = notifier.decide(Instant::ZERO, &data) else { panic!("not notified") };
         let mut octets = [0xEE; 344];
         assert_eq!(notifier.write(&notice.fields, LOOPBACK, OptionTypes::default(), &mut octets), Some(len));
         let octets = &octets[..len];
@@ -132,12 +132,12 @@ fn a_fast_cnp_has_the_packets_fields() {
 #[test]
 fn a_storm_of_congested_packets_is_bounded() {
     let mut notifier = Notifier::new(FastCnpConfig { per_second: 20_000, at_once: 64, ..config() });
-    let mut told = 0;
+    let mut notified = 0;
     for step in 0..1_000_000_u64 {
         let data = frame(1, (step % 50_000) as u16, None);
-        told += u64::from(decide(&mut notifier, step * 1000, &data).is_some());
+        notified += u64::from(decide(&mut notifier, step * 1000, &data).is_some());
     }
-    assert!((19_900..=20_100).contains(&told), "{told} in a second");
+    assert!((19_900..=20_100).contains(&notified), "{notified} in a second");
     let counters = notifier.counters;
-    assert_eq!(counters.refused_by_flow + counters.refused_by_node + told, 1_000_000);
+    assert_eq!(counters.refused_by_flow + counters.refused_by_node + notified, 1_000_000);
 }

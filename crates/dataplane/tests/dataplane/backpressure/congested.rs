@@ -8,9 +8,9 @@ use srdma_frame::{Element, PortId};
 const OTHER_PE: &str = "2001:db8:53::8";
 const BOTTLENECK: PortId = PortId(1);
 
-/// The packet to a PE: an outer header of the same addresses around the notification.
-fn expected(end_c: &str, say: Say) -> Vec<u8> {
-    ipv6(ROUTER, end_c, 6, 41, &inner(ROUTER, end_c, message(ROUTER, say)))
+/// What goes to a PE: an outer header of the same addresses around the notification.
+fn expected(end_c: &str, content: Content) -> Vec<u8> {
+    ipv6(ROUTER, end_c, 6, 41, &inner(ROUTER, end_c, message(ROUTER, content)))
 }
 
 /// Frames of a thousand octets.
@@ -27,15 +27,15 @@ fn a_pause_at_xoff_and_a_resume_at_xon() {
     fill(&mut bench, PE, 3, 4);
     assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new(), "3000 octets are not more than XOFF");
     fill(&mut bench, PE, 3, 1);
-    let say = Say { code: PAUSE, class: 3, level: 192, sequence: 7, hold_us: 10_000 };
-    assert_eq!(bench.notifications(), [expected(END_C, say)]);
+    let content = Content { code: PAUSE, class: 3, level: 192, sequence: 7, hold_us: 10_000 };
+    assert_eq!(bench.notifications(), [expected(END_C, content)]);
     fill(&mut bench, PE, 3, 3);
     assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new(), "the pause was sent before");
     assert_eq!(bench.node.sent_pauses().collect::<Vec<_>>(), [(address(END_C), 3)]);
 
     (0..4).for_each(|_| assert!(bench.give_out(BOTTLENECK).is_some()));
     bench.wait_until(5007);
-    assert_eq!(bench.notifications(), [expected(END_C, Say { level: 192, sequence: 5007, ..say })], "again");
+    assert_eq!(bench.notifications(), [expected(END_C, Content { level: 192, sequence: 5007, ..content })], "again");
     (0..2).for_each(|_| assert!(bench.give_out(BOTTLENECK).is_some()));
     assert_eq!(bench.notifications(), Vec::<Vec<u8>>::new(), "2000 octets are more than XON");
     bench.give_out(BOTTLENECK).unwrap();
@@ -88,9 +88,9 @@ fn every_ingress_pe_is_notified() {
     let (one, other) = (pause(3, 0, 10_000), pause(3, 1, 10_000));
     let sent = bench.notifications();
     assert_eq!(sent.len(), 2);
-    for (packet, (end_c, say)) in sent.iter().zip([("5f00:0:8:c000::", one), (END_C, other)]) {
+    for (packet, (end_c, content)) in sent.iter().zip([("5f00:0:8:c000::", one), (END_C, other)]) {
         let level = packet[40 + 40 + 6];
-        assert_eq!(*packet, expected(end_c, Say { level, ..say }));
+        assert_eq!(*packet, expected(end_c, Content { level, ..content }));
     }
     while bench.give_out(BOTTLENECK).is_some() {}
     assert_eq!(bench.notifications().len(), 2, "both are resumed");

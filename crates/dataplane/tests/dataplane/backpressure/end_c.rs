@@ -44,7 +44,7 @@ fn a_notification_pauses_the_gateway() {
 /// D62: refreshed at half of the longest PFC pause, 168 us of 336; and resumed when the hold time is over, to the
 /// microsecond.
 #[test]
-fn a_pause_is_kept_up_for_its_hold_time() {
+fn a_pause_is_refreshed_for_its_hold_time() {
     let mut bench = pe();
     let [pause_frame, resume_frame] = expected_frames();
     bench.take_in(0, &notification(ROUTER, pause(3, 1, 500)));

@@ -131,12 +131,12 @@ const ORIGINS: [&str; 3] = ["2001:db8:53::2", "2001:db8:53::3", "2001:db8:53::4"
 
 /// A notification, some of whose octets are anything, from one of a few origins, after some time.
 fn step() -> impl Strategy<Value = (u64, Vec<u8>)> {
-    let say = (0..3_u8, 2..5_u8, 0..2000_u32, prop_oneof![Just(0), 1..3000_u32, Just(u32::MAX)]);
+    let content = (0..3_u8, 2..5_u8, 0..2000_u32, prop_oneof![Just(0), 1..3000_u32, Just(u32::MAX)]);
     let damage = prop::collection::vec((0..112_usize, any::<u8>()), 0..3);
-    (0..400_u64, prop::sample::select(&ORIGINS[..]), say, damage, any::<bool>()).prop_map(
+    (0..400_u64, prop::sample::select(&ORIGINS[..]), content, damage, any::<bool>()).prop_map(
         |(wait, origin, (code, class, sequence, hold_us), damage, is_damaged)| {
-            let say = Say { code, class, level: 0, sequence, hold_us };
-            let mut packet = notification(origin, say);
+            let content = Content { code, class, level: 0, sequence, hold_us };
+            let mut packet = notification(origin, content);
             for (place, octet) in damage.into_iter().filter(|_| is_damaged) {
                 packet[place] = octet;
             }

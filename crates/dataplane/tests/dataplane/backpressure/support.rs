@@ -27,7 +27,7 @@ pub(crate) fn tunnelled(pe: &str, class: u8, octets: usize) -> Vec<u8> {
 
 /// Fields of a notification.
 #[derive(Clone, Copy)]
-pub(crate) struct Say {
+pub(crate) struct Content {
     pub(crate) code: u8,
     pub(crate) class: u8,
     pub(crate) level: u8,
@@ -35,19 +35,19 @@ pub(crate) struct Say {
     pub(crate) hold_us: u32,
 }
 
-pub(crate) fn pause(class: u8, sequence: u32, hold_us: u32) -> Say {
-    Say { code: PAUSE, class, level: 128, sequence, hold_us }
+pub(crate) fn pause(class: u8, sequence: u32, hold_us: u32) -> Content {
+    Content { code: PAUSE, class, level: 128, sequence, hold_us }
 }
 
-pub(crate) fn resume(class: u8, sequence: u32) -> Say {
-    Say { code: RESUME, class, level: 0, sequence, hold_us: 0 }
+pub(crate) fn resume(class: u8, sequence: u32) -> Content {
+    Content { code: RESUME, class, level: 0, sequence, hold_us: 0 }
 }
 
 /// The message of D60, its checksum zero.
-pub(crate) fn message(congested: &str, say: Say) -> Vec<u8> {
-    let mut message = vec![200, say.code, 0, 0, 1, say.class, say.level, 0];
-    message.extend(say.sequence.to_be_bytes());
-    message.extend(say.hold_us.to_be_bytes());
+pub(crate) fn message(congested: &str, content: Content) -> Vec<u8> {
+    let mut message = vec![200, content.code, 0, 0, 1, content.class, content.level, 0];
+    message.extend(content.sequence.to_be_bytes());
+    message.extend(content.hold_us.to_be_bytes());
     message.extend(address(congested).octets());
     message
 }
@@ -63,8 +63,8 @@ pub(crate) fn inner(source: &str, destination: &str, mut message: Vec<u8>) -> Ve
 }
 
 /// A whole notification as it travels.
-pub(crate) fn notification(origin: &str, say: Say) -> Vec<u8> {
-    ipv6(origin, END_C, 6, 41, &inner(origin, END_C, message(origin, say)))
+pub(crate) fn notification(origin: &str, content: Content) -> Vec<u8> {
+    ipv6(origin, END_C, 6, 41, &inner(origin, END_C, message(origin, content)))
 }
 
 /// The same with an SRH in the outer header, whose one segment is reached.

@@ -64,7 +64,7 @@ fn no_fast_cnp_crosses_a_border() {
 
 /// In every encapsulation: in a tunnel, in another header, malformed, with the configured type.
 #[test]
-fn no_disguise_helps() {
+fn fast_cnps_in_tunnels_do_not_cross_a_border() {
     let plain = fast_cnp(OUTSIDER, SENDER, RECEIVER, 7);
     let tunnelled = {
         let mut outer = vec![0x60, 0, 0, 0, 0, plain.len() as u8, 41, 64];

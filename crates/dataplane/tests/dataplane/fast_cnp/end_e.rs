@@ -167,8 +167,8 @@ fn a_congested_router_notifies_the_sender_by_end_e() {
         [around(PE, "5f00:0:a:d6::", &inner), around_with_srh(PE, "5f00:0:a:d6::", &inner)].iter().enumerate()
     {
         bench.now = Instant::from_ns(1000 * step as u64);
-        let (mark, told) = congested(&mut bench, packet);
-        let [(0, octets)] = &told[..] else { panic!("{told:?}") };
+        let (mark, sent) = congested(&mut bench, packet);
+        let [(0, octets)] = &sent[..] else { panic!("{sent:?}") };
         assert_eq!((mark, without_flow_label(octets.clone())), (Notified::Sender, expected.clone()));
     }
     bench.now = Instant::from_ns(1_000_000);
@@ -204,6 +204,6 @@ fn a_congested_pe_notifies_its_own_sender() {
     let sids = BackpressureSids { outer_source: prefix(PE), end_c: None, end_e: Some(address(END_E)) };
     bench.apply(Command::SetBackpressureSids(vec![sids]));
     let packet = around(PE, "5f00:0:a:d6::", &data(SENDER, RECEIVER, 7));
-    let told = (0, fast_cnp(PE, SENDER, RECEIVER, 7));
-    assert_eq!(congested(&mut bench, &packet), (Notified::Sender, vec![told]));
+    let sent = (0, fast_cnp(PE, SENDER, RECEIVER, 7));
+    assert_eq!(congested(&mut bench, &packet), (Notified::Sender, vec![sent]));
 }

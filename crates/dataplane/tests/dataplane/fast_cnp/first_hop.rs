@@ -62,7 +62,7 @@ fn a_trace_that_a_receiver_returns_ends_at_the_first_hop() {
 
 /// D43, D10: damage stays damage, for the host to find.
 #[test]
-fn damage_stays_damage() {
+fn a_bad_icrc_stays_bad() {
     let mut bench = with_connection();
     let mut packet = fast_cnp(OTHER, SENDER, RECEIVER, 0xABCD);
     packet[90] ^= 4;
@@ -111,7 +111,7 @@ fn connections_are_learnt_from_messages_that_pass() {
 
 /// Messages that come from where their sender is not teach nothing; nor do damaged ones.
 #[test]
-fn forged_messages_teach_nothing() {
+fn nothing_is_learnt_from_forged_messages() {
     let messages = messages();
     let mut damaged = messages[0].clone();
     damaged[150] ^= 1;
@@ -128,10 +128,10 @@ fn forged_messages_teach_nothing() {
 #[test]
 fn a_congested_first_hop_translates_its_own() {
     let mut bench = with_connection();
-    let (mark, told) = congested(&mut bench, &data(SENDER, RECEIVER, 0xABCD));
-    assert_eq!((mark, told), (Notified::Sender, vec![(0, cnp(RECEIVER, SENDER, 0x77))]));
-    let (mark, told) = congested(&mut bench, &data(SENDER, RECEIVER, 0xABCE));
-    assert_eq!((mark, told), (Notified::Marking, vec![]), "an unknown connection");
+    let (mark, sent) = congested(&mut bench, &data(SENDER, RECEIVER, 0xABCD));
+    assert_eq!((mark, sent), (Notified::Sender, vec![(0, cnp(RECEIVER, SENDER, 0x77))]));
+    let (mark, sent) = congested(&mut bench, &data(SENDER, RECEIVER, 0xABCE));
+    assert_eq!((mark, sent), (Notified::Marking, vec![]), "of a connection that nobody knows");
 }
 
 /// A standard CNP is no Fast CNP: it passes a border, which a Fast CNP does not (FC-5-1).

@@ -31,8 +31,8 @@ fn the_notification_equals_that_of_the_capture() {
         });
         bench.route("2001:db8:1::/48", 0);
         turn_on(&mut bench, config());
-        let told = (0, golden(CAPTURE)[expected].clone());
-        assert_eq!(congested(&mut bench, &golden_data(data)), (Notified::Sender, vec![told]));
+        let sent = (0, golden(CAPTURE)[expected].clone());
+        assert_eq!(congested(&mut bench, &golden_data(data)), (Notified::Sender, vec![sent]));
         let counters = bench.node.fast_cnp_counters();
         assert_eq!((counters.sent, counters.sent_with_trace), (1, u64::from(data == 1)));
     }
@@ -57,8 +57,8 @@ fn an_unknown_sender_gets_both() {
     for (mark_unknown, expected) in [(true, Notified::Marking), (false, Notified::Sender)] {
         let mut bench = switch();
         turn_on(&mut bench, FastCnpConfig { capable: Vec::new(), mark_unknown, ..config() });
-        let (mark, told) = congested(&mut bench, &data(SENDER, RECEIVER, 7));
-        assert_eq!((mark, told), (expected, vec![(0, fast_cnp(SWITCH, SENDER, RECEIVER, 7))]));
+        let (mark, sent) = congested(&mut bench, &data(SENDER, RECEIVER, 7));
+        assert_eq!((mark, sent), (expected, vec![(0, fast_cnp(SWITCH, SENDER, RECEIVER, 7))]));
     }
 }
 
@@ -87,8 +87,8 @@ fn a_flow_is_notified_at_a_limited_rate() {
     let mut marks = Vec::new();
     for step in 0..8 {
         bench.now = Instant::from_ns(step * 20_000);
-        let (mark, told) = congested(&mut bench, &data(SENDER, RECEIVER, 7));
-        assert_eq!(told.len(), usize::from(mark == Notified::Sender), "a mark or a Fast CNP");
+        let (mark, sent) = congested(&mut bench, &data(SENDER, RECEIVER, 7));
+        assert_eq!(sent.len(), usize::from(mark == Notified::Sender), "a mark or a Fast CNP");
         marks.push(mark == Notified::Sender);
     }
     assert_eq!(marks, [true, false, false, true, false, false, true, false]);
@@ -103,8 +103,8 @@ fn fields_are_read_inside_tunnels() {
             let mut bench = switch();
             turn_on(&mut bench, config());
             let packet = &golden(&format!("kernel_{name}_{link}.pcap"))[0];
-            let (_, told) = congested(&mut bench, packet);
-            let [(1, octets)] = &told[..] else { panic!("{name} {link}: {told:?}") };
+            let (_, sent) = congested(&mut bench, packet);
+            let [(1, octets)] = &sent[..] else { panic!("{name} {link}: {sent:?}") };
             assert_eq!(octets[24..40], address("fd00:a::1").octets());
             assert_eq!(octets[44..60], address("fd00:d::2").octets());
             assert_eq!(octets[octets.len() - 27..octets.len() - 24], [0, 0x03, 0x33]);
@@ -120,8 +120,8 @@ fn the_route_may_be_a_tunnel() {
     let segments = vec![address("5f00:0:9::")];
     let action = RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: None };
     bench.apply(Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:1::/48"), action });
-    let (mark, told) = congested(&mut bench, &data(SENDER, RECEIVER, 7));
-    let [(1, octets)] = &told[..] else { panic!("{told:?}") };
+    let (mark, sent) = congested(&mut bench, &data(SENDER, RECEIVER, 7));
+    let [(1, octets)] = &sent[..] else { panic!("{sent:?}") };
     assert_eq!((mark, &octets[40..]), (Notified::Sender, &fast_cnp(SWITCH, SENDER, RECEIVER, 7)[..]));
 }
 
@@ -174,9 +174,9 @@ fn a_queue_at_its_threshold_sends_notifications() {
     assert_eq!(bench.node.class_octets(PortId(0), 6), Some(14 + 104), "one Fast CNP, which is no reason for another");
     let mut marked = forwarded(ect(8));
     marked[1] = 0x30;
-    let told = (0, fast_cnp(SWITCH, SENDER, RECEIVER, 8));
+    let sent = (0, fast_cnp(SWITCH, SENDER, RECEIVER, 8));
     let data = [forwarded(ect(7)), forwarded(ect(8)), marked].map(|octets| (1, octets));
-    assert_eq!(bench.drain(), [&[told][..], &data].concat());
+    assert_eq!(bench.drain(), [&[sent][..], &data].concat());
 }
 
 /// Queue depths of up to three nodes, in namespace 1.
@@ -218,8 +218,8 @@ fn a_trace_is_returned_with_the_nodes_own_data() {
     }
     let waiting = 14 + data(SENDER, RECEIVER, 7).len() as u32;
     bench.node.receive(bench.now, PortId(0), &mut frames, &mut bench.pool);
-    let told = bench.drain().into_iter().find(|(port, _)| *port == 0).unwrap().1;
-    let packet = Packet::parse(&told, told.len()).unwrap();
+    let sent = bench.drain().into_iter().find(|(port, _)| *port == 0).unwrap().1;
+    let packet = Packet::parse(&sent, sent.len()).unwrap();
     let fast_cnp = FastCnp::find(&packet, OptionTypes::default()).unwrap().unwrap();
     let trace = Trace::parse(fast_cnp.trace.unwrap()).unwrap();
     let depths: Vec<_> = trace.nodes().map(|node| node.unwrap().queue_depth).collect();

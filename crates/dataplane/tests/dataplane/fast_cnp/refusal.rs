@@ -19,7 +19,7 @@ fn error(host: &str, error: Icmpv6Error, quoted: &[u8]) -> Vec<u8> {
 }
 
 /// A switch that has notified the sender.
-fn told() -> Bench {
+fn notified_node() -> Bench {
     let mut bench = switch();
     turn_on(&mut bench, config());
     assert_eq!(congested(&mut bench, &data(SENDER, RECEIVER, 7)).0, Notified::Sender);
@@ -36,7 +36,7 @@ fn is_told(bench: &mut Bench, ns: u64) -> bool {
 /// The pointer is what the kernel sends: 42 octets into the packet, where the option's type stands.
 #[test]
 fn a_host_that_refuses_is_marked_for_a_while() {
-    let mut bench = told();
+    let mut bench = notified_node();
     let refusal = error(SENDER, Icmpv6Error::UnrecognisedOption(42), &fast_cnp(SWITCH, SENDER, RECEIVER, 7));
     assert!(bench.send(0, &refusal).is_empty());
     assert!(bench.drops(0).is_empty(), "taken, not dropped");
@@ -57,7 +57,7 @@ fn forged_refusals_change_nothing() {
         ("another host answers", error("2001:db8:1::2", unrecognised(42), &sent)),
         ("points elsewhere", error(SENDER, unrecognised(43), &sent)),
         ("points outside", error(SENDER, unrecognised(4_000_000_000), &sent)),
-        ("a flow that was not told", error(SENDER, unrecognised(42), &fast_cnp(SWITCH, SENDER, RECEIVER, 8))),
+        ("a flow that was not sent", error(SENDER, unrecognised(42), &fast_cnp(SWITCH, SENDER, RECEIVER, 8))),
         ("of another switch", error(SENDER, unrecognised(42), &fast_cnp("2001:db8:53::2", SENDER, RECEIVER, 7))),
         ("a standard CNP", error(SENDER, unrecognised(42), &cnp(SWITCH, SENDER, 7))),
         ("cut short", error(SENDER, unrecognised(42), &sent[..60])),
@@ -65,7 +65,7 @@ fn forged_refusals_change_nothing() {
         ("another error", error(SENDER, Icmpv6Error::ErroneousField(42), &sent)),
         ("bad checksum", bad_checksum),
     ] {
-        let mut bench = told();
+        let mut bench = notified_node();
         assert!(bench.send(0, &packet).is_empty());
         assert_eq!(bench.drops(0), [("local_delivery", 1)], "{name}");
         assert!(is_told(&mut bench, 60_000_000), "{name}");

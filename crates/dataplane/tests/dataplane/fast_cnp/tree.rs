@@ -61,10 +61,10 @@ fn plain_switch(loopback: &str) -> Bench {
     bench
 }
 
-fn told_by(bench: &mut Bench, packet: &[u8]) -> Vec<u8> {
-    let (mark, told) = congested(bench, packet);
+fn sent_by(bench: &mut Bench, packet: &[u8]) -> Vec<u8> {
+    let (mark, sent) = congested(bench, packet);
     assert_eq!(mark, Notified::Sender);
-    let [(_, octets)] = &told[..] else { panic!("{told:?}") };
+    let [(_, octets)] = &sent[..] else { panic!("{sent:?}") };
     octets.clone()
 }
 
@@ -93,13 +93,13 @@ fn assert_standard_cnp(octets: &[u8]) {
 #[test]
 fn above_the_edge_the_source_is_notified() {
     let packet = encapsulated(&inner(0x04, 0, &[5; 8], false));
-    let told = told_by(&mut plain_switch(ABOVE), &packet);
-    assert_eq!(told, fast_cnp(ABOVE, SOURCE, PROXY, DESIGNATED));
+    let sent = sent_by(&mut plain_switch(ABOVE), &packet);
+    assert_eq!(sent, fast_cnp(ABOVE, SOURCE, PROXY, DESIGNATED));
 
     let mut knowing = root(config());
-    assert_eq!(at_source(&mut knowing, &told), forwarded(told.clone()), "2001:db8:1::1 is known to be capable");
+    assert_eq!(at_source(&mut knowing, &sent), forwarded(sent.clone()), "2001:db8:1::1 is known to be capable");
     let mut unknowing = root(FastCnpConfig { capable: Vec::new(), ..config() });
-    assert_standard_cnp(&at_source(&mut unknowing, &told));
+    assert_standard_cnp(&at_source(&mut unknowing, &sent));
     assert_eq!(unknowing.node.fast_cnp_counters().translated, 1);
 }
 
@@ -107,11 +107,11 @@ fn above_the_edge_the_source_is_notified() {
 #[test]
 fn the_root_notifies_its_source() {
     let packet = encapsulated(&inner(0x04, 0, &[5; 8], false));
-    let (mark, told) = congested(&mut root(config()), &packet);
-    assert_eq!((mark, told), (Notified::Sender, vec![(0, fast_cnp(HEADEND, SOURCE, PROXY, DESIGNATED))]));
+    let (mark, sent) = congested(&mut root(config()), &packet);
+    assert_eq!((mark, sent), (Notified::Sender, vec![(0, fast_cnp(HEADEND, SOURCE, PROXY, DESIGNATED))]));
     let mut unknowing = root(FastCnpConfig { capable: Vec::new(), ..config() });
-    let (_, told) = congested(&mut unknowing, &packet);
-    let [(0, octets)] = &told[..] else { panic!("{told:?}") };
+    let (_, sent) = congested(&mut unknowing, &packet);
+    let [(0, octets)] = &sent[..] else { panic!("{sent:?}") };
     assert_standard_cnp(octets);
 }
 
@@ -119,10 +119,10 @@ fn the_root_notifies_its_source() {
 /// names, goes up the tree as a CNP, and comes out at the source's queue pair.
 #[test]
 fn below_the_edge_it_counts_for_the_branch() {
-    let told = told_by(&mut plain_switch(BELOW), &copy());
-    assert_eq!(told, fast_cnp(BELOW, PROXY, "2001:db8:2::2", 0x222));
+    let sent = sent_by(&mut plain_switch(BELOW), &copy());
+    assert_eq!(sent, fast_cnp(BELOW, PROXY, "2001:db8:2::2", 0x222));
     let mut edge = edge();
-    let upward = edge.send(1, &told);
+    let upward = edge.send(1, &sent);
     let [(0, octets)] = &upward[..] else { panic!("{upward:?}, {:?}", edge.drops(1)) };
     assert_eq!(octets[8..24], address(EDGE).octets());
     assert_eq!(octets[60..64], [0, 0, 0, 1], "it stands for one");
@@ -133,7 +133,7 @@ fn below_the_edge_it_counts_for_the_branch() {
 
     // CCount: those that follow within the window are counted, and go at its end as one.
     for _ in 0..3 {
-        assert!(edge.send(1, &told).is_empty());
+        assert!(edge.send(1, &sent).is_empty());
     }
     edge.now = edge.node.next_deadline().unwrap();
     edge.node.tick(edge.now, &mut edge.pool);

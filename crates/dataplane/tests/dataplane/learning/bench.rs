@@ -78,11 +78,11 @@ pub(crate) fn listed_to(proxy: Ipv6Addr, inner: &[u8], receivers: &[Receiver]) -
 }
 
 /// Data to these hosts; returns the responses sent upstream; checks the packets sent by port 1.
-pub(crate) fn data(bench: &mut Bench, psn: u32, hosts: &[u16]) -> Vec<Said> {
+pub(crate) fn data(bench: &mut Bench, psn: u32, hosts: &[u16]) -> Vec<Upstream> {
     let sent = bench.send(0, &listed_to(address(PROXY), &send(psn), &members(hosts)));
     let (up, down): (Vec<_>, Vec<_>) = sent.into_iter().partition(|(port, _)| *port == 0);
     assert_eq!(down, copies(&send(psn), &members(hosts)));
-    up.iter().map(|(_, packet)| said(packet)).collect()
+    up.iter().map(|(_, packet)| upstream(packet)).collect()
 }
 
 /// Data that is sent to no receiver and causes no response.
@@ -100,26 +100,26 @@ pub(crate) fn response_to(proxy: Ipv6Addr, responder: Ipv6Addr, syndrome: u8, ps
 }
 
 /// A response of a host; returns the responses sent upstream.
-pub(crate) fn answer(bench: &mut Bench, host: u16, syndrome: u8, psn: u32) -> Vec<Said> {
+pub(crate) fn answer(bench: &mut Bench, host: u16, syndrome: u8, psn: u32) -> Vec<Upstream> {
     let packet = response_to(address(PROXY), of_host(host).address, syndrome, psn);
-    bench.send(1, &packet).iter().map(|(port, packet)| (assert_eq!(*port, 0), said(packet)).1).collect()
+    bench.send(1, &packet).iter().map(|(port, packet)| (assert_eq!(*port, 0), upstream(packet)).1).collect()
 }
 
-pub(crate) fn ack(bench: &mut Bench, host: u16, psn: u32) -> Vec<Said> {
+pub(crate) fn ack(bench: &mut Bench, host: u16, psn: u32) -> Vec<Upstream> {
     answer(bench, host, 0x1F, psn)
 }
 
 /// Syndrome and PSN of a response sent upstream.
-pub(crate) type Said = (u8, u32);
+pub(crate) type Upstream = (u8, u32);
 
 /// Reads a response of the edge to its parent; it is whole, and in the edge's name (D12, D18).
-pub(crate) fn said(packet: &[u8]) -> Said {
-    let (_, said) = said_of(packet);
-    said
+pub(crate) fn upstream(packet: &[u8]) -> Upstream {
+    let (_, upstream) = upstream_of(packet);
+    upstream
 }
 
 /// The same, and of which group.
-pub(crate) fn said_of(packet: &[u8]) -> (Ipv6Addr, Said) {
+pub(crate) fn upstream_of(packet: &[u8]) -> (Ipv6Addr, Upstream) {
     let end = packet.len() - 4;
     assert_eq!(checksums::icrc(&packet[..end])[..], packet[end..]);
     let at = |start: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&packet[start..start + 16]).unwrap());

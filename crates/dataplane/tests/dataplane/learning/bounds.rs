@@ -13,7 +13,7 @@ use srdma_wire::Prefix;
 
 /// D4, D8, D9, D10, D26: a packet that is not carried teaches nothing.
 #[test]
-fn a_packet_that_fails_a_check_teaches_nothing() {
+fn nothing_is_learnt_from_a_packet_that_fails_a_check() {
     let list = end_mt_tlv(EDGE, &members(&[1, 2]));
     let bad_receiver = end_mt_tlv(EDGE, &[receiver(1, 0x101, None), receiver(1, 0x102, None)]);
     let mut other_proxy = with_tlvs(&send(100), &[&list]);

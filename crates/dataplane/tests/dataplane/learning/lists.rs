@@ -39,7 +39,7 @@ fn responses_go_to_the_sid_of_a_far_parent() {
     let [(0, packet)] = sent.as_slice() else { panic!("{sent:?}") };
     assert_eq!(packet[6], 41, "IPv6 in IPv6");
     assert_eq!(packet[24..40], address(HEADEND).octets());
-    assert_eq!(said(&packet[40..]), (ACK, 100));
+    assert_eq!(upstream(&packet[40..]), (ACK, 100));
 }
 
 /// D17: a shorter list must not raise the minimum.

@@ -50,7 +50,7 @@ struct World {
     hosts: BTreeMap<(Ipv6Addr, Ipv6Addr), Host>,
     /// The source's next number, for each group.
     next: BTreeMap<Ipv6Addr, u64>,
-    said: u64,
+    upstream: u64,
     refused: u64,
     ended: u64,
 }
@@ -70,7 +70,7 @@ impl World {
             unions: BTreeMap::new(),
             hosts: BTreeMap::new(),
             next: proxies.iter().map(|proxy| (*proxy, FIRST)).collect(),
-            said: 0,
+            upstream: 0,
             refused: 0,
             ended: 0,
         }
@@ -176,16 +176,16 @@ impl World {
             assert_eq!(*port, 0);
             let mut packet = packet.clone();
             packet[53..56].copy_from_slice(&DESIGNATED.to_be_bytes()[1..]);
-            let (proxy, (syndrome, said)) = said_of(&with_qpn(packet, DESIGNATED));
+            let (proxy, (syndrome, upstream)) = upstream_of(&with_qpn(packet, DESIGNATED));
             let union = &self.unions[&proxy];
             let heard = union.members.iter().map(|(_, heard)| heard.expect("every member is known"));
             let least = heard.min().expect("a group has receivers");
             let confirmed = least - u64::from(syndrome == 0x1F);
-            assert_eq!(said, psn(confirmed), "the minimum, and nothing else");
+            assert_eq!(upstream, psn(confirmed), "the minimum, and nothing else");
             for (receiver, _) in &union.members {
                 assert!(self.hosts[&(proxy, receiver.address)].expects >= least, "{} lacks it", receiver.address);
             }
-            self.said += 1;
+            self.upstream += 1;
         }
     }
 
@@ -221,18 +221,21 @@ fn seeds() -> u64 {
 /// D17, R2, R6: lists that grow, shrink, alternate and contradict each other, losses, silence, several groups.
 #[test]
 fn the_union_is_that_of_a_slow_model() {
-    let (mut said, mut refused, mut ended) = (0, 0, 0);
+    let (mut upstream, mut refused, mut ended) = (0, 0, 0);
     for seed in 0..seeds() {
         let mut world = World::new(seed);
         for _ in 0..150 {
             world.step();
         }
-        said += world.said;
+        upstream += world.upstream;
         refused += world.refused;
         ended += world.ended;
     }
-    println!("said {said}, refused {refused}, ended {ended}");
-    assert!(said > seeds() && refused > seeds() && ended > seeds(), "said {said}, refused {refused}, ended {ended}");
+    println!("upstream {upstream}, refused {refused}, ended {ended}");
+    assert!(
+        upstream > seeds() && refused > seeds() && ended > seeds(),
+        "upstream {upstream}, refused {refused}, ended {ended}"
+    );
 }
 
 /// However many lists come, and from whomever, nothing grows beyond the bounds.

@@ -48,7 +48,7 @@ fn packets_without_placed_paths_are_not_encapsulated() {
 }
 
 #[test]
-fn a_path_that_cannot_be_is_refused_and_named() {
+fn an_invalid_path_is_refused_and_named() {
     let mut headend = Headend::new(HeadendConfig::new(address(NIC1)));
     let mut set =
         |paths: &[HeadendPath]| headend.set_paths(Instant::ZERO, None, paths).map_err(|error| error.to_string());

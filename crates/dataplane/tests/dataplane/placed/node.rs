@@ -120,7 +120,7 @@ fn routes_come_and_go() {
 }
 
 #[test]
-fn paths_that_cannot_be_change_nothing() {
+fn invalid_paths_change_nothing() {
     let mut bench = node();
     let to = prefix("2001:db8:3::", 64);
     let add = Command::AddRoute { table: TableId(0), prefix: to, action: RouteAction::Placed(Vec::new()) };

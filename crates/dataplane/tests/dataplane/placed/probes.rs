@@ -113,7 +113,7 @@ fn one_lost_probe_moves_no_flow() {
 
 /// Both are dead: the flow stays with one of them, and moves when the other works.
 #[test]
-fn where_nothing_works_the_first_that_does_is_taken() {
+fn the_first_path_that_recovers_is_used() {
     let mut nic = Nic::new(|_| ());
     run(&mut nic, 10_000, &[]);
     run(&mut nic, 10_000, &[BY_SPINE5, BY_SPINE6]);

@@ -117,7 +117,7 @@ fn too_much_for_one_lsp_continues_in_fragments() {
     // 256 fragments have an end; the earlier advertisements stay.
     net.speakers[0].reconfigure(|config| config.prefixes = many(40_000));
     net.run_ms(1000);
-    assert!(net.speakers[0].counters().too_much_to_say > 0);
+    assert!(net.speakers[0].counters().lsp_overflows > 0);
     assert_eq!(net.has(1).len(), 1 + 1);
 }
 

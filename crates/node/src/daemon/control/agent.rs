@@ -109,7 +109,7 @@ impl Control<'_> {
             ControllerEvent::Failed(reason) => {
                 let text = format!("{reason}: the node keeps its groups");
                 if self.controller.agent.failed(reason) {
-                    self.say(Event::Controller { text });
+                    self.log(Event::Controller { text });
                 }
             }
         }
@@ -119,7 +119,7 @@ impl Control<'_> {
     fn say_of_controller(&mut self, text: impl FnOnce(&str) -> String) {
         if let Some(settings) = &self.configuration.controller {
             let text = text(&settings.url);
-            self.say(Event::Controller { text });
+            self.log(Event::Controller { text });
         }
     }
 
@@ -192,13 +192,13 @@ impl Control<'_> {
             if let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
                 self.data.change(None, change.afterwards).await?
             {
-                self.say(Event::Failed { what: format!("cannot remove the former entry of a group: {reason}") });
+                self.log(Event::Failed { what: format!("cannot remove the former entry of a group: {reason}") });
             }
             return Ok(answer);
         };
         // Missing entries need no removal.
         let _ = self.data.change(before, change.undo.clone()).await?;
-        self.say(Event::Failed { what: format!("an order of the controller was refused: {reason}") });
+        self.log(Event::Failed { what: format!("an order of the controller was refused: {reason}") });
         Ok(change.refused(reason))
     }
 }

@@ -86,7 +86,7 @@ impl Control<'_> {
     /// Applies an event of the task.
     pub(super) async fn isis_event(&mut self, event: IsisEvent) -> Result<(), Died> {
         match event {
-            IsisEvent::Message(text) => self.say(Event::Isis { text }),
+            IsisEvent::Message(text) => self.log(Event::Isis { text }),
             IsisEvent::Learnt => {
                 if let Some(handle) = &mut self.isis.handle {
                     self.isis.learnt = handle.learnt();
@@ -102,7 +102,7 @@ impl Control<'_> {
         let learnt = Arc::clone(&self.isis.learnt);
         self.kernel.lead(&learnt.routes).await;
         if let Some(what) = self.kernel.take_refusal() {
-            self.say(Event::Failed { what });
+            self.log(Event::Failed { what });
         }
         self.apply_backpressure_sids(&learnt).await?;
         for node in learnt.silent.difference(&self.isis.silent.clone()) {
@@ -110,7 +110,7 @@ impl Control<'_> {
                 "IS-IS: {node} announces END.C or END.E without its C-flag: nothing is sent there, and what was \
                  learnt before is forgotten"
             );
-            self.say(Event::Isis { text });
+            self.log(Event::Isis { text });
         }
         self.isis.silent.clone_from(&learnt.silent);
         Ok(())
@@ -129,7 +129,7 @@ impl Control<'_> {
         match self.data.change(None, commands).await? {
             Ok(()) => {}
             Err(Refusal::Interest(reason) | Refusal::Command(reason)) => {
-                self.say(Event::Failed { what: format!("the node refuses what IS-IS has learnt: {reason}") });
+                self.log(Event::Failed { what: format!("the node refuses what IS-IS has learnt: {reason}") });
             }
         }
         Ok(())

@@ -79,7 +79,7 @@ impl KernelSide {
         let mut changes = Vec::new();
         self.watcher.receive(&mut changes).await?;
         for change in changes {
-            self.learnt_routes.hear(&change);
+            self.learnt_routes.observe(&change);
             self.mirror.apply(change);
         }
         Ok(())
@@ -151,7 +151,7 @@ impl KernelSide {
 
     /// Whether the kernel has dropped routes that were installed.
     pub(super) fn has_lost_routes(&self) -> bool {
-        self.learnt_routes.has_lost_some()
+        self.learnt_routes.has_lost_routes()
     }
 
     /// Removes everything that was installed in the kernel.
@@ -197,7 +197,7 @@ impl Control<'_> {
             && let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
                 self.data.change(None, effects.commands.clone()).await?
         {
-            self.say(Event::Failed { what: format!("the node refuses what the kernel says: {reason}") });
+            self.log(Event::Failed { what: format!("the node refuses what the kernel says: {reason}") });
         }
         self.kernel.keep(effects).await;
         Ok(())
@@ -216,7 +216,7 @@ impl Control<'_> {
         };
         self.kernel.leave_alone(wanted).await;
         if let Some(what) = self.kernel.take_refusal() {
-            self.say(Event::Failed { what });
+            self.log(Event::Failed { what });
         }
     }
 
@@ -238,7 +238,7 @@ impl Control<'_> {
             let was_up = self.kernel.links.get(index).copied().unwrap_or(true);
             if was_up != *is_up && self.kernel.mirror.interface(PortId(index as u16)).is_some() {
                 let port = self.configuration.spec.node.ports[index].name.clone();
-                self.say(Event::Link { port, is_up: *is_up });
+                self.log(Event::Link { port, is_up: *is_up });
             }
         }
         self.kernel.links = links;
@@ -255,8 +255,8 @@ impl Control<'_> {
         let text = self.text.clone();
         match self.apply_text(text).await? {
             Ok(0) => {}
-            Ok(commands) => self.say(Event::Reloaded { cause: Cause::Interfaces, commands }),
-            Err(reason) => self.say(Event::ReloadRefused { reason }),
+            Ok(commands) => self.log(Event::Reloaded { cause: Cause::Interfaces, commands }),
+            Err(reason) => self.log(Event::ReloadRefused { reason }),
         }
         Ok(())
     }

@@ -65,7 +65,7 @@ impl Control<'_> {
         match self.data.attach(id, interface).await? {
             Ok(Attached { driver, note, number }) => {
                 let (port, interface) = self.names(index);
-                self.say(Event::Attached { port, interface, driver, note });
+                self.log(Event::Attached { port, interface, driver, note });
                 self.ports[index] = PortDriver::Attached { driver, index: interface_index, number };
                 Ok(None)
             }
@@ -123,7 +123,7 @@ impl Control<'_> {
         }
         self.ports[index] = PortDriver::Waiting { reason: Some(why.clone()) };
         let (port, interface) = self.names(index);
-        self.say(Event::Detached { port, interface, reason: why });
+        self.log(Event::Detached { port, interface, reason: why });
     }
 
     fn names(&self, index: usize) -> (String, String) {

@@ -36,10 +36,10 @@ impl Control<'_> {
         self.reporting.reloaded(outcome.as_ref().err());
         match outcome {
             Ok(commands) => {
-                self.say(Event::Reloaded { cause, commands });
+                self.log(Event::Reloaded { cause, commands });
                 self.say_if_open();
             }
-            Err(reason) => self.say(Event::ReloadRefused { reason }),
+            Err(reason) => self.log(Event::ReloadRefused { reason }),
         }
         self.look_after_ports().await?;
         self.supervisor.ready();
@@ -49,7 +49,7 @@ impl Control<'_> {
     /// Logs that the SIDs are open to every sender, if they are.
     pub(super) fn say_if_open(&mut self) {
         if self.configuration.node().is_ok_and(|node| node.has_open_sids()) {
-            self.say(Event::OpenSids);
+            self.log(Event::OpenSids);
         }
     }
 
@@ -86,7 +86,7 @@ impl Control<'_> {
                 return Ok(Err(reason));
             }
             Err(Refusal::Command(reason)) => {
-                self.say(Event::Failed { what: format!("the node refuses a part of its configuration: {reason}") });
+                self.log(Event::Failed { what: format!("the node refuses a part of its configuration: {reason}") });
             }
         }
         self.kernel.keep(&effects).await;

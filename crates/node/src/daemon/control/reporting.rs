@@ -118,7 +118,7 @@ impl Control<'_> {
                 now.insert((group.id, receiver));
                 if !self.reporting.to_evict.contains(&(group.id, receiver)) {
                     let is_asked = self.controller.table().contains(group.id);
-                    self.say(Event::EvictionWanted { group: group.id, receiver, cause, is_asked });
+                    self.log(Event::EvictionRequested { group: group.id, receiver, cause, is_asked });
                 }
             }
         }

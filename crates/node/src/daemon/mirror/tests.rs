@@ -192,7 +192,7 @@ fn routes_that_are_the_kernels_drop() {
     let mut bench = Bench::new(&Entries::default());
     let drop = |kind| Change::Route(KernelRoute { kind, ..route("2001:db8:1::/48", &[(1, "")]) });
     let tunnelled = KernelRoute { is_tunnelled: true, ..route("2001:db8:2::/48", &[(10, ROUTER)]) };
-    let told = bench.apply([
+    let commands = bench.apply([
         drop(RouteKind::Unreachable),
         Change::Route(tunnelled),
         there("2001:db8:3::/48", &[(5, "fe80::9")]),
@@ -205,11 +205,11 @@ fn routes_that_are_the_kernels_drop() {
         "+route 0 2001:db8:3::/48 Blackhole",
         "+route 0 2001:db8:4::/48 fe80::1%0",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(commands, expected);
     // Our own additions, link-local and multicast routes are nothing to follow.
     let ours = KernelRoute { protocol: PROTOCOL, ..route("5f00::/16", &[(1, "")]) };
-    let told = bench.apply([Change::Route(ours), there("fe80::/64", &[(10, "")]), there("ff00::/8", &[(10, "")])]);
-    assert_eq!(told, [""; 0]);
+    let commands = bench.apply([Change::Route(ours), there("fe80::/64", &[(10, "")]), there("ff00::/8", &[(10, "")])]);
+    assert_eq!(commands, [""; 0]);
 }
 
 /// A host on the link is reached when it is a known neighbour; a claim on an address that is elsewhere has no effect.

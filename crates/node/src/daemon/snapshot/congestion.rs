@@ -22,7 +22,7 @@ pub struct ClassSnapshot {
     /// Frames that found no room in it and were cut instead (D88).
     #[serde(default)]
     pub trimmed: u64,
-    /// Frames of it that were dropped, by reason: at this egress, or for want of headroom when they came in here.
+    /// Frames of it that were dropped, by reason: at this egress, or beyond the headroom of this ingress.
     pub drops: BTreeMap<String, u64>,
     /// Priority flow control in both directions.
     pub pfc: PfcSnapshot,

@@ -127,7 +127,7 @@ fn ports_trim_where_trimmed_packets_have_a_class() {
         panic!("no classes of a port")
     };
     assert_eq!(egress.trim_dscp, Some(27));
-    let problem = "40: DSCP 48 belongs to no class: a [[traffic_class]] has to say to which urgent one";
+    let problem = "40: DSCP 48 belongs to no class: a [[traffic_class]] has to map it";
     refused(&trimming(48), problem);
 }
 
@@ -140,7 +140,7 @@ fn classes_that_contradict_themselves_are_refused() {
     refused(&changed("[26, 27]", "[26, 26]"), "34: DSCP 26 belongs to class 3 already");
     refused(&changed("[26, 27]", "[26, 64]"), "34: invalid value: integer `64`, expected an integer from 0 to 63");
     refused(&changed("[26, 27]", "[]"), "33: no DSCP belongs to class 3, expected some");
-    refused(&several("class = 3", "class = 4"), "41: no DSCP belongs to class 3: no [[traffic_class]] says which do");
+    refused(&several("class = 3", "class = 4"), "41: no DSCP belongs to class 3: no [[traffic_class]] maps one");
     refused(
         &format!("{EGRESS}[[traffic_class]]\nclass = 3\ndscps = [2]\n"),
         "52: there is a [[traffic_class]] 3 already",
@@ -238,14 +238,14 @@ fn fast_cnp_that_could_not_work_is_refused() {
     let changed = |from: &str, to: &str| format!("{EGRESS}{}", with(FAST_CNP, from, to));
     refused(
         &with(EGRESS, "notify_octets = 0\n", "").replace("[[traffic", &format!("{FAST_CNP}[[traffic")),
-        "32: no sender is ever told: no [[egress.class]] has notify_octets",
+        "32: no sender would be notified: no [[egress.class]] has notify_octets",
     );
     refused(
         &changed("host = '2001:db8:bb::1'", "host = '2001:db8:b::1'"),
         "55: 2001:db8:b::1 is in no prefix of `translated` in [fast_cnp]: it is not translated for",
     );
     let (_, connection) = FAST_CNP.split_at(FAST_CNP.find("[[connection]]").expect("there is one"));
-    refused(connection, "33: no use for connections: there is neither [fast_cnp] nor [steering]");
+    refused(connection, "33: [[connection]] needs [fast_cnp] or [steering]");
     refused(
         &format!("{EGRESS}{FAST_CNP}{connection}"),
         "63: 2001:db8:bb::1 has a connection with queue pair 0x12 of 2001:db8:aa::1 already",
@@ -257,7 +257,7 @@ fn fast_cnp_that_could_not_work_is_refused() {
     for key in ["switches", "hosts_inside"] {
         refused(
             &changed("senders", &format!("{key} = ['::/0']\nsenders")),
-            &format!("52: {key} has ::/0, which admits every address (FC-5-3)"),
+            &format!("52: {key} has ::/0, which excludes no address (FC-5-3)"),
         );
     }
     refused(&changed("senders", "interval = '0s'\nsenders"), "52: interval is 0, expected a time above it");
@@ -274,8 +274,8 @@ fn fast_cnp_that_could_not_work_is_refused() {
 }
 
 #[test]
-fn traces_are_configured_by_the_file() {
-    let told = |more: &str| match commands(more).as_slice() {
+fn traces_are_written_to_as_the_file_says() {
+    let config = |more: &str| match commands(more).as_slice() {
         [Command::SetIoam(config)] => (**config).clone(),
         other => panic!("{other:?}"),
     };
@@ -283,7 +283,7 @@ fn traces_are_configured_by_the_file() {
     let namespace = IoamNamespace { id: 1, data: None, data_wide: Some(WideData::LinkLoad), opaque: None };
     let expected =
         IoamConfig { node_id: Some(7), namespaces: vec![namespace], interfaces: vec![up], ..IoamConfig::default() };
-    assert_eq!(told(IOAM), expected);
+    assert_eq!(config(IOAM), expected);
     let all = "\
 [ioam]
 node_id_wide = 0xff_ffff_ffff_fffe
@@ -303,7 +303,7 @@ interface = [{ port = 'down', id_wide = 5, fills = true }, { port = 'up' }]
         timestamps: TimestampFormat::Ptp,
         tells_buffer_occupancy: true,
     };
-    assert_eq!(told(all), expected);
+    assert_eq!(config(all), expected);
 }
 
 #[test]

@@ -305,7 +305,7 @@ fn receivers() {
         EDGE,
         receiver,
         &with("address = '2001:db8:bb::1', qpn = 3"),
-        "27: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host cannot be told apart on the way \
+        "27: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host are indistinguishable on the way \
          back (D8)",
     );
     refused(
@@ -353,7 +353,7 @@ fn headends() {
     refused_with(
         &file,
         &list(&again),
-        "38: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host cannot be told apart on the way \
+        "38: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host are indistinguishable on the way \
          back (D8)",
     );
     let many: Vec<String> = (1..=99).map(|host| format!("{{ address = '2001:db8:bb::{host}', qpn = 2 }}")).collect();
@@ -368,7 +368,7 @@ fn headends() {
 fn members_and_policies_follow_their_rules() {
     let receiver = "receiver = [{ address = '2001:db8:bb::1', qpn = 2 }]";
     let joined = "receiver = [{ address = '2001:db8:bb::1', qpn = 2, joined = { psn = 9, msn = 1 } }]";
-    let message = "26: no receiver can have joined at epoch 0: each change of membership raises the epoch (D30)";
+    let message = "26: no receiver has joined a group of epoch 0: each change of membership raises the epoch (D30)";
     refused(EDGE, receiver, joined, message);
     parse(&EDGE.replace(receiver, joined).replace("id = 7", "id = 7\nepoch = 1")).expect("right");
     let qpn = |number: &str| {

@@ -38,7 +38,7 @@ fn the_kernel_provides_absent_keys() {
 #[test]
 fn captures_need_a_mac_address() {
     let error = parse("[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'p'").expect_err("no MAC address");
-    assert_eq!(error, "node.toml:4: missing key `mac`: captures do not say it");
+    assert_eq!(error, "node.toml:4: missing key `mac`, which captures do not contain");
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn sids_inside_a_locator_are_announced_with_it() {
     let end_dt6 = EndSid { behavior: 18, sid: "5f00:0:9:d6::".parse().unwrap(), structure: golden.sids[1].structure };
     assert_eq!(locator.sids[1], end_dt6);
     assert_eq!(locator.sids[2..], golden.sids[1..], "END.C and END.E");
-    assert_eq!(locator.sids.len(), 4, "a SID of another block belongs to no locator (RFC 9352 section 8)");
+    assert_eq!(locator.sids.len(), 4, "a SID of another block is not announced (RFC 9352 section 8)");
     assert_eq!(settings.system.capability.srv6, Some(CapabilityFlags::CONGESTION_NOTIFICATION), "CN-5.1-1");
     assert!(settings.system.prefixes.iter().any(|reachable| reachable.prefix == golden.prefix), "RFC 9352 section 5");
     assert_eq!((settings.circuits[0].metric, settings.circuits[0].end_x.len()), (5, 0));

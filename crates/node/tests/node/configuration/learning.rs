@@ -70,8 +70,8 @@ fn learning_that_contradicts_itself_is_refused() {
 const NO_PROXIES: &str = "27: learning groups: there is no prefix of Proxy Addresses to learn groups of";
 const OWN_ADDRESS: &str = "27: learning groups: 2001:db8:1::1 is an address of this node, but in 2001:db8:1::/64, the Proxy \
                            Addresses of groups that it learns";
-const EVICTS: &str = "27: learning groups: on_failure cannot be evict: no controller could grant the eviction of a learnt \
-                      receiver (D25)";
+const EVICTS: &str = "27: learning groups: on_failure cannot be evict: no controller or operator could evict a \
+                      learnt receiver (D25)";
 const NOTHING_TO_LEARN: &str = "32: nothing can be learnt: there is neither a [[sid]] of behavior End.MT nor a \
                                 [[multicast_route]] with end_mt = true";
 

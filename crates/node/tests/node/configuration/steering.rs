@@ -57,7 +57,7 @@ fn addresses(texts: &[&str]) -> Vec<Ipv6Addr> {
 }
 
 /// Steering configuration of a transit node.
-fn told(more: &str) -> (Option<HeadendConfig>, Vec<Vec<HeadendPath>>) {
+fn configured(more: &str) -> (Option<HeadendConfig>, Vec<Vec<HeadendPath>>) {
     let configuration = parse(&format!("{TRANSIT}{more}")).expect("right");
     configuration.node().expect("a node takes it");
     let mut config = None;
@@ -74,8 +74,8 @@ fn told(more: &str) -> (Option<HeadendConfig>, Vec<Vec<HeadendPath>>) {
 
 /// PP-4-3, D83, D84, D87.
 #[test]
-fn every_key_of_steering_is_applied() {
-    let (config, paths) = told(&format!("{PATHS}{STEERING}"));
+fn each_key_reaches_the_headend() {
+    let (config, paths) = configured(&format!("{PATHS}{STEERING}"));
     let expected = HeadendConfig {
         steering: Config {
             mode: Mode::Ordered,
@@ -129,10 +129,10 @@ fn every_key_of_steering_is_applied() {
 
 #[test]
 fn without_a_section_the_defaults_hold() {
-    assert_eq!(told("").0, None, "no steering without paths");
-    let config = told(PATHS).0.expect("routes have paths");
+    assert_eq!(configured("").0, None, "without paths there is no steering");
+    let config = configured(PATHS).0.expect("routes have paths");
     assert_eq!((config.steering, config.probes), (Config::default(), Some(ProbeConfig::default())));
-    assert_eq!(told(&format!("{PATHS}[steering]\nprobes = false\n")).0.expect("on").probes, None);
+    assert_eq!(configured(&format!("{PATHS}[steering]\nprobes = false\n")).0.expect("on").probes, None);
 }
 
 #[track_caller]

@@ -88,7 +88,7 @@ impl Bench {
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         let (sender, lines) = channel();
         std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Running { child, lines, heard: Vec::new() }
+        Running { child, lines, seen: Vec::new() }
     }
 
     /// The host behind a port, which owns its interface.
@@ -111,21 +111,21 @@ impl Bench {
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
-    heard: Vec<String>,
+    seen: Vec<String>,
 }
 
 impl Running {
     /// Waits for a line of the node that contains this; the line.
     #[track_caller]
-    pub(crate) fn says(&mut self, part: &str) -> String {
+    pub(crate) fn wait_for(&mut self, part: &str) -> String {
         let end = Instant::now() + PATIENCE;
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            self.heard.push(line.clone());
+            self.seen.push(line.clone());
             if line.contains(part) {
                 return line;
             }
         }
-        panic!("the node never says {part:?}, but {:#?}", self.heard);
+        panic!("expected the node to log {part:?}, found {:#?}", self.seen);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

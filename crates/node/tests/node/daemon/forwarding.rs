@@ -49,8 +49,8 @@ fn forwards(driver: &str, kind: &str) {
     let bench = Bench::new(driver, CONFIGURATION);
     let (mut left, mut right) = (bench.host(UP), bench.host(HOSTS));
     let mut node = bench.start();
-    assert!(node.says("port uplink").contains(kind));
-    node.says("ready");
+    assert!(node.wait_for("port uplink").contains(kind));
+    node.wait_for("ready");
 
     // One container of micro-SIDs: uN shifts it (PP-5.2-2).
     let (before, after) = ([0x5F, 0, 0, 0, 2, 0], [0x5F, 0, 0, 0, 3, 0]);
@@ -88,7 +88,7 @@ fn neighbours_and_routes_come_from_the_kernel() {
     let bench = Bench::new("auto", configuration);
     let (mut left, mut right) = (bench.host(UP), bench.host(HOSTS));
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     let neighbour = ["ip", "neigh", "replace", "fe80::9", "lladdr", "02:00:00:00:00:09", "dev", "hosts"];
     bench.in_node(&neighbour);
     bench.in_node(&["ip", "-6", "route", "add", "2001:db8:2::/64", "via", "fe80::9", "dev", "hosts"]);

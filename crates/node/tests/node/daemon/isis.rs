@@ -75,27 +75,27 @@ fn an_end_e_that_was_learnt_is_used() {
     let bench = Bench::new("af_packet", CONFIGURATION);
     let (mut left, mut right) = (bench.host(UP), bench.host(HOSTS));
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     let packet = in_a_tunnel();
     (0..5).for_each(|_| left.send(&packet));
     assert!(!right.receive(1, |packet| packet[24..30] == [0x5F, 0, 0, 0, 3, 0]).is_empty(), "uN");
-    assert!(!left.take().iter().any(|packet| is_to_end_e(packet)), "no LSP has announced it");
+    assert!(!left.take().iter().any(|packet| is_to_end_e(packet)), "no system has announced it");
 
     left.send_frame(&octets(HELLO));
-    node.says("port uplink: IS-IS neighbour 0000.0000.0009 up");
+    node.wait_for("port uplink: IS-IS neighbour 0000.0000.0009 up");
     left.send_frame(&octets(LSP));
     let end = Instant::now() + PATIENCE;
-    let told = loop {
+    let notification = loop {
         assert!(Instant::now() < end, "no Fast CNP comes");
         (0..3).for_each(|_| left.send(&packet));
         std::thread::sleep(Duration::from_millis(50));
-        if let Some(told) = left.take().into_iter().find(|packet| is_to_end_e(packet)) {
-            break told;
+        if let Some(notification) = left.take().into_iter().find(|packet| is_to_end_e(packet)) {
+            break notification;
         }
     };
     // An IPv6 packet in an IPv6 header without an SRH (CN-4.2-2), for the sender of the inner packet.
-    assert_eq!((told[6], &told[64..80]), (41, &octets("20010db8000100000000000000000001")[..]));
+    assert_eq!((notification[6], &notification[64..80]), (41, &octets("20010db8000100000000000000000001")[..]));
     node.signal(Signal::SIGTERM);
-    node.says("stopped");
+    node.wait_for("stopped");
     assert_eq!(node.ends(), Some(0));
 }

@@ -83,10 +83,10 @@ fn a_thousand_systems_at_rest_cost_nothing() {
     let bench = Bench::new("af_packet", CONFIGURATION);
     let mut neighbour = bench.host(UP);
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     let alone_ms = measure(&node, &mut neighbour);
     neighbour.send_frame(&hello());
-    node.says("port uplink: IS-IS neighbour 0000.0000.0009 up");
+    node.wait_for("port uplink: IS-IS neighbour 0000.0000.0009 up");
     let end = Instant::now() + PATIENCE;
     let is_known = || {
         let isis = read_status(&bench.status()).expect("it answers").isis.expect("it speaks IS-IS");

@@ -20,12 +20,12 @@ fn a_node_that_ends_leaves_nothing_behind() {
     for driver in ["af_packet", "af_xdp"] {
         let bench = Bench::new(driver, CONFIGURATION);
         let mut node = bench.start();
-        node.says("ready");
+        node.wait_for("ready");
         assert_ne!(additions(&bench), "", "{driver}");
         let snapshot = read_status(&bench.status()).expect("it answers");
         assert_eq!((snapshot.name.as_str(), snapshot.groups.len()), ("node", 1));
         node.signal(Signal::SIGTERM);
-        node.says("stopped");
+        node.wait_for("stopped");
         assert_eq!(node.ends(), Some(0), "{driver}");
         assert_eq!(additions(&bench), "", "{driver}");
         assert!(!bench.status().exists());
@@ -37,13 +37,13 @@ fn a_node_that_ends_leaves_nothing_behind() {
 fn a_started_node_removes_entries_of_a_killed_one() {
     let bench = Bench::new("af_packet", CONFIGURATION);
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     node.signal(Signal::SIGKILL);
     assert_eq!(node.ends(), None);
     assert_ne!(additions(&bench), "");
     bench.configure("af_packet", "");
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     assert_eq!(additions(&bench), "");
 }
 
@@ -52,9 +52,9 @@ fn a_started_node_removes_entries_of_a_killed_one() {
 fn the_second_node_on_an_interface_is_refused() {
     let bench = Bench::new("auto", CONFIGURATION);
     let mut first = bench.start();
-    first.says("ready");
+    first.wait_for("ready");
     let mut second = bench.start();
-    second.says("interface uplink is already used by process");
+    second.wait_for("interface uplink is already used by process");
     assert_eq!(second.ends(), Some(2));
 }
 
@@ -67,7 +67,7 @@ fn a_reload_loses_nothing() {
     let bench = Bench::new("auto", CONFIGURATION);
     let (mut left, mut right) = (bench.host(UP), bench.host(HOSTS));
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     let other = CONFIGURATION[CONFIGURATION.find("[[group]]").expect("a group")..]
         .replace("id = 1", "id = 2")
         .replace("ff::100", "ff::200");
@@ -84,9 +84,9 @@ fn a_reload_loses_nothing() {
             assert_eq!(received, copies);
         }
         match round % 3 {
-            0 => drop(node.says("reloaded")),
-            1 => drop(node.says("not reloaded, the old configuration stays")),
-            _ => drop(node.says("reloaded")),
+            0 => drop(node.wait_for("reloaded")),
+            1 => drop(node.wait_for("not reloaded, the old configuration stays")),
+            _ => drop(node.wait_for("reloaded")),
         }
     }
 }
@@ -96,11 +96,11 @@ fn a_reload_loses_nothing() {
 fn a_changed_file_is_noticed() {
     let bench = Bench::new("auto", CONFIGURATION);
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     bench.configure("auto", "");
-    node.says("reloaded, the file changed: ");
+    node.wait_for("reloaded, the file changed: ");
     bench.configure("auto", "zzz = 1");
-    assert!(node.says("not reloaded").contains("node.toml:"));
+    assert!(node.wait_for("not reloaded").contains("node.toml:"));
 }
 
 #[test]
@@ -109,20 +109,20 @@ fn an_interface_may_be_removed_and_added_again() {
     let bench = Bench::new("auto", CONFIGURATION);
     let mut left = bench.host(UP);
     let mut node = bench.start();
-    node.says("ready");
+    node.wait_for("ready");
     bench.in_node(&["ip", "link", "delete", "hosts"]);
-    node.says("port hosts: waiting for interface hosts");
+    node.wait_for("port hosts: waiting for interface hosts");
     bench.link(HOSTS);
-    node.says("port hosts: interface hosts by");
+    node.wait_for("port hosts: interface hosts by");
     let mut right = bench.host(HOSTS);
     let (packet, copies) = end_mt();
     left.send(&packet);
     assert_eq!(right.receive(2, is_copy), copies);
 
     bench.in_node(&["ip", "link", "set", "hosts", "down"]);
-    node.says("port hosts: link down");
+    node.wait_for("port hosts: link down");
     bench.in_node(&["ip", "link", "set", "hosts", "up"]);
-    node.says("port hosts: link up");
+    node.wait_for("port hosts: link up");
     left.send(&packet);
     assert_eq!(right.receive(2, is_copy), copies);
 }
