@@ -78,7 +78,7 @@ impl Edge {
     }
 }
 
-/// D25: a receiver that dies while it has everything. The clock begins with the first data that it does not acknowledge.
+/// D25: a receiver that dies while it has everything. The clock begins with the first unacknowledged data.
 #[test]
 fn a_dead_receiver_is_stalled_t_stall_after_the_first_unacknowledged_data() {
     let mut edge = Edge::committed(2);

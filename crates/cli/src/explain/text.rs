@@ -72,7 +72,8 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
         Beginning::FirstPsn => {}
         Beginning::MidFlow => writeln!(
             text,
-            "  The captures begin in mid-flow: earlier confirmations are unknown, so the node is run as one that has\n  \
+            "  The captures begin in mid-flow: earlier confirmations are unknown, so the node is run as one \
+             that has\n  \
              restarted, and sends nothing upstream before every branch has responded (R6)."
         )?,
         Beginning::Restarted => writeln!(text, "  The configuration has restarted = true: branches begin unknown.")?,
@@ -160,7 +161,8 @@ fn write_source_repeats(text: &mut String, group: &GroupExplanation) -> Result {
     let minimum = group.minimum.unwrap_or_default();
     writeln!(
         text,
-        "  The source retransmits from PSN {last}, though all branches expect {minimum}; {} ACKs were sent to it (R2).\n  \
+        "  The source retransmits from PSN {last}, though all branches expect {minimum}; {} ACKs \
+         were sent to it (R2).\n  \
          Likely: responses are lost between this node and the source, or the source rejects them.\n  \
          Next: explain the captures of the parent node, or capture at the source.",
         group.upstream.repeated_acks

@@ -9,7 +9,7 @@
 //!              at XOFF or below
 //! ```
 //!
-//! Usually XON is below XOFF, and there is nothing but Idle and High. XON above XOFF is an early resume: resumed traffic
+//! Usually XON is below XOFF, and only Idle and High occur. XON above XOFF is an early resume: resumed traffic
 //! arrives when the queue becomes empty, so that the bottleneck does not idle. While the depth falls from XON
 //! to XOFF, the queue is no reason.
 

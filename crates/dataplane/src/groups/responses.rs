@@ -37,7 +37,7 @@ impl Data {
     }
 }
 
-/// Responses and CNPs that a group sends upstream. The caller sends the CNPs, then the responses, and gives the memory back by
+/// Responses and CNPs of a group upstream. The caller sends the CNPs, then the responses, and returns the memory by
 /// [`Groups::sent`].
 #[derive(Debug, Default)]
 #[must_use]

@@ -172,7 +172,7 @@ impl Security {
         if by_end_e || !self.has_domain() { Ok(()) } else { fast_cnp.egress_check(head, config.fast_cnp_types) }
     }
 
-    /// Whether the ingress port of a packet leads to its sender (D14). If the route to the sender names no port, any port
+    /// Whether the ingress port leads to the sender (D14). If the route to the sender names no port, any port
     /// inside will do.
     pub(crate) fn may_come_from(&self, context: &PacketContext, sender: &[u8; 16], tables: &Tables) -> bool {
         let is_border = || context.port.is_some_and(|port| self.boundary.is_border(port));

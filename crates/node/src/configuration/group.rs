@@ -293,7 +293,7 @@ impl Reader<'_> {
                 let address = receiver.address.value.0;
                 if !known.insert(address) {
                     let text = format!(
-                        "receiver {address} is in the group twice: two queue pairs of one host are indistinguishable on \
+                        "receiver {address} is in the group twice: two queue pairs of a host are indistinguishable on \
                          the way back (D8)"
                     );
                     return self.problem(receiver.address.at, text);

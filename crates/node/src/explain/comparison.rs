@@ -73,8 +73,7 @@ impl Comparison {
         }
     }
 
-    /// Collects responses without a partner within the tolerance. `minimum` is the minimum PSN, `None` while a branch is
-    /// unknown.
+    /// Collects responses without a partner within the tolerance. `minimum` is `None` while a branch is unknown.
     pub(super) fn expire(&mut self, now: Instant, minimum: Option<Psn>, found: &mut Vec<Found>) {
         let is_over = |time: Instant| time + TOLERANCE < now;
         while let Some((time, response)) = self.expected.front().copied().filter(|(time, _)| is_over(*time)) {
@@ -87,7 +86,7 @@ impl Comparison {
         }
     }
 
-    /// The captures end: captured responses will find no partner any more. A response of the rules may have one that was
+    /// The captures end: captured responses find no partner any more. A response of the rules may have one that was
     /// not captured.
     pub(super) fn end(&mut self, minimum: Option<Psn>, found: &mut Vec<Found>) {
         while let Some(captured) = self.captured.pop_front() {

@@ -1,4 +1,4 @@
-//! R2: data that are sent down: those that the node acknowledges itself, pending responses that they clear, and withheld copies.
+//! R2: data that the node acknowledges itself, pending responses that data clear, and withheld copies.
 
 use super::node::Node;
 use srdma_aggregation::{BranchIndex, Rules, Start};

@@ -305,7 +305,7 @@ fn receivers() {
         EDGE,
         receiver,
         &with("address = '2001:db8:bb::1', qpn = 3"),
-        "27: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host are indistinguishable on the way \
+        "27: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of a host are indistinguishable on the way \
          back (D8)",
     );
     refused(
@@ -353,7 +353,7 @@ fn headends() {
     refused_with(
         &file,
         &list(&again),
-        "38: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of one host are indistinguishable on the way \
+        "38: receiver 2001:db8:bb::1 is in the group twice: two queue pairs of a host are indistinguishable on the way \
          back (D8)",
     );
     let many: Vec<String> = (1..=99).map(|host| format!("{{ address = '2001:db8:bb::{host}', qpn = 2 }}")).collect();
