@@ -131,7 +131,7 @@ fn a_congested_first_hop_translates_its_own() {
     let (mark, sent) = congested(&mut bench, &data(SENDER, RECEIVER, 0xABCD));
     assert_eq!((mark, sent), (Notified::Sender, vec![(0, cnp(RECEIVER, SENDER, 0x77))]));
     let (mark, sent) = congested(&mut bench, &data(SENDER, RECEIVER, 0xABCE));
-    assert_eq!((mark, sent), (Notified::Marking, vec![]), "of a connection that nobody knows");
+    assert_eq!((mark, sent), (Notified::Marking, vec![]), "an unknown connection");
 }
 
 /// A standard CNP is no Fast CNP: it passes a border, which a Fast CNP does not (FC-5-1).
