@@ -67,7 +67,7 @@ const STEPS: &[Step] = &[
         tier: Tier::Full,
         action: Action::Cargo("doc --workspace --no-deps", &[("RUSTDOCFLAGS", "-D warnings")]),
     },
-    Step { name: "demo", tier: Tier::Full, action: Action::Cargo("run --release -- demo", &[]) },
+    Step { name: "demo", tier: Tier::Full, action: Action::Cargo("run -- demo", &[]) },
 ];
 
 /// Runs the checks of `tier` and prints a summary; `false` when one failed.

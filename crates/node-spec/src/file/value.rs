@@ -296,7 +296,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 fn format_duration(time: Duration) -> String {
     let ns = time.as_nanos();
     let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
-    let (unit, length) = units.into_iter().find(|(_, length)| ns % length == 0).unwrap_or(("ns", 1));
+    let (unit, length) = units.into_iter().find(|(_, length)| ns.is_multiple_of(*length)).unwrap_or(("ns", 1));
     format!("{}{unit}", ns / length)
 }
 
