@@ -108,8 +108,8 @@ impl Machines {
             apply(&mut machine, &mut out);
             assert!(out.len() <= 4, "more than four responses at once: {out:?}");
             let mut sent = [0; 4];
-            for (place, statement) in sent.iter_mut().zip(out) {
-                *place = Message::from_response(statement.response, self.initial_psn).code();
+            for (place, forwarded) in sent.iter_mut().zip(out) {
+                *place = Message::from_response(forwarded.response, self.initial_psn).code();
             }
             let step = Step { next: self.store(machine), sent };
             let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
