@@ -94,7 +94,7 @@ fn a_tenants_service_ends_the_program() {
     let by_link = Program::encode(&plan, &topology, &path, Encoding::Links, Some(7)).unwrap();
     assert_eq!(by_link, program("5f00:0:e002:e002:f007::"));
     assert!(Program::encode(&plan, &topology, &path, Encoding::Nodes, Some(4096)).is_err());
-    assert!(refusal("5f00:0:300:f007:100::", None).contains("behind the tenant's service at leaf3"));
+    assert!(refusal("5f00:0:300:f007:100::", None).contains("after the tenant's service at leaf3"));
 }
 
 /// PP-4-3: leaf, spine, super-spine, spine, leaf and a tenant's service fill an address. PP-4-4: further ids continue
