@@ -85,7 +85,10 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
     match group.verdict {
         Verdict::SourceRepeats => write_source_repeats(text, group)?,
         Verdict::NoData => {
-            writeln!(text, "  Next: capture at the port toward the source or the parent, and look at the drops above.")?
+            writeln!(
+                text,
+                "  Next: capture at the port toward the source or the parent, and look at the drops above."
+            )?;
         }
         Verdict::NoResponse | Verdict::Failed | Verdict::Waiting | Verdict::InFlight | Verdict::Complete => {}
     }

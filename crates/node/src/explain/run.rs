@@ -137,7 +137,7 @@ impl Run {
         for group in &mut self.groups {
             match payload {
                 Payload::Response(response) if goes_up(group.entry(), source, destination) => {
-                    group.see_response(now, response)
+                    group.see_response(now, response);
                 }
                 Payload::Request(psn) if group.entry().proxy == source => group.see_copy(now, destination, psn),
                 Payload::Response(_) | Payload::Request(_) | Payload::Other => {}
