@@ -32,6 +32,11 @@ pub(crate) fn without_code(line: &str) -> String {
     line.split('`').enumerate().map(|(part, text)| if part % 2 == 0 { text } else { "" }).collect()
 }
 
+/// The `code spans` of a line.
+pub(crate) fn code_spans(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
 /// The text between `](` and `)`.
 pub(crate) fn links(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)

@@ -41,11 +41,12 @@ pub fn text(
     choices: &NodeChoices,
 ) -> Result<String> {
     let own = &topology.nodes[node];
-    let tree = topology.group.as_ref().zip(group);
-    let position = tree.and_then(|(plan, _)| plan.tree.iter().position(|entry| entry.node == node));
-    let entry = tree.zip(position).and_then(|((_, group), position)| group.at(NodeIndex(position)));
-    let loopback = match (topology.group.as_ref().zip(position), own.addresses.first()) {
-        (Some((plan, position)), _) => plan.tree[position].loopback,
+    let member = topology.group.as_ref().zip(group).and_then(|(plan, group)| {
+        let position = plan.tree.iter().position(|entry| entry.node == node)?;
+        Some((plan, position, group.at(NodeIndex(position))?))
+    });
+    let loopback = match (&member, own.addresses.first()) {
+        (Some((plan, position, _)), _) => plan.tree[*position].loopback,
         (None, Some(address)) => *address,
         (None, None) => return Err(LabError::Group(format!("{} has no address that could be its loopback", own.name))),
     };
@@ -61,17 +62,15 @@ pub fn text(
             ..DaemonSection::default()
         },
         port: topology.ends_of(node).map(port).collect(),
-        sid: entry.as_ref().and_then(sid).into_iter().collect(),
-        multicast_route: match (tree, position) {
-            (Some((plan, _)), Some(position)) => {
-                multicast_route(topology, plan, position).into_iter().map(spanned).collect()
-            }
-            _ => Vec::new(),
-        },
-        group: tree
-            .zip(entry.as_ref())
-            .map(|((plan, _), entry)| spanned(GroupSection { policy: plan.policy.clone(), ..GroupSection::of(entry) }))
-            .into_iter()
+        sid: member.iter().filter_map(|(_, _, entry)| sid(entry)).collect(),
+        multicast_route: member
+            .iter()
+            .filter_map(|(plan, position, _)| multicast_route(topology, plan, *position))
+            .map(spanned)
+            .collect(),
+        group: member
+            .iter()
+            .map(|(plan, _, entry)| spanned(GroupSection { policy: plan.policy.clone(), ..GroupSection::of(entry) }))
             .collect(),
         ..NodeFile::new(NodeSection { restarted: choices.restarted, ..NodeSection::new(loopback) })
     };

@@ -1,6 +1,7 @@
 //! The architecture's dependency rule: which crate may use which.
 
 use super::Finding;
+use crate::markdown::code_spans;
 use crate::tree::{File, Tree};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::{Table, Value};
@@ -31,11 +32,7 @@ fn layers(document: &str) -> BTreeMap<&str, BTreeSet<&str>> {
 
 fn row(line: &str) -> Option<(&str, BTreeSet<&str>)> {
     let [name, _, uses] = line.trim_matches('|').split(" | ").collect::<Vec<_>>().try_into().ok()?;
-    Some((in_backticks(name).next()?, in_backticks(uses).collect()))
-}
-
-fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
-    text.split('`').skip(1).step_by(2)
+    Some((code_spans(name).next()?, code_spans(uses).collect()))
 }
 
 fn check_manifest(file: &File, layers: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<Finding> {

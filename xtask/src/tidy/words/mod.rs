@@ -114,6 +114,7 @@ fn refused_in_file(file: &File, by_first_word: &ByFirstWord<'_>) -> Vec<Finding>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::markdown::code_spans;
 
     const TEST_TABLE: &[Entry] = &[
         Entry { words: &["deed", "deeds"], kinds: table::ALL, places: &[""], instead: "recovery snapshot" },
@@ -169,9 +170,7 @@ mod tests {
         let glossary = &tree.file("docs/glossary.md").unwrap().text;
         let (_, last) = glossary.split_once("## Words that are no longer used").unwrap();
         let columns = last.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(3));
-        let words = columns
-            .flat_map(|column| column.split('`').skip(1).step_by(2))
-            .map(|word| word.rsplit("… ").next().unwrap_or(word).replace('_', " "));
+        let words = columns.flat_map(code_spans).map(|word| word.rsplit("… ").next().unwrap_or(word).replace('_', " "));
         let is_known = |word: &String| TABLE.iter().chain(LATER).any(|entry| entry.words.contains(&word.as_str()));
         let unknown: Vec<String> = words.filter(|word| !is_known(word)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");

@@ -1,6 +1,7 @@
 //! The words of a file, each with its kind of name or text.
 
 use super::Kind;
+use crate::markdown::code_spans;
 
 /// Consecutive words in one name, one comment or one paragraph.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -209,7 +210,7 @@ fn read_markdown(text: &str, uses: &mut Vec<Use>) {
         if is_fenced && !is_fence {
             read_code_line(line, index, uses);
         } else if !is_fence && !line.trim().is_empty() {
-            let quoted = line.split('`').skip(1).step_by(2).filter(|code| code.chars().all(|c| is_name(c) || c == '-'));
+            let quoted = code_spans(line).filter(|code| code.chars().all(|c| is_name(c) || c == '-'));
             quoted.for_each(|code| add_name(Kind::Key, code, index, uses));
             paragraph.push_str(line);
             paragraph.push('\n');
