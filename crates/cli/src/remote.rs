@@ -24,7 +24,7 @@ pub(crate) struct TrustArguments {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ControllerArguments {
     /// URL of the controller, or several separated by commas [default: environment variable SRDMA_CONTROLLER, or
-    /// http://[::1]:8470].
+    /// port 8470 of the local host].
     #[arg(long, value_name = "URL")]
     controller: Option<String>,
     #[command(flatten)]

@@ -2,7 +2,7 @@
 //!
 //! A [`NodeSpec`] consists of a node's settings and its [`Entries`], ordered maps keyed by their subject (routes by
 //! table and prefix, SIDs by prefix, groups by number, and so on). [`diff`] yields the commands that lead a running
-//! node from one spec to another. [`Layers`] merges the entries of several owners. [`file`] is the schema of
+//! node from one spec to another. [`Layers`] merges the entries of several owners. [`mod@file`] is the schema of
 //! `node.toml`.
 //!
 //! Commands that a node carries out are made here and nowhere else, the two phases of a group's commit aside.
