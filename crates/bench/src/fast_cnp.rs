@@ -58,7 +58,7 @@ impl FastCnp {
             FastCnp::Written => "Fast CNP".to_owned(),
             FastCnp::WrittenWithTrace { nodes } => format!("Fast CNP, trace of {nodes} nodes"),
             FastCnp::Sent => "Fast CNP, routed and queued".to_owned(),
-            FastCnp::NotifiedBefore => "Fast CNP, told before".to_owned(),
+            FastCnp::NotifiedBefore => "Fast CNP, notified before".to_owned(),
             FastCnp::Acknowledgement => "Fast CNP, none for an ACK".to_owned(),
             FastCnp::Off => "Fast CNP, off".to_owned(),
         }
@@ -175,20 +175,23 @@ impl AtNode {
         Ok(AtNode { node, pool, frames, is_on })
     }
 
-    /// Nanoseconds per packet. With `told` the flows are notified in each repetition, otherwise only in the first.
-    fn run(mut self, repetitions: u32, told: bool) -> anyhow::Result<Vec<f64>> {
+    /// Nanoseconds per packet. With `notified` the flows are notified in each repetition, otherwise only in the first.
+    fn run(mut self, repetitions: u32, notified: bool) -> anyhow::Result<Vec<f64>> {
         let mut samples = Vec::new();
         for round in 0..=u64::from(repetitions) {
-            let now = Instant::from_ns(if told { (round + 1) * INTERVAL_NS } else { INTERVAL_NS });
-            let mut told_now = 0;
+            let now = Instant::from_ns(if notified { (round + 1) * INTERVAL_NS } else { INTERVAL_NS });
+            let mut notified_now = 0;
             let begin = Clock::now();
             for frame in &self.frames {
                 let notified = self.node.notify(now, black_box(frame), &mut self.pool);
-                told_now += usize::from(notified == Notified::Sender);
+                notified_now += usize::from(notified == Notified::Sender);
             }
             samples.push(begin.elapsed().as_nanos() as f64 / self.frames.len() as f64);
-            let expected = if told { self.frames.len() } else { 0 };
-            ensure!(told_now == expected || !told && self.is_on && round == 0, "{told_now} were told, not {expected}");
+            let expected = if notified { self.frames.len() } else { 0 };
+            ensure!(
+                notified_now == expected || !notified && self.is_on && round == 0,
+                "{notified_now} were notified, not {expected}"
+            );
             while let Some(frame) = self.node.dequeue(now, PortId(1), &mut self.pool) {
                 frame.release(&mut self.pool);
             }

@@ -137,9 +137,9 @@ fn signals(data: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
     for round in 0..=u64::from(repetitions) + 1 {
         let now = Instant::from_ns((round + 1) * 1_000_000);
         let mut frames = frames(&with_psn(data, round), &mut pool)?;
-        let told: Vec<&Frame> = takes.iter().enumerate().map(|(flow, path)| &notices[*path][flow]).collect();
+        let notified: Vec<&Frame> = takes.iter().enumerate().map(|(flow, path)| &notices[*path][flow]).collect();
         let begin = Clock::now();
-        for (frame, notice) in frames.iter_mut().zip(told) {
+        for (frame, notice) in frames.iter_mut().zip(notified) {
             headend.incoming(now, black_box(notice), &pool);
             let _ = black_box(headend.outgoing(now, frame, &mut pool));
         }

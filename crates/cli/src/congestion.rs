@@ -299,30 +299,42 @@ mod tests {
 
     #[test]
     fn impossible_options_are_refused_with_a_reason() {
-        let says = |options: &[&str], is_raw, expected: &str| {
+        let assert_refused = |options: &[&str], is_raw, expected: &str| {
             let found = refused(options, is_raw);
             assert!(found.contains(expected), "expected {expected:?}, found {found:?}");
         };
-        says(
+        assert_refused(
             &["--fast-cnp", "2001:db8::/32"],
             false,
             "--fast-cnp needs --raw INTERFACE and --next-hop-mac MAC: the ke",
         );
-        says(&["--rate-control", "hpcc"], false, "--rate-control hpcc needs --raw");
-        says(&["--trace-hops", "3"], false, "--trace-hops needs --raw");
-        says(
+        assert_refused(&["--rate-control", "hpcc"], false, "--rate-control hpcc needs --raw");
+        assert_refused(&["--trace-hops", "3"], false, "--trace-hops needs --raw");
+        assert_refused(
             &["--detour", "100us"],
             false,
             "--detour needs --raw INTERFACE and --next-hop-mac MAC: a UDP socket keeps",
         );
-        says(&["--rate-control", "dcqcn"], true, "--rate-control needs --rate, the rate of the port, such as 10G");
-        says(&["--rate-control", "hpcc", "--rate", "1G"], true, "needs --base-rtt, such as 200us");
-        says(&["--rate-control", "hpcc", "--rate", "1G", "--base-rtt", "1ms"], true, "needs --fast-cnp with the rec");
+        assert_refused(
+            &["--rate-control", "dcqcn"],
+            true,
+            "--rate-control needs --rate, the rate of the port, such as 10G",
+        );
+        assert_refused(&["--rate-control", "hpcc", "--rate", "1G"], true, "needs --base-rtt, such as 200us");
+        assert_refused(
+            &["--rate-control", "hpcc", "--rate", "1G", "--base-rtt", "1ms"],
+            true,
+            "needs --fast-cnp with the rec",
+        );
         for wrong in ["2001:db8::/129", "10.0.0.0/8", "::/", "::/+1", "switch"] {
-            says(&["--fast-cnp", wrong], true, "expected an IPv6 address or prefix");
+            assert_refused(&["--fast-cnp", wrong], true, "expected an IPv6 address or prefix");
         }
-        says(&["--dscp", "64"], true, "64 is not in 0..=63");
-        says(&["--rate-control", "hpcc", "--base-rtt", "0s"], true, "expected a number and one of ns, us, ms, s");
+        assert_refused(&["--dscp", "64"], true, "64 is not in 0..=63");
+        assert_refused(
+            &["--rate-control", "hpcc", "--base-rtt", "0s"],
+            true,
+            "expected a number and one of ns, us, ms, s",
+        );
     }
 
     #[test]

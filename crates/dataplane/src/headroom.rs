@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   gateway ─── link ─── PE ───── WAN ───── congested node ───▶ out
-//!      │ PAUSE obeyed ◀──┘ ◀──── END.C ────────┘
+//!      │ PAUSE in effect ◀─┘ ◀──── END.C ────────┘
 //!      └── what was sent meanwhile still comes ─▶
 //! ```
 
@@ -27,13 +27,13 @@ pub struct PausedLink {
     pub propagation_ns: u64,
     /// The largest frame of either direction, with all that Ethernet puts around it, in octets.
     pub frame_octets: u64,
-    /// How long the neighbour takes to obey, in nanoseconds.
+    /// How long the neighbour takes to pause, in nanoseconds.
     pub response_ns: u64,
 }
 
 impl PausedLink {
     /// From the moment at which a pause is wanted to the end of what still comes, in nanoseconds: a frame of the other
-    /// direction goes first, the PAUSE travels, the neighbour obeys after its response time and a frame that it has
+    /// direction goes first, the PAUSE travels, the neighbour honours after its response time and a frame that it has
     /// begun, and what it sent last travels (IEEE 802.1Q, the annex on buffers for PFC).
     pub fn stop_ns(&self) -> u64 {
         let frames_ns = octets_ns(2 * self.frame_octets + PAUSE_OCTETS, self.rate_bits_per_s);
@@ -55,7 +55,7 @@ pub struct WanNode {
     pub out_bits_per_s: u64,
     /// Propagation between PE and node in one direction, in nanoseconds.
     pub propagation_ns: u64,
-    /// The link between gateway and PE, by which the pause is obeyed.
+    /// The link between gateway and PE, by which the pause is honoured.
     pub gateway: PausedLink,
 }
 
@@ -97,7 +97,7 @@ impl WanNode {
     }
 }
 
-/// How long an interface of this rate may take to obey a pause, in nanoseconds: the quanta that IEEE 802.3 annex 31B
+/// How long an interface of this rate may take to act on a pause, in nanoseconds: the quanta that IEEE 802.3 annex 31B
 /// allows it, those of the next rate it names where it does not name this one.
 pub fn response_ns(rate_bits_per_s: u64) -> u64 {
     const QUANTA: [(u64, u64); 5] =

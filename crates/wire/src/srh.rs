@@ -142,7 +142,7 @@ pub struct Srh<'a> {
 }
 
 impl<'a> Srh<'a> {
-    /// The SRH at the front of `octets`, and the octets after it. A header that passes obeys the checks of RFC 8754
+    /// The SRH at the front of `octets`, and the octets after it. A header that passes satisfies the checks of RFC 8754
     /// section 4.3.1.1 on Last Entry and Segments Left. That section skips both when Segments Left is 0; callers that
     /// need only the octets after such a header use [`SrhView::total_len`].
     pub fn split(octets: &'a [u8]) -> Result<(Self, &'a [u8]), SrhError> {

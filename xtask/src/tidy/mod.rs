@@ -63,9 +63,6 @@ pub(crate) fn run(tree: &Tree) -> Result<bool> {
     for warning in rust::files_to_split(tree) {
         println!("warning: {}", describe(&warning));
     }
-    for uses in words::words_to_go(tree) {
-        println!("warning: words that are to go: {uses}");
-    }
     let mut findings: Vec<Finding> = RULES.iter().flat_map(|rule| rule(tree)).collect();
     findings.sort();
     for finding in &findings {

@@ -110,7 +110,7 @@ impl FastCnp {
     }
 
     /// A Fast CNP of the device, with extension headers of so many octets. UDP source port and checksum are its choice.
-    fn told(&self, packet: &[u8], extension_octets: usize) -> Expected {
+    fn fast_cnp_sent(&self, packet: &[u8], extension_octets: usize) -> Expected {
         let udp_at = IPV6_AT + 40 + extension_octets;
         left(self.hosts(), packet)
             .free_header(IPV6_AT)
@@ -120,11 +120,11 @@ impl FastCnp {
 
     fn notified(&self) -> Vec<Case> {
         let of = |sender, qpn| [0, 1, 2].map(|psn| self.data(sender, qpn, psn));
-        let fast = |sender, qpn| self.told(&fast_cnp(self.device, sender, self.receiver, qpn), 24);
+        let fast = |sender, qpn| self.fast_cnp_sent(&fast_cnp(self.device, sender, self.receiver, qpn), 24);
         let [first, second, _] = of(self.capable, QPN);
         let known = Case::new(
             "sender-is-notified",
-            "A packet that meets congestion has its sender told by option 1, and is not marked.",
+            "A packet that meets congestion has its sender notified by option 1, and is not marked.",
             &["FC-3-1", "FC-4-1", "FC-4-2", "FC-4-3", "FC-4-4", "FC-4-6"],
         );
         let known = self.congested(known, &[first.clone(), second.clone()]);
@@ -183,7 +183,7 @@ impl FastCnp {
             &["FC-4-1", "FC-4-2", "FC-4-3"],
         );
         let case = self.congested(case, &[first.clone(), second.clone()]);
-        case.expect(self.told(&expected, 40)).expect_all([self.passed(&first), self.passed(&second)])
+        case.expect(self.fast_cnp_sent(&expected, 40)).expect_all([self.passed(&first), self.passed(&second)])
     }
 
     fn first_hop(&self) -> Vec<Case> {

@@ -211,15 +211,15 @@ impl Core {
 /// A node's branches, with their state in the node's last status.
 fn branches(group: &srdma_group::Group, position: usize, status: Option<&NodeStatus>) -> Vec<BranchView> {
     let id = group.record().id.0;
-    let told = status.and_then(|status| status.groups.iter().find(|one| one.group == id));
+    let reported = status.and_then(|status| status.groups.iter().find(|one| one.group == id));
     let branches = group.at(NodeIndex(position)).map(|part| part.branches).unwrap_or_default();
     let views = branches.into_iter().map(|branch| {
-        let told = told.and_then(|group| group.branches.iter().find(|one| one.address == branch.responder));
+        let reported = reported.and_then(|group| group.branches.iter().find(|one| one.address == branch.responder));
         BranchView {
             address: branch.responder,
-            expected_psn: told.and_then(|told| told.expected_psn),
-            lag: told.and_then(|told| told.lag),
-            cnps: told.map_or(0, |told| told.cnps),
+            expected_psn: reported.and_then(|reported| reported.expected_psn),
+            lag: reported.and_then(|reported| reported.lag),
+            cnps: reported.map_or(0, |reported| reported.cnps),
         }
     });
     views.collect()

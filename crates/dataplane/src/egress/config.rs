@@ -145,7 +145,7 @@ pub struct BackpressureThresholds {
     pub xon_octets: usize,
 }
 
-/// When a neighbour's pauses are no longer obeyed.
+/// When a neighbour's pauses are no longer honoured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watchdog {
     /// A class paused for so long without a break is caught in a storm.

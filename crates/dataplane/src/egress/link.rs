@@ -97,8 +97,8 @@ impl Link {
 
     fn take_up(&mut self) {
         let has_pfc = |class: usize| u8::from(self.config.classes[class].pfc.is_some()) << class;
-        let obeying = (0..CLASSES).map(has_pfc).sum();
-        self.pauses.set(self.config.rate_bits_per_s, obeying, self.config.watchdog);
+        let honouring = (0..CLASSES).map(has_pfc).sum();
+        self.pauses.set(self.config.rate_bits_per_s, honouring, self.config.watchdog);
         self.schedule.set(&self.config.classes);
         self.drops_in_storms = match self.config.watchdog {
             Some(Watchdog { action: StormAction::Drop, .. }) => true,

@@ -360,7 +360,7 @@ impl Egress {
         Some(waiting.frame)
     }
 
-    /// Applies a PFC frame received at a port; `false` when the port obeys no pauses.
+    /// Applies a PFC frame received at a port; `false` when the port honours no pauses.
     pub(crate) fn receive_pfc(&mut self, now: Instant, port: PortId, pfc: &Pfc) -> bool {
         let Some(link) = self.links.get_mut(port.index()).and_then(Option::as_deref_mut) else {
             return false;

@@ -1,4 +1,4 @@
-//! Priority flow control at a node: pauses sent, refreshed, resumed and obeyed, and a neighbour that pauses for ever.
+//! Priority flow control at a node: pauses sent, refreshed, resumed and honoured, and a neighbour that pauses for ever.
 //! The frames are from scapy (`scapy_06_pfc.pcap`, which tshark decodes alike).
 
 use crate::common::{Bench, neighbour, next_hop, port_mac};
@@ -113,7 +113,7 @@ fn pauses_are_sent_refreshed_and_withdrawn() {
     assert_eq!((bench.counters(OUT).sent.frames, bench.counters(OUT).peak_octets), (3, 4000));
 }
 
-/// A pause that a port obeys and one that it has to refresh are over at once: after that nothing is due any more. A
+/// A pause that a port honours and one that it has to refresh are over at once: after that nothing is due any more. A
 /// driver that ticks until nothing is due would never end.
 #[test]
 fn a_handled_deadline_is_not_due_again() {
@@ -158,7 +158,7 @@ fn headroom_ends() {
 
 /// A pause stops its class and no other, until it is taken back or over; then the driver is woken.
 #[test]
-fn pauses_are_obeyed() {
+fn pauses_are_honoured() {
     let (mut bench, made) = (bench(|_| ()), made());
     bench.take_frame(IN, &data(IN, 3, 1000));
     bench.take_frame(IN, &data(IN, 2, 200));
@@ -221,7 +221,7 @@ fn storm(action: StormAction) -> Bench {
 }
 
 #[test]
-fn a_storm_is_not_obeyed() {
+fn a_storm_is_not_honoured() {
     let mut bench = storm(StormAction::Forward);
     assert_eq!(bench.give_out(OUT).map(|frame| frame.len()), Some(1000));
     bench.tick_at(900_000);

@@ -25,7 +25,7 @@ fn write_line(line: &mut String, record: &Record, origin_ns: u64) -> fmt::Result
         write!(line, "  {sign}{}.{:09}", since_ns / 1_000_000_000, since_ns % 1_000_000_000)?;
     }
     if let Some(interface) = &record.interface {
-        // The text is from the file, and a terminal obeys control characters.
+        // The text is from the file, and a terminal interprets control characters.
         line.push_str("  ");
         interface.chars().for_each(|character| match character.is_control() {
             true => line.extend(character.escape_default()),

@@ -144,7 +144,7 @@ fn step(choices: &mut Choices<'_>, world: &mut World, bench: &mut Bench) {
         Step::Rejoin { group } => world.rejoin(group),
         Step::RemoveNeighbour { port } => world.remove_neighbour(port),
         Step::RestoreNeighbours => world.restore_neighbours(),
-        Step::Told => {
+        Step::Configured => {
             drain(world, bench, Judge::Wholeness);
         }
         Step::Pause { port, classes, quanta } => pause(world, bench, port, classes, quanta),

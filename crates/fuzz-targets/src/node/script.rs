@@ -24,7 +24,7 @@ pub(super) enum Step {
     /// All neighbours are there again.
     RestoreNeighbours,
     /// The node's configuration of congestion was changed.
-    Told,
+    Configured,
     /// The neighbour at a port pauses these classes, each for so many quanta.
     Pause { port: u16, classes: u8, quanta: u16 },
 }
@@ -39,15 +39,15 @@ impl Step {
             0xE0 => {
                 let port = choices.octet();
                 world.set_egress(u16::from(port) % PORTS, choices);
-                Step::Told
+                Step::Configured
             }
             0xE1 if choices.octet() & 1 == 0 => {
                 world.set_fast_cnp(choices);
-                Step::Told
+                Step::Configured
             }
             0xE1 => {
                 world.set_ioam(choices);
-                Step::Told
+                Step::Configured
             }
             0xE2 | 0xE3 => {
                 let port = u16::from(choices.octet()) % PORTS;

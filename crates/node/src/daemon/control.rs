@@ -114,7 +114,7 @@ impl<'r> Control<'r> {
             supervisor,
             report,
         };
-        control.tell(&effects).await?;
+        control.apply_effects(&effects).await?;
         match control.attach_all().await {
             Ok(()) => {
                 control.settle_with_kernel().await;

@@ -14,7 +14,7 @@ use std::net::Ipv6Addr;
 pub(super) struct Wanted {
     /// At all of them.
     everywhere: Interest,
-    /// The ports of which a class obeys pauses: there, and only there, they are the node's.
+    /// The ports of which a class honours pauses: there, and only there, they are the node's.
     paused: BTreeSet<PortId>,
 }
 

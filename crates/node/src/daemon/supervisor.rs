@@ -28,20 +28,20 @@ impl Supervisor {
 
     /// The node does its job.
     pub(super) fn ready(&self) {
-        self.tell("READY=1");
+        self.notify("READY=1");
     }
 
     /// It reads its configuration again; [`Supervisor::ready`] follows.
     pub(super) fn reloading(&self) {
-        self.tell("RELOADING=1");
+        self.notify("RELOADING=1");
     }
 
     /// It is about to end.
     pub(super) fn stopping(&self) {
-        self.tell("STOPPING=1");
+        self.notify("STOPPING=1");
     }
 
-    fn tell(&self, state: &str) {
+    fn notify(&self, state: &str) {
         if let Some(socket) = &self.0 {
             // As above.
             let _ = socket.send(state.as_bytes());

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 mod table;
 mod uses;
 
-use table::{LATER, TABLE};
+use table::TABLE;
 use uses::uses;
 
 /// Kind of the text or name that contains a word.
@@ -57,15 +57,6 @@ const EXEMPT: [&str; 9] = [
 /// No word of the table stands where the table refuses it.
 pub(super) fn words_that_went(tree: &Tree) -> Vec<Finding> {
     refused(tree, TABLE)
-}
-
-/// Number of times that each word that is still to go is used.
-pub(super) fn words_to_go(tree: &Tree) -> Vec<String> {
-    let mut uses: BTreeMap<String, usize> = BTreeMap::new();
-    for finding in refused(tree, LATER) {
-        *uses.entry(finding.message).or_default() += 1;
-    }
-    uses.into_iter().map(|(message, count)| format!("{count} × {message}")).collect()
 }
 
 fn refused(tree: &Tree, table: &[Entry]) -> Vec<Finding> {
@@ -171,14 +162,14 @@ mod tests {
         let (_, last) = glossary.split_once("## Words that are no longer used").unwrap();
         let columns = last.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split('|').nth(3));
         let words = columns.flat_map(code_spans).map(|word| word.rsplit("… ").next().unwrap_or(word).replace('_', " "));
-        let is_known = |word: &String| TABLE.iter().chain(LATER).any(|entry| entry.words.contains(&word.as_str()));
+        let is_known = |word: &String| TABLE.iter().any(|entry| entry.words.contains(&word.as_str()));
         let unknown: Vec<String> = words.filter(|word| !is_known(word)).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 
     #[test]
     fn the_table_is_in_lower_case() {
-        for entry in TABLE.iter().chain(LATER) {
+        for entry in TABLE {
             let is_lower = |phrase: &&str| phrase.chars().all(|c| c.is_lowercase() || c.is_ascii_digit() || c == ' ');
             assert!(entry.words.iter().all(is_lower), "{:?}", entry.words);
             assert!(!entry.words.is_empty() && !entry.kinds.is_empty() && !entry.places.is_empty());

@@ -139,10 +139,6 @@ pub(super) const TABLE: &[Entry] = &[
     // The random stream of a seed is called so.
     entry(&["storm", "storms"], &[Kind::File, Kind::Type, Kind::Function, Kind::Flag], CHAOS, "chaos test"),
     entry(&["search", "searches"], FILES_AND_TYPES, AGGREGATION, "model checking"),
-];
-
-/// Still in use in some of their places: reported as a warning, to be moved to the table above with the last use.
-pub(super) const LATER: &[Entry] = &[
     entry(&["happening"], NAMES, EVERYWHERE, "event"),
     entry(&["obeyed"], NAMES, CONTROLLER, "register, plan, apply"),
     entry(&["taken"], FILES_AND_TYPES, CONTROLLER, "applied"),

@@ -56,7 +56,7 @@ fn r7_removes_the_last_unknown_branch() {
     assert_eq!(node.remove(2), "ACK 6, NAK 7");
 }
 
-/// R7, D23: with the branch that was not ready gone, the NAK that it kept back goes up.
+/// R7, D23: with the branch that was not ready gone, the NAK that it kept back goes upstream.
 #[test]
 fn r7_removing_a_branch_advances_the_minimum() {
     let mut node = Node::sent(2, 9);

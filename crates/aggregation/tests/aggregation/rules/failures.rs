@@ -2,7 +2,7 @@
 
 use super::node::{Node, T_HOLD};
 
-/// D24: a fatal NAK goes up at the minimum, when that reaches it or after T_hold, and completes nothing before.
+/// D24: a fatal NAK goes upstream at the minimum, when that reaches it or after T_hold, and completes nothing before.
 #[test]
 fn a_fatal_nak_is_forwarded_only_at_the_minimum() {
     let mut node = Node::sent(2, 9);

@@ -14,7 +14,7 @@ fn r3_ack_first_then_the_strongest() {
     assert_eq!(node.ack(4, 9), "ACK 4, FATAL 1 at 5");
 }
 
-/// R3, MT-5.3.2-3, MT-5.3.2-4: a branch that sent only ACKs counts as ePSN = AckPSN + 1; a NAK goes up with the
+/// R3, MT-5.3.2-3, MT-5.3.2-4: a branch that sent only ACKs counts as ePSN = AckPSN + 1; a NAK goes upstream with the
 /// minimum.
 #[test]
 fn r3_a_nak_waits_for_the_minimum() {
@@ -24,7 +24,7 @@ fn r3_a_nak_waits_for_the_minimum() {
     assert_eq!(node.ack(1, 6), "ACK 4, NAK 5");
 }
 
-/// R4: a NAK at the minimum goes up once, whichever branches send it, until the data there go down again. A requester
+/// R4: a NAK at the minimum goes upstream once, whichever branches send it, until the data there go downstream again. A requester
 /// that has gone back spends a retry on each further one.
 #[test]
 fn r4_a_nak_is_forwarded_once() {
@@ -52,7 +52,7 @@ fn r4_a_nak_at_another_minimum_is_new() {
 }
 
 /// R4, D23: an RNR NAK at the minimum is forwarded with the longest requested time: code 0, 655 ms, is longer than code
-/// 31, 492 ms, and that longer than code 1, 10 microseconds. It goes once for each time that the data there go down:
+/// 31, 492 ms, and that longer than code 1, 10 microseconds. It goes once for each time that the data there go downstream:
 /// the RNR NAKs of several receivers for one transmission must not cost the source one retry each.
 #[test]
 fn r4_an_rnr_nak_is_forwarded_with_the_longest_time() {
@@ -94,7 +94,7 @@ fn rnr_beats_a_nak_at_the_same_psn() {
     assert_eq!(node.rnr(0, 5, 14), "RNR 14 at 5", "a later RNR NAK replaces a NAK");
 }
 
-/// R5, D20: held for T_hold above the minimum, a NAK goes up at the minimum; not again when the minimum comes to it.
+/// R5, D20: held for T_hold above the minimum, a NAK goes upstream at the minimum; not again when the minimum comes to it.
 #[test]
 fn r5_a_held_nak_is_forwarded_at_the_minimum() {
     let mut node = Node::sent(2, 9);

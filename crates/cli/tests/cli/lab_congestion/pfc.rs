@@ -10,7 +10,7 @@ const N2: &str = "02:5d:00:00:01:02";
 /// A pause: 4000 times 512 bits of 200 Mbit/s.
 const PAUSE_S: f64 = 4000.0 * 512.0 / 200e6;
 
-/// tshark decodes PAUSE and RESUME, and N1 obeys them: the packets that N2 would lose arrive.
+/// tshark decodes PAUSE and RESUME, and N1 honours them: the packets that N2 would lose arrive.
 #[test]
 #[ignore = "needs root"]
 fn a_node_pauses_the_class_of_another() {
@@ -69,9 +69,9 @@ fn a_node_pauses_the_class_of_another() {
 #[test]
 #[ignore = "needs root"]
 fn an_ignored_pause_costs_packets() {
-    let obeying =
+    let honouring =
         "class = [{ class = 3, pfc = { xoff_octets = 200_000, xon_octets = 100_000, headroom_octets = 100_000 } }]";
-    let lab = Lab::new("pfc", &[(obeying, "")]);
+    let lab = Lab::new("pfc", &[(honouring, "")]);
     lab.transfer();
     let (a, b) = (lab.status("N1"), lab.status("N2"));
     assert!(class(&b, "n1", 3)["pfc"]["pauses_sent"].as_u64() > Some(0), "{b}");

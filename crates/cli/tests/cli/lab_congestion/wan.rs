@@ -81,7 +81,7 @@ fn senders_are_notified_across_the_wan() {
     assert!(said["rate"]["least_bits_per_s"].as_u64().expect("a rate") < 1_000_000_000, "{said}");
 }
 
-/// CN-4.1-1 to CN-4.1-3, D60, D62: notifications go to END.C and no further; PE1 pauses class 3 of G1, which obeys, so
+/// CN-4.1-1 to CN-4.1-3, D60, D62: notifications go to END.C and no further; PE1 pauses class 3 of G1, which honours, so
 /// that nothing is lost at the bottleneck.
 #[test]
 #[ignore = "needs root"]

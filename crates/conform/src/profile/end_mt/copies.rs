@@ -161,8 +161,8 @@ impl Copies<'_> {
             let receiver = |number| Receiver { region: Some(region(number)), ..edge.receiver(Group::Write, number) };
             (0..2).map(|number| copy_for(&inner, &receiver(number), base)).collect::<Vec<_>>()
         };
-        let told = |number: u16| (0x7E00_0000_0000 + (u64::from(number) << 20), 0x55 + u32::from(number));
-        let lists = [edge.tlv(Group::Write, 2), mr_tlv(edge.device, &[told(0), told(1)])].concat();
+        let listed = |number: u16| (0x7E00_0000_0000 + (u64::from(number) << 20), 0x55 + u32::from(number));
+        let lists = [edge.tlv(Group::Write, 2), mr_tlv(edge.device, &[listed(0), listed(1)])].concat();
         vec![
             self.copied(
                 "write",
@@ -176,7 +176,7 @@ impl Copies<'_> {
                 "Memory that the packet names in an MR TLV is taken in place of the provisioned.",
                 &["MT-5.2-3", "MT-5.2-4"],
                 edge.tunnel(Group::Write, &lists, &inner),
-                &copies(&told),
+                &copies(&listed),
             ),
         ]
     }

@@ -25,12 +25,12 @@ impl Responses<'_> {
     }
 
     /// The parent must receive a response.
-    fn told(&self, case: Case, group: Group, psn: u32, syndrome: u8) -> Case {
+    fn sent_to_source(&self, case: Case, group: Group, psn: u32, syndrome: u8) -> Case {
         case.expect(responds(self.0.up(), &self.0.upstream(group, psn, syndrome)))
     }
 
     /// The parent may receive a response that a following NAK includes.
-    fn may_be_told(&self, case: Case, group: Group, psn: u32) -> Case {
+    fn may_reach_source(&self, case: Case, group: Group, psn: u32) -> Case {
         case.expect(responds(self.0.up(), &self.0.upstream(group, psn, ACK)).or_nothing())
     }
 
@@ -43,9 +43,9 @@ impl Responses<'_> {
         let case = self.0.sends(minimum, Group::Acks, &[FIRST, FIRST + 1]).then();
         let case = self.says(case, Group::Acks, 0, FIRST + 1, ACK).then();
         let case = self.says(case, Group::Acks, 1, FIRST, ACK);
-        let case = self.told(case, Group::Acks, FIRST, ACK).then();
+        let case = self.sent_to_source(case, Group::Acks, FIRST, ACK).then();
         let case = self.says(case, Group::Acks, 1, FIRST + 1, ACK);
-        let minimum = self.told(case, Group::Acks, FIRST + 1, ACK);
+        let minimum = self.sent_to_source(case, Group::Acks, FIRST + 1, ACK);
 
         let wrap = Case::new(
             "ack-minimum-at-the-wrap",
@@ -55,9 +55,9 @@ impl Responses<'_> {
         let case = self.0.sends(wrap, Group::Wrap, &[0xFF_FFFF, 0]).then();
         let case = self.says(case, Group::Wrap, 0, 0, ACK).then();
         let case = self.says(case, Group::Wrap, 1, 0xFF_FFFF, ACK);
-        let case = self.told(case, Group::Wrap, 0xFF_FFFF, ACK).then();
+        let case = self.sent_to_source(case, Group::Wrap, 0xFF_FFFF, ACK).then();
         let case = self.says(case, Group::Wrap, 1, 0, ACK);
-        vec![minimum, self.told(case, Group::Wrap, 0, ACK)]
+        vec![minimum, self.sent_to_source(case, Group::Wrap, 0, ACK)]
     }
 
     fn naks(&self) -> Vec<Case> {
@@ -70,8 +70,8 @@ impl Responses<'_> {
         let case = self.0.sends(case, group, &[FIRST, FIRST + 1, FIRST + 2]).then();
         let case = self.says(case, group, 0, FIRST + 2, ACK).then();
         let case = self.says(case, group, 1, FIRST + 1, SEQUENCE_NAK);
-        let case = self.may_be_told(case, group, FIRST);
-        let at_the_minimum = self.told(case, group, FIRST + 1, SEQUENCE_NAK);
+        let case = self.may_reach_source(case, group, FIRST);
+        let at_the_minimum = self.sent_to_source(case, group, FIRST + 1, SEQUENCE_NAK);
 
         let group = Group::NakAbove;
         let case = Case::new(
@@ -82,8 +82,8 @@ impl Responses<'_> {
         let case = self.0.sends(case, group, &[FIRST, FIRST + 1, FIRST + 2, FIRST + 3]).then();
         let case = self.says(case, group, 0, FIRST, ACK).then();
         let case = self.says(case, group, 1, FIRST + 2, SEQUENCE_NAK);
-        let case = self.may_be_told(case, group, FIRST);
-        let above = self.told(case, group, FIRST + 1, SEQUENCE_NAK);
+        let case = self.may_reach_source(case, group, FIRST);
+        let above = self.sent_to_source(case, group, FIRST + 1, SEQUENCE_NAK);
 
         let group = Group::Rnr;
         let case = Case::new(
@@ -94,8 +94,8 @@ impl Responses<'_> {
         let case = self.0.sends(case, group, &[FIRST, FIRST + 1]).then();
         let case = self.says(case, group, 0, FIRST + 1, ACK).then();
         let case = self.says(case, group, 1, FIRST + 1, RNR_NAK);
-        let case = self.may_be_told(case, group, FIRST);
-        vec![at_the_minimum, above, self.told(case, group, FIRST + 1, RNR_NAK)]
+        let case = self.may_reach_source(case, group, FIRST);
+        vec![at_the_minimum, above, self.sent_to_source(case, group, FIRST + 1, RNR_NAK)]
     }
 
     fn cnps(&self) -> Vec<Case> {
@@ -126,7 +126,7 @@ impl Responses<'_> {
         let case = self.says(case, Group::Stranger, 0, FIRST, ACK);
         let case = case.send(sent(edge.down(), &response(edge.stranger, proxy, qpn, FIRST, ACK))).then();
         let case = self.says(case, Group::Stranger, 1, FIRST, ACK);
-        let strangers = self.told(case, Group::Stranger, FIRST, ACK);
+        let strangers = self.sent_to_source(case, Group::Stranger, FIRST, ACK);
 
         let case = Case::new(
             "damaged-response",
@@ -139,7 +139,7 @@ impl Responses<'_> {
         let damaged = with_octets(edge.receiver_says(Group::Damaged, 1, FIRST, ACK), psn_at, &[1]);
         let case = case.send(sent(edge.down(), &damaged)).then();
         let case = self.says(case, Group::Damaged, 1, FIRST, ACK);
-        let damaged = self.told(case, Group::Damaged, FIRST, ACK);
+        let damaged = self.sent_to_source(case, Group::Damaged, FIRST, ACK);
 
         let case = Case::new(
             "ack-ahead",
@@ -149,7 +149,7 @@ impl Responses<'_> {
         let case = edge.sends(case, Group::Ahead, &[FIRST]).then();
         let case = self.says(case, Group::Ahead, 0, FIRST + 100, ACK);
         let case = self.says(case, Group::Ahead, 1, FIRST + 100, ACK);
-        let ahead = self.may_be_told(case, Group::Ahead, FIRST);
+        let ahead = self.may_reach_source(case, Group::Ahead, FIRST);
 
         let proxy = edge.proxy(Group::Requests);
         let request = rocev2(edge.address(0), proxy, SEND_ONLY, qpn, FIRST, b"data");

@@ -75,7 +75,7 @@ impl Thread {
             if let Err(error) = outcome {
                 let failure = failure(&error);
                 if failure != Failure::UnknownSession {
-                    self.tell(ControllerEvent::Failed(error.to_string()))?;
+                    self.deliver(ControllerEvent::Failed(error.to_string()))?;
                 }
                 thread::sleep(self.session.failed(failure, self.started.elapsed()));
             }
@@ -93,7 +93,7 @@ impl Thread {
             Ok((new, session)) => {
                 *client = Some(new);
                 self.session.registered(&session);
-                self.tell(ControllerEvent::Registered(session))?;
+                self.deliver(ControllerEvent::Registered(session))?;
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),
@@ -127,13 +127,13 @@ impl Thread {
         Client::new(&self.settings.url, token, self.settings.ca_file.as_deref())
     }
 
-    fn tell(&self, event: ControllerEvent) -> Result<(), Ended> {
+    fn deliver(&self, event: ControllerEvent) -> Result<(), Ended> {
         self.events.send(event).map_err(|_| Ended)
     }
 
     fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> ControllerEvent) -> Result<T, Ended> {
         let (reply, answer) = plain::channel();
-        self.tell(event(Reply(reply)))?;
+        self.deliver(event(Reply(reply)))?;
         answer.recv().map_err(|_| Ended)
     }
 }

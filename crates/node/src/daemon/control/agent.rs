@@ -155,7 +155,7 @@ impl Control<'_> {
         let mut entries = self.layers.above(Owner::Kernel);
         entries.extend(entries_of(self.controller.table().commands_with_prepared()));
         let effects = self.kernel.configure(&self.configuration, &entries, self.layers.get_mut(Owner::Kernel));
-        self.tell(&effects).await?;
+        self.apply_effects(&effects).await?;
         self.settle_with_kernel().await;
         Ok(answers)
     }

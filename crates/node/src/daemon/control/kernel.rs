@@ -179,7 +179,7 @@ impl Control<'_> {
     /// Applies changes of the kernel to the node.
     pub(super) async fn follow_kernel(&mut self) -> Result<(), Died> {
         let effects = self.kernel.mirror.flush(self.layers.get_mut(Owner::Kernel));
-        self.tell(&effects).await?;
+        self.apply_effects(&effects).await?;
         self.say_links();
         self.look_after_ports().await?;
         let facts = self.kernel.mirror.interfaces();
@@ -192,7 +192,7 @@ impl Control<'_> {
     }
 
     /// Carries out what the kernel's changes have led to.
-    pub(super) async fn tell(&mut self, effects: &Effects) -> Result<(), Died> {
+    pub(super) async fn apply_effects(&mut self, effects: &Effects) -> Result<(), Died> {
         if !effects.commands.is_empty()
             && let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
                 self.data.change(None, effects.commands.clone()).await?

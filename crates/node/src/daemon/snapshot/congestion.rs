@@ -41,7 +41,7 @@ pub struct PfcSnapshot {
     pub resumes_sent: u64,
     /// Pauses received from the neighbour.
     pub pauses_received: u64,
-    /// Of these, those that were not obeyed, for a storm.
+    /// Of these, those that were not honoured, for a storm.
     pub pauses_ignored: u64,
     /// Resumes received from the neighbour.
     pub resumes_received: u64,
