@@ -88,6 +88,8 @@ drop_reasons! {
     BadReceiver = "bad_receiver",
     /// No End.MT TLV for this node and no provisioned list, or an empty list (D6).
     NoReceiverList = "no_receiver_list",
+    /// The list names a receiver that the edge's record does not have (D96).
+    ReceiverNotInRecord = "receiver_not_in_record",
     /// Data of a group that the edge would have to learn, which has learnt as many as it may (D17).
     TooManyLearntGroups = "too_many_learnt_groups",
     /// Data to more receivers than a group that is learnt may have (D17).

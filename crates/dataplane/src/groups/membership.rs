@@ -22,6 +22,7 @@ impl Groups {
     pub(crate) fn prepare(&mut self, entry: GroupEntry, around: &Surroundings<'_>) -> Result<(), ConfigError> {
         self.check(&entry, around)?;
         headers_for(&entry, around.config, around.security)?;
+        self.lists.forget(&entry);
         self.prepared.insert(entry.id, entry);
         Ok(())
     }
@@ -45,7 +46,9 @@ impl Groups {
 
     /// Forgets what was prepared for a group.
     pub(crate) fn abort(&mut self, id: GroupId) {
-        self.prepared.remove(&id);
+        if let Some(entry) = self.prepared.remove(&id) {
+            self.lists.forget(&entry);
+        }
     }
 
     fn check(&self, entry: &GroupEntry, around: &Surroundings<'_>) -> Result<(), ConfigError> {
@@ -194,6 +197,7 @@ pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) 
         acks: Acknowledgements::of_branches(&rules_of(&entry), &origins),
         cnps: CnpWindow::new(&cnp_rules_of(&entry.policy), entry.branches.len() as u16),
         responders: responders_of(&entry),
+        preceding: Vec::new(),
         msn_offsets: entry.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
         branch_cnps: vec![0; entry.branches.len()].into_boxed_slice(),
         withholds_any: withholds_any(&entry),
@@ -245,6 +249,11 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> 
     // Responses that were sent upstream do not hold for the branches below now, or the parent is another.
     let renewed = before.entry.renewed != entry.renewed;
     let forgets = renewed || before.entry.parent != entry.parent;
+    let responders = responders_of(&entry);
+    let is_recorded =
+        |responder: &Ipv6Addr| responders.binary_search_by(|(address, _)| address.cmp(&responder.octets())).is_ok();
+    let preceding = before.entry.branches.iter().map(|branch| branch.responder);
+    let preceding = preceding.filter(|responder| !is_recorded(responder)).collect();
     let GroupState { mut acks, mut cnps, mut unsent, .. } = before;
     if renewed {
         unsent.clear();
@@ -252,7 +261,8 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> 
     acks.succeed(&rules_of(&entry), &origins, forgets, &mut unsent);
     cnps.succeed(&cnp_rules_of(&entry.policy), &origins);
     GroupState {
-        responders: responders_of(&entry),
+        responders,
+        preceding,
         msn_offsets: msn_offsets.into_boxed_slice(),
         branch_cnps: branch_cnps.into_boxed_slice(),
         withholds_any: withholds_any(&entry),

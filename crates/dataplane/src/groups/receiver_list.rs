@@ -7,7 +7,7 @@ use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn, receiver
 use crate::tables::Target;
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool};
-use srdma_group::NodeRole;
+use srdma_group::{GroupEntry, NodeRole};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::{BthView, Ipv6View, Srh};
 use std::net::Ipv6Addr;
@@ -45,6 +45,8 @@ pub(crate) struct ReceiverList {
     pub(crate) to_learn: Option<Vec<ListedReceiver>>,
     pub(crate) reth: RethRule,
     pub(crate) copies: Vec<EdgeCopy>,
+    /// Listed receivers that get no copy: they are not in the record, but in the prepared or the preceding one (D96).
+    pub(crate) omitted: u16,
     /// Octets of the packets, from IPv6 to ICRC, that the copies are prepared for.
     pub(crate) packet_octets: usize,
 }
@@ -89,13 +91,22 @@ impl Default for ListCache {
 impl ListCache {
     const SLOTS: usize = 256;
 
-    /// The slot of a flow.
+    /// The slot of a flow: that of its group, since the source is not part of it.
     #[inline]
     pub(crate) fn slot(flow: &Flow<'_>) -> usize {
         let [.., a, b, c, d, e, f, g, h] = *flow.inner_addresses;
         let [x, y, z] = *flow.designated_qpn;
         let mixed = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ u64::from(u32::from_be_bytes([0, x, y, z])) << 40;
         (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % Self::SLOTS
+    }
+
+    /// Forgets the list of a group: the record that it was resolved with has changed.
+    pub(crate) fn forget(&mut self, entry: &GroupEntry) {
+        let (proxy, designated_qpn) = (entry.proxy.octets(), entry.designated_qpn.to_octets());
+        let mut inner_addresses = [0; 32];
+        inner_addresses[16..].copy_from_slice(&proxy);
+        let flow = Flow { outer_source: &[0; 16], inner_addresses: &inner_addresses, designated_qpn: &designated_qpn };
+        self.slots[Self::slot(&flow)] = None;
     }
 
     /// The list in a slot.
@@ -212,6 +223,12 @@ impl Groups {
         if receivers.is_empty() {
             return Err(DropReason::NoReceiverList);
         }
+        let listed = receivers.len();
+        let receivers = match recorded {
+            Some(state) => self.in_record(state, receivers)?,
+            None => receivers,
+        };
+        let omitted = (listed - receivers.len()) as u16;
         // Learning happens after all checks of the packet (D17).
         let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_learnt(receiver));
         let learns = match state {
@@ -236,9 +253,34 @@ impl Groups {
             group: group.filter(|_| state.is_some() && !learns),
             reth: RethRule::new(state.and_then(|state| state.entry.region), &receivers),
             copies: copies.collect(),
+            omitted,
             to_learn: learns.then_some(receivers),
             packet_octets: 0,
         })
+    }
+}
+
+impl Groups {
+    /// The listed receivers of the edge's record, which waits for the acknowledgements of these alone (D96). A receiver
+    /// of neither this record nor the one before or after it drops the packet.
+    fn in_record(
+        &self,
+        state: &GroupState,
+        mut listed: Vec<ListedReceiver>,
+    ) -> Result<Vec<ListedReceiver>, DropReason> {
+        let prepared = self.prepared.get(&state.entry.id);
+        let is_recorded = |address: &[u8; 16]| state.branch_of(address).is_some();
+        let is_known = |receiver: &ListedReceiver| {
+            let address = receiver.address;
+            is_recorded(&address.octets())
+                || state.preceding.contains(&address)
+                || prepared.is_some_and(|entry| entry.branches.iter().any(|branch| branch.responder == address))
+        };
+        if !listed.iter().all(is_known) {
+            return Err(DropReason::ReceiverNotInRecord);
+        }
+        listed.retain(|receiver| is_recorded(&receiver.address.octets()));
+        if listed.is_empty() { Err(DropReason::ReceiverNotInRecord) } else { Ok(listed) }
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) struct GroupState {
     pub(crate) cnps: CnpWindow,
     /// The branches by their responders' addresses, sorted.
     pub(crate) responders: Vec<([u8; 16], BranchIndex)>,
+    /// Receivers of the preceding entry that this one does not have: packets on their way may list them (D96).
+    pub(crate) preceding: Vec<Ipv6Addr>,
     /// Offset of each branch's MSN: the messages that were completed when it joined (D18).
     pub(crate) msn_offsets: Box<[u32]>,
     /// CNPs that came from each branch.

@@ -290,6 +290,9 @@ impl Node {
         if let Some(group) = list.group {
             self.groups.count_copies(group, made);
         }
+        for _ in 0..list.omitted {
+            self.ports.count_drop(context.port, DropReason::ReceiverNotInRecord);
+        }
         Ok(())
     }
 

@@ -25,7 +25,7 @@ fn edge_of(entry: GroupEntry) -> Bench {
 #[test]
 fn the_packets_list_takes_precedence_over_the_records() {
     let recorded = [receiver(1, 0x101, None), receiver(2, 0x102, None)];
-    let listed = [receiver(2, 0x202, None), receiver(3, 0x203, None)];
+    let listed = [receiver(2, 0x202, None)];
     let (own, others) = (end_mt_tlv(EDGE, &listed), end_mt_tlv(OTHER_EDGE, &[receiver(9, 0x909, None)]));
     let by_record = copies(&send(), &recorded);
     let by_tlv = copies(&send(), &listed);
@@ -82,9 +82,11 @@ fn regions_travel_behind_their_receivers() {
     let regions = [(0x1000_0000, 0xA1), (0xFFFF_FFFF_0000_0000, 0xA2)];
     let with_regions = [receiver(1, 0x101, Some(regions[0])), receiver(2, 0x102, Some(regions[1]))];
     let (end_mt, mr) = (end_mt_tlv(EDGE, &bare), mr_tlv(EDGE, &regions));
-    let recorded = [receiver(1, 0x101, Some((0x2000, 0xB1))), receiver(3, 0x103, Some((0x3000, 0xB3)))];
+    let recorded = [receiver(1, 0x101, Some((0x2000, 0xB1))), with_regions[1]];
+    let mut record = provisioned(&recorded);
+    record.receivers[1].region = None;
 
-    let mut bench = edge_of(provisioned(&recorded));
+    let mut bench = edge_of(record);
     let whole = with_tlvs(&write, &[&end_mt, &mr]);
     assert_eq!(bench.send(0, &whole), copies(&write, &with_regions));
     // The record has the first receiver's region, but not the second one's.
@@ -110,6 +112,35 @@ fn regions_travel_behind_their_receivers() {
     };
     assert_eq!(refused([&mr, &end_mt]), "malformed_tlv");
     assert_eq!(refused([&end_mt, &mr_tlv(EDGE, &regions[..1])]), "malformed_tlv");
+}
+
+/// D96: a receiver outside the record would be vouched for without its acknowledgement, so that the packet goes to none.
+/// One that the edge is about to have, or has just lost, misses its copy alone.
+#[test]
+fn copies_go_to_receivers_of_the_record_alone() {
+    let all = [1, 2, 3].map(|host| receiver(host, 0x100 + u32::from(host), None));
+    let listed = with_tlvs(&send(), &[&end_mt_tlv(EDGE, &all)]);
+    let at_epoch = |receivers: &[Receiver], epoch| Box::new(GroupEntry { epoch, ..entry(receivers, None) });
+    let mut bench = edge_of(entry(&all[..2], None));
+    assert_eq!(bench.send(0, &listed), []);
+    assert_eq!(bench.drops(0), [("receiver_not_in_record", 1)]);
+
+    bench.apply(Command::PrepareGroup(at_epoch(&all, 2)));
+    assert_eq!(bench.send(0, &listed), copies(&send(), &all[..2]), "prepared");
+    assert_eq!(bench.send(0, &listed), copies(&send(), &all[..2]), "from the kept list");
+    assert_eq!(bench.drops(0), [("receiver_not_in_record", 3)]);
+    bench.apply(Command::AbortGroup(GroupId(1)));
+    assert_eq!(bench.send(0, &listed), [], "aborted");
+
+    bench.apply(Command::AddGroup(at_epoch(&all, 3)));
+    assert_eq!(bench.send(0, &listed), copies(&send(), &all), "committed");
+    bench.apply(Command::AddGroup(at_epoch(&all[1..], 4)));
+    assert_eq!(bench.send(0, &listed), copies(&send(), &all[1..]), "the first one has left");
+    let left = with_tlvs(&send(), &[&end_mt_tlv(EDGE, &all[..1])]);
+    assert_eq!(bench.send(0, &left), [], "only for the one that has left");
+    bench.apply(Command::AddGroup(at_epoch(&all[2..], 5)));
+    assert_eq!(bench.send(0, &listed), [], "left before the preceding record");
+    assert_eq!(bench.drops(0), [("receiver_not_in_record", 7)]);
 }
 
 /// D27: a WRITE that leaves the region, or names another key, is dropped.
@@ -149,7 +180,7 @@ fn writes_of_no_octets_pass() {
 #[test]
 fn kept_lists_are_never_stale() {
     let first = [receiver(1, 0x101, None), receiver(2, 0x102, None)];
-    let second = [receiver(1, 0x111, None), receiver(4, 0x104, None)];
+    let second = [receiver(1, 0x111, None), receiver(2, 0x112, None)];
     let packet = encapsulated(&send());
     let mut bench = edge_of(entry(&first, None));
     assert_eq!(bench.send(0, &packet), copies(&send(), &first));

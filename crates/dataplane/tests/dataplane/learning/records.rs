@@ -23,8 +23,10 @@ fn a_record_replaces_a_learnt_group() {
     bench.apply(Command::CommitGroup { id: GroupId(1), epoch: 1 });
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [GroupId(1)]);
     assert_eq!(bench.node.acknowledgements(GroupId(1)).map(|acks| acks.unknown_branches()), Some(2));
-    // Lists are still received; they no longer create branches.
-    assert_eq!(data(&mut bench, 105, &[1, 2, 3]), []);
+    // Lists are still received; they no longer create branches, and a receiver without one stops the packet (D96).
+    refused(&mut bench, 105, &[1, 2, 3]);
+    assert_eq!(bench.drops(0), [("receiver_not_in_record", 1)]);
+    assert_eq!(data(&mut bench, 105, &[1, 3]), []);
     assert_eq!(ack(&mut bench, 2, 105), []);
     assert_eq!(ack(&mut bench, 1, 105), []);
     assert_eq!(ack(&mut bench, 3, 105), [(0x1F, 105)]);
@@ -36,7 +38,7 @@ fn a_record_replaces_a_learnt_group() {
 fn a_group_without_its_record_is_learnt_again() {
     let mut bench = edge_that_learns(false, learning());
     bench.apply(Command::AddGroup(record(&[1, 2])));
-    data(&mut bench, 100, &[1, 2, 3]);
+    data(&mut bench, 100, &[1, 2]);
     bench.apply(Command::RemoveGroup(GroupId(1)));
     assert_eq!(data(&mut bench, 101, &[1, 2]), []);
     assert_eq!(ack(&mut bench, 1, 101), []);
