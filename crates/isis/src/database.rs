@@ -49,7 +49,7 @@ impl Stored {
     }
 
     fn is_purge(&self) -> bool {
-        self.lsp.entry.lifetime_s == 0
+        self.lsp.is_purge()
     }
 }
 

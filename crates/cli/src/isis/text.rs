@@ -23,7 +23,8 @@ pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
 pub(super) fn database(isis: &IsisSnapshot) -> String {
     let rows = isis.lsps.iter().map(|lsp| {
         let flags = [(lsp.is_own, "own"), (lsp.is_overloaded, "overloaded")];
-        let flags: Vec<&str> = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name).collect();
+        let set = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| name.to_owned());
+        let remarks: Vec<String> = set.chain(purge(&lsp.purged_by)).collect();
         [
             lsp.id.clone(),
             lsp.hostname.clone().unwrap_or_default(),
@@ -31,10 +32,19 @@ pub(super) fn database(isis: &IsisSnapshot) -> String {
             format!("{:#06x}", lsp.checksum),
             format!("{} s", lsp.lifetime_s),
             lsp.octets.to_string(),
-            flags.join(" "),
+            remarks.join(" "),
         ]
     });
     table(["LSP", "hostname", "sequence", "checksum", "lifetime", "octets", ""], rows)
+}
+
+/// Generator of a purge, and the neighbour that has caused it.
+fn purge(systems: &[String]) -> Option<String> {
+    match systems {
+        [] => None,
+        [generator] => Some(format!("purged by {generator}")),
+        [generator, neighbour, ..] => Some(format!("purged by {generator} because of {neighbour}")),
+    }
 }
 
 pub(super) fn sids(isis: &IsisSnapshot) -> String {
@@ -96,6 +106,16 @@ mod tests {
             octets: 120,
             is_overloaded: false,
             is_own: true,
+            purged_by: Vec::new(),
+        };
+        let purge = LspSnapshot {
+            id: "0000.0000.0002.00-00".to_owned(),
+            hostname: None,
+            lifetime_s: 0,
+            octets: 59,
+            is_own: false,
+            purged_by: vec!["0000.0000.0003".to_owned(), "0000.0000.0004".to_owned()],
+            ..lsp.clone()
         };
         let sid = IsisSidSnapshot {
             sid: "5f00:0:1:c000::".parse().unwrap(),
@@ -118,7 +138,7 @@ mod tests {
                 circuit("core", IsisState::Up, Some("0000.0000.0002")),
                 circuit("n4", IsisState::Down, None),
             ],
-            lsps: vec![lsp],
+            lsps: vec![lsp, purge],
             nodes: vec![node],
             ..IsisSnapshot::default()
         };
@@ -131,6 +151,7 @@ n4     down                                10
         let expected = "\
 LSP                    hostname   sequence     checksum   lifetime   octets
 0000.0000.0001.00-00   n1         0x00000007   0x00ab     1199 s     120      own
+0000.0000.0002.00-00              0x00000007   0x00ab     0 s        59       purged by 0000.0000.0003 because of 0000.0000.0004
 ";
         assert_eq!(database(&isis), expected);
         let expected = "\

@@ -9,7 +9,7 @@ use crate::authentication::Key;
 use crate::checksum::fletcher;
 use crate::id::LspId;
 use crate::reader::Malformed;
-use crate::tlv::{LspEntry, Tlvs};
+use crate::tlv::{LspEntry, PurgeOriginator, Tlvs, kind};
 
 /// The longest LSP that is flooded everywhere (ReceiveLSPBufferSize).
 pub const GREATEST_LSP: usize = 1492;
@@ -116,10 +116,28 @@ impl Lsp {
         Tlvs::new(self.octets.get(PduKind::Lsp(self.level).header_len()..).unwrap_or_default())
     }
 
-    /// Its purge: a header whose lifetime is zero, and nothing behind it but what authenticates it (ISO 10589 section
-    /// 7.3.16.4, RFC 5304 section 2).
-    pub(crate) fn purge(&self, key: Option<&Key>) -> Self {
-        let tlvs = key.map(Key::tlv).unwrap_or_default();
+    /// Whether its lifetime is zero.
+    pub fn is_purge(&self) -> bool {
+        self.entry.lifetime_s == 0
+    }
+
+    /// The generator of a purge (RFC 6232), if it is stated.
+    pub fn purge_originator(&self) -> Option<PurgeOriginator> {
+        let value = self.tlvs().of_kind(kind::PURGE_ORIGINATOR).next().filter(|_| self.is_purge())?;
+        PurgeOriginator::parse(value).ok()
+    }
+
+    /// Whether all of its TLVs are those that a signed purge may have (RFC 5304 section 2, RFC 6233; D93). Since the
+    /// digest does not cover the lifetime, other TLVs are the sign of an LSP whose lifetime was set to zero on the way.
+    pub(crate) fn has_only_tlvs_of_purges(&self) -> bool {
+        self.tlvs().all(|tlv| tlv.is_ok_and(|tlv| ALLOWED_IN_PURGES.contains(&tlv.kind)))
+    }
+
+    /// Its purge: a header whose lifetime is zero, and nothing behind it but what authenticates it and who has
+    /// generated it (ISO 10589 section 7.3.16.4, RFC 5304 section 2, RFC 6232).
+    pub(crate) fn purge(&self, key: Option<&Key>, originator: PurgeOriginator) -> Self {
+        let mut tlvs = key.map(Key::tlv).unwrap_or_default();
+        originator.emit(&mut tlvs);
         let mut purge = Lsp::new(self.level, LspEntry { lifetime_s: 0, ..self.entry }, self.flags, &tlvs);
         if let Some(key) = key {
             key.sign_lsp(&mut purge);
@@ -130,6 +148,9 @@ impl Lsp {
         purge
     }
 }
+
+/// TLVs that purges may have where PDUs are signed (D93).
+const ALLOWED_IN_PURGES: [u8; 3] = [kind::AUTHENTICATION, kind::PURGE_ORIGINATOR, kind::HOSTNAME];
 
 /// Offsets of the fields that are zero for authentication.
 pub(crate) const LSP_UNAUTHENTICATED: [usize; 2] = [LIFETIME_AT, CHECKSUM_AT];

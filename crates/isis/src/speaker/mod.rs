@@ -1,10 +1,11 @@
 //! An IS-IS system on point-to-point circuits, as a value: frames and time in, frames out.
 
+mod drop_reason;
 mod own;
 mod receive;
 mod send;
 
-use crate::adjacency::{Adjacency, HelloRefusal};
+use crate::adjacency::Adjacency;
 use crate::config::{CircuitConfig, Config};
 use crate::database::Database;
 use crate::flooding::Flooding;
@@ -12,7 +13,8 @@ use crate::id::{LspId, NodeId, SystemId};
 use crate::learned::{LearnedNode, learn};
 use crate::pdu::Lsp;
 use crate::shortest_paths::ShortestPaths;
-use crate::tlv::AdjacencyState;
+use crate::tlv::{AdjacencyState, PurgeOriginator};
+pub use drop_reason::IsisDrop;
 use own::Own;
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,63 +22,6 @@ use std::collections::{BTreeMap, VecDeque};
 /// A circuit's number: its place in the order in which circuits were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitId(pub usize);
-
-/// Reason for which a frame is dropped.
-#[allow(missing_docs, reason = "the names say it")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum IsisDrop {
-    /// No frame of IS-IS.
-    NotIsis,
-    /// A header, a length or a TLV is wrong.
-    Malformed,
-    /// The checksum of an LSP is wrong.
-    Checksum,
-    /// Not signed with our key.
-    NotAuthentic,
-    /// A hello that is not for us.
-    Hello(HelloRefusal),
-    /// Of a level at which we do not work.
-    OtherLevel,
-    /// Of a neighbour with which there is no adjacency.
-    NoAdjacency,
-    DatabaseFull,
-}
-
-impl IsisDrop {
-    /// All reasons.
-    pub const ALL: [IsisDrop; 12] = [
-        IsisDrop::NotIsis,
-        IsisDrop::Malformed,
-        IsisDrop::Checksum,
-        IsisDrop::NotAuthentic,
-        IsisDrop::Hello(HelloRefusal::OwnSystemId),
-        IsisDrop::Hello(HelloRefusal::OtherLevel),
-        IsisDrop::Hello(HelloRefusal::NoThreeWay),
-        IsisDrop::Hello(HelloRefusal::NotForUs),
-        IsisDrop::Hello(HelloRefusal::OtherArea),
-        IsisDrop::OtherLevel,
-        IsisDrop::NoAdjacency,
-        IsisDrop::DatabaseFull,
-    ];
-
-    /// The reason's name, for metrics.
-    pub const fn name(self) -> &'static str {
-        match self {
-            IsisDrop::NotIsis => "not_isis",
-            IsisDrop::Malformed => "malformed",
-            IsisDrop::Checksum => "checksum",
-            IsisDrop::NotAuthentic => "not_authentic",
-            IsisDrop::Hello(HelloRefusal::OwnSystemId) => "hello_own_system_id",
-            IsisDrop::Hello(HelloRefusal::OtherLevel) => "hello_other_level",
-            IsisDrop::Hello(HelloRefusal::NoThreeWay) => "hello_no_three_way",
-            IsisDrop::Hello(HelloRefusal::NotForUs) => "hello_not_for_us",
-            IsisDrop::Hello(HelloRefusal::OtherArea) => "hello_other_area",
-            IsisDrop::OtherLevel => "other_level",
-            IsisDrop::NoAdjacency => "no_adjacency",
-            IsisDrop::DatabaseFull => "database_full",
-        }
-    }
-}
 
 /// Changes since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -215,7 +160,7 @@ impl Speaker {
             }
         }
         for lsp in self.database.age(now) {
-            self.purge(now, &lsp);
+            self.purge(now, &lsp, None);
         }
         self.renew_own(now);
         for index in 0..self.circuits.len() {
@@ -308,10 +253,16 @@ impl Speaker {
         }
     }
 
-    /// An LSP's lifetime has expired: its header is flooded, so that all systems remove it together.
-    fn purge(&mut self, now: Instant, lsp: &Lsp) {
-        let purge = lsp.purge(self.config.key.as_ref());
+    /// An LSP's lifetime has expired: its header is flooded, so that all systems remove it together. `cause` is the
+    /// circuit by which the LSP came, if the purge has no other cause than that.
+    fn purge(&mut self, now: Instant, lsp: &Lsp, cause: Option<CircuitId>) {
+        let purge = lsp.purge(self.config.key.as_ref(), self.purge_originator(cause));
         self.store_and_flood(now, purge, None);
+    }
+
+    fn purge_originator(&self, cause: Option<CircuitId>) -> PurgeOriginator {
+        let received_from = cause.and_then(|circuit| Some(self.adjacency(circuit)?.neighbour));
+        PurgeOriginator { system: self.config.system, received_from }
     }
 
     fn is_own(&self, id: LspId) -> bool {

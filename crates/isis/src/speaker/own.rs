@@ -1,7 +1,7 @@
 //! The system's own LSPs: originated on changes, refreshed before they expire, numbered above older ones of this system
 //! in the network (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
 
-use super::Speaker;
+use super::{CircuitId, Speaker};
 use crate::config::Config;
 use crate::database::ZERO_AGE_LIFETIME_S;
 use crate::id::{LspId, NodeId};
@@ -79,7 +79,7 @@ impl Speaker {
         for fragment in unused {
             self.own.originated.remove(&fragment);
             if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {
-                self.purge(now, &lsp);
+                self.purge(now, &lsp, None);
             }
         }
         for (fragment, tlvs) in fragments.into_iter().enumerate() {
@@ -126,7 +126,7 @@ impl Speaker {
 
     /// Another system has an LSP of ours that is newer than ours, or that we do not originate: it is originated above
     /// its number, or purged.
-    pub(super) fn outdo(&mut self, now: Instant, lsp: &Lsp) {
+    pub(super) fn outdo(&mut self, now: Instant, lsp: &Lsp, circuit: CircuitId) {
         let fragment = lsp.entry.id.fragment;
         let is_ours = lsp.entry.id.node == NodeId::of(self.config.system);
         match self.own.originated.get_mut(&fragment).filter(|_| is_ours) {
@@ -139,7 +139,7 @@ impl Speaker {
                 }
                 None => self.fall_silent(now, fragment),
             },
-            None => self.purge(now, lsp),
+            None => self.purge(now, lsp, Some(circuit)),
         }
     }
 
@@ -151,7 +151,7 @@ impl Speaker {
         }
         self.own.touch();
         if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {
-            self.purge(now, &lsp);
+            self.purge(now, &lsp, None);
         }
     }
 

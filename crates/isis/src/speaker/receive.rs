@@ -6,7 +6,7 @@ use crate::database::Compared;
 use crate::frame::unwrap;
 use crate::id::LspId;
 use crate::pdu::{Complete, Hello, Level, Lsp, Partial, Pdu, PduKind};
-use crate::tlv::{AdjacencyState, LspEntry};
+use crate::tlv::{AdjacencyState, LspEntry, kind};
 use srdma_wire::Instant;
 
 impl Speaker {
@@ -91,9 +91,12 @@ impl Speaker {
 
     fn take_lsp(&mut self, now: Instant, circuit: CircuitId, lsp: Lsp) -> Result<(), IsisDrop> {
         let id = lsp.entry.id;
+        if lsp.is_purge() && self.config.key.is_some() && !lsp.has_only_tlvs_of_purges() {
+            return Err(IsisDrop::PurgeTlvs);
+        }
         let compared = self.database.compare(now, &lsp.entry);
         if self.database.get(id).is_none() {
-            if lsp.entry.lifetime_s == 0 {
+            if lsp.is_purge() {
                 // Nothing to forget: it is acknowledged, and not kept.
                 self.say_partial(circuit, vec![lsp.entry]);
                 return Ok(());
@@ -109,6 +112,7 @@ impl Speaker {
         }
         match compared {
             Compared::Newer => {
+                let lsp = self.to_store(circuit, lsp);
                 self.store_and_flood(now, lsp, Some(circuit));
                 self.acknowledge(now, circuit, id);
             }
@@ -117,10 +121,20 @@ impl Speaker {
             Compared::Confused => {
                 // As if its lifetime were over (ISO 10589 section 7.3.16.2): its system will make a new one.
                 self.counters.confusions += 1;
-                self.purge(now, &lsp);
+                self.purge(now, &lsp, Some(circuit));
             }
         }
         Ok(())
+    }
+
+    /// A newer LSP as it is stored and flooded. A purge that does not state its generator gets the TLV from here (RFC
+    /// 6232 section 3).
+    fn to_store(&self, circuit: CircuitId, lsp: Lsp) -> Lsp {
+        let states_generator = || lsp.tlvs().of_kind(kind::PURGE_ORIGINATOR).next().is_some();
+        if lsp.is_purge() && !states_generator() {
+            return lsp.purge(self.config.key.as_ref(), self.purge_originator(Some(circuit)));
+        }
+        lsp
     }
 
     /// An LSP of our own system. One that this system did not make, or made before a restart, is purged.
@@ -130,7 +144,7 @@ impl Speaker {
             Compared::Older => self.send_by(circuit, lsp.entry.id),
             Compared::Newer | Compared::Confused => {
                 self.counters.own_from_elsewhere += 1;
-                self.outdo(now, lsp);
+                self.outdo(now, lsp, circuit);
             }
         }
     }
@@ -171,8 +185,8 @@ impl Speaker {
                 self.counters.confusions += 1;
                 let purge = self.database.get(entry.id).map(|stored| stored.lsp().clone());
                 match purge {
-                    Some(lsp) if self.is_own(entry.id) => self.outdo(now, &lsp),
-                    Some(lsp) => self.purge(now, &lsp),
+                    Some(lsp) if self.is_own(entry.id) => self.outdo(now, &lsp, circuit),
+                    Some(lsp) => self.purge(now, &lsp, Some(circuit)),
                     None => {}
                 }
             }

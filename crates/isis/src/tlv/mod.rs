@@ -10,6 +10,7 @@ mod capability;
 mod entries;
 mod locator;
 mod neighbour;
+mod purge_originator;
 mod reachability;
 mod three_way;
 
@@ -17,6 +18,7 @@ pub use capability::{CapabilityFlags, MaximumSidDepths, RouterCapability};
 pub use entries::LspEntry;
 pub use locator::{EndSid, Locator, SidStructure};
 pub use neighbour::{EndXSid, Neighbour, UNUSABLE_METRIC};
+pub use purge_originator::PurgeOriginator;
 pub(crate) use reachability::prefix_of;
 pub use reachability::{GREATEST_PATH_METRIC, Reachability};
 pub use three_way::{AdjacencyState, ThreeWay};
@@ -33,6 +35,8 @@ pub mod kind {
     pub const LSP_ENTRIES: u8 = 9;
     /// Authentication (RFC 5304, RFC 5310).
     pub const AUTHENTICATION: u8 = 10;
+    /// Purge Originator Identification (RFC 6232).
+    pub const PURGE_ORIGINATOR: u8 = 13;
     /// Extended IS reachability (RFC 5305).
     pub const EXTENDED_IS_REACHABILITY: u8 = 22;
     /// SRv6 Locator (RFC 9352 section 7.1).

@@ -4,4 +4,5 @@ mod bad_input;
 mod golden;
 mod network;
 mod ospfv3;
+mod purges;
 mod recorded;

@@ -97,6 +97,10 @@ pub struct LspSnapshot {
     pub is_overloaded: bool,
     /// It is our own.
     pub is_own: bool,
+    /// The system that has generated this purge, and the neighbour that has caused it, as far as both are known (RFC
+    /// 6232); empty for other LSPs.
+    #[serde(default)]
+    pub purged_by: Vec<String>,
 }
 
 /// Announcements of a system.
@@ -168,6 +172,9 @@ impl IsisSnapshot {
             octets: stored.lsp().octets().len(),
             is_overloaded: stored.lsp().flags.is_overloaded,
             is_own: id.node.system == system.system,
+            purged_by: stored.lsp().purge_originator().map_or_else(Vec::new, |purge| {
+                std::iter::once(purge.system).chain(purge.received_from).map(|id| id.to_string()).collect()
+            }),
         });
         let nodes = known.nodes.iter().map(|(id, learned)| {
             let distance = paths.nodes.get(&NodeId::of(*id)).map(|reached| reached.distance);
