@@ -69,6 +69,17 @@ pub struct Timers {
     pub generation_ms: u64,
 }
 
+/// MaxAge of ISO 10589, in seconds.
+const MAX_AGE_S: u16 = 1_200;
+
+impl Timers {
+    /// Least lifetime of a received LSP, in seconds: a lesser one is raised (RFC 7987; D93). It is no less than the
+    /// default of other systems, whatever the lifetime of our own LSPs.
+    pub fn least_lifetime_s(&self) -> u16 {
+        self.lifetime_s.max(MAX_AGE_S)
+    }
+}
+
 impl Default for Timers {
     fn default() -> Self {
         Timers {

@@ -145,7 +145,8 @@ impl Speaker {
 
     /// The sequence number is exhausted: the LSP is purged, and originated from 1 when all systems have removed it.
     fn fall_silent(&mut self, now: Instant, fragment: u8) {
-        let wait_ns = (u64::from(self.config.timers.lifetime_s) + ZERO_AGE_LIFETIME_S) * NS_PER_S;
+        // Others have raised its lifetime (RFC 7987).
+        let wait_ns = (u64::from(self.config.timers.least_lifetime_s()) + ZERO_AGE_LIFETIME_S) * NS_PER_S;
         if let Some(current) = self.own.originated.get_mut(&fragment) {
             current.silent_until = Some(now.after_ns(wait_ns));
         }

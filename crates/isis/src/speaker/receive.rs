@@ -128,11 +128,15 @@ impl Speaker {
     }
 
     /// A newer LSP as it is stored and flooded. A purge that does not state its generator gets the TLV from here (RFC
-    /// 6232 section 3).
-    fn to_store(&self, circuit: CircuitId, lsp: Lsp) -> Lsp {
+    /// 6232 section 3). The lifetime of other LSPs, which neither digest nor checksum covers, is raised to its least
+    /// value, so that no system expires an LSP before its originator refreshes it (RFC 7987).
+    fn to_store(&self, circuit: CircuitId, mut lsp: Lsp) -> Lsp {
         let states_generator = || lsp.tlvs().of_kind(kind::PURGE_ORIGINATOR).next().is_some();
         if lsp.is_purge() && !states_generator() {
             return lsp.purge(self.config.key.as_ref(), self.purge_originator(Some(circuit)));
+        }
+        if !lsp.is_purge() {
+            lsp.set_lifetime(lsp.entry.lifetime_s.max(self.config.timers.least_lifetime_s()));
         }
         lsp
     }

@@ -141,6 +141,27 @@ fn a_lsp_of_the_same_number_with_other_octets_is_purged() {
     assert_eq!(speaker.database().get(lsp(7, 1, 0, &[]).entry.id).unwrap().lifetime_s(NOW), 1200);
 }
 
+/// RFC 7987: neither digest nor checksum covers the lifetime.
+#[test]
+fn a_lifetime_below_the_least_one_is_raised() {
+    let (mut speaker, circuit) = adjacent(10);
+    let id = |number| lsp(number, 1, 0, &[]).entry.id;
+    let lifetime_s = |speaker: &Speaker, number| speaker.database().get(id(number)).unwrap().lifetime_s(NOW);
+    for (number, received_s, stored_s) in [(7, 1, 1200), (8, 1199, 1200), (9, 1201, 1201), (10, 65_535, 65_535)] {
+        speaker.receive(NOW, circuit, &framed(lsp(number, 1, received_s, &[]).octets()));
+        assert_eq!(lifetime_s(&speaker, number), stored_s);
+    }
+    // Another lifetime of the same version is no confusion, and changes nothing.
+    speaker.receive(NOW, circuit, &framed(lsp(9, 1, 3, &[]).octets()));
+    assert_eq!((lifetime_s(&speaker, 9), speaker.counters().confusions), (1201, 0));
+    speaker.receive(NOW, circuit, &framed(lsp(7, 1, 0, &[]).octets()));
+    assert_eq!(lifetime_s(&speaker, 7), 0, "a purge is none the less one");
+    let mut speaker = adjacent(10).0;
+    speaker.reconfigure(|config| config.timers.lifetime_s = 2_000);
+    speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[]).octets()));
+    assert_eq!(lifetime_s(&speaker, 7), 2_000, "the lifetime of our own LSPs");
+}
+
 #[test]
 fn pdus_without_an_adjacency_are_ignored() {
     let mut speaker = Speaker::new(Config::new(OWN, vec![vec![0x49, 0, 1]], "own"), 1);
