@@ -52,7 +52,7 @@ fn ospfv3(body: &[u8]) {
 /// A speaker with a neighbour at circuit 0.
 fn adjacent() -> Speaker {
     let config = Config { limit_lsps: LIMIT, ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own") };
-    let mut speaker = Speaker::new(config, 1);
+    let mut speaker = Speaker::new(config, 1, 1);
     let circuits = [0, 1].map(|_| speaker.add_circuit(START, CircuitConfig::new(MAC)));
     let three_way = ThreeWay { state: AdjacencyState::Initializing, circuit: Some(1), neighbour: Some((OWN, 1)) };
     let hello = Hello {

@@ -52,7 +52,7 @@ fn main() {
     let mut paths_ms = Vec::new();
     for _ in 0..RUNS {
         let now = Instant::from_ns(1);
-        let mut speaker = Speaker::new(Config::new(system(0), vec![vec![0x49, 0, 1]], "own"), 1);
+        let mut speaker = Speaker::new(Config::new(system(0), vec![vec![0x49, 0, 1]], "own"), 1, 1);
         let circuits: Vec<_> = (1..=2)
             .map(|number| {
                 let circuit = speaker.add_circuit(now, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, number])));

@@ -67,6 +67,8 @@ pub struct Timers {
     pub complete_s: u64,
     /// Between two versions of our own LSPs, in milliseconds.
     pub generation_ms: u64,
+    /// Greatest part of an interval by which it is shortened at random, in percent (ISO 10589 section 10.1).
+    pub jitter_percent: u8,
 }
 
 /// MaxAge of ISO 10589, in seconds.
@@ -89,6 +91,7 @@ impl Default for Timers {
             refresh_s: 900,
             complete_s: 30,
             generation_ms: 100,
+            jitter_percent: 25,
         }
     }
 }

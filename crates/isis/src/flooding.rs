@@ -14,8 +14,8 @@ const WINDOW: usize = 60;
 /// LSPs that are acknowledged at once, without a wait for more of them (RFC 9681: LSPs per PSNP).
 const ACKNOWLEDGE_AT: usize = 15;
 
-/// When an LSP is sent again, if no acknowledgement comes, in nanoseconds (ISO 10589: 5 s).
-const SEND_AGAIN_NS: u64 = 5_000_000_000;
+/// Time after which an LSP is sent again, if no acknowledgement comes, in nanoseconds (ISO 10589: 5 s).
+pub(crate) const SEND_AGAIN_NS: u64 = 5_000_000_000;
 
 /// Time that an acknowledgement waits for further ones, in nanoseconds.
 const GATHER_NS: u64 = 100_000_000;
@@ -24,9 +24,9 @@ const GATHER_NS: u64 = 100_000_000;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flooding {
     waiting: BTreeSet<LspId>,
-    /// When each was sent.
+    /// When each is sent again.
     sent: BTreeMap<LspId, Instant>,
-    /// The same by time: when each is sent again.
+    /// The same by time.
     again: BTreeSet<(Instant, LspId)>,
     to_acknowledge: BTreeSet<LspId>,
     /// Time at which the first of these came.
@@ -62,8 +62,14 @@ impl Flooding {
         }
     }
 
-    /// Takes the LSPs to send now: queued ones, up to the window, and those without acknowledgement for too long.
-    pub(crate) fn take_due(&mut self, now: Instant) -> Vec<LspId> {
+    /// Whether there may be something to send.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.next_deadline().is_some_and(|at| at <= now)
+    }
+
+    /// Takes the LSPs to send now: queued ones, up to the window, and those without acknowledgement for too long. They
+    /// are sent again after `again_ns`.
+    pub(crate) fn take_due(&mut self, now: Instant, again_ns: u64) -> Vec<LspId> {
         let mut due = Vec::new();
         while let Some(&(at, id)) = self.again.first()
             && at <= now
@@ -75,9 +81,10 @@ impl Flooding {
         for _ in 0..room {
             due.extend(self.waiting.pop_first());
         }
+        let again_at = now.after_ns(again_ns);
         for id in &due {
-            self.sent.insert(*id, now);
-            self.again.insert((now.after_ns(SEND_AGAIN_NS), *id));
+            self.sent.insert(*id, again_at);
+            self.again.insert((again_at, *id));
         }
         due
     }
@@ -103,7 +110,7 @@ impl Flooding {
 
     fn forget_sent(&mut self, id: LspId) {
         if let Some(at) = self.sent.remove(&id) {
-            self.again.remove(&(at.after_ns(SEND_AGAIN_NS), id));
+            self.again.remove(&(at, id));
         }
     }
 }
@@ -125,20 +132,20 @@ mod tests {
     fn a_window_is_sent_and_the_rest_on_acknowledgements() {
         let mut flooding = Flooding::default();
         (0..100).for_each(|number| flooding.send(id(number)));
-        assert_eq!(flooding.take_due(at_ms(0)).len(), 60);
-        assert_eq!(flooding.take_due(at_ms(1)).len(), 0);
+        assert_eq!(flooding.take_due(at_ms(0), SEND_AGAIN_NS).len(), 60);
+        assert_eq!(flooding.take_due(at_ms(1), SEND_AGAIN_NS).len(), 0);
         (0..10).for_each(|number| flooding.need_not_send(id(number)));
         assert_eq!(flooding.next_deadline(), Some(Instant::ZERO));
-        assert_eq!(flooding.take_due(at_ms(2)), (60..70).map(id).collect::<Vec<_>>());
+        assert_eq!(flooding.take_due(at_ms(2), SEND_AGAIN_NS), (60..70).map(id).collect::<Vec<_>>());
     }
 
     #[test]
     fn unacknowledged_lsps_are_retransmitted() {
         let mut flooding = Flooding::default();
         flooding.send(id(1));
-        assert_eq!(flooding.take_due(at_ms(0)), [id(1)]);
+        assert_eq!(flooding.take_due(at_ms(0), SEND_AGAIN_NS), [id(1)]);
         assert_eq!(flooding.next_deadline(), Some(at_ms(5000)));
-        assert_eq!(flooding.take_due(at_ms(5000)), [id(1)]);
+        assert_eq!(flooding.take_due(at_ms(5000), SEND_AGAIN_NS), [id(1)]);
         flooding.need_not_send(id(1));
         assert_eq!(flooding.next_deadline(), None);
     }

@@ -19,6 +19,7 @@ pub mod database;
 mod flooding;
 pub mod frame;
 pub mod id;
+mod jitter;
 pub mod learned;
 mod origin;
 pub mod ospfv3;

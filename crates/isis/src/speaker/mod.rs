@@ -10,6 +10,7 @@ use crate::config::{CircuitConfig, Config};
 use crate::database::Database;
 use crate::flooding::Flooding;
 use crate::id::{LspId, NodeId, SystemId};
+use crate::jitter::Jitter;
 use crate::learned::{LearnedNode, learn};
 use crate::pdu::Lsp;
 use crate::shortest_paths::ShortestPaths;
@@ -72,6 +73,7 @@ pub struct Speaker {
     circuits: Vec<Circuit>,
     database: Database,
     own: Own,
+    jitter: Jitter,
     out: VecDeque<(CircuitId, Vec<u8>)>,
     drops: BTreeMap<IsisDrop, u64>,
     counters: Counters,
@@ -82,13 +84,15 @@ pub struct Speaker {
 
 impl Speaker {
     /// A system without circuits. `first_sequence` is the number of its first LSPs: a system that has lost its memory
-    /// may take it from its clock; otherwise it learns it from its neighbours.
-    pub fn new(config: Config, first_sequence: u32) -> Self {
+    /// may take it from its clock; otherwise it learns it from its neighbours. `seed` is that of the jitter of timers,
+    /// another one for each system.
+    pub fn new(config: Config, first_sequence: u32, seed: u64) -> Self {
         Speaker {
             config,
             circuits: Vec::new(),
             database: Database::default(),
             own: Own::new(first_sequence),
+            jitter: Jitter::new(seed),
             out: VecDeque::new(),
             drops: BTreeMap::new(),
             counters: Counters::default(),
@@ -179,7 +183,8 @@ impl Speaker {
             let flooding = circuit.flooding.next_deadline().filter(|_| adjacent);
             [Some(circuit.hello_at), over, complete, flooding]
         });
-        circuits.chain([self.database.next_deadline(), self.own.next_deadline(&self.config)]).flatten().min()
+        let others = [self.database.next_deadline(), self.own.next_deadline()];
+        circuits.chain(others).flatten().min()
     }
 
     /// The next frame to send, and its circuit.

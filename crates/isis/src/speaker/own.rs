@@ -2,7 +2,6 @@
 //! in the network (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
 
 use super::{CircuitId, Speaker};
-use crate::config::Config;
 use crate::database::ZERO_AGE_LIFETIME_S;
 use crate::id::{LspId, NodeId};
 use crate::origin::fragments;
@@ -21,7 +20,7 @@ pub(super) struct Own {
     originated: BTreeMap<u8, Fragment>,
     /// Not before, so that many changes make one version.
     not_before: Instant,
-    /// Time at which the oldest fragment is refreshed.
+    /// Time at which the fragments are refreshed.
     refresh_at: Option<Instant>,
 }
 
@@ -50,18 +49,16 @@ impl Own {
         self.is_stale = true;
     }
 
-    pub(super) fn next_deadline(&self, config: &Config) -> Option<Instant> {
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
         let silent = self.originated.values().filter_map(|current| current.silent_until).min();
-        let refresh = self.refresh_at.map(|at| at.after_ns(u64::from(config.timers.refresh_s) * NS_PER_S));
-        [self.is_stale.then_some(self.not_before), refresh, silent].into_iter().flatten().min()
+        [self.is_stale.then_some(self.not_before), self.refresh_at, silent].into_iter().flatten().min()
     }
 }
 
 impl Speaker {
     /// Makes what has changed, and what is about to be over.
     pub(super) fn renew_own(&mut self, now: Instant) {
-        let refresh_ns = u64::from(self.config.timers.refresh_s) * NS_PER_S;
-        let is_old = self.own.refresh_at.is_some_and(|at| at.after_ns(refresh_ns) <= now);
+        let is_old = self.own.refresh_at.is_some_and(|at| at <= now);
         let may_restart =
             self.own.originated.values().any(|current| current.silent_until.is_some_and(|until| until <= now));
         let is_stale = self.own.is_stale && self.own.not_before <= now;
@@ -86,7 +83,9 @@ impl Speaker {
             self.originate(now, fragment as u8, tlvs, is_old);
         }
         let active = self.own.originated.values().filter(|current| current.silent_until.is_none());
-        self.own.refresh_at = active.map(|current| current.at).min();
+        let oldest = active.map(|current| current.at).min();
+        let refresh_ns = self.jittered_ns(u64::from(self.config.timers.refresh_s) * NS_PER_S);
+        self.own.refresh_at = oldest.map(|at| at.after_ns(refresh_ns));
     }
 
     /// Originates a fragment, unless its contents are unchanged.

@@ -3,6 +3,7 @@
 use super::{CircuitId, Speaker};
 use crate::adjacency::Adjacency;
 use crate::authentication::Key;
+use crate::flooding::SEND_AGAIN_NS;
 use crate::frame::{GREATEST_PDU, wrap};
 use crate::id::{LspId, NodeId};
 use crate::pdu::{Complete, GREATEST_LSP, Hello, Partial, PduKind, Range};
@@ -13,11 +14,12 @@ use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 impl Speaker {
     pub(super) fn say_hello(&mut self, now: Instant, id: CircuitId) {
         let timers = self.config.timers;
-        let Some(circuit) = self.circuits.get_mut(id.0).filter(|circuit| circuit.is_up && circuit.hello_at <= now)
-        else {
+        if !self.circuits.get(id.0).is_some_and(|circuit| circuit.is_up && circuit.hello_at <= now) {
             return;
-        };
-        circuit.hello_at = now.after_ns(timers.hello_ms * NS_PER_MS);
+        }
+        let interval_ns = self.jittered_ns(timers.hello_ms * NS_PER_MS);
+        let Some(circuit) = self.circuits.get_mut(id.0) else { return };
+        circuit.hello_at = now.after_ns(interval_ns);
         let ms = timers.hello_ms * u64::from(timers.hold_multiplier);
         let holding_time_ms = if self.is_leaving { 1_000 } else { ms };
         let hello = Hello {
@@ -43,12 +45,11 @@ impl Speaker {
 
     /// All that the database has, in as many CSNPs as it needs; their ranges leave nothing out.
     pub(super) fn say_complete(&mut self, now: Instant, id: CircuitId) {
-        let interval_ns = self.config.timers.complete_s * NS_PER_S;
-        let Some(circuit) =
-            self.circuits.get_mut(id.0).filter(|circuit| circuit.is_adjacent() && circuit.complete_at <= now)
-        else {
+        if !self.circuits.get(id.0).is_some_and(|circuit| circuit.is_adjacent() && circuit.complete_at <= now) {
             return;
-        };
+        }
+        let interval_ns = self.jittered_ns(self.config.timers.complete_s * NS_PER_S);
+        let Some(circuit) = self.circuits.get_mut(id.0) else { return };
         circuit.complete_at = now.after_ns(interval_ns);
         let per_pdu = self.entries_per_pdu(id);
         let entries: Vec<LspEntry> = self.database.iter().map(|(_, stored)| stored.entry(now)).collect();
@@ -71,8 +72,12 @@ impl Speaker {
     }
 
     pub(super) fn flood(&mut self, now: Instant, id: CircuitId) {
-        let Some(circuit) = self.circuits.get_mut(id.0).filter(|circuit| circuit.is_adjacent()) else { return };
-        let due = circuit.flooding.take_due(now);
+        if !self.circuits.get(id.0).is_some_and(|circuit| circuit.flooding.is_due(now) && circuit.is_adjacent()) {
+            return;
+        }
+        let again_ns = self.jittered_ns(SEND_AGAIN_NS);
+        let Some(circuit) = self.circuits.get_mut(id.0) else { return };
+        let due = circuit.flooding.take_due(now, again_ns);
         let acknowledged = circuit.flooding.take_acknowledgements(now);
         for lsp in due {
             match self.database.get(lsp).map(|stored| stored.octets(now)) {
@@ -120,6 +125,11 @@ impl Speaker {
             key.sign(kind, &mut pdu);
         }
         self.send(id, &pdu);
+    }
+
+    /// An interval, shortened at random.
+    pub(super) fn jittered_ns(&mut self, interval_ns: u64) -> u64 {
+        self.jitter.shorten_ns(interval_ns, self.config.timers.jitter_percent)
     }
 
     fn send(&mut self, id: CircuitId, pdu: &[u8]) {

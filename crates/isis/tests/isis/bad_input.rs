@@ -33,7 +33,7 @@ fn framed(pdu: &[u8]) -> Vec<u8> {
 /// A speaker with one neighbour, whose adjacency is up.
 fn adjacent(limit_lsps: usize) -> (Speaker, CircuitId) {
     let config = Config { limit_lsps, ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own") };
-    let mut speaker = Speaker::new(config, 1);
+    let mut speaker = Speaker::new(config, 1, 1);
     let circuit = speaker.add_circuit(NOW, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
     speaker.receive(NOW, circuit, &framed(&hello(AdjacencyState::Initializing, Some((OWN, 1))).emit(&[])));
     assert_eq!(speaker.adjacency(circuit).unwrap().state, AdjacencyState::Up);
@@ -164,7 +164,7 @@ fn a_lifetime_below_the_least_one_is_raised() {
 
 #[test]
 fn pdus_without_an_adjacency_are_ignored() {
-    let mut speaker = Speaker::new(Config::new(OWN, vec![vec![0x49, 0, 1]], "own"), 1);
+    let mut speaker = Speaker::new(Config::new(OWN, vec![vec![0x49, 0, 1]], "own"), 1, 1);
     let circuit = speaker.add_circuit(NOW, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
     speaker.receive(NOW, circuit, &framed(lsp(7, 1, 1200, &[]).octets()));
     assert_eq!(speaker.drops()[&IsisDrop::NoAdjacency], 1);

@@ -35,7 +35,7 @@ struct Bench {
 impl Bench {
     fn new(key: Key, frames: &[usize]) -> Self {
         let config = Config { key: Some(key), ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own") };
-        let mut bench = Bench { speaker: Speaker::new(config, 1), now: START, sent: Vec::new() };
+        let mut bench = Bench { speaker: Speaker::new(config, 1, 1), now: START, sent: Vec::new() };
         for number in [1, 2] {
             bench.speaker.add_circuit(START, CircuitConfig::new(MacAddress([2, 0, 0, 0, 1, number])));
         }

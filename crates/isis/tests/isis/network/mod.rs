@@ -1,6 +1,6 @@
 //! Several speakers together: adjacencies, flooding, ageing, and shortest paths against a slow model.
 
-mod net;
+pub(crate) mod net;
 
 use net::{Net, config, locator, system};
 use srdma_isis::tlv::{CapabilityFlags, EndSid, Reachability};
@@ -266,7 +266,7 @@ fn shortest_paths_are_those_of_a_slow_model() {
 #[test]
 fn every_number_has_been_used() {
     let mut net = Net::default();
-    net.speakers.push(srdma_isis::Speaker::new(config(0), u32::MAX));
+    net.speakers.push(srdma_isis::Speaker::new(config(0), u32::MAX, 1));
     net.add(config(1));
     net.join(0, 1, 10);
     net.run_ms(1000);

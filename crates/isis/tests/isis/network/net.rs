@@ -43,7 +43,7 @@ pub(crate) fn config(number: usize) -> Config {
 
 impl Net {
     pub(crate) fn add(&mut self, config: Config) -> usize {
-        self.speakers.push(Speaker::new(config, 1));
+        self.speakers.push(Speaker::new(config, 1, self.speakers.len() as u64));
         self.speakers.len() - 1
     }
 
@@ -59,7 +59,7 @@ impl Net {
 
     /// Replaces a speaker by one without state, with the same circuits.
     pub(crate) fn restart(&mut self, at: usize, config: Config, metric: u32) {
-        self.speakers[at] = Speaker::new(config, 1);
+        self.speakers[at] = Speaker::new(config, 1, at as u64);
         for _ in self.peers.keys().filter(|(speaker, _)| *speaker == at) {
             let mut circuit = CircuitConfig::new(MacAddress([2, 0, 0, 0, at as u8, 0]));
             circuit.metric = metric;

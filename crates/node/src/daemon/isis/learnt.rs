@@ -126,7 +126,7 @@ mod tests {
     fn sids_out_of_reach_are_not_learnt() {
         let now = Instant::from_ns(1_000_000_000);
         let system = Config::new(OWN, vec![vec![0x49, 0, 1]], "own");
-        let mut speaker = Speaker::new(system.clone(), 1);
+        let mut speaker = Speaker::new(system.clone(), 1, 1);
         let circuit = speaker.add_circuit(now, CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])));
         let hello = Hello {
             levels: vec![Level::Two],

@@ -279,5 +279,8 @@ const LLC_OCTETS: usize = 3;
 fn speaker(plan: &Plan) -> Speaker {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let first_sequence = u32::try_from(since_1970.as_secs()).unwrap_or(1);
-    Speaker::new(plan.settings.system.clone(), first_sequence)
+    let [a, b, c, d, e, f] = plan.settings.system.system.0;
+    // Nodes that were started at once have different ids.
+    let seed = u64::from_be_bytes([0, 0, a, b, c, d, e, f]) ^ since_1970.as_nanos() as u64;
+    Speaker::new(plan.settings.system.clone(), first_sequence, seed)
 }
