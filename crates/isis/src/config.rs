@@ -67,6 +67,9 @@ pub struct Timers {
     pub complete_s: u64,
     /// Between two versions of our own LSPs, in milliseconds.
     pub generation_ms: u64,
+    /// Bound on the time after a start for which the overload bit is set because the database is incomplete, in
+    /// seconds; 0: the bit is not set (D94).
+    pub startup_s: u64,
     /// Greatest part of an interval by which it is shortened at random, in percent (ISO 10589 section 10.1).
     pub jitter_percent: u8,
 }
@@ -91,6 +94,7 @@ impl Default for Timers {
             refresh_s: 900,
             complete_s: 30,
             generation_ms: 100,
+            startup_s: 60,
             jitter_percent: 25,
         }
     }

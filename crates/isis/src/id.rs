@@ -62,6 +62,12 @@ impl LspId {
     /// Above every other one.
     pub const LAST: LspId = LspId { node: NodeId { system: SystemId([0xFF; 6]), pseudonode: 0xFF }, fragment: 0xFF };
 
+    /// The id behind this one; `None` behind the last.
+    pub(crate) fn next(self) -> Option<Self> {
+        let number = u64::from_be_bytes(self.octets()).checked_add(1)?;
+        Some(LspId::from(number.to_be_bytes()))
+    }
+
     /// As it lies in a PDU.
     pub fn octets(self) -> [u8; Self::LEN] {
         let [a, b, c, d, e, f, pseudonode] = self.node.octets();

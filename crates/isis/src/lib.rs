@@ -38,4 +38,4 @@ pub use learned::{Behaviors, LearnedNode, NotificationSids};
 pub use pdu::{Hello, Level, Lsp, LspFlags, Pdu, PduKind};
 pub use reader::Malformed;
 pub use shortest_paths::{Reached, ShortestPaths};
-pub use speaker::{Changes, CircuitId, Counters, IsisDrop, Speaker};
+pub use speaker::{Changes, CircuitId, Counters, IsisDrop, Overload, Speaker};

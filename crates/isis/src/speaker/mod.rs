@@ -1,6 +1,7 @@
 //! An IS-IS system on point-to-point circuits, as a value: frames and time in, frames out.
 
 mod drop_reason;
+mod overload;
 mod own;
 mod receive;
 mod send;
@@ -16,6 +17,8 @@ use crate::pdu::Lsp;
 use crate::shortest_paths::ShortestPaths;
 use crate::tlv::{AdjacencyState, PurgeOriginator};
 pub use drop_reason::IsisDrop;
+pub use overload::Overload;
+use overload::{Incomplete, Synchronisation};
 use own::Own;
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -53,6 +56,8 @@ struct Circuit {
     is_up: bool,
     adjacency: Option<Adjacency>,
     flooding: Flooding,
+    /// While there is an adjacency that is up.
+    synchronisation: Option<Synchronisation>,
     hello_at: Instant,
     complete_at: Instant,
 }
@@ -73,6 +78,7 @@ pub struct Speaker {
     circuits: Vec<Circuit>,
     database: Database,
     own: Own,
+    incomplete: Incomplete,
     jitter: Jitter,
     out: VecDeque<(CircuitId, Vec<u8>)>,
     drops: BTreeMap<IsisDrop, u64>,
@@ -92,6 +98,7 @@ impl Speaker {
             circuits: Vec::new(),
             database: Database::default(),
             own: Own::new(first_sequence),
+            incomplete: Incomplete::new(),
             jitter: Jitter::new(seed),
             out: VecDeque::new(),
             drops: BTreeMap::new(),
@@ -108,10 +115,12 @@ impl Speaker {
             is_up: true,
             adjacency: None,
             flooding: Flooding::default(),
+            synchronisation: None,
             hello_at: now,
             complete_at: now,
         };
         self.circuits.push(circuit);
+        self.incomplete.begin(now);
         self.own.touch();
         CircuitId(self.circuits.len() - 1)
     }
@@ -166,6 +175,7 @@ impl Speaker {
         for lsp in self.database.age(now) {
             self.purge(now, &lsp, None);
         }
+        self.settle_overload(now);
         self.renew_own(now);
         for index in 0..self.circuits.len() {
             self.say_hello(now, CircuitId(index));
@@ -183,7 +193,7 @@ impl Speaker {
             let flooding = circuit.flooding.next_deadline().filter(|_| adjacent);
             [Some(circuit.hello_at), over, complete, flooding]
         });
-        let others = [self.database.next_deadline(), self.own.next_deadline()];
+        let others = [self.database.next_deadline(), self.own.next_deadline(), self.overload_deadline()];
         circuits.chain(others).flatten().min()
     }
 
@@ -243,14 +253,18 @@ impl Speaker {
         }
         circuit.adjacency = None;
         circuit.flooding = Flooding::default();
+        circuit.synchronisation = None;
     }
 
     /// Stores an LSP and floods it on all circuits but one.
     fn store_and_flood(&mut self, now: Instant, lsp: Lsp, but: Option<CircuitId>) {
-        let id = lsp.entry.id;
+        let (id, sequence) = (lsp.entry.id, lsp.entry.sequence);
         self.database.put(now, lsp);
         self.changes.database = true;
         for (index, circuit) in self.circuits.iter_mut().enumerate() {
+            if let Some(exchange) = &mut circuit.synchronisation {
+                exchange.on_stored(now, id, sequence, Some(CircuitId(index)) == but);
+            }
             if Some(CircuitId(index)) != but && circuit.is_adjacent() {
                 circuit.flooding.send(id);
                 circuit.flooding.need_not_acknowledge(id);

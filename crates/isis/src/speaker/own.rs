@@ -91,7 +91,7 @@ impl Speaker {
     /// Originates a fragment, unless its contents are unchanged.
     fn originate(&mut self, now: Instant, fragment: u8, tlvs: Vec<u8>, is_old: bool) {
         let flags = LspFlags {
-            is_overloaded: self.config.is_overloaded,
+            is_overloaded: self.overload().is_some(),
             is_level_2: self.config.level == crate::pdu::Level::Two,
             ..LspFlags::default()
         };

@@ -1,6 +1,6 @@
 //! Received PDUs (ISO 10589 sections 7.3.15.1, 7.3.15.2, 7.3.16).
 
-use super::{CircuitId, IsisDrop, Speaker};
+use super::{CircuitId, IsisDrop, Speaker, Synchronisation};
 use crate::adjacency::{Adjacency, Own};
 use crate::database::Compared;
 use crate::frame::unwrap;
@@ -16,6 +16,7 @@ impl Speaker {
             Ok(()) => self.counters.received += 1,
             Err(reason) => *self.drops.entry(reason).or_default() += 1,
         }
+        self.settle_overload(now);
     }
 
     fn take(&mut self, now: Instant, circuit: CircuitId, frame: &[u8]) -> Result<(), IsisDrop> {
@@ -81,6 +82,7 @@ impl Speaker {
                 // The database is sent to the new neighbour, with a CSNP (ISO 10589 section 7.3.17).
                 self.database.iter().for_each(|(lsp, _)| circuit.flooding.send(*lsp));
                 circuit.complete_at = now;
+                circuit.synchronisation = self.incomplete.is_starting().then(|| Synchronisation::new(now));
                 self.own.touch();
                 self.changes.adjacencies = true;
             }
@@ -103,6 +105,7 @@ impl Speaker {
             }
             // An unknown LSP of our own system takes room as well: its purge is stored.
             if self.database.len() >= self.config.limit_lsps {
+                self.refuse_for_room(now);
                 return Err(IsisDrop::DatabaseFull);
             }
         }
@@ -166,8 +169,21 @@ impl Speaker {
         for id in missing {
             self.send_by(circuit, id);
         }
+        self.note_complete(now, circuit, complete);
         for entry in &complete.entries {
             self.take_entry(now, circuit, entry);
+        }
+    }
+
+    /// Notes what the neighbour has and we do not.
+    fn note_complete(&mut self, now: Instant, circuit: CircuitId, complete: &Complete) {
+        let (database, limit) = (&self.database, self.config.limit_lsps);
+        let is_newer = |entry: &&LspEntry| {
+            let is_known = database.get(entry.id).is_some();
+            (is_known || entry.lifetime_s > 0) && database.compare(now, entry) == Compared::Newer
+        };
+        if let Some(exchange) = self.circuits.get_mut(circuit.0).and_then(|circuit| circuit.synchronisation.as_mut()) {
+            exchange.on_complete(complete.range, complete.entries.iter().filter(is_newer).copied(), limit);
         }
     }
 

@@ -67,7 +67,7 @@ impl Speaker {
             self.send_signed(id, PduKind::Complete(self.config.level), pdu);
             let Some(next) = chunks.peek().and_then(|next| next.first()) else { return };
             // The range begins after the last entry, not at the next one: LSPs in between are absent.
-            first = after(last).unwrap_or(next.id);
+            first = last.next().unwrap_or(next.id);
         }
     }
 
@@ -139,10 +139,4 @@ impl Speaker {
             self.out.push_back((id, frame));
         }
     }
-}
-
-/// The id behind this one; `None` behind the last.
-fn after(id: LspId) -> Option<LspId> {
-    let number = u64::from_be_bytes(id.octets()).checked_add(1)?;
-    Some(LspId::from(number.to_be_bytes()))
 }

@@ -4,5 +4,6 @@ mod bad_input;
 mod golden;
 mod network;
 mod ospfv3;
+mod overload;
 mod purges;
 mod recorded;

@@ -16,6 +16,7 @@ pub struct IsisSection {
     pub hostname: Option<Located<PortName>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub overload: bool,
+    pub overload_on_start: Option<Located<Duration>>,
     pub key: Option<Spanned<KeySection>>,
     pub hello: Option<Located<Duration>>,
     pub hold_multiplier: Option<Located<Integer<2, 100>>>,

@@ -139,6 +139,8 @@ fn timers(section: &IsisSection) -> Result<Timers, Problem> {
         refresh_s,
         complete_s: seconds(&section.complete, 1, default.complete_s)?,
         generation_ms: default.generation_ms,
+        startup_s: seconds(&section.overload_on_start, 0, default.startup_s)?,
+        jitter_percent: default.jitter_percent,
     })
 }
 

@@ -43,6 +43,14 @@ fn a_node_is_named_after_its_file_and_works_at_level_2() {
     assert_eq!((settings.behaviors.end_c, settings.behaviors.end_e), (0x8001, 0x8002), "CN-7-1");
 }
 
+/// D94.
+#[test]
+fn the_overload_bit_of_a_start_has_a_bound() {
+    assert_eq!(settings(ISIS).system.timers.startup_s, 60);
+    assert_eq!(settings(&format!("{ISIS}overload_on_start = '0s'\n")).system.timers.startup_s, 0);
+    refused("overload_on_start = '1500ms'\n", "29: expected whole seconds from 0s to 65535s");
+}
+
 /// D68: the order of the sections does not matter.
 #[test]
 fn sids_are_announced_in_the_order_of_their_prefixes() {
