@@ -23,7 +23,7 @@ enum Command {
     Show(Show),
 }
 
-/// Show neighbours, the database, the SIDs of all nodes, or routes.
+/// Show the system, its neighbours, the database, the SIDs of all nodes, or routes.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 struct Show {
@@ -39,6 +39,8 @@ struct Show {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum What {
+    /// The system itself: its authentication, and its overload bit.
+    System,
     /// The neighbour of each circuit.
     Neighbors,
     /// The LSPs of all systems.
@@ -78,6 +80,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn json(isis: &IsisSnapshot, what: What) -> serde_json::Value {
     match what {
+        What::System => json!({
+            "system": isis.system,
+            "hostname": isis.hostname,
+            "area": isis.area,
+            "level": isis.level,
+            "authentication": isis.authentication,
+            "overload": isis.overload,
+        }),
         What::Neighbors => json!({ "system": isis.system, "circuits": isis.circuits }),
         What::Database => json!({ "system": isis.system, "lsps": isis.lsps }),
         What::Sids => json!({ "system": isis.system, "nodes": isis.nodes }),
@@ -87,6 +97,7 @@ fn json(isis: &IsisSnapshot, what: What) -> serde_json::Value {
 
 fn text(isis: &IsisSnapshot, what: What) -> String {
     match what {
+        What::System => text::system(isis),
         What::Neighbors => text::neighbors(isis),
         What::Database => text::database(isis),
         What::Sids => text::sids(isis),

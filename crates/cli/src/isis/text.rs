@@ -3,6 +3,18 @@
 use crate::demo::table::Table;
 use srdma_node::daemon::{IsisNodeSnapshot, IsisSidSnapshot, IsisSnapshot};
 
+pub(super) fn system(isis: &IsisSnapshot) -> String {
+    let rows = [[
+        isis.system.clone(),
+        isis.hostname.clone(),
+        isis.area.clone(),
+        isis.level.to_string(),
+        isis.authentication.clone(),
+        isis.overload.clone().unwrap_or_else(|| "no".to_owned()),
+    ]];
+    table(["system", "hostname", "area", "level", "authentication", "overload"], rows.into_iter())
+}
+
 pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
     let rows = isis.circuits.iter().map(|circuit| {
         let state = if circuit.is_open { circuit.state.name() } else { "closed" };
@@ -134,6 +146,11 @@ mod tests {
             sids: vec![sid],
         };
         let isis = IsisSnapshot {
+            system: "0000.0000.0001".to_owned(),
+            hostname: "n1".to_owned(),
+            area: "49.0001".to_owned(),
+            level: 2,
+            authentication: "none".to_owned(),
             circuits: vec![
                 circuit("core", IsisState::Up, Some("0000.0000.0002")),
                 circuit("n4", IsisState::Down, None),
@@ -142,6 +159,11 @@ mod tests {
             nodes: vec![node],
             ..IsisSnapshot::default()
         };
+        let expected = "\
+system           hostname   area      level   authentication   overload
+0000.0000.0001   n1         49.0001   2       none             no
+";
+        assert_eq!(system(&isis), expected);
         let expected = "\
 port   state   neighbor         hostname   metric   holds   addresses
 core   up      0000.0000.0002              10       29 s    fe80::2

@@ -59,6 +59,8 @@ fn isis() -> IsisSnapshot {
         hostname: "n6".to_owned(),
         area: "49.0001".to_owned(),
         level: 2,
+        authentication: "hmac-sha256".to_owned(),
+        overload: Some("starting".to_owned()),
         circuits: vec![circuit],
         counters: BTreeMap::from([("received".to_owned(), 3)]),
         drops: BTreeMap::from([("not_authentic".to_owned(), 2)]),

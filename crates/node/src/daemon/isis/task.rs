@@ -6,7 +6,7 @@ use super::{Order, Plan};
 use crate::daemon::snapshot::IsisSnapshot;
 use srdma_io::Turns;
 use srdma_isis::tlv::AdjacencyState;
-use srdma_isis::{CircuitConfig, CircuitId, Speaker};
+use srdma_isis::{CircuitConfig, CircuitId, Overload, Speaker};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -20,6 +20,10 @@ const GATHER: Duration = Duration::from_millis(50);
 /// Delay before a socket that could not be opened is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Message for a system without a key.
+const NO_KEY: &str = "IS-IS has no authentication: without [isis.key] any system on the link of a circuit can change \
+                      routes of all systems";
+
 /// Longest frame that is read: the longest MTU of drivers, and an Ethernet header.
 const GREATEST_FRAME: usize = 65_535 + 14;
 
@@ -32,6 +36,8 @@ pub(super) struct Task {
     known: Known,
     learnt: watch::Sender<Arc<Learnt>>,
     says: mpsc::UnboundedSender<String>,
+    /// Cause of the overload bit in the last log line.
+    overload: Option<Overload>,
     /// Neighbour of each circuit in the last log line.
     neighbours: BTreeMap<usize, String>,
     /// Time of the next computation of paths.
@@ -66,6 +72,7 @@ impl Task {
             known: Known::default(),
             learnt,
             says,
+            overload: None,
             neighbours: BTreeMap::new(),
             learn_at: None,
             retry_at: None,
@@ -73,6 +80,7 @@ impl Task {
             frame: vec![0; GREATEST_FRAME],
             turns: Turns::default(),
         };
+        task.warn_of_open_links();
         task.follow(plan);
         task
     }
@@ -137,6 +145,7 @@ impl Task {
             self.speaker.tick(now);
         }
         self.send();
+        self.say_overload();
         let changes = self.speaker.take_changes();
         if changes.adjacencies {
             self.say_neighbours();
@@ -179,6 +188,9 @@ impl Task {
         } else if before.settings.system != self.plan.settings.system {
             let system = self.plan.settings.system.clone();
             self.speaker.reconfigure(|config| *config = system);
+        }
+        if before.settings.system.key.is_some() {
+            self.warn_of_open_links();
         }
         let planned = self.plan.settings.circuits.clone();
         let mut is_planned = vec![false; self.circuits.len()];
@@ -226,6 +238,26 @@ impl Task {
             }
         }
         self.retry_at = self.circuits.iter().any(Circuit::is_missing).then(|| now + RETRY);
+    }
+
+    /// Logs that there is no key, at the start and when it was removed.
+    fn warn_of_open_links(&self) {
+        if self.plan.settings.system.key.is_none() {
+            // The control task may be ending.
+            let _ = self.says.send(NO_KEY.to_owned());
+        }
+    }
+
+    /// Logs that the overload bit was set or cleared.
+    fn say_overload(&mut self) {
+        let before = std::mem::replace(&mut self.overload, self.speaker.overload());
+        if before != self.overload {
+            let text = match self.overload {
+                Some(cause) => format!("IS-IS overload bit set: {}", cause.name()),
+                None => "IS-IS overload bit cleared".to_owned(),
+            };
+            let _ = self.says.send(text);
+        }
     }
 
     /// Logs neighbours that have come and gone.
@@ -283,4 +315,63 @@ fn speaker(plan: &Plan) -> Speaker {
     // Nodes that were started at once have different ids.
     let seed = u64::from_be_bytes([0, 0, a, b, c, d, e, f]) ^ since_1970.as_nanos() as u64;
     Speaker::new(plan.settings.system.clone(), first_sequence, seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::IsisSettings;
+    use srdma_isis::{Behaviors, Config, Key, SystemId};
+
+    fn plan(key: Option<Key>) -> Plan {
+        let system = Config { key, ..Config::new(SystemId([0, 0, 0, 0, 0, 1]), vec![vec![0x49, 0, 1]], "own") };
+        let behaviors = Behaviors { end_c: 0x8001, end_e: 0x8002 };
+        Plan { settings: IsisSettings { system, circuits: Vec::new(), behaviors }, links: Vec::new() }
+    }
+
+    fn task(key: Option<Key>) -> (Task, mpsc::UnboundedReceiver<String>) {
+        let (says, messages) = mpsc::unbounded_channel();
+        let (orders, received) = mpsc::unbounded_channel();
+        drop(orders);
+        (Task::new(plan(key), received, watch::channel(Arc::default()).0, says), messages)
+    }
+
+    fn messages(from: &mut mpsc::UnboundedReceiver<String>) -> Vec<String> {
+        std::iter::from_fn(|| from.try_recv().ok()).collect()
+    }
+
+    #[test]
+    fn a_system_without_a_key_is_logged_once() {
+        let key = Key::Sha256 { key_id: 1, secret: b"12345678".to_vec() };
+        let (mut open, mut said) = task(None);
+        assert_eq!(messages(&mut said), [NO_KEY]);
+        assert_eq!(open.snapshot().authentication, "none");
+        let mut other = plan(None);
+        other.settings.system.hostname = "other".to_owned();
+        open.follow(other);
+        open.follow(plan(Some(key.clone())));
+        assert_eq!(messages(&mut said), [""; 0]);
+        assert_eq!(open.snapshot().authentication, "hmac-sha256");
+        open.follow(plan(None));
+        assert_eq!(messages(&mut said), [NO_KEY]);
+        assert_eq!(messages(&mut task(Some(key)).1), [""; 0]);
+    }
+
+    #[test]
+    fn the_overload_bit_is_logged_with_its_cause() {
+        let (mut task, mut said) = task(Some(Key::Md5 { secret: b"12345678".to_vec() }));
+        (0..2).for_each(|_| task.work());
+        assert_eq!(messages(&mut said), ["IS-IS overload bit set: starting"]);
+        assert_eq!((task.snapshot().is_overloaded, task.snapshot().overload.as_deref()), (true, Some("starting")));
+        let mut configured = plan(None);
+        configured.settings.system.is_overloaded = true;
+        task.follow(configured);
+        task.work();
+        assert_eq!(messages(&mut said), [NO_KEY, "IS-IS overload bit set: configured"]);
+        let mut off = plan(None);
+        off.settings.system.timers.startup_s = 0;
+        task.follow(off);
+        task.work();
+        assert_eq!(messages(&mut said), ["IS-IS overload bit cleared"]);
+    }
 }

@@ -4,7 +4,7 @@ use crate::configuration::IsisSettings;
 use crate::daemon::isis::Known;
 use serde::{Deserialize, Serialize};
 use srdma_isis::tlv::{AdjacencyState, EndSid, SidStructure};
-use srdma_isis::{Behaviors, CircuitId, IsisDrop, LearnedNode, Level, NodeId, Speaker, SystemId};
+use srdma_isis::{Behaviors, CircuitId, IsisDrop, Key, LearnedNode, Level, NodeId, Overload, Speaker, SystemId};
 use srdma_wire::codepoints::behavior;
 use srdma_wire::{Instant, Prefix};
 use std::collections::BTreeMap;
@@ -20,8 +20,14 @@ pub struct IsisSnapshot {
     pub area: String,
     /// Its level: 1 or 2.
     pub level: u8,
+    /// Algorithm by which PDUs are signed, as in the configuration; `none` without a key.
+    #[serde(default)]
+    pub authentication: String,
     /// Nothing goes through it.
     pub is_overloaded: bool,
+    /// Cause of its overload bit, while it is set.
+    #[serde(default)]
+    pub overload: Option<String>,
     /// Its circuits, in the order in which they were configured.
     pub circuits: Vec<IsisCircuitSnapshot>,
     /// The database, by the ids of LSPs.
@@ -195,7 +201,9 @@ impl IsisSnapshot {
                 Level::One => 1,
                 Level::Two => 2,
             },
-            is_overloaded: system.is_overloaded,
+            authentication: authentication(system.key.as_ref()).to_owned(),
+            is_overloaded: speaker.overload().is_some(),
+            overload: speaker.overload().map(|cause| cause.name().to_owned()),
             circuits: circuits.collect(),
             lsps: lsps.collect(),
             nodes: nodes.collect(),
@@ -203,6 +211,12 @@ impl IsisSnapshot {
             counters: counters(speaker),
             drops: speaker.drops().iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect(),
         }
+    }
+
+    /// All causes of an overload bit, and whether each is the present one.
+    pub(in crate::daemon) fn all_overload_causes(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let present = self.overload.as_deref();
+        Overload::ALL.iter().map(move |cause| (cause.name(), present == Some(cause.name())))
     }
 
     /// All reasons for drops with their counts, also those that never occurred.
@@ -270,6 +284,15 @@ fn counters(speaker: &Speaker) -> BTreeMap<String, u64> {
         ("lsp_overflows", lsp_overflows),
     ];
     counters.map(|(name, count)| (name.to_owned(), count)).into()
+}
+
+/// The algorithm of a key as `node.toml` names it.
+fn authentication(key: Option<&Key>) -> &'static str {
+    match key {
+        None => "none",
+        Some(Key::Md5 { .. }) => "hmac-md5",
+        Some(Key::Sha256 { .. }) => "hmac-sha256",
+    }
 }
 
 /// A behaviour as `node.toml` names it.

@@ -8,13 +8,20 @@ use std::fmt;
 /// The families exist only while the node runs IS-IS.
 pub(super) fn isis(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     let Some(isis) = &snapshot.isis else { return Ok(()) };
-    let info = [("system", isis.system.as_str()), ("hostname", &isis.hostname), ("area", &isis.area)];
+    let info = [
+        ("system", isis.system.as_str()),
+        ("hostname", &isis.hostname),
+        ("area", &isis.area),
+        ("authentication", &isis.authentication),
+    ];
     out.infos("srdma_isis", "The system", [info])?;
     let up = isis.circuits.iter().map(|circuit| {
         let neighbour = circuit.neighbour.as_deref().unwrap_or("none");
         ([("port", circuit.port.as_str()), ("neighbour", neighbour)], u64::from(circuit.state == IsisState::Up))
     });
     out.gauges("srdma_isis_adjacency_up", "Whether the adjacency is up: 1 or 0", None, up)?;
+    let causes = isis.all_overload_causes().map(|(cause, is_set)| ([("cause", cause)], u64::from(is_set)));
+    out.gauges("srdma_isis_overload", "Whether the overload bit is set, by cause: 1 or 0", None, causes)?;
     let octets: usize = isis.lsps.iter().map(|lsp| lsp.octets).sum();
     let counted = |wanted: fn(&IsisSnapshot) -> usize| wanted(isis) as u64;
     let gauges = [
