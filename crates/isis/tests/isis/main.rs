@@ -1,5 +1,6 @@
 //! The tests of `srdma-isis`.
 
+mod attacker;
 mod bad_input;
 mod golden;
 mod network;

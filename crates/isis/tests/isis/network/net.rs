@@ -1,15 +1,18 @@
 //! Speakers joined by links in virtual time; a link may lose frames.
 
 use srdma_isis::tlv::{AdjacencyState, EndSid, Locator};
-use srdma_isis::{Adjacency, CircuitConfig, CircuitId, Config, Speaker, SystemId};
+use srdma_isis::{Adjacency, CircuitConfig, CircuitId, Config, Pdu, PduKind, Speaker, SystemId, frame};
 use srdma_wire::{Instant, MacAddress, Prefix};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
 
 const DELAY_NS: u64 = 1_000_000;
 
 /// One end of a link.
-type End = (usize, CircuitId);
+pub(crate) type End = (usize, CircuitId);
+
+/// The frames to send ahead of a frame.
+pub(crate) type Overtake = fn(&[u8]) -> Vec<Vec<u8>>;
 
 #[derive(Default)]
 pub(crate) struct Net {
@@ -21,6 +24,30 @@ pub(crate) struct Net {
     /// One frame in so many is lost; 0: none.
     pub(crate) lost_one_in: u64,
     pub(crate) cut: Vec<(usize, usize)>,
+    /// LSPs and SNPs that an attacker on all links has recorded, the last ones; `None` without an attacker.
+    pub(crate) tap: Option<Tap>,
+    /// Frames that an attacker sends on a link ahead of one that it has seen there.
+    pub(crate) overtake: Option<Overtake>,
+}
+
+/// LSPs and SNPs of a recording, in their order.
+#[derive(Default)]
+pub(crate) struct Tap(VecDeque<Vec<u8>>);
+
+impl Tap {
+    /// So many are kept.
+    const KEPT: usize = 500;
+
+    fn record(&mut self, frame: &[u8]) {
+        let pdu = Pdu::parse(frame::unwrap(frame).expect("IS-IS")).expect("a PDU");
+        if pdu.kind == PduKind::Hello {
+            return;
+        }
+        self.0.push_back(frame.to_vec());
+        if self.0.len() > Self::KEPT {
+            self.0.pop_front();
+        }
+    }
 }
 
 pub(crate) fn system(number: usize) -> SystemId {
@@ -97,10 +124,33 @@ impl Net {
                 let is_lost =
                     self.lost_one_in > 0 && ((self.frames * 2_654_435_761) >> 7).is_multiple_of(self.lost_one_in);
                 if !is_cut && !is_lost {
-                    self.on_wire.insert((self.now.after_ns(DELAY_NS), self.frames), (to, frame));
+                    if let Some(tap) = &mut self.tap {
+                        tap.record(&frame);
+                    }
+                    for (number, ahead) in self.overtake.iter().flat_map(|overtake| overtake(&frame)).enumerate() {
+                        let at = self.now.after_ns(DELAY_NS / 2);
+                        self.on_wire.insert((at, self.frames << 8 | number as u64), (to, ahead));
+                    }
+                    self.on_wire.insert((self.now.after_ns(DELAY_NS), self.frames << 8), (to, frame));
                 }
             }
         }
+    }
+
+    /// The frames that an attacker has recorded.
+    pub(crate) fn recorded(&self) -> Vec<Vec<u8>> {
+        self.tap.iter().flat_map(|tap| tap.0.iter().cloned()).collect()
+    }
+
+    /// All ends of links.
+    pub(crate) fn ends(&self) -> Vec<End> {
+        self.peers.keys().copied().collect()
+    }
+
+    /// A frame of an attacker arrives at an end of a link.
+    pub(crate) fn inject(&mut self, to: End, frame: Vec<u8>) {
+        self.frames += 1;
+        self.on_wire.insert((self.now, self.frames << 8), (to, frame));
     }
 
     /// Whether every circuit of a speaker has its adjacency.
