@@ -2,6 +2,7 @@
 
 mod attacker;
 mod bad_input;
+mod document;
 mod golden;
 mod network;
 mod ospfv3;
