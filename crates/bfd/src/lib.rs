@@ -1,0 +1,17 @@
+//! Bidirectional Forwarding Detection over IPv6 (RFC 5880, RFC 5881, RFC 5883) as a value: no sockets, no clock, no
+//! threads. Asynchronous mode; neither Echo nor authentication (D91).
+//!
+//! A session that goes down is a hint to use another path, and no proof that the peer is dead (D90).
+#![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod authentication;
+mod control;
+mod diagnostic;
+mod refusal;
+mod state;
+
+pub use authentication::Authentication;
+pub use control::{Control, ControlPacket, ControlView, Discriminator};
+pub use diagnostic::Diagnostic;
+pub use refusal::Refusal;
+pub use state::State;

@@ -1,0 +1,4 @@
+//! The tests of `srdma-bfd`.
+
+mod golden;
+mod support;
