@@ -5,13 +5,22 @@
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod authentication;
+mod config;
 mod control;
 mod diagnostic;
+mod poll_sequence;
 mod refusal;
+mod session;
 mod state;
+#[cfg(test)]
+mod table;
+mod timers;
+mod transmission;
 
 pub use authentication::Authentication;
+pub use config::{Config, ConfigError, LEAST_INTERVAL_US, SLOW_INTERVAL_US};
 pub use control::{Control, ControlPacket, ControlView, Discriminator};
 pub use diagnostic::Diagnostic;
 pub use refusal::Refusal;
+pub use session::{Event, Session};
 pub use state::State;

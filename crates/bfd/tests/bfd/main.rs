@@ -1,4 +1,5 @@
 //! The tests of `srdma-bfd`.
 
 mod golden;
+mod session;
 mod support;

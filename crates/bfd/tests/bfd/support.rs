@@ -2,6 +2,7 @@
 
 use srdma_bfd::{Control, Diagnostic, Discriminator, State};
 use srdma_capture::Reader;
+use srdma_wire::Instant;
 use std::num::NonZeroU8;
 use std::path::Path;
 
@@ -19,6 +20,10 @@ pub(crate) fn packets() -> Vec<Vec<u8>> {
 /// Their payloads of UDP.
 pub(crate) fn payloads() -> Vec<Vec<u8>> {
     packets().into_iter().map(|octets| octets[48..].to_vec()).collect()
+}
+
+pub(crate) fn at_ms(ms: u64) -> Instant {
+    Instant::from_ns(ms * 1_000_000)
 }
 
 /// The discriminators of scapy's packets.
