@@ -66,3 +66,26 @@ refusals! {
     /// The session is disabled.
     AdministrativelyDown = "administratively_down",
 }
+
+/// A counter for each reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals([u64; Refusal::ALL.len()]);
+
+impl Refusals {
+    /// Counts one.
+    pub(crate) fn count(&mut self, reason: Refusal) {
+        if let Some(count) = self.0.get_mut(reason as usize) {
+            *count += 1;
+        }
+    }
+
+    /// How many so far.
+    pub fn get(&self, reason: Refusal) -> u64 {
+        self.0.get(reason as usize).copied().unwrap_or(0)
+    }
+
+    /// The reasons that occurred, with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (Refusal, u64)> {
+        Refusal::ALL.iter().map(|reason| (*reason, self.get(*reason))).filter(|(_, count)| *count > 0)
+    }
+}

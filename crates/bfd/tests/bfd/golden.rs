@@ -1,8 +1,12 @@
-//! Packets compared with scapy's (`testdata/bfd/README.md`).
+//! Packets compared with scapy's (`testdata/bfd/README.md`), and ours read by tshark.
 
-use crate::support::{control, payloads};
-use srdma_bfd::{Authentication, Control, ControlPacket, Diagnostic, State};
+use crate::support::{ETHERNET_LEN, control, ours, packets, payloads};
+use srdma_bfd::udp::{self, MULTI_HOP_PORT, SINGLE_HOP_PORT};
+use srdma_bfd::{Arrival, Authentication, Control, ControlPacket, Diagnostic, Discriminator, Hops, Peer, State};
+use srdma_capture::Writer;
+use std::net::Ipv6Addr;
 use std::num::NonZeroU8;
+use std::process::Command;
 use zerocopy::IntoBytes;
 
 /// The values of `make.py`.
@@ -60,4 +64,103 @@ fn authentication_sections_are_parsed() {
     assert_eq!(authentication(10), Some(Authentication { kind: 1, data: b"\x07secret" }));
     let Some(Authentication { kind: 5, data }) = authentication(11) else { panic!("meticulous keyed SHA-1") };
     assert_eq!((data.len(), &data[..6]), (26, &[7, 0, 1, 2, 3, 4][..]));
+}
+
+fn address(text: &str) -> Ipv6Addr {
+    text.parse().unwrap()
+}
+
+fn near() -> Peer {
+    Peer { hops: Hops::Single { interface: 3 }, local: address("fe80::a"), remote: address("fe80::b") }
+}
+
+fn far() -> Peer {
+    Peer { hops: Hops::Multi, local: address("2001:db8:a::1"), remote: address("2001:db8:b::1") }
+}
+
+/// Addresses, ports, hop limit and checksum (RFC 5881 sections 4 and 5, RFC 5883 section 4).
+#[test]
+fn datagrams_are_emitted_and_parsed() {
+    let packets = packets();
+    let values = expected();
+    for number in 0..7 {
+        assert_eq!(udp::emit(&near(), 49_152, &values[number])[..], packets[number], "packet {number}");
+    }
+    assert_eq!(udp::emit(&far(), 65_535, &values[7])[..], packets[7]);
+    for (number, octets) in packets.iter().enumerate() {
+        let (peer, hop_limit) = match number {
+            7 => (far(), 255),
+            8 => (far(), 61),
+            9 => (near(), 254),
+            _ => (near(), 255),
+        };
+        let arrival = Arrival { hops: peer.hops, source: peer.local, destination: peer.remote, hop_limit };
+        assert_eq!(udp::parse(octets, 3), Ok((arrival, &octets[48..])), "packet {number}");
+    }
+}
+
+#[test]
+fn tshark_reads_our_packets() {
+    let mut written = Writer::new(Vec::new()).unwrap();
+    let interface = written.add_interface("p0").unwrap();
+    let yours = Discriminator::new(1).unwrap();
+    let packets = [
+        udp::emit(&near(), 50_000, &Control { your_discriminator: None, ..control(State::Down) }),
+        udp::emit(&near(), 50_000, &Control { is_poll: true, ..control(State::Up) }),
+        udp::emit(&far(), 50_001, &Control { is_final: true, your_discriminator: Some(yours), ..expected()[7] }),
+    ];
+    let mut ethernet = [0_u8; ETHERNET_LEN];
+    ethernet[12..].copy_from_slice(&[0x86, 0xDD]);
+    for packet in packets {
+        written.write_packet(interface, 0, &[&ethernet, &packet]).unwrap();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("bfd.pcapng");
+    std::fs::write(&path, written.finish().unwrap()).unwrap();
+    let fields = [
+        "udp.dstport",
+        "udp.checksum.status",
+        "ipv6.hlim",
+        "bfd.sta",
+        "bfd.flags.p",
+        "bfd.flags.f",
+        "bfd.detect_time_multiplier",
+        "bfd.my_discriminator",
+        "bfd.your_discriminator",
+        "bfd.desired_min_tx_interval",
+        "bfd.required_min_rx_interval",
+        "bfd.required_min_echo_interval",
+    ];
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(&path).args(["-o", "udp.check_checksum:TRUE", "-T", "fields"]);
+    tshark.args(fields.iter().flat_map(|field| ["-e", field]));
+    let output = tshark.output().expect("tshark is installed, as `cargo xtask ci` sees to");
+    let found = String::from_utf8_lossy(&output.stdout);
+    let rows: Vec<Vec<String>> = found.lines().map(|row| row.split('\t').map(normal).collect()).collect();
+    let row = |values: [u32; 12]| values.map(|value| value.to_string()).to_vec();
+    let (ours, theirs, single, multi) = (0x0B0B_0B0B, 0x0A0A_0A0A, SINGLE_HOP_PORT.into(), MULTI_HOP_PORT.into());
+    assert_eq!(
+        rows,
+        [
+            row([single, 1, 255, 1, 0, 0, 3, theirs, 0, 1_000_000, 50_000, 0]),
+            row([single, 1, 255, 3, 1, 0, 3, theirs, ours, 50_000, 50_000, 0]),
+            row([multi, 1, 255, 3, 0, 1, 1, theirs, 1, 10_000, 20_000, 30_000]),
+        ],
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(ours, self::ours().get());
+}
+
+/// A field as a decimal number: versions of tshark differ in the form.
+fn normal(field: &str) -> String {
+    let number = match field {
+        "True" => Some(1),
+        "False" => Some(0),
+        _ => match field.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => field.parse().ok(),
+        },
+    };
+    number.map_or_else(|| field.to_owned(), |number| number.to_string())
 }
