@@ -1,6 +1,7 @@
 //! Bodies of the fuzz targets: the processing of a fuzzer's octets, and the required results. `fuzz/` runs them under
 //! libFuzzer; the tests here replay the corpora.
 
+mod bfd;
 mod capture;
 mod choices;
 pub mod corpus;
@@ -14,6 +15,7 @@ mod notification;
 mod rc;
 pub mod wire;
 
+pub use bfd::bfd;
 pub use capture::capture;
 #[cfg(feature = "files")]
 pub use files::{configuration, decode, topology};
@@ -47,6 +49,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("probe", || Box::new(wire::probe)),
     ("headend", || Box::new(headend)),
     ("isis", || Box::new(isis)),
+    ("bfd", || Box::new(bfd)),
     ("notification", || Box::new(notification)),
     ("capture", || Box::new(capture)),
     ("rc", || Box::new(rc)),
