@@ -140,7 +140,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// If the packet is refused. It changes nothing then, except that a disabled session learns the peer's values.
+    /// If the packet is refused. It changes nothing then, except that a disabled session learns the peer's values and
+    /// answers a Poll.
     pub fn receive(&mut self, packet: &ControlPacket<'_>, now: Instant) -> Result<Option<Event>, Refusal> {
         let ControlPacket { control, authentication } = packet;
         if control.your_discriminator.is_some_and(|yours| yours != self.discriminator) {
@@ -151,14 +152,14 @@ impl Session {
         }
         self.remote = Remote::of(control, now);
         self.timers.received(control.is_final, self.is_up(), now);
-        if self.state == State::AdminDown {
-            return Err(Refusal::AdministrativelyDown);
-        }
-        let event = self.change(StateEvent::Peer(control.state));
+        // In any state (RFC 5880 section 6.8.7, D91).
         if control.is_poll {
             self.transmission.polled();
         }
-        Ok(event)
+        if self.state == State::AdminDown {
+            return Err(Refusal::AdministrativelyDown);
+        }
+        Ok(self.change(StateEvent::Peer(control.state)))
     }
 
     /// Detects that the peer is not received any more.

@@ -234,7 +234,9 @@ fn a_disabled_session_says_so_and_becomes_no_other_until_it_is_enabled() {
         assert_eq!(receive(&mut session, polled, at_ms(120)), Err(Refusal::AdministrativelyDown));
         assert_eq!(session.state(), State::AdminDown);
     }
-    assert!(sent_until(&mut session, at_ms(5_000)).iter().all(|(_, packet)| packet.state == State::AdminDown));
+    let sent = sent_until(&mut session, at_ms(5_000));
+    assert!(sent.iter().all(|(_, packet)| packet.state == State::AdminDown));
+    assert_eq!(sent.iter().filter(|(_, packet)| packet.is_final).count(), 1, "a Poll is answered in any state (D91)");
     session.enable();
     assert_eq!((session.state(), session.diagnostic()), (State::Down, Diagnostic::NONE));
     assert_eq!(receive(&mut session, control(State::Init), at_ms(5_000)), Ok(Some(Event::Up)));
