@@ -1,9 +1,14 @@
-//! Packets compared with scapy's (`testdata/bfd/README.md`), and ours read by tshark.
+//! Packets compared with those of scapy and FRR (`testdata/bfd/README.md`), and ours read by tshark.
 
-use crate::support::{ETHERNET_LEN, control, ours, packets, payloads};
+use crate::support::{ETHERNET_LEN, captured, control, ours, packets, payloads};
 use srdma_bfd::udp::{self, MULTI_HOP_PORT, SINGLE_HOP_PORT};
-use srdma_bfd::{Arrival, Authentication, Control, ControlPacket, Diagnostic, Discriminator, Hops, Peer, State};
+use srdma_bfd::{
+    Arrival, Authentication, Config, Control, ControlPacket, Diagnostic, Discriminator, Event, Hops, Peer, Session,
+    State,
+};
 use srdma_capture::Writer;
+use srdma_random::Stream;
+use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 use std::num::NonZeroU8;
 use std::process::Command;
@@ -97,6 +102,40 @@ fn datagrams_are_emitted_and_parsed() {
         let arrival = Arrival { hops: peer.hops, source: peer.local, destination: peer.remote, hop_limit };
         assert_eq!(udp::parse(octets, 3), Ok((arrival, &octets[48..])), "packet {number}");
     }
+}
+
+#[test]
+fn packets_of_frr_are_parsed_and_emitted_again() {
+    for octets in captured("frr84.pcap") {
+        let (arrival, payload) = udp::parse(&octets, 3).unwrap();
+        assert_eq!((arrival.hops, arrival.hop_limit), (Hops::Single { interface: 3 }, 255));
+        let packet = ControlPacket::parse(payload).unwrap();
+        assert_eq!(packet.authentication, None);
+        assert_eq!(packet.control.emit().as_bytes(), payload);
+    }
+}
+
+/// FRR comes up, is stopped, changes its intervals, is shut down and started; we disable the session; the link is cut.
+#[test]
+fn a_session_follows_frr() {
+    let ours = Discriminator::new(0x1DAB_A2F9).unwrap();
+    let mut session = Session::new(Config::default(), ours, Stream::new(1, "test"), Instant::ZERO);
+    let mut states = String::new();
+    let mut events = Vec::new();
+    for octets in captured("frr84.pcap") {
+        let packet = ControlPacket::parse(&octets[48..]).unwrap();
+        events.extend(session.receive(&packet, Instant::ZERO).unwrap());
+        states += &format!("{:?} {}, ", session.state(), packet.control.diagnostic.code());
+    }
+    let expected = "Init 0, Up 0, Up 0, Up 0, Up 0, Down 1, Up 1, Up 0, Up 0, Down 0, Down 0, Init 0, Up 0, Down 3, \
+                    Init 3, Init 3, Up 3, Down 1, Init 1, ";
+    assert_eq!(states, expected);
+    let down = |is_administrative| {
+        let diagnostic = Diagnostic::NEIGHBOR_SIGNALED_DOWN;
+        Event::Down { diagnostic, is_administrative }
+    };
+    let up = Event::Up;
+    assert_eq!(events, [up, down(false), up, down(true), up, down(false), up, down(false)]);
 }
 
 #[test]

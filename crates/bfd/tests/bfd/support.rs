@@ -1,4 +1,4 @@
-//! Packets of scapy (`testdata/bfd`), and values for tests.
+//! Packets of others (`testdata/bfd`), and values for tests.
 
 use srdma_bfd::{Control, Diagnostic, Discriminator, State};
 use srdma_capture::Reader;
@@ -8,13 +8,18 @@ use std::path::Path;
 
 pub(crate) const ETHERNET_LEN: usize = 14;
 
-/// The IPv6 packets of `testdata/bfd/packets.pcap`.
+/// The IPv6 packets of scapy.
 pub(crate) fn packets() -> Vec<Vec<u8>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bfd/packets.pcap");
-    let frames = Reader::open(&path).unwrap().map(|packet| packet.unwrap().octets);
-    let packets: Vec<_> = frames.map(|octets| octets[ETHERNET_LEN..].to_vec()).collect();
+    let packets = captured("packets.pcap");
     assert_eq!(packets.len(), 12);
     packets
+}
+
+/// The IPv6 packets of a capture.
+pub(crate) fn captured(name: &str) -> Vec<Vec<u8>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/bfd").join(name);
+    let frames = Reader::open(&path).unwrap().map(|packet| packet.unwrap().octets);
+    frames.map(|octets| octets[ETHERNET_LEN..].to_vec()).collect()
 }
 
 /// Their payloads of UDP.
