@@ -62,8 +62,9 @@ impl Remote {
 
 /// One side of a session, in the active role: it sends without having received anything.
 ///
-/// At a time, first [`tick`](Session::tick), then [`receive`](Session::receive) what has come, then
-/// [`poll`](Session::poll) until there is nothing to send.
+/// At a time, first [`receive`](Session::receive) what has come, then [`tick`](Session::tick), then
+/// [`poll`](Session::poll) until there is nothing to send: so a driver that runs late does not take its own delay for
+/// the peer's silence.
 #[derive(Clone, Debug)]
 pub struct Session {
     discriminator: Discriminator,

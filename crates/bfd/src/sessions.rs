@@ -203,8 +203,8 @@ impl Sessions {
         self.with(discriminator, Session::enable).is_some()
     }
 
-    /// Takes a payload of UDP. Before, [`poll`](Sessions::poll) until there is nothing due: what was detected by then
-    /// counts.
+    /// Takes a payload of UDP. At a time, receive what has come before [`poll`](Sessions::poll): so a driver that runs
+    /// late does not take its own delay for a peer's silence.
     ///
     /// # Errors
     ///

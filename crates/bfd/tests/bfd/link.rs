@@ -97,8 +97,7 @@ impl Net {
             let next = deadlines.chain(arrival).min().filter(|at| *at <= end);
             let Some(next) = next else { break };
             self.now = self.now.max(next);
-            (0..2).for_each(|system| self.drain(system));
-            if let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            while let Some(entry) = self.on_the_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (to, octets) = entry.remove();
                 self.deliver(to, &octets);
             }

@@ -107,6 +107,17 @@ fn a_peer_that_is_not_received_for_the_detection_time_is_forgotten() {
     assert_eq!((session.remote_discriminator(), session.remote_state()), (None, State::Down));
 }
 
+/// Packets that have waited for a driver count when it receives them before it looks at the time (D90).
+#[test]
+fn a_late_driver_does_not_take_a_session_down() {
+    let mut session = up(Config::default());
+    let late = at_ms(1_000);
+    assert!(session.next_deadline().unwrap() < late);
+    assert_eq!(receive(&mut session, control(State::Up), late), Ok(None));
+    assert_eq!((session.tick(late), session.state()), (None, State::Up));
+    assert!(session.tick(at_ms(1_150)).is_some());
+}
+
 #[test]
 fn the_peers_own_interval_and_multiplier_make_the_detection_time() {
     let mut session = up(Config::default());
