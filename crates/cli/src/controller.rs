@@ -1,5 +1,6 @@
 //! `srdma controller`: the controller, its store and its backups. Described in `docs/controller.md`.
 
+use crate::log::{self, Log, LogArguments};
 use crate::output::print;
 use crate::remote::token;
 use anyhow::{Context, Result, bail};
@@ -10,6 +11,7 @@ use srdma_controller::{
 };
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -26,8 +28,8 @@ pub(crate) struct Arguments {
 enum Command {
     /// Run the controller, in the foreground.
     ///
-    /// Prints its addresses to stderr when it is ready. SIGTERM and SIGINT stop it; nodes continue to forward. Every
-    /// write is durable before its response.
+    /// Logs to stderr: "ready" with its addresses, and later events. It keeps running when stderr cannot be written.
+    /// SIGTERM and SIGINT stop it; nodes continue to forward. Every write is durable before its response.
     ///
     /// Exit code 2: it did not start, or another controller is the leader now.
     Run(Run),
@@ -50,6 +52,8 @@ struct Run {
     /// Rebuild a lost store from the recovery snapshots that nodes hold.
     #[arg(long)]
     rebuild: bool,
+    #[command(flatten)]
+    log: LogArguments,
 }
 
 #[derive(Args)]
@@ -130,15 +134,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-/// Logs to stderr. A closed stderr does not stop the controller.
-fn log_to_stderr() {
-    let subscriber = tracing_subscriber::fmt().with_writer(io::stderr).without_time().log_internal_errors(false);
-    // The process has no other subscriber.
-    let _ = subscriber.try_init();
+fn start(arguments: &Run) -> Result<ExitCode> {
+    let log = Log::start(&arguments.log)?;
+    Ok(log.run(|_| serve(arguments)))
 }
 
-fn start(arguments: &Run) -> Result<ExitCode> {
-    log_to_stderr();
+fn serve(arguments: &Run) -> Result<ExitCode> {
     let config = configured(arguments.config.as_deref())?;
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     let name = arguments.store.display().to_string();
@@ -146,11 +147,13 @@ fn start(arguments: &Run) -> Result<ExitCode> {
         Some(servers) => StateStore::Shared(Standby::new(servers, &config.url(), &config.etcd)?),
         None => StateStore::Own(Arc::new(OnDisk::open(&arguments.store)?)),
     };
-    run_controller(config, state_store, arguments.rebuild, &mut |addresses| {
+    let ready = &mut |addresses: &[SocketAddr]| {
         for address in addresses {
-            eprintln!("ready: {scheme}://{address}, store {name}");
+            tracing::info!(target: "controller", url = format!("{scheme}://{address}"), store = name, "ready");
         }
-    })?;
+    };
+    run_controller(config, state_store, arguments.rebuild, log::exit, ready)?;
+    tracing::info!(target: "controller", "stopped");
     Ok(ExitCode::SUCCESS)
 }
 

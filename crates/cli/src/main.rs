@@ -15,7 +15,7 @@ mod generate;
 mod group;
 mod isis;
 mod lab;
-mod log_lines;
+mod log;
 mod node;
 mod output;
 mod paths;

@@ -1,14 +1,14 @@
 //! `srdma node`: a node on interfaces. Its configuration is described in `docs/configuration.md`, how to run it in
 //! `docs/running.md`.
 
-use crate::log_lines::LogLines;
+use crate::log::{Log, LogArguments};
 use srdma_node::daemon;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Run a node on network interfaces, in the foreground.
 ///
-/// Writes one line per event to stderr: the driver of each port and the reason for it, "ready" when all ports are
+/// Logs to stderr, one line per event: the driver of each port and the reason for it, "ready" when all ports are
 /// set up, and later changes. The node keeps running when stderr cannot be written. SIGHUP, or a change of the file,
 /// applies the new configuration between two packets; an invalid one is rejected, and the current one stays. SIGTERM
 /// sends the queued packets, detaches from the interfaces, and ends with exit code 0.
@@ -20,6 +20,8 @@ pub(crate) struct Arguments {
     /// Configuration of the node; docs/configuration.md describes it.
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    #[command(flatten)]
+    log: LogArguments,
 }
 
 const EXAMPLES: &str = "\
@@ -29,6 +31,9 @@ Examples:
 
   kill -HUP $PID
       Makes a running node read its configuration again.
+
+  srdma node --config leaf1.toml --log-level debug
+      Logs more.
 
 A small configuration, for a node between interfaces eth0 and eth1 that is a uN of its locator and knows routes and
 neighbours from the kernel:
@@ -50,15 +55,15 @@ neighbours from the kernel:
 ///
 /// # Errors
 ///
-/// If the node did not start. The failure of a running node is logged here.
+/// If the log cannot be started. Failures of the node are in the log and in the exit code.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let log = LogLines::to_stderr();
-    match daemon::run(&arguments.config, &mut |event| log.add(event)) {
+    let log = Log::start(&arguments.log)?;
+    Ok(log.run(|log| match daemon::run(&arguments.config, log.dropped_lines()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) if error.was_running() => {
-            log.add(format_args!("srdma: {error}"));
+            tracing::error!("{error}");
             Ok(ExitCode::FAILURE)
         }
         Err(error) => Err(error.into()),
-    }
+    }))
 }

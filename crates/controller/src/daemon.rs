@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::http::{ServeError, Server};
+use crate::service::Exit;
 use crate::store::{Standby, Store};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io;
@@ -17,7 +18,8 @@ pub enum StateStore {
     Shared(Standby),
 }
 
-/// Runs a controller until SIGTERM or SIGINT. `ready` is called with its addresses.
+/// Runs a controller until SIGTERM or SIGINT. `ready` is called with its addresses; `exit` if the store has failed and
+/// cannot be opened again.
 ///
 /// # Errors
 ///
@@ -26,6 +28,7 @@ pub fn run(
     mut config: Config,
     store: StateStore,
     rebuilds: bool,
+    exit: Exit,
     ready: &mut dyn FnMut(&[SocketAddr]),
 ) -> Result<(), ServeError> {
     let system = |error: io::Error| ServeError::Config(format!("cannot start: {error}"));
@@ -39,15 +42,15 @@ pub fn run(
         let mut terminate = signal(SignalKind::terminate()).map_err(system)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(system)?;
         let server = match store {
-            StateStore::Own(store) => Server::start(config, store, rebuilds).await?,
-            StateStore::Shared(standby) => Server::stand_by(config, standby, rebuilds).await?,
+            StateStore::Own(store) => Server::start(config, store, rebuilds, exit).await?,
+            StateStore::Shared(standby) => Server::stand_by(config, standby, rebuilds, exit).await?,
         };
         ready(&server.addresses());
         server
             .run(async move {
                 tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => tracing::info!(signal = "SIGTERM", "stopping"),
+                    _ = interrupt.recv() => tracing::info!(signal = "SIGINT", "stopping"),
                 }
             })
             .await

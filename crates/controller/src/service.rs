@@ -25,6 +25,9 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Retransmission interval of unanswered orders, in periods.
 const RETRANSMISSION_PERIODS: u32 = 5;
 
+/// Ends the process with an error, after what is left to do for it, such as its log. It may be called by any thread.
+pub type Exit = fn() -> !;
+
 /// The controller, shared by all connections.
 pub(crate) struct Service {
     config: Config,
@@ -34,6 +37,8 @@ pub(crate) struct Service {
     /// Reference to itself, for the writing thread.
     own: Own,
     started: Instant,
+    /// Ends the process when the state in memory may differ from the store.
+    exit: Exit,
     inner: Mutex<Inner>,
     events: broadcast::Sender<Event>,
     /// Requests that wait for a change of a group.
@@ -64,6 +69,7 @@ impl Service {
         fabric: Option<Jobs>,
         store: Arc<dyn Store>,
         rebuilds: bool,
+        exit: Exit,
     ) -> Result<Arc<Self>, StoreError> {
         if let Some(format) = format_of(store.as_ref())?.filter(|format| *format < FORMAT) {
             let writes = migrate(format, &state_rows(store.as_ref())?)?;
@@ -82,6 +88,7 @@ impl Service {
             store,
             own,
             started,
+            exit,
             inner: Mutex::new(inner),
             events,
             groups: Watchers::default(),
@@ -115,7 +122,7 @@ impl Service {
             Err(error) => {
                 // The state in memory may differ from the store.
                 tracing::error!(%error, "reopening the store failed: exiting");
-                std::process::exit(1);
+                (self.exit)();
             }
         }
     }

@@ -98,7 +98,7 @@ pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Res
     }
     let words = command(program, &directory.join(CONFIGURATION), &directory.join("store"));
     let process = lab.start(&node, &process(&node), &words)?;
-    let is_ready = |_: &str, log: &str| log.lines().any(|line| line.starts_with("ready: ")).then_some(());
+    let is_ready = |_: &str, log: &str| log.lines().any(|line| line.contains(" controller: ready ")).then_some(());
     process.wait_for("listen", START_TIMEOUT, interrupt, is_ready)
 }
 

@@ -45,6 +45,8 @@ impl Process {
             ["ip", "netns", "exec", &namespace].into_iter().chain(command.iter().map(String::as_str)).collect();
         let mut spawner = Command::new(words[0]);
         spawner.args(&words[1..]).stdin(Stdio::null()).stdout(append(&output)?).stderr(append(&log)?);
+        // The lab waits for lines of this level.
+        spawner.env("SRDMA_LOG", "info");
         // Ctrl-C is for the lab, which ends its processes in order.
         spawner.process_group(0);
         let spawned = with_all_signals(|| spawner.spawn())?;

@@ -409,7 +409,8 @@ fn late(limit: Duration) -> HostOutcome {
 
 /// Waits until a node has logged `ready` so many times, which its log keeps over restarts.
 fn wait_until_ready(process: &Process, times: usize, interrupt: &Interrupt) -> Result<()> {
-    let is_ready = |_: &str, log: &str| (log.lines().filter(|line| *line == "ready").count() >= times).then_some(());
+    let is_ready =
+        |_: &str, log: &str| (log.lines().filter(|line| line.ends_with(" node: ready")).count() >= times).then_some(());
     process.wait_for("become ready", NODE_PATIENCE, interrupt, is_ready)
 }
 

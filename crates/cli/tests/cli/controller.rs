@@ -37,7 +37,7 @@ impl Controller {
             .unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-        let url = line.split(&[' ', ','][..]).find(|word| word.starts_with("http")).unwrap_or_else(|| panic!("{line}"));
+        let url = line.split(' ').find_map(|word| word.strip_prefix("url=")).unwrap_or_else(|| panic!("{line}"));
         Controller { child, url: url.to_owned() }
     }
 

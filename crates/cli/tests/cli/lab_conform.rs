@@ -78,7 +78,7 @@ impl Node {
         command.stderr(fs::File::create(&log).expect("a log"));
         let node = Node(command.spawn().expect("the node runs"));
         let begin = Instant::now();
-        while !fs::read_to_string(&log).expect("a log").lines().any(|line| line == "ready") {
+        while !fs::read_to_string(&log).expect("a log").lines().any(|line| line.ends_with(" node: ready")) {
             assert!(begin.elapsed() < Duration::from_secs(60), "{}", fs::read_to_string(&log).expect("a log"));
             thread::sleep(Duration::from_millis(20));
         }

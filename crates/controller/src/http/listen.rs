@@ -4,7 +4,7 @@ use super::connection_limiter::ConnectionLimiter;
 use super::{App, router, standby};
 use crate::access::Access;
 use crate::config::{Config, Tls};
-use crate::service::Service;
+use crate::service::{Exit, Service};
 use crate::store::{Etcd, Leadership, Standby, Store, StoreError};
 use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -59,15 +59,16 @@ pub struct Server {
 type Work = Pin<Box<dyn Future<Output = ServeError> + Send>>;
 
 impl Server {
-    /// Restores the controller from its store and listens. `rebuilds`: recovers groups from nodes.
+    /// Restores the controller from its store and listens. `rebuilds`: recovers groups from nodes. `exit`: see
+    /// [`run`](crate::run).
     ///
     /// # Errors
     ///
     /// See [`ServeError`].
-    pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Result<Self, ServeError> {
+    pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool, exit: Exit) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let (service, router) = start_service(config, fabric, store, rebuilds)?;
+        let (service, router) = start_service(config, fabric, store, rebuilds, exit)?;
         let (_, router) = watch::channel(router);
         Ok(listening.server(router, Box::pin(timers(service))))
     }
@@ -77,7 +78,7 @@ impl Server {
     /// # Errors
     ///
     /// See [`ServeError`].
-    pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool) -> Result<Self, ServeError> {
+    pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool, exit: Exit) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
         let starting = Leadership::Unknown { reason: "this controller has just started".to_owned() };
@@ -90,7 +91,7 @@ impl Server {
                 Err(error) => return error.into(),
             };
             let _resignation = Resignation(Arc::clone(&store));
-            match start_service(config, fabric, store, rebuilds) {
+            match start_service(config, fabric, store, rebuilds, exit) {
                 Ok((service, router)) => {
                     drop(change.send_replace(router));
                     tokio::select! {
@@ -186,9 +187,10 @@ fn start_service(
     fabric: Option<Jobs>,
     store: Arc<dyn Store>,
     rebuilds: bool,
+    exit: Exit,
 ) -> Result<(Arc<Service>, Router), ServeError> {
     let access = Arc::new(Access::new(&config));
-    let service = Service::start(config, fabric, store, rebuilds)?;
+    let service = Service::start(config, fabric, store, rebuilds, exit)?;
     let router = router(App { service: Arc::clone(&service), access });
     Ok((service, router))
 }

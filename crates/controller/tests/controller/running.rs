@@ -26,7 +26,7 @@ impl Running {
 
     pub(crate) fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Self {
         let runtime = Runtime::new().unwrap();
-        let server = runtime.block_on(Server::start(config, store, rebuilds)).unwrap();
+        let server = runtime.block_on(Server::start(config, store, rebuilds, || std::process::exit(1))).unwrap();
         let address = server.addresses()[0];
         runtime.spawn(server.run(std::future::pending()));
         Running { address, runtime: Some(runtime) }

@@ -162,7 +162,8 @@ fn stores_of_other_programs_are_rejected() {
         let write = Write::Put { key: key.to_owned(), value: value.as_bytes().to_vec() };
         store.commit(&[&write]).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let refused = runtime.block_on(srdma_controller::Server::start(config(), Arc::new(store), false));
+        let exit = || std::process::exit(1);
+        let refused = runtime.block_on(srdma_controller::Server::start(config(), Arc::new(store), false, exit));
         let text = refused.err().expect("an error").to_string();
         assert!(text.contains(wanted), "{text}");
     }

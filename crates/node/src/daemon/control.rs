@@ -11,9 +11,8 @@ mod reporting;
 use super::agent::ControllerEvent;
 use super::claim::Claim;
 use super::error::DaemonError;
-use super::event::{Cause, Event};
 use super::handle::DataHandle;
-use super::headroom;
+use super::headroom::{self, Headroom};
 use super::interest;
 use super::isis::IsisEvent;
 use super::metrics::MetricsServer;
@@ -27,10 +26,13 @@ use agent::ControllerSide;
 use isis::IsisSide;
 use kernel::KernelSide;
 use ports::{PortDriver, claim_missing};
+use reloading::Cause;
 use reporting::Reporting;
 use srdma_node_spec::{Layers, Owner};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -38,7 +40,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// A running node, seen from its control task.
-pub(super) struct Control<'r> {
+pub(super) struct Control {
     path: PathBuf,
     file: WatchedFile,
     /// The applied content of the file.
@@ -57,7 +59,6 @@ pub(super) struct Control<'r> {
     facts: BTreeMap<String, InterfaceFacts>,
     reporting: Reporting,
     supervisor: Supervisor,
-    report: &'r mut dyn FnMut(&Event),
 }
 
 /// Event that woke the control task.
@@ -70,9 +71,9 @@ enum Occasion {
     Period,
 }
 
-impl<'r> Control<'r> {
+impl Control {
     /// Sets everything up, up to the point where packets flow.
-    pub(super) async fn start(path: &Path, report: &'r mut dyn FnMut(&Event)) -> Result<Self, DaemonError> {
+    pub(super) async fn start(path: &Path, dropped_log_lines: Arc<AtomicU64>) -> Result<Self, DaemonError> {
         let file = WatchedFile::new(path);
         let text = srdma_toml_error::read(path)?;
         let mut kernel = KernelSide::start().await.map_err(system("cannot ask the kernel for its links and routes"))?;
@@ -94,7 +95,7 @@ impl<'r> Control<'r> {
         let entries = layers.above(Owner::Kernel);
         let effects = kernel.configure(&configuration, &entries, layers.get_mut(Owner::Kernel));
         let controller = ControllerSide::start(&configuration)?;
-        let reporting = Reporting::new(status, metrics);
+        let reporting = Reporting::new(status, metrics, dropped_log_lines);
         let supervisor = Supervisor::of_environment();
         let path = path.to_owned();
         let mut control = Control {
@@ -112,7 +113,6 @@ impl<'r> Control<'r> {
             facts,
             reporting,
             supervisor,
-            report,
         };
         control.apply_effects(&effects).await?;
         match control.attach_all().await {
@@ -145,10 +145,11 @@ impl<'r> Control<'r> {
     /// Does the daemon's work; returns the signal that ends it.
     async fn work(&mut self, signals: &mut Signals) -> Result<&'static str, DaemonError> {
         self.publish().await?;
-        (self.report)(&Event::Ready);
+        tracing::info!("ready");
         self.say_if_open();
-        for event in headroom::of(&self.configuration) {
-            self.log(event);
+        for Headroom { traffic_class, octets, octets_per_km } in headroom::of(&self.configuration) {
+            let text = "headroom beyond XOFF of a router that requests pauses, less what it sends on meanwhile";
+            tracing::info!(traffic_class, octets, octets_per_km, "{text}");
         }
         self.supervisor.ready();
         let mut period = interval_at(Instant::now() + PERIOD, PERIOD);
@@ -185,28 +186,23 @@ impl<'r> Control<'r> {
         }
     }
 
-    async fn stop(mut self, signal: &'static str) -> Result<(), DaemonError> {
-        self.log(Event::Stopping { signal });
-        let (report, unsent) = self.give_back().await?;
-        report(&Event::Stopped { unsent });
+    async fn stop(self, signal: &'static str) -> Result<(), DaemonError> {
+        tracing::info!(signal, "stopping");
+        let unsent = self.give_back().await?;
+        tracing::info!(unsent_frames = unsent, "stopped");
         Ok(())
     }
 
     /// Lets frames that wait leave, and removes what was attached; returns how many frames could not be sent.
-    async fn give_back(mut self) -> Result<(&'r mut dyn FnMut(&Event), usize), DaemonError> {
+    async fn give_back(mut self) -> Result<usize, DaemonError> {
         self.supervisor.stopping();
         self.isis.stop().await;
         let stopped = self.data.stop().await;
         if let Err(error) = self.kernel.clear().await {
-            let what = format!("cannot remove all that was added to the kernel: {error}");
-            (self.report)(&Event::Failed { what });
+            tracing::warn!(%error, "cannot remove all that was added to the kernel");
         }
         self.reporting.stop().await;
-        Ok((self.report, stopped?))
-    }
-
-    fn log(&mut self, event: Event) {
-        (self.report)(&event);
+        Ok(stopped?)
     }
 }
 

@@ -92,6 +92,7 @@ receiver = [{ address = '2001:db8:bb::1', qpn = 2 }, { address = '2001:db8:bb::2
             ports: Vec::new(),
             controller: None,
             configuration: ConfigurationSnapshot::default(),
+            dropped_log_lines: 0,
         };
         Snapshot::of(&node, &state)
     }

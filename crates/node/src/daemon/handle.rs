@@ -29,7 +29,7 @@ pub(super) struct DataHandle {
 
 /// The data thread has ended without an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the data thread has died; its last words are above")]
+#[error("the data thread has died; its last lines are above")]
 pub(super) struct Died;
 
 impl DataHandle {

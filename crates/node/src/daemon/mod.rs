@@ -12,7 +12,6 @@ mod claim;
 mod control;
 mod data;
 mod error;
-mod event;
 mod evictions;
 mod handle;
 mod headroom;
@@ -33,7 +32,6 @@ mod supervisor;
 mod watched_file;
 
 pub use error::DaemonError;
-pub use event::{Cause, Event};
 pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
@@ -50,18 +48,21 @@ pub use status::{StatusError, StatusServer, read_status};
 use control::Control;
 use signals::Signals;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use tokio::runtime;
 
-/// Runs the node of a configuration until SIGTERM or SIGINT. `report` receives its events.
+/// Runs the node of a configuration until SIGTERM or SIGINT. It logs by [`tracing`]; `dropped_log_lines` is the number
+/// of log lines that the process has dropped, for status and metrics.
 ///
 /// # Errors
 ///
 /// If the node cannot start, or its data thread dies.
-pub fn run(file: &Path, report: &mut dyn FnMut(&Event)) -> Result<(), DaemonError> {
+pub fn run(file: &Path, dropped_log_lines: Arc<AtomicU64>) -> Result<(), DaemonError> {
     let system = |error| DaemonError::System { what: "cannot start the control task", error };
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
         let mut signals = Signals::new().map_err(system)?;
-        Control::start(file, report).await?.run(&mut signals).await
+        Control::start(file, dropped_log_lines).await?.run(&mut signals).await
     })
 }

@@ -59,6 +59,9 @@ pub struct Snapshot {
     pub controller: Option<ControllerSnapshot>,
     /// The applied configuration.
     pub configuration: ConfigurationSnapshot,
+    /// Log lines that were dropped because stderr was not read in time, or could not be written.
+    #[serde(default)]
+    pub dropped_log_lines: u64,
 }
 
 #[allow(missing_docs, reason = "the names say it")]

@@ -9,6 +9,7 @@ mod life;
 use srdma_node::daemon;
 use std::path::Path;
 use std::process::exit;
+use std::sync::Arc;
 
 /// Names the configuration of the node that [`node_process`] runs.
 const CONFIGURATION: &str = "SRDMA_TEST_NODE";
@@ -19,7 +20,8 @@ fn node_process() {
     let Some(file) = std::env::var_os(CONFIGURATION) else {
         return;
     };
-    match daemon::run(Path::new(&file), &mut |event| eprintln!("{event}")) {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().init();
+    match daemon::run(Path::new(&file), Arc::default()) {
         Ok(()) => exit(0),
         Err(error) => {
             eprintln!("srdma: {error}");

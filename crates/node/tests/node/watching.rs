@@ -37,6 +37,7 @@ fn example() -> Snapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: Some("n6.toml:3: unknown key".to_owned()) }),
         },
+        dropped_log_lines: 5,
     };
     let node = configuration.node().expect("the example is right");
     Snapshot { isis: Some(isis()), ..Snapshot::of(&node, &daemon) }

@@ -92,6 +92,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         steering: None,
         isis: None,
         controller: None,
+        dropped_log_lines: 0,
         configuration: ConfigurationSnapshot {
             generation: 2,
             last_reload: Some(Reload { unix_s: 1_800_000_060, error: None }),

@@ -4,7 +4,6 @@ use super::Control;
 use crate::configuration::{Configuration, ControllerLink, ControllerSettings};
 use crate::daemon::agent::{ControllerClient, ControllerEvent, status_of};
 use crate::daemon::error::DaemonError;
-use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::order::Refusal;
@@ -52,7 +51,7 @@ impl ControllerSide {
                 return event;
             }
             self.client = None;
-            let reason = "the thread of the controller client has died; its last message is above";
+            let reason = "the thread of the controller client has died; its last lines are above";
             return ControllerEvent::Failed(reason.into());
         }
         std::future::pending().await
@@ -80,7 +79,7 @@ impl ControllerSide {
     }
 }
 
-impl Control<'_> {
+impl Control {
     /// Handles an event of the controller's thread.
     pub(super) async fn controller_event(&mut self, event: ControllerEvent) -> Result<(), Died> {
         match event {
@@ -92,9 +91,7 @@ impl Control<'_> {
             ControllerEvent::Registered(session) => {
                 self.controller.agent.registered(&session);
                 let groups = self.controller.table().len();
-                self.say_of_controller(|url| {
-                    format!("registered with controller {url}, {groups} of its groups installed")
-                });
+                tracing::info!(controller = self.controller_url(), groups, "registered");
             }
             ControllerEvent::Report(reply) => {
                 let now_ns = self.controller.started.elapsed().as_nanos() as u64;
@@ -102,25 +99,21 @@ impl Control<'_> {
             }
             ControllerEvent::Orders(orders, reply) => {
                 if self.controller.agent.answered() {
-                    self.say_of_controller(|url| format!("controller {url} is reachable again"));
+                    tracing::info!(controller = self.controller_url(), "the controller is reachable again");
                 }
                 reply.send(self.carry_out_all(orders).await?);
             }
             ControllerEvent::Failed(reason) => {
-                let text = format!("{reason}: the node keeps its groups");
-                if self.controller.agent.failed(reason) {
-                    self.log(Event::Controller { text });
+                if self.controller.agent.failed(reason.clone()) {
+                    tracing::warn!(reason, "no connection to the controller: the node keeps its groups");
                 }
             }
         }
         Ok(())
     }
 
-    fn say_of_controller(&mut self, text: impl FnOnce(&str) -> String) {
-        if let Some(settings) = &self.configuration.controller {
-            let text = text(&settings.url);
-            self.log(Event::Controller { text });
-        }
+    fn controller_url(&self) -> Option<&str> {
+        self.configuration.controller.as_ref().map(|settings| settings.url.as_str())
     }
 
     fn registration(&self, settings: &ControllerSettings) -> Registration {
@@ -147,6 +140,7 @@ impl Control<'_> {
         if orders.is_empty() {
             return Ok(Vec::new());
         }
+        tracing::debug!(orders = orders.len(), "orders of the controller");
         let mut answers = Vec::new();
         for order in orders {
             answers.extend(self.carry_out(order).await?);
@@ -192,13 +186,13 @@ impl Control<'_> {
             if let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
                 self.data.change(None, change.afterwards).await?
             {
-                self.log(Event::Failed { what: format!("cannot remove the former entry of a group: {reason}") });
+                tracing::warn!(reason, "cannot remove the former entry of a group");
             }
             return Ok(answer);
         };
         // Missing entries need no removal.
         let _ = self.data.change(before, change.undo.clone()).await?;
-        self.log(Event::Failed { what: format!("an order of the controller was refused: {reason}") });
+        tracing::warn!(reason, "an order of the controller was refused");
         Ok(change.refused(reason))
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Control;
 use crate::configuration::IsisSettings;
-use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
 use crate::daemon::isis::{Inquiry, IsisEvent, IsisHandle, Learnt, Link, Plan};
 use crate::daemon::order::Refusal;
@@ -44,7 +43,7 @@ impl IsisSide {
     }
 }
 
-impl Control<'_> {
+impl Control {
     /// Updates the task to the present configuration and interfaces.
     pub(super) async fn settle_isis(&mut self) -> Result<(), Died> {
         let plan = self.configuration.isis.clone().map(|settings| self.plan(settings));
@@ -86,7 +85,7 @@ impl Control<'_> {
     /// Applies an event of the task.
     pub(super) async fn isis_event(&mut self, event: IsisEvent) -> Result<(), Died> {
         match event {
-            IsisEvent::Message(text) => self.log(Event::Isis { text }),
+            IsisEvent::Died => tracing::error!(target: "isis", "the IS-IS task has died; its last lines are above"),
             IsisEvent::Learnt => {
                 if let Some(handle) = &mut self.isis.handle {
                     self.isis.learnt = handle.learnt();
@@ -101,16 +100,12 @@ impl Control<'_> {
     async fn use_learnt(&mut self) -> Result<(), Died> {
         let learnt = Arc::clone(&self.isis.learnt);
         self.kernel.lead(&learnt.routes).await;
-        if let Some(what) = self.kernel.take_refusal() {
-            self.log(Event::Failed { what });
-        }
+        self.say_refusal();
         self.apply_backpressure_sids(&learnt).await?;
         for node in learnt.silent.difference(&self.isis.silent.clone()) {
-            let text = format!(
-                "IS-IS: {node} announces END.C or END.E without its C-flag: nothing is sent there, and what was \
-                 learnt before is forgotten"
-            );
-            self.log(Event::Isis { text });
+            let text = "END.C or END.E is announced without the C-flag: nothing is sent there, and earlier entries are \
+                        removed";
+            tracing::warn!(target: "isis", node, "{text}");
         }
         self.isis.silent.clone_from(&learnt.silent);
         Ok(())
@@ -129,7 +124,7 @@ impl Control<'_> {
         match self.data.change(None, commands).await? {
             Ok(()) => {}
             Err(Refusal::Interest(reason) | Refusal::Command(reason)) => {
-                self.log(Event::Failed { what: format!("the node refuses what IS-IS has learnt: {reason}") });
+                tracing::warn!(reason, "the node refuses what IS-IS has learnt");
             }
         }
         Ok(())

@@ -2,9 +2,9 @@
 
 use super::Control;
 use super::learnt_routes::LearntRoutes;
+use super::reloading::Cause;
 use crate::configuration::{Configuration, PortInterface};
 use crate::daemon::claim::Claim;
-use crate::daemon::event::{Cause, Event};
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::mirror::{Effects, Mirror, MirroredPort};
@@ -160,7 +160,7 @@ impl KernelSide {
     }
 
     /// Refusal of the kernel since the last call, once.
-    pub(super) fn take_refusal(&mut self) -> Option<String> {
+    fn take_refusal(&mut self) -> Option<String> {
         self.refused.take()
     }
 
@@ -175,7 +175,7 @@ impl KernelSide {
     }
 }
 
-impl Control<'_> {
+impl Control {
     /// Applies changes of the kernel to the node.
     pub(super) async fn follow_kernel(&mut self) -> Result<(), Died> {
         let effects = self.kernel.mirror.flush(self.layers.get_mut(Owner::Kernel));
@@ -193,11 +193,12 @@ impl Control<'_> {
 
     /// Carries out what the kernel's changes have led to.
     pub(super) async fn apply_effects(&mut self, effects: &Effects) -> Result<(), Died> {
+        tracing::debug!(commands = effects.commands.len(), "changes that follow the kernel");
         if !effects.commands.is_empty()
             && let Err(Refusal::Interest(reason) | Refusal::Command(reason)) =
                 self.data.change(None, effects.commands.clone()).await?
         {
-            self.log(Event::Failed { what: format!("the node refuses what the kernel says: {reason}") });
+            tracing::warn!(reason, "the node refuses what the kernel says");
         }
         self.kernel.keep(effects).await;
         Ok(())
@@ -215,8 +216,13 @@ impl Control<'_> {
             BTreeSet::new()
         };
         self.kernel.leave_alone(wanted).await;
-        if let Some(what) = self.kernel.take_refusal() {
-            self.log(Event::Failed { what });
+        self.say_refusal();
+    }
+
+    /// Logs a refusal of the kernel since the last call.
+    pub(super) fn say_refusal(&mut self) {
+        if let Some(refusal) = self.kernel.take_refusal() {
+            tracing::warn!("{refusal}");
         }
     }
 
@@ -237,8 +243,11 @@ impl Control<'_> {
         for (index, is_up) in links.iter().enumerate() {
             let was_up = self.kernel.links.get(index).copied().unwrap_or(true);
             if was_up != *is_up && self.kernel.mirror.interface(PortId(index as u16)).is_some() {
-                let port = self.configuration.spec.node.ports[index].name.clone();
-                self.log(Event::Link { port, is_up: *is_up });
+                let port = &self.configuration.spec.node.ports[index].name;
+                match is_up {
+                    true => tracing::info!(port, "link up"),
+                    false => tracing::warn!(port, "link down"),
+                }
             }
         }
         self.kernel.links = links;
@@ -255,8 +264,10 @@ impl Control<'_> {
         let text = self.text.clone();
         match self.apply_text(text).await? {
             Ok(0) => {}
-            Ok(commands) => self.log(Event::Reloaded { cause: Cause::Interfaces, commands }),
-            Err(reason) => self.log(Event::ReloadRefused { reason }),
+            Ok(commands) => tracing::info!(cause = %Cause::Interfaces, changes = commands, "reloaded"),
+            Err(reason) => {
+                tracing::error!(cause = %Cause::Interfaces, reason, "not reloaded, the old configuration stays");
+            }
         }
         Ok(())
     }

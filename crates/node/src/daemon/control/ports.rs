@@ -3,7 +3,6 @@
 use super::Control;
 use crate::configuration::Configuration;
 use crate::daemon::claim::Claim;
-use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
 use crate::daemon::order::{Attached, Loss};
 use crate::daemon::{DaemonError, claim::ClaimError};
@@ -41,7 +40,7 @@ pub(super) fn claim_missing(
         .collect()
 }
 
-impl Control<'_> {
+impl Control {
     /// Gives every port a driver whose interface is there.
     pub(super) async fn attach_all(&mut self) -> Result<(), DaemonError> {
         for index in 0..self.ports.len() {
@@ -65,7 +64,8 @@ impl Control<'_> {
         match self.data.attach(id, interface).await? {
             Ok(Attached { driver, note, number }) => {
                 let (port, interface) = self.names(index);
-                self.log(Event::Attached { port, interface, driver, note });
+                // The note is the reason for none of the faster drivers.
+                tracing::info!(port, interface, %driver, note, "attached");
                 self.ports[index] = PortDriver::Attached { driver, index: interface_index, number };
                 Ok(None)
             }
@@ -123,7 +123,7 @@ impl Control<'_> {
         }
         self.ports[index] = PortDriver::Waiting { reason: Some(why.clone()) };
         let (port, interface) = self.names(index);
-        self.log(Event::Detached { port, interface, reason: why });
+        tracing::warn!(port, interface, reason = why, "waiting for the interface");
     }
 
     fn names(&self, index: usize) -> (String, String) {

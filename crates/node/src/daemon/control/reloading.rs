@@ -5,15 +5,35 @@ use super::agent::entries_of;
 use super::ports::{PortDriver, claim_missing};
 use crate::configuration::{Configuration, Purpose};
 use crate::daemon::claim::Claim;
-use crate::daemon::event::{Cause, Event};
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
 use crate::daemon::order::Refusal;
 use crate::daemon::reload::moved_ports;
-
 use srdma_frame::PortId;
 use srdma_node_spec::{Layers, NodeSpec, Owner, diff};
 use std::collections::BTreeMap;
+use std::fmt;
+
+/// Reason for reading a configuration again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// SIGHUP.
+    Signal,
+    /// The file changed.
+    File,
+    /// The facts of an interface have changed.
+    Interfaces,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Signal => "SIGHUP",
+            Cause::File => "file",
+            Cause::Interfaces => "interfaces",
+        })
+    }
+}
 
 /// A configuration that can be applied.
 struct Prepared {
@@ -24,7 +44,7 @@ struct Prepared {
     claims: BTreeMap<String, Claim>,
 }
 
-impl Control<'_> {
+impl Control {
     /// Reads the file and applies it, or logs why it was rejected.
     pub(super) async fn reload(&mut self, cause: Cause) -> Result<(), Died> {
         self.supervisor.reloading();
@@ -36,10 +56,10 @@ impl Control<'_> {
         self.reporting.reloaded(outcome.as_ref().err());
         match outcome {
             Ok(commands) => {
-                self.log(Event::Reloaded { cause, commands });
+                tracing::info!(%cause, changes = commands, "reloaded");
                 self.say_if_open();
             }
-            Err(reason) => self.log(Event::ReloadRefused { reason }),
+            Err(reason) => tracing::error!(%cause, reason, "not reloaded, the old configuration stays"),
         }
         self.look_after_ports().await?;
         self.supervisor.ready();
@@ -47,9 +67,9 @@ impl Control<'_> {
     }
 
     /// Logs that the SIDs are open to every sender, if they are.
-    pub(super) fn say_if_open(&mut self) {
+    pub(super) fn say_if_open(&self) {
         if self.configuration.node().is_ok_and(|node| node.has_open_sids()) {
-            self.log(Event::OpenSids);
+            tracing::warn!("the SIDs are open to every sender: there is no [domain]");
         }
     }
 
@@ -86,7 +106,7 @@ impl Control<'_> {
                 return Ok(Err(reason));
             }
             Err(Refusal::Command(reason)) => {
-                self.log(Event::Failed { what: format!("the node refuses a part of its configuration: {reason}") });
+                tracing::warn!(reason, "the node refuses a part of its configuration");
             }
         }
         self.kernel.keep(&effects).await;

@@ -2,7 +2,6 @@
 
 use super::Control;
 use crate::configuration::PortInterface;
-use crate::daemon::event::Event;
 use crate::daemon::handle::Died;
 use crate::daemon::isis::Inquiry;
 use crate::daemon::latest::Latest;
@@ -13,6 +12,8 @@ use crate::daemon::status::StatusServer;
 use srdma_io::DriverStatistics;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -27,6 +28,7 @@ pub(super) struct Reporting {
     configuration: ConfigurationSnapshot,
     started: Instant,
     started_unix_s: u64,
+    dropped_log_lines: Arc<AtomicU64>,
 }
 
 struct Serving {
@@ -36,7 +38,7 @@ struct Serving {
 
 impl Reporting {
     /// Servers that have nothing to serve yet.
-    pub(super) fn new(status: StatusServer, metrics: Option<MetricsServer>) -> Self {
+    pub(super) fn new(status: StatusServer, metrics: Option<MetricsServer>, dropped_log_lines: Arc<AtomicU64>) -> Self {
         Reporting {
             waiting: Some((status, metrics)),
             serving: None,
@@ -45,6 +47,7 @@ impl Reporting {
             configuration: ConfigurationSnapshot { generation: 1, last_reload: None },
             started: Instant::now(),
             started_unix_s: unix_s(),
+            dropped_log_lines,
         }
     }
 
@@ -82,7 +85,7 @@ impl Reporting {
     }
 }
 
-impl Control<'_> {
+impl Control {
     /// Publishes the present state of the node to the servers.
     pub(super) async fn publish(&mut self) -> Result<(), Died> {
         let port = |(is_up, interface): (bool, &PortInterface)| PortState {
@@ -100,6 +103,7 @@ impl Control<'_> {
             ports: self.links().into_iter().zip(&self.configuration.interfaces).map(port).collect(),
             controller: self.configuration.controller.as_ref().map(|settings| self.controller.snapshot(settings)),
             configuration: self.reporting.configuration.clone(),
+            dropped_log_lines: self.reporting.dropped_log_lines.load(Ordering::Relaxed),
         };
         let snapshot = self.data.snapshot(Box::new(state)).await?;
         self.say_whom_to_evict(&snapshot);
@@ -110,15 +114,18 @@ impl Control<'_> {
         Ok(())
     }
 
-    /// Logs each receiver with an eviction request once, until the request ends.
+    /// Logs each receiver with an eviction request once, until the request ends (D25).
     fn say_whom_to_evict(&mut self, snapshot: &Snapshot) {
         let mut now = BTreeSet::new();
         for group in &snapshot.groups {
             for &EvictionSnapshot { receiver, cause } in &group.to_evict {
                 now.insert((group.id, receiver));
                 if !self.reporting.to_evict.contains(&(group.id, receiver)) {
-                    let is_asked = self.controller.table().contains(group.id);
-                    self.log(Event::EvictionRequested { group: group.id, receiver, cause, is_asked });
+                    let todo = match self.controller.table().contains(group.id) {
+                        true => "the controller is asked to evict it",
+                        false => "evict it by a new epoch of the group file",
+                    };
+                    tracing::warn!(group = group.id, %receiver, "receiver {}: {todo}", cause.name());
                 }
             }
         }

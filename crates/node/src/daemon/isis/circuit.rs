@@ -46,27 +46,25 @@ impl Circuit {
         self.link.index.is_some() && self.socket.is_none()
     }
 
-    /// Opens, closes or replaces the socket by the state of the link. Returns the message to log, once.
-    pub(super) fn settle(&mut self) -> Option<String> {
+    /// Opens, closes or replaces the socket by the state of the link. Logs the reason for a missing socket, once.
+    pub(super) fn settle(&mut self) {
         if self.index() == self.link.index {
-            return None;
+            return;
         }
         self.socket = None;
-        let index = self.link.index?;
+        let Some(index) = self.link.index else { return };
         match LlcSocket::open(index, &frame::GROUPS) {
-            Ok(socket) => {
-                (self.socket, self.complaint) = (Some((index, socket)), None);
-                None
-            }
+            Ok(socket) => (self.socket, self.complaint) = (Some((index, socket)), None),
             Err(error) => {
                 let hint = match error.kind() {
                     io::ErrorKind::PermissionDenied => "; this needs root or CAP_NET_RAW",
                     _ => "",
                 };
-                let text = format!("port {}: no IS-IS here: {error}{hint}", self.link.port);
-                let is_new = self.complaint.as_ref() != Some(&text);
-                self.complaint = Some(text.clone());
-                is_new.then_some(text)
+                let reason = format!("{error}{hint}");
+                if self.complaint.as_ref() != Some(&reason) {
+                    tracing::warn!(target: "isis", port = self.link.port, reason, "no IS-IS at the port");
+                    self.complaint = Some(reason);
+                }
             }
         }
     }
@@ -121,9 +119,10 @@ mod tests {
             let mut circuit = Circuit::new(Link { port, index, mac, addresses, link_mtu: 1500 }, 10);
             let settle = || {
                 let _inside = runtime.enter();
-                circuit.settle()
+                circuit.settle();
             };
-            assert_eq!(namespace.enter(settle).expect("entered"), None);
+            namespace.enter(settle).expect("entered");
+            assert!(!circuit.is_missing());
             circuit
         };
         let pairs = ["v0", "v1"].map(|interface| {

@@ -45,8 +45,8 @@ enum Order {
 pub(super) enum IsisEvent {
     /// Other routes or SIDs than before.
     Learnt,
-    /// Message for the log.
-    Message(String),
+    /// The task has panicked. No event follows.
+    Died,
 }
 
 /// Handle for requesting the state of a system. It keeps no task alive.
@@ -68,18 +68,18 @@ pub(super) struct IsisHandle {
     plan: Plan,
     orders: mpsc::UnboundedSender<Order>,
     learnt: watch::Receiver<Arc<Learnt>>,
-    messages: mpsc::UnboundedReceiver<String>,
     task: JoinHandle<()>,
+    /// Whether the task has died, and that was reported.
+    is_dead: bool,
 }
 
 impl IsisHandle {
     /// Starts a task in the calling thread's network namespace. Must be called inside a tokio runtime.
     pub(super) fn start(plan: Plan) -> Self {
         let (orders, received_orders) = mpsc::unbounded_channel();
-        let (sent_messages, messages) = mpsc::unbounded_channel();
         let (sent_learnt, learnt) = watch::channel(Arc::default());
-        let task = Task::new(plan.clone(), received_orders, sent_learnt, sent_messages);
-        IsisHandle { plan, orders, learnt, messages, task: tokio::spawn(task.run()) }
+        let task = Task::new(plan.clone(), received_orders, sent_learnt);
+        IsisHandle { plan, orders, learnt, task: tokio::spawn(task.run()), is_dead: false }
     }
 
     /// Has the task follow another plan, if it is another.
@@ -93,15 +93,15 @@ impl IsisHandle {
 
     /// Waits for an event. Nothing is lost when the future is dropped.
     pub(super) async fn event(&mut self) -> IsisEvent {
-        tokio::select! {
-            changed = self.learnt.changed() => match changed {
-                Ok(()) => IsisEvent::Learnt,
-                Err(_) => self.died().await,
-            },
-            message = self.messages.recv() => match message {
-                Some(text) => IsisEvent::Message(text),
-                None => self.died().await,
-            },
+        if self.is_dead {
+            return std::future::pending().await;
+        }
+        match self.learnt.changed().await {
+            Ok(()) => IsisEvent::Learnt,
+            Err(_) => {
+                self.is_dead = true;
+                IsisEvent::Died
+            }
         }
     }
 
@@ -123,14 +123,5 @@ impl IsisHandle {
             let _ = answer.await;
         }
         self.task.abort();
-    }
-
-    /// The task has panicked: reported once; no event follows.
-    async fn died(&mut self) -> IsisEvent {
-        if self.task.is_finished() && !self.messages.is_closed() {
-            self.messages.close();
-            return IsisEvent::Message("the IS-IS task has died; its last messages are above".to_owned());
-        }
-        std::future::pending().await
     }
 }

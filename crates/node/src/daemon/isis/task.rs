@@ -35,7 +35,6 @@ pub(super) struct Task {
     orders: mpsc::UnboundedReceiver<Order>,
     known: Known,
     learnt: watch::Sender<Arc<Learnt>>,
-    says: mpsc::UnboundedSender<String>,
     /// Cause of the overload bit in the last log line.
     overload: Option<Overload>,
     /// Neighbour of each circuit in the last log line.
@@ -56,12 +55,7 @@ enum Occasion {
 }
 
 impl Task {
-    pub(super) fn new(
-        plan: Plan,
-        orders: mpsc::UnboundedReceiver<Order>,
-        learnt: watch::Sender<Arc<Learnt>>,
-        says: mpsc::UnboundedSender<String>,
-    ) -> Self {
+    pub(super) fn new(plan: Plan, orders: mpsc::UnboundedReceiver<Order>, learnt: watch::Sender<Arc<Learnt>>) -> Self {
         let speaker = speaker(&plan);
         let mut task = Task {
             plan: plan.clone(),
@@ -71,7 +65,6 @@ impl Task {
             orders,
             known: Known::default(),
             learnt,
-            says,
             overload: None,
             neighbours: BTreeMap::new(),
             learn_at: None,
@@ -157,6 +150,7 @@ impl Task {
             self.learn_at = None;
             self.known = Known::of(&self.speaker, now);
             let learnt = Learnt::of(&self.known, &self.speaker, &self.plan, &self.circuits);
+            tracing::debug!(target: "isis", routes = learnt.routes.len(), "paths computed");
             self.learnt.send_if_modified(|before| {
                 let is_other = **before != learnt;
                 if is_other {
@@ -183,6 +177,7 @@ impl Task {
         let identity = |plan: &Plan| (plan.settings.system.system, plan.settings.system.level);
         if identity(&before) != identity(&self.plan) {
             self.take_leave();
+            self.say_neighbours();
             self.speaker = speaker(&self.plan);
             self.circuits.clear();
         } else if before.settings.system != self.plan.settings.system {
@@ -227,10 +222,7 @@ impl Task {
     fn settle(&mut self, now: Instant) {
         for (number, circuit) in self.circuits.iter_mut().enumerate() {
             let before = circuit.index();
-            if let Some(text) = circuit.settle() {
-                // The control task may be ending.
-                let _ = self.says.send(text);
-            }
+            circuit.settle();
             if circuit.index() != before {
                 // One interface in place of another is another link.
                 self.speaker.set_link(now, CircuitId(number), false);
@@ -243,8 +235,7 @@ impl Task {
     /// Logs that there is no key, at the start and when it was removed.
     fn warn_of_open_links(&self) {
         if self.plan.settings.system.key.is_none() {
-            // The control task may be ending.
-            let _ = self.says.send(NO_KEY.to_owned());
+            tracing::warn!(target: "isis", "{NO_KEY}");
         }
     }
 
@@ -252,11 +243,10 @@ impl Task {
     fn say_overload(&mut self) {
         let before = std::mem::replace(&mut self.overload, self.speaker.overload());
         if before != self.overload {
-            let text = match self.overload {
-                Some(cause) => format!("IS-IS overload bit set: {}", cause.name()),
-                None => "IS-IS overload bit cleared".to_owned(),
-            };
-            let _ = self.says.send(text);
+            match self.overload {
+                Some(cause) => tracing::warn!(target: "isis", cause = cause.name(), "overload bit set"),
+                None => tracing::info!(target: "isis", "overload bit cleared"),
+            }
         }
     }
 
@@ -271,16 +261,14 @@ impl Task {
                 continue;
             }
             let port = &circuit.link.port;
-            let text = match (&there, before) {
+            match (&there, before) {
                 (Some(neighbour), _) => {
-                    let name = up.and_then(|up| self.known.hostname(up.neighbour));
-                    let name = name.map_or_else(String::new, |name| format!(" ({name})"));
-                    format!("port {port}: IS-IS neighbour {neighbour}{name} up")
+                    let hostname = up.and_then(|up| self.known.hostname(up.neighbour));
+                    tracing::info!(target: "isis", port, neighbour, hostname, "neighbour up");
                 }
-                (None, Some(before)) => format!("port {port}: IS-IS neighbour {before} down"),
+                (None, Some(neighbour)) => tracing::warn!(target: "isis", port, neighbour, "neighbour down"),
                 (None, None) => continue,
-            };
-            let _ = self.says.send(text);
+            }
             match there {
                 Some(neighbour) => drop(self.neighbours.insert(number, neighbour)),
                 None => drop(self.neighbours.remove(&number)),
@@ -292,7 +280,6 @@ impl Task {
         let now = self.now();
         self.speaker.retire(now);
         self.send();
-        self.say_neighbours();
     }
 
     fn snapshot(&self) -> IsisSnapshot {
@@ -322,6 +309,7 @@ mod tests {
     use super::*;
     use crate::configuration::IsisSettings;
     use srdma_isis::{Behaviors, Config, Key, SystemId};
+    use std::sync::Mutex;
 
     fn plan(key: Option<Key>) -> Plan {
         let system = Config { key, ..Config::new(SystemId([0, 0, 0, 0, 0, 1]), vec![vec![0x49, 0, 1]], "own") };
@@ -329,49 +317,59 @@ mod tests {
         Plan { settings: IsisSettings { system, circuits: Vec::new(), behaviors }, links: Vec::new() }
     }
 
-    fn task(key: Option<Key>) -> (Task, mpsc::UnboundedReceiver<String>) {
-        let (says, messages) = mpsc::unbounded_channel();
+    fn task(key: Option<Key>) -> Task {
         let (orders, received) = mpsc::unbounded_channel();
         drop(orders);
-        (Task::new(plan(key), received, watch::channel(Arc::default()).0, says), messages)
+        Task::new(plan(key), received, watch::channel(Arc::default()).0)
     }
 
-    fn messages(from: &mut mpsc::UnboundedReceiver<String>) -> Vec<String> {
-        std::iter::from_fn(|| from.try_recv().ok()).collect()
+    /// The lines that `act` logs, without levels and targets.
+    fn logged<T>(act: impl FnOnce() -> T) -> (T, Vec<String>) {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let log = tracing_subscriber::fmt().with_ansi(false).without_time().with_level(false).with_target(false);
+        let subscriber = log.with_max_level(tracing::Level::INFO).with_writer(Arc::clone(&lines)).finish();
+        let value = tracing::subscriber::with_default(subscriber, act);
+        let octets = lines.lock().unwrap().clone();
+        (value, String::from_utf8(octets).unwrap().lines().map(str::to_owned).collect())
     }
 
     #[test]
     fn a_system_without_a_key_is_logged_once() {
         let key = Key::Sha256 { key_id: 1, secret: b"12345678".to_vec() };
-        let (mut open, mut said) = task(None);
-        assert_eq!(messages(&mut said), [NO_KEY]);
+        let (mut open, lines) = logged(|| task(None));
+        assert_eq!(lines, [NO_KEY]);
         assert_eq!(open.snapshot().authentication, "none");
         let mut other = plan(None);
         other.settings.system.hostname = "other".to_owned();
-        open.follow(other);
-        open.follow(plan(Some(key.clone())));
-        assert_eq!(messages(&mut said), [""; 0]);
+        let ((), lines) = logged(|| {
+            open.follow(other);
+            open.follow(plan(Some(key.clone())));
+        });
+        assert_eq!(lines, [""; 0]);
         assert_eq!(open.snapshot().authentication, "hmac-sha256");
-        open.follow(plan(None));
-        assert_eq!(messages(&mut said), [NO_KEY]);
-        assert_eq!(messages(&mut task(Some(key)).1), [""; 0]);
+        assert_eq!(logged(|| open.follow(plan(None))).1, [NO_KEY]);
+        assert_eq!(logged(|| task(Some(key))).1, [""; 0]);
     }
 
     #[test]
     fn the_overload_bit_is_logged_with_its_cause() {
-        let (mut task, mut said) = task(Some(Key::Md5 { secret: b"12345678".to_vec() }));
-        (0..2).for_each(|_| task.work());
-        assert_eq!(messages(&mut said), ["IS-IS overload bit set: starting"]);
+        let mut task = task(Some(Key::Md5 { secret: b"12345678".to_vec() }));
+        let ((), lines) = logged(|| (0..2).for_each(|_| task.work()));
+        assert_eq!(lines, ["overload bit set cause=\"starting\""]);
         assert_eq!((task.snapshot().is_overloaded, task.snapshot().overload.as_deref()), (true, Some("starting")));
         let mut configured = plan(None);
         configured.settings.system.is_overloaded = true;
-        task.follow(configured);
-        task.work();
-        assert_eq!(messages(&mut said), [NO_KEY, "IS-IS overload bit set: configured"]);
+        let ((), lines) = logged(|| {
+            task.follow(configured);
+            task.work();
+        });
+        assert_eq!(lines, [NO_KEY, "overload bit set cause=\"configured\""]);
         let mut off = plan(None);
         off.settings.system.timers.startup_s = 0;
-        task.follow(off);
-        task.work();
-        assert_eq!(messages(&mut said), ["IS-IS overload bit cleared"]);
+        let ((), lines) = logged(|| {
+            task.follow(off);
+            task.work();
+        });
+        assert_eq!(lines, ["overload bit cleared"]);
     }
 }

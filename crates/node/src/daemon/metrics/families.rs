@@ -56,6 +56,8 @@ fn node(out: &mut Out<'_>, snapshot: &Snapshot) -> fmt::Result {
     for (name, help, unit, value) in gauges {
         out.gauges(name, help, Some(unit), [([], value)])?;
     }
+    let help = "Log lines dropped because stderr was not read in time, or could not be written";
+    out.counters("srdma_log_dropped", help, Some(lines()), [([], snapshot.dropped_log_lines)])?;
     let configuration = &snapshot.configuration;
     let help = "Configurations applied since the start";
     out.gauges("srdma_configuration_generation", help, None, [([], configuration.generation)])?;
@@ -192,6 +194,10 @@ fn seconds(ns: u64) -> f64 {
 
 fn frames() -> Unit {
     Unit::Other("frames".to_owned())
+}
+
+fn lines() -> Unit {
+    Unit::Other("lines".to_owned())
 }
 
 fn packets() -> Unit {

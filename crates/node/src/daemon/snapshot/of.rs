@@ -26,6 +26,8 @@ pub struct DaemonState {
     pub controller: Option<ControllerSnapshot>,
     /// The applied configuration.
     pub configuration: ConfigurationSnapshot,
+    /// Log lines that the process has dropped.
+    pub dropped_log_lines: u64,
 }
 
 /// State of a port in the process.
@@ -89,6 +91,7 @@ impl Snapshot {
             isis: None,
             controller: daemon.controller.clone(),
             configuration: daemon.configuration.clone(),
+            dropped_log_lines: daemon.dropped_log_lines,
         }
     }
 }

@@ -49,7 +49,7 @@ fn forwards(driver: &str, kind: &str) {
     let bench = Bench::new(driver, CONFIGURATION);
     let (mut left, mut right) = (bench.host(UP), bench.host(HOSTS));
     let mut node = bench.start();
-    assert!(node.wait_for("port uplink").contains(kind));
+    assert!(node.wait_for("attached port=\"uplink\"").contains(kind));
     node.wait_for("ready");
 
     // One container of micro-SIDs: uN shifts it (PP-5.2-2).

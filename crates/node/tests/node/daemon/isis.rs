@@ -82,7 +82,7 @@ fn an_end_e_that_was_learnt_is_used() {
     assert!(!left.take().iter().any(|packet| is_to_end_e(packet)), "no system has announced it");
 
     left.send_frame(&octets(HELLO));
-    node.wait_for("port uplink: IS-IS neighbour 0000.0000.0009 up");
+    node.wait_for("neighbour up port=\"uplink\" neighbour=\"0000.0000.0009\"");
     left.send_frame(&octets(LSP));
     let end = Instant::now() + PATIENCE;
     let notification = loop {

@@ -86,7 +86,7 @@ fn a_thousand_systems_at_rest_cost_nothing() {
     node.wait_for("ready");
     let alone_ms = measure(&node, &mut neighbour);
     neighbour.send_frame(&hello());
-    node.wait_for("port uplink: IS-IS neighbour 0000.0000.0009 up");
+    node.wait_for("neighbour up port=\"uplink\" neighbour=\"0000.0000.0009\"");
     let end = Instant::now() + PATIENCE;
     let is_known = || {
         let isis = read_status(&bench.status()).expect("it answers").isis.expect("it speaks IS-IS");

@@ -98,7 +98,7 @@ fn a_changed_file_is_noticed() {
     let mut node = bench.start();
     node.wait_for("ready");
     bench.configure("auto", "");
-    node.wait_for("reloaded, the file changed: ");
+    node.wait_for("reloaded cause=file ");
     bench.configure("auto", "zzz = 1");
     assert!(node.wait_for("not reloaded").contains("node.toml:"));
 }
@@ -111,18 +111,18 @@ fn an_interface_may_be_removed_and_added_again() {
     let mut node = bench.start();
     node.wait_for("ready");
     bench.in_node(&["ip", "link", "delete", "hosts"]);
-    node.wait_for("port hosts: waiting for interface hosts");
+    node.wait_for("waiting for the interface port=\"hosts\" interface=\"hosts\"");
     bench.link(HOSTS);
-    node.wait_for("port hosts: interface hosts by");
+    node.wait_for("attached port=\"hosts\" interface=\"hosts\"");
     let mut right = bench.host(HOSTS);
     let (packet, copies) = end_mt();
     left.send(&packet);
     assert_eq!(right.receive(2, is_copy), copies);
 
     bench.in_node(&["ip", "link", "set", "hosts", "down"]);
-    node.wait_for("port hosts: link down");
+    node.wait_for("link down port=\"hosts\"");
     bench.in_node(&["ip", "link", "set", "hosts", "up"]);
-    node.wait_for("port hosts: link up");
+    node.wait_for("link up port=\"hosts\"");
     left.send(&packet);
     assert_eq!(right.receive(2, is_copy), copies);
 }
