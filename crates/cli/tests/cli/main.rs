@@ -23,6 +23,7 @@ mod lab_kernel_transit;
 mod lab_prometheus;
 mod lab_rxe;
 mod lab_usid;
+mod log;
 mod node;
 mod own_lab;
 mod packets;
