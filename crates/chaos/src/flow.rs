@@ -2,11 +2,11 @@
 
 use crate::address;
 use crate::outcome::{GroupOutcome, Step, StepKind, Violation, ViolationKind};
-use crate::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan, Schedule};
+use crate::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, PolicyPlan, Schedule};
 use crate::testbed::{LINK_MTU, Testbed};
 use srdma_group::{
-    CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, PathMtu, Policy, Receiver, ReceiverRegion,
-    Record, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
+    CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, Policy, Receiver, ReceiverRegion, Record, Rules,
+    Source, SourceRegion, Tree, TreeError, TreeNode,
 };
 use srdma_random::Stream;
 use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, Status};
@@ -129,7 +129,7 @@ impl<'s> Flow<'s> {
         QueuePairConfig {
             sq_psn: first_psn,
             rq_psn: first_psn,
-            path_mtu: srdma_rc::PathMtu::Octets1024,
+            path_mtu: PATH_MTU,
             ack_timeout: self.timing.ack_timeout,
             min_rnr_timer: MIN_RNR_TIMER,
             send_queue_depth: messages,
@@ -236,7 +236,7 @@ impl<'s> Flow<'s> {
             proxy: address::proxy(self.number),
             designated_qpn: address::designated_qpn(self.number),
             initial_psn: self.layout.first_psn,
-            path_mtu: PathMtu::new(PATH_MTU_OCTETS as u16).expect("1024 octets are an RDMA path MTU"),
+            path_mtu: PATH_MTU,
             link_mtu: LINK_MTU,
             source: Source { address: address::source(self.plan.source), qpn: self.qpn },
             region: self.has_regions().then_some(region),

@@ -1,7 +1,6 @@
 //! Typical times in a schedule's network, from which events are drawn.
 
-use crate::schedule::{GroupPlan, LinkPlan, PATH_MTU_OCTETS, Schedule};
-use srdma_rc::PathMtu;
+use crate::schedule::{GroupPlan, LinkPlan, PATH_MTU, PATH_MTU_OCTETS, Schedule};
 use srdma_sim::link::LinkModel;
 use srdma_sim::timing::Timing;
 
@@ -47,7 +46,7 @@ fn packets(group: &GroupPlan) -> u64 {
 pub fn timing(schedule: &Schedule) -> Timing {
     let levels = levels(schedule);
     // From the source to node 0, down the levels, and to the receiver.
-    Timing::new(&model(&schedule.link), levels + 1, levels, PathMtu::Octets1024)
+    Timing::new(&model(&schedule.link), levels + 1, levels, PATH_MTU)
 }
 
 /// Nodes on the longest path through parents and spares.

@@ -9,9 +9,12 @@
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use serde::{Deserialize, Serialize};
+use srdma_wire::PathMtu;
 
 /// RDMA path MTU of all groups.
-pub const PATH_MTU_OCTETS: u32 = 1024;
+pub const PATH_MTU: PathMtu = PathMtu::Octets1024;
+/// Payload of a full packet.
+pub const PATH_MTU_OCTETS: u32 = PATH_MTU.octets();
 
 /// A chaos test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,7 @@
 use crate::units;
 use indicatif::{ProgressBar, ProgressStyle};
 use srdma_host::{RawInterface, TransferCounters};
-use srdma_rc::PathMtu;
-use srdma_wire::{MacAddress, Psn, Qpn};
+use srdma_wire::{MacAddress, PathMtu, Psn, Qpn};
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
 

@@ -11,8 +11,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use srdma_api::{Client, Group, GroupPage, MemoryRegion, NewReceiver};
-use srdma_rc::PathMtu;
-use srdma_wire::Qpn;
+use srdma_wire::{PathMtu, Qpn};
 use std::net::Ipv6Addr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -173,7 +172,7 @@ fn join(arguments: &Join) -> Result<ExitCode> {
     let region = arguments.virtual_address.zip(arguments.rkey);
     let new = NewReceiver {
         qpn: arguments.qpn.get(),
-        path_mtu: arguments.path_mtu.octets() as u16,
+        path_mtu: arguments.path_mtu.into(),
         region: region.map(|(virtual_address, rkey)| MemoryRegion { virtual_address, rkey }),
     };
     let joined = output.controller.client()?.join(*group, *receiver, &new)?;

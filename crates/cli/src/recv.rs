@@ -13,9 +13,9 @@ use srdma_host::{
 };
 use srdma_io::udp::Segmentation;
 use srdma_random::Stream;
-use srdma_rc::{Endpoint, PathMtu};
+use srdma_rc::Endpoint;
 use srdma_session::Membership;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::fs;
 use std::io::{self, Write};
 use std::net::Ipv6Addr;

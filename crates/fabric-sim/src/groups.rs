@@ -14,11 +14,11 @@ use srdma_dataplane::{Command, NextHop, RouteAction, SidBehavior, TableId};
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
 use srdma_frame::PortId;
 use srdma_group::{
-    Group, GroupError, GroupId, ListMode, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record,
-    Source, SourceRegion, Tree, TreeError, TreeNode,
+    Group, GroupError, GroupId, ListMode, NodeIndex, NodeRole, Policy, Receiver, ReceiverRegion, Record, Source,
+    SourceRegion, Tree, TreeError, TreeNode,
 };
 use srdma_rc::MemoryKey;
-use srdma_wire::{Prefix, Psn, Qpn};
+use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
 
@@ -108,7 +108,7 @@ pub(super) struct GroupSpec {
     pub(super) receivers: Vec<Member>,
     pub(super) designated_qpn: Qpn,
     pub(super) initial_psn: Psn,
-    pub(super) path_mtu: srdma_rc::PathMtu,
+    pub(super) path_mtu: PathMtu,
     pub(super) policy: Policy,
 }
 
@@ -189,7 +189,7 @@ impl PlannedGroup {
             proxy: proxy(number),
             designated_qpn: spec.designated_qpn,
             initial_psn: spec.initial_psn,
-            path_mtu: PathMtu::new(spec.path_mtu.octets() as u16).expect("both crates know the same five"),
+            path_mtu: spec.path_mtu,
             link_mtu: LINK_MTU,
             source: spec.source,
             region: Some(spec.region),

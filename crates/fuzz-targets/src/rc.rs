@@ -3,14 +3,15 @@
 use crate::choices::Choices;
 use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{
-    Access, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey, Operation, PathMtu,
-    QueuePairConfig, RateAlgorithm, Receive, RemoteAddress, TraceRequest, WorkRequest,
+    Access, Endpoint, EndpointConfig, FastCnpConfig, Habits, LocalRange, MemoryKey, Operation, QueuePairConfig,
+    RateAlgorithm, Receive, RemoteAddress, TraceRequest, WorkRequest,
 };
 use srdma_wire::fast_cnp::{FastCnpValue, OptionTypes};
 use srdma_wire::ioam::{self, LinkLoad, NodeData, Trace, TraceHeader, TraceType};
 use srdma_wire::rocev2::{Extended, Packet, PacketValue};
 use srdma_wire::{
-    Aeth, AtomicEth, Bth, CnpView, ImmDtView, Instant, Ipv6, NextHeader, Opcode, Prefix, Psn, Qpn, Reth, Syndrome,
+    Aeth, AtomicEth, Bth, CnpView, ImmDtView, Instant, Ipv6, NextHeader, Opcode, PathMtu, Prefix, Psn, Qpn, Reth,
+    Syndrome,
 };
 use std::net::Ipv6Addr;
 

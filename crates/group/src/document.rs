@@ -39,6 +39,22 @@ pub(crate) mod psn {
     }
 }
 
+/// An RDMA path MTU, in octets.
+pub(crate) mod path_mtu {
+    use super::*;
+    use srdma_wire::PathMtu;
+
+    pub(crate) fn serialize<S: Serializer>(path_mtu: &PathMtu, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u16((*path_mtu).into())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PathMtu, D::Error> {
+        let octets = u16::deserialize(deserializer)?;
+        PathMtu::from_octets(octets.into())
+            .ok_or_else(|| D::Error::custom(format!("path MTU {octets} is none of 256, 512, 1024, 2048 and 4096")))
+    }
+}
+
 /// A time, in nanoseconds.
 pub(crate) mod nanoseconds {
     use super::*;

@@ -5,7 +5,7 @@ use crate::lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 use crate::policy::{ListMode, Policy};
 use crate::tree::{NodeIndex, NodeRole, Tree};
 use serde::{Deserialize, Serialize};
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
@@ -13,45 +13,6 @@ use std::net::Ipv6Addr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct GroupId(pub u32);
-
-/// RDMA path MTU: the largest payload of one packet, in octets. Never called just MTU (D7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "u16", into = "u16")]
-pub struct PathMtu(u16);
-
-impl PathMtu {
-    /// 256, 512, 1024, 2048 or 4096 octets.
-    pub const fn new(octets: u16) -> Option<Self> {
-        match octets {
-            256 | 512 | 1024 | 2048 | 4096 => Some(PathMtu(octets)),
-            _ => None,
-        }
-    }
-
-    /// Octets of payload.
-    pub const fn octets(self) -> u16 {
-        self.0
-    }
-
-    /// The longest inner packet of a group: IPv6, UDP, BTH, RETH with immediate data, payload, ICRC.
-    pub const fn longest_packet_octets(self) -> usize {
-        40 + 8 + 12 + 20 + self.0 as usize + 4
-    }
-}
-
-impl From<PathMtu> for u16 {
-    fn from(path_mtu: PathMtu) -> Self {
-        path_mtu.0
-    }
-}
-
-impl TryFrom<u16> for PathMtu {
-    type Error = String;
-
-    fn try_from(octets: u16) -> Result<Self, String> {
-        Self::new(octets).ok_or_else(|| format!("path MTU {octets} is none of 256, 512, 1024, 2048 and 4096"))
-    }
-}
 
 /// The source, as the root needs it to deliver responses (D13).
 #[allow(missing_docs, reason = "the names say it")]
@@ -117,6 +78,7 @@ pub struct Record {
     #[serde(with = "document::psn")]
     pub initial_psn: Psn,
     /// One for all members (D28).
+    #[serde(with = "document::path_mtu")]
     pub path_mtu: PathMtu,
     /// Largest IPv6 packet that every link of the tree carries, in octets.
     pub link_mtu: u16,
@@ -127,6 +89,13 @@ pub struct Record {
     pub tree: Tree,
     /// Choices.
     pub policy: Policy,
+}
+
+impl Record {
+    /// The longest inner packet: IPv6, UDP, BTH, RETH with immediate data, payload, ICRC.
+    pub const fn longest_packet_octets(&self) -> usize {
+        40 + 8 + 12 + 20 + self.path_mtu.octets() as usize + 4
+    }
 }
 
 /// Reason for which a record is no group.
@@ -187,7 +156,7 @@ pub enum GroupError {
     )]
     ListsExceedLink {
         /// RDMA path MTU.
-        path_mtu: u16,
+        path_mtu: PathMtu,
         receivers: usize,
         /// Octets of the packet.
         needed: usize,
@@ -197,7 +166,7 @@ pub enum GroupError {
     #[error("link MTU {link_mtu} is too small: a packet of RDMA path MTU {path_mtu} needs {needed} octets")]
     LinkMtu {
         /// RDMA path MTU.
-        path_mtu: u16,
+        path_mtu: PathMtu,
         /// Octets of the packet.
         needed: usize,
         link_mtu: u16,
@@ -307,7 +276,7 @@ fn check_tree(record: &Record) -> Result<(), GroupError> {
 
 /// TLV or provisioned (D7): whether the lists travel, and the overhead that results.
 fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
-    let inner = record.path_mtu.longest_packet_octets();
+    let inner = record.longest_packet_octets();
     let fits = |srh: usize| inner + Overhead::of(srh).octets() <= usize::from(record.link_mtu);
     let with_hmac = record.policy.hmac_key_id.is_some();
     if record.policy.lists != ListMode::Provisioned {
@@ -315,7 +284,7 @@ fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
         let refusal = match srh_len_octets(&edge_lists(record), record.region.is_some(), with_hmac) {
             Some(srh) if fits(srh) => return Ok((true, Overhead::of(srh))),
             Some(srh) => GroupError::ListsExceedLink {
-                path_mtu: record.path_mtu.octets(),
+                path_mtu: record.path_mtu,
                 receivers,
                 needed: inner + Overhead::of(srh).octets(),
                 link_mtu: record.link_mtu,
@@ -329,7 +298,7 @@ fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
     let srh = srh_len_octets(&[], false, with_hmac).unwrap_or(srdma_wire::srh::MAX_LEN);
     if !fits(srh) {
         return Err(GroupError::LinkMtu {
-            path_mtu: record.path_mtu.octets(),
+            path_mtu: record.path_mtu,
             needed: inner + Overhead::of(srh).octets(),
             link_mtu: record.link_mtu,
         });

@@ -13,7 +13,7 @@ mod policy;
 mod tree;
 
 pub use conflicts::{ConflictError, check_conflicts};
-pub use group::{Group, GroupError, GroupId, Join, PathMtu, Receiver, Record, Source, SourceRegion};
+pub use group::{Group, GroupError, GroupId, Join, Receiver, Record, Source, SourceRegion};
 pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent};
 pub use lifecycle::{ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};

@@ -2,9 +2,9 @@
 
 use crate::congestion::Congestion;
 use crate::transfer_memory::TransferMemory;
-use srdma_rc::{ConfigError, Endpoint, EndpointConfig, Habits, PathMtu, QueuePairConfig};
+use srdma_rc::{ConfigError, Endpoint, EndpointConfig, Habits, QueuePairConfig};
 use srdma_wire::codepoints::ROCEV2_PORT;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 /// Receives that are posted at once.

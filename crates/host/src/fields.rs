@@ -1,8 +1,7 @@
 //! Values of peer information and group files, checked as they are read.
 
 use serde::{Deserialize, Deserializer, Serializer, de};
-use srdma_rc::PathMtu;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 /// A queue pair number that packets can go to.

@@ -2,9 +2,8 @@
 
 use crate::fields;
 use serde::{Deserialize, Serialize};
-use srdma_rc::PathMtu;
 use srdma_toml_error::{FileError, Problem};
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::path::Path;
 

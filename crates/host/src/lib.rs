@@ -40,7 +40,6 @@ pub use raw_wire::{RawWire, RawWireConfig};
 pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};
 pub use sending::{Sending, SendingConfig, TransferMode};
 pub use source_control::{SessionState, SourceControl, StreamProgress};
-pub use srdma_rc::PathMtu;
 pub use steered_wire::SteeredWire;
 pub use trailer::{Trailer, TrailerError};
 pub use transfer_error::TransferError;

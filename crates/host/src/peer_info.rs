@@ -2,8 +2,7 @@
 
 use crate::fields;
 use serde::{Deserialize, Serialize};
-use srdma_rc::PathMtu;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 /// Parameters of a receiver for its sender. The first five are all that another implementation needs.

@@ -6,10 +6,8 @@ use crate::source_control::{SessionState, SourceControl, StreamProgress};
 use crate::trailer::Trailer;
 use crate::transfer_error::TransferError;
 use crate::transfer_memory::TransferMemory;
-use srdma_rc::{
-    Access, Completion, Endpoint, LocalRange, MemoryKey, Operation, PathMtu, RemoteAddress, Status, WorkRequest,
-};
-use srdma_wire::{Instant, Qpn};
+use srdma_rc::{Access, Completion, Endpoint, LocalRange, MemoryKey, Operation, RemoteAddress, Status, WorkRequest};
+use srdma_wire::{Instant, PathMtu, Qpn};
 use std::ops::ControlFlow;
 use std::time::Duration;
 

@@ -3,8 +3,8 @@
 use crate::error::{LabError, Result};
 use crate::topology::{GroupPlan, Lists, Operation, Topology, Transfer};
 use srdma_group::{
-    Group, GroupId, ListMode, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record, Source,
-    SourceRegion, Tree, TreeNode,
+    Group, GroupId, ListMode, NodeIndex, NodeRole, Policy, Receiver, ReceiverRegion, Record, Source, SourceRegion,
+    Tree, TreeNode,
 };
 use srdma_wire::Qpn;
 use std::net::Ipv6Addr;
@@ -51,14 +51,13 @@ pub fn group(
         })
     });
     let length = transfer.size_octets;
-    let path_mtu = PathMtu::new(transfer.path_mtu);
     Group::new(Record {
         id: GROUP,
         epoch: 1,
         proxy: plan.proxy,
         designated_qpn: plan.designated_qpn,
         initial_psn: plan.initial_psn,
-        path_mtu: path_mtu.ok_or_else(|| LabError::Group(format!("no path MTU {}", transfer.path_mtu)))?,
+        path_mtu: transfer.path_mtu,
         link_mtu: plan.link_mtu,
         source: Source { address: address(topology, plan.source)?, qpn: source },
         region: writes.then_some(SourceRegion { base: REGION_BASE, length, rkey: REGION_RKEY }),

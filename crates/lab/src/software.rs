@@ -10,7 +10,7 @@ use crate::process::Process;
 use crate::topology::{Operation, Topology};
 use serde::Deserialize;
 use srdma_group::ReceiverRegion;
-use srdma_host::{GroupFile, GroupRegion, GroupSource, PathMtu, PeerInfo};
+use srdma_host::{GroupFile, GroupRegion, GroupSource, PeerInfo};
 use srdma_wire::Qpn;
 use std::fs;
 use std::path::PathBuf;
@@ -132,7 +132,7 @@ impl Host for SoftwareHost {
 /// packets that are merely queued are not retransmitted; at most the limit of soft-RoCE.
 fn window(terms: &Terms) -> u64 {
     const MOST: u64 = 128;
-    let packet_bits = u64::from(terms.transfer.path_mtu) * 8;
+    let packet_bits = u64::from(terms.transfer.path_mtu.octets()) * 8;
     terms.slowest_bits_per_s.map_or(MOST, |rate| (rate / 45 / packet_bits).clamp(4, MOST))
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn group_file(topology: &Topology, terms: &Terms) -> Result<String> {
         proxy: sender.address,
         designated_qpn: sender.qpn,
         initial_psn: sender.first_psn,
-        path_mtu: PathMtu::from_octets(transfer.path_mtu.into()).ok_or_else(|| wrong("no such path MTU"))?,
+        path_mtu: transfer.path_mtu,
         region: match transfer.operation {
             Operation::Write => {
                 Some(GroupRegion { base: REGION_BASE, length: transfer.size_octets, rkey: REGION_RKEY })

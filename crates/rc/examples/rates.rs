@@ -3,10 +3,10 @@
 
 use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 use srdma_rc::{
-    Access, ConfigError, Endpoint, EndpointConfig, FastCnpConfig, LocalRange, MemoryKey, Operation, PathMtu,
-    QueuePairConfig, RateAlgorithm, RemoteAddress, TraceRequest, WorkRequest,
+    Access, ConfigError, Endpoint, EndpointConfig, FastCnpConfig, LocalRange, MemoryKey, Operation, QueuePairConfig,
+    RateAlgorithm, RemoteAddress, TraceRequest, WorkRequest,
 };
-use srdma_wire::{Instant, Prefix, Qpn};
+use srdma_wire::{Instant, PathMtu, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 const LINE: u64 = 400_000_000_000;

@@ -4,7 +4,7 @@ use crate::fast_cnp::FastCnpConfig;
 use crate::rate::{RateAlgorithm, RateError};
 use crate::trace::TraceRequest;
 use core::net::Ipv6Addr;
-use srdma_wire::{Psn, Qpn, codepoints};
+use srdma_wire::{PathMtu, Psn, Qpn, codepoints};
 
 /// The usual value of [`QueuePairConfig::cnp_interval_ns`], in nanoseconds: at most one CNP per flow and interval
 /// (FC-3-2), as at the receiver in the DCQCN paper (SIGCOMM 2015, section 3.1).
@@ -16,40 +16,6 @@ pub const DETOUR_INTERVAL_NS: u64 = 100_000;
 
 /// The most octets a message may have (IBTA volume 1, section 9.7.8).
 pub const MAX_MESSAGE_OCTETS: u32 = 1 << 31;
-
-/// The RDMA path MTU: octets of payload in a packet, headers not counted (D7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u16)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum PathMtu {
-    Octets256 = 256,
-    Octets512 = 512,
-    Octets1024 = 1024,
-    Octets2048 = 2048,
-    Octets4096 = 4096,
-}
-
-impl PathMtu {
-    /// Every path MTU there is, the smallest first.
-    pub const ALL: [PathMtu; 5] =
-        [PathMtu::Octets256, PathMtu::Octets512, PathMtu::Octets1024, PathMtu::Octets2048, PathMtu::Octets4096];
-
-    /// The path MTU of so many octets; `None` for other values.
-    pub fn from_octets(octets: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|mtu| mtu.octets() == octets)
-    }
-
-    /// Octets of payload.
-    pub const fn octets(self) -> u32 {
-        self as u32
-    }
-
-    /// Number of packets of a message of so many octets: an empty one takes one.
-    pub const fn packets(self, length_octets: u32) -> u32 {
-        let packets = length_octets.div_ceil(self.octets());
-        if packets == 0 { 1 } else { packets }
-    }
-}
 
 /// Configuration of all queue pairs of an endpoint.
 #[allow(missing_docs, reason = "the names say it")]
@@ -340,14 +306,6 @@ mod tests {
         }
         assert_eq!(config().source_port(), 0xC242, "0x11 times 0x22 is 0x242");
         assert_eq!(QueuePairConfig { udp_source_port: Some(4791), ..config() }.source_port(), 4791);
-    }
-
-    #[test]
-    fn an_empty_message_takes_a_packet() {
-        let packets = |length| PathMtu::Octets256.packets(length);
-        assert_eq!([0, 1, 256, 257, MAX_MESSAGE_OCTETS].map(packets), [1, 1, 1, 2, 1 << 23]);
-        assert_eq!(PathMtu::from_octets(2048), Some(PathMtu::Octets2048));
-        assert_eq!(PathMtu::from_octets(1500), None);
     }
 
     #[test]

@@ -83,8 +83,7 @@ pub use completion::{
     CompletedOperation, Completion, LocalRange, Operation, PostError, Receive, RemoteAddress, Status, WorkRequest,
 };
 pub use config::{
-    CNP_INTERVAL_NS, ConfigError, DETOUR_INTERVAL_NS, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, PathMtu,
-    QueuePairConfig,
+    CNP_INTERVAL_NS, ConfigError, DETOUR_INTERVAL_NS, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, QueuePairConfig,
 };
 pub use counters::{DropReason, Drops, QueuePairCounters};
 pub use endpoint::Endpoint;

@@ -126,7 +126,7 @@ impl GroupHead {
             source: SourceAddress { address: record.source.address, qpn: record.source.qpn.get() },
             designated_qpn: record.designated_qpn.get(),
             initial_psn: record.initial_psn.get(),
-            path_mtu: record.path_mtu.octets(),
+            path_mtu: record.path_mtu.into(),
             region,
             members: record.receivers.iter().map(member).collect(),
             tree: TreeHead::new(group, explanation),

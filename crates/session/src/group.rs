@@ -3,8 +3,8 @@
 use crate::client::SourceClient;
 use anyhow::{Context, Result, bail};
 use srdma_api::{Client, Group, GroupState, SourceState};
-use srdma_host::{GroupFile, GroupRegion, GroupSource, PathMtu};
-use srdma_wire::{Psn, Qpn};
+use srdma_host::{GroupFile, GroupRegion, GroupSource};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::thread;
 use std::time::Duration;
 

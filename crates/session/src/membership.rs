@@ -43,7 +43,7 @@ impl Membership {
         let region = MemoryRegion { virtual_address: info.virtual_address, rkey: info.rkey };
         let new = NewReceiver {
             qpn: info.qpn.get(),
-            path_mtu: info.path_mtu.octets() as u16,
+            path_mtu: info.path_mtu.into(),
             region: self.group.region.is_some().then_some(region),
         };
         self.client.join(id, info.address, &new)?;

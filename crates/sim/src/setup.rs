@@ -10,8 +10,8 @@ use crate::transfer::{Branching, Operation, TransferConfig};
 use srdma_dataplane::{Command, MulticastRoute, SidBehavior};
 use srdma_frame::PortId;
 use srdma_group::{
-    Group, GroupError, GroupId, NodeIndex, NodeRole, PathMtu, Policy, Receiver, ReceiverRegion, Record, Source,
-    SourceRegion, Tree, TreeError, TreeNode,
+    Group, GroupError, GroupId, NodeIndex, NodeRole, Policy, Receiver, ReceiverRegion, Record, Source, SourceRegion,
+    Tree, TreeError, TreeNode,
 };
 use srdma_rc::{Habits, MemoryKey, QueuePairConfig, RemoteAddress};
 use srdma_wire::Prefix;
@@ -150,7 +150,7 @@ fn record(
         proxy: addressing::PROXY,
         designated_qpn: addressing::designated_qpn(),
         initial_psn: scenario.first_psn,
-        path_mtu: PathMtu::new(scenario.path_mtu.octets() as u16).expect("both crates know the same five"),
+        path_mtu: scenario.path_mtu,
         link_mtu: scenario.link_mtu,
         source: Source { address: addressing::SOURCE, qpn: addressing::qpn_toward(SOURCE_RANK) },
         region: writes.then_some(SourceRegion { base: GROUP_REGION_BASE, length: size_octets, rkey: GROUP_RKEY.0 }),

@@ -1,7 +1,8 @@
 //! Timers and windows that fit a path: the round-trip time determines timeouts and windows.
 
 use crate::link::LinkModel;
-use srdma_rc::{Habits, PathMtu};
+use srdma_rc::Habits;
+use srdma_wire::PathMtu;
 use std::time::Duration;
 
 /// Octets of headers around the payload, at most, where no receiver list is carried: Ethernet, outer IPv6 and SRH,

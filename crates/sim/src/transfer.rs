@@ -7,8 +7,8 @@ use crate::replica::Sha256Digest;
 use crate::timing::Timing;
 use crate::topology::Topology;
 use srdma_group::{ListMode, Rules};
-use srdma_rc::{PathMtu, Status};
-use srdma_wire::{Instant, Psn, Qpn};
+use srdma_rc::Status;
+use srdma_wire::{Instant, PathMtu, Psn, Qpn};
 
 /// Octets that may wait in front of a link, at least.
 const MIN_QUEUE_LIMIT_OCTETS: usize = 1 << 20;

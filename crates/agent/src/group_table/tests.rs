@@ -2,8 +2,8 @@
 
 use super::*;
 use srdma_dataplane::{Node, NodeConfig};
-use srdma_group::{Lifecycle, Newcomer, NodeIndex, Order, PathMtu, Policy, Receiver, Record, Source, Tree, TreeNode};
-use srdma_wire::{Psn, Qpn};
+use srdma_group::{Lifecycle, Newcomer, NodeIndex, Order, Policy, Receiver, Record, Source, Tree, TreeNode};
+use srdma_wire::{PathMtu, Psn, Qpn};
 
 fn loopback(number: usize) -> Ipv6Addr {
     format!("2001:db8:{number:x}::1").parse().unwrap()
@@ -51,7 +51,7 @@ fn record() -> Record {
         proxy: "2001:db8:ff::100".parse().unwrap(),
         designated_qpn: Qpn::new(0xABCD).unwrap(),
         initial_psn: Psn::new(0),
-        path_mtu: PathMtu::new(1024).unwrap(),
+        path_mtu: PathMtu::Octets1024,
         link_mtu: 4608,
         source: Source { address: "2001:db8:f::1".parse().unwrap(), qpn: Qpn::new(0x77).unwrap() },
         region: None,

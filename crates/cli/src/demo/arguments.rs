@@ -1,16 +1,17 @@
 //! The command line of `srdma demo`.
 
+use crate::endpoint;
 use crate::units::{parse_delay, parse_octets, parse_probability, parse_rate};
 use clap::{Args, ValueEnum, value_parser};
 use srdma_group::{ListMode, Rules};
 use srdma_random::{Probability, Stream};
-use srdma_rc::{MAX_MESSAGE_OCTETS, PathMtu};
+use srdma_rc::MAX_MESSAGE_OCTETS;
 use srdma_sim::LinkModel;
 use srdma_sim::baseline::Algorithm;
 use srdma_sim::fabric::Headend;
 use srdma_sim::topology::{MAX_RECEIVERS, Topology};
 use srdma_sim::transfer::{Branching, Operation, TransferConfig};
-use srdma_wire::Psn;
+use srdma_wire::{PathMtu, Psn};
 use std::path::PathBuf;
 
 /// Send an RDMA stream to a group of receivers through a simulated network and verify every octet.
@@ -37,7 +38,7 @@ pub(crate) struct Arguments {
     message: u32,
 
     /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096.
-    #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = parse_path_mtu)]
+    #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
 
     /// Link MTU (largest IPv6 packet).
@@ -222,9 +223,4 @@ impl Arguments {
 fn parse_message(text: &str) -> Result<u32, String> {
     let octets = u32::try_from(parse_octets(text)?).ok().filter(|octets| *octets <= MAX_MESSAGE_OCTETS);
     octets.ok_or_else(|| format!("must be at most {MAX_MESSAGE_OCTETS} octets"))
-}
-
-fn parse_path_mtu(text: &str) -> Result<PathMtu, String> {
-    let path_mtu = text.trim().parse().ok().and_then(PathMtu::from_octets);
-    path_mtu.ok_or_else(|| "expected 256, 512, 1024, 2048 or 4096".to_owned())
 }

@@ -7,8 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use srdma_api::{Client, ClientError, Group, NewGroup, SourceAddress, SourceRegion};
 use srdma_group::Policy;
-use srdma_rc::PathMtu;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::process::ExitCode;
 
@@ -54,7 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         proxy: arguments.proxy,
         designated_qpn: arguments.designated_qpn.get(),
         initial_psn: arguments.psn.get(),
-        path_mtu: arguments.path_mtu.octets() as u16,
+        path_mtu: arguments.path_mtu.into(),
         region: arguments.region,
         policy: arguments.policy.unwrap_or_default(),
     };

@@ -6,8 +6,7 @@ use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, Write};
 use srdma_api::ProblemType;
 use srdma_api::{EventKind, NewGroup, SourceState};
-use srdma_group::PathMtu;
-use srdma_wire::Qpn;
+use srdma_wire::{PathMtu, Qpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
@@ -273,7 +272,7 @@ pub(super) fn check_qpn(what: &str, qpn: u32) -> Result<Qpn, Refusal> {
 }
 
 pub(super) fn check_path_mtu(octets: u16) -> Result<PathMtu, Refusal> {
-    PathMtu::new(octets).ok_or_else(|| {
+    PathMtu::from_octets(octets.into()).ok_or_else(|| {
         Refusal::new(ProblemType::InvalidPathMtu, format!("path_mtu {octets}: expected 256, 512, 1024, 2048 or 4096"))
     })
 }

@@ -7,7 +7,7 @@ use sha2::Sha256;
 use srdma_dataplane::{Command, Cover, HmacKey, RouteAction, TableId};
 use srdma_group::*;
 use srdma_testkit::multicast::Receiver as ModelReceiver;
-use srdma_wire::Prefix;
+use srdma_wire::{PathMtu, Prefix};
 
 const OTHER_EDGE: &str = "2001:db8:b::1";
 
@@ -21,8 +21,7 @@ fn group(change: impl FnOnce(&mut Record)) -> Group {
     let below_n1 = first_edge().into_iter().map(|receiver| member(&receiver, 1));
     let below_n2 = second_edge().into_iter().map(|receiver| member(&receiver, 2));
     let receivers = below_n1.chain(below_n2).collect();
-    let mut record =
-        Record { region: Some(REGION), path_mtu: PathMtu::new(1024).unwrap(), ..record(&nodes, receivers) };
+    let mut record = Record { region: Some(REGION), path_mtu: PathMtu::Octets1024, ..record(&nodes, receivers) };
     change(&mut record);
     Group::new(record).unwrap()
 }

@@ -6,7 +6,7 @@ use crate::common::{Bench, next_hop};
 use srdma_dataplane::{Command, Node, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::checksums;
-use srdma_wire::{Prefix, Psn, Qpn};
+use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 const DESIGNATED: u32 = 0xABCD;
@@ -40,7 +40,7 @@ fn tree() -> Group {
     Group::new(Record {
         id: GroupId(7),
         initial_psn: Psn::new(FIRST_PSN),
-        path_mtu: PathMtu::new(1024).unwrap(),
+        path_mtu: PathMtu::Octets1024,
         link_mtu: 1500,
         tree: Tree::new(nodes).unwrap(),
         ..record

@@ -3,8 +3,9 @@
 use super::{Fraction, Whole};
 use serde::Deserialize;
 use srdma_fabric::Topology;
-use srdma_rc::{Habits, PathMtu};
+use srdma_rc::Habits;
 use srdma_toml_error::Problem;
+use srdma_wire::PathMtu;
 use toml::Spanned;
 
 /// Parameters of all hosts.

@@ -16,11 +16,10 @@ use srdma_dataplane::{BackpressureConfig, BackpressureThresholds, Node};
 use srdma_fabric::{SwitchId, TopologyError};
 use srdma_frame::PortId;
 use srdma_random::Stream;
-use srdma_rc::PathMtu;
 use srdma_sim::link::FRAMING_OCTETS;
 use srdma_sim::observer::PeriodicObserver;
-use srdma_wire::Instant;
 use srdma_wire::units::NS_PER_US;
+use srdma_wire::{Instant, PathMtu};
 
 /// Sampling interval of the congested queue, in nanoseconds.
 const STEP_NS: u64 = 1_000;

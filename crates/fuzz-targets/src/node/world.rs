@@ -4,7 +4,7 @@ use super::plan::*;
 use srdma_dataplane::*;
 use srdma_frame::{Pool, PortId};
 use srdma_group::*;
-use srdma_wire::{Instant, MacAddress, Prefix, Psn, Qpn};
+use srdma_wire::{Instant, MacAddress, PathMtu, Prefix, Psn, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::LazyLock;
@@ -361,7 +361,7 @@ fn record(group: u16, epoch: u32, change: Change, next: Psn) -> Record {
         proxy: proxy(group),
         designated_qpn: designated_qpn(group),
         initial_psn: initial_psn(group),
-        path_mtu: PathMtu::new(if group == 5 { 256 } else { 4096 }).expect("an RDMA path MTU"),
+        path_mtu: if group == 5 { PathMtu::Octets256 } else { PathMtu::Octets4096 },
         link_mtu: if group == 5 { 1280 } else { 4608 },
         source: Source { address: source(group), qpn: Qpn::from_octets([0, 0, 0x77]) },
         region: matches!(group, 1 | 3).then_some(REGION),

@@ -1,7 +1,7 @@
 //! Figure 1 as a record: N6 above N4 and N5, N4 above N1 and N2, N5 above N3 (D34).
 
 use srdma_group::*;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 pub(crate) fn address(text: &str) -> Ipv6Addr {
@@ -65,7 +65,7 @@ pub(crate) fn record() -> Record {
         proxy: address("2001:db8:ff::100"),
         designated_qpn: Qpn::new(0xABCD).unwrap(),
         initial_psn: Psn::new(0),
-        path_mtu: PathMtu::new(4096).unwrap(),
+        path_mtu: PathMtu::Octets4096,
         link_mtu: 4608,
         source: Source { address: address("2001:db8:f::1"), qpn: Qpn::new(0x77).unwrap() },
         region: Some(SourceRegion { base: 0, length: 1 << 20, rkey: 9 }),

@@ -1,11 +1,11 @@
 //! A stream that is paused while receivers join (D30), between two endpoints in memory.
 
 use srdma_host::{
-    Congestion, Connection, PathMtu, Program, Receiving, ReceivingConfig, Sending, SendingConfig, SessionState,
-    SourceControl, StreamProgress, Trailer, TransferError, TransferMemory, TransferMode,
+    Congestion, Connection, Program, Receiving, ReceivingConfig, Sending, SendingConfig, SessionState, SourceControl,
+    StreamProgress, Trailer, TransferError, TransferMemory, TransferMode,
 };
 use srdma_rc::{Endpoint, MemoryKey, RemoteAddress};
-use srdma_wire::{Instant, Psn, Qpn};
+use srdma_wire::{Instant, PathMtu, Psn, Qpn};
 use std::cell::Cell;
 use std::net::Ipv6Addr;
 use std::rc::Rc;

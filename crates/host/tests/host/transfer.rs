@@ -8,8 +8,8 @@ use srdma_host::{
 };
 use srdma_io::udp::Segmentation;
 use srdma_rc::rate::DcqcnParameters;
-use srdma_rc::{MemoryKey, PathMtu, QueuePairCounters, RateAlgorithm, RemoteAddress, Status};
-use srdma_wire::{Psn, Qpn};
+use srdma_rc::{MemoryKey, QueuePairCounters, RateAlgorithm, RemoteAddress, Status};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::{Ipv6Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -8,7 +8,7 @@ use crate::plan::Plan;
 use crate::software::{self, Peer, SOURCE_QPN};
 use crate::topology::{ControlledGroup, ControllerPlan, Kind, Operation, Topology, Transfer};
 use srdma_group::{Group, Policy, ReceiverRegion};
-use srdma_host::{PathMtu, PeerInfo};
+use srdma_host::PeerInfo;
 use srdma_wire::Qpn;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -95,7 +95,7 @@ fn peer_info(topology: &Topology, plan: &Plan, terms: &Terms) -> Result<String> 
         qpn,
         rkey: u32::from(key(rank)),
         virtual_address: base(rank),
-        path_mtu: PathMtu::from_octets(terms.transfer.path_mtu.into()).ok_or_else(no_receivers)?,
+        path_mtu: terms.transfer.path_mtu,
         size: Some(terms.transfer.size_octets),
         psn: Some(terms.sender.first_psn),
         peer_address: Some(terms.sender.address),

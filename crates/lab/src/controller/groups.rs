@@ -48,7 +48,7 @@ impl CreatedGroup {
             proxy: Some(plan.proxy),
             designated_qpn: plan.designated_qpn.get(),
             initial_psn: plan.initial_psn.get(),
-            path_mtu: transfer.path_mtu,
+            path_mtu: transfer.path_mtu.into(),
             region: writes(transfer).then_some(srdma_api::SourceRegion {
                 base: REGION_BASE,
                 length: transfer.size_octets,
@@ -77,7 +77,7 @@ impl CreatedGroup {
         let region = member.region.filter(|_| writes(&self.transfer));
         let receiver = NewReceiver {
             qpn: member.qpn.get(),
-            path_mtu: self.transfer.path_mtu,
+            path_mtu: self.transfer.path_mtu.into(),
             region: region.map(|region| MemoryRegion { virtual_address: region.base, rkey: region.rkey }),
         };
         let id = self.id;

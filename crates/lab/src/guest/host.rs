@@ -60,7 +60,7 @@ impl GuestHost {
         let emulation_share = self.load.as_ref().map(|load| load.share(time));
         let (terms, peer, _) = self.parts()?;
         let octets = terms.transfer.size_octets;
-        let packets = octets.div_ceil(u64::from(terms.transfer.path_mtu));
+        let packets = octets.div_ceil(u64::from(terms.transfer.path_mtu.octets()));
         let packets_sent = peer.counter("sent_pkts")?;
         let naks = peer.counter("rcvd_seq_err")?;
         let answers = peer.counter("rcvd_pkts")?;

@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use crate::error::Result;
-use srdma_wire::{Psn, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,8 +15,8 @@ const PROMPT: Duration = Duration::from_secs(60);
 pub struct PeerOptions {
     /// The length of its buffer.
     pub octets: u64,
-    /// 256, 512, 1024, 2048 or 4096; the interface's MTU must be larger by at least 80.
-    pub path_mtu: u16,
+    /// The interface's MTU must be larger by at least 80.
+    pub path_mtu: PathMtu,
     /// Exponent of the time after which the requester sends again: 4.096 µs · 2^n. Below 17, which is half a second, it
     /// fires under emulation without cause.
     pub ack_timeout: u8,

@@ -5,7 +5,7 @@ use super::file::{File, GroupSection, KindName, LinkSection, NodeSection, RunSec
 use super::{End, GroupPlan, Kind, Link, Lists, Node, Operation, Pair, ReceiverPlan, Topology, Transfer, TreePlan};
 use crate::command;
 use srdma_toml_error::Problem;
-use srdma_wire::{Prefix, Psn, Qpn};
+use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::path::Path;
 use toml::{Spanned, Value};
@@ -343,12 +343,16 @@ fn transfer(section: &RunSection) -> Checked<Transfer> {
     if let Some(size) = section.size_octets.as_ref().filter(|size| *size.get_ref() == 0) {
         return wrong(size.span().start, "expected at least 1 octet");
     }
-    if let Some(mtu) = section.path_mtu.as_ref().filter(|mtu| ![256, 512, 1024, 2048, 4096].contains(mtu.get_ref())) {
-        return wrong(mtu.span().start, "expected a path MTU of 256, 512, 1024, 2048 or 4096");
-    }
+    let path_mtu = match section.path_mtu.as_ref().map(|octets| (octets.span().start, u32::from(*octets.get_ref()))) {
+        None => PathMtu::Octets4096,
+        Some((at, octets)) => match PathMtu::from_octets(octets) {
+            Some(path_mtu) => path_mtu,
+            None => return wrong(at, "expected a path MTU of 256, 512, 1024, 2048 or 4096"),
+        },
+    };
     Ok(Transfer {
         size_octets: section.size_octets.as_ref().map_or(64 << 20, |size| *size.get_ref()),
-        path_mtu: section.path_mtu.as_ref().map_or(4096, |mtu| *mtu.get_ref()),
+        path_mtu,
         operation: section.operation.unwrap_or(Operation::Write),
         lists: section.lists.unwrap_or(Lists::Tlv),
         timeout_s: section.timeout_s.as_ref().map_or(120, |time| *time.get_ref()),

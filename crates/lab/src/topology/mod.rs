@@ -7,10 +7,10 @@ mod check;
 mod controller;
 mod file;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use srdma_node_spec::file::PolicySection;
 use srdma_toml_error::FileError;
-use srdma_wire::{Prefix, Psn, Qpn};
+use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::path::Path;
 
@@ -219,14 +219,18 @@ pub struct Pair {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transfer {
     pub size_octets: u64,
-    /// RDMA path MTU.
-    pub path_mtu: u16,
+    #[serde(serialize_with = "octets")]
+    pub path_mtu: PathMtu,
     /// WRITE or SEND.
     pub operation: Operation,
     /// Source of the edges' receiver lists.
     pub lists: Lists,
     /// Timeout in seconds.
     pub timeout_s: u64,
+}
+
+fn octets<S: Serializer>(path_mtu: &PathMtu, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(path_mtu.octets())
 }
 
 /// Operation of messages.

@@ -2,7 +2,7 @@
 
 use srdma_lab::guest::{Guest, GuestPlan, Image, Peer, PeerOptions, Port, QueuePair, Work};
 use srdma_lab::{Instance, Interrupt, Lab, Source};
-use srdma_wire::Psn;
+use srdma_wire::{PathMtu, Psn};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -54,7 +54,7 @@ impl Drop for TestLab {
 }
 
 /// Two peers with a connected queue pair each; `[0]` has something in its buffer.
-fn peers(guests: &[Guest; 2], path_mtu: u16) -> [(Peer, QueuePair); 2] {
+fn peers(guests: &[Guest; 2], path_mtu: PathMtu) -> [(Peer, QueuePair); 2] {
     let options = PeerOptions { octets: OCTETS, path_mtu, ack_timeout: 17 };
     let psns = [0x1000, 0xFF_FFF0].map(Psn::new);
     let mut index = 0;
@@ -95,7 +95,7 @@ fn two_guests_write_and_send_to_each_other() {
         guest.wait(BOOT_LIMIT, &Interrupt::ignore()).unwrap();
     }
     println!("both have booted after {:?}", begin.elapsed());
-    for path_mtu in [1024, 4096] {
+    for path_mtu in [PathMtu::Octets1024, PathMtu::Octets4096] {
         let [(mut a, from), (mut b, to)] = peers(&guests, path_mtu);
         a.assign(from, Work::Write { rkey: b.rkey, address: b.base }, OCTETS, MESSAGE).unwrap();
         println!("path MTU {path_mtu}: WRITE of {OCTETS} octets in {:?}", run(&mut a));
@@ -126,7 +126,7 @@ fn an_impossible_request_is_refused_with_its_reason() {
     let image = Image::provide(&mut |_| {}).unwrap();
     let guest = lab.start(&image, 1, 1500);
     guest.wait(BOOT_LIMIT, &Interrupt::ignore()).unwrap();
-    let options = PeerOptions { octets: OCTETS, path_mtu: 1024, ack_timeout: 17 };
+    let options = PeerOptions { octets: OCTETS, path_mtu: PathMtu::Octets1024, ack_timeout: 17 };
     let mut peer = guest.shell(Port::Lab).unwrap().into_peer(options).unwrap();
     let pair = peer.open(Psn::new(0)).unwrap();
     let nowhere = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 9);

@@ -1,12 +1,12 @@
 //! Responses: queued in the order of their PSNs, and written when their turn comes.
 
 use super::Target;
-use crate::config::{PathMtu, QueuePairConfig};
+use crate::config::QueuePairConfig;
 use crate::memory::Memory;
 use crate::outbound::Header;
 use crate::queue_pair::Context;
 use srdma_wire::rocev2::Extended;
-use srdma_wire::{Aeth, Opcode, Psn, Syndrome};
+use srdma_wire::{Aeth, Opcode, PathMtu, Psn, Syndrome};
 use std::collections::VecDeque;
 
 /// Acknowledges that wait to be sent. Beyond, ACKs are merged, and NAKs left out: the peer's timeout makes them good.

@@ -7,11 +7,11 @@
 use crate::support::Seen;
 use srdma_capture::Reader;
 use srdma_rc::{
-    Access, Endpoint, EndpointConfig, Habits, LocalRange, MemoryKey, Operation, PathMtu, QueuePairConfig, Receive,
+    Access, Endpoint, EndpointConfig, Habits, LocalRange, MemoryKey, Operation, QueuePairConfig, Receive,
     RemoteAddress, Status, WorkRequest,
 };
 use srdma_wire::rocev2::Packet;
-use srdma_wire::{Instant, Opcode, Psn, Qpn};
+use srdma_wire::{Instant, Opcode, PathMtu, Psn, Qpn};
 use std::path::Path;
 
 /// The recorded endpoints had a local ACK timeout of 67 ms.

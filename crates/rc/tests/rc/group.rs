@@ -3,11 +3,11 @@
 
 use crate::support::{Given, qpn};
 use srdma_rc::{
-    Access, DropReason, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PathMtu, QueuePairConfig,
-    QueuePairState, RemoteAddress, Status, WorkRequest,
+    Access, DropReason, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, QueuePairConfig, QueuePairState,
+    RemoteAddress, Status, WorkRequest,
 };
 use srdma_wire::rocev2::{Packet, PacketValue};
-use srdma_wire::{Instant, Opcode, Psn, Qpn, Syndrome};
+use srdma_wire::{Instant, Opcode, PathMtu, Psn, Qpn, Syndrome};
 use std::net::Ipv6Addr;
 
 const SOURCE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);

@@ -3,10 +3,10 @@
 use crate::support::{Given, OURS, PEER, Rig, pattern, qpn};
 use proptest::prelude::*;
 use srdma_rc::{
-    Access, DropReason, Endpoint, EndpointConfig, Habits, LocalRange, MemoryKey, Operation, PathMtu, QueuePairConfig,
+    Access, DropReason, Endpoint, EndpointConfig, Habits, LocalRange, MemoryKey, Operation, QueuePairConfig,
     QueuePairState, Receive, RemoteAddress, WorkRequest,
 };
-use srdma_wire::{Aeth, Bth, Opcode, Psn, Syndrome};
+use srdma_wire::{Aeth, Bth, Opcode, PathMtu, Psn, Syndrome};
 
 const REGION_OCTETS: usize = 2048;
 

@@ -2,10 +2,10 @@
 
 use crate::support::{Given, Rig, pattern};
 use srdma_rc::{
-    Access, DropReason, Habits, LocalRange, MemoryKey, Operation, PathMtu, PostError, QueuePairState, RemoteAddress,
-    Status, WorkRequest,
+    Access, DropReason, Habits, LocalRange, MemoryKey, Operation, PostError, QueuePairState, RemoteAddress, Status,
+    WorkRequest,
 };
-use srdma_wire::{Aeth, Opcode, Psn, Syndrome};
+use srdma_wire::{Aeth, Opcode, PathMtu, Psn, Syndrome};
 
 const ACK: u8 = 0x1F;
 const SEQUENCE_ERROR: u8 = 0x60;

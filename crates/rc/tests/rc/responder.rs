@@ -2,9 +2,9 @@
 
 use crate::support::{Given, Rig, pattern};
 use srdma_rc::{
-    Access, CompletedOperation, DropReason, Habits, LocalRange, MemoryKey, PathMtu, QueuePairState, Receive, Status,
+    Access, CompletedOperation, DropReason, Habits, LocalRange, MemoryKey, QueuePairState, Receive, Status,
 };
-use srdma_wire::{Opcode, Psn};
+use srdma_wire::{Opcode, PathMtu, Psn};
 
 const ACK: u8 = 0x1F;
 const SEQUENCE_ERROR: u8 = 0x60;

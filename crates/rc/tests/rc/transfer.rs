@@ -6,9 +6,9 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use srdma_rc::{
     Access, CompletedOperation, Completion, Endpoint, EndpointConfig, Habits, LocalRange, Memory, MemoryKey, Operation,
-    PathMtu, QueuePairConfig, Receive, RemoteAddress, Status, WorkRequest,
+    QueuePairConfig, Receive, RemoteAddress, Status, WorkRequest,
 };
-use srdma_wire::{Instant, Psn};
+use srdma_wire::{Instant, PathMtu, Psn};
 use std::net::Ipv6Addr;
 
 const ADDRESSES: [Ipv6Addr; 2] = [OURS, PEER];

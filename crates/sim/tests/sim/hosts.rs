@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 use srdma_random::{Probability, Stream};
-use srdma_rc::{PathMtu, QueuePairConfig, RemoteAddress};
+use srdma_rc::{QueuePairConfig, RemoteAddress};
 use srdma_sim::host::{HOST_PORT, Host, HostConfig};
 use srdma_sim::program::{MessageOperation, ReceiveStream, SendStream};
 use srdma_sim::replica::Replica;
 use srdma_sim::{ElementId, LinkId, LinkModel, Network};
-use srdma_wire::{Instant, MacAddress, Psn, Qpn};
+use srdma_wire::{Instant, MacAddress, PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 

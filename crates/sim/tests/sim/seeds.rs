@@ -6,13 +6,12 @@
 use sha2::{Digest, Sha256};
 use srdma_group::{ListMode, Rules};
 use srdma_random::{Probability, Stream};
-use srdma_rc::PathMtu;
 use srdma_sim::fabric::Headend;
 use srdma_sim::replica::Sha256Digest;
 use srdma_sim::topology::Topology;
 use srdma_sim::transfer::{Branching, Operation, Outcome, ReceiverOutcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
-use srdma_wire::{Instant, Psn};
+use srdma_wire::{Instant, PathMtu, Psn};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

@@ -5,7 +5,7 @@ use super::{Bench, next_hop};
 use srdma_dataplane::{Command, NodeConfig, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::{checksums, multicast};
-use srdma_wire::{Prefix, Psn, Qpn};
+use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
 
 pub const HEADEND: &str = "2001:db8:6::1";
@@ -85,7 +85,7 @@ pub fn record(nodes: &[(&str, &str, &str, Option<usize>)], receivers: Vec<Receiv
         proxy: address(PROXY),
         designated_qpn: Qpn::new(0xABCD).unwrap(),
         initial_psn: Psn::new(100),
-        path_mtu: PathMtu::new(4096).unwrap(),
+        path_mtu: PathMtu::Octets4096,
         link_mtu: 4608,
         source: Source { address: address(SOURCE), qpn: Qpn::new(0x77).unwrap() },
         region: None,
