@@ -15,6 +15,7 @@ mod event;
 mod group;
 mod job;
 mod node;
+pub mod prefix;
 mod problem;
 mod source;
 mod topology;
@@ -29,7 +30,7 @@ pub use group::{
 pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 pub use node::{
     BranchStatus, DrainRequest, EvictionRequest, GroupStatus, HeldGroup, Link, Node, NodeAnswer, NodeOrder, NodePage,
-    NodeStatus, PortStatus, Prefix, Registration, Session, Sync, SyncAnswer,
+    NodeStatus, PortStatus, Registration, Session, Sync, SyncAnswer,
 };
 pub use problem::{Problem, ProblemType};
 pub use source::{SourceOrder, SourceReport, SourceState};

@@ -1,7 +1,9 @@
 //! Messages of nodes and the controller.
 
+use crate::prefix;
 use serde::{Deserialize, Serialize};
 use srdma_group::GroupEntry;
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use utoipa::ToSchema;
@@ -20,11 +22,12 @@ pub struct Registration {
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub end_mt: Option<Ipv6Addr>,
     /// Prefix for the Replication SIDs of groups, if it can replicate: at most /96.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "prefix::optional")]
     #[schema(value_type = Option<String>)]
     pub replication: Option<Prefix>,
     pub links: Vec<Link>,
     /// Prefixes of its attached hosts.
+    #[serde(with = "prefix::list")]
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
     /// Identity of the store of its groups; absent after a restart.
@@ -32,71 +35,6 @@ pub struct Registration {
     pub store: Option<u64>,
     /// Groups of a controller that it holds: none after a restart.
     pub groups: Vec<HeldGroup>,
-}
-
-/// An IPv6 prefix, `2001:db8::/32`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Prefix {
-    address: Ipv6Addr,
-    length: u8,
-}
-
-impl Prefix {
-    /// The prefix of this length that the address lies in; `None` above 128 bits.
-    pub fn new(address: Ipv6Addr, length: u8) -> Option<Self> {
-        let mask = match length {
-            0 => 0,
-            1..=128 => u128::MAX << (128 - length),
-            _ => return None,
-        };
-        Some(Prefix { address: Ipv6Addr::from_bits(address.to_bits() & mask), length })
-    }
-
-    /// Its first address.
-    pub const fn address(self) -> Ipv6Addr {
-        self.address
-    }
-
-    /// Its length in bits.
-    pub const fn length(self) -> u8 {
-        self.length
-    }
-
-    /// Whether the address lies in it.
-    pub fn contains(self, address: Ipv6Addr) -> bool {
-        Prefix::new(address, self.length) == Some(self)
-    }
-}
-
-impl std::fmt::Display for Prefix {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.address, self.length)
-    }
-}
-
-impl std::str::FromStr for Prefix {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text}: expected an IPv6 prefix such as 2001:db8::/32");
-        let (address, length) = text.split_once('/').ok_or_else(wrong)?;
-        let address: Ipv6Addr = address.parse().map_err(|_| wrong())?;
-        let prefix = length.parse().ok().and_then(|length| Prefix::new(address, length)).ok_or_else(wrong)?;
-        if prefix.address == address { Ok(prefix) } else { Err(format!("{text}: bits are set behind the prefix")) }
-    }
-}
-
-impl Serialize for Prefix {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Prefix {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
 }
 
 /// A link to another node, used only if both ends have registered it.
@@ -312,10 +250,11 @@ pub struct Node {
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub end_mt: Option<Ipv6Addr>,
     /// Prefix of its Replication SIDs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "prefix::optional")]
     #[schema(value_type = Option<String>)]
     pub replication: Option<Prefix>,
     /// Prefixes of its attached hosts.
+    #[serde(with = "prefix::list")]
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
     pub links: Vec<Link>,

@@ -1,6 +1,7 @@
 //! The network as nodes have registered it: links and attached hosts.
 
-use srdma_api::{Link, Prefix, Registration};
+use srdma_api::{Link, Registration};
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -77,7 +78,10 @@ impl Network {
     /// The node that a host is attached to: the one with the longest prefix.
     pub(crate) fn node_of_host(&self, host: Ipv6Addr) -> Option<Ipv6Addr> {
         let matches = self.nodes.iter().flat_map(|(loopback, node)| {
-            node.hosts.iter().filter(move |prefix| prefix.contains(host)).map(move |prefix| (prefix.length(), loopback))
+            node.hosts
+                .iter()
+                .filter(move |prefix| prefix.contains(host))
+                .map(move |prefix| (prefix.prefix_len(), loopback))
         });
         // Of two with the same prefix the first by loopback.
         matches.max_by_key(|(length, loopback)| (*length, std::cmp::Reverse(**loopback))).map(|(_, loopback)| *loopback)
@@ -97,7 +101,7 @@ impl Network {
 impl NetworkNode {
     /// The node's Replication SID for a group: the group's number in the last 32 bits of its prefix.
     pub(crate) fn replication_sid(&self, group: u32) -> Option<Ipv6Addr> {
-        let prefix = self.replication.filter(|prefix| prefix.length() <= 96)?;
+        let prefix = self.replication.filter(|prefix| prefix.prefix_len() <= 96)?;
         Some(Ipv6Addr::from_bits(prefix.address().to_bits() | u128::from(group)))
     }
 }

@@ -1,7 +1,7 @@
 //! The part of a controller's configuration that its core depends on.
 
 use serde::Deserialize;
-use srdma_api::Prefix;
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -27,8 +27,10 @@ pub struct Tenant {
     #[allow(missing_docs, reason = "explained by its type")]
     pub name: String,
     /// Prefixes of the addresses of its sources, receivers and Proxy Addresses.
+    #[serde(with = "srdma_api::prefix::list")]
     pub prefixes: Vec<Prefix>,
     /// Prefix of Proxy Addresses for groups that name none.
+    #[serde(default, with = "srdma_api::prefix::optional")]
     pub proxies: Option<Prefix>,
     /// Limit of groups.
     #[serde(default = "max_groups")]

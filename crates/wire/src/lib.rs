@@ -50,7 +50,7 @@ pub use icrc::Icrc;
 pub use ipv6::{Ipv6, Ipv6View, NextHeader};
 pub use path_mtu::PathMtu;
 pub use pfc::Pfc;
-pub use prefix::Prefix;
+pub use prefix::{Prefix, PrefixError};
 pub use probe::{Probe, ProbePacket, ProbeView};
 pub use psn::{Psn, Qpn};
 pub use srh::{Srh, SrhValue, SrhView};

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::net::Ipv6Addr;
+use core::str::FromStr;
 
 /// A prefix: an address and how many of its first bits count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -59,6 +60,39 @@ impl fmt::Debug for Prefix {
     }
 }
 
+/// Why a text is no prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefixError {
+    /// Not an address, a slash and a length of at most 128.
+    Syntax,
+    /// An address with other bits than the prefix's.
+    BitsBehind,
+}
+
+impl fmt::Display for PrefixError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PrefixError::Syntax => "expected an IPv6 prefix such as 2001:db8::/32",
+            PrefixError::BitsBehind => "bits are set behind the prefix",
+        })
+    }
+}
+
+impl core::error::Error for PrefixError {}
+
+impl FromStr for Prefix {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Self, PrefixError> {
+        let (address, len) = text.split_once('/').ok_or(PrefixError::Syntax)?;
+        let address: Ipv6Addr = address.parse().map_err(|_| PrefixError::Syntax)?;
+        let is_number = len.bytes().all(|digit| digit.is_ascii_digit());
+        let len = len.parse().ok().filter(|_| is_number).ok_or(PrefixError::Syntax)?;
+        let prefix = Prefix::new(address, len).ok_or(PrefixError::Syntax)?;
+        if prefix.address() == address { Ok(prefix) } else { Err(PrefixError::BitsBehind) }
+    }
+}
+
 fn mask(len: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(len)).unwrap_or(0)
 }
@@ -78,5 +112,15 @@ mod tests {
         assert!(Prefix::host(address("::1")).contains(address("::1")));
         assert!(!Prefix::host(address("::1")).contains(address("::")));
         assert_eq!(Prefix::new(address("::"), 129), None);
+    }
+
+    #[test]
+    fn a_text_is_a_prefix_if_no_bit_behind_its_length_is_set() {
+        let prefix = Prefix::new(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32).expect("a length");
+        assert_eq!("2001:db8::/32".parse(), Ok(prefix));
+        assert_eq!("2001:db8::1/32".parse::<Prefix>(), Err(PrefixError::BitsBehind));
+        for wrong in ["", "/", "2001:db8::", "2001:db8::/", "2001:db8::/129", "2001:db8::/+32", "10.0.0.0/8"] {
+            assert_eq!(wrong.parse::<Prefix>(), Err(PrefixError::Syntax), "{wrong}");
+        }
     }
 }

@@ -61,7 +61,7 @@ impl Core {
         {
             return not_understood("name: expected 1 to 64 octets without /, ?, # and spaces");
         }
-        if registration.replication.is_some_and(|prefix| prefix.length() > 96) {
+        if registration.replication.is_some_and(|prefix| prefix.prefix_len() > 96) {
             return not_understood("replication: expected at most /96, since group numbers have 32 bits");
         }
         if registration.links.len() > 4096 || registration.hosts.len() > 4096 || registration.groups.len() > 1 << 20 {

@@ -149,11 +149,8 @@ impl Notation for Prefix {
     }
 
     fn from_text(text: &str) -> Option<Self> {
-        let (address, len) = text.split_once('/').unwrap_or((text, "128"));
-        let address: Ipv6Addr = address.parse().ok()?;
-        let is_digits = len.bytes().all(|digit| digit.is_ascii_digit());
-        let prefix = Prefix::new(address, len.parse().ok().filter(|_| is_digits)?)?;
-        (prefix.address() == address && !address.is_multicast()).then_some(prefix)
+        let prefix = text.parse().ok().or_else(|| text.parse().ok().map(Prefix::host))?;
+        (!prefix.address().is_multicast()).then_some(prefix)
     }
 }
 

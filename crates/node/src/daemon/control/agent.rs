@@ -9,7 +9,7 @@ use crate::daemon::interest;
 use crate::daemon::order::Refusal;
 use crate::daemon::snapshot::{ControllerSnapshot, Snapshot};
 use srdma_agent::{Agent, AllowedSids, Change, GroupTable, Plan};
-use srdma_api::{Link, NodeAnswer, NodeOrder, Prefix, Registration};
+use srdma_api::{Link, NodeAnswer, NodeOrder, Registration};
 use srdma_dataplane::Command;
 use srdma_node_spec::{Entries, Owner};
 use std::time::Instant;
@@ -123,14 +123,13 @@ impl Control {
             let of_port = link.port.and_then(|port| ports.get(port.index())).map_or(least, |port| port.link_mtu);
             Link { to: link.to, mtu: link.mtu.unwrap_or(of_port), cost: link.cost }
         };
-        let prefix = |prefix: &srdma_wire::Prefix| Prefix::new(prefix.address(), prefix.prefix_len());
         Registration {
             name: settings.name.clone(),
             loopback: self.configuration.spec.node.loopback,
             end_mt: settings.end_mt,
-            replication: settings.replication.as_ref().and_then(prefix),
+            replication: settings.replication,
             links: settings.links.iter().map(link).collect(),
-            hosts: settings.hosts.iter().filter_map(prefix).collect(),
+            hosts: settings.hosts.clone(),
             store: None,
             groups: Vec::new(),
         }
