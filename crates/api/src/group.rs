@@ -45,6 +45,8 @@ pub struct SourceAddress {
     pub qpn: u32,
 }
 
+// The regions are the API's forms of those of srdma_group, which have no schema.
+
 /// The memory region that the source writes to (D27).
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -55,6 +57,18 @@ pub struct SourceRegion {
     pub length: u64,
     /// R_Key in the source's requests.
     pub rkey: u32,
+}
+
+impl From<SourceRegion> for srdma_group::SourceRegion {
+    fn from(SourceRegion { base, length, rkey }: SourceRegion) -> Self {
+        srdma_group::SourceRegion { base, length, rkey }
+    }
+}
+
+impl From<srdma_group::SourceRegion> for SourceRegion {
+    fn from(srdma_group::SourceRegion { base, length, rkey }: srdma_group::SourceRegion) -> Self {
+        SourceRegion { base, length, rkey }
+    }
 }
 
 /// A receiver that joins.
@@ -78,6 +92,18 @@ pub struct MemoryRegion {
     pub virtual_address: u64,
     /// Its R_Key.
     pub rkey: u32,
+}
+
+impl From<MemoryRegion> for srdma_group::ReceiverRegion {
+    fn from(MemoryRegion { virtual_address: base, rkey }: MemoryRegion) -> Self {
+        srdma_group::ReceiverRegion { base, rkey }
+    }
+}
+
+impl From<srdma_group::ReceiverRegion> for MemoryRegion {
+    fn from(srdma_group::ReceiverRegion { base: virtual_address, rkey }: srdma_group::ReceiverRegion) -> Self {
+        MemoryRegion { virtual_address, rkey }
+    }
 }
 
 /// A request to commit a group.

@@ -26,6 +26,7 @@ pub struct Source {
 
 /// The memory region that the source writes to, as it sees it (D27).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SourceRegion {
     /// First virtual address.
     pub base: u64,

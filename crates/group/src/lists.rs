@@ -6,7 +6,8 @@ use srdma_wire::tlv::MAX_RECEIVERS;
 use srdma_wire::{SrhValue, View};
 use std::net::Ipv6Addr;
 
-/// A receiver's memory for the group (D27).
+/// A receiver's memory for the group (D27). Its length is that of the group's [`SourceRegion`](crate::SourceRegion);
+/// packets have it as a [`RegionView`](srdma_wire::tlv::RegionView).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReceiverRegion {
     /// Virtual address that corresponds to the group's base address.

@@ -2,6 +2,7 @@
 
 use crate::fields;
 use serde::{Deserialize, Serialize};
+use srdma_group::SourceRegion;
 use srdma_toml_error::{FileError, Problem};
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -23,20 +24,8 @@ pub struct GroupFile {
     #[serde(with = "fields::path_mtu")]
     pub path_mtu: PathMtu,
     /// The memory region that the source writes to (D27).
-    pub region: Option<GroupRegion>,
+    pub region: Option<SourceRegion>,
     pub source: GroupSource,
-}
-
-/// Memory region that the source of a group writes to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GroupRegion {
-    /// First virtual address.
-    pub base: u64,
-    /// Octets.
-    pub length: u64,
-    /// Its key.
-    pub rkey: u32,
 }
 
 #[allow(missing_docs, reason = "the names say it")]

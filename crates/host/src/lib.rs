@@ -33,7 +33,7 @@ pub use congestion::{Congestion, CongestionStats};
 pub use connection::Connection;
 pub use counters::TransferCounters;
 pub use event_loop::{Clock, Program, run};
-pub use group_file::{GroupFile, GroupRegion, GroupSource};
+pub use group_file::{GroupFile, GroupSource};
 pub use open::{RawInterface, WireError, WireOptions, parse_mac, source_address};
 pub use peer_info::PeerInfo;
 pub use raw_wire::{RawWire, RawWireConfig};

@@ -9,8 +9,8 @@ use crate::lab::Lab;
 use crate::process::Process;
 use crate::topology::{Operation, Topology};
 use serde::Deserialize;
-use srdma_group::ReceiverRegion;
-use srdma_host::{GroupFile, GroupRegion, GroupSource, PeerInfo};
+use srdma_group::{ReceiverRegion, SourceRegion};
+use srdma_host::{GroupFile, GroupSource, PeerInfo};
 use srdma_wire::Qpn;
 use std::fs;
 use std::path::PathBuf;
@@ -229,7 +229,7 @@ pub(crate) fn group_file(topology: &Topology, terms: &Terms) -> Result<String> {
         path_mtu: transfer.path_mtu,
         region: match transfer.operation {
             Operation::Write => {
-                Some(GroupRegion { base: REGION_BASE, length: transfer.size_octets, rkey: REGION_RKEY })
+                Some(SourceRegion { base: REGION_BASE, length: transfer.size_octets, rkey: REGION_RKEY })
             }
             Operation::Send => None,
         },

@@ -83,6 +83,7 @@ impl Access {
     }
 }
 
+/// A registered region: the one that has the memory, and not only its address and key.
 #[derive(Debug)]
 struct Region<M> {
     memory: M,

@@ -110,8 +110,6 @@ impl GroupHead {
             state: ReceiverState::Member,
             joined_psn: None,
         };
-        let region =
-            record.region.map(|region| SourceRegion { base: region.base, length: region.length, rkey: region.rkey });
         GroupHead {
             summary: GroupSummary {
                 id: record.id.0,
@@ -127,7 +125,7 @@ impl GroupHead {
             designated_qpn: record.designated_qpn.get(),
             initial_psn: record.initial_psn.get(),
             path_mtu: record.path_mtu.into(),
-            region,
+            region: record.region.map(Into::into),
             members: record.receivers.iter().map(member).collect(),
             tree: TreeHead::new(group, explanation),
             awaited: [],

@@ -3,7 +3,7 @@
 use crate::client::SourceClient;
 use anyhow::{Context, Result, bail};
 use srdma_api::{Client, Group, GroupState, SourceState};
-use srdma_host::{GroupFile, GroupRegion, GroupSource};
+use srdma_host::{GroupFile, GroupSource};
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::thread;
 use std::time::Duration;
@@ -82,7 +82,7 @@ fn as_file(group: &Group) -> Option<GroupFile> {
         designated_qpn: Qpn::new(group.designated_qpn)?,
         initial_psn: Psn::new(group.initial_psn),
         path_mtu: PathMtu::from_octets(group.path_mtu.into())?,
-        region: group.region.map(|region| GroupRegion { base: region.base, length: region.length, rkey: region.rkey }),
+        region: group.region.map(Into::into),
         source: GroupSource { address: group.source.address, qpn: Qpn::new(group.source.qpn)? },
     })
 }

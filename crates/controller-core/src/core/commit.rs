@@ -9,8 +9,7 @@ use crate::tree::{Step, TreeBuilder, TreeError};
 use srdma_api::ProblemType;
 use srdma_api::{NewReceiver, SourceState};
 use srdma_group::{
-    GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, ReceiverRegion, Record, Source, SourceRegion,
-    Tree, TreeNode,
+    GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Source, Tree, TreeNode,
 };
 use srdma_wire::Psn;
 use std::collections::BTreeMap;
@@ -127,7 +126,7 @@ impl Core {
             Ok(Newcomer {
                 address: *address,
                 qpn: check_qpn("qpn", receiver.qpn)?,
-                region: receiver.region.map(region),
+                region: receiver.region.map(Into::into),
                 edge: edges[address],
             })
         });
@@ -194,7 +193,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Ref
         Ok(Receiver {
             address: *address,
             qpn: check_qpn("qpn", member.receiver.qpn)?,
-            region: member.receiver.region.map(region),
+            region: member.receiver.region.map(Into::into),
             edge: NodeIndex(position[&edges[address]]),
             joined: None,
         })
@@ -209,11 +208,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Ref
         path_mtu: check_path_mtu(request.path_mtu)?,
         link_mtu,
         source: Source { address: source.address, qpn: check_qpn("source.qpn", source.qpn)? },
-        region: request.region.map(|region| SourceRegion {
-            base: region.base,
-            length: region.length,
-            rkey: region.rkey,
-        }),
+        region: request.region.map(Into::into),
         receivers: receivers.collect::<Result<_, Refusal>>()?,
         tree,
         policy: request.policy,
@@ -269,10 +264,6 @@ fn tree_node(
         joined: None,
         renewed: 0,
     })
-}
-
-fn region(region: srdma_api::MemoryRegion) -> ReceiverRegion {
-    ReceiverRegion { base: region.virtual_address, rkey: region.rkey }
 }
 
 fn no_tree(network: &Network, error: &TreeError) -> Refusal {

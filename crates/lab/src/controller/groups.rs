@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::lab::Lab;
 use crate::namespace;
 use crate::topology::{ControlledGroup, Operation, Transfer};
-use srdma_api::{Client, ClientError, GroupState, MemoryRegion, NewGroup, NewReceiver, SourceAddress};
+use srdma_api::{Client, ClientError, GroupState, NewGroup, NewReceiver, SourceAddress};
 use srdma_group::Policy;
 use srdma_wire::Qpn;
 use std::fs;
@@ -78,7 +78,7 @@ impl CreatedGroup {
         let receiver = NewReceiver {
             qpn: member.qpn.get(),
             path_mtu: self.transfer.path_mtu.into(),
-            region: region.map(|region| MemoryRegion { virtual_address: region.base, rkey: region.rkey }),
+            region: region.map(Into::into),
         };
         let id = self.id;
         self.ask(move |client| client.join(id, address, &receiver)).map(drop)

@@ -103,6 +103,7 @@ impl ParentSection {
     }
 }
 
+/// A [`SourceRegion`], each value with its place in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RegionSection {
