@@ -1,6 +1,7 @@
 //! `srdma decode`: the packets of a capture, down to the RDMA operation. Every field of the output is in
 //! `docs/decode.md`.
 
+use crate::endpoint::parse_integer;
 use crate::output::written;
 use crate::units;
 use anyhow::Context;
@@ -87,11 +88,8 @@ fn parse_key(argument: &str) -> Result<(u32, Vec<u8>), String> {
 
 /// Option types as `--fast-cnp-types` takes them.
 fn parse_option_types(argument: &str) -> Result<OptionTypes, String> {
-    let number = |text: &str| match text.strip_prefix("0x") {
-        Some(digits) => u8::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    };
-    let types = argument.split_once(',').and_then(|(first, second)| Some((number(first)?, number(second)?)));
+    let types = argument.split_once(',');
+    let types = types.and_then(|(first, second)| Some((parse_integer(first)?, parse_integer(second)?)));
     let types = types.and_then(|(address, trace)| OptionTypes::new(address, trace));
     types.ok_or_else(|| "expected two option types from 0x80 to 0x9f, such as 0x9e,0x9d".to_owned())
 }

@@ -15,7 +15,7 @@ pub(crate) fn parse_qpn(text: &str) -> Result<Qpn, String> {
 
 /// Parses a packet sequence number.
 pub(crate) fn parse_psn(text: &str) -> Result<Psn, String> {
-    let psn = parse_integer(text).filter(|psn| *psn < 1 << 24).map(Psn::new);
+    let psn = parse_integer(text).filter(|psn: &u32| *psn < 1 << 24).map(Psn::new);
     psn.ok_or_else(|| "expected a packet sequence number from 0 to 0xffffff".to_owned())
 }
 
@@ -29,11 +29,13 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| "expected a number and one of ns, us, ms, s, such as 30s".to_owned())
 }
 
-fn parse_integer(text: &str) -> Option<u32> {
-    match text.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+/// A number, in decimal or after 0x in hexadecimal.
+pub(crate) fn parse_integer<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
         None => text.parse().ok(),
-    }
+    };
+    number.and_then(|number| T::try_from(number).ok())
 }
 
 /// Options of a packet driver.

@@ -1,6 +1,6 @@
 //! Comparison of observed frames with expected ones.
 
-use crate::fields::{Field, fields, hex, summary};
+use crate::fields::{Field, fields, summary};
 use crate::{Expected, Frame};
 use serde::Serialize;
 
@@ -102,7 +102,7 @@ pub fn compare(expected: &[Expected], observed: &[Frame]) -> Vec<Finding> {
     findings.extend(pair(&unmet, &mut left));
     for frame in left {
         let port = frame.port.to_owned();
-        findings.push(Finding::Unexpected { port, summary: summary(&frame.octets), got: hex(&frame.octets) });
+        findings.push(Finding::Unexpected { port, summary: summary(&frame.octets), got: hex::encode(&frame.octets) });
     }
     findings
 }
@@ -117,13 +117,13 @@ fn pair(unmet: &[&Expected], left: &mut Vec<&Frame>) -> Vec<Finding> {
             Some((at, differences)) => {
                 let frame = left.remove(at);
                 let octets = expected.completed(&frame.octets);
-                let (port, expected, got) = (frame.port.to_owned(), hex(&octets), hex(&frame.octets));
+                let (port, expected, got) = (frame.port.to_owned(), hex::encode(&octets), hex::encode(&frame.octets));
                 findings.push(Finding::Differs { port, differences, expected, got });
             }
             None if expected.may_be_missing => {}
             None => {
                 let (port, summary) = (expected.port.to_owned(), summary(&expected.octets));
-                findings.push(Finding::Missing { port, summary, expected: hex(&expected.octets) });
+                findings.push(Finding::Missing { port, summary, expected: hex::encode(&expected.octets) });
             }
         }
     }

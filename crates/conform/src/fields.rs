@@ -53,7 +53,7 @@ impl Field {
             (Notation::Address, Ok(address)) => Ipv6Addr::from(address).to_string(),
             (Notation::Decimal, _) if self.len_bits <= 64 => number().to_string(),
             (Notation::Hexadecimal, _) if self.len_bits <= 64 => format!("{:#x}", number()),
-            _ => hex(&bits),
+            _ => hex::encode(&bits),
         }
     }
 }
@@ -105,11 +105,6 @@ fn is_named(field: &str, name: &str) -> bool {
         None => behind,
     });
     plain == Some(rest)
-}
-
-/// Octets in hexadecimal.
-pub(crate) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 /// A walk through a frame.

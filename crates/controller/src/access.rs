@@ -1,6 +1,7 @@
 //! Bearer tokens, and the principals that they authenticate.
 
 use crate::config::Config;
+use hex::FromHex;
 use sha2::{Digest, Sha256};
 use srdma_api::ProblemType;
 use srdma_controller_core::{Principal, Refusal, Role};
@@ -21,7 +22,8 @@ impl Access {
                 tenant: token.tenant.clone(),
                 node: token.node.clone(),
             };
-            (digest_of_hexadecimal(&token.sha256), principal)
+            // The digits are checked with the configuration; no token has the digest zero.
+            (<[u8; 32]>::from_hex(&token.sha256).unwrap_or_default(), principal)
         });
         Access { tokens: tokens.collect() }
     }
@@ -44,14 +46,4 @@ impl Access {
         }
         found.cloned().ok_or_else(|| Refusal::new(ProblemType::InvalidToken, "the token is not configured"))
     }
-}
-
-/// The digits are checked with the configuration.
-fn digest_of_hexadecimal(text: &str) -> [u8; 32] {
-    let mut digest = [0; 32];
-    for (octet, pair) in digest.iter_mut().zip(text.as_bytes().chunks(2)) {
-        let digit = |byte: u8| char::from(byte).to_digit(16).unwrap_or(0) as u8;
-        *octet = digit(pair[0]) << 4 | pair.get(1).map_or(0, |low| digit(*low));
-    }
-    digest
 }

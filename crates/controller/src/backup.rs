@@ -71,7 +71,7 @@ pub fn write_backup(store: &dyn Store, take: &mut dyn FnMut(&str) -> io::Result<
         take(&text)?;
         count += 1;
     }
-    take(&line(&Tail { rows: count, sha256: hexadecimal(&digest.finalize()) })?)?;
+    take(&line(&Tail { rows: count, sha256: hex::encode(digest.finalize()) })?)?;
     Ok(count)
 }
 
@@ -110,7 +110,7 @@ pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, Backu
         }
     }
     let tail = tail.ok_or_else(|| damaged(last, "the backup is truncated"))?;
-    if tail.rows != writes.len() as u64 || tail.sha256 != hexadecimal(&digest.finalize()) {
+    if tail.rows != writes.len() as u64 || tail.sha256 != hex::encode(digest.finalize()) {
         return Err(damaged(last, "the digest does not match the rows"));
     }
     store.commit(&writes.iter().collect::<Vec<_>>())?;
@@ -119,8 +119,4 @@ pub fn restore(store: &dyn Store, backup: &mut dyn BufRead) -> Result<u64, Backu
 
 fn line(value: &impl Serialize) -> io::Result<String> {
     Ok(format!("{}\n", serde_json::to_string(value)?))
-}
-
-fn hexadecimal(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

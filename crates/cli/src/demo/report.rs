@@ -85,7 +85,7 @@ struct Comparison {
 impl Source {
     fn new(source: &SourceOutcome, size_octets: u64) -> Self {
         Source {
-            sha256: hex(&source.sha256),
+            sha256: hex::encode(source.sha256),
             egress_octets: source.egress_octets,
             egress_ratio: source.egress_octets as f64 / size_octets as f64,
             packets_sent: source.packets_sent,
@@ -103,7 +103,7 @@ impl From<&ReceiverOutcome> for Receiver {
             name: receiver.name.clone(),
             qpn: receiver.qpn.get(),
             octets: receiver.octets,
-            sha256: hex(&receiver.sha256),
+            sha256: hex::encode(receiver.sha256),
             acks_sent: receiver.acks_sent,
             naks_sent: receiver.naks_sent,
         }
@@ -129,9 +129,4 @@ impl From<&BaselineOutcome> for Comparison {
             source_egress_octets: baseline.source_egress_octets,
         }
     }
-}
-
-/// Octets as hexadecimal digits.
-pub(super) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -1,7 +1,6 @@
 //! The result of `srdma demo` as text.
 
 use super::Run;
-use super::report::hex;
 use super::table::Table;
 use crate::units::{count, grouped, octets, rate, time};
 use srdma_sim::baseline::BaselineOutcome;
@@ -210,7 +209,7 @@ impl Run<'_> {
         let Outcome { receivers, .. } = self.outcome;
         let identical = receivers.iter().filter(|receiver| receiver.is_identical).count();
         let who = format!("{} of {}", grouped(identical as u64), count(receivers.len() as u64, "receiver"));
-        let sha256 = &hex(&self.outcome.source.sha256)[..SHA256_DIGITS];
+        let sha256 = &hex::encode(self.outcome.source.sha256)[..SHA256_DIGITS];
         if let Some(violation) = &self.outcome.first_violation {
             let others = self.outcome.invariant_violations - 1;
             format!("FAILED: {violation} (and {} more)\n", grouped(others))
@@ -225,7 +224,7 @@ impl Run<'_> {
 }
 
 fn receiver_row(receiver: &ReceiverOutcome) -> [String; 5] {
-    let digest = &hex(&receiver.sha256)[..SHA256_DIGITS];
+    let digest = &hex::encode(receiver.sha256)[..SHA256_DIGITS];
     let verdict = if receiver.is_identical { "= source's" } else { "DIFFERS" };
     [
         receiver.name.clone(),

@@ -76,11 +76,7 @@ fn create(client: &Client, new: &NewGroup) -> Result<Group, ClientError> {
 }
 
 fn parse_region(text: &str) -> Result<SourceRegion, String> {
-    let number = |text: &str| match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16).ok(),
-        None => text.parse().ok(),
-    };
-    let numbers: Option<Vec<u64>> = text.split(',').map(number).collect();
+    let numbers: Option<Vec<u64>> = text.split(',').map(endpoint::parse_integer).collect();
     match numbers.as_deref() {
         Some(&[base, length, rkey]) if u32::try_from(rkey).is_ok() => {
             Ok(SourceRegion { base, length, rkey: rkey as u32 })

@@ -71,7 +71,7 @@ fn json_has_the_documented_fields_and_true_digests() {
     assert_eq!(keys(source), source_keys);
     let ratio = source["egress_octets"].as_f64().unwrap() / 300_001.0;
     assert!((source["egress_ratio"].as_f64().unwrap() - ratio).abs() < 1e-9 && ratio > 1.0);
-    let sha256: String = Sha256::digest(&data).iter().map(|octet| format!("{octet:02x}")).collect();
+    let sha256 = hex::encode(Sha256::digest(&data));
     assert_eq!(source["sha256"], sha256.as_str());
     let receivers = report["receivers"].as_array().unwrap();
     assert_eq!(receivers.len(), 5);

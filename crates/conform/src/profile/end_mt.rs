@@ -6,7 +6,6 @@ mod responses;
 use super::multicast::{data, numbered, response};
 use super::{NodeToml, Profile};
 use crate::Case;
-use crate::fields::hex;
 use crate::octets::multicast::end_mt_tlv;
 use crate::octets::{IPV6, srh, tunnelled};
 use crate::parameters::{Port, address, parameters};
@@ -227,7 +226,7 @@ impl EndMt {
                  and each End.MT and MR TLV after it (D9).",
                 self.end_mt_signed,
                 KEY.0,
-                hex(KEY.1)
+                hex::encode(KEY.1)
             ),
             format!(
                 "It is an edge of {} groups: Designated QPN {:#x}, parent as above, the first {PROVISIONED} \
@@ -275,7 +274,7 @@ impl EndMt {
             .route(&self.headend.to_string(), self.tester, UP)
             .add(&format!("[[sid]]\nsid = \"{}\"\nbehavior = \"End.MT\"", self.end_mt))
             .add(&format!("[[sid]]\nsid = \"{}\"\nbehavior = \"End.MT\"\nrequire_hmac = true", self.end_mt_signed))
-            .add(&format!("[[hmac_key]]\nid = {}\nkey = \"{}\"\ncover = \"tlvs\"", KEY.0, hex(KEY.1)));
+            .add(&format!("[[hmac_key]]\nid = {}\nkey = \"{}\"\ncover = \"tlvs\"", KEY.0, hex::encode(KEY.1)));
         for group in GROUPS {
             toml = toml.add(&self.group(group));
         }

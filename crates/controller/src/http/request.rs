@@ -91,7 +91,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
         let octets: &[u8] = if body.is_empty() { b"{}" } else { &body };
         let value = serde_json::from_slice(octets)
             .map_err(|error| Refusal::new(ProblemType::InvalidRequest, format!("the body: {error}")))?;
-        let digest = Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect();
+        let digest = hex::encode(Sha256::digest(octets));
         Ok(Body { value, digest })
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 fn token(name: &str, role: Role, tenant: Option<&str>) -> Token {
-    let sha256 = Sha256::digest(format!("secret of {name}")).iter().map(|octet| format!("{octet:02x}")).collect();
+    let sha256 = hex::encode(Sha256::digest(format!("secret of {name}")));
     Token { name: name.to_owned(), sha256, role, tenant: tenant.map(str::to_owned), node: None }
 }
 

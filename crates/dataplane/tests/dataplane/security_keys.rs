@@ -208,7 +208,7 @@ fn keys_are_in_no_text() {
     let mut edge = edge_with_key();
     edge.send(0, &signed(1));
     let texts = [format!("{:?}", add(NEW)), format!("{:#?}", edge.node), format!("{:?}", edge.node)];
-    let hexadecimal: String = NEW.1.iter().map(|octet| format!("{octet:02x}")).collect();
+    let hexadecimal = hex::encode(NEW.1);
     let numbers = format!("{:?}", &NEW.1[..4]);
     for text in &texts {
         assert!(text.contains("HmacKey"), "the key is there, and hidden");

@@ -326,7 +326,7 @@ impl<'a> World<'a> {
                 .and_then(|source| source.host.send_streams().first()?.completed_at())
                 .map(Instant::as_ns),
             failure: source.and_then(|source| source.host.failure()).map(|(_, status)| format!("{status:?}")),
-            sha256: hex(&sha256),
+            sha256: hex::encode(sha256),
             packets: site.layout.packets(),
             packets_sent: of_source.packets_sent,
             retransmitted: of_source.packets_retransmitted,
@@ -374,15 +374,11 @@ impl<'a> World<'a> {
         Some(ReceiverRun {
             name: self.site.scenario.topology.name(NodeId::Host(*host)).to_owned(),
             octets: replica.complete_octets(),
-            sha256: hex(&replica.sha256(of_source)),
+            sha256: hex::encode(replica.sha256(of_source)),
             is_identical: replica.is_identical(),
             acks_sent: counters.acks_sent,
             naks_sent: counters.naks_sent + counters.rnr_naks_sent,
             cnps_sent: counters.cnps_sent,
         })
     }
-}
-
-fn hex(digest: &Sha256Digest) -> String {
-    digest.iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -34,7 +34,7 @@ impl Secrets {
 
     /// The digest of the token that the controller stores.
     pub(crate) fn token_sha256(&self) -> String {
-        hexadecimal(&Sha256::digest(&self.token))
+        hex::encode(Sha256::digest(&self.token))
     }
 }
 
@@ -42,11 +42,7 @@ fn token() -> Result<String> {
     let chance = Path::new("/dev/urandom");
     let mut octets = [0; TOKEN_OCTETS];
     File::open(chance).and_then(|mut file| file.read_exact(&mut octets)).map_err(LabError::file("read", chance))?;
-    Ok(hexadecimal(&octets))
-}
-
-fn hexadecimal(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    Ok(hex::encode(octets))
 }
 
 #[cfg(test)]

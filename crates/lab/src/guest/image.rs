@@ -130,7 +130,7 @@ fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
         hash.update(text.len().to_be_bytes());
         hash.update(text);
     }
-    hash.finalize().iter().take(8).map(|octet| format!("{octet:02x}")).collect()
+    hex::encode(&hash.finalize()[..8])
 }
 
 fn write_scripts(directory: &Path) -> Result<()> {

@@ -141,7 +141,7 @@ fn containers_have_the_files_of_the_controller() {
     let files = exported(&lab);
     let token = text(&files, "N6/token");
     let configuration: toml::Table = text(&files, "C/controller.toml").parse().unwrap();
-    let digest: String = Sha256::digest(token).iter().map(|octet| format!("{octet:02x}")).collect();
+    let digest = hex::encode(Sha256::digest(token));
     assert_eq!(configuration["token"][0]["sha256"].as_str(), Some(digest.as_str()));
     assert_eq!(configuration["listen"][0].as_str(), Some("[::]:8470"));
     assert_eq!(configuration["tls"]["key"].as_str(), Some("/etc/srdma/key.pem"));

@@ -198,8 +198,7 @@ fn in_words(octets: &[u8]) -> String {
 
 fn octets(digits: &str) -> Vec<u8> {
     let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
-    let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16).expect("digits");
-    digits.chunks(2).map(octet).collect()
+    hex::decode(digits).expect("digits")
 }
 
 fn capture(name: &str) -> Vec<Vec<u8>> {

@@ -315,10 +315,6 @@ fn behavior_name(code_point: u16, behaviors: Behaviors) -> Option<&'static str> 
 /// 49.0001: one octet, and the others by two.
 fn area_text(area: &[u8]) -> String {
     let Some((first, rest)) = area.split_first() else { return String::new() };
-    let mut text = format!("{first:02x}");
-    for pair in rest.chunks(2) {
-        text.push('.');
-        pair.iter().for_each(|octet| text += &format!("{octet:02x}"));
-    }
-    text
+    let octets = std::iter::once(std::slice::from_ref(first)).chain(rest.chunks(2));
+    octets.map(hex::encode).collect::<Vec<_>>().join(".")
 }

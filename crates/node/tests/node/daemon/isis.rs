@@ -47,12 +47,6 @@ const LSP: &str = "\
 000000090000000000000000000006010420100050051a0080015f0000000009c000000000000000000006010420101000051a00\
 80025f0000000009d000000000000000000006010420101000ec0c0000000a00305f0000000009160b0000000000010000000a00";
 
-/// Octets by their digits.
-pub(crate) fn octets(digits: &str) -> Vec<u8> {
-    let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16).expect("digits");
-    digits.as_bytes().chunks(2).map(octet).collect()
-}
-
 /// A packet of scapy's that system 9 has put into a tunnel by this node.
 fn in_a_tunnel() -> Vec<u8> {
     let inner = golden("scapy_01_rocev2_base").remove(0);
@@ -81,9 +75,9 @@ fn an_end_e_that_was_learnt_is_used() {
     assert!(!right.receive(1, |packet| packet[24..30] == [0x5F, 0, 0, 0, 3, 0]).is_empty(), "uN");
     assert!(!left.take().iter().any(|packet| is_to_end_e(packet)), "no system has announced it");
 
-    left.send_frame(&octets(HELLO));
+    left.send_frame(&hex::decode(HELLO).expect("digits"));
     node.wait_for("neighbour up port=\"uplink\" neighbour=\"0000.0000.0009\"");
-    left.send_frame(&octets(LSP));
+    left.send_frame(&hex::decode(LSP).expect("digits"));
     let end = Instant::now() + PATIENCE;
     let notification = loop {
         assert!(Instant::now() < end, "no Fast CNP comes");
@@ -94,7 +88,10 @@ fn an_end_e_that_was_learnt_is_used() {
         }
     };
     // An IPv6 packet in an IPv6 header without an SRH (CN-4.2-2), for the sender of the inner packet.
-    assert_eq!((notification[6], &notification[64..80]), (41, &octets("20010db8000100000000000000000001")[..]));
+    assert_eq!(
+        (notification[6], &notification[64..80]),
+        (41, &hex::decode("20010db8000100000000000000000001").expect("digits")[..])
+    );
     node.signal(Signal::SIGTERM);
     node.wait_for("stopped");
     assert_eq!(node.ends(), Some(0));

@@ -1,7 +1,7 @@
 //! Cost of IS-IS for a node with the LSPs of a thousand systems, while nothing changes.
 
 use crate::daemon::bench::{Bench, Host, PATIENCE, Running, UP};
-use crate::daemon::isis::{HELLO, octets};
+use crate::daemon::isis::HELLO;
 use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, LspEntry, Neighbour, RouterCapability};
 use srdma_isis::{Level, Lsp, LspFlags, LspId, NodeId, SystemId, frame};
 use srdma_node::daemon::read_status;
@@ -51,7 +51,7 @@ fn lsp(number: u16) -> Vec<u8> {
 /// [`HELLO`] with an interface address (TLV 232), fe80::9: without one the node has no next hop, and the kernel no
 /// route.
 fn hello() -> Vec<u8> {
-    let mut octets = octets(HELLO);
+    let mut octets = hex::decode(HELLO).expect("digits");
     // The length of the frame, and that of the PDU.
     for (place, length) in [(12..14, [0, 0x31]), (34..36, [0, 0x2E])] {
         assert_eq!(octets[place.clone()], length, "a length is where it was");
