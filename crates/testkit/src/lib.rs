@@ -1,5 +1,6 @@
 //! Slow reference models for the tests and the conformance tester, written from the RFCs and the drafts without using
-//! the code that they judge: octets in vectors, one bit or one octet at a time, no table, no cleverness.
+//! the code that they judge: octets in vectors, one bit or one octet at a time, no table, no cleverness. And what tests
+//! over many seeds share.
 
 pub mod checksums;
 pub mod dcqcn;
@@ -8,3 +9,4 @@ pub mod hpcc;
 pub mod multicast;
 pub mod packets;
 pub mod random;
+pub mod seeds;

@@ -286,9 +286,7 @@ fn wire(sent: &[Sent]) -> Vec<(Syndrome, Psn)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(
-        std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3_000)
-    ))]
+    #![proptest_config(ProptestConfig::with_cases(srdma_testkit::seeds::count(3_000) as u32))]
 
     /// R1-R7, D15-D18, D20, D21, D23, D24; MT-5.3.1-2, MT-5.3.1-3, MT-5.3.2-2 to MT-5.3.2-4.
     #[test]

@@ -12,7 +12,7 @@ use srdma_chaos::{scale, world};
 use srdma_random::Stream;
 use std::iter;
 
-const DEFAULT_RUNS: usize = 150;
+const DEFAULT_RUNS: u64 = 150;
 
 /// Larger networks are skipped.
 const MAX_NODES: usize = 16;
@@ -126,7 +126,7 @@ fn runs(fault: Fault) -> impl Iterator<Item = Run> {
 }
 
 fn run_count() -> usize {
-    std::env::var("SRDMA_TEST_SEEDS").map_or(DEFAULT_RUNS, |text| text.parse().expect("SRDMA_TEST_SEEDS: a number"))
+    srdma_testkit::seeds::count(DEFAULT_RUNS) as usize
 }
 
 /// Times in units.

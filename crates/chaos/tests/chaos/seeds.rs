@@ -13,10 +13,7 @@ use std::thread;
 const DEFAULT_SEEDS: u64 = 300;
 
 fn config(first_seed: u64, part: u64) -> RunConfig {
-    let seeds = match std::env::var("SRDMA_TEST_SEEDS") {
-        Ok(text) => text.parse().expect("SRDMA_TEST_SEEDS must be a number"),
-        Err(_) => DEFAULT_SEEDS,
-    };
+    let seeds = srdma_testkit::seeds::count(DEFAULT_SEEDS);
     let threads = thread::available_parallelism().map_or(1, usize::from);
     RunConfig { first_seed, seeds: seeds.div_ceil(part), threads, max_failures: u64::MAX }
 }

@@ -348,7 +348,7 @@ impl Chaos {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(srdma_testkit::seeds::count(512) as u32))]
 
     #[test]
     fn every_node_gets_its_group_entry_under_any_faults(begun: bool, events in prop::collection::vec(event(), 1..400)) {
@@ -360,10 +360,6 @@ proptest! {
         chaos.calm_down();
         chaos.check_end();
     }
-}
-
-fn cases() -> u32 {
-    std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(512)
 }
 
 /// The chaos's own numbers name what they are to name.

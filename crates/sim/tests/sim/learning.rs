@@ -62,8 +62,7 @@ fn run(scenario: TransferConfig, learn: bool) -> Outcome {
 /// D17, R6, MT-5.3.1-1: every octet arrives, and no ACK reaches the source for one that a receiver lacks.
 #[test]
 fn edges_with_lists_only_carry_a_transfer() {
-    let seeds = std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(24);
-    for seed in 1..=seeds {
+    for seed in 1..=srdma_testkit::seeds::count(24) {
         let outcome = run(scenario(seed), true);
         assert_eq!(outcome.invariant_violations, 0, "seed {seed}: {outcome:?}");
         assert!(outcome.is_good() && outcome.completion_ns.is_some(), "seed {seed}: {outcome:?}");

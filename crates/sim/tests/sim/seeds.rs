@@ -101,10 +101,7 @@ fn failure_of(seed: u64) -> Option<String> {
 
 #[test]
 fn every_receiver_gets_every_octet() {
-    let seeds = match std::env::var("SRDMA_TEST_SEEDS") {
-        Ok(text) => text.parse().expect("SRDMA_TEST_SEEDS must be a number"),
-        Err(_) => DEFAULT_SEEDS,
-    };
+    let seeds = srdma_testkit::seeds::count(DEFAULT_SEEDS);
     let next = AtomicU64::new(0);
     let work = || std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < seeds));
     let threads = thread::available_parallelism().map_or(1, usize::from);

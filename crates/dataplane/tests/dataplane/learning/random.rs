@@ -214,15 +214,11 @@ fn with_qpn(mut packet: Vec<u8>, qpn: u32) -> Vec<u8> {
     packet
 }
 
-fn seeds() -> u64 {
-    std::env::var("SRDMA_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(300)
-}
-
 /// D17, R2, R6: lists that grow, shrink, alternate and contradict each other, losses, silence, several groups.
 #[test]
 fn the_union_is_that_of_a_slow_model() {
     let (mut upstream, mut refused, mut ended) = (0, 0, 0);
-    for seed in 0..seeds() {
+    for seed in 0..srdma_testkit::seeds::count(300) {
         let mut world = World::new(seed);
         for _ in 0..150 {
             world.step();
@@ -233,7 +229,9 @@ fn the_union_is_that_of_a_slow_model() {
     }
     println!("upstream {upstream}, refused {refused}, ended {ended}");
     assert!(
-        upstream > seeds() && refused > seeds() && ended > seeds(),
+        upstream > srdma_testkit::seeds::count(300)
+            && refused > srdma_testkit::seeds::count(300)
+            && ended > srdma_testkit::seeds::count(300),
         "upstream {upstream}, refused {refused}, ended {ended}"
     );
 }
