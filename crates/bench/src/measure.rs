@@ -29,7 +29,8 @@ const OUTPUT_BUFFERS: usize = 32;
 /// Octets of an output buffer.
 const OUTPUT_OCTETS: usize = 4608;
 
-const NEVER: srdma_wire::Instant = srdma_wire::Instant::ZERO;
+/// The time of all calls: it does not pass.
+const NOW: srdma_wire::Instant = srdma_wire::Instant::ZERO;
 
 /// Memory and buffers that all measurements share.
 #[derive(Debug)]
@@ -132,7 +133,7 @@ impl<'m> Bench<'m> {
                 break;
             }
             let begin = Instant::now();
-            fixture.node.receive(NEVER, INGRESS, &mut batch, &mut self.pool);
+            fixture.node.receive(NOW, INGRESS, &mut batch, &mut self.pool);
             if case.until == Until::Copied {
                 left += self.copy_out(fixture);
             }
@@ -146,7 +147,7 @@ impl<'m> Bench<'m> {
     fn empty_queues(&mut self, fixture: &mut Fixture) -> usize {
         let mut left = 0;
         for port in (1..=EGRESS_PORTS).map(PortId) {
-            while let Some(frame) = fixture.node.dequeue(NEVER, port, &mut self.pool) {
+            while let Some(frame) = fixture.node.dequeue(NOW, port, &mut self.pool) {
                 frame.release(&mut self.pool);
                 left += 1;
             }
@@ -158,7 +159,7 @@ impl<'m> Bench<'m> {
     fn copy_out(&mut self, fixture: &mut Fixture) -> usize {
         let mut left = 0;
         for port in (1..=EGRESS_PORTS).map(PortId) {
-            while let Some(frame) = fixture.node.dequeue(NEVER, port, &mut self.pool) {
+            while let Some(frame) = fixture.node.dequeue(NOW, port, &mut self.pool) {
                 self.output.copy(&frame, &self.pool);
                 frame.release(&mut self.pool);
                 left += 1;

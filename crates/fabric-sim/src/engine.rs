@@ -20,7 +20,8 @@ use srdma_sim::network::{ElementId, ElementPort, SimElement};
 use srdma_wire::Instant;
 use srdma_wire::units::PS_PER_NS;
 
-const NEVER_NS: u64 = u64::MAX;
+/// The end of time, in nanoseconds.
+pub(super) const NEVER_NS: u64 = Instant::NEVER.as_ns();
 
 /// Elements, links, and the clock.
 ///

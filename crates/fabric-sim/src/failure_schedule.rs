@@ -1,6 +1,7 @@
 //! Failures and repairs of links, and the convergence of routes after them.
 
 use super::build::{route, routes};
+use super::engine::NEVER_NS;
 use super::run::{Run, RunError};
 use super::scenario::FabricScenario;
 use srdma_dataplane::{Command, TableId};
@@ -82,9 +83,9 @@ impl FailureSchedule {
         Some(NextHops::new(&topology.clone().without(&failed).ok()?))
     }
 
-    /// Time of the next change, in nanoseconds.
+    /// Time of the next change, in nanoseconds; [`NEVER_NS`] after the last.
     pub(super) fn next_ns(&self) -> u64 {
-        self.arrivals.as_slice().first().map_or(u64::MAX, |turn| turn.at_ns)
+        self.arrivals.as_slice().first().map_or(NEVER_NS, |turn| turn.at_ns)
     }
 }
 

@@ -1,6 +1,7 @@
 //! One run: a variant of a scenario with a seed.
 
 use super::build::{ADDRESSES, Fabric};
+use super::engine::NEVER_NS;
 use super::failure_schedule::FailureSchedule;
 use super::flow_level;
 use super::flows::{FlowSize, PlannedFlow, plan};
@@ -296,8 +297,8 @@ impl<'a> Run<'a> {
     /// Starts flows and processes all events before a time.
     pub(super) fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
         loop {
-            let flow_ns = self.flows.get(self.begun).map_or(u64::MAX, |flow| flow.start_ns);
-            let (job_ns, job) = self.jobs.next_start().unwrap_or((u64::MAX, 0));
+            let flow_ns = self.flows.get(self.begun).map_or(NEVER_NS, |flow| flow.start_ns);
+            let (job_ns, job) = self.jobs.next_start().unwrap_or((NEVER_NS, 0));
             let failure_ns = self.failure_schedule.next_ns();
             let next_ns = flow_ns.min(job_ns).min(failure_ns);
             if next_ns >= until_ns {

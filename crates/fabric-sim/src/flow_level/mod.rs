@@ -13,6 +13,7 @@ mod outcome;
 mod paths;
 mod wire;
 
+use crate::engine::NEVER_NS;
 use crate::failure_schedule::FailureSchedule;
 use crate::iterations::Jobs;
 use crate::max_min::{FlowId, Flows};
@@ -191,7 +192,7 @@ impl<'a> FlowLevelRun<'a> {
         let event = self.queue.peek().map(|Reverse((at_ps, ..))| *at_ps);
         let busy = [start, event, self.flows.next_ps()].into_iter().flatten().min();
         // Failures are relevant only while there are messages to send.
-        let turn = Some(self.failure_schedule.next_ns()).filter(|at_ns| *at_ns < u64::MAX && !self.jobs.are_done());
+        let turn = Some(self.failure_schedule.next_ns()).filter(|at_ns| *at_ns < NEVER_NS && !self.jobs.are_done());
         busy.into_iter().chain(turn.map(|at_ns| at_ns.saturating_mul(PS_PER_NS))).min()
     }
 

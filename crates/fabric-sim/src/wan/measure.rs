@@ -198,16 +198,17 @@ fn flows(study: &WanScenario, end_ns: u64, seed: u64) -> Vec<PlannedFlow> {
             PlannedFlow::new(FlowKind::Stream, from, to, start_ns, FlowSize::Endless(MESSAGE_OCTETS))
         })
         .collect();
-    let every_us = study.wan.local_every_us.map_or(u64::MAX, Whole::get);
     let size = FlowSize::Octets(study.wan.local_octets.get() as u32);
-    let mut start_ns = BEGIN_NS;
-    while every_us < u64::MAX && start_ns + LAST_NS < end_ns {
-        let from = rng.below(u64::from(LEAVES)) as u16;
-        let to = (from + 1 + rng.below(u64::from(LEAVES - 1)) as u16) % LEAVES;
-        // The last host of each leaf never sends to the other data centre.
-        let ends = [from, to].map(|leaf| figure::host(0, leaf, HOSTS_PER_LEAF - 1));
-        flows.push(PlannedFlow::new(FlowKind::Background, ends[0], ends[1], start_ns, size));
-        start_ns += (every_us * NS_PER_US) / 2 + rng.below(every_us * NS_PER_US);
+    if let Some(every_us) = study.wan.local_every_us.map(Whole::get) {
+        let mut start_ns = BEGIN_NS;
+        while start_ns + LAST_NS < end_ns {
+            let from = rng.below(u64::from(LEAVES)) as u16;
+            let to = (from + 1 + rng.below(u64::from(LEAVES - 1)) as u16) % LEAVES;
+            // The last host of each leaf never sends to the other data centre.
+            let ends = [from, to].map(|leaf| figure::host(0, leaf, HOSTS_PER_LEAF - 1));
+            flows.push(PlannedFlow::new(FlowKind::Background, ends[0], ends[1], start_ns, size));
+            start_ns += (every_us * NS_PER_US) / 2 + rng.below(every_us * NS_PER_US);
+        }
     }
     flows.sort_by_key(|flow| flow.start_ns);
     flows

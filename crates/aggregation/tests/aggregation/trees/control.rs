@@ -2,7 +2,7 @@
 //! traffic.
 
 use super::record::{Change, Child, Record};
-use super::tree::{Event, Tree};
+use super::tree::{Event, NEVER_NS, Tree};
 use srdma_aggregation::{Acknowledgements, BranchIndex, EvictionCause};
 use srdma_testkit::random::Random;
 use srdma_wire::Instant;
@@ -227,7 +227,7 @@ impl Tree {
             by == node && expected.is_none_or(|psn| self.source.psn(packet) == psn)
         };
         let times: Vec<u64> = receiver.sendings.iter().filter(of_it).map(|&(_, _, at_ns)| at_ns).collect();
-        let since_ns = times.first().copied().unwrap_or(u64::MAX).max(receiver.progress_at_ns);
+        let since_ns = times.first().copied().unwrap_or(NEVER_NS).max(receiver.progress_at_ns);
         let waited_ns = self.now_ns.saturating_sub(since_ns);
         times.len() >= usize::from(rules.sends) && waited_ns >= rules.t_stall.as_nanos() as u64
     }

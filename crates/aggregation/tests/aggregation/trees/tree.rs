@@ -109,6 +109,7 @@ pub(crate) struct Tree {
     pub(crate) outcome: Outcome,
 }
 
+pub(crate) const NEVER_NS: u64 = Instant::NEVER.as_ns();
 /// Between two packets of the source.
 const SPACING_NS: u64 = 400;
 /// A source that completes nothing for so long over clean links never will.
@@ -239,10 +240,10 @@ impl Tree {
 
     /// The next thing that happens: an event, a node's deadline or the source's timers. False when it is stuck.
     fn step(&mut self) -> bool {
-        let event_at = self.events.peek().map_or(u64::MAX, |Reverse((at, _, _))| *at);
+        let event_at = self.events.peek().map_or(NEVER_NS, |Reverse((at, _, _))| *at);
         let of_node = |node: &Node| node.machine.as_ref().filter(|_| !node.is_dead)?.next_deadline();
-        let deadlines = self.nodes.iter().map(|node| of_node(node).map_or(u64::MAX, Instant::as_ns));
-        let (node, tick_at) = deadlines.enumerate().min_by_key(|&(_, at)| at).unwrap_or((0, u64::MAX));
+        let deadlines = self.nodes.iter().map(|node| of_node(node).map_or(NEVER_NS, Instant::as_ns));
+        let (node, tick_at) = deadlines.enumerate().min_by_key(|&(_, at)| at).unwrap_or((0, NEVER_NS));
         let source_at = self.source.waits_until_ns.unwrap_or(self.source.timeout_at_ns);
         self.now_ns = self.now_ns.max(event_at.min(tick_at).min(source_at));
         if self.now_ns > self.progress_at_ns.max(self.clean_at_ns) + STUCK_NS {
