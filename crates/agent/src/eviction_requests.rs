@@ -2,11 +2,12 @@
 //! controller has not granted them.
 
 use srdma_api::EvictionRequest;
+use srdma_wire::units::NS_PER_S;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// Retransmission interval, nanoseconds.
-const INTERVAL_NS: u64 = 5_000_000_000;
+const INTERVAL_NS: u64 = 5 * NS_PER_S;
 
 /// The receivers that are to be evicted now.
 #[derive(Clone, Debug, Default)]

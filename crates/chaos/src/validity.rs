@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Attacker, Claim, Event, GroupPlan, LinkPlan, NodePlan, Schedule};
+use srdma_wire::units::{MBIT_PER_S, NS_PER_S};
 
 /// Maximum number of nodes.
 pub const MAX_NODES: usize = 64;
@@ -16,12 +17,12 @@ pub const MAX_GROUPS: usize = 8;
 pub const MAX_OCTETS: u64 = 16 << 20;
 
 /// Maximum time of any event or end of a fault: a minute.
-pub const LATEST_NS: u64 = 60_000_000_000;
+pub const LATEST_NS: u64 = 60 * NS_PER_S;
 
 /// Maximum number of frames that one event sends.
 pub const MAX_COPIES: u32 = 100_000;
 
-const MIN_RATE_BITS_PER_S: u64 = 1_000_000;
+const MIN_RATE_BITS_PER_S: u64 = MBIT_PER_S;
 
 /// Why a schedule is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

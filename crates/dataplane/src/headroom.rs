@@ -8,6 +8,7 @@
 //! ```
 
 use srdma_wire::pfc;
+use srdma_wire::units::NS_PER_S;
 
 /// Light takes so long for a kilometre of fibre, in nanoseconds.
 pub const NS_PER_KM: u64 = 5_000;
@@ -109,20 +110,21 @@ pub fn response_ns(rate_bits_per_s: u64) -> u64 {
 /// Octets that come within a time at a rate, rounded up.
 pub fn octets_in(time_ns: u64, rate_bits_per_s: u64) -> u64 {
     let bits_and_ns = u128::from(time_ns) * u128::from(rate_bits_per_s);
-    u64::try_from(bits_and_ns.div_ceil(8_000_000_000)).unwrap_or(u64::MAX)
+    u64::try_from(bits_and_ns.div_ceil(8 * u128::from(NS_PER_S))).unwrap_or(u64::MAX)
 }
 
 /// How long so many octets take at a rate, in nanoseconds, rounded up.
 fn octets_ns(octets: u64, rate_bits_per_s: u64) -> u64 {
-    let bits = u128::from(octets) * 8_000_000_000;
+    let bits = u128::from(octets) * 8 * u128::from(NS_PER_S);
     u64::try_from(bits.div_ceil(u128::from(rate_bits_per_s.max(1)))).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use srdma_wire::units::GBIT_PER_S;
 
-    const G: u64 = 1_000_000_000;
+    const G: u64 = GBIT_PER_S;
 
     fn link(rate: u64, km: u64, frame_octets: u64, response_ns: u64) -> PausedLink {
         PausedLink { rate_bits_per_s: rate * G, propagation_ns: km * NS_PER_KM, frame_octets, response_ns }

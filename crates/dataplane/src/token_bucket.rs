@@ -1,6 +1,7 @@
 //! A token bucket: a limit on the rate of an action.
 
 use srdma_wire::Instant;
+use srdma_wire::units::NS_PER_S;
 
 /// So many a second on the average, and so many at once.
 #[derive(Clone, Debug)]
@@ -14,7 +15,7 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    const TOKEN: u64 = 1_000_000_000;
+    const TOKEN: u64 = NS_PER_S;
 
     /// A full bucket.
     pub(crate) fn new(per_second: u32, at_once: u32) -> Self {

@@ -5,6 +5,7 @@ use super::layer::{self, Layer, PausedClass};
 use super::record::Damage;
 use srdma_wire::ethernet::{EtherType, Ethernet, Vlan};
 use srdma_wire::pfc::{Pfc, PfcError, QUANTUM_BITS};
+use srdma_wire::units::NS_PER_S;
 use srdma_wire::view::Truncated;
 
 /// Ethernet header.
@@ -70,7 +71,7 @@ fn quanta_of_pause(dissector: &Dissector<'_>) -> Result<u16, Damage> {
 /// Duration of so many quanta at the link's rate, if that is known.
 fn pause_ns(dissector: &Dissector<'_>, quanta: u16) -> Option<u64> {
     let bits = u64::from(quanta) * QUANTUM_BITS;
-    Some(bits * 1_000_000_000 / dissector.settings.link_rate_bits_per_s?)
+    Some(bits * NS_PER_S / dissector.settings.link_rate_bits_per_s?)
 }
 
 /// The destination address is checked, since bridges forward frames for other addresses.

@@ -5,6 +5,7 @@
 //! these a window is sent, and the next when acknowledgements come (RFC 9681 section 6.2).
 
 use crate::id::LspId;
+use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +16,10 @@ const WINDOW: usize = 60;
 const ACKNOWLEDGE_AT: usize = 15;
 
 /// Time after which an LSP is sent again, if no acknowledgement comes, in nanoseconds (ISO 10589: 5 s).
-pub(crate) const SEND_AGAIN_NS: u64 = 5_000_000_000;
+pub(crate) const SEND_AGAIN_NS: u64 = 5 * NS_PER_S;
 
 /// Time that an acknowledgement waits for further ones, in nanoseconds.
-const GATHER_NS: u64 = 100_000_000;
+const GATHER_NS: u64 = 100 * NS_PER_MS;
 
 /// The state of one circuit.
 #[derive(Clone, Debug, Default)]
@@ -125,7 +126,7 @@ mod tests {
     }
 
     fn at_ms(ms: u64) -> Instant {
-        Instant::from_ns(ms * 1_000_000)
+        Instant::from_ns(ms * NS_PER_MS)
     }
 
     #[test]

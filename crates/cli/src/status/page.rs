@@ -9,6 +9,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::Line;
 use srdma_node::TrafficReport;
 use srdma_node::daemon::{DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
+use srdma_wire::units::NS_PER_S;
 use std::fmt;
 
 /// The lines of a node's status.
@@ -69,7 +70,7 @@ impl fmt::Display for Page {
 }
 
 fn head(snapshot: &Snapshot) -> Vec<Line<'static>> {
-    let uptime_s = snapshot.uptime_ns / 1_000_000_000;
+    let uptime_s = snapshot.uptime_ns / NS_PER_S;
     let first = format!("{}  {}  up {}", snapshot.name, snapshot.loopback, seconds(uptime_s));
     let counts = [
         count(snapshot.ports.len() as u64, "port"),

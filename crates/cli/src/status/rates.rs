@@ -1,6 +1,7 @@
 //! Differences between two snapshots of a node.
 
 use srdma_node::daemon::Snapshot;
+use srdma_wire::units::NS_PER_S;
 
 /// The newest snapshot, and the one before.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl Seen {
         let Some(before) = &self.before else { return 0 };
         let (Some(then), Some(now)) = (counter(before), counter(&self.now)) else { return 0 };
         let elapsed_ns = u128::from(self.now.uptime_ns - before.uptime_ns);
-        let rate = u128::from(now.saturating_sub(then)) * 1_000_000_000 / elapsed_ns.max(1);
+        let rate = u128::from(now.saturating_sub(then)) * u128::from(NS_PER_S) / elapsed_ns.max(1);
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 }

@@ -8,6 +8,7 @@ use crate::{Frame, Step};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use srdma_capture::{Reader, Writer};
+use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::unix::process::CommandExt;
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Time of the first step in the captures, in nanoseconds since 1970.
 const BEGIN_NS: u64 = 1_700_000_000_000_000_000;
 /// From step to step: longer than any timer that a case waits for.
-const STEP_NS: u64 = 1_000_000_000;
+const STEP_NS: u64 = NS_PER_S;
 /// Time between frames of a step, in nanoseconds, beyond the gap of the step.
 const FRAME_NS: u64 = 1_000;
 
@@ -162,7 +163,7 @@ impl CommandDevice {
 fn timed(steps: &[Step]) -> impl Iterator<Item = (&Frame, u64)> {
     steps.iter().zip(0_u64..).flat_map(|(step, number)| {
         let time_ns = BEGIN_NS + number * STEP_NS;
-        let gap_ns = FRAME_NS + step.gap_ms * 1_000_000;
+        let gap_ns = FRAME_NS + step.gap_ms * NS_PER_MS;
         step.sent.iter().zip(0_u64..).map(move |(frame, place)| (frame, time_ns + place * gap_ns))
     })
 }

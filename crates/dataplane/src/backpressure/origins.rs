@@ -3,6 +3,7 @@
 
 use crate::token_bucket::TokenBucket;
 use srdma_wire::Instant;
+use srdma_wire::units::NS_PER_S;
 
 /// The origins that have sent something lately.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Origins {
             per_second,
             at_once,
             most,
-            refill_ns: u64::from(at_once) * 1_000_000_000 / u64::from(per_second.max(1)),
+            refill_ns: u64::from(at_once) * NS_PER_S / u64::from(per_second.max(1)),
             addresses: Vec::with_capacity(most),
             quiet_at: Vec::with_capacity(most),
             buckets: Vec::with_capacity(most),

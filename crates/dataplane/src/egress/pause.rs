@@ -11,6 +11,7 @@
 use super::config::{CLASSES, Watchdog};
 use srdma_wire::Instant;
 use srdma_wire::pfc::{Pfc, QUANTUM_BITS};
+use srdma_wire::units::NS_PER_S;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -223,7 +224,7 @@ impl Pauses {
 
 /// How long so many quanta last at a rate, in nanoseconds: at least one.
 pub(crate) fn quanta_ns(quanta: u16, rate_bits_per_s: u64) -> u64 {
-    (u64::from(quanta) * QUANTUM_BITS * 1_000_000_000 / rate_bits_per_s.max(1)).max(1)
+    (u64::from(quanta) * QUANTUM_BITS * NS_PER_S / rate_bits_per_s.max(1)).max(1)
 }
 
 #[cfg(test)]

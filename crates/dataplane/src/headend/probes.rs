@@ -19,6 +19,7 @@ use crate::timers::Timers;
 use srdma_frame::{Frame, Pool};
 use srdma_steering::{PathIndex, SetId, Signal, SignalEffect, Steering, Subject};
 use srdma_wire::ipv6::Ecn;
+use srdma_wire::units::NS_PER_S;
 use srdma_wire::{Instant, Probe, ProbePacket};
 use std::collections::VecDeque;
 use std::net::Ipv6Addr;
@@ -33,7 +34,7 @@ const FIRST_INTERVALS: u64 = 10;
 const LEAST_NS: u64 = 1_000;
 
 /// The longest wait for a probe, in nanoseconds.
-const MOST_NS: u64 = 1_000_000_000;
+const MOST_NS: u64 = NS_PER_S;
 
 /// Probes that the share of marked ones is taken of.
 const MARKING_WINDOW: u32 = 16;

@@ -7,6 +7,7 @@ pub(crate) use traces::{IoamTraces, MAX_TRACED_HEADER};
 use srdma_frame::PortId;
 use srdma_wire::Instant;
 use srdma_wire::ioam::{Filled, LinkLoad, NodeData, TraceError};
+use srdma_wire::units::NS_PER_S;
 
 /// The highest node id of 24 bits; all ones are no id.
 const MOST_NODE_ID: u32 = 0xFF_FFFE;
@@ -197,7 +198,7 @@ impl Ioam {
         let ingress = transit.ingress.and_then(|port| self.interface(port));
         let egress = self.interface(transit.egress);
         let at_most = |octets: usize| Some(u32::try_from(octets).unwrap_or(u32::MAX - 1));
-        let (seconds, nanoseconds) = (transit.now.as_ns() / 1_000_000_000, transit.now.as_ns() % 1_000_000_000);
+        let (seconds, nanoseconds) = (transit.now.as_ns() / NS_PER_S, transit.now.as_ns() % NS_PER_S);
         let fraction = match self.config.timestamps {
             TimestampFormat::Posix => nanoseconds / 1_000,
             TimestampFormat::Ptp => nanoseconds,

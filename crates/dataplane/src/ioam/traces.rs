@@ -7,6 +7,7 @@ use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use srdma_frame::{Pool, PortId};
 use srdma_wire::ioam::{LinkLoad, Trace};
 use srdma_wire::options::OptionsView;
+use srdma_wire::units::MBIT_PER_S;
 use srdma_wire::{Instant, NextHeader, View};
 
 /// Octets of the longest options header whose trace a Fast CNP can carry, including padding and other options.
@@ -122,7 +123,7 @@ fn transit(egress: &Egress, port: PortId, data: PacketData) -> Transit {
         class_octets,
         buffered_octets: egress.buffered_octets(),
         load: LinkLoad {
-            rate_mbit_per_s: (rate_bits_per_s / 1_000_000).min(u64::from(u32::MAX)) as u32,
+            rate_mbit_per_s: (rate_bits_per_s / MBIT_PER_S).min(u64::from(u32::MAX)) as u32,
             sent_octets: egress.sent_octets(port),
         },
     }

@@ -6,6 +6,7 @@ use super::layer::{
     Aeth, Bth, ChecksumVerdict, EndMt, Fragment, HeaderOption, HmacTlv, Icmpv6, Ipv6, Layer, Mr, Options, Srh, Udp,
 };
 use super::record::{HmacVerdict, IcrcVerdict, Record, Within};
+use srdma_wire::units::NS_PER_S;
 use std::fmt::{self, Display, Formatter, Write};
 
 /// `record` as a line, its time counted from `origin_ns`.
@@ -22,7 +23,7 @@ fn write_line(line: &mut String, record: &Record, origin_ns: u64) -> fmt::Result
             Some(since_ns) => ("", since_ns),
             None => ("-", origin_ns - time_ns),
         };
-        write!(line, "  {sign}{}.{:09}", since_ns / 1_000_000_000, since_ns % 1_000_000_000)?;
+        write!(line, "  {sign}{}.{:09}", since_ns / NS_PER_S, since_ns % NS_PER_S)?;
     }
     if let Some(interface) = &record.interface {
         // The text is from the file, and a terminal interprets control characters.

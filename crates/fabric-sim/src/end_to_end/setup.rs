@@ -28,6 +28,7 @@ use srdma_sim::network::{ElementId, LinkId, Network};
 use srdma_sim::program::{MessageOperation, SendStream};
 use srdma_sim::replica::Replica;
 use srdma_sim::setup::{GROUP_REGION_BASE, GROUP_RKEY, receiver_base};
+use srdma_wire::units::NS_PER_MS;
 use srdma_wire::{Instant, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::rc::Rc;
@@ -93,7 +94,7 @@ impl Site {
         let section = &plan.section;
         let variant =
             Variant { dcqcn: section.dcqcn.clone(), ..Variant::new("end-to-end", Signal::FastCnp, Control::Dcqcn) };
-        let end_ns = section.limit_ms.get() * 1_000_000;
+        let end_ns = section.limit_ms.get() * NS_PER_MS;
         let (hosts, switches) = (plan.hosts.clone(), plan.switches.clone());
         let scenario = around(wan(plan), &section.distances(), variant, hosts, switches, end_ns)?;
         let sids = SidPlan::new(&scenario.topology, SidPlan::BLOCK)?;

@@ -19,7 +19,7 @@ use srdma_sim::observer::PeriodicObserver;
 use srdma_sim::program::SendStream;
 use srdma_sim::replica::{Replica, Sha256Digest};
 use srdma_sim::snapshot::ElementSnapshot;
-use srdma_wire::units::NS_PER_US;
+use srdma_wire::units::{NS_PER_MS, NS_PER_S, NS_PER_US};
 use srdma_wire::{Instant, Syndrome};
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ const EVERY_NS: u64 = 100_000;
 const SNAPSHOT_INTERVAL_NS: u64 = 20_000;
 
 /// Maximum time after the end of the stream: other flows end, timers expire.
-const DRAIN_NS: u64 = 1_000_000_000;
+const DRAIN_NS: u64 = NS_PER_S;
 
 /// An event at a planned time.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,7 @@ impl<'a> World<'a> {
         if let Some(observer) = &mut observer {
             observer.begin(&self.site.description(), SNAPSHOT_INTERVAL_NS)?;
         }
-        let limit_ns = self.plan.section.limit_ms.get() * 1_000_000;
+        let limit_ns = self.plan.section.limit_ms.get() * NS_PER_MS;
         for host in self.site.receivers.iter().map(|(host, _)| *host).chain([self.site.source]).collect::<Vec<_>>() {
             self.site.with_member(host, |member| member.host.start());
         }

@@ -5,6 +5,7 @@
 //! median with V2 and 721 µs with V3 (Linux 6.18, two cores). An RDMA requester pays that at every acknowledgement.
 
 use super::socket::Socket;
+use srdma_wire::units::NS_PER_S;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -124,7 +125,7 @@ impl Ring {
             vlan,
             is_cut: len < header.tp_len as usize,
             offload: Offload::parse(offload),
-            time_ns: u64::from(header.tp_sec) * 1_000_000_000 + u64::from(header.tp_nsec),
+            time_ns: u64::from(header.tp_sec) * NS_PER_S + u64::from(header.tp_nsec),
             interface: address.sll_ifindex,
         })
     }

@@ -1,6 +1,7 @@
 //! Pacing: a limit of the sending rate, so that frames wait in the node's classes, and not in or behind an interface.
 
 use srdma_wire::Instant;
+use srdma_wire::units::NS_PER_S;
 use std::time::Duration;
 
 /// Longest delay that is made up for: a thread that does not get its processor for this time loses nothing of the rate.
@@ -28,7 +29,7 @@ impl Pace {
     /// Accounts for a sent frame of this length.
     pub(super) fn sends(&mut self, now: Instant, len_octets: usize) {
         let begins = self.free_at.max(Instant::from_ns(now.as_ns().saturating_sub(REST.as_nanos() as u64)));
-        let takes_ns = len_octets as u128 * 8 * 1_000_000_000 / u128::from(self.bits_per_s);
+        let takes_ns = len_octets as u128 * 8 * u128::from(NS_PER_S) / u128::from(self.bits_per_s);
         self.free_at = begins.after_ns(u64::try_from(takes_ns).unwrap_or(u64::MAX));
     }
 }

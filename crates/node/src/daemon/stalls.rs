@@ -1,11 +1,12 @@
 //! Stalls: branches that have a lag and make no progress.
 
 use super::snapshot::Snapshot;
+use srdma_wire::units::NS_PER_S;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// Time without progress of the expected PSN, with a lag, that counts as a stall.
-const PATIENCE_NS: u64 = 1_000_000_000;
+const PATIENCE_NS: u64 = NS_PER_S;
 
 /// Counts stalls over successive snapshots of one process.
 ///
