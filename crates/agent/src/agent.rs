@@ -1,7 +1,7 @@
 //! The state that a node holds for its controller.
 
 use crate::{AllowedSids, EvictionRequests, GroupTable};
-use srdma_api::{EvictionRequest, NodeStatus, Registration, Session};
+use srdma_api::{EvictionRequest, NodeStatus, Registration};
 
 /// The controller's groups at a node, and its pending reports.
 #[derive(Clone, Debug, Default)]
@@ -34,12 +34,11 @@ impl Agent {
 
     /// The registration of a node that holds this agent's groups. `node`: its description.
     pub fn registration(&self, node: Registration) -> Registration {
-        Registration { store: self.table.store(), groups: self.table.held(), ..node }
+        Registration { groups: self.table.held(), ..node }
     }
 
     /// The controller has accepted the registration.
-    pub fn registered(&mut self, session: &Session) {
-        self.table.set_store(session.store);
+    pub fn registered(&mut self) {
         self.evictions.forget();
         self.is_registered = true;
         self.error = None;

@@ -3,7 +3,7 @@
 
 use srdma_api::{HeldGroup, NodeAnswer, NodeOrder};
 use srdma_dataplane::{Command, SidBehavior};
-use srdma_group::{GroupEntry, GroupId, NodeRole};
+use srdma_group::{EntryName, GroupEntry, GroupId, Held, NodeRole};
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -24,21 +24,23 @@ pub struct AllowedSids {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupTable {
     allowed: AllowedSids,
-    store: Option<u64>,
     groups: BTreeMap<u32, Group>,
-    /// The epochs of the orders that removed groups.
-    removed: BTreeMap<u32, u32>,
+    /// The epochs of the orders that removed groups, by store and number.
+    removed: BTreeMap<(u64, u32), u32>,
 }
 
-/// A group: at least one of the two is set.
+/// A group: it has an entry that is prepared, one that is committed, or both.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Group {
+    /// Identity of the store that it is from.
+    store: u64,
     prepared: Option<Installed>,
     committed: Option<Installed>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Installed {
+    name: EntryName,
     entry: GroupEntry,
     recovery_snapshot: Option<String>,
 }
@@ -63,16 +65,23 @@ pub struct Change {
     pub afterwards: Vec<Command>,
     /// Applied after one of `commands` was refused.
     pub undo: Vec<Command>,
+    order: Subject,
+    update: Update,
+}
+
+/// The group that an order is about.
+#[derive(Clone, Copy, Debug)]
+struct Subject {
+    store: u64,
     group: u32,
     epoch: u32,
-    update: Update,
 }
 
 /// Update of the table by a change.
 #[derive(Clone, Debug, PartialEq)]
 enum Update {
     Prepare(Installed),
-    Commit,
+    Commit(EntryName),
     Abort,
     Restore(Installed),
     Remove,
@@ -89,17 +98,20 @@ enum EntryError {
     NotInReplication { group: u32, sid: Ipv6Addr },
     #[error("SID {sid} of group {group} is already used by group {other}")]
     SidInUse { group: u32, sid: Ipv6Addr, other: u32 },
+    #[error("group {group} is held for store {held:016x}: remove it for that store first")]
+    OtherStore { group: u32, held: u64 },
+    #[error("epoch {epoch} of group {group} is older than epoch {newest}, which the node has")]
+    Outdated { group: u32, epoch: u32, newest: u32 },
+    #[error("epoch {epoch} of group {group} is known with another record")]
+    OtherRecord { group: u32, epoch: u32 },
+    #[error("nothing is prepared for epoch {epoch} of group {group}")]
+    NotPrepared { group: u32, epoch: u32 },
 }
 
 impl GroupTable {
     /// A table without groups.
     pub fn new(allowed: AllowedSids) -> Self {
         GroupTable { allowed, ..GroupTable::default() }
-    }
-
-    /// The store that the groups are from.
-    pub fn store(&self) -> Option<u64> {
-        self.store
     }
 
     /// Number of groups.
@@ -117,26 +129,28 @@ impl GroupTable {
         self.groups.contains_key(&group)
     }
 
-    /// The node is registered with a controller of this store. Another store may use numbers of removed groups again.
-    pub fn set_store(&mut self, store: u64) {
-        if self.store != Some(store) {
-            self.removed.clear();
-        }
-        self.store = Some(store);
+    /// The entry of a group that is in effect.
+    pub fn entry(&self, group: u32) -> Option<&GroupEntry> {
+        Some(&self.groups.get(&group)?.committed.as_ref()?.entry)
     }
 
     /// The groups in a registration.
     pub fn held(&self) -> Vec<HeldGroup> {
         let held = |(group, group_state): (&u32, &Group)| {
-            let installed = group_state.committed.as_ref().or(group_state.prepared.as_ref());
-            HeldGroup {
+            let (committed, prepared) = (group_state.committed.as_ref(), group_state.prepared.as_ref());
+            let newest = prepared.or(committed)?;
+            let name = |installed: &Installed| installed.name;
+            let snapshot = |installed: &Installed| installed.recovery_snapshot.clone();
+            Some(HeldGroup {
+                store: group_state.store,
                 group: *group,
-                epoch: group_state.committed.as_ref().map(|installed| installed.entry.epoch),
-                prepared: group_state.prepared.as_ref().map(|installed| installed.entry.epoch),
-                recovery_snapshot: installed.and_then(|installed| installed.recovery_snapshot.clone()),
-            }
+                proxy: newest.entry.proxy,
+                designated_qpn: newest.entry.designated_qpn.get(),
+                entries: Held { committed: committed.map(name), prepared: prepared.map(name) },
+                recovery_snapshots: prepared.into_iter().chain(committed).filter_map(snapshot).collect(),
+            })
         };
-        self.groups.iter().map(held).collect()
+        self.groups.iter().filter_map(held).collect()
     }
 
     /// The commands that install all committed entries at a node.
@@ -156,57 +170,88 @@ impl GroupTable {
 
     /// What an order requires. `is_in_file`: whether the node's own file configures a group of this number.
     pub fn plan(&self, order: NodeOrder, is_in_file: impl Fn(u32) -> bool) -> Plan {
-        let (group, epoch) = subject(&order);
+        let subject = subject(&order);
+        let group = subject.group;
         let group_state = self.groups.get(&group);
+        let refuse = |name: EntryName, error: EntryError| {
+            Plan::Answer(NodeAnswer::Refused { group, name, reason: error.to_string() })
+        };
+        if let Some(held) = group_state.map(|group_state| group_state.store).filter(|held| *held != subject.store) {
+            let error = EntryError::OtherStore { group, held };
+            return name_of(&order).map_or(Plan::Nothing, |name| refuse(name, error));
+        }
         let committed = group_state.and_then(|group_state| group_state.committed.as_ref());
         let prepared = group_state.and_then(|group_state| group_state.prepared.as_ref());
-        let is_committed = committed.is_some_and(|installed| installed.entry.epoch == epoch);
-        let is_prepared = prepared.is_some_and(|installed| installed.entry.epoch == epoch);
-        let known = committed.into_iter().chain(prepared).map(|installed| installed.entry.epoch);
-        let newest = known.chain(self.removed.get(&group).copied()).max().unwrap_or(0);
-        let refuse = |reason: String| Plan::Answer(NodeAnswer::Refused { group, epoch, reason });
-        let apply = |change| Plan::Apply(Box::new(change));
-        match order {
-            NodeOrder::Prepare { .. } if is_committed => Plan::Answer(NodeAnswer::Prepared { group, epoch }),
-            NodeOrder::Commit { .. } | NodeOrder::Restore { .. } if is_committed => {
-                Plan::Answer(NodeAnswer::Committed { group, epoch })
+        let removed = self.removed.get(&(subject.store, group)).copied();
+        let outdated = |name: EntryName, held: &[Option<&Installed>]| {
+            let newest = held.iter().flatten().map(|installed| installed.name.epoch).chain(removed).max().unwrap_or(0);
+            let is_other = |installed: &&Installed| installed.name.epoch == name.epoch && installed.name != name;
+            if name.epoch < newest {
+                Err(EntryError::Outdated { group, epoch: name.epoch, newest })
+            } else if held.iter().flatten().any(is_other) {
+                Err(EntryError::OtherRecord { group, epoch: name.epoch })
+            } else {
+                Ok(())
             }
-            _ if epoch < newest => Plan::Nothing,
-            NodeOrder::Prepare { entry, recovery_snapshot } => match self.check(&entry, is_in_file) {
-                Err(refusal) => refuse(refusal.to_string()),
-                Ok(()) => apply(Change {
-                    commands: vec![Command::PrepareGroup(entry.clone())],
-                    update: Update::Prepare(Installed { entry: *entry, recovery_snapshot }),
-                    ..Change::of(group, epoch, Update::Abort)
-                }),
-            },
-            NodeOrder::Commit { .. } => match prepared {
-                Some(installed) if is_prepared => {
-                    let command = Command::CommitGroup { id: GroupId(group), epoch };
-                    apply(install(committed, &installed.entry, command, Update::Commit))
+        };
+        let apply = |change| Plan::Apply(Box::new(change));
+        let is = |installed: Option<&Installed>, name: EntryName| installed.is_some_and(|held| held.name == name);
+        match order {
+            NodeOrder::Prepare { name, .. } if is(committed, name) => {
+                Plan::Answer(NodeAnswer::Prepared { group, name })
+            }
+            NodeOrder::Commit { name, .. } | NodeOrder::Restore { name, .. } if is(committed, name) => {
+                Plan::Answer(NodeAnswer::Committed { group, name })
+            }
+            NodeOrder::Prepare { name, entry, recovery_snapshot, .. } => {
+                let checked = outdated(name, &[committed, prepared]).and_then(|()| self.check(&entry, is_in_file));
+                match checked {
+                    Err(error) => refuse(name, error),
+                    Ok(()) => apply(Change {
+                        commands: vec![Command::PrepareGroup(entry.clone())],
+                        update: Update::Prepare(Installed { name, entry: *entry, recovery_snapshot }),
+                        ..Change::of(subject, Update::Abort)
+                    }),
                 }
-                Some(_) | None => refuse(format!("nothing is prepared for epoch {epoch} of group {group}")),
+            }
+            NodeOrder::Commit { name, .. } => match prepared.filter(|installed| installed.name == name) {
+                Some(installed) => {
+                    let command = Command::CommitGroup { id: GroupId(group), epoch: name.epoch };
+                    apply(install(committed, &installed.entry, command, Change::of(subject, Update::Commit(name))))
+                }
+                None => refuse(name, EntryError::NotPrepared { group, epoch: name.epoch }),
             },
-            NodeOrder::Abort { .. } if is_prepared => apply(Change {
+            NodeOrder::Abort { name, .. } if is(prepared, name) => apply(Change {
                 commands: vec![Command::AbortGroup(GroupId(group))],
-                ..Change::of(group, epoch, Update::Abort)
+                ..Change::of(subject, Update::Abort)
             }),
             NodeOrder::Abort { .. } => Plan::Nothing,
-            NodeOrder::Restore { entry, recovery_snapshot } => match self.check(&entry, is_in_file) {
-                Err(refusal) => refuse(refusal.to_string()),
-                Ok(()) => {
-                    let command = Command::RestoreGroup(entry.clone());
-                    let installed = Installed { entry: (*entry).clone(), recovery_snapshot };
-                    apply(install(committed, &entry, command, Update::Restore(installed)))
+            // What is prepared is replaced: it is prepared again when the entry is restored.
+            NodeOrder::Restore { name, entry, recovery_snapshot, .. } => {
+                let checked = outdated(name, &[committed]).and_then(|()| self.check(&entry, is_in_file));
+                match checked {
+                    Err(error) => refuse(name, error),
+                    Ok(()) => {
+                        let command = Command::RestoreGroup(entry.clone());
+                        let installed = Installed { name, entry: (*entry).clone(), recovery_snapshot };
+                        let change = Change::of(subject, Update::Restore(installed));
+                        let mut change = install(committed, &entry, command, change);
+                        change.commands.extend(prepared.map(|_| Command::AbortGroup(GroupId(group))));
+                        apply(change)
+                    }
                 }
-            },
-            NodeOrder::Remove { .. } => {
+            }
+            NodeOrder::Remove { epoch, .. } => {
+                let newest = committed.into_iter().chain(prepared).map(|installed| installed.name.epoch).max();
+                if epoch < newest.max(removed).unwrap_or(0) {
+                    return Plan::Nothing;
+                }
                 let abort = prepared.map(|_| Command::AbortGroup(GroupId(group)));
                 let leave = committed.map(|_| Command::RemoveGroup(GroupId(group)));
                 let sid = committed.and_then(|installed| sid_of(&installed.entry)).map(Command::RemoveSid);
                 apply(Change {
                     commands: abort.into_iter().chain(leave).chain(sid).collect(),
-                    ..Change::of(group, epoch, Update::Remove)
+                    ..Change::of(subject, Update::Remove)
                 })
             }
         }
@@ -214,17 +259,18 @@ impl GroupTable {
 
     /// The table after a change that the node has accepted, and the answer to its order.
     pub fn apply(&self, change: &Change) -> (GroupTable, Option<NodeAnswer>) {
-        let (group, epoch) = (change.group, change.epoch);
+        let Subject { store, group, epoch } = change.order;
         let mut table = self.clone();
         let group_state = table.groups.entry(group).or_default();
+        group_state.store = store;
         let answer = match &change.update {
             Update::Prepare(installed) => {
                 group_state.prepared = Some(installed.clone());
-                Some(NodeAnswer::Prepared { group, epoch })
+                Some(NodeAnswer::Prepared { group, name: installed.name })
             }
-            Update::Commit => {
+            Update::Commit(name) => {
                 group_state.committed = group_state.prepared.take().or(group_state.committed.take());
-                Some(NodeAnswer::Committed { group, epoch })
+                Some(NodeAnswer::Committed { group, name: *name })
             }
             Update::Abort => {
                 group_state.prepared = None;
@@ -232,12 +278,13 @@ impl GroupTable {
             }
             Update::Restore(installed) => {
                 group_state.committed = Some(installed.clone());
-                Some(NodeAnswer::Committed { group, epoch })
+                group_state.prepared = None;
+                Some(NodeAnswer::Committed { group, name: installed.name })
             }
             Update::Remove => {
                 *group_state = Group::default();
-                table.removed.insert(group, epoch);
-                Some(NodeAnswer::Removed { group, epoch })
+                table.removed.insert((store, group), epoch);
+                Some(NodeAnswer::Removed { store, group, epoch })
             }
         };
         table.groups.retain(|_, group_state| group_state.prepared.is_some() || group_state.committed.is_some());
@@ -282,11 +329,11 @@ impl GroupTable {
 impl Change {
     /// The answer after a refusal by the node; `None` for removals, whose state does not exist then.
     pub fn refused(&self, reason: String) -> Option<NodeAnswer> {
-        let (group, epoch) = (self.group, self.epoch);
-        match self.update {
-            Update::Prepare(_) | Update::Commit | Update::Restore(_) => {
-                Some(NodeAnswer::Refused { group, epoch, reason })
-            }
+        let group = self.order.group;
+        match &self.update {
+            Update::Prepare(Installed { name, .. })
+            | Update::Commit(name)
+            | Update::Restore(Installed { name, .. }) => Some(NodeAnswer::Refused { group, name: *name, reason }),
             Update::Abort | Update::Remove => None,
         }
     }
@@ -294,34 +341,47 @@ impl Change {
     /// Whether it changes which packets the node receives from its interfaces.
     pub fn changes_interest(&self) -> bool {
         match self.update {
-            Update::Commit | Update::Restore(_) | Update::Remove => true,
+            Update::Commit(_) | Update::Restore(_) | Update::Remove => true,
             Update::Prepare(_) | Update::Abort => false,
         }
     }
 
-    fn of(group: u32, epoch: u32, update: Update) -> Self {
-        Change { commands: Vec::new(), afterwards: Vec::new(), undo: Vec::new(), group, epoch, update }
+    fn of(order: Subject, update: Update) -> Self {
+        Change { commands: Vec::new(), afterwards: Vec::new(), undo: Vec::new(), order, update }
     }
 }
 
-fn subject(order: &NodeOrder) -> (u32, u32) {
+fn subject(order: &NodeOrder) -> Subject {
     match order {
-        NodeOrder::Prepare { entry, .. } | NodeOrder::Restore { entry, .. } => (entry.id.0, entry.epoch),
-        NodeOrder::Commit { group, epoch } | NodeOrder::Abort { group, epoch } | NodeOrder::Remove { group, epoch } => {
-            (*group, *epoch)
+        NodeOrder::Prepare { store, entry, .. } | NodeOrder::Restore { store, entry, .. } => {
+            Subject { store: *store, group: entry.id.0, epoch: entry.epoch }
         }
+        NodeOrder::Commit { store, group, name } | NodeOrder::Abort { store, group, name } => {
+            Subject { store: *store, group: *group, epoch: name.epoch }
+        }
+        NodeOrder::Remove { store, group, epoch } => Subject { store: *store, group: *group, epoch: *epoch },
+    }
+}
+
+/// The name that a refusal of an order returns.
+fn name_of(order: &NodeOrder) -> Option<EntryName> {
+    match order {
+        NodeOrder::Prepare { name, .. } | NodeOrder::Restore { name, .. } | NodeOrder::Commit { name, .. } => {
+            Some(*name)
+        }
+        NodeOrder::Abort { .. } | NodeOrder::Remove { .. } => None,
     }
 }
 
 /// An entry takes effect: its SID is added before, and another SID of the former entry is removed afterwards.
-fn install(before: Option<&Installed>, entry: &GroupEntry, command: Command, update: Update) -> Change {
+fn install(before: Option<&Installed>, entry: &GroupEntry, command: Command, change: Change) -> Change {
     let (old, new) = (before.and_then(|installed| sid_of(&installed.entry)), sid_of(entry));
     let is_other = old != new;
     Change {
         commands: add_sid(entry).filter(|_| is_other).into_iter().chain([command]).collect(),
         afterwards: old.filter(|_| is_other).map(Command::RemoveSid).into_iter().collect(),
         undo: new.filter(|_| is_other).map(Command::RemoveSid).into_iter().collect(),
-        ..Change::of(entry.id.0, entry.epoch, update)
+        ..change
     }
 }
 

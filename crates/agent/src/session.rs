@@ -117,7 +117,7 @@ mod tests {
     const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000 };
 
     fn answers() -> Vec<NodeAnswer> {
-        vec![NodeAnswer::Committed { group: 1, epoch: 2 }]
+        vec![NodeAnswer::Committed { group: 1, name: srdma_group::EntryName::default() }]
     }
 
     #[test]

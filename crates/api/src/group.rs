@@ -126,6 +126,11 @@ pub enum GroupState {
     Ready,
     /// A change is in progress; the source may send, or pauses for a join.
     Changing,
+    /// The controller has restarted, and not all nodes have reported yet what they have of the group: its members are
+    /// those of the store, which may be older.
+    Verifying,
+    /// Nodes have contradicting records, newer than the store: see `failure`. It can only be closed.
+    Stopped,
     /// The nodes remove it.
     Closing,
     /// No node has it, and the controller deletes it.
@@ -203,6 +208,8 @@ pub enum ReceiverState {
     Joining,
     /// It receives.
     Member,
+    /// It is a member in the store, and its nodes have not reported yet.
+    Unverified,
     /// It is being removed.
     Leaving,
 }

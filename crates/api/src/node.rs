@@ -2,7 +2,7 @@
 
 use crate::prefix;
 use serde::{Deserialize, Serialize};
-use srdma_group::GroupEntry;
+use srdma_group::{EntryName, GroupEntry, Held};
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -30,9 +30,6 @@ pub struct Registration {
     #[serde(with = "prefix::list")]
     #[schema(value_type = Vec<String>)]
     pub hosts: Vec<Prefix>,
-    /// Identity of the store of its groups; absent after a restart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub store: Option<u64>,
     /// Groups of a controller that it holds: none after a restart.
     pub groups: Vec<HeldGroup>,
 }
@@ -60,16 +57,18 @@ fn one() -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HeldGroup {
+    /// Identity of the store that it is from.
+    pub store: u64,
     pub group: u32,
-    /// The epoch in effect.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub epoch: Option<u32>,
-    /// The epoch that it has prepared.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub prepared: Option<u32>,
-    /// The recovery snapshot, at the headend.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recovery_snapshot: Option<String>,
+    #[schema(value_type = String, format = "ipv6")]
+    pub proxy: Ipv6Addr,
+    pub designated_qpn: u32,
+    /// The names of its entries, as they were received.
+    #[schema(value_type = Object)]
+    pub entries: Held,
+    /// The recovery snapshots of its entries, at the headend; the newest is the first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recovery_snapshots: Vec<String>,
 }
 
 /// The response to a [`Registration`].
@@ -110,26 +109,43 @@ pub struct SyncAnswer {
     pub orders: Vec<NodeOrder>,
 }
 
-/// An order to a node. A node ignores an order whose epoch is before the newest that it has prepared, committed or
-/// removed.
+/// An order to a node, about a group of this store. An entry is named by epoch and digests, which the node returns as
+/// they are (D97). A node refuses an entry whose epoch is before the newest that it has, and every order about a group
+/// that it has from another store.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", tag = "order")]
 pub enum NodeOrder {
     /// Prepare a group entry. Answer: prepared or refused.
     Prepare {
+        store: u64,
+        #[schema(value_type = Object)]
+        name: EntryName,
         #[schema(value_type = Object)]
         entry: Box<GroupEntry>,
         /// At the headend: the recovery snapshot, from which a lost store of the controller is rebuilt.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         recovery_snapshot: Option<String>,
     },
-    /// Commit the prepared group entry. Answer: committed, or refused if none of this epoch is prepared.
-    Commit { group: u32, epoch: u32 },
-    /// Drop the prepared group entry. No answer.
-    Abort { group: u32, epoch: u32 },
+    /// Commit the prepared group entry. Answer: committed, or refused if none of this name is prepared.
+    Commit {
+        store: u64,
+        group: u32,
+        #[schema(value_type = Object)]
+        name: EntryName,
+    },
+    /// Drop the prepared group entry of this name. No answer.
+    Abort {
+        store: u64,
+        group: u32,
+        #[schema(value_type = Object)]
+        name: EntryName,
+    },
     /// Restore a lost group entry: both phases at once, with unknown branches. Answer: committed.
     Restore {
+        store: u64,
+        #[schema(value_type = Object)]
+        name: EntryName,
         #[schema(value_type = Object)]
         entry: Box<GroupEntry>,
         /// As with prepare.
@@ -138,6 +154,7 @@ pub enum NodeOrder {
     },
     /// Remove the group. Answer: removed.
     Remove {
+        store: u64,
         group: u32,
         /// The first epoch without the node.
         epoch: u32,
@@ -150,13 +167,26 @@ pub enum NodeOrder {
 #[serde(rename_all = "kebab-case", tag = "answer")]
 pub enum NodeAnswer {
     /// The group entry is prepared.
-    Prepared { group: u32, epoch: u32 },
-    /// The group entry is invalid, or none was prepared.
-    Refused { group: u32, epoch: u32, reason: String },
+    Prepared {
+        group: u32,
+        #[schema(value_type = Object)]
+        name: EntryName,
+    },
+    /// The group entry is invalid or outdated, or none was prepared.
+    Refused {
+        group: u32,
+        #[schema(value_type = Object)]
+        name: EntryName,
+        reason: String,
+    },
     /// The group entry is in effect.
-    Committed { group: u32, epoch: u32 },
+    Committed {
+        group: u32,
+        #[schema(value_type = Object)]
+        name: EntryName,
+    },
     /// The node has removed the group.
-    Removed { group: u32, epoch: u32 },
+    Removed { store: u64, group: u32, epoch: u32 },
 }
 
 /// A request of an edge to remove a receiver (D25).

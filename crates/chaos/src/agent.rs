@@ -5,6 +5,7 @@ use crate::channel::Message;
 use crate::outcome::StepKind;
 use crate::world::{Task, World};
 use srdma_dataplane::Command;
+use srdma_group::EntryName;
 use std::collections::BTreeMap;
 
 /// A node that is silent for this many ACK timeouts is declared dead.
@@ -24,20 +25,22 @@ pub(crate) struct Agent {
 impl World<'_> {
     /// Handles an order at a node. Orders of an epoch older than the current one are ignored.
     pub(crate) fn handle_at_node(&mut self, group: usize, message: Message) -> Option<Message> {
-        let (node, epoch, command) = match message {
-            Message::Prepare { node, entry } => (node, entry.epoch, Some(Command::PrepareGroup(entry))),
-            Message::Commit { node, epoch } => {
-                (node, epoch, Some(Command::CommitGroup { id: self.flows[group].id(), epoch }))
+        let removal = |epoch| EntryName { epoch, ..EntryName::default() };
+        let (node, name, command) = match message {
+            Message::Prepare { node, name, entry } => (node, name, Some(Command::PrepareGroup(entry))),
+            Message::Commit { node, name } => {
+                (node, name, Some(Command::CommitGroup { id: self.flows[group].id(), epoch: name.epoch }))
             }
             Message::Abort { node } => {
                 let id = self.flows[group].id();
                 self.network.with_node(self.testbed.nodes[node], |node| node.apply(Command::AbortGroup(id)));
                 return None;
             }
-            Message::Restore { node, entry } => (node, entry.epoch, Some(Command::AddGroup(entry))),
-            Message::Remove { node, epoch } => (node, epoch, None),
+            Message::Restore { node, name, entry } => (node, name, Some(Command::AddGroup(entry))),
+            Message::Remove { node, epoch } => (node, removal(epoch), None),
             _ => return None,
         };
+        let epoch = name.epoch;
         let agent = &mut self.agents[node];
         if agent.is_down {
             return None;
@@ -60,19 +63,19 @@ impl World<'_> {
         if in_effect == Some((epoch, true)) {
             // A retransmission.
             return Some(if is_prepare {
-                Message::Prepared { node, incarnation, epoch }
+                Message::Prepared { node, incarnation, name }
             } else {
-                Message::Committed { node, incarnation, epoch }
+                Message::Committed { node, incarnation, name }
             });
         }
         match self.network.with_node(self.testbed.nodes[node], |node| node.apply(command))? {
-            Ok(()) if is_prepare => Some(Message::Prepared { node, incarnation, epoch }),
+            Ok(()) if is_prepare => Some(Message::Prepared { node, incarnation, name }),
             Ok(()) => {
                 self.agents[node].epochs.insert(group, (epoch, true));
                 self.flows[group].note(self.network.now(), StepKind::GroupApplied(node));
-                Some(Message::Committed { node, incarnation, epoch })
+                Some(Message::Committed { node, incarnation, name })
             }
-            Err(error) => Some(Message::Refused { node, incarnation, epoch, reason: error.to_string() }),
+            Err(error) => Some(Message::Refused { node, incarnation, name, reason: error.to_string() }),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The channel between control plane, nodes and sources. It delays, loses and duplicates messages.
 
 use crate::world::{Task, World};
-use srdma_group::GroupEntry;
+use srdma_group::{EntryName, GroupEntry};
 use srdma_random::Probability;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
@@ -15,16 +15,16 @@ const CHANNEL_SPREAD: u64 = 4;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
-    Prepare { node: usize, entry: Box<GroupEntry> },
-    Commit { node: usize, epoch: u32 },
+    Prepare { node: usize, name: EntryName, entry: Box<GroupEntry> },
+    Commit { node: usize, name: EntryName },
     Abort { node: usize },
-    Restore { node: usize, entry: Box<GroupEntry> },
+    Restore { node: usize, name: EntryName, entry: Box<GroupEntry> },
     Remove { node: usize, epoch: u32 },
     Pause { round: u32 },
     Ready { round: u32 },
-    Prepared { node: usize, incarnation: u32, epoch: u32 },
-    Refused { node: usize, incarnation: u32, epoch: u32, reason: String },
-    Committed { node: usize, incarnation: u32, epoch: u32 },
+    Prepared { node: usize, incarnation: u32, name: EntryName },
+    Refused { node: usize, incarnation: u32, name: EntryName, reason: String },
+    Committed { node: usize, incarnation: u32, name: EntryName },
     Removed { node: usize, incarnation: u32, epoch: u32 },
     Quiescent { round: u32, psn: Psn, msn: u32 },
     Running { round: u32 },

@@ -92,12 +92,12 @@ impl World<'_> {
         match order {
             Order::Pause { round } => Some(Message::Pause { round }),
             Order::Ready { round } => Some(Message::Ready { round }),
-            Order::Prepare { node, entry } => Some(Message::Prepare { node: at(node)?, entry }),
-            Order::Commit { node, epoch } => Some(Message::Commit { node: at(node)?, epoch }),
-            Order::Abort { node, epoch: _ } => Some(Message::Abort { node: at(node)? }),
-            Order::Restore { node, entry } => Some(Message::Restore { node: at(node)?, entry }),
+            Order::Prepare { node, name, entry } => Some(Message::Prepare { node: at(node)?, name, entry }),
+            Order::Commit { node, name } => Some(Message::Commit { node: at(node)?, name }),
+            Order::Abort { node, name: _ } => Some(Message::Abort { node: at(node)? }),
+            Order::Restore { node, name, entry } => Some(Message::Restore { node: at(node)?, name, entry }),
             Order::Remove { node, epoch } => Some(Message::Remove { node: at(node)?, epoch }),
-            Order::Store(record) => {
+            Order::Store { record, .. } => {
                 self.store(group, &record);
                 None
             }
@@ -219,9 +219,9 @@ impl World<'_> {
         let loopback = sender.map_or(Ipv6Addr::UNSPECIFIED, |(node, _)| address::node(node).loopback);
         let lifecycle = &mut self.controls[group].lifecycle;
         match reply {
-            Message::Prepared { epoch, .. } => lifecycle.prepared(loopback, epoch),
-            Message::Refused { epoch, reason, .. } => lifecycle.refused(loopback, epoch, reason),
-            Message::Committed { epoch, .. } => lifecycle.committed(loopback, epoch),
+            Message::Prepared { name, .. } => lifecycle.prepared(loopback, name),
+            Message::Refused { name, reason, .. } => lifecycle.refused(loopback, name, reason),
+            Message::Committed { name, .. } => lifecycle.committed(loopback, name),
             Message::Removed { epoch, .. } => lifecycle.removed(loopback, epoch),
             Message::Quiescent { round, psn, msn } => lifecycle.quiescent(round, psn, msn),
             Message::Running { round } => lifecycle.running(round),
@@ -290,7 +290,7 @@ impl World<'_> {
             edge: address::node(edge).loopback,
         };
         let nodes = self.new_nodes(group, edge);
-        if self.controls[group].lifecycle.join(vec![wanted], nodes).is_ok() {
+        if self.controls[group].lifecycle.join(vec![wanted], nodes, None).is_ok() {
             self.controls[group].newcomers.push(newcomer);
             self.send_orders(group);
         }
@@ -306,6 +306,7 @@ impl World<'_> {
                 parent: address::node(parent).loopback,
                 parent_sid: None,
                 new_nodes: self.new_nodes(group, parent),
+                link_mtu: None,
             };
             if !self.flows[group].is_finished() && self.controls[group].lifecycle.rehome_by(rehoming).is_ok() {
                 self.count("re-homing", 1);

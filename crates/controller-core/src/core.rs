@@ -2,6 +2,7 @@
 //! come out. The [pipeline](crate::Pipeline) releases them once the writes are durable.
 
 mod commit;
+mod divergence;
 mod drive;
 mod groups;
 mod jobs;
@@ -11,6 +12,7 @@ mod nodes;
 mod reroute;
 mod restore;
 mod sources;
+mod stalls;
 mod views;
 
 use crate::jobs::Jobs;
@@ -65,6 +67,9 @@ pub struct Core {
     jobs: Option<Jobs>,
     /// Groups are restored from recovery snapshots.
     rebuilds: bool,
+    stalls: stalls::Stalls,
+    /// Time of the last search for dead nodes.
+    searched: Duration,
     /// Deadline for nodes to register after the controller's start.
     expects_until: Duration,
     effects: Effects,
@@ -102,6 +107,7 @@ struct Group {
     nodes: BTreeSet<Ipv6Addr>,
     /// The links of its tree, counted in [`Core::load`].
     links: Vec<Link>,
+    reports: divergence::Reports,
 }
 
 /// A node.
@@ -109,18 +115,14 @@ struct Group {
 struct Node {
     registration: Registration,
     is_drained: bool,
-    session: Option<Session>,
+    session: Option<u64>,
+    /// Time of its last request, or of the controller's start.
+    heard: Duration,
     /// It is dead, and has not registered since.
     was_dead: bool,
     status: Option<NodeStatus>,
     /// Time of the last status, and octets per second sent by each port since the previous one.
     rates: Option<(Duration, BTreeMap<String, f64>)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Session {
-    number: u64,
-    heard: Duration,
 }
 
 impl Core {
@@ -145,6 +147,8 @@ impl Core {
             answers: BTreeMap::new(),
             jobs: None,
             rebuilds: false,
+            stalls: stalls::Stalls::default(),
+            searched: now.monotonic,
             effects: Effects::default(),
         }
     }

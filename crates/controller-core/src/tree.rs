@@ -228,7 +228,6 @@ mod tests {
                 replication: format!("2001:db8:ff:{number:x}:f::/80").parse().ok(),
                 links: links.map(|(_, to, cost)| Link { to: loopback(to), mtu: 9000, cost }).collect(),
                 hosts: Vec::new(),
-                store: None,
                 groups: Vec::new(),
             };
             network.put(&registration, true);

@@ -1,7 +1,9 @@
 //! The group's record, and the checks that make it a [`Group`].
 
 use crate::document;
+use crate::group_entry::GroupEntry;
 use crate::lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
+use crate::name::{Digest, EntryName};
 use crate::policy::{ListMode, Policy};
 use crate::tree::{NodeIndex, NodeRole, Tree};
 use serde::{Deserialize, Serialize};
@@ -180,6 +182,7 @@ pub struct Group {
     record: Record,
     lists_in_packets: bool,
     overhead: Overhead,
+    digest: Digest,
 }
 
 impl Group {
@@ -188,7 +191,18 @@ impl Group {
         check_members(&record)?;
         check_tree(&record)?;
         let (lists_in_packets, overhead) = choose_lists(&record)?;
-        Ok(Group { record, lists_in_packets, overhead })
+        let digest = Digest::of_record(&record);
+        Ok(Group { record, lists_in_packets, overhead, digest })
+    }
+
+    /// The digest of the record.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The name of an entry of the record.
+    pub fn name_of(&self, entry: &GroupEntry) -> EntryName {
+        EntryName { epoch: self.record.epoch, record: self.digest, entry: Digest::of_entry(entry) }
     }
 
     /// The record.

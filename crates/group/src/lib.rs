@@ -9,13 +9,15 @@ mod group;
 mod group_entry;
 mod lifecycle;
 mod lists;
+mod name;
 mod policy;
 mod tree;
 
 pub use conflicts::{ConflictError, check_conflicts};
 pub use group::{Group, GroupError, GroupId, Join, Receiver, Record, Source, SourceRegion};
 pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent};
-pub use lifecycle::{ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
+pub use lifecycle::{Ahead, ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
+pub use name::{Digest, DigestError, EntryName, Held};
 pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

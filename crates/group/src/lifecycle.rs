@@ -15,14 +15,18 @@
 //!                                                                              (joins happen here)
 //! ```
 //!
-//! Invariants, under loss, repetition and delay of messages and restarts of nodes:
+//! Invariants, under loss, repetition and delay of messages, restarts of nodes and of the controller:
 //!
-//! * all concerned nodes that are alive have prepared their group entries before the record is stored, so that no node
-//!   refuses a stored record;
+//! * all concerned nodes that are connected have prepared their group entries before the record is stored, so that no
+//!   node refuses a stored record;
 //! * the record is stored before any node commits;
 //! * nodes commit in the order of [`stages`], stage by stage; a node that restarts before its stage has its former
 //!   entry restored;
-//! * the source is released when all nodes have committed, and is quiet during a join.
+//! * the source is released when all nodes have committed, and is quiet during a join;
+//! * a node whose connection is lost may be forwarding: a change in which it gains a member waits for it, unless its
+//!   parent rejects its earlier responses (D97). An eviction may take the place of such a change;
+//! * no change begins before the headend has registered since the controller's start: it has the newest record, unless
+//!   the store is older than what nodes have in effect (D98).
 //!
 //! Changes are made one at a time, each under an epoch of its own; the others wait. The epoch of an aborted change is
 //! not reused, so that a late reply to it is recognized.
@@ -32,17 +36,21 @@ mod draft;
 mod member;
 mod order;
 mod progress;
+mod registration;
 mod resume;
 mod stages;
 
 pub use change::{ChangeError, NewNode, Newcomer, Rehoming};
 pub use order::Order;
+pub use registration::Ahead;
 pub use resume::Resumption;
 
 use crate::group::{Group, GroupError, Join, Record};
+use crate::name::EntryName;
 use change::{Waiting, Wanted, check_eviction, is_over};
 use member::{Effect, Member, Presence, Reply, Step};
 use srdma_wire::Psn;
+use stages::Before;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
@@ -57,6 +65,8 @@ pub struct Lifecycle {
     members: BTreeMap<Ipv6Addr, Member>,
     source: Source,
     waiting: Waiting,
+    /// Nodes without which no waiting change can begin.
+    blocked_by: BTreeSet<Ipv6Addr>,
     orders: VecDeque<Order>,
     last_epoch: u32,
     rounds: u32,
@@ -68,6 +78,12 @@ struct Change {
     before: Option<Group>,
     after: Group,
     stages: usize,
+    /// The request, to be repeated if the change cannot be completed now; `None` for a creation.
+    wanted: Option<Wanted>,
+    /// All receivers that a node may have.
+    receivers: BTreeSet<Ipv6Addr>,
+    /// It takes the place of a stored change that a lost node holds up, so that it cannot be aborted.
+    is_superseding: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,11 +115,12 @@ impl Lifecycle {
             members: BTreeMap::new(),
             source: Source::Waiting,
             waiting: Waiting::default(),
+            blocked_by: BTreeSet::new(),
             orders: VecDeque::new(),
             last_epoch: after.record().epoch,
             rounds: 0,
         };
-        lifecycle.begin(after);
+        lifecycle.begin(after, None);
         Ok(lifecycle)
     }
 
@@ -117,9 +134,14 @@ impl Lifecycle {
         self.stored.as_ref()
     }
 
-    /// Whether all reachable nodes have committed the stored record, and no change waits.
+    /// The last epoch that a node may have been given.
+    pub fn last_epoch(&self) -> u32 {
+        self.last_epoch
+    }
+
+    /// Whether all connected nodes have committed the stored record, and no change waits.
     pub fn is_steady(&self) -> bool {
-        let is_returning = |member: &Member| matches!(member.presence, Presence::Returning(_));
+        let is_returning = |member: &Member| matches!(member.presence, Presence::Returning(_) | Presence::Unheard);
         self.phase == Phase::Steady && self.waiting.is_empty() && !self.members.values().any(is_returning)
     }
 
@@ -147,12 +169,18 @@ impl Lifecycle {
         self.evict(receivers)
     }
 
-    /// Adds receivers, with the nodes that the tree needs for them, when the source is quiet (D30).
-    pub fn join(&mut self, newcomers: Vec<Newcomer>, new_nodes: Vec<NewNode>) -> Result<(), ChangeError> {
+    /// Adds receivers, with the nodes that the tree needs for them, when the source is quiet (D30). `link_mtu`: of all
+    /// links of the tree then, if it changes.
+    pub fn join(
+        &mut self,
+        newcomers: Vec<Newcomer>,
+        new_nodes: Vec<NewNode>,
+        link_mtu: Option<u16>,
+    ) -> Result<(), ChangeError> {
         if newcomers.is_empty() {
             return Err(ChangeError::Nothing);
         }
-        self.want_checked(Wanted::Join { newcomers, new_nodes })
+        self.want_checked(Wanted::Join { newcomers, new_nodes, link_mtu })
     }
 
     /// Moves a node with its descendants to another parent. The old parent may be dead; the source is not paused.
@@ -162,7 +190,7 @@ impl Lifecycle {
         parent: Ipv6Addr,
         parent_sid: Option<Ipv6Addr>,
     ) -> Result<(), ChangeError> {
-        self.rehome_by(Rehoming { node, parent, parent_sid, new_nodes: Vec::new() })
+        self.rehome_by(Rehoming { node, parent, parent_sid, new_nodes: Vec::new(), link_mtu: None })
     }
 
     /// The same by nodes that are new to the tree.
@@ -191,7 +219,11 @@ impl Lifecycle {
         self.phase = Phase::Closing;
         self.members.retain(|_, member| member.presence != Presence::Lost);
         for member in self.members.values_mut() {
-            *member = Member { step: Step::Removing, presence: Presence::Here, stage: 0 };
+            let presence = match member.presence {
+                Presence::Unheard => Presence::Unheard,
+                Presence::Here | Presence::Returning(_) | Presence::Lost => Presence::Here,
+            };
+            *member = Member { step: Step::Removing, presence, concern: None, ..*member };
         }
         self.order_for_all();
         self.advance();
@@ -207,24 +239,30 @@ impl Lifecycle {
         }
     }
 
-    /// A node has prepared its group entry of an epoch.
-    pub fn prepared(&mut self, node: Ipv6Addr, epoch: u32) {
-        self.on_reply(node, epoch, Reply::Prepared, String::new());
+    /// A node has prepared its group entry of this name.
+    pub fn prepared(&mut self, node: Ipv6Addr, name: EntryName) {
+        self.on_reply(node, name, Reply::Prepared, String::new());
     }
 
     /// A node has refused its group entry, or has none to commit.
-    pub fn refused(&mut self, node: Ipv6Addr, epoch: u32, reason: String) {
-        self.on_reply(node, epoch, Reply::Refused, reason);
+    pub fn refused(&mut self, node: Ipv6Addr, name: EntryName, reason: String) {
+        self.on_reply(node, name, Reply::Refused, reason);
     }
 
-    /// A node has committed its group entry of an epoch.
-    pub fn committed(&mut self, node: Ipv6Addr, epoch: u32) {
-        self.on_reply(node, epoch, Reply::Committed, String::new());
+    /// A node has committed its group entry of this name.
+    pub fn committed(&mut self, node: Ipv6Addr, name: EntryName) {
+        self.on_reply(node, name, Reply::Committed, String::new());
     }
 
-    /// A node has removed the group.
+    /// A node has removed the group; `epoch`: that of the order.
     pub fn removed(&mut self, node: Ipv6Addr, epoch: u32) {
-        self.on_reply(node, epoch, Reply::Removed, String::new());
+        if epoch == self.last_epoch
+            && let Some(member) = self.members.get_mut(&node)
+            && member.on_reply(Reply::Removed, false) == Effect::Gone
+        {
+            self.members.remove(&node);
+            self.advance();
+        }
     }
 
     /// The source is paused with nothing outstanding. `psn`: its next PSN; `msn`: its completed messages, modulo 2^24.
@@ -244,36 +282,12 @@ impl Lifecycle {
         }
     }
 
-    /// A node has restarted without state: its entry is restored. Replies from before the restart must not be passed in
-    /// any more.
-    pub fn restarted(&mut self, node: Ipv6Addr) {
-        let before_store = self.phase == Phase::Preparing;
-        self.orders.retain(|order| order.node() != Some(node));
-        let Some(member) = self.members.get_mut(&node) else {
-            return;
-        };
-        match (self.phase, member.step) {
-            (Phase::Closed, _) => {}
-            // A node without the group needs no removal.
-            (_, Step::Removing) => {
-                self.members.remove(&node);
-            }
-            (_, Step::Leaving) if !before_store => {
-                self.members.remove(&node);
-            }
-            (_, Step::Prepared | Step::Preparing) => {
-                member.step = Step::Preparing;
-                self.give_back(node);
-            }
-            (_, Step::Settled | Step::Committing | Step::Leaving) => self.give_back(node),
-        }
-        self.advance();
-    }
-
-    /// A node is dead: no phase waits for it, and it sends nothing until it has
-    /// [restarted](Lifecycle::restarted). Before the record is stored, a node that is new to the tree must not be dead.
+    /// The controller has lost the connection of a node, which may be dead, or forwarding with the entry that it has. A
+    /// change in progress in which it gains a member is postponed until it has [registered](Lifecycle::registered),
+    /// or, once it is stored, waits for that. Other changes do not wait for it.
     pub fn lost(&mut self, node: Ipv6Addr) {
-        let is_new = self.change.as_ref().is_some_and(|change| !change.is_known(node));
+        let change = self.change.as_ref().filter(|change| !change.is_superseding);
+        let (is_abortable, is_new) = (change.is_some(), change.is_some_and(|change| !change.is_known(node)));
         let Some(member) = self.members.get_mut(&node) else {
             return;
         };
@@ -281,6 +295,9 @@ impl Lifecycle {
         match (self.phase, member.step) {
             (Phase::Preparing, Step::Preparing | Step::Prepared) if is_new => {
                 self.abort(format!("node {node} is lost"));
+            }
+            (Phase::Preparing, Step::Preparing | Step::Prepared) if is_abortable && member.must_commit() => {
+                self.postpone();
             }
             (_, Step::Removing) => {
                 self.members.remove(&node);
@@ -328,39 +345,62 @@ impl Lifecycle {
     }
 
     /// First phase: every concerned node receives its entry.
-    fn begin(&mut self, after: Group) {
-        let (concerned, stages) = stages::stages(self.stored.as_ref(), &after);
+    fn begin(&mut self, after: Group, wanted: Option<Wanted>) {
+        let (concerned, stages) = self.concerned(&after);
         let stays: BTreeSet<Ipv6Addr> = after.record().tree.nodes().iter().map(|node| node.loopback).collect();
         for (loopback, member) in &mut self.members {
             member.step = if stays.contains(loopback) { Step::Settled } else { Step::Leaving };
+            member.concern = None;
         }
-        for (loopback, stage) in concerned {
-            let new = Member { step: Step::Preparing, presence: Presence::Here, stage };
+        for (loopback, concern) in concerned {
+            let new = Member { step: Step::Preparing, presence: Presence::Here, concern: None, is_verified: true };
             let member = self.members.entry(loopback).or_insert(new);
-            *member = Member { presence: member.presence, ..new };
+            *member = Member { step: Step::Preparing, concern: Some(concern), ..*member };
         }
         self.last_epoch = after.record().epoch;
-        self.change = Some(Change { before: self.stored.clone(), after, stages });
+        let superseded = self.change.take();
+        let is_superseding = superseded.is_some();
+        let (before, mut receivers) = match superseded {
+            Some(change) => (change.before, change.receivers),
+            None => (self.stored.clone(), BTreeSet::new()),
+        };
+        let records = before.iter().chain([&after]).flat_map(|group| &group.record().receivers);
+        receivers.extend(records.map(|receiver| receiver.address));
+        self.change = Some(Change { before, after, stages, wanted, receivers, is_superseding });
         self.phase = Phase::Preparing;
         self.order_for_all();
     }
 
-    fn on_reply(&mut self, node: Ipv6Addr, epoch: u32, reply: Reply, reason: String) {
+    /// The nodes that a change concerns, and the number of its stages.
+    fn concerned(&self, after: &Group) -> (BTreeMap<Ipv6Addr, stages::Concern>, usize) {
+        let before = |node: Ipv6Addr| {
+            let entry_in = |group: Option<&Group>| group.and_then(|group| stages::entry_of(group, node)).map(Box::new);
+            match (&self.change, self.members.get(&node).map(|member| member.step)) {
+                (Some(change), Some(Step::Preparing | Step::Prepared | Step::Committing)) => {
+                    Before::Unsettled(entry_in(change.before.as_ref()))
+                }
+                _ => Before::Entry(entry_in(self.stored.as_ref())),
+            }
+        };
+        stages::stages(before, after)
+    }
+
+    fn on_reply(&mut self, node: Ipv6Addr, name: EntryName, reply: Reply, reason: String) {
         let can_refuse = self.phase == Phase::Preparing;
         let Some(member) = self.members.get_mut(&node) else {
             return;
         };
         let meant = match member.presence {
-            Presence::Returning(given_back) => given_back,
-            Presence::Here | Presence::Lost => self.last_epoch,
+            Presence::Returning(restored) => Some(restored),
+            Presence::Here | Presence::Lost | Presence::Unheard => member.next(),
         };
-        if epoch != meant {
+        if meant != Some(name) {
             return;
         }
         match member.on_reply(reply, can_refuse) {
             Effect::Nothing | Effect::Progress => {}
             Effect::Prepare => self.order_for(node),
-            Effect::Refusal => self.abort(format!("node {node} refuses epoch {epoch}: {reason}")),
+            Effect::Refusal => self.abort(format!("node {node} refuses epoch {}: {reason}", name.epoch)),
             Effect::Gone => {
                 self.members.remove(&node);
             }

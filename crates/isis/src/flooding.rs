@@ -5,8 +5,8 @@
 //! these a window is sent, and the next when acknowledgements come (RFC 9681 section 6.2).
 
 use crate::id::LspId;
-use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 use srdma_wire::Instant;
+use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// LSPs that may be sent and not yet acknowledged.

@@ -25,7 +25,7 @@ export interface TopologyLink {
   groups: number;
 }
 
-export type GroupState = "open" | "creating" | "ready" | "changing" | "closing" | "closed";
+export type GroupState = "open" | "creating" | "ready" | "changing" | "verifying" | "stopped" | "closing" | "closed";
 
 export interface GroupSummary {
   id: number;
@@ -81,7 +81,7 @@ export interface NewReceiver {
 export interface Receiver {
   address: string;
   qpn: number;
-  state: "joining" | "member" | "leaving";
+  state: "joining" | "member" | "unverified" | "leaving";
   joined_psn?: number;
 }
 

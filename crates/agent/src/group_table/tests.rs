@@ -5,6 +5,10 @@ use srdma_dataplane::{Node, NodeConfig};
 use srdma_group::{Lifecycle, Newcomer, NodeIndex, Order, Policy, Receiver, Record, Source, Tree, TreeNode};
 use srdma_wire::{PathMtu, Psn, Qpn};
 
+/// Identity of the controller's store, and of another.
+const STORE: u64 = 1;
+const OTHER_STORE: u64 = 2;
+
 fn loopback(number: usize) -> Ipv6Addr {
     format!("2001:db8:{number:x}::1").parse().unwrap()
 }
@@ -107,7 +111,7 @@ impl Agent {
     /// That the table knows what the node has.
     #[track_caller]
     fn check(&self) {
-        let held = self.table.held().first().and_then(|held| held.epoch);
+        let held = self.table.held().first().and_then(|held| held.entries.committed).map(|name| name.epoch);
         assert_eq!(held, self.has().0);
         assert_eq!(self.table.commands().len(), self.has().1 - 1 + usize::from(held.is_some()));
     }
@@ -118,24 +122,24 @@ fn to_node(order: Order) -> Option<(Ipv6Addr, NodeOrder)> {
     let recovery_snapshot =
         |entry: &GroupEntry| entry.headend.is_some().then(|| format!("recovery_snapshot of epoch {}", entry.epoch));
     Some(match order {
-        Order::Prepare { node, entry } => {
-            (node, NodeOrder::Prepare { recovery_snapshot: recovery_snapshot(&entry), entry })
+        Order::Prepare { node, name, entry } => {
+            (node, NodeOrder::Prepare { store: STORE, name, recovery_snapshot: recovery_snapshot(&entry), entry })
         }
-        Order::Commit { node, epoch } => (node, NodeOrder::Commit { group: 7, epoch }),
-        Order::Abort { node, epoch } => (node, NodeOrder::Abort { group: 7, epoch }),
-        Order::Restore { node, entry } => {
-            (node, NodeOrder::Restore { recovery_snapshot: recovery_snapshot(&entry), entry })
+        Order::Commit { node, name } => (node, NodeOrder::Commit { store: STORE, group: 7, name }),
+        Order::Abort { node, name } => (node, NodeOrder::Abort { store: STORE, group: 7, name }),
+        Order::Restore { node, name, entry } => {
+            (node, NodeOrder::Restore { store: STORE, name, recovery_snapshot: recovery_snapshot(&entry), entry })
         }
-        Order::Remove { node, epoch } => (node, NodeOrder::Remove { group: 7, epoch }),
+        Order::Remove { node, epoch } => (node, NodeOrder::Remove { store: STORE, group: 7, epoch }),
         _ => return None,
     })
 }
 
 fn deliver(lifecycle: &mut Lifecycle, node: Ipv6Addr, answer: NodeAnswer) {
     match answer {
-        NodeAnswer::Prepared { epoch, .. } => lifecycle.prepared(node, epoch),
-        NodeAnswer::Refused { epoch, reason, .. } => lifecycle.refused(node, epoch, reason),
-        NodeAnswer::Committed { epoch, .. } => lifecycle.committed(node, epoch),
+        NodeAnswer::Prepared { name, .. } => lifecycle.prepared(node, name),
+        NodeAnswer::Refused { name, reason, .. } => lifecycle.refused(node, name, reason),
+        NodeAnswer::Committed { name, .. } => lifecycle.committed(node, name),
         NodeAnswer::Removed { epoch, .. } => lifecycle.removed(node, epoch),
     }
 }
@@ -180,14 +184,14 @@ fn newcomer(number: usize, edge: usize) -> Newcomer {
 fn a_group_is_created_changed_and_removed() {
     let (mut lifecycle, mut agents) = running();
     assert_eq!(states(&agents), [(Some(1), 2), (Some(1), 2), (Some(1), 1), (Some(1), 1)]);
-    lifecycle.join(vec![newcomer(9, 3)], Vec::new()).unwrap();
+    lifecycle.join(vec![newcomer(9, 3)], Vec::new(), None).unwrap();
     settle(&mut lifecycle, &mut agents);
     assert_eq!(agents[&loopback(3)].has(), (Some(2), 1));
     lifecycle.evict(&[receiver_address(4)]).unwrap();
     settle(&mut lifecycle, &mut agents);
     assert_eq!(states(&agents)[3], (None, 1), "N4 has no receiver any more");
-    let recovery_snapshot = |number| agents[&loopback(number)].table.held()[0].recovery_snapshot.clone();
-    assert_eq!((recovery_snapshot(1), recovery_snapshot(2)), (Some("recovery_snapshot of epoch 3".to_owned()), None));
+    let recovery_snapshot = |number| agents[&loopback(number)].table.held()[0].recovery_snapshots.clone();
+    assert_eq!((recovery_snapshot(1), recovery_snapshot(2)), (vec!["recovery_snapshot of epoch 3".to_owned()], vec![]));
     lifecycle.close();
     settle(&mut lifecycle, &mut agents);
     assert!(lifecycle.is_closed());
@@ -206,48 +210,108 @@ fn a_restarted_node_is_given_its_groups() {
     let unknown = |number| agents[&loopback(number)].node.acknowledgements(GroupId(7)).unwrap().unknown_branches();
     assert_eq!((unknown(2), unknown(1)), (2, 0));
     // A node that was unreachable has kept the group with its branches.
-    lifecycle.restarted(loopback(1));
+    let held = agents[&loopback(1)].table.held()[0].entries;
+    lifecycle.registered(loopback(1), held).unwrap();
     settle(&mut lifecycle, &mut agents);
     assert!(lifecycle.is_steady());
     assert_eq!(agents[&loopback(1)].node.acknowledgements(GroupId(7)).unwrap().unknown_branches(), 0);
 }
 
-fn entry(number: usize, epoch: u32) -> Box<GroupEntry> {
+fn entry(number: usize, epoch: u32) -> (Box<GroupEntry>, EntryName) {
     let group = srdma_group::Group::new(Record { epoch, ..record() }).unwrap();
-    Box::new(group.at(NodeIndex(number - 1)).unwrap())
+    let entry = group.at(NodeIndex(number - 1)).unwrap();
+    let name = group.name_of(&entry);
+    (Box::new(entry), name)
 }
 
 fn prepare(number: usize, epoch: u32) -> NodeOrder {
-    NodeOrder::Prepare { entry: entry(number, epoch), recovery_snapshot: None }
+    let (entry, name) = entry(number, epoch);
+    NodeOrder::Prepare { store: STORE, name, entry, recovery_snapshot: None }
 }
 
-/// Repeated orders are answered again, outdated ones are ignored, and only prepared epochs are committed.
+fn restore(number: usize, epoch: u32) -> NodeOrder {
+    let (entry, name) = entry(number, epoch);
+    NodeOrder::Restore { store: STORE, name, entry, recovery_snapshot: None }
+}
+
+/// Repeated orders are answered again, outdated ones are refused, and only prepared entries are committed.
 #[test]
 fn outdated_orders_have_no_effect() {
     let mut agent = Agent::new(2);
-    let commit = |epoch| NodeOrder::Commit { group: 7, epoch };
-    let remove = |epoch| NodeOrder::Remove { group: 7, epoch };
-    let prepared = |epoch| Some(NodeAnswer::Prepared { group: 7, epoch });
-    let committed = |epoch| Some(NodeAnswer::Committed { group: 7, epoch });
-    let reason = "nothing is prepared for epoch 3 of group 7".to_owned();
-    assert_eq!(agent.execute(commit(3)), Some(NodeAnswer::Refused { group: 7, epoch: 3, reason }));
+    let name = |epoch| entry(2, epoch).1;
+    let commit = |epoch| NodeOrder::Commit { store: STORE, group: 7, name: name(epoch) };
+    let abort = |epoch| NodeOrder::Abort { store: STORE, group: 7, name: name(epoch) };
+    let remove = |epoch| NodeOrder::Remove { store: STORE, group: 7, epoch };
+    let prepared = |epoch| Some(NodeAnswer::Prepared { group: 7, name: name(epoch) });
+    let committed = |epoch| Some(NodeAnswer::Committed { group: 7, name: name(epoch) });
+    let refused =
+        |epoch, reason: &str| Some(NodeAnswer::Refused { group: 7, name: name(epoch), reason: reason.to_owned() });
+    assert_eq!(agent.execute(commit(3)), refused(3, "nothing is prepared for epoch 3 of group 7"));
     assert_eq!(agent.execute(prepare(2, 3)), prepared(3));
     assert_eq!(agent.execute(prepare(2, 3)), prepared(3));
-    assert_eq!(agent.execute(prepare(2, 2)), None, "older than what is prepared");
-    assert_eq!(agent.execute(NodeOrder::Abort { group: 7, epoch: 2 }), None);
+    let outdated = "epoch 2 of group 7 is older than epoch 3, which the node has";
+    assert_eq!(agent.execute(prepare(2, 2)), refused(2, outdated), "older than what is prepared");
+    assert_eq!(agent.execute(abort(2)), None);
     assert_eq!((agent.execute(commit(3)), agent.execute(commit(3))), (committed(3), committed(3)));
     assert_eq!(agent.execute(prepare(2, 3)), prepared(3), "in effect already");
     assert_eq!(agent.execute(prepare(2, 4)), prepared(4));
     assert_eq!(agent.execute(commit(3)), committed(3));
-    assert_eq!(agent.execute(NodeOrder::Restore { entry: entry(2, 3), recovery_snapshot: None }), committed(3));
-    assert_eq!(agent.execute(NodeOrder::Abort { group: 7, epoch: 4 }), None);
-    assert_eq!(agent.table.held()[0].prepared, None);
+    assert_eq!(agent.execute(restore(2, 3)), committed(3));
+    assert_eq!(agent.execute(abort(4)), None);
+    assert_eq!(agent.table.held()[0].entries.prepared, None);
+    assert_eq!(agent.execute(prepare(2, 5)), prepared(5));
+    assert_eq!(agent.execute(restore(2, 4)), committed(4), "it replaces what is prepared");
+    assert_eq!(agent.table.held()[0].entries.prepared, None);
     assert_eq!(agent.execute(remove(2)), None, "older than what is in effect");
-    let removed = Some(NodeAnswer::Removed { group: 7, epoch: 5 });
+    let removed = Some(NodeAnswer::Removed { store: STORE, group: 7, epoch: 5 });
     assert_eq!((agent.execute(remove(5)), agent.execute(remove(5))), (removed.clone(), removed));
-    assert_eq!((agent.execute(prepare(2, 4)), agent.has()), (None, (None, 1)));
-    agent.table.set_store(1);
-    assert_eq!(agent.execute(prepare(2, 4)), prepared(4), "a group of another store may have its number");
+    let outdated = "epoch 4 of group 7 is older than epoch 5, which the node has";
+    assert_eq!((agent.execute(prepare(2, 4)), agent.has()), (refused(4, outdated), (None, 1)));
+}
+
+/// D97: the number of an epoch does not name a record. Another record of the same epoch is never answered as this one.
+#[test]
+fn entries_are_named_by_their_record() {
+    let mut agent = Agent::new(2);
+    let (entry, name) = entry(2, 3);
+    let group = srdma_group::Group::new(Record { epoch: 3, link_mtu: 5000, ..record() }).unwrap();
+    let other = group.name_of(&group.at(NodeIndex(1)).unwrap());
+    assert_eq!((other.epoch, other.entry), (name.epoch, name.entry), "the record differs elsewhere");
+    let prepare = |name| NodeOrder::Prepare { store: STORE, name, entry: entry.clone(), recovery_snapshot: None };
+    let commit = |name| NodeOrder::Commit { store: STORE, group: 7, name };
+    let text = "epoch 3 of group 7 is known with another record".to_owned();
+    let refused = Some(NodeAnswer::Refused { group: 7, name: other, reason: text });
+    assert_eq!(agent.execute(prepare(name)), Some(NodeAnswer::Prepared { group: 7, name }));
+    assert_eq!(agent.execute(prepare(other)), refused);
+    let text = "nothing is prepared for epoch 3 of group 7".to_owned();
+    assert_eq!(agent.execute(commit(other)), Some(NodeAnswer::Refused { group: 7, name: other, reason: text }));
+    assert_eq!(agent.execute(commit(name)), Some(NodeAnswer::Committed { group: 7, name }));
+    assert_eq!(agent.execute(prepare(other)), refused);
+    let held = agent.table.held();
+    assert_eq!(held[0].entries, Held { committed: Some(name), prepared: None });
+}
+
+/// D97: a store changes no group that the node has for another one.
+#[test]
+fn groups_of_another_store_are_left_alone() {
+    let mut agent = Agent::new(2);
+    let (entry, name) = entry(2, 3);
+    agent.execute(prepare(2, 3));
+    agent.execute(NodeOrder::Commit { store: STORE, group: 7, name });
+    let order = NodeOrder::Prepare { store: OTHER_STORE, name, entry: entry.clone(), recovery_snapshot: None };
+    let reason = "group 7 is held for store 0000000000000001: remove it for that store first".to_owned();
+    let refused = Some(NodeAnswer::Refused { group: 7, name, reason });
+    assert_eq!(agent.execute(order), refused);
+    assert_eq!(agent.execute(NodeOrder::Commit { store: OTHER_STORE, group: 7, name }), refused);
+    let order = NodeOrder::Restore { store: OTHER_STORE, name, entry, recovery_snapshot: None };
+    assert_eq!(agent.execute(order), refused);
+    assert_eq!(agent.execute(NodeOrder::Remove { store: OTHER_STORE, group: 7, epoch: 9 }), None);
+    assert_eq!((agent.table.held()[0].store, agent.has()), (STORE, (Some(3), 2)));
+    let removed = NodeAnswer::Removed { store: STORE, group: 7, epoch: 9 };
+    assert_eq!(agent.execute(NodeOrder::Remove { store: STORE, group: 7, epoch: 9 }), Some(removed));
+    let (entry, name) = self::entry(2, 1);
+    let order = NodeOrder::Prepare { store: OTHER_STORE, name, entry, recovery_snapshot: None };
+    assert_eq!(agent.execute(order), Some(NodeAnswer::Prepared { group: 7, name }), "its number may be used again");
 }
 
 /// Entries must use the SIDs that the node has registered, and no group of the node's own file.
@@ -269,10 +333,10 @@ fn entries_outside_the_registration_are_refused() {
     assert_eq!(refusal(2, AllowedSids::default(), false), text);
     let mut agent = Agent::new(2);
     agent.execute(prepare(2, 1));
-    let mut other = entry(2, 1);
+    let (mut other, name) = entry(2, 1);
     other.id = GroupId(8);
     let Some(NodeAnswer::Refused { reason, .. }) =
-        agent.execute(NodeOrder::Prepare { entry: other, recovery_snapshot: None })
+        agent.execute(NodeOrder::Prepare { store: STORE, name, entry: other, recovery_snapshot: None })
     else {
         panic!("accepted");
     };
@@ -283,10 +347,10 @@ fn entries_outside_the_registration_are_refused() {
 #[test]
 fn refused_entries_are_not_kept() {
     let mut agent = Agent::new(2);
-    let mut wrong = entry(2, 1);
+    let (mut wrong, name) = entry(2, 1);
     wrong.proxy = loopback(2);
-    let order = NodeOrder::Prepare { entry: wrong, recovery_snapshot: None };
-    let Some(NodeAnswer::Refused { group: 7, epoch: 1, reason }) = agent.execute(order) else { panic!("accepted") };
+    let order = NodeOrder::Prepare { store: STORE, name, entry: wrong, recovery_snapshot: None };
+    let Some(NodeAnswer::Refused { group: 7, reason, .. }) = agent.execute(order) else { panic!("accepted") };
     assert!(reason.contains("2001:db8:2::1"), "{reason}");
     assert_eq!((agent.table.held(), agent.has()), (vec![], (None, 1)));
 }
@@ -313,7 +377,7 @@ fn all_nodes_converge_to_the_record() {
                 2 => {
                     next += 1;
                     // Refused while as many changes wait as may.
-                    let _ = lifecycle.join(vec![newcomer(next, 3 + random(2) as usize)], Vec::new());
+                    let _ = lifecycle.join(vec![newcomer(next, 3 + random(2) as usize)], Vec::new(), None);
                 }
                 3 => drop(lifecycle.evict(&[receiver_address(next)])),
                 _ => match lifecycle.next_order() {

@@ -17,6 +17,8 @@ pub(super) fn state(state: GroupState) -> &'static str {
         GroupState::Creating => "creating",
         GroupState::Ready => "ready",
         GroupState::Changing => "changing",
+        GroupState::Verifying => "verifying",
+        GroupState::Stopped => "stopped",
         GroupState::Closing => "closing",
         GroupState::Closed => "closed",
     }
@@ -35,6 +37,7 @@ pub(super) fn summary(group: &GroupSummary) -> String {
 pub(super) fn receiver(receiver: &Receiver) -> String {
     let state = match receiver.state {
         ReceiverState::Joining => "joining",
+        ReceiverState::Unverified => "unverified",
         ReceiverState::Member => "a member",
         ReceiverState::Leaving => "leaving",
     };

@@ -74,7 +74,7 @@ impl Core {
         let waiting: Vec<(Ipv6Addr, NewReceiver)> = group
             .members
             .iter()
-            .filter(|(address, member)| !member.is_leaving && is_new(address))
+            .filter(|(address, member)| !member.is_leaving && is_new(address) && self.is_reachable(**address))
             .map(|(address, member)| (*address, member.receiver))
             .collect();
         if waiting.is_empty() {
@@ -84,10 +84,10 @@ impl Core {
             return self.reject_joins(id, &waiting, "the source has ended");
         }
         match self.extension(id, &waiting) {
-            Ok((newcomers, new_nodes)) => {
+            Ok((newcomers, new_nodes, link_mtu)) => {
                 let Some(group) = self.groups.get_mut(&id) else { return };
                 let Some(lifecycle) = &mut group.lifecycle else { return };
-                match lifecycle.join(newcomers.clone(), new_nodes) {
+                match lifecycle.join(newcomers.clone(), new_nodes, link_mtu) {
                     Ok(()) => group.joining = newcomers,
                     Err(error) => self.reject_joins(id, &waiting, &error.to_string()),
                 }
@@ -109,7 +109,7 @@ impl Core {
         &self,
         id: u32,
         waiting: &[(Ipv6Addr, NewReceiver)],
-    ) -> Result<(Vec<Newcomer>, Vec<NewNode>), Refusal> {
+    ) -> Result<(Vec<Newcomer>, Vec<NewNode>, Option<u16>), Refusal> {
         let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
         let record = group.record.as_ref().ok_or_else(|| unknown(id))?;
         let edges = edges_of(&self.network, waiting.iter().map(|(address, _)| *address))?;
@@ -130,8 +130,41 @@ impl Core {
                 edge: edges[address],
             })
         });
-        Ok((newcomers.collect::<Result<_, Refusal>>()?, new_nodes))
+        let link_mtu = link_mtu(&self.network, record, &new_nodes, None);
+        Ok((newcomers.collect::<Result<_, Refusal>>()?, new_nodes, link_mtu))
     }
+
+    /// Whether the node of a host is connected: a receiver at a lost one waits for it.
+    fn is_reachable(&self, host: Ipv6Addr) -> bool {
+        let node = self.network.node_of_host(host).and_then(|node| self.nodes.get(&node));
+        node.is_none_or(|node| node.session.is_some())
+    }
+
+    /// The nodes that receivers wait for who are not in the record yet.
+    pub(super) fn awaited_edges(&self, group: &Group) -> impl Iterator<Item = Ipv6Addr> {
+        let waiting = group.members.iter().filter(|(_, member)| group.record.is_some() && !member.is_leaving);
+        let is_new = |address: &Ipv6Addr| {
+            !group.record.iter().flat_map(|record| &record.receivers).any(|receiver| receiver.address == *address)
+        };
+        let waiting = waiting.map(|(address, _)| *address).filter(move |address| is_new(address));
+        waiting.filter(|address| !self.is_reachable(*address)).filter_map(|address| self.network.node_of_host(address))
+    }
+}
+
+/// The largest packet that every link carries of a tree with new nodes, and with one node below another parent. A link
+/// that its ends do not register any more counts as the tree's links did before.
+pub(super) fn link_mtu(
+    network: &Network,
+    record: &Record,
+    new_nodes: &[NewNode],
+    moved: Option<(Ipv6Addr, Ipv6Addr)>,
+) -> Option<u16> {
+    let nodes = record.tree.nodes();
+    let links = nodes.iter().filter_map(|node| Some((nodes.get(node.parent?.0)?.loopback, node.loopback)));
+    let links = links.filter(|(_, node)| moved.is_none_or(|(moved, _)| moved != *node));
+    let links = links.chain(new_nodes.iter().map(|new| (new.parent, new.loopback)));
+    let links = links.chain(moved.map(|(node, parent)| (parent, node)));
+    links.map(|(above, node)| network.hop(above, node).map_or(record.link_mtu, |hop| hop.mtu)).min()
 }
 
 /// The nodes of a path behind its first, as new nodes of a tree: the last with this role, the others as transit.

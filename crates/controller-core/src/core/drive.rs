@@ -4,7 +4,7 @@ use super::links::links_of;
 use super::{Core, Group};
 use crate::rows::{self, RecordRow};
 use srdma_api::{EventKind, NodeOrder, SourceState};
-use srdma_group::{Order, Record};
+use srdma_group::{GroupEntry, Order, Record};
 use srdma_wire::Psn;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -12,6 +12,9 @@ use std::net::Ipv6Addr;
 impl Core {
     /// Executes the orders of a group's lifecycle, and starts waiting joins.
     pub(super) fn drive(&mut self, id: u32) {
+        if self.groups.get(&id).is_some_and(|group| group.has_diverged() && !group.row.is_closing) {
+            return;
+        }
         loop {
             self.execute_orders(id);
             self.start_joins(id);
@@ -45,24 +48,26 @@ impl Core {
     }
 
     fn execute_orders(&mut self, id: u32) {
+        let store = self.site.store;
+        self.note_epoch(id);
         while let Some(order) =
             self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()).and_then(|life| life.next_order())
         {
             match order {
                 // The source polls its orders.
                 Order::Pause { .. } | Order::Ready { .. } => {}
-                Order::Store(record) => self.store(id, *record),
-                Order::Prepare { node, entry } => {
-                    let recovery_snapshot = self.recovery_snapshot(id, entry.headend.is_some());
-                    self.order(id, node, NodeOrder::Prepare { entry, recovery_snapshot });
+                Order::Store { record, before } => self.store(id, *record, before.map(|before| *before)),
+                Order::Prepare { node, name, entry } => {
+                    let recovery_snapshot = self.recovery_snapshot(id, &entry);
+                    self.order(id, node, NodeOrder::Prepare { store, name, entry, recovery_snapshot });
                 }
-                Order::Restore { node, entry } => {
-                    let recovery_snapshot = self.recovery_snapshot(id, entry.headend.is_some());
-                    self.order(id, node, NodeOrder::Restore { entry, recovery_snapshot });
+                Order::Restore { node, name, entry } => {
+                    let recovery_snapshot = self.recovery_snapshot(id, &entry);
+                    self.order(id, node, NodeOrder::Restore { store, name, entry, recovery_snapshot });
                 }
-                Order::Commit { node, epoch } => self.order(id, node, NodeOrder::Commit { group: id, epoch }),
-                Order::Abort { node, epoch } => self.order(id, node, NodeOrder::Abort { group: id, epoch }),
-                Order::Remove { node, epoch } => self.order(id, node, NodeOrder::Remove { group: id, epoch }),
+                Order::Commit { node, name } => self.order(id, node, NodeOrder::Commit { store, group: id, name }),
+                Order::Abort { node, name } => self.order(id, node, NodeOrder::Abort { store, group: id, name }),
+                Order::Remove { node, epoch } => self.order(id, node, NodeOrder::Remove { store, group: id, epoch }),
                 Order::Evicted { receiver } => self.delete_member(id, receiver),
                 Order::Changed { epoch } => self.changed(id, epoch),
                 Order::Aborted { reason } => self.change_aborted(id, reason),
@@ -80,16 +85,27 @@ impl Core {
         self.effects.orders.push((node, order));
     }
 
-    /// The recovery snapshot that the headend keeps.
-    fn recovery_snapshot(&self, id: u32, is_headend: bool) -> Option<String> {
-        let group = self.groups.get(&id).filter(|_| is_headend)?;
-        super::restore::recovery_snapshot(group)
+    /// The recovery snapshot that the headend keeps with an entry.
+    fn recovery_snapshot(&self, id: u32, entry: &GroupEntry) -> Option<String> {
+        let group = self.groups.get(&id).filter(|_| entry.headend.is_some())?;
+        super::restore::recovery_snapshot(group, self.site.store, entry.epoch)
     }
 
-    fn store(&mut self, id: u32, record: Record) {
+    /// Writes the epoch of a change before a node is given it: an entry that a node has prepared and that was never
+    /// stored is known by its epoch (D98).
+    fn note_epoch(&mut self, id: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
-        group.before = group.record.replace(record.clone());
-        group.row.last_epoch = record.epoch;
+        let Some(last_epoch) = group.lifecycle.as_ref().map(srdma_group::Lifecycle::last_epoch) else { return };
+        if group.row.last_epoch < last_epoch {
+            group.row.last_epoch = last_epoch;
+            self.effects.writes.push(rows::put(rows::group_key(id), &group.row));
+        }
+    }
+
+    fn store(&mut self, id: u32, record: Record, before: Option<Record>) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.record = Some(record.clone());
+        group.before = before;
         let row = RecordRow {
             record,
             is_settled: false,

@@ -88,6 +88,7 @@ impl Core {
             explanation: Vec::new(),
             nodes: BTreeSet::new(),
             links: Vec::new(),
+            reports: super::divergence::Reports::default(),
         };
         self.groups.insert(id, group);
     }
@@ -105,6 +106,7 @@ impl Core {
             group.row.is_closing = true;
             if let Some(lifecycle) = &mut group.lifecycle {
                 lifecycle.close();
+                group.reports.hand_over(lifecycle);
             }
         }
         self.write_group(id);

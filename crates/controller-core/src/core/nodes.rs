@@ -1,6 +1,6 @@
 //! Nodes register, report, and are detected as dead.
 
-use super::{Core, Node, Session};
+use super::{Core, Node};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, NodeRow};
@@ -22,13 +22,13 @@ impl Core {
         principal.may_register(&registration.name)?;
         self.check_registration(&registration)?;
         let (loopback, name) = (registration.loopback, registration.name.clone());
-        let (held, store) = (registration.groups.clone(), registration.store);
-        let registration = Registration { groups: Vec::new(), store: None, ..registration };
+        let held = registration.groups.clone();
+        let registration = Registration { groups: Vec::new(), ..registration };
         self.sessions += 1;
         let number = u64::from(self.site.starts) << 32 | self.sessions;
-        let session = Some(Session { number, heard: self.now.monotonic });
+        let (session, heard) = (Some(number), self.now.monotonic);
         let known = self.nodes.get(&loopback);
-        let (is_drained, was_dead) = known.map_or((false, false), |node| (node.is_drained, node.was_dead));
+        let is_drained = known.is_some_and(|node| node.is_drained);
         if known.is_none_or(|node| node.registration != registration) {
             self.write(rows::put(
                 rows::node_key(loopback),
@@ -37,14 +37,14 @@ impl Core {
         }
         self.network.put(&registration, !is_drained);
         self.network_version += 1;
-        self.nodes
-            .insert(loopback, Node { registration, is_drained, session, was_dead: false, status: None, rates: None });
+        let node = Node { registration, is_drained, session, heard, was_dead: false, status: None, rates: None };
+        self.nodes.insert(loopback, node);
         self.effects.ended_sessions.push(loopback);
         self.emit(None, EventKind::NodeUp { node: name });
         if self.rebuilds {
-            self.recover_groups(store, &held);
+            self.recover_groups(&held);
         }
-        self.reconcile(loopback, &held, store, was_dead);
+        self.reconcile(loopback, &held);
         Ok(srdma_api::Session {
             session: number,
             store: self.site.store,
@@ -81,28 +81,21 @@ impl Core {
         }
     }
 
-    /// Compares the groups that a node has with those that it should have.
-    fn reconcile(&mut self, loopback: Ipv6Addr, held: &[HeldGroup], store: Option<u64>, was_dead: bool) {
-        let has: BTreeMap<u32, &HeldGroup> = held.iter().map(|held| (held.group, held)).collect();
-        let is_ours = store == Some(self.site.store);
-        for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
-            let has_part = is_ours && has.get(&id).is_some_and(|held| held.epoch.or(held.prepared).is_some());
-            if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
-                // The groups of a dead node are restored before its answers count.
-                if has_part && !was_dead {
-                    lifecycle.repeat();
-                } else {
-                    lifecycle.restarted(loopback);
-                }
-            }
-            self.drive(id);
+    /// Compares the groups that a node has with those that it should have. Groups of other stores are left alone.
+    fn reconcile(&mut self, loopback: Ipv6Addr, held: &[HeldGroup]) {
+        let store = self.site.store;
+        let ours = held.iter().filter(|held| held.store == store);
+        let has: BTreeMap<u32, &HeldGroup> = ours.clone().map(|held| (held.group, held)).collect();
+        let known = has.keys().filter(|id| self.groups.contains_key(*id));
+        let mut compared = self.groups_of_node.get(&loopback).cloned().unwrap_or_default();
+        compared.extend(known);
+        for id in compared {
+            self.compare(id, loopback, has.get(&id).copied());
         }
-        // Groups of this store that it should not have are removed; those of another store are left alone.
-        for held in held.iter().filter(|_| is_ours && !self.rebuilds) {
-            let is_in = self.groups_of_node.get(&loopback).is_some_and(|groups| groups.contains(&held.group));
-            if !is_in {
-                let epoch = held.epoch.max(held.prepared).unwrap_or(0);
-                self.effects.orders.push((loopback, NodeOrder::Remove { group: held.group, epoch }));
+        for held in ours.filter(|_| !self.rebuilds) {
+            if !self.groups.contains_key(&held.group) {
+                let epoch = held.entries.newest_epoch();
+                self.effects.orders.push((loopback, NodeOrder::Remove { store, group: held.group, epoch }));
             }
         }
     }
@@ -112,17 +105,13 @@ impl Core {
         principal.may_register(name)?;
         let loopback = self.loopback_of(name)?;
         let now = self.now.monotonic;
-        let node = self.nodes.get_mut(&loopback);
-        let session = node.and_then(|node| node.session.as_mut()).filter(|session| session.number == sync.session);
-        let Some(session) = session else {
-            return Err(ended(name, sync.session));
-        };
-        session.heard = now;
+        let node = self.nodes.get_mut(&loopback).filter(|node| node.session == Some(sync.session));
+        node.ok_or_else(|| ended(name, sync.session))?.heard = now;
         for answer in sync.answers {
             self.answered(loopback, answer);
         }
         for request in sync.eviction_requests {
-            self.request_eviction(request);
+            self.request_eviction(loopback, request);
         }
         if let Some(status) = sync.status {
             self.note_status(loopback, status);
@@ -133,7 +122,7 @@ impl Core {
     /// Checks that a node's session is current.
     pub fn check_session(&self, loopback: Ipv6Addr, number: u64, name: &str) -> Result<(), Refusal> {
         let session = self.nodes.get(&loopback).and_then(|node| node.session);
-        match session.filter(|session| session.number == number) {
+        match session.filter(|session| *session == number) {
             Some(_) => Ok(()),
             None => Err(ended(name, number)),
         }
@@ -142,8 +131,8 @@ impl Core {
     /// Notes that a node that waits for orders is alive.
     pub fn keep_session(&mut self, loopback: Ipv6Addr) {
         let now = self.now.monotonic;
-        if let Some(session) = self.nodes.get_mut(&loopback).and_then(|node| node.session.as_mut()) {
-            session.heard = now;
+        if let Some(node) = self.nodes.get_mut(&loopback).filter(|node| node.session.is_some()) {
+            node.heard = now;
         }
     }
 
@@ -154,29 +143,28 @@ impl Core {
         | NodeAnswer::Removed { group: id, .. }) = answer;
         let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) else { return };
         match answer {
-            NodeAnswer::Prepared { epoch, .. } => lifecycle.prepared(loopback, epoch),
-            NodeAnswer::Refused { epoch, reason, .. } => lifecycle.refused(loopback, epoch, reason),
-            NodeAnswer::Committed { epoch, .. } => lifecycle.committed(loopback, epoch),
-            NodeAnswer::Removed { epoch, .. } => lifecycle.removed(loopback, epoch),
+            NodeAnswer::Prepared { name, .. } => lifecycle.prepared(loopback, name),
+            NodeAnswer::Refused { name, reason, .. } => lifecycle.refused(loopback, name, reason),
+            NodeAnswer::Committed { name, .. } => lifecycle.committed(loopback, name),
+            NodeAnswer::Removed { store, epoch, .. } if store == self.site.store => lifecycle.removed(loopback, epoch),
+            NodeAnswer::Removed { .. } => {}
         }
         self.drive(id);
     }
 
-    /// Handles an eviction request: granted if enough receivers remain (D25).
-    fn request_eviction(&mut self, request: EvictionRequest) {
-        let Some(group) = self.groups.get(&request.group) else { return };
-        let is_done =
-            group.row.is_closing || group.members.get(&request.receiver).is_none_or(|member| member.is_leaving);
-        if is_done {
+    /// Handles an eviction request: granted if it comes from the receiver's edge, and enough receivers remain (D25).
+    fn request_eviction(&mut self, node: Ipv6Addr, request: EvictionRequest) {
+        let EvictionRequest { group, receiver, cause } = request;
+        let record = self.groups.get(&group).and_then(|group| group.record.as_ref());
+        let edge = record.and_then(|record| {
+            let receiver = record.receivers.iter().find(|one| one.address == receiver)?;
+            Some(record.tree.node(receiver.edge)?.loopback)
+        });
+        if edge != Some(node) {
             return;
         }
-        let refusal = self.remove_receiver(request.group, request.receiver).err().map(|refusal| refusal.detail);
-        if refusal.is_none() {
-            self.audit("controller", "evict", format!("group {} receiver {}", request.group, request.receiver));
-            self.write_group(request.group);
-        }
-        let EvictionRequest { group, receiver, cause } = request;
-        self.emit_for_group(group, EventKind::EvictionRequested { group, receiver, cause, refusal });
+        let actor = self.network.name(node);
+        self.evict(group, receiver, cause, &actor);
         self.drive(group);
     }
 
@@ -230,7 +218,13 @@ impl Core {
     /// Detects dead nodes and reroutes the trees below them.
     pub fn expire_nodes(&mut self) {
         let (now, dead_after) = (self.now.monotonic, self.settings.node_dead_after);
-        let is_dead = |node: &Node| node.session.is_some_and(|session| now.saturating_sub(session.heard) > dead_after);
+        // Time in which the controller itself did not listen does not count.
+        let since = now.saturating_sub(std::mem::replace(&mut self.searched, now));
+        if since > dead_after / 2 {
+            self.nodes.values_mut().for_each(|node| node.heard += since);
+        }
+        // Nodes that have not registered since the controller's start are dead at the same age.
+        let is_dead = |node: &Node| !node.was_dead && now.saturating_sub(node.heard) > dead_after;
         let dead: Vec<Ipv6Addr> =
             self.nodes.iter().filter(|(_, node)| is_dead(node)).map(|(loopback, _)| *loopback).collect();
         for loopback in dead {
@@ -248,8 +242,10 @@ impl Core {
                 }
                 self.drive(id);
             }
+            self.resolve_without(loopback);
             self.reroute(loopback);
         }
+        self.evict_stalled();
     }
 
     pub(super) fn loopback_of(&self, name: &str) -> Result<Ipv6Addr, Refusal> {

@@ -1,7 +1,7 @@
 //! Reroutes trees around nodes that are dead or drained, where there is another path.
 
 use super::Core;
-use super::commit::{builder, new_nodes_of};
+use super::commit::{builder, link_mtu, new_nodes_of};
 use srdma_group::{NodeIndex, NodeRole, Rehoming};
 use std::net::Ipv6Addr;
 
@@ -43,7 +43,8 @@ impl Core {
             step.path.pop();
             let Ok(new_nodes) = new_nodes_of(&self.network, id, &step.path, NodeRole::Transit) else { continue };
             taken.extend(new_nodes.iter().map(|new| new.loopback));
-            reroutes.push(Rehoming { node: child.loopback, parent, parent_sid: None, new_nodes });
+            let link_mtu = link_mtu(&self.network, record, &new_nodes, Some((child.loopback, parent)));
+            reroutes.push(Rehoming { node: child.loopback, parent, parent_sid: None, new_nodes, link_mtu });
         }
         reroutes
     }

@@ -17,13 +17,19 @@ use std::net::Ipv6Addr;
 
 /// A recovery snapshot: a group in the form that its headend keeps.
 #[derive(Serialize, Deserialize)]
-struct RecoverySnapshot {
+pub(super) struct RecoverySnapshot {
     /// Of the group's row.
     #[serde(default = "first_format")]
     format: u32,
+    /// Identity of the store.
+    #[serde(default)]
+    pub(super) store: u64,
     group: Value,
-    members: Vec<(Ipv6Addr, MemberRow)>,
-    record: Record,
+    pub(super) members: Vec<(Ipv6Addr, MemberRow)>,
+    pub(super) record: Record,
+    /// The former record: some nodes may have its entries still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) before: Option<Record>,
 }
 
 /// The first snapshots have no format.
@@ -31,16 +37,19 @@ fn first_format() -> u32 {
     1
 }
 
-/// The recovery snapshot of a group as of its newest epoch.
-pub(super) fn recovery_snapshot(group: &Group) -> Option<String> {
-    let record = group.lifecycle.as_ref()?.newest()?.record().clone();
+/// The recovery snapshot of a group at an epoch.
+pub(super) fn recovery_snapshot(group: &Group, store: u64, epoch: u32) -> Option<String> {
+    let lifecycle = group.lifecycle.as_ref()?;
+    let records = lifecycle.newest().into_iter().chain(lifecycle.group()).map(srdma_group::Group::record);
+    let record = records.chain(&group.before).find(|record| record.epoch == epoch)?.clone();
+    let before = group.record.as_ref().filter(|before| before.epoch < epoch).or(group.before.as_ref()).cloned();
     let members = group.members.iter().map(|(address, member)| (*address, *member)).collect();
     let row = serde_json::to_value(&group.row).ok()?;
-    serde_json::to_string(&RecoverySnapshot { format: FORMAT, group: row, members, record }).ok()
+    serde_json::to_string(&RecoverySnapshot { format: FORMAT, store, group: row, members, record, before }).ok()
 }
 
 /// Parses a recovery snapshot and migrates its group.
-fn parse(recovery_snapshot: &str) -> Option<(GroupRow, RecoverySnapshot)> {
+pub(super) fn parse(recovery_snapshot: &str) -> Option<(GroupRow, RecoverySnapshot)> {
     let mut recovery_snapshot: RecoverySnapshot = serde_json::from_str(recovery_snapshot).ok()?;
     migrate_group(recovery_snapshot.format, &mut recovery_snapshot.group).ok()?;
     Some((serde_json::from_value(recovery_snapshot.group.clone()).ok()?, recovery_snapshot))
@@ -114,7 +123,7 @@ impl Core {
         Ok(core)
     }
 
-    fn restore_member(&mut self, key: &str, member: MemberRow) -> Result<(), RowError> {
+    pub(super) fn restore_member(&mut self, key: &str, member: MemberRow) -> Result<(), RowError> {
         let (id, address) = (id_of(key)?, address_of(key)?);
         let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("group {id} does not exist")))?;
         group.members.insert(address, member);
@@ -127,7 +136,8 @@ impl Core {
         self.network.put(&row.registration, false);
         let loopback = row.registration.loopback;
         let NodeRow { registration, is_drained } = row;
-        let node = Node { registration, is_drained, session: None, was_dead: false, status: None, rates: None };
+        let heard = self.now.monotonic;
+        let node = Node { registration, is_drained, session: None, heard, was_dead: false, status: None, rates: None };
         self.nodes.insert(loopback, node);
     }
 
@@ -141,7 +151,7 @@ impl Core {
         };
         // Greater than any round of an earlier start.
         let round = self.site.starts << 16;
-        let lifecycle = Lifecycle::resume(row.record.clone(), resumption, round);
+        let lifecycle = Lifecycle::resume(row.record.clone(), resumption, group.row.last_epoch, round);
         let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?;
         let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
         let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
@@ -165,8 +175,8 @@ impl Core {
     }
 
     /// Restores groups from the recovery snapshots of a headend, after the store was lost.
-    pub(super) fn recover_groups(&mut self, store: Option<u64>, held: &[HeldGroup]) {
-        let Some(store) = store else { return };
+    pub(super) fn recover_groups(&mut self, held: &[HeldGroup]) {
+        let Some(store) = held.first().map(|held| held.store) else { return };
         if self.groups.is_empty() && self.site.store != store {
             self.site.store = store;
             self.write(rows::put(SITE_KEY.to_owned(), &self.site));
@@ -175,9 +185,11 @@ impl Core {
             return;
         }
         for recovery_snapshot in
-            held.iter().filter(|held| held.epoch.is_some()).filter_map(|held| held.recovery_snapshot.as_deref())
+            held.iter().filter(|held| held.store == store).filter_map(|held| held.recovery_snapshots.first())
         {
-            let Some((group, RecoverySnapshot { members, record, .. })) = parse(recovery_snapshot) else { continue };
+            let Some((group, RecoverySnapshot { members, record, before, .. })) = parse(recovery_snapshot) else {
+                continue;
+            };
             let id = group.id;
             if self.groups.contains_key(&id) || record.id.0 != id || !self.settings.tenants.contains_key(&group.tenant)
             {
@@ -190,14 +202,28 @@ impl Core {
                 let _ = self.restore_member(&rows::member_key(id, address), member);
                 self.write(rows::put(rows::member_key(id, address), &member));
             }
-            let row = RecordRow { record, is_settled: true, before: None, explanation: Vec::new() };
+            // Nodes that have committed it say so when they register.
+            let before = before.map(Box::new);
+            let row = RecordRow { record, is_settled: false, before, explanation: Vec::new() };
             self.write(rows::put(rows::record_key(id), &row));
             if self.resume(id, row).is_err() {
                 self.forget(id);
                 continue;
             }
+            self.end_sessions_of(id);
             self.audit("controller", "recover", format!("group {id}"));
             self.write_group(id);
+        }
+    }
+
+    /// Ends the sessions of a recovered group's nodes: they register again with what they have of it.
+    fn end_sessions_of(&mut self, id: u32) {
+        let nodes = self.groups.get(&id).map(|group| group.nodes.clone()).unwrap_or_default();
+        for loopback in nodes {
+            if let Some(node) = self.nodes.get_mut(&loopback).filter(|node| node.session.is_some()) {
+                node.session = None;
+                self.effects.ended_sessions.push(loopback);
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use srdma_api::{
     Topology, TopologyLink, TopologyNode, TreeNodeView, TreeView,
 };
 use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, srh_len_octets};
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 use std::ops::Bound;
 
@@ -32,15 +33,17 @@ impl Core {
             policy: request.policy,
             members: group.members.keys().filter_map(|address| member(group, *address)).collect(),
             tree: self.tree(group),
-            awaited: group
-                .lifecycle
-                .iter()
-                .flat_map(|lifecycle| lifecycle.awaited())
-                .map(|node| self.network.name(node))
-                .collect(),
+            awaited: self.awaited(group),
             failure: group.row.failure.clone(),
         };
         Ok((view, group.row.version))
+    }
+
+    /// The names of the nodes that a group waits for.
+    fn awaited(&self, group: &Group) -> Vec<String> {
+        let of_lifecycle = group.lifecycle.iter().flat_map(|lifecycle| lifecycle.awaited());
+        let awaited: BTreeSet<Ipv6Addr> = of_lifecycle.chain(self.awaited_edges(group)).collect();
+        awaited.into_iter().map(|node| self.network.name(node)).collect()
     }
 
     /// The state of a group; `None` when it does not exist.
@@ -228,9 +231,11 @@ fn branches(group: &srdma_group::Group, position: usize, status: Option<&NodeSta
 fn state(group: &Group) -> GroupState {
     match &group.lifecycle {
         _ if group.row.is_closing => GroupState::Closing,
+        _ if group.is_stopped() => GroupState::Stopped,
         None if group.row.is_committed => GroupState::Creating,
         None => GroupState::Open,
         Some(lifecycle) if lifecycle.group().is_none() || group.record.is_none() => GroupState::Creating,
+        Some(_) if !group.is_verified() => GroupState::Verifying,
         Some(lifecycle) if lifecycle.is_steady() && group.joining.is_empty() => GroupState::Ready,
         // The source is released when all nodes have answered the first commit.
         Some(lifecycle) if lifecycle.source_order().is_none() && group.before.is_none() => GroupState::Creating,
@@ -261,8 +266,10 @@ fn member(group: &Group, address: Ipv6Addr) -> Option<Receiver> {
         region: row.receiver.region,
         state: match stored {
             _ if row.is_leaving => ReceiverState::Leaving,
-            Some(_) if !group.joining.iter().any(|newcomer| newcomer.address == address) => ReceiverState::Member,
-            Some(_) | None => ReceiverState::Joining,
+            Some(_) if group.joining.iter().any(|newcomer| newcomer.address == address) => ReceiverState::Joining,
+            Some(_) if !group.is_verified() => ReceiverState::Unverified,
+            Some(_) => ReceiverState::Member,
+            None => ReceiverState::Joining,
         },
         joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
     })

@@ -1,4 +1,7 @@
 //! The controller's decisions, driven as a server or a simulator drives them.
 
+mod cluster;
+mod lost_nodes;
 mod pipeline;
 mod placed_jobs;
+mod restored_stores;

@@ -36,7 +36,6 @@ fn node(number: u16) -> Registration {
         replication: (number == 1).then(|| "2001:db8:ff:1:f::/80".parse().unwrap()),
         links: vec![Link { to: loopback(3 - number), mtu: 9000, cost: 1 }],
         hosts: vec![if number == 1 { "2001:db8:aa::/64" } else { "2001:db8:bb::/64" }.parse().unwrap()],
-        store: None,
         groups: Vec::new(),
     }
 }

@@ -231,11 +231,9 @@ pub(super) async fn source(
     let wait = Duration::from_millis(report.wait_ms.min(10_000).into());
     let deadline = Instant::now() + wait.min(app.service.longest_source_wait());
     let is_known = |order: &SourceOrder| match (order, report.round) {
-        (SourceOrder::Wait, None) => true,
+        (SourceOrder::Wait, _) => true,
         (SourceOrder::Send { round }, Some(known)) => *round == known && !report.pausing,
         (SourceOrder::Pause { round }, Some(known)) => *round == known && report.pausing,
-        // Paused, and no other order yet.
-        (SourceOrder::Wait, Some(_)) => report.pausing,
         (SourceOrder::Send { .. } | SourceOrder::Pause { .. }, None) | (SourceOrder::End, _) => false,
     };
     let mut order = app.service.write(|core| core.report_source(&principal, id, report)).await?;

@@ -1,9 +1,9 @@
 //! Nodes that register, execute orders, and can be killed.
 
 use crate::running::Running;
+use srdma_agent::{AllowedSids, GroupTable, Plan};
 use srdma_api::{
-    Client, Event, EventKind, EvictionRequest, HeldGroup, Link, NodeAnswer, NodeOrder, Registration, Session, Sync,
-    SyncAnswer,
+    Client, Event, EventKind, EvictionRequest, Link, NodeAnswer, NodeOrder, Registration, Session, Sync, SyncAnswer,
 };
 use srdma_group::GroupEntry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +12,6 @@ use std::net::Ipv6Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-
-/// A group at a node.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Has {
-    pub(crate) entry: Option<GroupEntry>,
-    prepared: Option<GroupEntry>,
-    recovery_snapshot: Option<String>,
-}
 
 /// A node in a thread of its own.
 pub(crate) struct Agent {
@@ -30,10 +22,9 @@ pub(crate) struct Agent {
 
 #[derive(Default)]
 pub(crate) struct State {
-    pub(crate) groups: BTreeMap<u32, Has>,
+    pub(crate) table: GroupTable,
     /// The orders, in order of arrival.
     pub(crate) log: Vec<String>,
-    store: Option<u64>,
     pub(crate) eviction_requests: Vec<EvictionRequest>,
     pub(crate) refuses: bool,
 }
@@ -62,7 +53,6 @@ pub(crate) fn registration(number: u16) -> Registration {
         replication: (number >= 4).then(|| format!("2001:db8:ff:{number}:f::/80").parse().unwrap()),
         links: ends.map(|(_, to)| Link { to: loopback(to), mtu: 9000, cost: 1 }).collect(),
         hosts,
-        store: None,
         groups: Vec::new(),
     }
 }
@@ -86,7 +76,7 @@ impl Agent {
     }
 
     pub(crate) fn group_entry(&self, group: u32) -> Option<GroupEntry> {
-        self.state.lock().unwrap().groups.get(&group)?.entry.clone()
+        self.state.lock().unwrap().table.entry(group).cloned()
     }
 
     pub(crate) fn log(&self) -> String {
@@ -130,28 +120,15 @@ pub(crate) fn until_registered(running: &Running, count: usize) {
 fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, ends: &AtomicBool) {
     let mut registration = registration.clone();
     {
-        let state = state.lock().unwrap();
-        registration.store = state.store;
-        registration.groups = state
-            .groups
-            .iter()
-            .map(|(group, has)| HeldGroup {
-                group: *group,
-                epoch: has.entry.as_ref().map(|entry| entry.epoch),
-                prepared: has.prepared.as_ref().map(|entry| entry.epoch),
-                recovery_snapshot: has.recovery_snapshot.clone(),
-            })
-            .collect();
+        let mut state = state.lock().unwrap();
+        if state.table.is_empty() {
+            let (end_mt, replication) = (registration.end_mt, registration.replication);
+            state.table = GroupTable::new(AllowedSids { end_mt, replication });
+        }
+        registration.groups = state.table.held();
     }
     let Ok(session) = client.post::<Session>("/v1/nodes", &registration, None) else { return };
     let session = session.value;
-    {
-        let mut state = state.lock().unwrap();
-        // Groups of an earlier session keep their store.
-        if state.groups.is_empty() {
-            state.store = Some(session.store);
-        }
-    }
     let path = format!("/v1/nodes/{}/sync", registration.name);
     let mut answers = Vec::new();
     while !ends.load(Ordering::Relaxed) {
@@ -171,46 +148,24 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
 }
 
 fn execute(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
-    match order {
-        NodeOrder::Prepare { entry, recovery_snapshot } => {
-            let (group, epoch) = (entry.id.0, entry.epoch);
-            state.log.push(format!("prepare {group} {epoch}"));
-            if state.refuses {
-                return Some(NodeAnswer::Refused { group, epoch, reason: "no room".to_owned() });
-            }
-            let has = state.groups.entry(group).or_default();
-            has.prepared = Some(*entry);
-            has.recovery_snapshot = recovery_snapshot;
-            Some(NodeAnswer::Prepared { group, epoch })
-        }
-        NodeOrder::Commit { group, epoch } => {
-            state.log.push(format!("commit {group} {epoch}"));
-            let has = state.groups.entry(group).or_default();
-            if let Some(entry) = has.prepared.take_if(|entry| entry.epoch == epoch) {
-                has.entry = Some(entry);
-            }
-            match &has.entry {
-                Some(entry) if entry.epoch == epoch => Some(NodeAnswer::Committed { group, epoch }),
-                _ => Some(NodeAnswer::Refused { group, epoch, reason: "nothing is prepared".to_owned() }),
-            }
-        }
-        NodeOrder::Abort { group, epoch } => {
-            state.log.push(format!("abort {group} {epoch}"));
-            if let Some(has) = state.groups.get_mut(&group) {
-                has.prepared.take_if(|entry| entry.epoch == epoch);
-            }
-            None
-        }
-        NodeOrder::Restore { entry, recovery_snapshot } => {
-            let (group, epoch) = (entry.id.0, entry.epoch);
-            state.log.push(format!("restore {group} {epoch}"));
-            state.groups.insert(group, Has { entry: Some(*entry), prepared: None, recovery_snapshot });
-            Some(NodeAnswer::Committed { group, epoch })
-        }
-        NodeOrder::Remove { group, epoch } => {
-            state.log.push(format!("remove {group} {epoch}"));
-            state.groups.remove(&group);
-            Some(NodeAnswer::Removed { group, epoch })
+    let (verb, group, epoch) = match &order {
+        NodeOrder::Prepare { entry, .. } => ("prepare", entry.id.0, entry.epoch),
+        NodeOrder::Restore { entry, .. } => ("restore", entry.id.0, entry.epoch),
+        NodeOrder::Commit { group, name, .. } => ("commit", *group, name.epoch),
+        NodeOrder::Abort { group, name, .. } => ("abort", *group, name.epoch),
+        NodeOrder::Remove { group, epoch, .. } => ("remove", *group, *epoch),
+    };
+    state.log.push(format!("{verb} {group} {epoch}"));
+    if let (NodeOrder::Prepare { name, .. }, true) = (&order, state.refuses) {
+        return Some(NodeAnswer::Refused { group, name: *name, reason: "no room".to_owned() });
+    }
+    match state.table.plan(order, |_| false) {
+        Plan::Nothing => None,
+        Plan::Answer(answer) => Some(answer),
+        Plan::Apply(change) => {
+            let (table, answer) = state.table.apply(&change);
+            state.table = table;
+            answer
         }
     }
 }

@@ -157,7 +157,7 @@ fn receivers_leave_and_are_evicted() {
     assert_eq!(show(&client, group).summary.receivers, 1);
     let audit: srdma_api::AuditPage = client.get("/v1/audit").unwrap().value;
     let evicted = audit.entries.iter().find(|entry| entry.action == "evict").unwrap();
-    assert_eq!(evicted.who, "controller");
+    assert_eq!(evicted.who, "N1", "the edge that has requested it");
 }
 
 /// A closed group is removed from every node and from the store.

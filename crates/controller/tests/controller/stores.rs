@@ -3,7 +3,7 @@
 use crate::fleet::{Agent, figure_1, registration, until_registered};
 use crate::life::ready;
 use crate::running::*;
-use srdma_api::{GroupState, SourceState};
+use srdma_api::SourceState;
 use srdma_controller::{BackupError, OnDisk, Row, Store, StoreError, Write, restore, write_backup};
 use std::io::{BufReader, Write as _};
 use std::sync::Arc;
@@ -214,8 +214,8 @@ fn a_rebuilt_store_has_the_groups() {
     until_registered(&running, 6);
     let client = running.client();
     let path = format!("/v1/groups/{group}");
-    let rebuilt = until("the group is rebuilt", || client.get::<srdma_api::Group>(&path).ok()).value;
-    assert_eq!(rebuilt.summary.state, GroupState::Ready);
+    until("the group is rebuilt", || client.get::<srdma_api::Group>(&path).ok());
+    let rebuilt = until_ready(&client, group);
     assert_eq!(rebuilt.members, before.members);
     let nodes =
         |group: &srdma_api::Group| group.tree.as_ref().unwrap().nodes.iter().map(|node| node.sid).collect::<Vec<_>>();

@@ -50,6 +50,8 @@ pub struct Rehoming {
     pub parent_sid: Option<Ipv6Addr>,
     /// Nodes that are added to the tree for it, between the new parent and the tree.
     pub new_nodes: Vec<NewNode>,
+    /// Largest IPv6 packet that every link of the tree carries then, in octets; `None`: unchanged.
+    pub link_mtu: Option<u16>,
 }
 
 /// Reason for which a change is rejected.
@@ -115,6 +117,7 @@ pub(super) enum Wanted {
     Join {
         newcomers: Vec<Newcomer>,
         new_nodes: Vec<NewNode>,
+        link_mtu: Option<u16>,
     },
     /// Everything before this PSN has been acknowledged to the source: old join points can be removed.
     Settle(Psn),
@@ -159,16 +162,20 @@ impl Waiting {
         Ok(())
     }
 
-    /// The next change that can be made. Changes that need a quiet source come last: the source may be waiting for a
-    /// dead receiver or node that another change removes.
-    pub(super) fn pop(&mut self, quiet: bool) -> Option<Wanted> {
-        let any = self.0.iter().position(|wanted| !wanted.needs_quiet_source());
-        self.0.remove(any.or_else(|| quiet.then_some(0))?)
+    /// The waiting changes in the order in which they are tried. Changes that need a quiet source come last: the source
+    /// may be waiting for a dead receiver or node that another change removes.
+    pub(super) fn in_order(&self) -> impl Iterator<Item = (usize, &Wanted)> {
+        let any = self.0.iter().enumerate().filter(|(_, wanted)| !wanted.needs_quiet_source());
+        any.chain(self.0.iter().enumerate().filter(|(_, wanted)| wanted.needs_quiet_source()))
     }
 
-    /// Whether a waiting change needs a quiet source.
-    pub(super) fn needs_quiet_source(&self) -> bool {
-        self.0.iter().any(Wanted::needs_quiet_source)
+    pub(super) fn remove(&mut self, position: usize) -> Option<Wanted> {
+        self.0.remove(position)
+    }
+
+    /// Puts a change back that could not be completed.
+    pub(super) fn put_back(&mut self, wanted: Wanted) {
+        self.0.push_front(wanted);
     }
 
     /// Removes these changes; returns whether any was removed.

@@ -32,8 +32,14 @@ pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Joi
             check_eviction(group, receivers)?;
             draft.evict(receivers);
         }
-        Wanted::Rehome(rehoming) => draft.rehome(rehoming)?,
-        Wanted::Join { newcomers, new_nodes } => draft.join(newcomers, new_nodes, join)?,
+        Wanted::Rehome(rehoming) => {
+            draft.set_link_mtu(rehoming.link_mtu);
+            draft.rehome(rehoming)?;
+        }
+        Wanted::Join { newcomers, new_nodes, link_mtu } => {
+            draft.set_link_mtu(*link_mtu);
+            draft.join(newcomers, new_nodes, join)?;
+        }
         Wanted::Settle(psn) => draft.settle(*psn),
     }
     draft.finish()
@@ -56,6 +62,10 @@ impl Draft {
         Draft { record: Record { epoch, ..record.clone() }, nodes, receivers }
     }
 
+    fn set_link_mtu(&mut self, link_mtu: Option<u16>) {
+        self.record.link_mtu = link_mtu.unwrap_or(self.record.link_mtu);
+    }
+
     fn evict(&mut self, receivers: &BTreeSet<Ipv6Addr>) {
         let (gone, stay) = self.receivers.drain(..).partition(|(receiver, _)| receivers.contains(&receiver.address));
         self.receivers = stay;
@@ -68,7 +78,7 @@ impl Draft {
     /// Renews every node from the new parent up to, excluding, the common ancestor with the old parent: its earlier
     /// responses do not include the moved node.
     fn rehome(&mut self, rehoming: &Rehoming) -> Result<(), ChangeError> {
-        let &Rehoming { node, parent, parent_sid, ref new_nodes } = rehoming;
+        let &Rehoming { node, parent, parent_sid, ref new_nodes, link_mtu: _ } = rehoming;
         let before = self.placed(node).ok_or(ChangeError::NotANode(node))?.parent;
         let before = before.ok_or(ChangeError::Headend(node))?;
         if before == parent {

@@ -12,8 +12,13 @@
 //!              all committed             removed
 //! ```
 //!
-//! Its presence is `Here`, `Returning` (it has restarted without state, and its entry is restored first), or `Lost` (no
-//! phase waits for it and its replies are ignored, until it returns).
+//! Its presence is `Here`, `Returning` (it has an entry of another record or none, and its entry is restored first),
+//! `Unheard` (the controller has restarted, and the node has not registered since), or `Lost`: its connection to the
+//! controller is gone, while it may be forwarding. Replies of a lost node are ignored until it registers, and only
+//! those phases wait for it in which it gains a member that its parent would not miss (D97).
+
+use super::stages::Concern;
+use crate::name::EntryName;
 
 /// State of a node in the change in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +42,11 @@ pub(super) enum Step {
 pub(super) enum Presence {
     /// It is reachable.
     Here,
-    /// Its entry of this epoch is being restored.
-    Returning(u32),
-    /// It is dead.
+    /// This entry of it is being restored.
+    Returning(EntryName),
+    /// It has not registered since the controller's start.
+    Unheard,
+    /// The controller has lost its connection.
     Lost,
 }
 
@@ -48,8 +55,10 @@ pub(super) enum Presence {
 pub(super) struct Member {
     pub(super) step: Step,
     pub(super) presence: Presence,
-    /// Stage of its commit: see [`stages`](super::stages).
-    pub(super) stage: usize,
+    /// Its part in the change in progress; `None`: it keeps its entry.
+    pub(super) concern: Option<Concern>,
+    /// Whether the entry that it has is known: it has registered since the controller's start.
+    pub(super) is_verified: bool,
 }
 
 /// A node's reply, together with its epoch.
@@ -82,7 +91,7 @@ impl Member {
     pub(super) fn on_reply(&mut self, reply: Reply, can_refuse: bool) -> Effect {
         use Reply::{Committed, Prepared, Refused, Removed};
         match (self.presence, self.step, reply) {
-            (Presence::Lost, _, Prepared | Refused | Committed | Removed) => Effect::Nothing,
+            (Presence::Lost | Presence::Unheard, _, Prepared | Refused | Committed | Removed) => Effect::Nothing,
             (Presence::Returning(_), step, Committed) => {
                 self.presence = Presence::Here;
                 match step {
@@ -127,10 +136,10 @@ impl Member {
     /// Whether the change in progress waits for the node to prepare.
     pub(super) fn delays_store(&self) -> bool {
         match (self.presence, self.step) {
-            (Presence::Lost, _) => false,
-            (Presence::Here | Presence::Returning(_), Step::Preparing) => true,
+            (Presence::Lost, Step::Preparing) => self.must_commit(),
+            (Presence::Here | Presence::Returning(_) | Presence::Unheard, Step::Preparing) => true,
             (
-                Presence::Here | Presence::Returning(_),
+                Presence::Here | Presence::Returning(_) | Presence::Unheard | Presence::Lost,
                 Step::Settled | Step::Prepared | Step::Committing | Step::Leaving | Step::Removing,
             ) => false,
         }
@@ -139,9 +148,27 @@ impl Member {
     /// Whether the change in progress waits for the node to commit.
     pub(super) fn delays_stage(&self) -> bool {
         match (self.presence, self.step) {
-            (Presence::Lost, _) => false,
-            (Presence::Here | Presence::Returning(_), Step::Preparing | Step::Prepared | Step::Committing) => true,
-            (Presence::Here | Presence::Returning(_), Step::Settled | Step::Leaving | Step::Removing) => false,
+            (_, Step::Settled | Step::Leaving | Step::Removing) => false,
+            (Presence::Lost, Step::Preparing | Step::Prepared | Step::Committing) => self.must_commit(),
+            (
+                Presence::Here | Presence::Returning(_) | Presence::Unheard,
+                Step::Preparing | Step::Prepared | Step::Committing,
+            ) => true,
         }
+    }
+
+    /// Whether the change in progress waits for its commit even if it is lost.
+    pub(super) fn must_commit(&self) -> bool {
+        self.concern.is_some_and(|concern| concern.must_commit)
+    }
+
+    /// Whether its commit belongs to this stage.
+    pub(super) fn is_in_stage(&self, stage: usize) -> bool {
+        self.concern.is_some_and(|concern| concern.stage == stage)
+    }
+
+    /// The name of its next entry.
+    pub(super) fn next(&self) -> Option<EntryName> {
+        self.concern.map(|concern| concern.name)
     }
 }

@@ -2,11 +2,12 @@
 
 use crate::group::Record;
 use crate::group_entry::GroupEntry;
+use crate::name::EntryName;
 use std::net::Ipv6Addr;
 
 /// An order of a [`Lifecycle`](super::Lifecycle), to be executed in sequence. Each may be executed more than once.
 ///
-/// Messages may be repeated and reordered. A node therefore ignores a group entry, commit or removal whose epoch is
+/// Messages may be repeated and reordered. A node therefore refuses a group entry, commit or removal whose epoch is
 /// before the newest that it has prepared, committed or removed. The source ignores orders of earlier rounds than the
 /// newest, and the pause of a round that it was released from. Messages in flight when a node restarts must be lost, as
 /// on a broken connection.
@@ -26,21 +27,27 @@ pub enum Order {
         round: u32,
     },
     /// The record is stored, and durable before the next order is executed.
-    Store(Box<Record>),
-    /// First phase at a node. Answer: `prepared` or `refused`.
+    Store {
+        record: Box<Record>,
+        /// The record that all nodes had: with it the lifecycle is resumed until the change is complete.
+        before: Option<Box<Record>>,
+    },
+    /// First phase at a node. Answer: `prepared` or `refused`, with the same name.
     Prepare {
         node: Ipv6Addr,
+        name: EntryName,
         /// Its group entry.
         entry: Box<GroupEntry>,
     },
-    /// Second phase at a node. Answer: `committed`, or `refused` if nothing is prepared for this epoch.
-    Commit { node: Ipv6Addr, epoch: u32 },
-    /// The prepared entry of this epoch is dropped. No answer: a later entry replaces it anyway.
-    Abort { node: Ipv6Addr, epoch: u32 },
+    /// Second phase at a node. Answer: `committed`, or `refused` if no entry of this name is prepared.
+    Commit { node: Ipv6Addr, name: EntryName },
+    /// The prepared entry of this name is dropped. No answer: a later entry replaces it anyway.
+    Abort { node: Ipv6Addr, name: EntryName },
     /// The entry of a node that has lost its state is restored, both phases at once, with unknown branches (R6, D17).
-    /// Answer: `committed` with the epoch of the group entry.
+    /// Answer: `committed` with the same name.
     Restore {
         node: Ipv6Addr,
+        name: EntryName,
         /// Its former group entry.
         entry: Box<GroupEntry>,
     },
@@ -71,7 +78,7 @@ impl Order {
             | Order::Remove { node, .. } => Some(*node),
             Order::Pause { .. }
             | Order::Ready { .. }
-            | Order::Store(_)
+            | Order::Store { .. }
             | Order::Evicted { .. }
             | Order::Changed { .. }
             | Order::Aborted { .. }

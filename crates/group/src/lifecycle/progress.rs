@@ -1,53 +1,44 @@
 //! Progress of a lifecycle: phases that wait for no reply, and their orders.
 
+use super::change::Wanted;
 use super::member::{Member, Presence, Step};
 use super::order::Order;
-use super::{Lifecycle, Phase, Source, draft, stages};
+use super::{Change, Lifecycle, Phase, Source, draft, stages};
+use crate::group::{Group, Join};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 impl Lifecycle {
-    /// Restores the entry of a restarted node: the next one, if its commit was sent.
-    pub(super) fn give_back(&mut self, node: Ipv6Addr) {
-        let Some(member) = self.members.get_mut(&node) else {
-            return;
-        };
-        let before = self.change.as_ref().and_then(|change| change.before.as_ref());
-        let group = match member.step {
-            Step::Settled | Step::Committing => self.stored.as_ref(),
-            Step::Preparing | Step::Prepared | Step::Leaving | Step::Removing => before,
-        };
-        match group.and_then(|group| stages::entry_of(group, node)) {
-            Some(entry) => {
-                member.presence = Presence::Returning(entry.epoch);
-                self.orders.push_back(Order::Restore { node, entry: Box::new(entry) });
-            }
-            None => {
-                member.presence = Presence::Here;
-                self.order_for(node);
-            }
+    /// Aborts the change in progress: the former epoch stays. A change that takes the place of a stored one cannot be
+    /// aborted; its orders are repeated.
+    pub(super) fn abort(&mut self, reason: String) {
+        if self.undo().is_some() {
+            self.orders.push_back(Order::Aborted { reason });
         }
     }
 
-    /// Aborts the change in progress: the former epoch stays.
-    pub(super) fn abort(&mut self, reason: String) {
-        let Some(change) = self.change.take() else {
-            return;
-        };
-        let epoch = change.after.record().epoch;
+    /// Aborts the change in progress, to begin it again when the nodes are connected that it needs.
+    pub(super) fn postpone(&mut self) {
+        if let Some(wanted) = self.undo().and_then(|change| change.wanted) {
+            self.waiting.put_back(wanted);
+        }
+    }
+
+    fn undo(&mut self) -> Option<Change> {
+        let change = self.change.take_if(|change| !change.is_superseding)?;
         for (node, member) in &mut self.members {
-            match (member.presence, member.step) {
-                (Presence::Here, Step::Preparing | Step::Prepared) => {
-                    self.orders.push_back(Order::Abort { node: *node, epoch });
+            match (member.presence, member.step, member.next()) {
+                (Presence::Here, Step::Preparing | Step::Prepared, Some(name)) => {
+                    self.orders.push_back(Order::Abort { node: *node, name });
                 }
-                (Presence::Returning(_) | Presence::Lost, _)
-                | (Presence::Here, Step::Settled | Step::Committing | Step::Leaving | Step::Removing) => {}
+                (Presence::Here | Presence::Returning(_) | Presence::Lost | Presence::Unheard, _, _) => {}
             }
             member.step = Step::Settled;
+            member.concern = None;
         }
         self.members.retain(|node, _| change.is_known(*node));
-        self.orders.push_back(Order::Aborted { reason });
         self.phase = if self.stored.is_some() { Phase::Steady } else { Phase::Closing };
+        Some(change)
     }
 
     /// Advances while no reply is awaited.
@@ -55,7 +46,7 @@ impl Lifecycle {
         loop {
             let goes_on = match self.phase {
                 Phase::Preparing => !self.members.values().any(Member::delays_store) && self.store(),
-                Phase::Committing { stage } => self.commit_stage(stage),
+                Phase::Committing { stage } => self.commit_stage(stage) || self.supersede(stage),
                 Phase::Removing => self.members.values().all(|member| member.step == Step::Settled) && self.finish(),
                 Phase::Steady => self.start_next(),
                 Phase::Closing => {
@@ -76,7 +67,9 @@ impl Lifecycle {
 
     pub(super) fn store(&mut self) -> bool {
         let Some(change) = &self.change else { return false };
-        self.orders.push_back(Order::Store(Box::new(change.after.record().clone())));
+        let record = Box::new(change.after.record().clone());
+        let before = change.before.as_ref().map(|before| Box::new(before.record().clone()));
+        self.orders.push_back(Order::Store { record, before });
         self.stored = Some(change.after.clone());
         self.phase = Phase::Committing { stage: 0 };
         true
@@ -84,49 +77,57 @@ impl Lifecycle {
 
     /// Sends the commit to the nodes of a stage; continues when they have committed.
     pub(super) fn commit_stage(&mut self, stage: usize) -> bool {
-        let epoch = self.last_epoch;
-        for (node, member) in self.members.iter_mut().filter(|(_, member)| member.stage == stage) {
-            match (member.presence, member.step) {
-                (Presence::Here, Step::Prepared) => {
+        for (node, member) in self.members.iter_mut().filter(|(_, member)| member.is_in_stage(stage)) {
+            match (member.presence, member.step, member.next()) {
+                (Presence::Here, Step::Prepared, Some(name)) => {
                     member.step = Step::Committing;
-                    self.orders.push_back(Order::Commit { node: *node, epoch });
+                    self.orders.push_back(Order::Commit { node: *node, name });
                 }
                 // When it returns, its new entry is restored.
-                (Presence::Lost, Step::Preparing | Step::Prepared | Step::Committing) => member.step = Step::Settled,
-                (Presence::Here | Presence::Returning(_), Step::Preparing | Step::Committing)
-                | (Presence::Returning(_), Step::Prepared)
-                | (_, Step::Settled | Step::Leaving | Step::Removing) => {}
+                (Presence::Lost, Step::Preparing | Step::Prepared | Step::Committing, _) if !member.must_commit() => {
+                    member.step = Step::Settled;
+                }
+                (Presence::Here | Presence::Returning(_) | Presence::Lost | Presence::Unheard, _, _) => {}
             }
         }
-        if self.members.values().any(|member| member.stage == stage && member.delays_stage()) {
+        if self.members.values().any(|member| member.is_in_stage(stage) && member.delays_stage()) {
             return false;
         }
         let stages = self.change.as_ref().map_or(0, |change| change.stages);
         if stage + 1 < stages {
             self.phase = Phase::Committing { stage: stage + 1 };
         } else {
-            self.phase = Phase::Removing;
-            self.members.retain(|_, member| (member.presence, member.step) != (Presence::Lost, Step::Leaving));
-            for (node, member) in &mut self.members {
-                if member.step == Step::Leaving {
+            self.begin_removal();
+        }
+        true
+    }
+
+    /// All nodes have committed: those that are not in the record any more remove the group.
+    fn begin_removal(&mut self) {
+        let epoch = self.last_epoch;
+        self.phase = Phase::Removing;
+        self.members.retain(|_, member| (member.presence, member.step) != (Presence::Lost, Step::Leaving));
+        for (node, member) in &mut self.members {
+            member.concern = None;
+            if member.step == Step::Leaving {
+                member.step = Step::Removing;
+                if member.presence != Presence::Unheard {
                     // A node that has not returned yet needs no restoration.
-                    *member = Member { step: Step::Removing, presence: Presence::Here, ..*member };
+                    member.presence = Presence::Here;
                     self.orders.push_back(Order::Remove { node: *node, epoch });
                 }
             }
         }
-        true
     }
 
     pub(super) fn finish(&mut self) -> bool {
         let Some(change) = self.change.take() else { return false };
         let stay: BTreeSet<Ipv6Addr> =
             change.after.record().receivers.iter().map(|receiver| receiver.address).collect();
-        let before = change.before.iter().flat_map(|before| &before.record().receivers);
-        for receiver in before.filter(|receiver| !stay.contains(&receiver.address)) {
-            self.orders.push_back(Order::Evicted { receiver: receiver.address });
+        for receiver in change.receivers.into_iter().filter(|receiver| !stay.contains(receiver)) {
+            self.orders.push_back(Order::Evicted { receiver });
         }
-        self.orders.push_back(Order::Changed { epoch: self.last_epoch });
+        self.orders.push_back(Order::Changed { epoch: change.after.record().epoch });
         self.phase = Phase::Steady;
         true
     }
@@ -137,15 +138,12 @@ impl Lifecycle {
             Source::Quiet(join) => Some(join),
             Source::Waiting | Source::Running { .. } | Source::Pausing => None,
         };
-        if let (Some(wanted), Some(group)) = (self.waiting.pop(quiet.is_some()), &self.stored) {
-            match self.next_epoch().and_then(|epoch| draft::after(group, epoch, &wanted, quiet)) {
-                Ok(after) => self.begin(after),
-                Err(error) => self.orders.push_back(Order::Aborted { reason: error.to_string() }),
-            }
+        if self.start_waiting(quiet, |_| true) {
             return true;
         }
-        match (self.source, self.waiting.needs_quiet_source()) {
-            (Source::Waiting | Source::Quiet(_), false) | (Source::Waiting, true) => {
+        let is_heard = !self.members.values().any(|member| member.presence == Presence::Unheard);
+        match (self.source, self.needs_quiet_source()) {
+            (Source::Waiting | Source::Quiet(_), false) | (Source::Waiting, true) if is_heard => {
                 self.source = Source::Running { acknowledged: false };
                 self.orders.push_back(Order::Ready { round: self.rounds });
                 true
@@ -156,8 +154,81 @@ impl Lifecycle {
                 self.orders.push_back(Order::Pause { round: self.rounds });
                 false
             }
-            (Source::Quiet(_) | Source::Pausing, true) | (Source::Running { .. } | Source::Pausing, false) => false,
+            (Source::Waiting | Source::Quiet(_), _)
+            | (Source::Pausing, true)
+            | (Source::Running { .. } | Source::Pausing, false) => false,
         }
+    }
+
+    /// An eviction takes the place of a stored change that a lost node holds up, if it does not need that node.
+    pub(super) fn supersede(&mut self, stage: usize) -> bool {
+        let is_held_up =
+            |member: &Member| member.is_in_stage(stage) && member.presence == Presence::Lost && member.delays_stage();
+        self.members.values().any(is_held_up) && self.start_waiting(None, |wanted| matches!(wanted, Wanted::Evict(_)))
+    }
+
+    /// Begins the first waiting change that no lost node holds up.
+    fn start_waiting(&mut self, quiet: Option<Join>, may_start: impl Fn(&Wanted) -> bool) -> bool {
+        self.blocked_by.clear();
+        if self.waiting.is_empty() {
+            return false;
+        }
+        let Some(group) = &self.stored else { return false };
+        let epoch = self.next_epoch();
+        let mut blocked_by = self.unverified_headend();
+        let mut next = None;
+        for (position, wanted) in self.waiting.in_order() {
+            if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) || !blocked_by.is_empty() {
+                continue;
+            }
+            let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet));
+            let blockers = after.as_ref().map(|after| self.blockers(after)).unwrap_or_default();
+            if blockers.is_empty() {
+                next = Some((position, after));
+                break;
+            }
+            self.blocked_by.extend(blockers);
+        }
+        self.blocked_by.append(&mut blocked_by);
+        let Some((position, after)) = next else { return false };
+        let wanted = self.waiting.remove(position);
+        match after {
+            Ok(after) => self.begin(after, wanted),
+            Err(error) => self.orders.push_back(Order::Aborted { reason: error.to_string() }),
+        }
+        true
+    }
+
+    /// Whether a waiting change needs a quiet source, and no lost node holds it up.
+    fn needs_quiet_source(&self) -> bool {
+        let Some(group) = self.stored.as_ref().filter(|_| self.unverified_headend().is_empty()) else { return false };
+        let join = Join { psn: group.record().initial_psn, msn: 0 };
+        let mut waiting = self.waiting.in_order().filter(|(_, wanted)| wanted.needs_quiet_source());
+        waiting.any(|(_, wanted)| {
+            let after = self.next_epoch().and_then(|epoch| draft::after(group, epoch, wanted, Some(join)));
+            // An impossible change is rejected when the source is quiet.
+            after.map_or(true, |after| self.blockers(&after).is_empty())
+        })
+    }
+
+    /// The headend, if it has not registered since the controller's start: the record may not be the newest.
+    fn unverified_headend(&self) -> BTreeSet<Ipv6Addr> {
+        let headend = self.stored.as_ref().and_then(|group| group.record().tree.nodes().first());
+        let headend = headend.map(|headend| headend.loopback);
+        headend
+            .filter(|headend| self.members.get(headend).is_some_and(|member| !member.is_verified))
+            .into_iter()
+            .collect()
+    }
+
+    /// The nodes that have to commit a change, and are not connected.
+    fn blockers(&self, after: &Group) -> BTreeSet<Ipv6Addr> {
+        let (concerned, _) = self.concerned(after);
+        let is_away = |node: &Ipv6Addr| {
+            self.members.get(node).is_some_and(|member| matches!(member.presence, Presence::Lost | Presence::Unheard))
+        };
+        let must = concerned.into_iter().filter(|(_, concern)| concern.must_commit).map(|(node, _)| node);
+        must.filter(is_away).collect()
     }
 
     pub(super) fn order_for_all(&mut self) {
@@ -183,15 +254,17 @@ impl Lifecycle {
             return;
         };
         let epoch = self.last_epoch;
-        let next = self.change.as_ref().and_then(|change| stages::entry_of(&change.after, node));
-        match (member.presence, member.step) {
-            (Presence::Returning(_), _) => self.give_back(node),
-            (Presence::Here, Step::Preparing) => {
-                self.orders.extend(next.map(|entry| Order::Prepare { node, entry: Box::new(entry) }));
+        let entry = self.change.as_ref().and_then(|change| stages::entry_of(&change.after, node)).map(Box::new);
+        match (member.presence, member.step, member.next()) {
+            (Presence::Returning(_), _, _) => self.restore(node),
+            (Presence::Here, Step::Preparing, Some(name)) => {
+                self.orders.extend(entry.map(|entry| Order::Prepare { node, name, entry }));
             }
-            (Presence::Here, Step::Committing) => self.orders.push_back(Order::Commit { node, epoch }),
-            (Presence::Here, Step::Removing) => self.orders.push_back(Order::Remove { node, epoch }),
-            (Presence::Here, Step::Settled | Step::Prepared | Step::Leaving) | (Presence::Lost, _) => {}
+            (Presence::Here, Step::Committing, Some(name)) => self.orders.push_back(Order::Commit { node, name }),
+            (Presence::Here, Step::Removing, _) => self.orders.push_back(Order::Remove { node, epoch }),
+            (Presence::Here, Step::Preparing | Step::Committing, None)
+            | (Presence::Here, Step::Settled | Step::Prepared | Step::Leaving, _)
+            | (Presence::Lost | Presence::Unheard, _, _) => {}
         }
     }
 }

@@ -22,38 +22,49 @@ pub enum Resumption {
 impl Lifecycle {
     /// Resumes a group whose record is stored. Changes that were not stored are aborted.
     ///
-    /// `round` must be greater than any that the source may have received. The driver calls
-    /// [`restarted`](Lifecycle::restarted) for each node that reports no entry of the group.
+    /// `last_epoch`: the last that a node may have been given. `round` must be greater than any that the source may
+    /// have received. The driver calls [`registered`](Lifecycle::registered) for each node that registers, and
+    /// [`lost`](Lifecycle::lost) for those that do not; until then the group waits for them.
     ///
     /// # Errors
     ///
     /// If a record is invalid.
-    pub fn resume(record: Record, resumption: Resumption, round: u32) -> Result<Self, GroupError> {
+    pub fn resume(record: Record, resumption: Resumption, last_epoch: u32, round: u32) -> Result<Self, GroupError> {
         let group = Group::new(record)?;
-        let settled = Member { step: Step::Settled, presence: Presence::Here, stage: 0 };
+        let settled = Member { step: Step::Settled, presence: Presence::Unheard, concern: None, is_verified: false };
         let stay: BTreeSet<Ipv6Addr> = group.record().tree.nodes().iter().map(|node| node.loopback).collect();
         let mut lifecycle = Lifecycle {
-            last_epoch: group.record().epoch,
+            last_epoch: group.record().epoch.max(last_epoch),
             change: None,
             phase: Phase::Steady,
             members: stay.iter().map(|loopback| (*loopback, settled)).collect::<BTreeMap<_, _>>(),
             source: Source::Waiting,
             waiting: Waiting::default(),
+            blocked_by: BTreeSet::new(),
             orders: VecDeque::new(),
             rounds: round,
             stored: Some(group.clone()),
         };
         if let Resumption::Committing { before } = resumption {
             let before = before.map(|before| Group::new(*before)).transpose()?;
-            let (concerned, stages) = stages::stages(before.as_ref(), &group);
-            for (loopback, stage) in concerned {
-                lifecycle.members.insert(loopback, Member { step: Step::Prepared, stage, ..settled });
+            let entry_before = |node: Ipv6Addr| {
+                let entry = before.as_ref().and_then(|before| stages::entry_of(before, node));
+                // It may have a later one, of a change that this one has superseded.
+                stages::Before::Unsettled(entry.map(Box::new))
+            };
+            let (concerned, stages) = stages::stages(entry_before, &group);
+            for (loopback, concern) in concerned {
+                let member = Member { step: Step::Prepared, concern: Some(concern), ..settled };
+                lifecycle.members.insert(loopback, member);
             }
             let were = before.iter().flat_map(|before| before.record().tree.nodes()).map(|node| node.loopback);
             for loopback in were.filter(|loopback| !stay.contains(loopback)) {
                 lifecycle.members.insert(loopback, Member { step: Step::Leaving, ..settled });
             }
-            lifecycle.change = Some(Change { before, after: group, stages });
+            let receivers = before.iter().chain([&group]).flat_map(|group| &group.record().receivers);
+            let receivers = receivers.map(|receiver| receiver.address).collect();
+            lifecycle.change =
+                Some(Change { before, after: group, stages, wanted: None, receivers, is_superseding: false });
             lifecycle.phase = Phase::Committing { stage: 0 };
         }
         lifecycle.advance();
@@ -75,11 +86,16 @@ impl Lifecycle {
         self.change.as_ref().map(|change| &change.after).or(self.stored.as_ref())
     }
 
-    /// The nodes that the change in progress, or the end of the group, waits for.
-    pub fn awaited(&self) -> impl Iterator<Item = Ipv6Addr> {
-        let awaited = self.members.iter().filter(|(_, member)| {
-            member.presence != Presence::Lost && !matches!(member.step, Step::Settled | Step::Prepared | Step::Leaving)
-        });
-        awaited.map(|(loopback, _)| *loopback)
+    /// The nodes that the change in progress, the next one, or the end of the group waits for.
+    pub fn awaited(&self) -> BTreeSet<Ipv6Addr> {
+        let is_awaited = |member: &Member| match member.presence {
+            Presence::Lost => member.delays_stage() || member.delays_store(),
+            Presence::Unheard => true,
+            Presence::Here | Presence::Returning(_) => {
+                !matches!(member.step, Step::Settled | Step::Prepared | Step::Leaving)
+            }
+        };
+        let awaited = self.members.iter().filter(|(_, member)| is_awaited(member)).map(|(loopback, _)| *loopback);
+        awaited.chain(self.blocked_by.iter().copied()).collect()
     }
 }

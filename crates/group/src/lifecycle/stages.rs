@@ -12,43 +12,61 @@
 
 use crate::group::Group;
 use crate::group_entry::GroupEntry;
+use crate::name::{Digest, EntryName};
 use crate::tree::NodeIndex;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// Nodes of the group after a change that need a new group entry, each with its stage; and the number of stages.
+/// The part of a node in a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Concern {
+    /// Its next entry.
+    pub(super) name: EntryName,
+    /// Stage of its commit.
+    pub(super) stage: usize,
+    /// The change waits for its commit even if it is lost: with its former entry it would acknowledge data without the
+    /// member that it gains, and its parent would accept that (D97).
+    pub(super) must_commit: bool,
+}
+
+/// Entry of a node before a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Before {
+    /// It has this entry.
+    Entry(Option<Box<GroupEntry>>),
+    /// It has this entry, or that of a change which did not reach all nodes.
+    Unsettled(Option<Box<GroupEntry>>),
+}
+
+/// Nodes of the group after a change that need a new group entry; and the number of stages.
 ///
-/// A group entry is needed when it differs in more than its epoch. The other nodes stay at the epoch that they have:
-/// their responses are compared with `renewed` alone, and a node without a new member at its branches may send them
-/// under an older one.
-pub(super) fn stages(before: Option<&Group>, after: &Group) -> (BTreeMap<Ipv6Addr, usize>, usize) {
+/// A group entry is needed when it differs in more than its epoch, and at the headend, which keeps the recovery
+/// snapshot of each record. The other nodes stay at the epoch that they have: their responses are compared with `renewed` alone,
+/// and a node without a new member at its branches may send them under an older one.
+pub(super) fn stages(before: impl Fn(Ipv6Addr) -> Before, after: &Group) -> (BTreeMap<Ipv6Addr, Concern>, usize) {
     let mut concerned = Vec::new();
     for (loopback, level, now) in entries(after) {
-        let known = before.and_then(|before| entry_of(before, loopback));
-        if known.as_ref().map(|known| essence(known, now.epoch)) != Some(essence(&now, now.epoch)) {
-            concerned.push((loopback, turn(level, known.as_ref(), &now)));
+        let (known, is_unsettled) = match before(loopback) {
+            Before::Entry(known) => (known, false),
+            Before::Unsettled(known) => (known, true),
+        };
+        let entry = Digest::of_entry(&now);
+        if is_unsettled || now.headend.is_some() || known.as_deref().map(Digest::of_entry) != Some(entry) {
+            let turn = turn(level, known.as_deref(), &now);
+            let name = EntryName { epoch: now.epoch, record: after.digest(), entry };
+            // Its parent does not accept responses of earlier epochs than that of its renewal.
+            let is_fenced = now.renewed == now.epoch;
+            concerned.push((loopback, turn, name, matches!(turn, Turn::Gains { .. }) && !is_fenced));
         }
     }
-    let mut turns: Vec<Turn> = concerned.iter().map(|(_, turn)| *turn).collect();
+    let mut turns: Vec<Turn> = concerned.iter().map(|(_, turn, ..)| *turn).collect();
     turns.sort_unstable();
     turns.dedup();
     let stage_of = |turn: Turn| turns.partition_point(|earlier| *earlier < turn);
-    (concerned.iter().map(|(loopback, turn)| (*loopback, stage_of(*turn))).collect(), turns.len())
-}
-
-/// A group entry without fields that do not affect the node: the epoch, positions in the record's tree, and join marks
-/// in the headend's lists.
-fn essence(entry: &GroupEntry, epoch: u32) -> GroupEntry {
-    let mut entry = GroupEntry { epoch, ..entry.clone() };
-    for receiver in &mut entry.receivers {
-        receiver.edge = NodeIndex(0);
-    }
-    for receiver in entry.headend.iter_mut().flat_map(|headend| &mut headend.lists).flat_map(|list| &mut list.receivers)
-    {
-        receiver.edge = NodeIndex(0);
-        receiver.joined = None;
-    }
-    entry
+    let concerns = concerned
+        .iter()
+        .map(|&(loopback, turn, name, must_commit)| (loopback, Concern { name, stage: stage_of(turn), must_commit }));
+    (concerns.collect(), turns.len())
 }
 
 /// Stage of a node's commit.

@@ -109,7 +109,7 @@ fn a_join_pauses_the_source() {
     let (mut lifecycle, mut fleet) = running();
     fleet.next_psn = Psn::new(900);
     let nodes = vec![new_node(7, 5, NodeRole::Edge)];
-    lifecycle.join(vec![newcomer(6, 2), newcomer(7, 7)], nodes).unwrap();
+    lifecycle.join(vec![newcomer(6, 2), newcomer(7, 7)], nodes, None).unwrap();
     fleet.settle(&mut lifecycle);
     insta::assert_snapshot!(fleet.take_log(), @r"
         pause 1, prepare N2 2, prepare N5 2, prepare N6 2, prepare N7 2, store 2, commit N5 2
@@ -127,7 +127,7 @@ fn a_join_pauses_the_source() {
 #[test]
 fn an_eviction_overtakes_a_join_that_waits() {
     let (mut lifecycle, mut fleet) = running();
-    lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
+    lifecycle.join(vec![newcomer(6, 2)], vec![], None).unwrap();
     lifecycle.evict(&[receiver_address(1)]).unwrap();
     fleet.settle(&mut lifecycle);
     insta::assert_snapshot!(fleet.take_log(), @r"
@@ -141,7 +141,7 @@ fn an_eviction_overtakes_a_join_that_waits() {
 #[test]
 fn joins_that_wait_for_a_silent_source_are_aborted() {
     let (mut lifecycle, mut fleet) = running();
-    lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
+    lifecycle.join(vec![newcomer(6, 2)], vec![], None).unwrap();
     assert_eq!(lifecycle.next_order(), Some(Order::Pause { round: 1 }));
     assert!(!lifecycle.is_steady());
     lifecycle.abort_joins("the source is silent");
@@ -186,7 +186,9 @@ fn a_node_is_rehomed() {
 fn a_node_is_rehomed_below_one_that_is_new() {
     let (mut lifecycle, mut fleet) = running();
     let new_nodes = vec![new_node(8, 4, NodeRole::Transit), new_node(7, 8, NodeRole::Transit)];
-    lifecycle.rehome_by(Rehoming { node: loopback(3), parent: loopback(7), parent_sid: None, new_nodes }).unwrap();
+    lifecycle
+        .rehome_by(Rehoming { node: loopback(3), parent: loopback(7), parent_sid: None, new_nodes, link_mtu: None })
+        .unwrap();
     fleet.settle(&mut lifecycle);
     insta::assert_snapshot!(fleet.take_log(), @r"
         prepare N3 2, prepare N4 2, prepare N6 2, prepare N7 2, prepare N8 2, store 2, commit N6 2
@@ -210,7 +212,7 @@ fn impossible_changes_are_refused_with_a_reason() {
     assert_eq!(rehomed(loopback(4), loopback(1)), message);
     assert_eq!(rehomed(loopback(1), loopback(3)), "edge node N3 cannot have nodes below it");
 
-    let mut joined = |newcomer, nodes| lifecycle.join(vec![newcomer], nodes).unwrap_err().to_string();
+    let mut joined = |newcomer, nodes| lifecycle.join(vec![newcomer], nodes, None).unwrap_err().to_string();
     let message = "receiver 2001:db8:100::1 is in the group twice";
     assert_eq!(joined(newcomer(1, 2), vec![]), message);
     let reserved = Newcomer { qpn: Qpn::new(1).unwrap(), ..newcomer(6, 2) };
@@ -221,7 +223,7 @@ fn impossible_changes_are_refused_with_a_reason() {
     let ring = vec![new_node(7, 8, NodeRole::Edge), new_node(8, 7, NodeRole::Transit)];
     let message = "2001:db8:8::1 hangs below 2001:db8:8::1 itself, so it cannot be its parent";
     assert_eq!(joined(newcomer(6, 7), ring), message);
-    assert_eq!(lifecycle.join(vec![], vec![]), Err(ChangeError::Nothing));
+    assert_eq!(lifecycle.join(vec![], vec![], None), Err(ChangeError::Nothing));
 
     lifecycle.close();
     fleet.settle(&mut lifecycle);
@@ -247,7 +249,7 @@ fn a_group_is_closed() {
 fn join_marks_are_removed() {
     let (mut lifecycle, mut fleet) = running();
     fleet.next_psn = Psn::new(0xFF_FFF0);
-    lifecycle.join(vec![newcomer(6, 2)], vec![]).unwrap();
+    lifecycle.join(vec![newcomer(6, 2)], vec![], None).unwrap();
     fleet.settle(&mut lifecycle);
     fleet.take_log();
     lifecycle.settled(Psn::new(0x3F_FFEF));
@@ -256,7 +258,7 @@ fn join_marks_are_removed() {
     lifecycle.settled(Psn::new(0x3F_FFF0));
     lifecycle.settled(Psn::new(0x3F_FFF1));
     fleet.settle(&mut lifecycle);
-    insta::assert_snapshot!(fleet.take_log(), @"prepare N2 3, store 3, commit N2 3, changed 3");
+    insta::assert_snapshot!(fleet.take_log(), @"prepare N2 3, prepare N6 3, store 3, commit N2 3, commit N6 3, changed 3");
     assert!(entry(&fleet, 2).receivers.iter().all(|receiver| receiver.joined.is_none()));
 }
 
@@ -326,7 +328,7 @@ fn a_renewal_is_not_left_behind() {
 #[test]
 fn the_mark_of_a_nodes_join_lasts_one_epoch() {
     let (mut lifecycle, mut fleet) = running();
-    lifecycle.join(vec![newcomer(6, 7)], vec![new_node(7, 5, NodeRole::Edge)]).unwrap();
+    lifecycle.join(vec![newcomer(6, 7)], vec![new_node(7, 5, NodeRole::Edge)], None).unwrap();
     fleet.settle(&mut lifecycle);
     assert!(entry(&fleet, 5).branches[1].joined.is_some());
     lifecycle.rehome(loopback(7), loopback(4), None).unwrap();

@@ -29,11 +29,17 @@ struct Chaos {
     lifecycle: Lifecycle,
     fleet: Fleet,
     messages: Vec<Message>,
+    /// Nodes that live and forward, and that the controller has lost.
+    missed: BTreeSet<Ipv6Addr>,
+    /// Nodes whose entry is being restored.
+    restoring: BTreeSet<Ipv6Addr>,
     /// Rounds that have ended.
     released: BTreeSet<u32>,
     /// Receivers that the source has sent to.
     served: BTreeSet<Ipv6Addr>,
     next_number: u32,
+    /// Starts of the controller.
+    starts: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +51,12 @@ enum Event {
     Restart(usize),
     Die(usize),
     Notice(usize),
+    /// A living node loses its connection, and is taken for dead.
+    Miss(usize),
+    /// It is connected again, with what it has.
+    Return(usize),
+    /// The controller ends, and starts from what it has stored.
+    Crash,
     Refuse(usize),
     Evict(usize),
     Join(usize, bool),
@@ -62,6 +74,9 @@ fn event() -> impl Strategy<Value = Event> {
         2 => number.clone().prop_map(Event::Restart),
         1 => number.clone().prop_map(Event::Die),
         1 => number.clone().prop_map(Event::Notice),
+        2 => number.clone().prop_map(Event::Miss),
+        2 => number.clone().prop_map(Event::Return),
+        1 => Just(Event::Crash),
         1 => number.clone().prop_map(Event::Refuse),
         1 => number.clone().prop_map(Event::Evict),
         1 => (number.clone(), any::<bool>()).prop_map(|(edge, new)| Event::Join(edge, new)),
@@ -110,9 +125,12 @@ impl Chaos {
             lifecycle: Lifecycle::create(deep_record()).unwrap(),
             fleet: Fleet::default(),
             messages: Vec::new(),
+            missed: BTreeSet::new(),
+            restoring: BTreeSet::new(),
             released: BTreeSet::new(),
             served: BTreeSet::new(),
             next_number: 20,
+            starts: 0,
         }
     }
 
@@ -134,24 +152,25 @@ impl Chaos {
 
     fn take(&mut self, order: Order) {
         match &order {
-            Order::Store(record) => self.check_store(record),
-            Order::Commit { epoch, .. } => {
-                assert!(self.fleet.stored.as_ref().is_some_and(|stored| stored.epoch >= *epoch), "committed unstored");
+            Order::Store { record, .. } => self.check_store(record),
+            Order::Commit { name, .. } => {
+                assert!(self.fleet.stored.as_ref().is_some_and(|stored| stored.epoch >= name.epoch), "not stored");
             }
             Order::Ready { round } => self.check_ready(*round),
+            Order::Restore { node, .. } => drop(self.restoring.insert(*node)),
             Order::Pause { .. }
             | Order::Prepare { .. }
             | Order::Abort { .. }
-            | Order::Restore { .. }
             | Order::Remove { .. }
             | Order::Evicted { .. }
             | Order::Changed { .. }
             | Order::Aborted { .. }
             | Order::Closed => {}
         }
-        if matches!(order, Order::Store(_)) {
+        let is_lost = order.node().is_some_and(|node| self.missed.contains(&node));
+        if matches!(order, Order::Store { .. } | Order::Changed { .. }) {
             self.fleet.carry_out(&order);
-        } else {
+        } else if !is_lost {
             self.messages.push(Message::Order(order));
         }
     }
@@ -165,7 +184,8 @@ impl Chaos {
             let agent = self.fleet.agents.get(&node).cloned().unwrap_or_default();
             let is_prepared = agent.prepared.as_ref().is_some_and(|prepared| prepared.epoch == record.epoch);
             let is_unconcerned = parts_before.contains(&(node, entry));
-            assert!(is_prepared || is_unconcerned || self.fleet.dead.contains(&node), "{node} has not prepared");
+            let is_away = self.fleet.dead.contains(&node) || self.missed.contains(&node);
+            assert!(is_prepared || is_unconcerned || is_away, "{node} has not prepared");
         }
         let known = before.map(|before| before.receivers.iter().map(|receiver| receiver.address).collect::<Vec<_>>());
         for receiver in &record.receivers {
@@ -176,13 +196,15 @@ impl Chaos {
         }
     }
 
-    /// All living nodes have committed, except those that have just restarted without state.
+    /// All connected nodes have committed, except those that have just returned.
     fn check_ready(&mut self, round: u32) {
         let stored = self.fleet.stored.clone().unwrap();
         // A repetition may arrive during a change that the source need not wait for.
         if self.released.insert(round) {
             for (node, entry) in entries(&stored) {
-                if let Some(has) = self.has(node).filter(|_| !self.fleet.dead.contains(&node)) {
+                let away = [&self.fleet.dead, &self.missed, &self.restoring];
+                let is_away = away.iter().any(|nodes| nodes.contains(&node));
+                if let Some(has) = self.has(node).filter(|_| !is_away) {
                     assert_eq!(has, entry, "{node} has not committed when the source is released");
                 }
             }
@@ -222,6 +244,9 @@ impl Chaos {
         }
         match self.messages.remove(index % self.messages.len()) {
             Message::Order(order) => {
+                if let Order::Restore { node, .. } = order {
+                    self.restoring.remove(&node);
+                }
                 let answer = self.fleet.carry_out(&order);
                 self.messages.extend(answer.map(|answer| Message::Answer(order.node(), answer)));
             }
@@ -256,6 +281,12 @@ impl Chaos {
                 let dead = self.fleet.dead.iter().nth(number % self.fleet.dead.len().max(1)).copied();
                 dead.into_iter().for_each(|node| self.lifecycle.lost(node));
             }
+            Event::Miss(number) => self.miss(self.node(number)),
+            Event::Return(number) => {
+                let missed = self.missed.iter().nth(number % self.missed.len().max(1)).copied();
+                missed.into_iter().for_each(|node| self.connect(node));
+            }
+            Event::Crash => self.crash(),
             Event::Refuse(number) => {
                 let agent = self.fleet.agents.entry(self.node(number)).or_default();
                 agent.refuses = !agent.refuses;
@@ -281,7 +312,41 @@ impl Chaos {
     fn restart(&mut self, node: Ipv6Addr) {
         self.fleet.dead.remove(&node);
         self.empty(node);
-        self.lifecycle.restarted(node);
+        self.connect(node);
+    }
+
+    fn miss(&mut self, node: Ipv6Addr) {
+        if self.fleet.dead.contains(&node) {
+            return;
+        }
+        self.fleet.log.push(format!("{node} is missed"));
+        self.missed.insert(node);
+        self.messages.retain(|message| !message.is_of(node));
+        self.lifecycle.lost(node);
+    }
+
+    /// A node registers with what it has.
+    fn connect(&mut self, node: Ipv6Addr) {
+        self.missed.remove(&node);
+        let held = self.fleet.agents.get(&node).map(|agent| agent.held).unwrap_or_default();
+        self.fleet.log.push(format!("{node} registers with {held:?}"));
+        self.messages.retain(|message| !message.is_of(node));
+        self.lifecycle.registered(node, held).unwrap();
+    }
+
+    /// The source stays as it is; the nodes register again later.
+    fn crash(&mut self) {
+        let Some(stored) = self.fleet.stored.clone().filter(|_| !self.lifecycle.is_closed()) else { return };
+        self.fleet.log.push("the controller restarts".to_string());
+        self.starts += 1;
+        let resumption = match self.fleet.is_settled {
+            true => Resumption::Settled,
+            false => Resumption::Committing { before: self.fleet.before.clone() },
+        };
+        self.messages.clear();
+        let last_epoch = self.lifecycle.last_epoch();
+        self.lifecycle = Lifecycle::resume(stored, resumption, last_epoch, self.starts << 16).unwrap();
+        self.missed.extend(self.fleet.agents.keys().filter(|node| !self.fleet.dead.contains(node)));
     }
 
     fn join(&mut self, number: usize, is_new: bool) {
@@ -305,7 +370,7 @@ impl Chaos {
                 multicast: None,
             });
         }
-        let _ = self.lifecycle.join(vec![newcomer], new_nodes);
+        let _ = self.lifecycle.join(vec![newcomer], new_nodes, None);
     }
 
     /// From here on no message is lost, no node refuses and none stays dead.
@@ -313,6 +378,10 @@ impl Chaos {
         self.fleet.agents.values_mut().for_each(|agent| agent.refuses = false);
         for node in self.fleet.dead.clone() {
             self.restart(node);
+            self.take_orders();
+        }
+        for node in self.missed.clone() {
+            self.connect(node);
             self.take_orders();
         }
         for _ in 0..1000 {

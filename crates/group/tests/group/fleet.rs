@@ -10,6 +10,7 @@ use std::net::Ipv6Addr;
 pub(crate) struct Agent {
     pub(crate) entry: Option<GroupEntry>,
     pub(crate) prepared: Option<GroupEntry>,
+    pub(crate) held: Held,
     /// The epoch that removed it.
     pub(crate) removed: u32,
     /// Refuses every prepare.
@@ -18,49 +19,50 @@ pub(crate) struct Agent {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    Prepared(Ipv6Addr, u32),
-    Refused(Ipv6Addr, u32, String),
-    Committed(Ipv6Addr, u32),
+    Prepared(Ipv6Addr, EntryName),
+    Refused(Ipv6Addr, EntryName, String),
+    Committed(Ipv6Addr, EntryName),
     Removed(Ipv6Addr, u32),
     Quiescent(u32),
     Running(u32),
 }
 
 impl Agent {
-    /// Carries an order out, ignoring what is older than what it has.
+    /// Carries an order out, refusing what is older than what it has.
     fn carry_out(&mut self, order: &Order) -> Option<Answer> {
-        let now = self.entry.as_ref().map_or(0, |entry| entry.epoch);
-        let newest = self.prepared.as_ref().map_or(now, |entry| entry.epoch.max(now)).max(self.removed);
+        let now = self.held.committed.map_or(0, |name| name.epoch).max(self.removed);
+        let newest = self.held.newest_epoch().max(now);
+        let refused = |node, name, reason: &str| Some(Answer::Refused(node, name, reason.to_string()));
         match order.clone() {
-            Order::Prepare { entry, .. } | Order::Restore { entry, .. } if entry.epoch < newest => None,
-            Order::Prepare { node, entry } if entry.epoch == now => Some(Answer::Prepared(node, entry.epoch)),
-            Order::Prepare { node, entry } if self.refuses => {
-                Some(Answer::Refused(node, entry.epoch, "no room".to_string()))
+            Order::Prepare { node, name, .. } if self.held.committed == Some(name) => {
+                Some(Answer::Prepared(node, name))
             }
-            Order::Prepare { node, entry } => {
-                let epoch = entry.epoch;
+            Order::Prepare { node, name, .. } if name.epoch < newest => refused(node, name, "old"),
+            Order::Prepare { node, name, .. } if self.refuses => refused(node, name, "no room"),
+            Order::Prepare { node, name, entry } => {
                 self.prepared = Some(*entry);
-                Some(Answer::Prepared(node, epoch))
+                self.held.prepared = Some(name);
+                Some(Answer::Prepared(node, name))
             }
-            Order::Restore { node, entry } => {
-                let epoch = entry.epoch;
-                self.entry = Some(*entry);
-                Some(Answer::Committed(node, epoch))
+            Order::Commit { node, name } | Order::Restore { node, name, .. } if self.held.committed == Some(name) => {
+                Some(Answer::Committed(node, name))
             }
-            Order::Commit { node, epoch } if epoch == now => Some(Answer::Committed(node, epoch)),
-            Order::Commit { epoch, .. } if epoch < now => None,
-            Order::Commit { node, epoch } => match self.prepared.take() {
-                Some(entry) if entry.epoch == epoch => {
-                    self.entry = Some(entry);
-                    Some(Answer::Committed(node, epoch))
+            Order::Restore { node, name, .. } if name.epoch < now => refused(node, name, "old"),
+            Order::Restore { node, name, entry } => {
+                (self.entry, self.prepared) = (Some(*entry), None);
+                self.held = Held { committed: Some(name), prepared: None };
+                Some(Answer::Committed(node, name))
+            }
+            Order::Commit { node, name } if self.held.prepared == Some(name) => {
+                self.entry = self.prepared.take();
+                self.held = Held { committed: Some(name), prepared: None };
+                Some(Answer::Committed(node, name))
+            }
+            Order::Commit { node, name } => refused(node, name, "nothing is prepared"),
+            Order::Abort { name, .. } => {
+                if self.held.prepared == Some(name) {
+                    (self.prepared, self.held.prepared) = (None, None);
                 }
-                other => {
-                    self.prepared = other;
-                    Some(Answer::Refused(node, epoch, "nothing is prepared".to_string()))
-                }
-            },
-            Order::Abort { epoch, .. } => {
-                self.prepared = self.prepared.take().filter(|entry| entry.epoch != epoch);
                 None
             }
             Order::Remove { node, epoch } if epoch >= newest => {
@@ -70,7 +72,7 @@ impl Agent {
             Order::Remove { .. } => None,
             Order::Pause { .. }
             | Order::Ready { .. }
-            | Order::Store(_)
+            | Order::Store { .. }
             | Order::Evicted { .. }
             | Order::Changed { .. }
             | Order::Aborted { .. }
@@ -89,6 +91,9 @@ pub(crate) struct Fleet {
     pub(crate) ready: Option<u32>,
     pub(crate) paused: Option<u32>,
     pub(crate) stored: Option<Record>,
+    /// The record before, until all nodes have committed.
+    pub(crate) before: Option<Box<Record>>,
+    pub(crate) is_settled: bool,
     /// One line for each order.
     pub(crate) log: Vec<String>,
 }
@@ -98,8 +103,13 @@ impl Fleet {
     pub(crate) fn carry_out(&mut self, order: &Order) -> Option<Answer> {
         self.log.push(short(order));
         match order {
-            Order::Store(record) => {
+            Order::Store { record, before } => {
                 self.stored = Some((**record).clone());
+                (self.before, self.is_settled) = (before.clone(), false);
+                None
+            }
+            Order::Changed { .. } => {
+                (self.before, self.is_settled) = (None, true);
                 None
             }
             Order::Pause { round }
@@ -115,7 +125,7 @@ impl Fleet {
                 Some(Answer::Running(*round))
             }
             Order::Ready { .. } => None,
-            Order::Evicted { .. } | Order::Changed { .. } | Order::Aborted { .. } | Order::Closed => None,
+            Order::Evicted { .. } | Order::Aborted { .. } | Order::Closed => None,
             Order::Prepare { node, .. }
             | Order::Commit { node, .. }
             | Order::Abort { node, .. }
@@ -139,9 +149,9 @@ impl Fleet {
 
     pub(crate) fn hand_in(&self, lifecycle: &mut Lifecycle, answer: Answer) {
         match answer {
-            Answer::Prepared(node, epoch) => lifecycle.prepared(node, epoch),
-            Answer::Refused(node, epoch, reason) => lifecycle.refused(node, epoch, reason),
-            Answer::Committed(node, epoch) => lifecycle.committed(node, epoch),
+            Answer::Prepared(node, name) => lifecycle.prepared(node, name),
+            Answer::Refused(node, name, reason) => lifecycle.refused(node, name, reason),
+            Answer::Committed(node, name) => lifecycle.committed(node, name),
             Answer::Removed(node, epoch) => lifecycle.removed(node, epoch),
             Answer::Quiescent(round) => lifecycle.quiescent(round, self.next_psn, 7),
             Answer::Running(round) => lifecycle.running(round),
@@ -168,15 +178,26 @@ pub(crate) fn short(order: &Order) -> String {
     match order {
         Order::Pause { round } => format!("pause {round}"),
         Order::Ready { round } => format!("ready {round}"),
-        Order::Store(record) => format!("store {}", record.epoch),
-        Order::Prepare { node, entry } => format!("prepare {} {}", number(node), entry.epoch),
-        Order::Commit { node, epoch } => format!("commit {} {epoch}", number(node)),
-        Order::Abort { node, epoch } => format!("abort {} {epoch}", number(node)),
-        Order::Restore { node, entry } => format!("restore {} {}", number(node), entry.epoch),
+        Order::Store { record, .. } => format!("store {}", record.epoch),
+        Order::Prepare { node, name, .. } => format!("prepare {} {}", number(node), name.epoch),
+        Order::Commit { node, name } => format!("commit {} {}", number(node), name.epoch),
+        Order::Abort { node, name } => format!("abort {} {}", number(node), name.epoch),
+        Order::Restore { node, name, .. } => format!("restore {} {}", number(node), name.epoch),
         Order::Remove { node, epoch } => format!("remove {} {epoch}", number(node)),
         Order::Evicted { receiver } => format!("evicted R{:x}", receiver.segments()[7]),
         Order::Changed { epoch } => format!("changed {epoch}"),
         Order::Aborted { reason } => format!("aborted: {reason}"),
         Order::Closed => "closed".to_string(),
     }
+}
+
+/// The name that a node's entry of an epoch has: of the stored record, or of the change in progress.
+pub(crate) fn name(lifecycle: &Lifecycle, node: Ipv6Addr, epoch: u32) -> EntryName {
+    let groups = lifecycle.group().into_iter().chain(lifecycle.newest());
+    let group = groups.filter(|group| group.record().epoch == epoch).next_back();
+    let entry = group.and_then(|group| {
+        let position = group.record().tree.nodes().iter().position(|one| one.loopback == node)?;
+        Some(group.name_of(&group.at(NodeIndex(position))?))
+    });
+    entry.unwrap_or(EntryName { epoch, ..EntryName::default() })
 }

@@ -24,9 +24,16 @@ fn interrupted(change: Change, orders: usize) -> (Fleet, Record, bool) {
     (fleet, before, false)
 }
 
+/// Every node registers with what it has.
+fn register_all(fleet: &Fleet, lifecycle: &mut Lifecycle) {
+    for (node, agent) in &fleet.agents {
+        lifecycle.registered(*node, agent.held).unwrap();
+    }
+}
+
 fn join(lifecycle: &mut Lifecycle) {
     let Receiver { address, qpn, region, .. } = receiver(6, 0);
-    lifecycle.join(vec![Newcomer { address, qpn, region, edge: loopback(2) }], vec![]).unwrap();
+    lifecycle.join(vec![Newcomer { address, qpn, region, edge: loopback(2) }], vec![], None).unwrap();
 }
 
 fn evict_a_branch(lifecycle: &mut Lifecycle) {
@@ -42,7 +49,9 @@ fn no_crash_of_the_driver_leaves_an_incomplete_change() {
             let (mut fleet, before, is_over) = interrupted(change, orders);
             let stored = fleet.stored.clone().unwrap();
             let before = (stored != before).then(|| Box::new(before));
-            let mut lifecycle = Lifecycle::resume(stored.clone(), Resumption::Committing { before }, 1 << 16).unwrap();
+            let mut lifecycle =
+                Lifecycle::resume(stored.clone(), Resumption::Committing { before }, 2, 1 << 16).unwrap();
+            register_all(&fleet, &mut lifecycle);
             fleet.settle(&mut lifecycle);
             lifecycle.repeat();
             fleet.settle(&mut lifecycle);
@@ -83,12 +92,15 @@ fn essence(entry: Option<GroupEntry>) -> Option<GroupEntry> {
 fn a_group_without_a_change_is_resumed_without_orders() {
     let (mut fleet, stored, _) = interrupted(|_| {}, 1);
     fleet.take_log();
-    let mut lifecycle = Lifecycle::resume(stored, Resumption::Settled, 9).unwrap();
+    let mut lifecycle = Lifecycle::resume(stored, Resumption::Settled, 0, 9).unwrap();
+    assert_eq!(lifecycle.next_order(), None, "the nodes have not registered");
+    assert_eq!(lifecycle.unverified().count(), 6);
+    register_all(&fleet, &mut lifecycle);
     fleet.settle(&mut lifecycle);
     assert_eq!(fleet.take_log(), "ready 9");
     fleet.agents.remove(&loopback(4));
     lifecycle.restarted(loopback(4));
-    assert_eq!(lifecycle.awaited().count(), 0, "a restarted node delays no change");
+    assert_eq!(lifecycle.awaited().len(), 0, "a restarted node delays no change");
     fleet.settle(&mut lifecycle);
     assert_eq!(fleet.take_log(), "restore N4 1");
     assert!(lifecycle.is_steady());

@@ -1,7 +1,7 @@
 //! Every state of a lifecycle with every event: its orders and its next state (D25, D30, D31).
 
 use crate::figure_1::*;
-use crate::fleet::{Fleet, short};
+use crate::fleet::{Fleet, name, short};
 use srdma_group::*;
 use srdma_wire::Psn;
 
@@ -38,7 +38,7 @@ fn rehoming() -> Lifecycle {
 fn joining() -> Lifecycle {
     let mut lifecycle = steady();
     let Receiver { address, qpn, region, .. } = receiver(6, 0);
-    lifecycle.join(vec![Newcomer { address, qpn, region, edge: loopback(2) }], vec![]).unwrap();
+    lifecycle.join(vec![Newcomer { address, qpn, region, edge: loopback(2) }], vec![], None).unwrap();
     lifecycle
 }
 
@@ -72,17 +72,25 @@ fn states() -> Vec<(&'static str, usize, Lifecycle)> {
 type Event = (&'static str, fn(&mut Lifecycle, usize));
 
 const EVENTS: &[Event] = &[
-    ("prepared 1", |lifecycle, node| lifecycle.prepared(loopback(node), 1)),
-    ("prepared 2", |lifecycle, node| lifecycle.prepared(loopback(node), 2)),
-    ("refused 1", |lifecycle, node| lifecycle.refused(loopback(node), 1, "no".to_string())),
-    ("refused 2", |lifecycle, node| lifecycle.refused(loopback(node), 2, "no".to_string())),
-    ("committed 1", |lifecycle, node| lifecycle.committed(loopback(node), 1)),
-    ("committed 2", |lifecycle, node| lifecycle.committed(loopback(node), 2)),
+    ("prepared 1", |lifecycle, node| lifecycle.prepared(loopback(node), name(lifecycle, loopback(node), 1))),
+    ("prepared 2", |lifecycle, node| lifecycle.prepared(loopback(node), name(lifecycle, loopback(node), 2))),
+    ("refused 1", |lifecycle, node| {
+        lifecycle.refused(loopback(node), name(lifecycle, loopback(node), 1), "no".to_string());
+    }),
+    ("refused 2", |lifecycle, node| {
+        lifecycle.refused(loopback(node), name(lifecycle, loopback(node), 2), "no".to_string());
+    }),
+    ("committed 1", |lifecycle, node| lifecycle.committed(loopback(node), name(lifecycle, loopback(node), 1))),
+    ("committed 2", |lifecycle, node| lifecycle.committed(loopback(node), name(lifecycle, loopback(node), 2))),
     ("removed 1", |lifecycle, node| lifecycle.removed(loopback(node), 1)),
     ("removed 2", |lifecycle, node| lifecycle.removed(loopback(node), 2)),
     ("quiescent 1", |lifecycle, _| lifecycle.quiescent(1, Psn::new(9), 1)),
     ("running 0", |lifecycle, _| lifecycle.running(0)),
     ("restarted", |lifecycle, node| lifecycle.restarted(loopback(node))),
+    ("registered with 1", |lifecycle, node| {
+        let committed = Some(name(lifecycle, loopback(node), 1));
+        let _ = lifecycle.registered(loopback(node), Held { committed, prepared: None });
+    }),
     ("lost", |lifecycle, node| lifecycle.lost(loopback(node))),
     ("evict", |lifecycle, _| drop(lifecycle.evict(&[receiver_address(1)]))),
     ("rehome", |lifecycle, _| drop(lifecycle.rehome(loopback(1), loopback(6), None))),
@@ -121,6 +129,7 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: prepare N6 1
+          registered with 1: store 1, commit N4 1, commit N5 1
           lost: abort N1 1, abort N2 1, abort N3 1, abort N4 1, abort N5 1
               aborted: node 2001:db8:6::1 is lost, closed
           evict: noted
@@ -140,6 +149,7 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: restore N6 1
+          registered with 1: –
           lost: noted
           evict: prepare N1 2, prepare N6 2
           rehome: prepare N1 2, prepare N4 2, prepare N6 2
@@ -158,6 +168,7 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: restore N6 1
+          registered with 1: noted
           lost: noted
           evict: prepare N1 2, restore N6 1
           rehome: prepare N1 2, prepare N4 2, restore N6 1
@@ -176,9 +187,10 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: restore N6 1
+          registered with 1: noted
           lost: –
           evict: prepare N1 2
-          rehome: prepare N1 2, prepare N4 2
+          rehome: noted
           abort joins: –
           close: remove N1 1, remove N2 1, remove N3 1, remove N4 1, remove N5 1
           repeat: –
@@ -194,7 +206,8 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: restore N6 1
-          lost: store 2, commit N4 2
+          registered with 1: prepare N6 2
+          lost: abort N3 2, abort N4 2
           evict: noted
           rehome: noted
           abort joins: –
@@ -212,7 +225,8 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: restore N6 2
-          lost: commit N4 2
+          registered with 1: –
+          lost: noted
           evict: noted
           rehome: noted
           abort joins: –
@@ -230,6 +244,7 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: changed 2
+          registered with 1: –
           lost: changed 2
           evict: noted
           rehome: noted
@@ -248,6 +263,7 @@ fn every_event_in_every_state() {
           quiescent 1: prepare N2 2, prepare N6 2
           running 0: –
           restarted: restore N6 1
+          registered with 1: –
           lost: noted
           evict: prepare N1 2, prepare N6 2
           rehome: prepare N1 2, prepare N4 2, prepare N6 2
@@ -258,7 +274,7 @@ fn every_event_in_every_state() {
           prepared 1: –
           prepared 2: –
           refused 1: noted
-          refused 2: –
+          refused 2: noted
           committed 1: –
           committed 2: –
           removed 1: noted
@@ -266,6 +282,7 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: noted
+          registered with 1: remove N6 1
           lost: noted
           evict: –
           rehome: –
@@ -284,6 +301,7 @@ fn every_event_in_every_state() {
           quiescent 1: –
           running 0: –
           restarted: –
+          registered with 1: –
           lost: –
           evict: –
           rehome: –

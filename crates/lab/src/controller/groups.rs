@@ -103,8 +103,8 @@ impl CreatedGroup {
         self.ask(move |client| client.commit_group(id, 0))?;
         self.wait("nodes to take their parts", NODE_PATIENCE, interrupt, |group| match group.summary.state {
             GroupState::Ready => Ok(true),
-            GroupState::Creating | GroupState::Changing => Ok(false),
-            GroupState::Open | GroupState::Closing | GroupState::Closed => {
+            GroupState::Creating | GroupState::Changing | GroupState::Verifying => Ok(false),
+            GroupState::Open | GroupState::Closing | GroupState::Closed | GroupState::Stopped => {
                 Err(self.problem(group.failure.clone().unwrap_or_else(|| "it was given up".to_owned())))
             }
         })

@@ -60,14 +60,14 @@ fn an_early_resume_leaves_while_the_queue_is_above_xoff() {
     fill(&mut bench, PE, 3, 3);
     assert_eq!(codes(&mut bench), [PAUSE], "the third finds 2000");
     bench.give_out(BOTTLENECK).unwrap();
-    assert_eq!(codes(&mut bench), [], "it has not been above XON");
+    assert!(codes(&mut bench).is_empty(), "it has not been above XON");
     fill(&mut bench, PE, 3, 4);
-    assert_eq!(codes(&mut bench), [], "the pause was sent before");
+    assert!(codes(&mut bench).is_empty(), "the pause was sent before");
     (0..2).for_each(|_| assert!(bench.give_out(BOTTLENECK).is_some()));
     assert_eq!(codes(&mut bench), [RESUME], "4000 octets are no more than XON");
     fill(&mut bench, PE, 3, 1);
     bench.give_out(BOTTLENECK).unwrap();
-    assert_eq!(codes(&mut bench), [], "what comes on the way down is no reason");
+    assert!(codes(&mut bench).is_empty(), "what comes on the way down is no reason");
     fill(&mut bench, PE, 3, 2);
     assert_eq!(codes(&mut bench), [PAUSE], "it turns before XOFF, and comes above XON");
     while bench.give_out(BOTTLENECK).is_some() {}

@@ -2,7 +2,7 @@
 
 use crate::configuration::ControllerSettings;
 use srdma_agent::{ControllerSession, Failure, Report, Request};
-use srdma_api::{Client, ClientError, NodeAnswer, NodeOrder, ProblemType, Registration, Session};
+use srdma_api::{Client, ClientError, NodeAnswer, NodeOrder, ProblemType, Registration};
 use std::io;
 use std::sync::mpsc as plain;
 use std::thread;
@@ -15,7 +15,7 @@ pub(in crate::daemon) enum ControllerEvent {
     /// The registration to send.
     Register(Reply<Box<Registration>>),
     /// The controller has accepted it.
-    Registered(Session),
+    Registered,
     /// The report to send.
     Report(Reply<Report>),
     /// Orders, possibly none; the reply has their answers.
@@ -93,7 +93,7 @@ impl Thread {
             Ok((new, session)) => {
                 *client = Some(new);
                 self.session.registered(&session);
-                self.deliver(ControllerEvent::Registered(session))?;
+                self.deliver(ControllerEvent::Registered)?;
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),

@@ -88,8 +88,8 @@ impl Control {
                     reply.send(Box::new(self.controller.agent.registration(self.registration(&settings))));
                 }
             }
-            ControllerEvent::Registered(session) => {
-                self.controller.agent.registered(&session);
+            ControllerEvent::Registered => {
+                self.controller.agent.registered();
                 let groups = self.controller.table().len();
                 tracing::info!(controller = self.controller_url(), groups, "registered");
             }
@@ -130,7 +130,6 @@ impl Control {
             replication: settings.replication,
             links: settings.links.iter().map(link).collect(),
             hosts: settings.hosts.clone(),
-            store: None,
             groups: Vec::new(),
         }
     }

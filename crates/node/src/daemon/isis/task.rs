@@ -323,13 +323,27 @@ mod tests {
         Task::new(plan(key), received, watch::channel(Arc::default()).0)
     }
 
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(octets)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
     /// The lines that `act` logs, without levels and targets.
     fn logged<T>(act: impl FnOnce() -> T) -> (T, Vec<String>) {
-        let lines = Arc::new(Mutex::new(Vec::new()));
+        let lines = Lines::default();
+        let writer = lines.clone();
         let log = tracing_subscriber::fmt().with_ansi(false).without_time().with_level(false).with_target(false);
-        let subscriber = log.with_max_level(tracing::Level::INFO).with_writer(Arc::clone(&lines)).finish();
+        let subscriber = log.with_max_level(tracing::Level::INFO).with_writer(move || writer.clone()).finish();
         let value = tracing::subscriber::with_default(subscriber, act);
-        let octets = lines.lock().unwrap().clone();
+        let octets = lines.0.lock().unwrap().clone();
         (value, String::from_utf8(octets).unwrap().lines().map(str::to_owned).collect())
     }
 

@@ -1,0 +1,298 @@
+//! A core with its store, and nodes' group tables that execute its orders.
+
+use srdma_agent::{AllowedSids, GroupTable, Plan};
+use srdma_api::{
+    BranchStatus, Group, GroupStatus, Link, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus, Registration,
+    SourceAddress, Sync,
+};
+use srdma_controller_core::{Core, Pipeline, Principal, Refusal, Role, Row, Settings, Tenant, Time, Write};
+use srdma_group::{OnFailure, Policy};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+/// Timeout of silent nodes, in milliseconds.
+pub(crate) const DEAD_AFTER_MS: u64 = 3000;
+
+pub(crate) fn admin() -> Principal {
+    Principal { name: "test".to_owned(), role: Role::Admin, tenant: None, node: None }
+}
+
+pub(crate) fn loopback(number: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
+}
+
+/// The receivers of edge N1 are b1:1 to b1:9, and so on.
+pub(crate) fn receiver(edge: u16, host: u16) -> Ipv6Addr {
+    Ipv6Addr::new(0x2001, 0xdb8, 0xb0 + edge, 0, 0, 0, 0, host)
+}
+
+/// N6 is the headend above the transit nodes N4 and N5; each of them is above the edges N1, N2 and N3.
+const LINKS: [(u16, u16); 8] = [(6, 4), (6, 5), (4, 1), (4, 2), (4, 3), (5, 1), (5, 2), (5, 3)];
+
+/// The controller, its store, its nodes and the time.
+pub(crate) struct Cluster {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) rows: BTreeMap<String, Vec<u8>>,
+    pub(crate) nodes: BTreeMap<u16, Node>,
+    pub(crate) now_ms: u64,
+    /// MTU of the links; N3's is smaller.
+    mtu: fn(u16, u16) -> u16,
+}
+
+pub(crate) struct Node {
+    pub(crate) table: GroupTable,
+    session: Option<u64>,
+    /// It reaches the controller.
+    pub(crate) is_connected: bool,
+    /// The orders that it has received.
+    pub(crate) log: Vec<String>,
+    status: Option<NodeStatus>,
+}
+
+fn allowed(number: u16) -> AllowedSids {
+    let registration = registration(number, |_, _| 9000);
+    AllowedSids { end_mt: registration.end_mt, replication: registration.replication }
+}
+
+fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registration {
+    let ends = LINKS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).filter(|(from, _)| *from == number);
+    Registration {
+        name: format!("N{number}"),
+        loopback: loopback(number),
+        end_mt: (number <= 3).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),
+        replication: (number >= 4).then(|| format!("2001:db8:ff:{number}:f::/80").parse().unwrap()),
+        links: ends
+            .map(|(from, to)| Link { to: loopback(to), mtu: mtu(from.min(to), from.max(to)), cost: 1 })
+            .collect(),
+        hosts: match number {
+            6 => vec!["2001:db8:aa::/64".parse().unwrap()],
+            1..=3 => vec![format!("2001:db8:{:x}::/64", 0xb0 + number).parse().unwrap()],
+            _ => Vec::new(),
+        },
+        groups: Vec::new(),
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
+        node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
+        source_silent_after: Duration::from_secs(30),
+    }
+}
+
+impl Cluster {
+    pub(crate) fn new() -> Self {
+        Cluster::with_mtu(|_, _| 9000)
+    }
+
+    pub(crate) fn with_mtu(mtu: fn(u16, u16) -> u16) -> Self {
+        let core = Core::restore(settings(), None, &[], 1, false, Time::default()).unwrap();
+        let nodes = (1..=6).map(|number| (number, Node::new(number))).collect();
+        let mut cluster = Cluster { pipeline: Pipeline::new(core, 2), rows: BTreeMap::new(), nodes, now_ms: 0, mtu };
+        cluster.commit(|_| ());
+        cluster.settle();
+        cluster
+    }
+
+    /// Runs a transaction, which is durable at once.
+    pub(crate) fn commit<T>(&mut self, act: impl FnOnce(&mut Core) -> T) -> T {
+        let time = Time { monotonic: Duration::from_millis(self.now_ms), unix_ms: self.now_ms };
+        let transaction = self.pipeline.transact(time, act);
+        for write in transaction.writes {
+            match write {
+                Write::Put { key, value } => drop(self.rows.insert(key, value)),
+                Write::Delete { key } => drop(self.rows.remove(&key)),
+            }
+        }
+        self.pipeline.durable(transaction.number);
+        transaction.answer.release(self.pipeline.durable_number()).ok().unwrap()
+    }
+
+    /// The controller starts again with these rows; the nodes have to register.
+    pub(crate) fn start_with(&mut self, rows: BTreeMap<String, Vec<u8>>, identity: u64) {
+        self.rows = rows;
+        let state: Vec<Row> = self
+            .rows
+            .iter()
+            .filter(|(key, _)| !key.starts_with("audit/"))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let time = Time { monotonic: Duration::from_millis(self.now_ms), unix_ms: self.now_ms };
+        let core = Core::restore(settings(), None, &state, identity, false, time).unwrap();
+        self.pipeline = Pipeline::new(core, identity + 1);
+        self.nodes.values_mut().for_each(|node| node.session = None);
+        self.commit(|_| ());
+    }
+
+    pub(crate) fn restart(&mut self) {
+        self.start_with(self.rows.clone(), 99);
+    }
+
+    /// The nodes that are connected register, execute all orders, and answer them.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..50 {
+            for number in self.nodes.keys().copied().collect::<Vec<_>>() {
+                self.sync(number);
+            }
+        }
+    }
+
+    fn sync(&mut self, number: u16) {
+        let node = self.nodes.get_mut(&number).unwrap();
+        if !node.is_connected {
+            return;
+        }
+        let Some(session) = node.session else {
+            let registration = Registration { groups: node.table.held(), ..registration(number, self.mtu) };
+            let session = self.commit(|core| core.register(&admin(), registration)).unwrap().session;
+            self.nodes.get_mut(&number).unwrap().session = Some(session);
+            return;
+        };
+        let status = node.status.clone();
+        let answers = self.execute(number);
+        let sync = Sync { session, answers, status, ..Sync::default() };
+        let name = format!("N{number}");
+        if self.commit(|core| core.sync(&admin(), &name, sync)).is_err() {
+            self.nodes.get_mut(&number).unwrap().session = None;
+        }
+    }
+
+    fn execute(&mut self, number: u16) -> Vec<NodeAnswer> {
+        let orders = self.pipeline.take_orders(loopback(number));
+        let node = self.nodes.get_mut(&number).unwrap();
+        orders.into_iter().filter_map(|order| node.execute(order)).collect()
+    }
+
+    /// Lets time pass, in which connected nodes report and the controller looks for dead ones.
+    pub(crate) fn pass(&mut self, milliseconds: u64) {
+        let until = self.now_ms + milliseconds;
+        while self.now_ms < until {
+            self.now_ms += 100;
+            for number in self.nodes.keys().copied().collect::<Vec<_>>() {
+                self.sync(number);
+            }
+            self.commit(|core| {
+                core.expire_nodes();
+                core.retransmit();
+            });
+        }
+        self.settle();
+    }
+
+    pub(crate) fn disconnect(&mut self, number: u16) {
+        let node = self.nodes.get_mut(&number).unwrap();
+        (node.is_connected, node.session) = (false, None);
+    }
+
+    pub(crate) fn connect(&mut self, number: u16) {
+        self.nodes.get_mut(&number).unwrap().is_connected = true;
+    }
+
+    /// The node has lost its state.
+    pub(crate) fn reinstall(&mut self, number: u16) {
+        self.nodes.insert(number, Node::new(number));
+    }
+
+    /// A node reports data outstanding on the branch towards another, which expects this PSN.
+    pub(crate) fn report_lag(&mut self, node: u16, branch: u16, expected_psn: u32, lag: u32) {
+        let branch =
+            BranchStatus { address: loopback(branch), expected_psn: Some(expected_psn), lag: Some(lag), cnps: 0 };
+        let group = GroupStatus { group: 1, highest_psn: None, branches: vec![branch] };
+        self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { groups: vec![group], ..NodeStatus::default() });
+    }
+
+    /// Creates group 1 with these receivers and commits it.
+    pub(crate) fn create(&mut self, receivers: &[Ipv6Addr], on_failure: OnFailure) {
+        let new = NewGroup {
+            name: None,
+            source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
+            proxy: Some("2001:db8:cc::1".parse().unwrap()),
+            designated_qpn: 0xd0_0000,
+            initial_psn: 0,
+            path_mtu: 4096,
+            region: None,
+            policy: Policy { on_failure, min_receivers: 1, ..Policy::default() },
+        };
+        let group = self.commit(|core| core.create_group(&admin(), None, new)).unwrap();
+        assert_eq!(group, 1);
+        for receiver in receivers {
+            self.join(*receiver).unwrap();
+        }
+        self.commit(|core| core.commit_group(&admin(), 1, None)).unwrap();
+        self.settle();
+    }
+
+    pub(crate) fn join(&mut self, address: Ipv6Addr) -> Result<(), Refusal> {
+        let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
+        self.commit(|core| core.join(&admin(), 1, address, receiver, None))
+    }
+
+    pub(crate) fn leave(&mut self, address: Ipv6Addr) -> Result<(), Refusal> {
+        self.commit(|core| core.leave(&admin(), 1, address, None))
+    }
+
+    /// Group 1 as the API shows it.
+    pub(crate) fn group(&mut self) -> Group {
+        self.commit(|core| core.group(&admin(), 1)).unwrap().0
+    }
+
+    /// The members of group 1 that the API shows as such.
+    pub(crate) fn members(&mut self) -> BTreeSet<Ipv6Addr> {
+        let members = self.group().members.into_iter();
+        members.filter(|member| member.state == srdma_api::ReceiverState::Member).map(|member| member.address).collect()
+    }
+
+    /// The receivers that an acknowledgement of the root vouches for: those of the entries that nodes have in effect,
+    /// from the headend down, where each parent accepts the child's epoch.
+    pub(crate) fn acknowledged(&self) -> BTreeSet<Ipv6Addr> {
+        self.below(6).unwrap_or_default()
+    }
+
+    fn below(&self, number: u16) -> Option<BTreeSet<Ipv6Addr>> {
+        let entry = self.nodes[&number].table.entry(1)?;
+        let mut all = BTreeSet::new();
+        for branch in &entry.branches {
+            match (1..=6).find(|number| loopback(*number) == branch.responder) {
+                Some(child) => {
+                    let epoch = self.nodes[&child].table.entry(1)?.epoch;
+                    all.extend(self.below(child).filter(|_| epoch >= branch.renewed)?);
+                }
+                None => drop(all.insert(branch.responder)),
+            }
+        }
+        Some(all)
+    }
+}
+
+impl Node {
+    fn new(number: u16) -> Self {
+        Node {
+            table: GroupTable::new(allowed(number)),
+            session: None,
+            is_connected: true,
+            log: Vec::new(),
+            status: None,
+        }
+    }
+
+    fn execute(&mut self, order: NodeOrder) -> Option<NodeAnswer> {
+        self.log.push(match &order {
+            NodeOrder::Prepare { name, .. } => format!("prepare {}", name.epoch),
+            NodeOrder::Commit { name, .. } => format!("commit {}", name.epoch),
+            NodeOrder::Abort { name, .. } => format!("abort {}", name.epoch),
+            NodeOrder::Restore { name, .. } => format!("restore {}", name.epoch),
+            NodeOrder::Remove { epoch, .. } => format!("remove {epoch}"),
+        });
+        match self.table.plan(order, |_| false) {
+            Plan::Nothing => None,
+            Plan::Answer(answer) => Some(answer),
+            Plan::Apply(change) => {
+                let (table, answer) = self.table.apply(&change);
+                self.table = table;
+                answer
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Nodes whose connection is lost, and that may be forwarding (D97, D99).
+
+use crate::cluster::*;
+use srdma_api::GroupState;
+use srdma_group::OnFailure;
+
+/// A lost edge goes on acknowledging for its former receivers: a receiver that joins there is no member before the edge
+/// is connected again.
+#[test]
+fn a_join_at_a_lost_edge_waits_for_it() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.disconnect(2);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    cluster.join(receiver(2, 9)).unwrap();
+    cluster.pass(1000);
+    let group = cluster.group();
+    assert!(!cluster.members().contains(&receiver(2, 9)), "{group:?}");
+    assert_eq!((group.summary.epoch, group.awaited), (1, vec!["N2".to_owned()]));
+    cluster.join(receiver(1, 2)).unwrap();
+    cluster.settle();
+    assert!(cluster.members().contains(&receiver(1, 2)), "other joins go on");
+    cluster.connect(2);
+    cluster.pass(1000);
+    assert!(cluster.members().contains(&receiver(2, 9)));
+    assert!(cluster.acknowledged().contains(&receiver(2, 9)));
+    assert_eq!(cluster.group().summary.state, GroupState::Ready);
+}
+
+/// An edge that is lost between prepare and commit of a join holds the join up, and is named.
+#[test]
+fn a_join_in_progress_waits_for_an_edge_that_is_lost() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.disconnect(2);
+    cluster.join(receiver(2, 9)).unwrap();
+    cluster.pass(DEAD_AFTER_MS + 500);
+    let group = cluster.group();
+    assert!(!cluster.members().contains(&receiver(2, 9)), "{group:?}");
+    assert_eq!(group.awaited, ["N2"]);
+    let acknowledged = cluster.acknowledged();
+    assert!(cluster.members().is_subset(&acknowledged), "{acknowledged:?}");
+    cluster.connect(2);
+    cluster.pass(1000);
+    assert!(cluster.members().contains(&receiver(2, 9)) && cluster.acknowledged().contains(&receiver(2, 9)));
+}
+
+/// A node that missed a change has its entry restored when it returns, also after a restart of the controller.
+#[test]
+fn a_stale_node_is_restored_after_a_restart_of_the_controller() {
+    for restarts in [false, true] {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+        let transit = if cluster.nodes[&4].table.contains(1) { 4 } else { 5 };
+        cluster.disconnect(transit);
+        cluster.pass(DEAD_AFTER_MS + 500);
+        assert_eq!(cluster.group().summary.epoch, 3, "N1 and N2 were rerouted");
+        assert!(cluster.nodes[&transit].table.contains(1), "it does not know");
+        if restarts {
+            cluster.restart();
+            cluster.pass(500);
+        }
+        cluster.leave(receiver(2, 1)).unwrap();
+        cluster.settle();
+        cluster.connect(transit);
+        cluster.pass(1000);
+        assert!(!cluster.nodes[&transit].table.contains(1), "restarts: {restarts}");
+        assert_eq!(cluster.group().summary.state, GroupState::Ready);
+    }
+}
+
+/// An edge that missed an eviction is restored by the entry that it should have, not by the number of its epoch.
+#[test]
+fn an_edge_with_a_stale_entry_is_restored() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1), receiver(2, 2)], OnFailure::Strict);
+    cluster.disconnect(2);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    cluster.leave(receiver(2, 2)).unwrap();
+    cluster.pass(500);
+    cluster.restart();
+    cluster.pass(500);
+    cluster.connect(2);
+    cluster.pass(500);
+    let node = &cluster.nodes[&2];
+    assert!(node.log.last().unwrap().starts_with("restore"), "{:?}", node.log);
+    assert_eq!(node.table.entry(1).unwrap().branches.len(), 1);
+}
+
+/// A node that dies while no controller runs is dead as soon as it does not register.
+#[test]
+fn nodes_that_do_not_return_after_a_restart_are_dead() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.disconnect(2);
+    cluster.restart();
+    cluster.pass(1000);
+    assert_eq!(
+        (cluster.group().summary.state, cluster.group().awaited),
+        (GroupState::Verifying, vec!["N2".to_owned()])
+    );
+    cluster.pass(DEAD_AFTER_MS);
+    cluster.leave(receiver(2, 1)).unwrap();
+    cluster.pass(500);
+    assert_eq!(cluster.group().members.len(), 1, "{:?}", cluster.group());
+    cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+    cluster.pass(500);
+    assert!(cluster.commit(|core| core.group(&admin(), 1)).is_err(), "closed");
+}
+
+/// A transit node that dies while no controller runs is routed around.
+#[test]
+fn trees_are_rerouted_around_nodes_that_do_not_return() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let transit = if cluster.nodes[&4].table.contains(1) { 4 } else { 5 };
+    cluster.disconnect(transit);
+    cluster.restart();
+    cluster.pass(DEAD_AFTER_MS + 1000);
+    let group = cluster.group();
+    assert!(group.summary.epoch > 1, "{group:?}");
+    assert!(cluster.members().is_subset(&cluster.acknowledged()));
+    assert_eq!(cluster.group().summary.state, GroupState::Ready);
+}
+
+/// With `on_failure = "evict"` the receivers of a dead edge are evicted once its parent finds it stalled; not when the
+/// edge has only lost its connection, nor with another policy.
+#[test]
+fn receivers_of_a_dead_edge_are_evicted() {
+    for (policy, lag, remain) in [(OnFailure::Evict, 7, 1), (OnFailure::Evict, 0, 3), (OnFailure::Strict, 7, 3)] {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1), receiver(2, 2)], policy);
+        let parent = if cluster.nodes[&4].table.contains(1) { 4 } else { 5 };
+        cluster.disconnect(2);
+        cluster.pass(DEAD_AFTER_MS + 500);
+        cluster.report_lag(parent, 2, 40, lag);
+        cluster.pass(500);
+        assert_eq!(cluster.group().members.len(), 3, "not before the stall time");
+        cluster.report_lag(parent, 2, 41, lag);
+        cluster.pass(700);
+        assert_eq!(cluster.group().members.len(), 3, "there was progress");
+        cluster.pass(1000);
+        assert_eq!(cluster.group().members.len(), remain, "{policy:?}, {lag} outstanding");
+    }
+}
+
+/// A join behind a link with a smaller MTU changes the MTU of the group, and with it where the lists are.
+#[test]
+fn joins_and_reroutes_compute_the_link_mtu_anew() {
+    let mut cluster = Cluster::with_mtu(|_, far| if far == 6 { 9000 } else { 9000 });
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    assert_eq!(cluster.group().tree.unwrap().overhead.link_mtu, 9000);
+
+    let mut cluster = Cluster::with_mtu(|near, _| if near == 3 { 4300 } else { 9000 });
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let overhead = cluster.group().tree.unwrap().overhead;
+    assert_eq!((overhead.link_mtu, overhead.lists_in_packets), (9000, true));
+    cluster.join(receiver(3, 1)).unwrap();
+    cluster.settle();
+    let overhead = cluster.group().tree.unwrap().overhead;
+    assert!(cluster.members().contains(&receiver(3, 1)));
+    assert_eq!((overhead.link_mtu, overhead.lists_in_packets), (4300, false));
+    assert!(overhead.longest_packet_octets <= 4300);
+}
+
+/// A controller that was stopped itself has heard no node meanwhile: that is no sign of their death.
+#[test]
+fn time_in_which_the_controller_did_not_listen_does_not_count() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.pass(500);
+    cluster.now_ms += 60_000;
+    cluster.commit(srdma_controller_core::Core::expire_nodes);
+    let nodes = cluster.commit(|core| core.nodes(&admin(), None, None)).unwrap().nodes;
+    assert!(nodes.iter().all(|node| node.is_alive), "{nodes:?}");
+    cluster.disconnect(2);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    let nodes = cluster.commit(|core| core.nodes(&admin(), None, None)).unwrap().nodes;
+    assert_eq!(nodes.iter().filter(|node| !node.is_alive).count(), 1);
+}

@@ -1,0 +1,138 @@
+//! Registrations of nodes: what a node has of the group is compared with what it should have.
+
+use super::member::{Presence, Step};
+use super::order::Order;
+use super::{Lifecycle, Phase, stages};
+use crate::name::{EntryName, Held};
+use std::net::Ipv6Addr;
+
+/// A node has an entry of a record that the controller does not know: its store was lost or is an older one (D98).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("node {node} has {name}, which is not in the store")]
+pub struct Ahead {
+    /// The node.
+    pub node: Ipv6Addr,
+    /// The name of its entry.
+    pub name: EntryName,
+}
+
+impl Lifecycle {
+    /// A node has registered with these entries. Its entry is restored if it is not what the node should have. Replies
+    /// from before the registration must not be passed in any more.
+    ///
+    /// # Errors
+    ///
+    /// The node is ahead of the stored record; nothing has changed. The group must not be driven any more.
+    pub fn registered(&mut self, node: Ipv6Addr, held: Held) -> Result<(), Ahead> {
+        if !matches!(self.phase, Phase::Closing | Phase::Closed)
+            && let Some(name) = held.names().find(|name| self.is_unknown(*name))
+        {
+            return Err(Ahead { node, name });
+        }
+        // A removal of an earlier epoch would be outdated.
+        self.last_epoch = self.last_epoch.max(held.newest_epoch());
+        self.orders.retain(|order| order.node() != Some(node));
+        let step = self.members.get(&node).map(|member| member.step);
+        match (self.phase, step) {
+            (Phase::Closed, _) => {}
+            (_, None) if !held.is_empty() => self.orders.push_back(Order::Remove { node, epoch: self.last_epoch }),
+            (_, None) => {}
+            // A node without the group needs no removal.
+            (_, Some(Step::Removing)) if held.is_empty() => {
+                self.members.remove(&node);
+            }
+            (_, Some(Step::Leaving)) if held.is_empty() && self.phase != Phase::Preparing => {
+                self.members.remove(&node);
+            }
+            (_, Some(step)) => self.compare(node, step, held),
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// A node has registered without any entry.
+    pub fn restarted(&mut self, node: Ipv6Addr) {
+        // A node without an entry is not ahead of any record.
+        let _ = self.registered(node, Held::default());
+    }
+
+    /// The nodes whose entries are not known: they have not registered since the controller's start. While the
+    /// headend is one of them, no change begins.
+    pub fn unverified(&self) -> impl Iterator<Item = Ipv6Addr> {
+        self.members.iter().filter(|(_, member)| !member.is_verified).map(|(loopback, _)| *loopback)
+    }
+
+    /// Whether no record of this name was ever made from this store.
+    fn is_unknown(&self, name: EntryName) -> bool {
+        let change = self.change.iter().flat_map(|change| change.before.iter().chain([&change.after]));
+        let is_other = |group: &crate::Group| group.record().epoch == name.epoch && group.digest() != name.record;
+        name.epoch > self.last_epoch || self.stored.iter().chain(change).any(is_other)
+    }
+
+    fn compare(&mut self, node: Ipv6Addr, step: Step, held: Held) {
+        let before = self.change.as_ref().and_then(|change| change.before.as_ref());
+        let group = match step {
+            Step::Settled => self.stored.as_ref(),
+            Step::Preparing | Step::Prepared | Step::Committing | Step::Leaving | Step::Removing => before,
+        };
+        let wanted = group.and_then(|group| Some(group.name_of(&stages::entry_of(group, node)?)));
+        // An entry between the two records of a change is of a change that this one has superseded: it is replaced in
+        // the order of commits.
+        let fits = match (wanted, held.committed) {
+            (Some(wanted), Some(has)) => {
+                has.entry == wanted.entry || (has.epoch > wanted.epoch && step != Step::Settled)
+            }
+            (None, has) => has.is_none() || step != Step::Settled,
+            (Some(_), None) => false,
+        };
+        let Some(member) = self.members.get_mut(&node) else { return };
+        member.is_verified = true;
+        member.presence = Presence::Here;
+        let next = member.next();
+        let (has_committed, has_prepared) =
+            (next.is_some() && held.committed == next, next.is_some() && held.prepared == next);
+        match step {
+            Step::Settled if fits => {
+                let abandoned = held.prepared.map(|name| Order::Abort { node, name });
+                self.orders.extend(abandoned);
+            }
+            Step::Preparing | Step::Prepared | Step::Committing if has_committed => member.step = Step::Settled,
+            Step::Committing if has_prepared => self.order_for(node),
+            Step::Preparing | Step::Prepared if fits && has_prepared => member.step = Step::Prepared,
+            Step::Preparing | Step::Prepared if fits => {
+                member.step = Step::Preparing;
+                self.order_for(node);
+            }
+            Step::Preparing | Step::Prepared => {
+                member.step = Step::Preparing;
+                self.restore(node);
+            }
+            Step::Leaving if fits => {}
+            Step::Removing => self.order_for(node),
+            Step::Settled | Step::Committing | Step::Leaving => self.restore(node),
+        }
+    }
+
+    /// Restores the entry of a node: the next one, if its commit was sent.
+    pub(super) fn restore(&mut self, node: Ipv6Addr) {
+        let Some(member) = self.members.get_mut(&node) else {
+            return;
+        };
+        let before = self.change.as_ref().and_then(|change| change.before.as_ref());
+        let group = match member.step {
+            Step::Settled | Step::Committing => self.stored.as_ref(),
+            Step::Preparing | Step::Prepared | Step::Leaving | Step::Removing => before,
+        };
+        match group.and_then(|group| Some((group, stages::entry_of(group, node)?))) {
+            Some((group, entry)) => {
+                let name = group.name_of(&entry);
+                member.presence = Presence::Returning(name);
+                self.orders.push_back(Order::Restore { node, name, entry: Box::new(entry) });
+            }
+            None => {
+                member.presence = Presence::Here;
+                self.order_for(node);
+            }
+        }
+    }
+}
