@@ -71,6 +71,33 @@ pub struct HeldGroup {
     pub recovery_snapshots: Vec<String>,
 }
 
+/// A group that nodes have and the controller's store does not.
+#[allow(missing_docs, reason = "names and types explain the other items")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForeignGroup {
+    /// Identity of the store that it is from, 16 hexadecimal digits.
+    pub store: String,
+    pub group: u32,
+    #[schema(value_type = String, format = "ipv6")]
+    pub proxy: Ipv6Addr,
+    pub designated_qpn: u32,
+    /// The newest epoch that a node has.
+    pub epoch: u32,
+    /// The nodes that have reported it since the controller's start.
+    pub nodes: Vec<String>,
+    /// Whether it is of the controller's own store, so that it can be adopted.
+    pub is_adoptable: bool,
+}
+
+/// All foreign groups.
+#[allow(missing_docs, reason = "names and types explain the other items")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForeignGroups {
+    /// Identity of the controller's own store.
+    pub store: String,
+    pub groups: Vec<ForeignGroup>,
+}
+
 /// The response to a [`Registration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {

@@ -49,9 +49,10 @@ struct Run {
     /// State store: a file (created if missing), or `etcd=URL,URL,...` for high availability.
     #[arg(long, value_name = "FILE", default_value = "srdma-controller.store")]
     store: PathBuf,
-    /// Rebuild a lost store from the recovery snapshots that nodes hold.
-    #[arg(long)]
-    rebuild: bool,
+    /// Rebuild a lost store from the recovery snapshots that nodes hold: its identity, 16 hexadecimal digits, as
+    /// `srdma group foreign list` prints it.
+    #[arg(long, value_name = "STORE", value_parser = store_identity)]
+    rebuild: Option<u64>,
     #[command(flatten)]
     log: LogArguments,
 }
@@ -111,8 +112,8 @@ Examples:
   srdma controller restore groups.backup --store etcd=http://[::1]:2379
       The same for a store in etcd.
 
-  srdma controller run --store new.store --rebuild
-      Rebuilds a store from the nodes, after the old one was lost.
+  srdma controller run --store new.store --rebuild 1f0c2b7a90d3e455
+      Rebuilds a store from the nodes, after the old one was lost. `srdma group foreign list` prints its identity.
 
   curl -g http://[::1]:8470/v1/groups
       Uses the API without this program; srdma controller openapi describes it.";
@@ -155,6 +156,12 @@ fn serve(arguments: &Run) -> Result<ExitCode> {
     run_controller(config, state_store, arguments.rebuild, log::exit, ready)?;
     tracing::info!(target: "controller", "stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+fn store_identity(text: &str) -> Result<u64, String> {
+    let is_hexadecimal = text.len() == 16 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = u64::from_str_radix(text, 16).ok().filter(|_| is_hexadecimal);
+    number.ok_or_else(|| "expected 16 hexadecimal digits, as `srdma group foreign list` prints them".to_owned())
 }
 
 fn backup(arguments: &Backup) -> Result<ExitCode> {

@@ -1,6 +1,7 @@
 //! `srdma group`: groups at a controller. Described in `docs/controller.md`.
 
 mod create;
+mod foreign;
 mod text;
 mod watch;
 
@@ -42,6 +43,7 @@ enum Command {
     /// Show a group: members, tree, and the state of each branch.
     Show(One),
     Watch(watch::Arguments),
+    Foreign(foreign::Arguments),
 }
 
 const EXAMPLES: &str = "\
@@ -60,6 +62,9 @@ Examples:
 
   srdma group show 7
       Draws the tree with the expected PSN of each branch.
+
+  srdma group foreign list
+      Lists groups that nodes have from a store that was lost, or since a backup.
 
   srdma group watch 7 --until ready --timeout 10s
       Prints the events of group 7 until it is ready.
@@ -155,6 +160,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::List(arguments) => list(arguments),
         Command::Show(arguments) => show(arguments),
         Command::Watch(arguments) => watch::run(arguments),
+        Command::Foreign(arguments) => foreign::run(arguments),
     })
 }
 

@@ -4,6 +4,7 @@
 mod commit;
 mod divergence;
 mod drive;
+mod foreign;
 mod groups;
 mod jobs;
 mod links;
@@ -65,9 +66,10 @@ pub struct Core {
     answers: BTreeMap<String, AnswerRow>,
     /// Jobs, if a fabric is configured.
     jobs: Option<Jobs>,
-    /// Groups are restored from recovery snapshots.
-    rebuilds: bool,
+    /// Groups of this store are restored from recovery snapshots.
+    rebuilds: Option<u64>,
     stalls: stalls::Stalls,
+    foreign: foreign::Foreign,
     /// Time of the last search for dead nodes.
     searched: Duration,
     /// Deadline for nodes to register after the controller's start.
@@ -146,8 +148,9 @@ impl Core {
             sessions: 0,
             answers: BTreeMap::new(),
             jobs: None,
-            rebuilds: false,
+            rebuilds: None,
             stalls: stalls::Stalls::default(),
+            foreign: foreign::Foreign::default(),
             searched: now.monotonic,
             effects: Effects::default(),
         }

@@ -8,6 +8,7 @@
 //! | `member/ID/ADDRESS` | a receiver that has joined or is joining |
 //! | `record/ID` | the record that the nodes commit |
 //! | `node/LOOPBACK` | a node |
+//! | `foreign/STORE/ID` | a group that nodes have from another store, or from this one before it was restored |
 //! | `answer/TOKEN/KEY` | a response that an idempotency key receives again |
 //! | `audit/NUMBER` | an entry of the audit log |
 //! | `job/...`, `drained` | placed jobs |
@@ -120,6 +121,19 @@ pub(crate) struct NodeRow {
     pub(crate) is_drained: bool,
 }
 
+/// A group that nodes have and the store does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ForeignRow {
+    /// Identity of the store that it is from.
+    pub(crate) store: u64,
+    pub(crate) group: u32,
+    pub(crate) proxy: Ipv6Addr,
+    pub(crate) designated_qpn: u32,
+    /// Its removal was requested.
+    #[serde(default)]
+    pub(crate) is_removing: bool,
+}
+
 /// A response that the same idempotency key receives again.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,6 +159,10 @@ pub(crate) fn record_key(id: u32) -> String {
     format!("record/{id:010}")
 }
 
+pub(crate) fn foreign_key(store: u64, group: u32) -> String {
+    format!("foreign/{store:016x}/{group:010}")
+}
+
 pub(crate) fn node_key(loopback: Ipv6Addr) -> String {
     format!("node/{loopback}")
 }
@@ -157,8 +175,8 @@ pub(crate) fn answer_key(who: &str, key: &str) -> String {
 pub const AUDIT_PREFIX: &str = "audit/";
 
 /// Prefixes of the keys of all other rows: those that a controller reads when it starts.
-pub const STATE_PREFIXES: [&str; 9] =
-    ["answer/", "drained", "format", "group/", "job/", "member/", "node/", "record/", "site"];
+pub const STATE_PREFIXES: [&str; 10] =
+    ["answer/", "drained", "foreign/", "format", "group/", "job/", "member/", "node/", "record/", "site"];
 
 /// The key of an entry of the audit log.
 pub fn audit_key(number: u64) -> String {

@@ -27,7 +27,7 @@ pub enum StateStore {
 pub fn run(
     mut config: Config,
     store: StateStore,
-    rebuilds: bool,
+    rebuilds: Option<u64>,
     exit: Exit,
     ready: &mut dyn FnMut(&[SocketAddr]),
 ) -> Result<(), ServeError> {

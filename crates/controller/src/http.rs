@@ -3,6 +3,7 @@
 mod connection_limiter;
 mod describe;
 mod events;
+mod foreign;
 mod groups;
 mod jobs;
 mod listen;
@@ -20,7 +21,7 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_TYPE, ETAG};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 use serde::Serialize;
 use srdma_api::ProblemType;
 use srdma_controller_core::Refusal;
@@ -43,6 +44,9 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/groups/{id}/commit", post(groups::commit))
         .route("/v1/groups/{id}/source", post(groups::source))
         .route("/v1/groups/{id}/receivers/{address}", put(groups::join).delete(groups::leave).get(groups::receiver))
+        .route("/v1/foreign-groups", get(foreign::list))
+        .route("/v1/foreign-groups/{store}/{group}", delete(foreign::remove))
+        .route("/v1/foreign-groups/{store}/{group}/adopt", post(foreign::adopt))
         .route("/v1/nodes", get(network::list).post(network::register))
         .route("/v1/nodes/{name}", get(network::show))
         .route("/v1/nodes/{name}/sync", post(network::sync))

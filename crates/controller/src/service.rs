@@ -68,7 +68,7 @@ impl Service {
         config: Config,
         fabric: Option<Jobs>,
         store: Arc<dyn Store>,
-        rebuilds: bool,
+        rebuilds: Option<u64>,
         exit: Exit,
     ) -> Result<Arc<Self>, StoreError> {
         if let Some(format) = format_of(store.as_ref())?.filter(|format| *format < FORMAT) {
@@ -108,7 +108,7 @@ impl Service {
         let restored = self.store.reopen().and_then(|()| {
             let rows = state_rows(self.store.as_ref())?;
             let (settings, fabric) = (self.config.settings(), self.fabric.clone());
-            let core = Core::restore(settings, fabric, &rows, identity(), false, time(self.started))?;
+            let core = Core::restore(settings, fabric, &rows, identity(), None, time(self.started))?;
             Ok((core, writer(&self.store, &self.own)?))
         });
         match restored {

@@ -22,7 +22,7 @@ impl<T> Default for Fib<T> {
 
 impl<T: Copy> Fib<T> {
     /// The value of the longest prefix that holds the address.
-    #[inline]
+    #[inline(always)]
     pub fn lookup(&self, address: &[u8; 16]) -> Option<T> {
         let address = u128::from_be_bytes(*address);
         let long = self.long.iter().find_map(|table| table.get(address & table.mask));

@@ -2,9 +2,9 @@
 
 use super::{Client, ClientError};
 use crate::{
-    AuditPage, CommitRequest, DrainLinks, DrainRequest, Group, GroupPage, Job, JobPage, NewGroup, NewJob, NewReceiver,
-    Node, NodePage, ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync, SyncAnswer,
-    Topology, WhatIf, WhatIfAnswer,
+    AuditPage, CommitRequest, DrainLinks, DrainRequest, ForeignGroups, Group, GroupPage, Job, JobPage, NewGroup,
+    NewJob, NewReceiver, Node, NodePage, ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync,
+    SyncAnswer, Topology, WhatIf, WhatIfAnswer,
 };
 use std::fmt::Display;
 use std::io::Read;
@@ -95,6 +95,36 @@ impl Client {
     /// See [`ClientError`].
     pub fn report_source(&self, id: u32, report: &SourceReport) -> Result<SourceOrder> {
         Ok(self.post(&format!("{}/source", group(id)), report, None)?.value)
+    }
+}
+
+/// Groups that nodes have and the controller's store does not. A store is 16 hexadecimal digits.
+impl Client {
+    /// All of them.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn foreign_groups(&self) -> Result<ForeignGroups> {
+        Ok(self.get("/v1/foreign-groups")?.value)
+    }
+
+    /// Adopts one of the controller's own store; returns the others.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn adopt_group(&self, store: &str, group: u32) -> Result<ForeignGroups> {
+        Ok(self.post(&format!("/v1/foreign-groups/{store}/{group}/adopt"), &(), None)?.value)
+    }
+
+    /// Removes one from its nodes; returns those that are left.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn remove_foreign_group(&self, store: &str, group: u32) -> Result<ForeignGroups> {
+        Ok(self.delete(&format!("/v1/foreign-groups/{store}/{group}"))?.value)
     }
 }
 

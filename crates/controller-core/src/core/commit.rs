@@ -15,6 +15,14 @@ use srdma_wire::Psn;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
+/// Additions to an installed tree.
+struct Extension {
+    newcomers: Vec<Newcomer>,
+    new_nodes: Vec<NewNode>,
+    /// Of all links of the tree then.
+    link_mtu: Option<u16>,
+}
+
 impl Core {
     /// Computes the tree and begins to install the group on all nodes (D31).
     pub fn commit_group(&mut self, principal: &Principal, id: u32, version: Option<u64>) -> Result<(), Refusal> {
@@ -84,7 +92,7 @@ impl Core {
             return self.reject_joins(id, &waiting, "the source has ended");
         }
         match self.extension(id, &waiting) {
-            Ok((newcomers, new_nodes, link_mtu)) => {
+            Ok(Extension { newcomers, new_nodes, link_mtu }) => {
                 let Some(group) = self.groups.get_mut(&id) else { return };
                 let Some(lifecycle) = &mut group.lifecycle else { return };
                 match lifecycle.join(newcomers.clone(), new_nodes, link_mtu) {
@@ -105,11 +113,7 @@ impl Core {
     }
 
     /// Additions to an installed tree for more receivers.
-    fn extension(
-        &self,
-        id: u32,
-        waiting: &[(Ipv6Addr, NewReceiver)],
-    ) -> Result<(Vec<Newcomer>, Vec<NewNode>, Option<u16>), Refusal> {
+    fn extension(&self, id: u32, waiting: &[(Ipv6Addr, NewReceiver)]) -> Result<Extension, Refusal> {
         let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
         let record = group.record.as_ref().ok_or_else(|| unknown(id))?;
         let edges = edges_of(&self.network, waiting.iter().map(|(address, _)| *address))?;
@@ -131,7 +135,7 @@ impl Core {
             })
         });
         let link_mtu = link_mtu(&self.network, record, &new_nodes, None);
-        Ok((newcomers.collect::<Result<_, Refusal>>()?, new_nodes, link_mtu))
+        Ok(Extension { newcomers: newcomers.collect::<Result<_, Refusal>>()?, new_nodes, link_mtu })
     }
 
     /// Whether the node of a host is connected: a receiver at a lost one waits for it.

@@ -16,7 +16,7 @@ use super::{Core, Group};
 use crate::rows::{self, RecordRow, Write};
 use srdma_api::{EventKind, HeldGroup};
 use srdma_group::{Ahead, Digest, EntryName, Held, Lifecycle, Resumption};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// What the nodes of a group have reported since the controller's start, until its headend has registered.
@@ -26,10 +26,21 @@ pub(super) struct Reports {
     state: State,
 }
 
+/// What a node has of a group.
 #[derive(Clone, Debug)]
-struct Report {
+pub(super) struct Report {
     held: Held,
     recovery_snapshots: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn of(held: &HeldGroup) -> Self {
+        Report { held: held.entries, recovery_snapshots: held.recovery_snapshots.clone() }
+    }
+
+    pub(super) fn newest_epoch(&self) -> u32 {
+        self.held.newest_epoch()
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +56,7 @@ enum State {
 
 /// Reason for which nodes' records cannot be taken over yet, or at all.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum Obstacle {
+pub(super) enum Obstacle {
     #[error("waiting for the report of headend {0}")]
     Headend(String),
     #[error("waiting for the report of node {0}")]
@@ -157,35 +168,64 @@ impl Core {
         }
     }
 
-    /// The recovery snapshot that the headend and all other nodes agree with.
+    /// The newer record of a group that has diverged.
     fn newer_record(&self, id: u32, ahead: Option<Ahead>) -> Result<Box<RecoverySnapshot>, Obstacle> {
         let none = || Obstacle::Headend(String::new());
         let group = self.groups.get(&id).ok_or_else(none)?;
         let known = group.record.as_ref().ok_or_else(none)?;
         let headend = known.tree.nodes().first().map(|node| node.loopback).ok_or_else(none)?;
+        let name = self.network.name(headend);
+        let Some(report) = group.reports.nodes.get(&headend) else {
+            let is_unverified = |lifecycle: &Lifecycle| lifecycle.unverified().any(|node| node == headend);
+            return Err(match ahead {
+                Some(ahead) if !group.lifecycle.as_ref().is_some_and(is_unverified) => {
+                    Obstacle::Agrees { ahead, headend: name }
+                }
+                Some(_) | None => Obstacle::Headend(name),
+            });
+        };
+        if let Some(ahead) = ahead
+            && report.held.committed.is_some_and(|name| name.record == Digest::of_record(known))
+            && report.held.prepared.is_none()
+        {
+            return Err(Obstacle::Agrees { ahead, headend: name });
+        }
+        self.agreed(id, &group.reports.nodes, Some(headend))
+    }
+
+    /// The recovery snapshot of a group that its headend and all other nodes agree with. Only the node that is the
+    /// headend by the snapshot's own record is believed.
+    pub(super) fn agreed(
+        &self,
+        id: u32,
+        reports: &BTreeMap<Ipv6Addr, Report>,
+        headend: Option<Ipv6Addr>,
+    ) -> Result<Box<RecoverySnapshot>, Obstacle> {
         let name = |node: Ipv6Addr| self.network.name(node);
-        let report = group.reports.nodes.get(&headend).ok_or_else(|| Obstacle::Headend(name(headend)))?;
-        let names = || group.reports.nodes.values().flat_map(|report| report.held.committed);
+        let with_snapshot = |(node, report): (&Ipv6Addr, &Report)| {
+            headend.map_or(!report.recovery_snapshots.is_empty(), |headend| headend == *node)
+        };
+        let found = reports.iter().find(|report| with_snapshot(*report));
+        let (headend, report) = found.ok_or_else(|| Obstacle::Headend(headend.map(name).unwrap_or_default()))?;
+        let names = || reports.values().flat_map(|report| report.held.committed);
         // A record that no node has committed was perhaps not stored, and need not be taken over.
         let is_committed = |record: &EntryName| names().any(|name| name.record == record.record);
         let newest = report.held.names().filter(is_committed).max_by_key(|name| name.epoch);
-        let newest = newest.ok_or_else(|| Obstacle::NoSnapshot(name(headend)))?;
-        if let Some(ahead) = ahead.filter(|_| newest.record == Digest::of_record(known)) {
-            return Err(Obstacle::Agrees { ahead, headend: name(headend) });
-        }
+        let newest = newest.ok_or_else(|| Obstacle::NoSnapshot(name(*headend)))?;
         let snapshots = report.recovery_snapshots.iter().filter_map(|text| parse(text));
-        let (_, snapshot) = snapshots
-            .into_iter()
-            .find(|(row, snapshot)| {
-                row.id == id
-                    && snapshot.store == self.site.store
-                    && snapshot.record.epoch == newest.epoch
-                    && Digest::of_record(&snapshot.record) == newest.record
-            })
-            .ok_or_else(|| Obstacle::NoSnapshot(name(headend)))?;
+        let is_newest = |(row, snapshot): &(crate::rows::GroupRow, RecoverySnapshot)| {
+            row.id == id
+                && snapshot.record.id.0 == id
+                && snapshot.store == self.rebuilds.unwrap_or(self.site.store)
+                && snapshot.record.epoch == newest.epoch
+                && snapshot.record.tree.nodes().first().is_some_and(|node| node.loopback == *headend)
+                && Digest::of_record(&snapshot.record) == newest.record
+        };
+        let found = snapshots.into_iter().find(is_newest);
+        let (_, snapshot) = found.ok_or_else(|| Obstacle::NoSnapshot(name(*headend)))?;
         let epoch = newest.epoch;
         let records = || snapshot.before.iter().chain([&snapshot.record]);
-        for (node, report) in &group.reports.nodes {
+        for (node, report) in reports {
             let contradicts = |held: &EntryName| {
                 let is_other = |record: &srdma_group::Record| {
                     record.epoch == held.epoch && Digest::of_record(record) != held.record
@@ -197,24 +237,38 @@ impl Core {
             }
         }
         for node in records().flat_map(|record| record.tree.nodes()) {
-            let is_dead = self.nodes.get(&node.loopback).is_some_and(|node| node.was_dead);
-            if !is_dead && !group.reports.nodes.contains_key(&node.loopback) {
+            let known = self.nodes.get(&node.loopback);
+            let is_dead = known.is_some_and(|node| node.was_dead);
+            // A connected node that has not reported the group does not have it.
+            let has_reported = reports.contains_key(&node.loopback) || known.is_some_and(|node| node.session.is_some());
+            if !is_dead && !has_reported {
                 return Err(Obstacle::Node(node.name.clone()));
             }
         }
         Ok(Box::new(snapshot))
     }
 
-    /// Replaces members and record of a group by those of a recovery snapshot, and resumes it.
+    /// Replaces members and record of a group that has diverged by those of a recovery snapshot.
     fn take_over(&mut self, id: u32, snapshot: RecoverySnapshot) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let reports = std::mem::take(&mut group.reports).nodes;
+        self.adopt(id, snapshot, reports);
+    }
+
+    /// Enters the members and the record of a recovery snapshot, whose nodes have these entries, and resumes the group.
+    pub(super) fn adopt(&mut self, id: u32, snapshot: RecoverySnapshot, reports: BTreeMap<Ipv6Addr, Report>) {
+        if !self.groups.contains_key(&id)
+            && let Ok(row) = serde_json::from_value(snapshot.group.clone())
+        {
+            self.enter(row);
+        }
         let RecoverySnapshot { members, record, before, .. } = snapshot;
         let epoch = record.epoch;
-        let starts = self.site.starts;
-        let Some(group) = self.groups.get_mut(&id) else { return };
-        let newest = group.reports.nodes.values().map(|report| report.held.newest_epoch()).max().unwrap_or(0);
-        group.row.last_epoch = group.row.last_epoch.max(newest).max(epoch);
         // Greater than any round of an earlier start, and of this one before the divergence.
-        let round = starts << 16 | 1 << 15;
+        let round = self.site.starts << 16 | 1 << 15;
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let newest = reports.values().map(Report::newest_epoch).max().unwrap_or(0);
+        group.row.last_epoch = group.row.last_epoch.max(newest).max(epoch);
         let resumption = Resumption::Committing { before: before.clone().map(Box::new) };
         let lifecycle = match Lifecycle::resume(record.clone(), resumption, group.row.last_epoch, round) {
             Ok(lifecycle) => lifecycle,
@@ -224,7 +278,6 @@ impl Core {
                 return self.record_failure(id, &format!("nodes have a newer record than the store: {obstacle}"));
             }
         };
-        let reports = std::mem::take(&mut group.reports).nodes;
         let former = std::mem::take(&mut group.members);
         (group.record, group.before) = (Some(record.clone()), before.clone());
         group.lifecycle = Some(lifecycle);
@@ -247,13 +300,21 @@ impl Core {
         self.audit("controller", "recover", format!("group {id} epoch {epoch}"));
         self.write_group(id);
         self.emit_for_group(id, EventKind::GroupChanged { group: id, epoch });
-        let dead: BTreeSet<Ipv6Addr> =
-            self.nodes.iter().filter(|(_, node)| node.was_dead).map(|(loopback, _)| *loopback).collect();
+        let nodes = self.groups.get(&id).map(|group| group.nodes.clone()).unwrap_or_default();
+        let (mut connected, mut dead) = (Vec::new(), Vec::new());
+        for node in nodes.into_iter().filter(|node| !reports.contains_key(node)) {
+            match self.nodes.get(&node) {
+                Some(known) if known.session.is_some() => connected.push(node),
+                Some(known) if known.was_dead => dead.push(node),
+                Some(_) | None => {}
+            }
+        }
         if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
             for (node, report) in reports {
                 // No report contradicts the record.
                 let _ = lifecycle.registered(node, report.held);
             }
+            connected.into_iter().for_each(|node| lifecycle.restarted(node));
             dead.into_iter().for_each(|node| lifecycle.lost(node));
         }
         self.drive(id);

@@ -182,6 +182,12 @@ impl Core {
 
     /// Checks that the address belongs to no node and is no SID.
     pub(super) fn check_free(&self, what: &str, address: Ipv6Addr) -> Result<(), Refusal> {
+        if let Some((store, group)) = self.foreign.owner_of(address) {
+            let text = format!(
+                "{what} {address} is the Proxy Address of group {group} of store {store:016x}, which nodes have"
+            );
+            return Err(Refusal::new(ProblemType::AddressInUse, text));
+        }
         match self.network.owner_of(address) {
             Some(node) => Err(Refusal::new(
                 ProblemType::AddressInUse,
@@ -221,7 +227,9 @@ impl Core {
         };
         let first = pool.address().to_bits();
         let candidates = (1..=self.proxies.len() as u128 + 1).map(|offset| Ipv6Addr::from_bits(first | offset));
-        let mut free = candidates.filter(|address| pool.contains(*address) && !self.proxies.contains_key(address));
+        let mut free = candidates.filter(|address| {
+            pool.contains(*address) && !self.proxies.contains_key(address) && self.foreign.owner_of(*address).is_none()
+        });
         free.next()
             .ok_or_else(|| Refusal::new(ProblemType::InvalidAddress, format!("proxy: the pool {pool} is exhausted")))
     }

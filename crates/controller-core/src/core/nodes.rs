@@ -5,7 +5,7 @@ use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, NodeRow};
 use srdma_api::ProblemType;
-use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeOrder, NodeStatus, Registration, Sync};
+use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeStatus, Registration, Sync};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -41,10 +41,8 @@ impl Core {
         self.nodes.insert(loopback, node);
         self.effects.ended_sessions.push(loopback);
         self.emit(None, EventKind::NodeUp { node: name });
-        if self.rebuilds {
-            self.recover_groups(&held);
-        }
         self.reconcile(loopback, &held);
+        self.recover_groups(loopback, &held);
         Ok(srdma_api::Session {
             session: number,
             store: self.site.store,
@@ -92,12 +90,7 @@ impl Core {
         for id in compared {
             self.compare(id, loopback, has.get(&id).copied());
         }
-        for held in ours.filter(|_| !self.rebuilds) {
-            if !self.groups.contains_key(&held.group) {
-                let epoch = held.entries.newest_epoch();
-                self.effects.orders.push((loopback, NodeOrder::Remove { store, group: held.group, epoch }));
-            }
-        }
+        self.note_foreign(loopback, held);
     }
 
     /// Handles a report of a node; its orders are taken from the pipeline.
@@ -141,13 +134,19 @@ impl Core {
         | NodeAnswer::Refused { group: id, .. }
         | NodeAnswer::Committed { group: id, .. }
         | NodeAnswer::Removed { group: id, .. }) = answer;
-        let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) else { return };
+        if let NodeAnswer::Removed { store, group, .. } = answer
+            && store != self.site.store
+        {
+            return self.foreign_removed(loopback, store, group);
+        }
+        let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) else {
+            return self.foreign_removed(loopback, self.site.store, id);
+        };
         match answer {
             NodeAnswer::Prepared { name, .. } => lifecycle.prepared(loopback, name),
             NodeAnswer::Refused { name, reason, .. } => lifecycle.refused(loopback, name, reason),
             NodeAnswer::Committed { name, .. } => lifecycle.committed(loopback, name),
-            NodeAnswer::Removed { store, epoch, .. } if store == self.site.store => lifecycle.removed(loopback, epoch),
-            NodeAnswer::Removed { .. } => {}
+            NodeAnswer::Removed { epoch, .. } => lifecycle.removed(loopback, epoch),
         }
         self.drive(id);
     }

@@ -3,6 +3,8 @@
 use super::{Core, Group, Node, Time};
 use crate::jobs::{JobRow, Jobs};
 use crate::migration::migrate_group;
+use crate::refusal::Refusal;
+use crate::rows::Write;
 use crate::rows::{
     self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, Row, RowError, SITE_KEY, SiteRow,
     address_of, damaged, id_of,
@@ -10,7 +12,7 @@ use crate::rows::{
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use srdma_api::HeldGroup;
+use srdma_api::{EventKind, HeldGroup, ProblemType};
 use srdma_group::{Lifecycle, Record, Resumption};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -24,7 +26,7 @@ pub(super) struct RecoverySnapshot {
     /// Identity of the store.
     #[serde(default)]
     pub(super) store: u64,
-    group: Value,
+    pub(super) group: Value,
     pub(super) members: Vec<(Ipv6Addr, MemberRow)>,
     pub(super) record: Record,
     /// The former record: some nodes may have its entries still.
@@ -57,7 +59,7 @@ pub(super) fn parse(recovery_snapshot: &str) -> Option<(GroupRow, RecoverySnapsh
 
 impl Core {
     /// Restores a controller from rows of this program's format. `identity`: for a new store.
-    /// `rebuilds`: restore groups from recovery snapshots.
+    /// `rebuilds`: the lost store, whose groups are restored from recovery snapshots.
     ///
     /// # Errors
     ///
@@ -67,7 +69,7 @@ impl Core {
         jobs: Option<Jobs>,
         rows: &[Row],
         identity: u64,
-        rebuilds: bool,
+        rebuilds: Option<u64>,
         now: Time,
     ) -> Result<Self, RowError> {
         let mut core = Core::new(settings, now);
@@ -94,6 +96,7 @@ impl Core {
                 "answer" => {
                     core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
                 }
+                "foreign" => core.foreign.restore(rows::get(row)?),
                 "job" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
                 // The format is checked by the caller, and the audit log is read on request.
                 _ => {}
@@ -174,56 +177,52 @@ impl Core {
         Ok(())
     }
 
-    /// Restores groups from the recovery snapshots of a headend, after the store was lost.
-    pub(super) fn recover_groups(&mut self, held: &[HeldGroup]) {
-        let Some(store) = held.first().map(|held| held.store) else { return };
-        if self.groups.is_empty() && self.site.store != store {
+    /// Restores a group of the lost store from its recovery snapshot, once its nodes agree with it.
+    pub(super) fn recover_groups(&mut self, node: Ipv6Addr, held: &[HeldGroup]) {
+        let Some(store) = self.rebuilds else { return };
+        if self.site.store != store {
             self.site.store = store;
             self.write(rows::put(SITE_KEY.to_owned(), &self.site));
         }
-        if self.site.store != store {
-            return;
-        }
-        for recovery_snapshot in
-            held.iter().filter(|held| held.store == store).filter_map(|held| held.recovery_snapshots.first())
-        {
-            let Some((group, RecoverySnapshot { members, record, before, .. })) = parse(recovery_snapshot) else {
-                continue;
-            };
-            let id = group.id;
-            if self.groups.contains_key(&id) || record.id.0 != id || !self.settings.tenants.contains_key(&group.tenant)
-            {
+        self.note_foreign(node, held);
+        let groups: Vec<u32> = self.foreign.groups_of(store).collect();
+        for group in groups {
+            let reports = self.foreign.reports(store, group);
+            let Ok(snapshot) = self.agreed(group, &reports, None) else { continue };
+            if let Err(refusal) = self.check_snapshot(group, &snapshot) {
+                self.emit(None, EventKind::ChangeAborted { group, reason: refusal.detail });
                 continue;
             }
-            self.site.last_group = self.site.last_group.max(id);
-            self.enter(group);
-            for (address, member) in members {
-                // The group was inserted above.
-                let _ = self.restore_member(&rows::member_key(id, address), member);
-                self.write(rows::put(rows::member_key(id, address), &member));
-            }
-            // Nodes that have committed it say so when they register.
-            let before = before.map(Box::new);
-            let row = RecordRow { record, is_settled: false, before, explanation: Vec::new() };
-            self.write(rows::put(rows::record_key(id), &row));
-            if self.resume(id, row).is_err() {
-                self.forget(id);
-                continue;
-            }
-            self.end_sessions_of(id);
-            self.audit("controller", "recover", format!("group {id}"));
-            self.write_group(id);
+            self.foreign.forget(store, group);
+            self.write(Write::Delete { key: rows::foreign_key(store, group) });
+            self.site.last_group = self.site.last_group.max(group);
+            self.adopt(group, *snapshot, reports);
         }
     }
 
-    /// Ends the sessions of a recovered group's nodes: they register again with what they have of it.
-    fn end_sessions_of(&mut self, id: u32) {
-        let nodes = self.groups.get(&id).map(|group| group.nodes.clone()).unwrap_or_default();
-        for loopback in nodes {
-            if let Some(node) = self.nodes.get_mut(&loopback).filter(|node| node.session.is_some()) {
-                node.session = None;
-                self.effects.ended_sessions.push(loopback);
-            }
+    /// Checks that the group of a recovery snapshot may be entered: its tenant exists, and its addresses are the
+    /// tenant's and free.
+    pub(super) fn check_snapshot(&self, id: u32, snapshot: &RecoverySnapshot) -> Result<(), Refusal> {
+        let invalid = |text: String| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {text}"));
+        let row: GroupRow =
+            serde_json::from_value(snapshot.group.clone()).map_err(|error| invalid(error.to_string()))?;
+        if !self.settings.tenants.contains_key(&row.tenant) {
+            return Err(invalid(format!("tenant {} does not exist", row.tenant)));
         }
+        let (source, proxy) = (row.request.source, snapshot.record.proxy);
+        self.check_tenant(&row.tenant, "source", source.address)?;
+        self.check_tenant(&row.tenant, "Proxy Address", proxy)?;
+        if let Some(node) = self.network.owner_of(proxy) {
+            return Err(invalid(format!("Proxy Address {proxy} is an address or SID of node {node}")));
+        }
+        if let Some(other) = self.proxies.get(&proxy).filter(|other| **other != id) {
+            return Err(invalid(format!("Proxy Address {proxy} is that of group {other}")));
+        }
+        self.check_queue_pair("source", source.address, source.qpn, Some(id))?;
+        for (address, member) in &snapshot.members {
+            self.check_tenant(&row.tenant, "receiver", *address)?;
+            self.check_queue_pair("receiver", *address, member.receiver.qpn, Some(id))?;
+        }
+        Ok(())
     }
 }

@@ -74,6 +74,20 @@ fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registration {
     }
 }
 
+/// Group of source 2001:db8:aa::1 and Proxy Address 2001:db8:cc::1.
+pub(crate) fn new_group(on_failure: OnFailure) -> NewGroup {
+    NewGroup {
+        name: None,
+        source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
+        proxy: Some("2001:db8:cc::1".parse().unwrap()),
+        designated_qpn: 0xd0_0000,
+        initial_psn: 0,
+        path_mtu: 4096,
+        region: None,
+        policy: Policy { on_failure, min_receivers: 1, ..Policy::default() },
+    }
+}
+
 fn settings() -> Settings {
     Settings {
         tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
@@ -88,7 +102,7 @@ impl Cluster {
     }
 
     pub(crate) fn with_mtu(mtu: fn(u16, u16) -> u16) -> Self {
-        let core = Core::restore(settings(), None, &[], 1, false, Time::default()).unwrap();
+        let core = Core::restore(settings(), None, &[], 1, None, Time::default()).unwrap();
         let nodes = (1..=6).map(|number| (number, Node::new(number))).collect();
         let mut cluster = Cluster { pipeline: Pipeline::new(core, 2), rows: BTreeMap::new(), nodes, now_ms: 0, mtu };
         cluster.commit(|_| ());
@@ -112,6 +126,15 @@ impl Cluster {
 
     /// The controller starts again with these rows; the nodes have to register.
     pub(crate) fn start_with(&mut self, rows: BTreeMap<String, Vec<u8>>, identity: u64) {
+        self.start(rows, identity, None);
+    }
+
+    /// The controller starts with an empty store, to be rebuilt as another one.
+    pub(crate) fn rebuild(&mut self, store: u64) {
+        self.start(BTreeMap::new(), 77, Some(store));
+    }
+
+    fn start(&mut self, rows: BTreeMap<String, Vec<u8>>, identity: u64, rebuilds: Option<u64>) {
         self.rows = rows;
         let state: Vec<Row> = self
             .rows
@@ -120,7 +143,7 @@ impl Cluster {
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
         let time = Time { monotonic: Duration::from_millis(self.now_ms), unix_ms: self.now_ms };
-        let core = Core::restore(settings(), None, &state, identity, false, time).unwrap();
+        let core = Core::restore(settings(), None, &state, identity, rebuilds, time).unwrap();
         self.pipeline = Pipeline::new(core, identity + 1);
         self.nodes.values_mut().for_each(|node| node.session = None);
         self.commit(|_| ());
@@ -205,17 +228,7 @@ impl Cluster {
 
     /// Creates group 1 with these receivers and commits it.
     pub(crate) fn create(&mut self, receivers: &[Ipv6Addr], on_failure: OnFailure) {
-        let new = NewGroup {
-            name: None,
-            source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
-            proxy: Some("2001:db8:cc::1".parse().unwrap()),
-            designated_qpn: 0xd0_0000,
-            initial_psn: 0,
-            path_mtu: 4096,
-            region: None,
-            policy: Policy { on_failure, min_receivers: 1, ..Policy::default() },
-        };
-        let group = self.commit(|core| core.create_group(&admin(), None, new)).unwrap();
+        let group = self.commit(|core| core.create_group(&admin(), None, new_group(on_failure))).unwrap();
         assert_eq!(group, 1);
         for receiver in receivers {
             self.join(*receiver).unwrap();

@@ -20,7 +20,7 @@ fn pipeline() -> Pipeline {
         node_dead_after: Duration::from_secs(3),
         source_silent_after: Duration::from_secs(30),
     };
-    Pipeline::new(Core::restore(settings, None, &[], 1, false, at(0)).unwrap(), 2)
+    Pipeline::new(Core::restore(settings, None, &[], 1, None, at(0)).unwrap(), 2)
 }
 
 fn loopback(number: u16) -> Ipv6Addr {
@@ -100,7 +100,7 @@ fn output_that_waits_for_lost_writes_is_discarded() {
         node_dead_after: Duration::from_secs(3),
         source_silent_after: Duration::from_secs(30),
     };
-    pipeline.replace_core(Core::restore(settings, None, &[], 1, false, at(2)).unwrap());
+    pipeline.replace_core(Core::restore(settings, None, &[], 1, None, at(2)).unwrap());
     let next = pipeline.transact(at(3), |_| ());
     assert_eq!(next.number, 1, "the restored core has to write that it was started");
     assert!(pipeline.durable(next.number).events.is_empty());

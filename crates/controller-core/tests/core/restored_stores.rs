@@ -81,8 +81,75 @@ fn a_group_whose_nodes_contradict_its_store_stops() {
     assert!(cluster.nodes.values().all(|node| node.table.is_empty()));
 }
 
-/// A new store whose application makes its group again: nodes keep the group of the former store, and refuse the new one
-/// by name.
+/// A group that was created after the backup is left alone and listed; its number and Proxy Address are not used again.
+/// It is adopted with its members, or removed.
+#[test]
+fn groups_newer_than_the_backup_are_adopted_or_removed() {
+    for adopts in [true, false] {
+        let mut cluster = Cluster::new();
+        let backup = cluster.rows.clone();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+        let before = cluster.members();
+        cluster.start_with(backup, 1);
+        cluster.pass(500);
+        let listed = cluster.commit(|core| core.foreign_groups(&admin())).unwrap();
+        assert_eq!(listed.groups.len(), 1);
+        let foreign = &listed.groups[0];
+        assert_eq!((foreign.group, foreign.epoch, foreign.nodes.len(), foreign.is_adoptable), (1, 1, 4, true));
+        assert_eq!(cluster.acknowledged(), before, "left alone");
+        let refused = cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict)));
+        assert!(refused.unwrap_err().detail.contains("is the Proxy Address of group 1 of store"));
+
+        // The controller remembers it, whatever nodes are there.
+        cluster.restart();
+        let listed = cluster.commit(|core| core.foreign_groups(&admin())).unwrap();
+        assert_eq!((listed.groups.len(), listed.groups[0].nodes.len()), (1, 0));
+        let refused = cluster.commit(|core| core.adopt_foreign(&admin(), 1, 1));
+        assert!(refused.unwrap_err().detail.contains("waiting for the report of headend"));
+        cluster.pass(500);
+        if adopts {
+            cluster.commit(|core| core.adopt_foreign(&admin(), 1, 1)).unwrap();
+            cluster.pass(500);
+            assert_eq!((cluster.members(), cluster.group().summary.state), (before, GroupState::Ready));
+            cluster.join(receiver(3, 1)).unwrap();
+            cluster.settle();
+            assert_eq!(cluster.acknowledged(), cluster.members());
+        } else {
+            cluster.disconnect(1);
+            cluster.pass(DEAD_AFTER_MS + 500);
+            cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
+            cluster.pass(500);
+            assert!(cluster.nodes.iter().all(|(number, node)| *number == 1 || node.table.is_empty()));
+            cluster.connect(1);
+            cluster.pass(500);
+            assert!(cluster.nodes[&1].table.is_empty(), "it removes the group when it registers");
+            assert_eq!(cluster.commit(|core| core.foreign_groups(&admin())).unwrap().groups, []);
+            let new = cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap();
+            assert_eq!(new, 2, "its number is not used again");
+        }
+    }
+}
+
+/// A lost store is rebuilt by its identity, from the headends of the records alone.
+#[test]
+fn a_lost_store_is_rebuilt_by_its_identity() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.join(receiver(3, 1)).unwrap();
+    cluster.settle();
+    let before = cluster.members();
+    for (store, expected) in [(5, false), (1, true)] {
+        cluster.rebuild(store);
+        cluster.pass(500);
+        let group = cluster.commit(|core| core.group(&admin(), 1));
+        assert_eq!(group.is_ok(), expected, "store {store}");
+        assert_eq!(cluster.acknowledged(), before);
+    }
+    assert_eq!((cluster.members(), cluster.group().summary.state), (before, GroupState::Ready));
+}
+
+/// A new store changes no group that the nodes have from another one: neither its number nor its Proxy Address is used
+/// again.
 #[test]
 fn an_empty_store_changes_no_group_of_another() {
     let mut cluster = Cluster::new();
@@ -90,11 +157,14 @@ fn an_empty_store_changes_no_group_of_another() {
     let before = cluster.acknowledged();
     cluster.start_with(BTreeMap::new(), 77);
     cluster.settle();
-    cluster.create(&[receiver(2, 1)], OnFailure::Strict);
+    let create = |cluster: &mut Cluster, new| cluster.commit(|core| core.create_group(&admin(), None, new));
+    let refused = create(&mut cluster, new_group(OnFailure::Strict)).unwrap_err().detail;
+    assert!(refused.contains("is the Proxy Address of group 1 of store 0000000000000001"), "{refused}");
+    let mut other = new_group(OnFailure::Strict);
+    other.proxy = Some("2001:db8:cc::2".parse().unwrap());
+    assert_eq!(create(&mut cluster, other).unwrap(), 2);
     cluster.pass(500);
-    let group = cluster.group();
-    assert_ne!(group.summary.state, GroupState::Ready);
-    let failure = group.failure.unwrap();
-    assert!(failure.contains("is held for store"), "{failure}");
     assert_eq!(cluster.acknowledged(), before);
+    let refused = cluster.commit(|core| core.adopt_foreign(&admin(), 1, 1)).unwrap_err().detail;
+    assert!(refused.contains("--rebuild 0000000000000001"), "{refused}");
 }

@@ -1,6 +1,6 @@
 //! Description of the API, and the meanings of its problems.
 
-use super::{events, groups, jobs, network, written};
+use super::{events, foreign, groups, jobs, network, written};
 use crate::service::RequestError;
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -23,6 +23,9 @@ use utoipa::OpenApi;
         groups::join,
         groups::leave,
         groups::source,
+        foreign::list,
+        foreign::adopt,
+        foreign::remove,
         network::list,
         network::register,
         network::show,

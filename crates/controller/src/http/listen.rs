@@ -65,7 +65,12 @@ impl Server {
     /// # Errors
     ///
     /// See [`ServeError`].
-    pub async fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool, exit: Exit) -> Result<Self, ServeError> {
+    pub async fn start(
+        config: Config,
+        store: Arc<dyn Store>,
+        rebuilds: Option<u64>,
+        exit: Exit,
+    ) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
         let (service, router) = start_service(config, fabric, store, rebuilds, exit)?;
@@ -78,7 +83,12 @@ impl Server {
     /// # Errors
     ///
     /// See [`ServeError`].
-    pub async fn stand_by(config: Config, standby: Standby, rebuilds: bool, exit: Exit) -> Result<Self, ServeError> {
+    pub async fn stand_by(
+        config: Config,
+        standby: Standby,
+        rebuilds: Option<u64>,
+        exit: Exit,
+    ) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
         let starting = Leadership::Unknown { reason: "this controller has just started".to_owned() };
@@ -186,7 +196,7 @@ fn start_service(
     config: Config,
     fabric: Option<Jobs>,
     store: Arc<dyn Store>,
-    rebuilds: bool,
+    rebuilds: Option<u64>,
     exit: Exit,
 ) -> Result<(Arc<Service>, Router), ServeError> {
     let access = Arc::new(Access::new(&config));

@@ -48,7 +48,7 @@ fn refusal<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
 fn tokens_permit_only_their_own_resources() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
-    let running = Running::start(guarded(), Arc::new(store), false);
+    let running = Running::start(guarded(), Arc::new(store), None);
     assert_eq!(refusal(running.client().get::<GroupPage>("/v1/groups")), "missing-token");
     assert_eq!(refusal(client(&running, "unknown").get::<GroupPage>("/v1/groups")), "invalid-token");
     let [a, b, node, reader, root] = ["a", "b", "node", "reader", "root"].map(|name| client(&running, name));
@@ -78,7 +78,7 @@ fn tokens_permit_only_their_own_resources() {
 fn a_tenant_is_limited_by_its_quotas() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
-    let running = Running::start(guarded(), Arc::new(store), false);
+    let running = Running::start(guarded(), Arc::new(store), None);
     let (a, b) = (client(&running, "a"), client(&running, "b"));
     let group = create(&a, 1).summary.id;
     (1..=2).for_each(|number| join(&a, group, number));
@@ -102,7 +102,7 @@ fn tls_requires_a_trusted_certificate() {
     let tls = Some(Tls { certificate: certificate.clone(), key });
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let running = Running::start(Config { tls, listen, ..guarded() }, Arc::new(store), false);
+    let running = Running::start(Config { tls, listen, ..guarded() }, Arc::new(store), None);
     let url = format!("https://localhost:{}", running.address.port());
     let trusting = |authority: Option<&Path>| Client::new(&url, Some("secret of root".to_owned()), authority).unwrap();
     assert_eq!(trusting(Some(&certificate)).get::<GroupPage>("/v1/groups").unwrap().value.total, 0);

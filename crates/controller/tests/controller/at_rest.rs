@@ -18,7 +18,7 @@ const MAX_TICKS: u64 = 20;
 /// A controller in this process, which the test below starts and kills. It creates a file when it is ready.
 fn control(folder: &Path) {
     let store = Arc::new(OnDisk::open(&folder.join("store")).unwrap());
-    run(config(), StateStore::Own(store), false, || std::process::exit(1), &mut |_| {
+    run(config(), StateStore::Own(store), None, || std::process::exit(1), &mut |_| {
         std::fs::File::create(folder.join("ready")).unwrap().write_all(b"ready").unwrap();
     })
     .unwrap();

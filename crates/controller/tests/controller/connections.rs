@@ -16,7 +16,7 @@ fn connections_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let few = Config { connections: 8, ..config() };
-    let running = Running::start(few, Arc::new(store), false);
+    let running = Running::start(few, Arc::new(store), None);
     let held: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(running.address).unwrap()).collect();
     let refused = until("the limit is reached", || {
         let answer = running.raw(REQUEST);
@@ -52,7 +52,7 @@ fn a_hundred_thousand_connections_do_not_block_other_clients() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(OnDisk::open(&folder.path().join("store")).unwrap());
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
-    let running = Running::start(Config { listen, connections_per_client: PER_CLIENT, ..config() }, store, false);
+    let running = Running::start(Config { listen, connections_per_client: PER_CLIENT, ..config() }, store, None);
     let is_over = AtomicBool::new(false);
     let mut held: Vec<TcpStream> = (0..PER_CLIENT).map(|_| TcpStream::connect(running.address).unwrap()).collect();
     let (accepted, created) = std::thread::scope(|scope| {

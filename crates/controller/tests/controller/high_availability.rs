@@ -18,7 +18,7 @@ fn control(port_and_servers: &str) {
     let (port, servers) = port_and_servers.split_once(' ').unwrap();
     let config = Config { listen: vec![format!("127.0.0.1:{port}").parse().unwrap()], ..config() };
     let standby = Standby::new(servers, &config.url(), &EtcdTrust::default()).unwrap();
-    match run(config, StateStore::Shared(standby), false, || std::process::exit(1), &mut |_| ()) {
+    match run(config, StateStore::Shared(standby), None, || std::process::exit(1), &mut |_| ()) {
         Ok(()) | Err(ServeError::Store(StoreError::Deposed)) => {}
         Err(error) => panic!("{error}"),
     }

@@ -23,7 +23,7 @@ fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
 fn jobs_are_placed_moved_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("store");
-    let running = Running::start(fabric(), Arc::new(opened(&file)), false);
+    let running = Running::start(fabric(), Arc::new(opened(&file)), None);
     let client = running.client();
     let change = WhatIf { add: Some(figure_1_jobs()), ..WhatIf::default() };
     let predicted: WhatIfAnswer = client.post("/v1/whatif", &change, None).unwrap().value;
@@ -46,7 +46,7 @@ fn jobs_are_placed_moved_and_kept() {
     let wrong = NewJob { jobs: "[[job]]\nname = 1\n".to_owned() };
     assert_eq!(name(client.post::<WhatIfAnswer>("/v1/jobs", &wrong, None)), "invalid-request");
     drop(running);
-    let running = Running::start(fabric(), Arc::new(opened(&file)), false);
+    let running = Running::start(fabric(), Arc::new(opened(&file)), None);
     let client = running.client();
     assert_eq!(client.get::<Job>(&path).unwrap().value, after);
     client.put::<WhatIfAnswer>("/v1/fabric/drained", &drain(false)).unwrap();

@@ -21,10 +21,10 @@ pub(crate) fn config() -> Config {
 
 impl Running {
     pub(crate) fn on_disk(file: &Path) -> Self {
-        Self::start(config(), Arc::new(opened(file)), false)
+        Self::start(config(), Arc::new(opened(file)), None)
     }
 
-    pub(crate) fn start(config: Config, store: Arc<dyn Store>, rebuilds: bool) -> Self {
+    pub(crate) fn start(config: Config, store: Arc<dyn Store>, rebuilds: Option<u64>) -> Self {
         let runtime = Runtime::new().unwrap();
         let server = runtime.block_on(Server::start(config, store, rebuilds, || std::process::exit(1))).unwrap();
         let address = server.addresses()[0];

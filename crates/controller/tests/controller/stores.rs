@@ -38,7 +38,7 @@ fn a_full_disk_loses_no_answered_write() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let disk = Arc::new(Disk { store, is_full: AtomicBool::new(false) });
-    let running = Running::start(config(), Arc::clone(&disk) as Arc<dyn Store>, false);
+    let running = Running::start(config(), Arc::clone(&disk) as Arc<dyn Store>, None);
     let client = running.client();
     let group = create(&client, 1).summary.id;
     join(&client, group, 1);
@@ -163,7 +163,7 @@ fn stores_of_other_programs_are_rejected() {
         store.commit(&[&write]).unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let exit = || std::process::exit(1);
-        let refused = runtime.block_on(srdma_controller::Server::start(config(), Arc::new(store), false, exit));
+        let refused = runtime.block_on(srdma_controller::Server::start(config(), Arc::new(store), None, exit));
         let text = refused.err().expect("an error").to_string();
         assert!(text.contains(wanted), "{text}");
     }
@@ -201,6 +201,7 @@ fn a_rebuilt_store_has_the_groups() {
     let agents = figure_1(&running);
     let (group, client) = ready(&running);
     let before = show(&client, group);
+    let identity = client.foreign_groups().unwrap().store;
     let states: Vec<_> = agents.iter().map(|(number, agent)| (*number, Arc::clone(&agent.state))).collect();
     drop(agents);
     drop(running);
@@ -208,7 +209,7 @@ fn a_rebuilt_store_has_the_groups() {
         state.lock().unwrap().log.clear();
     }
     let store = Arc::new(OnDisk::open(&folder.path().join("new")).unwrap());
-    let running = Running::start(config(), store, true);
+    let running = Running::start(config(), store, Some(u64::from_str_radix(&identity, 16).unwrap()));
     let agents: Vec<Agent> =
         states.into_iter().map(|(number, state)| Agent::with(running.client(), registration(number), state)).collect();
     until_registered(&running, 6);

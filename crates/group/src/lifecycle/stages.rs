@@ -41,8 +41,8 @@ pub(super) enum Before {
 /// Nodes of the group after a change that need a new group entry; and the number of stages.
 ///
 /// A group entry is needed when it differs in more than its epoch, and at the headend, which keeps the recovery
-/// snapshot of each record. The other nodes stay at the epoch that they have: their responses are compared with `renewed` alone,
-/// and a node without a new member at its branches may send them under an older one.
+/// snapshot of each record. The other nodes stay at the epoch that they have: their responses are compared with
+/// `renewed` alone, and a node without a new member at its branches may send them under an older one.
 pub(super) fn stages(before: impl Fn(Ipv6Addr) -> Before, after: &Group) -> (BTreeMap<Ipv6Addr, Concern>, usize) {
     let mut concerned = Vec::new();
     for (loopback, level, now) in entries(after) {

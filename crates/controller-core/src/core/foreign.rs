@@ -1,0 +1,182 @@
+//! Groups that nodes have and the store does not: of another store, or created after the backup that was restored
+//! (D98). They are left alone. Their numbers and Proxy Addresses are not used for other groups, until an administrator
+//! adopts or removes them.
+
+use super::divergence::Report;
+use super::{Core, unknown};
+use crate::principal::Principal;
+use crate::refusal::Refusal;
+use crate::rows::{self, ForeignRow, Write};
+use srdma_api::{ForeignGroup, ForeignGroups, HeldGroup, NodeOrder, ProblemType};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// The foreign groups, by store and number.
+#[derive(Debug, Default)]
+pub(super) struct Foreign(BTreeMap<(u64, u32), Held>);
+
+#[derive(Debug)]
+struct Held {
+    row: ForeignRow,
+    /// What the nodes have reported since the controller's start.
+    reports: BTreeMap<Ipv6Addr, Report>,
+}
+
+impl Foreign {
+    pub(super) fn restore(&mut self, row: ForeignRow) {
+        self.0.insert((row.store, row.group), Held { row, reports: BTreeMap::new() });
+    }
+
+    /// The store and number of the group with this Proxy Address.
+    pub(super) fn owner_of(&self, proxy: Ipv6Addr) -> Option<(u64, u32)> {
+        self.0.iter().find(|(_, held)| held.row.proxy == proxy).map(|(key, _)| *key)
+    }
+
+    /// The numbers of a store's groups.
+    pub(super) fn groups_of(&self, store: u64) -> impl Iterator<Item = u32> {
+        self.0.keys().filter(move |(of, _)| *of == store).map(|(_, group)| *group)
+    }
+
+    /// What the nodes have reported of a group.
+    pub(super) fn reports(&self, store: u64, group: u32) -> BTreeMap<Ipv6Addr, Report> {
+        self.0.get(&(store, group)).map(|foreign| foreign.reports.clone()).unwrap_or_default()
+    }
+
+    pub(super) fn forget(&mut self, store: u64, group: u32) {
+        self.0.remove(&(store, group));
+    }
+
+    fn has(&self, key: (u64, u32)) -> bool {
+        self.0.contains_key(&key)
+    }
+}
+
+impl Core {
+    /// Notes the foreign groups of a registering node, and orders it to remove what is left of deleted groups.
+    pub(super) fn note_foreign(&mut self, node: Ipv6Addr, held: &[HeldGroup]) {
+        for foreign in self.foreign.0.values_mut() {
+            foreign.reports.remove(&node);
+        }
+        for held in held {
+            let key @ (store, group) = (held.store, held.group);
+            let is_ours = store == self.site.store;
+            if is_ours && self.groups.contains_key(&group) {
+                continue;
+            }
+            if is_ours && group <= self.site.last_group && !self.foreign.has(key) && self.rebuilds.is_none() {
+                let epoch = held.entries.newest_epoch();
+                self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
+                continue;
+            }
+            if !self.foreign.has(key) {
+                let row = ForeignRow {
+                    store,
+                    group,
+                    proxy: held.proxy,
+                    designated_qpn: held.designated_qpn,
+                    is_removing: false,
+                };
+                self.write(rows::put(rows::foreign_key(store, group), &row));
+                self.foreign.restore(row);
+            }
+            if self.site.last_group < group {
+                self.site.last_group = group;
+                self.write(rows::put(rows::SITE_KEY.to_owned(), &self.site));
+            }
+            if let Some(foreign) = self.foreign.0.get_mut(&key) {
+                foreign.reports.insert(node, Report::of(held));
+                if foreign.row.is_removing {
+                    let epoch = held.entries.newest_epoch();
+                    self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
+                }
+            }
+        }
+        self.forget_removed();
+    }
+
+    /// A node has removed a group of this store and number.
+    pub(super) fn foreign_removed(&mut self, node: Ipv6Addr, store: u64, group: u32) {
+        if let Some(foreign) = self.foreign.0.get_mut(&(store, group)) {
+            foreign.reports.remove(&node);
+        }
+        self.forget_removed();
+    }
+
+    /// Deletes the rows of groups whose removal was requested and that no node has.
+    fn forget_removed(&mut self) {
+        let is_gone = |foreign: &Held| foreign.row.is_removing && foreign.reports.is_empty();
+        let gone: Vec<(u64, u32)> =
+            self.foreign.0.iter().filter(|(_, foreign)| is_gone(foreign)).map(|(key, _)| *key).collect();
+        for key @ (store, group) in gone {
+            self.foreign.0.remove(&key);
+            self.write(Write::Delete { key: rows::foreign_key(store, group) });
+        }
+    }
+
+    /// The foreign groups.
+    ///
+    /// # Errors
+    ///
+    /// The principal may not read the network.
+    pub fn foreign_groups(&self, principal: &Principal) -> Result<ForeignGroups, Refusal> {
+        principal.may_read_network()?;
+        let groups = self.foreign.0.iter().map(|(&(store, group), foreign)| ForeignGroup {
+            store: format!("{store:016x}"),
+            group,
+            proxy: foreign.row.proxy,
+            designated_qpn: foreign.row.designated_qpn,
+            epoch: foreign.reports.values().map(Report::newest_epoch).max().unwrap_or(0),
+            nodes: foreign.reports.keys().map(|node| self.network.name(*node)).collect(),
+            is_adoptable: store == self.site.store,
+        });
+        Ok(ForeignGroups { store: format!("{:016x}", self.site.store), groups: groups.collect() })
+    }
+
+    /// Removes a foreign group from the nodes that have it; nodes that register later remove it then.
+    ///
+    /// # Errors
+    ///
+    /// It does not exist, or the principal is no administrator.
+    pub fn remove_foreign(&mut self, principal: &Principal, store: u64, group: u32) -> Result<(), Refusal> {
+        principal.may_operate()?;
+        let foreign = self.foreign.0.get_mut(&(store, group)).ok_or_else(|| unknown(group))?;
+        foreign.row.is_removing = true;
+        let row = foreign.row;
+        let epoch = foreign.reports.values().map(Report::newest_epoch).max().unwrap_or(0);
+        for node in foreign.reports.keys() {
+            self.effects.orders.push((*node, NodeOrder::Remove { store, group, epoch }));
+        }
+        self.write(rows::put(rows::foreign_key(store, group), &row));
+        self.audit(&principal.name, "remove", format!("group {group} of store {store:016x}"));
+        self.forget_removed();
+        Ok(())
+    }
+
+    /// Takes a group of this store over from the nodes that have it.
+    ///
+    /// # Errors
+    ///
+    /// It does not exist, is of another store, its nodes contradict its recovery snapshot, or its addresses and tenant
+    /// are not permitted now.
+    pub fn adopt_foreign(&mut self, principal: &Principal, store: u64, group: u32) -> Result<(), Refusal> {
+        principal.may_operate()?;
+        let foreign = self.foreign.0.get(&(store, group)).ok_or_else(|| unknown(group))?;
+        if store != self.site.store {
+            let text = format!(
+                "group {group} is of store {store:016x}: only `srdma controller run --rebuild {store:016x}` with an \
+                 empty store takes over groups of another store"
+            );
+            return Err(Refusal::new(ProblemType::InvalidGroup, text));
+        }
+        let reports = foreign.reports.clone();
+        let snapshot = self.agreed(group, &reports, None).map_err(|obstacle| {
+            Refusal::new(ProblemType::InvalidGroup, format!("group {group} cannot be adopted: {obstacle}"))
+        })?;
+        self.check_snapshot(group, &snapshot)?;
+        self.foreign.0.remove(&(store, group));
+        self.write(Write::Delete { key: rows::foreign_key(store, group) });
+        self.audit(&principal.name, "adopt", format!("group {group}"));
+        self.adopt(group, *snapshot, reports);
+        Ok(())
+    }
+}
