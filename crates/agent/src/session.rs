@@ -9,11 +9,9 @@
 //! ```
 
 use crate::Report;
-use srdma_api::{NodeAnswer, Session, Sync};
+use srdma_api::{NodeAnswer, POLL_INTERVAL_MS, Session, Sync};
 use std::time::Duration;
 
-/// Limit of the controller's wait for an order; also the interval of status reports.
-const WAIT_MS: u32 = 1000;
 /// The first and the longest delay before a request to an unreachable controller is retried.
 const FIRST_RETRY: Duration = Duration::from_millis(200);
 const LAST_RETRY: Duration = Duration::from_secs(5);
@@ -77,7 +75,7 @@ impl ControllerSession {
     pub fn sync(&self, report: Report) -> Sync {
         let Report { eviction_requests, status } = report;
         let session = self.session.unwrap_or_default();
-        Sync { session, answers: self.answers.clone(), eviction_requests, status, wait_ms: WAIT_MS }
+        Sync { session, answers: self.answers.clone(), eviction_requests, status, wait_ms: POLL_INTERVAL_MS }
     }
 
     /// The controller has responded to a report; `answers`: those to its orders.

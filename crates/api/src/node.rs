@@ -8,6 +8,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use utoipa::ToSchema;
 
+/// Limit of a controller's wait for an order, in milliseconds; also the interval of status reports. A controller hears
+/// nothing of a node for so long.
+pub const POLL_INTERVAL_MS: u32 = 1000;
+
 /// The registration of a node: sent when it starts, and when the controller does not know its session.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

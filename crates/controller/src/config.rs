@@ -1,6 +1,7 @@
 //! `controller.toml`: addresses, tokens, tenants, timeouts and limits.
 
 use serde::Deserialize;
+use srdma_api::POLL_INTERVAL_MS;
 use srdma_controller_core::{Jobs, Role, Settings, Tenant};
 use srdma_fabric::{Encoding, SidPlan, Topology};
 use srdma_toml_error::{FileError, Problem};
@@ -137,11 +138,14 @@ impl Config {
                 return Err(format!("listen {open}: without [tls] only loopback addresses may be listened on"));
             }
         }
-        for (key, value) in
-            [("node_dead_after_ms", self.node_dead_after_ms), ("source_silent_after_ms", self.source_silent_after_ms)]
-        {
-            if !(100..=600_000).contains(&value) {
-                return Err(format!("{key} = {value}: expected 100 to 600000"));
+        // A node that waits for an order is not heard of meanwhile.
+        let least_dead_after = POLL_INTERVAL_MS + POLL_INTERVAL_MS / 2;
+        for (key, value, least) in [
+            ("node_dead_after_ms", self.node_dead_after_ms, least_dead_after),
+            ("source_silent_after_ms", self.source_silent_after_ms, 100),
+        ] {
+            if !(least..=600_000).contains(&value) {
+                return Err(format!("{key} = {value}: expected {least} to 600000"));
             }
         }
         for (key, value) in [("connections", self.connections), ("connections_per_client", self.connections_per_client)]
@@ -217,5 +221,18 @@ impl Config {
     /// Timeout of silent sources.
     pub(crate) fn source_silent_after(&self) -> Duration {
         Duration::from_millis(self.source_silent_after_ms.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node that waits for an order would be dead as often as not.
+    #[test]
+    fn nodes_are_not_dead_between_two_polls() {
+        let refused = |node_dead_after_ms| Config { node_dead_after_ms, ..Config::default() }.check().err();
+        assert_eq!(refused(800).as_deref(), Some("node_dead_after_ms = 800: expected 1500 to 600000"));
+        assert_eq!(refused(1500), None);
     }
 }
