@@ -10,6 +10,8 @@
 //! | node 7: loopback, End.MT SID | `2001:db8:ff:7::1`, `2001:db8:ff:7::e` |
 //! | node 7: Replication SID of group 1 | `2001:db8:ff:7:f::1` |
 
+#![allow(missing_docs, reason = "the names and the table say it")]
+
 use srdma_dataplane::Domain;
 use srdma_rc::MemoryKey;
 use srdma_sim::addressing::{self, NodeAddresses};
@@ -20,46 +22,46 @@ fn number(position: usize) -> u16 {
     addressing::decimal(position as u16 + 1)
 }
 
-pub(crate) fn source(source: usize) -> Ipv6Addr {
+pub fn source(source: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, number(source))
 }
 
-pub(crate) fn receiver(receiver: usize, edge: usize) -> Ipv6Addr {
+pub fn receiver(receiver: usize, edge: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number(edge), 0, 0, 0, number(receiver))
 }
 
 /// The prefix of an edge's receivers.
-pub(crate) fn receivers_of(edge: usize) -> Prefix {
+pub fn receivers_of(edge: usize) -> Prefix {
     subnet(0xbb, edge)
 }
 
 /// A host outside of the domain, at a border port of a node.
-pub(crate) fn external_host(node: usize) -> Ipv6Addr {
+pub fn external_host(node: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xdd, number(node), 0, 0, 0, 1)
 }
 
-pub(crate) fn proxy(group: usize) -> Ipv6Addr {
+pub fn proxy(group: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, number(group))
 }
 
-pub(crate) fn node(node: usize) -> NodeAddresses {
+pub fn node(node: usize) -> NodeAddresses {
     NodeAddresses::of_number(number(node))
 }
 
-pub(crate) fn node_of(loopback: Ipv6Addr, nodes: usize) -> Option<usize> {
+pub fn node_of(loopback: Ipv6Addr, nodes: usize) -> Option<usize> {
     (0..nodes).find(|position| node(*position).loopback == loopback)
 }
 
-pub(crate) fn replication(node: usize, group: usize) -> Ipv6Addr {
+pub fn replication(node: usize, group: usize) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xff, number(node), 0xf, 0, 0, number(group))
 }
 
-pub(crate) fn locator(node: usize) -> Prefix {
+pub fn locator(node: usize) -> Prefix {
     subnet(0xff, node)
 }
 
 /// The domain's boundary (RFC 8754 section 5.1).
-pub(crate) fn domain() -> Domain {
+pub fn domain() -> Domain {
     Domain { sids: vec![block(0xff)], infrastructure: vec![block(0xff)], proxies: vec![block(0xcc)] }
 }
 
@@ -71,25 +73,25 @@ fn block(kind: u16) -> Prefix {
     Prefix::new(Ipv6Addr::new(0x2001, 0xdb8, kind, 0, 0, 0, 0, 0), 48).expect("48 bits are a prefix")
 }
 
-pub(crate) fn designated_qpn(group: usize) -> Qpn {
+pub fn designated_qpn(group: usize) -> Qpn {
     addressing::qpn(0xD0_0000, group)
 }
 
-pub(crate) fn source_qpn(group: usize) -> Qpn {
+pub fn source_qpn(group: usize) -> Qpn {
     addressing::qpn(0x100, group)
 }
 
 /// A receiver's queue pair in a group; `times` counts its earlier memberships.
-pub(crate) fn receiver_qpn(group: usize, receiver: usize, times: usize) -> Qpn {
+pub fn receiver_qpn(group: usize, receiver: usize, times: usize) -> Qpn {
     addressing::qpn(0x1000, receiver | group << 8 | times << 12)
 }
 
 /// Base address and key of the group's memory region, as the source uses them (D27).
-pub(crate) fn group_region(group: usize) -> (u64, MemoryKey) {
+pub fn group_region(group: usize) -> (u64, MemoryKey) {
     (0x1000_0000_0000 + ((group as u64) << 32), MemoryKey(0x00C0_FF00 + group as u32))
 }
 
 /// Base address of a receiver's memory: it differs from the group's and from other receivers' (D27).
-pub(crate) fn receiver_base(group: usize, receiver: usize) -> u64 {
+pub fn receiver_base(group: usize, receiver: usize) -> u64 {
     0x7000_0000_0000 + ((group as u64) << 40) + ((receiver as u64) << 28)
 }

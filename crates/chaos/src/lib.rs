@@ -1,7 +1,7 @@
 //! Chaos tests: random small multicast networks under every kind of fault at once. Each is drawn from a seed, run in
 //! virtual time, and checked.
 
-mod address;
+pub mod address;
 mod agent;
 pub mod attack;
 mod channel;
@@ -14,7 +14,7 @@ mod generate;
 mod membership;
 pub mod outcome;
 mod removal;
-mod rng;
+pub mod rng;
 pub mod runner;
 pub mod scale;
 pub mod schedule;

@@ -3,32 +3,33 @@
 
 use srdma_random::Stream;
 
+/// The random numbers of a schedule.
 #[derive(Clone, Debug)]
-pub(crate) struct Rng(Stream);
+pub struct Rng(Stream);
 
 impl Rng {
     /// The stream `name` of a seed.
-    pub(crate) fn new(seed: u64, name: &str) -> Self {
+    pub fn new(seed: u64, name: &str) -> Self {
         Rng(Stream::new(seed, name))
     }
 
     /// True with probability 1 / `times`.
-    pub(crate) fn one_in(&mut self, times: u64) -> bool {
+    pub fn one_in(&mut self, times: u64) -> bool {
         self.0.below(times) == 0
     }
 
     /// Uniform below `limit`.
-    pub(crate) fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.0.below(limit as u64) as usize
     }
 
     /// Uniform from `least` to `most`, both included.
-    pub(crate) fn range(&mut self, least: u64, most: u64) -> u64 {
+    pub fn range(&mut self, least: u64, most: u64) -> u64 {
         least + self.0.below(most.saturating_sub(least) + 1)
     }
 
     /// Log-uniform from `least` > 0 to `most`, both included: each doubling is equally probable, uniform within.
-    pub(crate) fn log_uniform(&mut self, least: u64, most: u64) -> u64 {
+    pub fn log_uniform(&mut self, least: u64, most: u64) -> u64 {
         let whole = (most / least).max(1).ilog2();
         let doublings = whole + u32::from(least << whole < most);
         let doubling = self.0.below(u64::from(doublings)) as u32;
@@ -38,7 +39,7 @@ impl Rng {
     }
 
     /// A uniform choice; `values` must not be empty.
-    pub(crate) fn choose<T: Clone>(&mut self, values: &[T]) -> T {
+    pub fn choose<T: Clone>(&mut self, values: &[T]) -> T {
         values[self.below(values.len())].clone()
     }
 }

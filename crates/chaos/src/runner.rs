@@ -48,7 +48,7 @@ pub fn run(config: &RunConfig, world: RunSchedule<'_>, go_on: &(dyn Fn(Progress)
 }
 
 /// A result that threads accumulate.
-pub(crate) trait Merge: Default + Send {
+pub trait Merge: Default + Send {
     /// Adds another thread's result. The order must not matter.
     fn merge(&mut self, other: Self);
 }
@@ -60,7 +60,7 @@ impl Merge for Summary {
 }
 
 /// Calls `work` for each seed; it returns whether the seed failed.
-pub(crate) fn run_each<G: Merge>(
+pub fn run_each<G: Merge>(
     config: &RunConfig,
     go_on: &(dyn Fn(Progress) -> bool + Sync),
     work: &(dyn Fn(u64, &mut G) -> bool + Sync),
@@ -103,15 +103,23 @@ thread_local! {
 
 /// Runs one schedule. A panic becomes a violation with its message.
 pub fn run_catching_panics(world: RunSchedule<'_>, schedule: &Schedule) -> Outcome {
-    keep_panics_quiet();
-    LAST_PANIC.set(Some(String::new()));
-    let result = panic::catch_unwind(AssertUnwindSafe(|| world(schedule)));
-    let place = LAST_PANIC.take().unwrap_or_default();
-    result.unwrap_or_else(|panic| {
-        let text = format!("{}{place}", message(panic.as_ref()));
+    catch_panic(|| world(schedule)).unwrap_or_else(|text| {
         let violation = Violation { at_ns: 0, kind: ViolationKind::Panic, text };
         Outcome { violations: vec![violation], ..Outcome::default() }
     })
+}
+
+/// Runs a schedule.
+///
+/// # Errors
+///
+/// The message of its panic, with its location.
+pub fn catch_panic<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    keep_panics_quiet();
+    LAST_PANIC.set(Some(String::new()));
+    let result = panic::catch_unwind(AssertUnwindSafe(run));
+    let place = LAST_PANIC.take().unwrap_or_default();
+    result.map_err(|panic| format!("{}{place}", message(panic.as_ref())))
 }
 
 /// Panics within schedules are reported with their seeds; others go to the default hook.

@@ -143,7 +143,8 @@ impl Summary {
     }
 }
 
-pub(crate) fn add_counts<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
+/// Adds counts to others.
+pub fn add_counts<K: Ord + Clone>(to: &mut BTreeMap<K, u64>, from: &BTreeMap<K, u64>) {
     for (key, count) in from {
         *to.entry(key.clone()).or_default() += count;
     }

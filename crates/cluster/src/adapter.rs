@@ -1,0 +1,197 @@
+//! The only file that calls the controller's core and the nodes' agents. A change of their interface is made here.
+//!
+//! ```text
+//!   requests ──► execute ──► Core          orders ──► carry_out ──► GroupTable, Node
+//! ```
+
+use srdma_agent::{Agent, Plan};
+use srdma_api::{
+    Group, GroupState, NewGroup, NewReceiver, NodeAnswer, NodeOrder, ProblemType, Receiver, Registration, Session,
+    SourceOrder, SourceReport, Sync,
+};
+use srdma_controller_core::{
+    Core, DEFAULT_TENANT, Principal, Refusal, Role, Row, RowError, Settings, Tenant, Time, Write,
+};
+use srdma_dataplane::{Command, Node};
+use srdma_group::GroupId;
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+/// Timeout after which a silent node is dead: the default of the controller's configuration.
+pub(crate) const NODE_DEAD_AFTER_NS: u64 = 3_000_000_000;
+
+/// Timeout of silent sources: shorter than the default of 30 s, so that runs stay short.
+pub(crate) const SOURCE_SILENT_AFTER_NS: u64 = 4_000_000_000;
+
+/// Wall clock of the controller's host at the beginning, milliseconds since 1970.
+const UNIX_MS: u64 = 1_800_000_000_000;
+
+/// A request to the controller.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Register(Box<Registration>),
+    Sync { name: String, sync: Sync },
+    Source { id: u32, qpn: u32, report: SourceReport },
+    Create { key: String, group: Box<NewGroup> },
+    Join { id: u32, address: Ipv6Addr, receiver: NewReceiver },
+    Commit { id: u32 },
+    Leave { id: u32, address: Ipv6Addr },
+    Close { id: u32 },
+    Drain { name: String, on: bool },
+}
+
+/// The controller's reply.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    Session(Session),
+    /// The orders of a node, after a [`Request::Sync`].
+    Orders(Vec<NodeOrder>),
+    Synced(Ipv6Addr),
+    Order(SourceOrder),
+    Created(u32),
+    Done,
+    Refused(ProblemType, String),
+    /// The request or its reply was lost, or the controller is down.
+    Unreachable,
+}
+
+fn operator() -> Principal {
+    Principal { name: "chaos".to_owned(), role: Role::Admin, tenant: None, node: None }
+}
+
+pub(crate) fn settings() -> Settings {
+    let tenant = Tenant::default();
+    Settings {
+        tenants: BTreeMap::from([(DEFAULT_TENANT.to_owned(), tenant)]),
+        node_dead_after: Duration::from_nanos(NODE_DEAD_AFTER_NS),
+        source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
+    }
+}
+
+/// The time of a transaction. `clock_ms`: what the wall clock was set by.
+pub(crate) fn time(now: Instant, started: Instant, clock_ms: i64) -> Time {
+    let unix_ms = UNIX_MS.saturating_add(now.as_ns() / 1_000_000).saturating_add_signed(clock_ms);
+    Time { monotonic: now.since(started), unix_ms }
+}
+
+/// A core from the rows of a store.
+pub(crate) fn restore(rows: &[Row], identity: u64, rebuilds: bool, time: Time) -> Result<Core, RowError> {
+    Core::restore(settings(), None, rows, identity, rebuilds, time)
+}
+
+/// Executes a request, as the HTTP layer does.
+pub(crate) fn execute(core: &mut Core, request: Request) -> Reply {
+    let operator = operator();
+    let done = |result: Result<(), Refusal>| result.map(|()| Reply::Done);
+    let result = match request {
+        Request::Register(registration) => core.register(&operator, *registration).map(Reply::Session),
+        Request::Sync { name, sync } => core.sync(&operator, &name, sync).map(Reply::Synced),
+        Request::Source { id, qpn, report } => match core.group(&operator, id) {
+            // A group of another application has this number.
+            Ok((group, _)) if group.source.qpn != qpn => Ok(Reply::Refused(ProblemType::UnknownGroup, String::new())),
+            Ok(_) | Err(_) => core.report_source(&operator, id, report).map(Reply::Order),
+        },
+        Request::Create { key, group } => create(core, &operator, &key, *group).map(Reply::Created),
+        Request::Join { id, address, receiver } => done(core.join(&operator, id, address, receiver, None)),
+        Request::Commit { id } => done(core.commit_group(&operator, id, None)),
+        Request::Leave { id, address } => done(core.leave(&operator, id, address, None)),
+        Request::Close { id } => done(core.close_group(&operator, id, None)),
+        Request::Drain { name, on } => done(core.drain_node(&operator, &name, on)),
+    };
+    result.unwrap_or_else(|refusal| Reply::Refused(refusal.kind, refusal.detail))
+}
+
+/// The same key receives the same group.
+fn create(core: &mut Core, operator: &Principal, key: &str, group: NewGroup) -> Result<u32, Refusal> {
+    if let Some(stored) = core.stored_answer(operator, key, key)? {
+        return Ok(stored.body.parse().unwrap_or_default());
+    }
+    let id = core.create_group(operator, None, group)?;
+    core.store_answer(operator, key, key.to_owned(), 201, id.to_string());
+    Ok(id)
+}
+
+/// The poll of a node has ended: whether its session is current.
+pub(crate) fn finish_poll(core: &mut Core, loopback: Ipv6Addr, session: u64, name: &str) -> Result<(), Reply> {
+    match core.check_session(loopback, session, name) {
+        Ok(()) => {
+            core.keep_session(loopback);
+            Ok(())
+        }
+        Err(refusal) => Err(Reply::Refused(refusal.kind, refusal.detail)),
+    }
+}
+
+/// The group of this number, as the API shows it.
+pub(crate) fn shown_group(core: &Core, id: u32) -> Option<Group> {
+    core.group(&operator(), id).ok().map(|(group, _)| group)
+}
+
+pub(crate) fn shown_receiver(core: &Core, id: u32, address: Ipv6Addr) -> Option<Receiver> {
+    core.receiver(&operator(), id, address).ok().map(|(receiver, _)| receiver)
+}
+
+pub(crate) fn shown_state(core: &Core, id: u32) -> Option<GroupState> {
+    core.group_state(id)
+}
+
+/// Whether the API shows a node as alive.
+pub(crate) fn is_shown_alive(core: &Core, name: &str) -> bool {
+    core.node(&operator(), name).is_ok_and(|node| node.is_alive)
+}
+
+/// Executes an order at a node, as the daemon does.
+pub(crate) fn carry_out(agent: &mut Agent, node: &mut Node, order: NodeOrder) -> Option<NodeAnswer> {
+    match agent.table.plan(order, |_| false) {
+        Plan::Nothing => None,
+        Plan::Answer(answer) => Some(answer),
+        Plan::Apply(change) => {
+            let (after, answer) = agent.table.apply(&change);
+            match apply_all(node, change.commands.clone()) {
+                Ok(()) => {
+                    agent.table = after;
+                    // A command that is refused here leaves an entry that nothing refers to.
+                    let _ = apply_all(node, change.afterwards.clone());
+                    answer
+                }
+                Err(reason) => {
+                    for command in change.undo.clone() {
+                        // Missing entries need no removal.
+                        let _ = node.apply(command);
+                    }
+                    change.refused(reason)
+                }
+            }
+        }
+    }
+}
+
+fn apply_all(node: &mut Node, commands: Vec<Command>) -> Result<(), String> {
+    commands.into_iter().try_for_each(|command| node.apply(command).map_err(|error| error.to_string()))
+}
+
+/// What an order is, in reports.
+pub(crate) fn order_name(order: &NodeOrder) -> (u32, &'static str) {
+    match order {
+        NodeOrder::Prepare { entry, .. } => (entry.id.0, "preparing"),
+        NodeOrder::Commit { group, .. } => (*group, "committing"),
+        NodeOrder::Abort { group, .. } => (*group, "aborting"),
+        NodeOrder::Restore { entry, .. } => (entry.id.0, "restoring"),
+        NodeOrder::Remove { group, .. } => (*group, "removing"),
+    }
+}
+
+/// The group whose record a write stores, unless all nodes have it.
+pub(crate) fn stored_record(write: &Write) -> Option<u32> {
+    let Write::Put { key, value } = write else { return None };
+    let id = key.strip_prefix("record/")?.parse().ok()?;
+    let row: serde_json::Value = serde_json::from_slice(value).ok()?;
+    (row["is_settled"] == false).then_some(id)
+}
+
+/// The number of a group at nodes.
+pub(crate) fn group_id(id: u32) -> GroupId {
+    GroupId(id)
+}

@@ -1,0 +1,334 @@
+//! Checks of a run. They read what the API shows, what the nodes' data planes have, packets by their offsets, and the
+//! memory of the receivers.
+
+use crate::adapter;
+use crate::data_network::node_of;
+use crate::flow::Flow;
+use crate::outcome::{Finding, ViolationKind};
+use crate::reading::{Seen, distance};
+use crate::world::{DETECTION_NS, World};
+use srdma_api::{Group, GroupState, Receiver, ReceiverState, TreeNodeView};
+use srdma_chaos::address;
+use srdma_controller_core::Core;
+use srdma_dataplane::Node;
+use srdma_group::Parent;
+use srdma_wire::Instant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv6Addr;
+
+/// A source makes progress at least so often when its group is ready: some ACK timeouts and messages.
+const PROGRESS_NS: u64 = 1_500_000_000;
+
+/// State of the checks.
+#[derive(Default)]
+pub(crate) struct Checks {
+    pub(crate) reported: BTreeSet<(ViolationKind, Finding, usize)>,
+    /// Since when a node differs from what is shown, by group and node.
+    differs_since: BTreeMap<(u32, usize), Instant>,
+    /// Since when everything is as it should be.
+    pub(crate) calm_since: Option<Instant>,
+    /// What the API showed last of each flow, while the controller is down.
+    kept: BTreeMap<usize, Option<Group>>,
+}
+
+impl Checks {
+    /// The controller goes down: its last views stand until it is back.
+    pub(crate) fn keep_views(&mut self, core: &Core, flows: &[Flow]) {
+        self.kept = flows.iter().enumerate().map(|(number, flow)| (number, shown(core, flow))).collect();
+    }
+}
+
+/// The group of a flow as the API shows it.
+fn shown(core: &Core, flow: &Flow) -> Option<Group> {
+    adapter::shown_group(core, flow.id?).filter(|group| group.source.qpn == flow.qpn.get())
+}
+
+impl World<'_> {
+    /// The group of a flow as the API shows it, or showed it last.
+    pub(crate) fn view(&self, flow: usize) -> Option<Group> {
+        match &self.controller {
+            Some(controller) => shown(controller.core(), &self.flows[flow]),
+            None => self.checks.kept.get(&flow).cloned().flatten(),
+        }
+    }
+
+    /// The members of a flow as the API shows them: receiver, queue pair, and first PSN.
+    fn members(&self, flow: usize) -> Option<Vec<(Ipv6Addr, u32, u32)>> {
+        let group = self.view(flow)?;
+        let first = group.initial_psn;
+        let members = group.members.iter().filter(|member| member.state == ReceiverState::Member);
+        Some(members.map(|member| (member.address, member.qpn, member.joined_psn.unwrap_or(first))).collect())
+    }
+
+    /// Checks the responses that went to sources since the last call.
+    pub(crate) fn check_responses(&mut self) {
+        for group in 0..self.taps.len() {
+            for seen in self.taps[group].responses() {
+                let flow = self.flows.iter().position(|flow| flow.group == group && flow.qpn.get() == seen.qpn);
+                if let Some(flow) = flow {
+                    self.check_response(flow, seen);
+                }
+            }
+        }
+    }
+
+    /// MT-5.3.1-1, MT-5.3.2-1: every packet that a response covers is in the memory of every member from its first PSN
+    /// on. Without members nothing may be covered.
+    fn check_response(&mut self, flow: usize, seen: Seen) {
+        let state = &self.flows[flow];
+        let near = (u64::from(state.first_psn) + state.confirmed) & 0xFF_FFFF;
+        let ahead = distance(near as u32, seen.psn) + i64::from(seen.is_ack);
+        let packets = u64::try_from(state.confirmed as i64 + ahead).unwrap_or(0);
+        self.outcome.responses += 1;
+        let Some(members) = self.members(flow) else { return };
+        let mut missing = None;
+        if members.is_empty() && packets > self.flows[flow].confirmed {
+            missing = Some((None, "the group has no member".to_owned()));
+        }
+        for (address, qpn, first_psn) in members {
+            self.outcome.comparisons += 1;
+            let state = &self.flows[flow];
+            let (from, to) = (state.octets_before(first_psn), state.octets_of(packets));
+            let receiver = self.testbed.receiver_of(address);
+            let has = receiver.and_then(|receiver| {
+                let participant = state.participants.get(&receiver)?;
+                let connected = participant.connected.filter(|_| participant.qpn.get() == qpn)?;
+                // What lies before the queue pair's first PSN did not arrive.
+                let begins = state.octets_before(connected) <= from;
+                let memory = state.memory(receiver, &self.testbed, &self.network)?;
+                (begins && memory.agrees_from(from)).then(|| memory.complete_octets())
+            });
+            if to > from && has.unwrap_or(0) < to {
+                let text = format!("{address} has {} of {to} octets", has.unwrap_or(0));
+                missing = Some((receiver, text));
+                break;
+            }
+        }
+        match missing {
+            Some((receiver, text)) => {
+                let finding = self.diagnose_response(flow, receiver);
+                let text = format!("flow {flow}: PSN {} covers {packets} packets, but {text}", seen.psn);
+                self.violation(ViolationKind::Safety, finding, flow, text);
+            }
+            None if packets > self.flows[flow].confirmed => {
+                let now = self.now();
+                let state = &mut self.flows[flow];
+                (state.confirmed, state.progress_at) = (packets, now);
+            }
+            None => {}
+        }
+    }
+
+    /// Compares a receiver's memory with the source's data, as it is written.
+    pub(crate) fn check_memory(&mut self, receiver: usize) {
+        for flow in 0..self.flows.len() {
+            let state = &self.flows[flow];
+            let Some(first_psn) = state.participants.get(&receiver).and_then(|one| one.connected) else { continue };
+            let from = state.octets_before(first_psn);
+            let memory = state.memory(receiver, &self.testbed, &self.network);
+            if memory.is_some_and(|memory| !memory.agrees_from(from)) {
+                let text = format!("flow {flow}: receiver {receiver} has octets that differ from the source's");
+                self.violation(ViolationKind::WrongData, Finding::Unknown, flow, text);
+            }
+        }
+    }
+
+    /// The checks at intervals.
+    pub(crate) fn check_all(&mut self) {
+        self.poll_members();
+        let mut is_calm = self.controller.is_some();
+        let mut differing = BTreeSet::new();
+        for flow in 0..self.flows.len() {
+            if self.flows[flow].is_over {
+                continue;
+            }
+            let Some(group) = self.view(flow) else {
+                is_calm &= self.flows[flow].is_closed;
+                continue;
+            };
+            let id = group.summary.id;
+            let is_ready = group.summary.state == GroupState::Ready;
+            is_calm &= is_ready && self.flows[flow].steps.is_empty() && self.makes_progress(flow);
+            if !is_ready || self.controller.is_none() {
+                continue;
+            }
+            for (node, what) in self.differences(&group) {
+                is_calm = false;
+                if !is_named(&group, node) {
+                    differing.insert((id, node));
+                    self.check_difference(flow, id, node, &what);
+                }
+            }
+        }
+        self.checks.differs_since.retain(|subject, _| differing.contains(subject));
+        is_calm &= self.tasks_are_calm();
+        self.checks.calm_since = match self.checks.calm_since {
+            Some(since) if is_calm => Some(since),
+            _ if is_calm => Some(self.now()),
+            _ => None,
+        };
+    }
+
+    fn tasks_are_calm(&self) -> bool {
+        self.crash.is_none() && self.flow_of.iter().flatten().all(|flow| self.flows[*flow].steps.is_empty())
+    }
+
+    fn makes_progress(&self, flow: usize) -> bool {
+        let state = &self.flows[flow];
+        state.is_exhausted() || self.now().since(state.progress_at).as_nanos() <= u128::from(PROGRESS_NS)
+    }
+
+    fn check_difference(&mut self, flow: usize, id: u32, node: usize, what: &str) {
+        let now = self.now();
+        let since = *self.checks.differs_since.entry((id, node)).or_insert(now);
+        let since = since.max(self.faults.controller_started);
+        if now.since(since).as_nanos() > u128::from(DETECTION_NS) {
+            let finding = self.diagnose_node(node);
+            let text = format!("flow {flow}: group {id} is ready, but n{node} {what}");
+            self.violation(ViolationKind::NotAsShown, finding, flow, text);
+        }
+    }
+
+    /// The nodes that do not have what the API shows.
+    pub(crate) fn differences(&self, group: &Group) -> Vec<(usize, String)> {
+        let Some(tree) = &group.tree else { return Vec::new() };
+        let mut differences = Vec::new();
+        for shown in &tree.nodes {
+            let Some(node) = node_of(&shown.name) else { continue };
+            let what = match self.network.node(self.testbed.nodes[node]) {
+                None => Some("is down".to_owned()),
+                Some(value) => difference(group, shown, value),
+            };
+            differences.extend(what.map(|what| (node, what)));
+        }
+        differences
+    }
+
+    /// The checks at the end, when all faults have been over for long.
+    pub(crate) fn check_end(&mut self) {
+        self.check_responses();
+        if self.checks.calm_since.is_some() {
+            self.outcome.ready += self.flow_of.iter().flatten().count() as u64;
+            return;
+        }
+        for group in 0..self.flow_of.len() {
+            let Some(flow) = self.flow_of[group] else { continue };
+            self.check_end_of(flow);
+        }
+    }
+
+    fn check_end_of(&mut self, flow: usize) {
+        let Some(group) = self.view(flow) else {
+            if !self.flows[flow].is_closed && !self.flows[flow].is_over {
+                let text = format!("flow {flow}: the group does not exist, and its application does not learn it");
+                let finding = self.diagnose_group(flow, None);
+                self.violation(ViolationKind::Convergence, finding, flow, text);
+            }
+            return;
+        };
+        let (id, state) = (group.summary.id, group.summary.state);
+        self.check_evictions(flow, &group);
+        if state != GroupState::Ready {
+            if !names_something(&group) {
+                let finding = self.diagnose_group(flow, Some(&group));
+                let text =
+                    format!("flow {flow}: group {id} is {state:?}, awaits {:?}, failure {:?}", group.awaited, group.failure);
+                self.violation(ViolationKind::Convergence, finding, flow, text);
+            }
+            return;
+        }
+        self.outcome.ready += 1;
+        // A dead member stops a strict group, and a dead node too.
+        let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address));
+        let differs = !self.differences(&group).is_empty();
+        if !is_blocked && !differs && !self.makes_progress(flow) && self.flows[flow].is_committed {
+            let finding = self.diagnose_progress(flow, &group);
+            let text = format!(
+                "flow {flow}: group {id} is ready, but {} packets are confirmed since {} ns",
+                self.flows[flow].confirmed,
+                self.flows[flow].progress_at.as_ns()
+            );
+            self.violation(ViolationKind::Liveness, finding, flow, text);
+        }
+    }
+
+    /// D25: the dead receivers of a group that evicts are gone, as far as enough others are left.
+    fn check_evictions(&mut self, flow: usize, group: &Group) {
+        if !self.schedule.groups[self.flows[flow].group].evict {
+            return;
+        }
+        let (dead, alive): (Vec<&Receiver>, Vec<&Receiver>) =
+            group.members.iter().partition(|member| self.is_member_dead(member.address));
+        // Only what was sent shows that a receiver is dead.
+        let has_begun = self.flows[flow].confirmed > 0 && self.flows[flow].session.may_send;
+        if alive.is_empty() || !has_begun {
+            return;
+        }
+        for member in dead.iter().filter(|member| member.state == ReceiverState::Member) {
+            let receiver = self.testbed.receiver_of(member.address);
+            let edge = receiver.map(|receiver| self.testbed.node_of_receiver(receiver));
+            let is_edge_dead = edge.is_some_and(|edge| self.faults.is_dead(edge));
+            let is_named = edge.is_some_and(|edge| is_named(group, edge));
+            if is_edge_dead && is_named {
+                continue;
+            }
+            let finding = match is_edge_dead {
+                _ if self.faults.store_changed => Finding::OtherStore,
+                true => Finding::DeadEdgeKept,
+                false => self.diagnose_group(flow, Some(group)),
+            };
+            let text = format!("flow {flow}: {} is dead and still a member", member.address);
+            self.violation(ViolationKind::Eviction, finding, flow, text);
+        }
+    }
+
+    /// Whether a receiver or its edge is dead for good.
+    fn is_member_dead(&self, address: Ipv6Addr) -> bool {
+        self.testbed.receiver_of(address).is_some_and(|receiver| {
+            self.faults.receiver_down_until[receiver] == Instant::NEVER
+                || self.faults.is_dead(self.testbed.node_of_receiver(receiver))
+        })
+    }
+}
+
+/// Whether the failure or the awaited nodes of a group name a node.
+pub(crate) fn is_named(group: &Group, node: usize) -> bool {
+    let (name, loopback) = (crate::data_network::name_of(node), address::node(node).loopback.to_string());
+    let failure = group.failure.as_deref().unwrap_or_default();
+    let names = |text: &str| text.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == name);
+    group.awaited.contains(&name) || names(failure) || failure.contains(&loopback)
+}
+
+/// A failure says what is missing.
+fn names_something(group: &Group) -> bool {
+    group.failure.as_ref().is_some_and(|failure| !failure.is_empty())
+}
+
+/// What a node has otherwise than the API shows it.
+fn difference(group: &Group, shown: &TreeNodeView, value: &Node) -> Option<String> {
+    let Some(entry) = value.group_entry(adapter::group_id(group.summary.id)) else {
+        return Some("does not have it".to_owned());
+    };
+    let branches: BTreeSet<Ipv6Addr> = entry.branches.iter().map(|branch| branch.responder).collect();
+    let shown_branches: BTreeSet<Ipv6Addr> = shown.branches.iter().map(|branch| branch.address).collect();
+    if entry.proxy != group.summary.proxy {
+        return Some(format!("has another group: {}", entry.proxy));
+    }
+    if branches != shown_branches {
+        return Some(format!("has epoch {}, branches {branches:?} instead of {shown_branches:?}", entry.epoch));
+    }
+    let parent = match entry.parent {
+        Parent::Source(source) => {
+            let is_other = source.address != group.source.address || source.qpn.get() != group.source.qpn;
+            return is_other.then(|| format!("answers to queue pair {} of {}", source.qpn.get(), source.address));
+        }
+        Parent::Node { loopback, .. } => loopback,
+    };
+    let shown_parent = shown.parent.as_deref().and_then(node_of).map(|node| address::node(node).loopback);
+    if shown_parent != Some(parent) {
+        return Some(format!("has epoch {}, parent {parent} instead of {shown_parent:?}", entry.epoch));
+    }
+    let of_member = |address: Ipv6Addr| group.members.iter().find(|member| member.address == address);
+    let other = entry.receivers.iter().find(|one| of_member(one.address).is_some_and(|member| member.qpn != one.qpn.get()));
+    other.map(|one| format!("has queue pair {} of {}", one.qpn.get(), one.address))
+}

@@ -1,0 +1,280 @@
+//! The data network of a schedule: nodes, hosts and links.
+//!
+//! ```text
+//!   sources ── headend ── transit nodes ══ edges ── receivers
+//! ```
+//!
+//! A node has routes to its neighbours only: the path of a group's packets is that of its tree.
+
+use crate::schedule::Schedule;
+use srdma_api::{Link, Registration};
+use srdma_chaos::address;
+use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
+use srdma_frame::PortId;
+use srdma_random::Probability;
+use srdma_sim::addressing;
+use srdma_sim::fabric::{self, LinkSettings, Neighbour};
+use srdma_sim::host::{HOST_PORT, Host, HostConfig};
+use srdma_sim::link::LinkModel;
+use srdma_sim::network::{Direction, ElementId, LinkId, Network};
+use srdma_sim::node_or_host::NodeOrHost;
+use srdma_wire::{MacAddress, Prefix};
+use std::net::Ipv6Addr;
+
+const RATE_BITS_PER_S: u64 = 10_000_000_000;
+const DELAY_NS: u64 = 20_000;
+
+/// MTU of links: a full packet with the lists of all receivers fits, or it does not.
+const LINK_MTU: u16 = 4096;
+const SMALL_LINK_MTU: u16 = 1280;
+
+/// Queue limit of a port, octets.
+const QUEUE_LIMIT_OCTETS: usize = 1 << 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    Source(usize),
+    Node(usize),
+    Receiver(usize),
+}
+
+/// Elements and links of the network.
+pub(crate) struct DataNetwork {
+    /// Far ends of each node's ports.
+    ports: Vec<Vec<Peer>>,
+    links: Vec<(usize, usize)>,
+    link_ids: Vec<LinkId>,
+    small: Vec<bool>,
+    receiver_nodes: Vec<usize>,
+    first_edge: usize,
+    pub(crate) sources: Vec<ElementId>,
+    pub(crate) nodes: Vec<ElementId>,
+    pub(crate) receivers: Vec<ElementId>,
+    pub(crate) source_links: Vec<LinkId>,
+    pub(crate) receiver_links: Vec<LinkId>,
+}
+
+impl DataNetwork {
+    /// Builds the network into `network`, which must be empty.
+    pub(crate) fn new(schedule: &Schedule, network: &mut Network<NodeOrHost>) -> Result<Self, ConfigError> {
+        let links = schedule.links();
+        let mut ports: Vec<Vec<Peer>> = vec![Vec::new(); schedule.nodes()];
+        ports[0].extend((0..schedule.groups.len()).map(Peer::Source));
+        for (upper, lower) in &links {
+            ports[*upper].push(Peer::Node(*lower));
+            ports[*lower].push(Peer::Node(*upper));
+        }
+        for receiver in 0..schedule.receivers.len() {
+            ports[schedule.node_of_receiver(receiver)].push(Peer::Receiver(receiver));
+        }
+        let is_small = |node: usize| {
+            node.checked_sub(1 + schedule.transits).is_some_and(|edge| schedule.edges[edge].has_small_mtu)
+        };
+        let mut data = DataNetwork {
+            ports,
+            links,
+            link_ids: Vec::new(),
+            small: (0..schedule.nodes()).map(is_small).collect(),
+            receiver_nodes: (0..schedule.receivers.len()).map(|receiver| schedule.node_of_receiver(receiver)).collect(),
+            first_edge: 1 + schedule.transits,
+            sources: Vec::new(),
+            nodes: Vec::new(),
+            receivers: Vec::new(),
+            source_links: Vec::new(),
+            receiver_links: Vec::new(),
+        };
+        for source in 0..schedule.groups.len() {
+            let gateway = data.mac_toward(0, Peer::Source(source));
+            let mac = addressing::mac(data.position(Peer::Source(source)), HOST_PORT);
+            let host = Host::new(&HostConfig { address: address::source(source), mac, gateway });
+            data.sources.push(network.add(NodeOrHost::Host(Box::new(host))));
+        }
+        for node in 0..schedule.nodes() {
+            data.nodes.push(network.add(NodeOrHost::Node(Box::new(data.node(node, false)?))));
+        }
+        for receiver in 0..schedule.receivers.len() {
+            let gateway = data.mac_toward(data.receiver_nodes[receiver], Peer::Receiver(receiver));
+            let mac = addressing::mac(data.position(Peer::Receiver(receiver)), HOST_PORT);
+            let host = Host::new(&HostConfig { address: data.receiver_address(receiver), mac, gateway });
+            data.receivers.push(network.add(NodeOrHost::Host(Box::new(host))));
+        }
+        data.connect(network);
+        Ok(data)
+    }
+
+    fn connect(&mut self, network: &mut Network<NodeOrHost>) {
+        let model = LinkModel::perfect(RATE_BITS_PER_S, DELAY_NS);
+        for (source, element) in self.sources.iter().enumerate() {
+            let lower = (self.nodes[0], self.port_toward(0, Peer::Source(source)));
+            self.source_links.push(network.connect(&format!("S{source}"), (*element, HOST_PORT), lower, model));
+        }
+        for (upper, lower) in &self.links {
+            let ends = (
+                (self.nodes[*upper], self.port_toward(*upper, Peer::Node(*lower))),
+                (self.nodes[*lower], self.port_toward(*lower, Peer::Node(*upper))),
+            );
+            self.link_ids.push(network.connect(&format!("N{upper}-N{lower}"), ends.0, ends.1, model));
+        }
+        for (receiver, node) in self.receiver_nodes.iter().enumerate() {
+            let upper = (self.nodes[*node], self.port_toward(*node, Peer::Receiver(receiver)));
+            let lower = (self.receivers[receiver], HOST_PORT);
+            self.receiver_links.push(network.connect(&format!("R{receiver}"), upper, lower, model));
+        }
+    }
+
+    /// A node without groups.
+    pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<Node, ConfigError> {
+        let settings = LinkSettings {
+            model: LinkModel::perfect(RATE_BITS_PER_S, DELAY_NS),
+            link_mtu: LINK_MTU,
+            queue_limit_octets: QUEUE_LIMIT_OCTETS,
+        };
+        let addresses = address::node(node);
+        let neighbours = self.ports[node].iter().map(|peer| self.neighbour(node, *peer));
+        let position = self.position(Peer::Node(node));
+        let mut value = fabric::node(position, addresses.loopback, &settings, restarted, neighbours)?;
+        value.apply(Command::SetDomain(address::domain()))?;
+        for (port, peer) in (0..).map(PortId).zip(&self.ports[node]) {
+            let sources = match *peer {
+                Peer::Source(source) => vec![Prefix::host(address::source(source))],
+                Peer::Receiver(receiver) => vec![Prefix::host(self.receiver_address(receiver))],
+                Peer::Node(other) => {
+                    let mac = addressing::mac(position, port);
+                    let link_mtu = self.mtu(node, other);
+                    value.apply(Command::SetPort { port, mac, addresses: Vec::new(), link_mtu })?;
+                    continue;
+                }
+            };
+            value.apply(Command::SetBorder { port, sources })?;
+        }
+        if node >= self.first_edge {
+            let behavior = SidBehavior::EndMt { require_hmac: false };
+            value.apply(Command::AddSid { prefix: Prefix::host(addresses.end_mt), behavior })?;
+        }
+        Ok(value)
+    }
+
+    /// The registration of a node, without its groups.
+    pub(crate) fn registration(&self, node: usize) -> Registration {
+        let addresses = address::node(node);
+        let is_edge = node >= self.first_edge;
+        let api = |prefix: Prefix| srdma_api::Prefix::new(prefix.address(), prefix.prefix_len());
+        let hosts = match node {
+            0 => (0..self.sources.len()).filter_map(|source| api(Prefix::host(address::source(source)))).collect(),
+            _ => api(address::receivers_of(node)).filter(|_| is_edge).into_iter().collect(),
+        };
+        let links = self.ports[node].iter().filter_map(|peer| match *peer {
+            Peer::Node(other) => {
+                Some(Link { to: address::node(other).loopback, mtu: self.mtu(node, other), cost: 1 })
+            }
+            Peer::Source(_) | Peer::Receiver(_) => None,
+        });
+        Registration {
+            name: name_of(node),
+            loopback: addresses.loopback,
+            end_mt: is_edge.then_some(addresses.end_mt),
+            replication: (!is_edge).then(|| replication_prefix(node)).and_then(api),
+            links: links.collect(),
+            hosts,
+            store: None,
+            groups: Vec::new(),
+        }
+    }
+
+    /// The SIDs that a controller may use at a node.
+    pub(crate) fn allowed_sids(&self, node: usize) -> srdma_agent::AllowedSids {
+        let is_edge = node >= self.first_edge;
+        srdma_agent::AllowedSids {
+            end_mt: is_edge.then(|| address::node(node).end_mt),
+            replication: (!is_edge).then(|| replication_prefix(node)),
+        }
+    }
+
+    pub(crate) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {
+        address::receiver(receiver, self.receiver_nodes[receiver])
+    }
+
+    pub(crate) fn node_of_receiver(&self, receiver: usize) -> usize {
+        self.receiver_nodes[receiver]
+    }
+
+    pub(crate) fn receiver_of(&self, address: Ipv6Addr) -> Option<usize> {
+        (0..self.receivers.len()).find(|receiver| self.receiver_address(*receiver) == address)
+    }
+
+    pub(crate) fn link(&self, upper: usize, lower: usize) -> Option<LinkId> {
+        let position = self.links.iter().position(|link| *link == (upper, lower))?;
+        Some(self.link_ids[position])
+    }
+
+    pub(crate) fn port_count(&self, node: usize) -> usize {
+        self.ports[node].len()
+    }
+
+    /// Sets the loss of all links between nodes.
+    pub(crate) fn set_loss(&self, network: &mut Network<NodeOrHost>, ppm: u32) {
+        let loss = Probability::new(f64::from(ppm) / 1e6).unwrap_or_default();
+        let model = LinkModel { loss, ..LinkModel::perfect(RATE_BITS_PER_S, DELAY_NS) };
+        for link in &self.link_ids {
+            network.set_model(*link, Direction::Down, model);
+            network.set_model(*link, Direction::Up, model);
+        }
+    }
+
+    fn mtu(&self, node: usize, other: usize) -> u16 {
+        if self.small[node] || self.small[other] { SMALL_LINK_MTU } else { LINK_MTU }
+    }
+
+    fn position(&self, peer: Peer) -> usize {
+        let sources = self.ports[0].iter().filter(|peer| matches!(peer, Peer::Source(_))).count();
+        match peer {
+            Peer::Source(source) => source,
+            Peer::Node(node) => sources + node,
+            Peer::Receiver(receiver) => sources + self.ports.len() + receiver,
+        }
+    }
+
+    fn port_toward(&self, node: usize, peer: Peer) -> PortId {
+        let position = self.ports[node].iter().position(|other| *other == peer);
+        PortId(position.unwrap_or_default() as u16)
+    }
+
+    fn mac_toward(&self, node: usize, peer: Peer) -> MacAddress {
+        addressing::mac(self.position(Peer::Node(node)), self.port_toward(node, peer))
+    }
+
+    fn neighbour(&self, node: usize, peer: Peer) -> Neighbour {
+        match peer {
+            Peer::Source(source) => Neighbour {
+                address: address::source(source),
+                mac: addressing::mac(self.position(peer), HOST_PORT),
+                prefixes: Vec::new(),
+            },
+            Peer::Receiver(receiver) => Neighbour {
+                address: self.receiver_address(receiver),
+                mac: addressing::mac(self.position(peer), HOST_PORT),
+                prefixes: Vec::new(),
+            },
+            Peer::Node(other) => Neighbour {
+                address: address::node(other).loopback,
+                mac: self.mac_toward(other, Peer::Node(node)),
+                prefixes: vec![address::locator(other)],
+            },
+        }
+    }
+}
+
+/// The name by which a node registers.
+pub(crate) fn name_of(node: usize) -> String {
+    format!("n{node}")
+}
+
+/// The node of a name.
+pub(crate) fn node_of(name: &str) -> Option<usize> {
+    name.strip_prefix('n').and_then(|number| number.parse().ok())
+}
+
+fn replication_prefix(node: usize) -> Prefix {
+    let first = address::replication(node, 0);
+    Prefix::new(first, 96).expect("96 bits are a prefix")
+}

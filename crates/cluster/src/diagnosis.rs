@@ -1,0 +1,122 @@
+//! Why a violation occurs: the known findings by the facts of the world at that time.
+
+use crate::adapter;
+use crate::data_network::{name_of, node_of};
+use crate::outcome::Finding;
+use crate::world::World;
+use srdma_api::Group;
+use srdma_dataplane::DropReason;
+use srdma_frame::PortId;
+
+impl World<'_> {
+    /// A node that differs from what the API shows.
+    pub(crate) fn diagnose_node(&self, node: usize) -> Finding {
+        if self.faults.store_changed {
+            return Finding::OtherStore;
+        }
+        let left_before_start = self.starts > 1 && self.faults.node_left_at[node] <= self.faults.controller_started;
+        let is_up = self.network.node(self.testbed.nodes[node]).is_some();
+        match (is_up, self.is_heard(node)) {
+            (true, true) if self.starts > 1 => Finding::StaleNodeAccepted,
+            (true, true) => Finding::Unknown,
+            (true, false) => Finding::SilentNodeSkipped,
+            (false, _) if left_before_start => Finding::DeathUnnoticed,
+            (false, _) => Finding::DeadNodeNotNamed,
+        }
+    }
+
+    /// A response that covers what a receiver does not have.
+    pub(crate) fn diagnose_response(&self, flow: usize, receiver: Option<usize>) -> Finding {
+        if self.faults.store_changed {
+            return Finding::OtherStore;
+        }
+        let Some(group) = self.view(flow) else { return Finding::Unknown };
+        let path = receiver.map(|receiver| self.path(&group, self.testbed.node_of_receiver(receiver)));
+        let differing: Vec<usize> = self.differences(&group).into_iter().map(|(node, _)| node).collect();
+        let on_path = path.into_iter().flatten().filter(|node| differing.contains(node));
+        let findings = on_path.map(|node| self.diagnose_node(node));
+        findings.min().unwrap_or(Finding::Unknown)
+    }
+
+    /// A group that is neither ready nor closed.
+    pub(crate) fn diagnose_group(&self, flow: usize, group: Option<&Group>) -> Finding {
+        let Some(group) = group.filter(|_| !self.faults.store_changed) else {
+            return if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
+        };
+        let awaited = group.awaited.iter().filter_map(|name| node_of(name));
+        let is_unnoticed = |node: usize| {
+            self.faults.is_dead(node) && self.starts > 1 && self.faults.node_left_at[node] <= self.faults.controller_started
+        };
+        if awaited.clone().any(is_unnoticed) {
+            return Finding::DeathUnnoticed;
+        }
+        // A join waits for a source that waits for a dead node.
+        let mut differing = self.differences(group).into_iter().map(|(node, _)| node);
+        let blamed = differing.find(|node| !awaited.clone().any(|one| one == *node));
+        blamed.map_or_else(|| self.diagnose_progress(flow, group), |node| self.diagnose_node(node))
+    }
+
+    /// A source that makes no progress.
+    pub(crate) fn diagnose_progress(&self, _flow: usize, group: &Group) -> Finding {
+        if self.faults.store_changed {
+            return Finding::OtherStore;
+        }
+        let nodes = group.tree.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node_of(&node.name));
+        if nodes.clone().any(|node| self.drops_too_big(node)) {
+            return Finding::LinkMtuKept;
+        }
+        Finding::Unknown
+    }
+
+    /// Whether the controller has a session with a node, as the API shows.
+    pub(crate) fn is_heard(&self, node: usize) -> bool {
+        let core = self.controller.as_ref().map(|controller| controller.core());
+        core.is_some_and(|core| adapter::is_shown_alive(core, &name_of(node)))
+    }
+
+    fn drops_too_big(&self, node: usize) -> bool {
+        let Some(value) = self.network.node(self.testbed.nodes[node]) else { return false };
+        let ports = (0..self.testbed.port_count(node)).filter_map(|port| value.port_counters(PortId(port as u16)));
+        ports.map(|counters| &counters.drops).chain([value.own_drops()]).any(|drops| drops.get(DropReason::PacketTooBig) > 0)
+    }
+
+    /// The nodes from an edge up to the headend, as the API shows them.
+    fn path(&self, group: &Group, edge: usize) -> Vec<usize> {
+        let mut path = vec![edge];
+        let mut name = name_of(edge);
+        let nodes = || group.tree.iter().flat_map(|tree| &tree.nodes);
+        while let Some(parent) = nodes().find(|node| node.name == name).and_then(|node| node.parent.clone())
+            && path.len() <= self.agents.len()
+        {
+            path.extend(node_of(&parent));
+            name = parent;
+        }
+        path
+    }
+
+    /// Counts the phase of each group's change at a fault.
+    pub(crate) fn note_phases(&mut self, fault: &'static str) {
+        let phases: Vec<&'static str> = (0..self.flows.len()).filter_map(|flow| self.phase(flow)).collect();
+        for phase in phases {
+            *self.outcome.phases.entry((fault, phase)).or_default() += 1;
+        }
+    }
+
+    fn phase(&self, flow: usize) -> Option<&'static str> {
+        use srdma_api::{GroupState, SourceOrder};
+        let core = self.controller.as_ref().map(|controller| controller.core());
+        let Some(core) = core else { return Some("controller down") };
+        let id = self.flows[flow].id.filter(|_| !self.flows[flow].is_over)?;
+        Some(match adapter::shown_state(core, id)? {
+            GroupState::Open => "open",
+            GroupState::Ready => "ready",
+            GroupState::Closing | GroupState::Closed => "closing",
+            GroupState::Creating | GroupState::Changing => match core.source_order(id) {
+                SourceOrder::Pause { .. } => "pausing",
+                SourceOrder::Wait | SourceOrder::Send { .. } | SourceOrder::End => {
+                    self.activity.get(&id).copied().unwrap_or("preparing")
+                }
+            },
+        })
+    }
+}

@@ -1,0 +1,278 @@
+//! Faults of nodes, agents, links, receivers, the controller and its store.
+
+use crate::agent_host::AgentHost;
+use crate::controller::{Controller, Party};
+use crate::flow::Step;
+use crate::outcome::{Finding, ViolationKind};
+use crate::schedule::{Event, Schedule, StoreFate};
+use crate::world::{Task, World};
+use srdma_frame::PortId;
+use srdma_sim::network::Direction;
+use srdma_sim::node_or_host::NodeOrHost;
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+
+/// A crash waits for writes no longer than this.
+const LATEST_CRASH_NS: u64 = 600_000_000;
+
+/// A crash of the controller that waits for durable writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crash {
+    after_writes: u32,
+    for_ns: u64,
+    store: StoreFate,
+}
+
+/// The faults so far.
+pub(crate) struct Faults {
+    /// End of all faults that have begun and end.
+    pub(crate) until: Instant,
+    node_cut_until: Vec<Instant>,
+    source_cut_until: Vec<Instant>,
+    pub(crate) node_down_until: Vec<Instant>,
+    /// The last time at which a node went down or was cut off.
+    pub(crate) node_left_at: Vec<Instant>,
+    link_down_until: BTreeMap<(usize, usize), Instant>,
+    pub(crate) receiver_down_until: Vec<Instant>,
+    pub(crate) group_of_flow: Vec<usize>,
+    pub(crate) controller_started: Instant,
+    /// The store was emptied, rebuilt or restored.
+    pub(crate) store_changed: bool,
+}
+
+impl Faults {
+    pub(crate) fn new(schedule: &Schedule) -> Self {
+        Faults {
+            until: Instant::ZERO,
+            node_cut_until: vec![Instant::ZERO; schedule.nodes()],
+            source_cut_until: vec![Instant::ZERO; schedule.groups.len()],
+            node_down_until: vec![Instant::ZERO; schedule.nodes()],
+            node_left_at: vec![Instant::ZERO; schedule.nodes()],
+            link_down_until: BTreeMap::new(),
+            receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
+            group_of_flow: Vec::new(),
+            controller_started: Instant::ZERO,
+            store_changed: false,
+        }
+    }
+
+    /// Whether no message passes between a party and the controller.
+    pub(crate) fn is_cut(&self, party: Party, now: Instant) -> bool {
+        match party {
+            Party::Node(node) => now < self.node_cut_until[node].max(self.node_down_until[node]),
+            Party::Source(flow) => {
+                self.group_of_flow.get(flow).is_some_and(|group| now < self.source_cut_until[*group])
+            }
+            Party::Application(_) | Party::Operator => false,
+        }
+    }
+
+    pub(crate) fn is_dead(&self, node: usize) -> bool {
+        self.node_down_until[node] == Instant::NEVER
+    }
+
+    fn note(&mut self, until: Instant) {
+        if until < Instant::NEVER {
+            self.until = self.until.max(until);
+        }
+    }
+}
+
+impl World<'_> {
+    pub(crate) fn apply_event(&mut self, position: usize) {
+        let event = &self.schedule.events[position].event;
+        self.log(&format_args!("{event:?}"));
+        self.count(event.name());
+        self.note_phases(event.name());
+        let now = self.now();
+        self.faults.note(now);
+        match *event {
+            Event::PartitionNode { node, for_ns } => {
+                let until = now.after_ns(for_ns);
+                self.faults.node_cut_until[node] = self.faults.node_cut_until[node].max(until);
+                self.faults.node_left_at[node] = now;
+                self.faults.note(until);
+            }
+            Event::PartitionSource { group, for_ns } => {
+                let until = now.after_ns(for_ns);
+                self.faults.source_cut_until[group] = self.faults.source_cut_until[group].max(until);
+                self.faults.note(until);
+            }
+            Event::PauseAgent { node, for_ns } => {
+                let until = now.after_ns(for_ns);
+                self.agents[node].paused_until = self.agents[node].paused_until.max(until);
+                self.faults.node_left_at[node] = now;
+                self.faults.note(until);
+            }
+            Event::CrashNode { node, for_ns } => {
+                self.crash_node(node, for_ns.map_or(Instant::NEVER, |for_ns| now.after_ns(for_ns)));
+            }
+            Event::CutLink { upper, lower, for_ns } => {
+                let until = now.after_ns(for_ns);
+                let end = self.faults.link_down_until.entry((upper, lower)).or_default();
+                *end = (*end).max(until);
+                self.faults.note(until);
+                self.tasks.push(until, 0, Task::RepairLink(upper, lower));
+                self.update_link(upper, lower);
+            }
+            Event::CutReceiver { receiver, for_ns } => self.cut_receiver(receiver, now.after_ns(for_ns)),
+            Event::KillReceiver { receiver } => self.cut_receiver(receiver, Instant::NEVER),
+            Event::CrashController { after_writes, for_ns, store } => {
+                self.crash = Some(Crash { after_writes, for_ns, store });
+                let latest = now.after_ns(if after_writes == 0 { 0 } else { LATEST_CRASH_NS });
+                self.faults.note(latest);
+                self.tasks.push(latest, 0, Task::CrashController);
+            }
+            Event::FailStore => self.store.fails_next = true,
+            Event::Backup => self.store.backup = Some(self.store.rows.clone()),
+            Event::JumpClock { by_ms } => {
+                self.clock_ms += by_ms;
+                if let Some(controller) = &mut self.controller {
+                    controller.clock_ms = self.clock_ms;
+                }
+            }
+            Event::Join { group, receiver } => self.add_step(group, Step::Join(receiver)),
+            Event::Leave { group, receiver } => self.add_step(group, Step::Leave(receiver)),
+            Event::Close { group } => self.add_step(group, Step::Close),
+            Event::Drain { node, for_ns } => {
+                self.drain(node, true);
+                let until = now.after_ns(for_ns);
+                self.faults.note(until);
+                self.tasks.push(until, 0, Task::Undrain(node));
+            }
+        }
+    }
+
+    pub(crate) fn end_random_faults(&mut self) {
+        self.testbed.set_loss(&mut self.network, 0);
+        self.log(&"random faults end");
+    }
+
+    fn crash_node(&mut self, node: usize, until: Instant) {
+        self.faults.node_down_until[node] = self.faults.node_down_until[node].max(until);
+        self.faults.node_left_at[node] = self.now();
+        self.faults.note(until);
+        if until < Instant::NEVER {
+            self.tasks.push(until, 0, Task::RestartNode(node));
+        }
+        let host = &mut self.agents[node];
+        host.is_down = true;
+        host.call = None;
+        host.is_executing = false;
+        let ports = self.testbed.port_count(node);
+        self.network.with(self.testbed.nodes[node], |element, _, pool| {
+            if let NodeOrHost::Node(mut value) = std::mem::take(element) {
+                for port in 0..ports {
+                    value.drop_queue(PortId(port as u16), pool);
+                }
+            }
+        });
+    }
+
+    pub(crate) fn restart_node(&mut self, node: usize) {
+        if self.now() < self.faults.node_down_until[node] {
+            return;
+        }
+        match self.testbed.node(node, true) {
+            Ok(value) => {
+                self.network
+                    .with(self.testbed.nodes[node], |element, _, _| *element = NodeOrHost::Node(Box::new(value)));
+            }
+            Err(error) => {
+                return self.violation(ViolationKind::Setup, Finding::Unknown, node, error.to_string());
+            }
+        }
+        let incarnation = self.agents[node].incarnation + 1;
+        self.agents[node] = AgentHost::new(self.testbed.allowed_sids(node), incarnation);
+        self.count("node restart");
+        self.log(&format_args!("n{node} restarts"));
+        self.tasks.push(self.now(), 0, Task::AgentNext(node, incarnation));
+    }
+
+    pub(crate) fn update_link(&mut self, upper: usize, lower: usize) {
+        let until = self.faults.link_down_until.get(&(upper, lower)).copied().unwrap_or_default();
+        let is_down = self.now() < until;
+        if let Some(link) = self.testbed.link(upper, lower) {
+            for direction in [Direction::Down, Direction::Up] {
+                self.network.faults_mut(link, direction).is_down = is_down;
+            }
+        }
+    }
+
+    fn cut_receiver(&mut self, receiver: usize, until: Instant) {
+        let end = &mut self.faults.receiver_down_until[receiver];
+        *end = (*end).max(until);
+        self.faults.note(until);
+        if until < Instant::NEVER {
+            self.tasks.push(until, 0, Task::RepairReceiver(receiver));
+        }
+        self.update_receiver(receiver);
+    }
+
+    pub(crate) fn update_receiver(&mut self, receiver: usize) {
+        let is_down = self.now() < self.faults.receiver_down_until[receiver];
+        for direction in [Direction::Down, Direction::Up] {
+            self.network.faults_mut(self.testbed.receiver_links[receiver], direction).is_down = is_down;
+        }
+    }
+
+    /// Whether a crash of the controller is due after another durable write.
+    pub(crate) fn crash_is_due(&mut self) -> bool {
+        let Some(crash) = &mut self.crash else { return false };
+        crash.after_writes = crash.after_writes.saturating_sub(1);
+        crash.after_writes == 0
+    }
+
+    /// The controller's process ends. The present write is durable or not.
+    pub(crate) fn crash_controller(&mut self) {
+        let Some(Crash { for_ns, store, .. }) = self.crash.take() else { return };
+        let Some(controller) = self.controller.take() else { return };
+        self.note_phases("controller down");
+        self.checks.keep_views(controller.core(), &self.flows);
+        let (writing, callers) = controller.crash();
+        if self.rng.below(2) == 0 {
+            writing.iter().for_each(|writes| self.store.commit(writes));
+        }
+        self.log(&format_args!("the controller crashes for {for_ns} ns, its store is {store:?}"));
+        match store {
+            StoreFate::Kept => {}
+            StoreFate::Emptied | StoreFate::Rebuilt => {
+                self.store.rows.clear();
+                self.rebuilds = store == StoreFate::Rebuilt;
+                self.faults.store_changed = true;
+            }
+            StoreFate::Backup => {
+                if let Some(backup) = &self.store.backup {
+                    self.store.rows = backup.clone();
+                    self.faults.store_changed = true;
+                }
+            }
+        }
+        self.reset(callers);
+        let until = self.now().after_ns(for_ns);
+        self.faults.note(until);
+        self.tasks.push(until, 0, Task::RestartController);
+    }
+
+    pub(crate) fn start_controller(&mut self) {
+        if self.controller.is_some() {
+            return;
+        }
+        let now = self.now();
+        self.starts += 1;
+        let (run, identity) = (self.starts, self.rng.below(1 << 62) + 1);
+        let rebuilds = std::mem::take(&mut self.rebuilds);
+        let mut out = Vec::new();
+        match Controller::start(&self.store.state(), identity, rebuilds, run, now, self.clock_ms, &mut out) {
+            Ok(controller) => {
+                self.controller = Some(controller);
+                self.faults.controller_started = now;
+                self.tasks.push(now.after_ns(crate::controller::PERIOD_NS), 0, Task::Period(run));
+                self.count("controller start");
+                self.log(&"the controller starts");
+                self.carry_out_outputs(run, out);
+            }
+            Err(error) => self.violation(ViolationKind::Setup, Finding::Unknown, 0, error.to_string()),
+        }
+    }
+}

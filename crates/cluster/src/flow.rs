@@ -1,0 +1,317 @@
+//! A group as its application has it: requests to the controller, the source, and the receivers.
+//!
+//! The source's session is that of `srdma_session`, which is bound to sockets, written again.
+
+use crate::adapter::Request;
+use crate::data_network::DataNetwork;
+use crate::schedule::{GroupPlan, PATH_MTU_OCTETS};
+use srdma_api::{MemoryRegion, NewGroup, NewReceiver, SourceAddress, SourceOrder, SourceRegion, SourceReport};
+use srdma_chaos::address;
+use srdma_group::{OnFailure, Policy};
+use srdma_random::Stream;
+use srdma_rc::{ConfigError, Habits, MemoryKey, QueuePairConfig, RemoteAddress};
+use srdma_sim::network::{ElementId, Network};
+use srdma_sim::node_or_host::NodeOrHost;
+use srdma_sim::program::{MessageOperation, SendStream};
+use srdma_sim::replica::Replica;
+use srdma_wire::{Instant, Psn, Qpn};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Interval between messages of a source.
+pub(crate) const MESSAGE_INTERVAL_NS: u64 = 50_000_000;
+
+/// ACK timeout code of sources: 67 ms.
+const ACK_TIMEOUT: u8 = 14;
+
+/// T_stall of the policy: several ACK timeouts.
+const T_STALL: Duration = Duration::from_millis(400);
+
+/// Messages of a stream: it does not end within a run.
+const MESSAGES: u64 = 1200;
+
+/// Longest wait of a source's request.
+pub(crate) const SOURCE_WAIT_MS: u32 = 1000;
+
+/// A request of the application that it retries until it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Create,
+    Join(usize),
+    Commit,
+    Leave(usize),
+    Close,
+}
+
+/// A receiver of the group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Participant {
+    pub(crate) qpn: Qpn,
+    pub(crate) key: MemoryKey,
+    /// The first PSN of its queue pair, once that exists.
+    pub(crate) connected: Option<u32>,
+}
+
+/// The source's session (D30, D31).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SourceSession {
+    round: Option<u32>,
+    pub(crate) may_send: bool,
+    pub(crate) is_over: bool,
+}
+
+pub(crate) struct Flow {
+    pub(crate) group: usize,
+    incarnation: usize,
+    /// The group's number at the controller.
+    pub(crate) id: Option<u32>,
+    pub(crate) qpn: Qpn,
+    pub(crate) first_psn: u32,
+    message_packets: u32,
+    data: Rc<Vec<u8>>,
+    source: ElementId,
+    pub(crate) session: SourceSession,
+    /// The numbers of the outstanding requests.
+    pub(crate) source_call: Option<u64>,
+    pub(crate) application_call: Option<u64>,
+    pub(crate) steps: VecDeque<Step>,
+    pub(crate) attempts: u32,
+    /// The commit was accepted.
+    pub(crate) is_committed: bool,
+    pub(crate) is_closed: bool,
+    /// The application has ended it, or the controller lost it.
+    pub(crate) is_over: bool,
+    pub(crate) participants: BTreeMap<usize, Participant>,
+    /// Packets that responses covered so far.
+    pub(crate) confirmed: u64,
+    pub(crate) progress_at: Instant,
+}
+
+impl SourceSession {
+    pub(crate) fn apply(&mut self, order: SourceOrder) {
+        match order {
+            SourceOrder::Send { round } if self.round.is_none_or(|newest| newest <= round) => {
+                (self.round, self.may_send) = (Some(round), true);
+            }
+            SourceOrder::Pause { round } if self.round.is_none_or(|newest| newest < round) => {
+                (self.round, self.may_send) = (Some(round), false);
+            }
+            SourceOrder::Wait | SourceOrder::Send { .. } | SourceOrder::Pause { .. } => {}
+            SourceOrder::End => self.is_over = true,
+        }
+    }
+
+    fn is_pausing(&self) -> bool {
+        self.round.is_some() && !self.may_send
+    }
+}
+
+impl Flow {
+    /// A flow whose application creates its group and joins its first members. `number`: distinguishes it from others.
+    pub(crate) fn new(
+        seed: u64,
+        group: usize,
+        number: usize,
+        plan: &GroupPlan,
+        testbed: &DataNetwork,
+        network: &mut Network<NodeOrHost>,
+    ) -> Result<Self, ConfigError> {
+        let octets = MESSAGES * u64::from(plan.message_packets * PATH_MTU_OCTETS);
+        let mut data = vec![0; octets as usize];
+        Stream::new(seed, &format!("data {number}")).fill(&mut data);
+        let joins = plan.members.iter().map(|receiver| Step::Join(*receiver));
+        let flow = Flow {
+            group,
+            incarnation: number,
+            id: None,
+            qpn: Qpn::new(0x100 + number as u32).expect("a small number"),
+            first_psn: plan.first_psn,
+            message_packets: plan.message_packets,
+            data: Rc::new(data),
+            source: testbed.sources[group],
+            session: SourceSession::default(),
+            source_call: None,
+            application_call: None,
+            steps: [Step::Create].into_iter().chain(joins).chain([Step::Commit]).collect(),
+            attempts: 0,
+            is_committed: false,
+            is_closed: false,
+            is_over: false,
+            participants: BTreeMap::new(),
+            confirmed: 0,
+            progress_at: Instant::ZERO,
+        };
+        let config = flow.queue_pair(flow.qpn, flow.first_psn);
+        let (virtual_address, rkey) = address::group_region(group);
+        let added = network.with_host(flow.source, |host| {
+            host.add_queue_pair(config)?;
+            let region = host.add_region(Replica::of_source(Rc::clone(&flow.data)), 0, 0);
+            let operation = MessageOperation::Write { remote: RemoteAddress { virtual_address, rkey } };
+            let message_octets = plan.message_packets * PATH_MTU_OCTETS;
+            host.add_send_stream(SendStream::new(flow.qpn, region, octets, message_octets, operation).paused());
+            Ok(())
+        });
+        added.unwrap_or(Ok(()))?;
+        Ok(flow)
+    }
+
+    fn queue_pair(&self, qpn: Qpn, first_psn: u32) -> QueuePairConfig {
+        QueuePairConfig {
+            sq_psn: Psn::new(first_psn),
+            rq_psn: Psn::new(first_psn),
+            path_mtu: srdma_rc::PathMtu::Octets1024,
+            ack_timeout: ACK_TIMEOUT,
+            // A message at a time.
+            send_queue_depth: 1,
+            habits: Habits { retry_count_7_is_unlimited: true, ..Habits::strict() },
+            ..QueuePairConfig::new(qpn, address::proxy(self.group), address::designated_qpn(self.group))
+        }
+    }
+
+    /// The request of the first step, unless it has become impossible.
+    pub(crate) fn request(
+        &mut self,
+        plan: &GroupPlan,
+        testbed: &DataNetwork,
+        network: &mut Network<NodeOrHost>,
+        next_qpn: &mut u32,
+    ) -> Option<Request> {
+        let step = *self.steps.front()?;
+        if step == Step::Create {
+            return Some(Request::Create { key: format!("flow-{}", self.incarnation), group: Box::new(self.new_group(plan)) });
+        }
+        let id = self.id?;
+        match step {
+            Step::Create => None,
+            Step::Join(receiver) => {
+                let participant = self.register(receiver, testbed, network, next_qpn);
+                let base = address::receiver_base(self.group, receiver);
+                let region = Some(MemoryRegion { virtual_address: base, rkey: participant.key.0 });
+                let receiver = testbed.receiver_address(receiver);
+                let new = NewReceiver { qpn: participant.qpn.get(), path_mtu: PATH_MTU_OCTETS as u16, region };
+                Some(Request::Join { id, address: receiver, receiver: new })
+            }
+            Step::Commit => Some(Request::Commit { id }),
+            Step::Leave(receiver) => Some(Request::Leave { id, address: testbed.receiver_address(receiver) }),
+            Step::Close => Some(Request::Close { id }),
+        }
+    }
+
+    fn new_group(&self, plan: &GroupPlan) -> NewGroup {
+        let (base, rkey) = address::group_region(self.group);
+        NewGroup {
+            name: None,
+            source: SourceAddress { address: address::source(self.group), qpn: self.qpn.get() },
+            proxy: Some(address::proxy(self.group)),
+            designated_qpn: address::designated_qpn(self.group).get(),
+            initial_psn: self.first_psn,
+            path_mtu: PATH_MTU_OCTETS as u16,
+            region: Some(SourceRegion { base, length: self.data.len() as u64, rkey: rkey.0 }),
+            policy: Policy {
+                on_failure: if plan.evict { OnFailure::Evict } else { OnFailure::Strict },
+                t_stall: T_STALL,
+                ..Policy::default()
+            },
+        }
+    }
+
+    /// A receiver's memory and number, which stay while its join is retried.
+    fn register(
+        &mut self,
+        receiver: usize,
+        testbed: &DataNetwork,
+        network: &mut Network<NodeOrHost>,
+        next_qpn: &mut u32,
+    ) -> Participant {
+        if let Some(known) = self.participants.get(&receiver) {
+            return *known;
+        }
+        *next_qpn += 1;
+        let qpn = Qpn::new(*next_qpn).expect("few queue pairs");
+        let replica = Replica::empty(Rc::clone(&self.data));
+        let base = address::receiver_base(self.group, receiver);
+        let key = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, receiver as u8));
+        let participant = Participant { qpn, key: key.unwrap_or(MemoryKey(0)), connected: None };
+        self.participants.insert(receiver, participant);
+        participant
+    }
+
+    /// Creates the queue pair of a receiver that the controller shows as a member.
+    pub(crate) fn connect(
+        &mut self,
+        receiver: usize,
+        first_psn: u32,
+        testbed: &DataNetwork,
+        network: &mut Network<NodeOrHost>,
+    ) -> Result<(), ConfigError> {
+        let Some(participant) = self.participants.get_mut(&receiver) else { return Ok(()) };
+        participant.connected = Some(first_psn);
+        let Participant { qpn, key, .. } = *participant;
+        let config = self.queue_pair(qpn, first_psn);
+        let replica = Replica::beginning_at(Rc::clone(&self.data), self.octets_before(first_psn));
+        let added = network.with_host(testbed.receivers[receiver], |host| {
+            host.add_queue_pair(config)?;
+            host.replace_region(key, replica);
+            Ok(())
+        });
+        added.unwrap_or(Ok(()))
+    }
+
+    /// Octets of the packets before a PSN.
+    pub(crate) fn octets_before(&self, psn: u32) -> u64 {
+        self.octets_of(crate::reading::distance(self.first_psn, psn).max(0) as u64)
+    }
+
+    /// Octets of the first packets: all are full.
+    pub(crate) fn octets_of(&self, packets: u64) -> u64 {
+        (packets * u64::from(PATH_MTU_OCTETS)).min(self.data.len() as u64)
+    }
+
+    /// The memory of a receiver.
+    pub(crate) fn memory<'n>(
+        &self,
+        receiver: usize,
+        testbed: &DataNetwork,
+        network: &'n Network<NodeOrHost>,
+    ) -> Option<&'n Replica> {
+        let participant = self.participants.get(&receiver).filter(|participant| participant.connected.is_some())?;
+        network.host(testbed.receivers[receiver])?.region(participant.key)
+    }
+
+    /// Posts a message if the source may send and none is outstanding.
+    pub(crate) fn post(&self, network: &mut Network<NodeOrHost>) {
+        if self.session.may_send && !self.session.is_over && !self.is_over {
+            network.with_host(self.source, |host| {
+                host.pause(self.qpn, false);
+                host.pause(self.qpn, true);
+            });
+        }
+    }
+
+    /// The source's report; `None` while it drains.
+    pub(crate) fn report(&self, network: &Network<NodeOrHost>) -> Option<SourceReport> {
+        let stream = network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)?;
+        let pausing = self.session.is_pausing();
+        if pausing && !stream.is_quiescent() {
+            return None;
+        }
+        let psn = |octets: u64| ((u64::from(self.first_psn) + octets / u64::from(PATH_MTU_OCTETS)) & 0xFF_FFFF) as u32;
+        let acknowledged = stream.acknowledged_octets();
+        let messages = acknowledged / u64::from(self.message_packets * PATH_MTU_OCTETS);
+        Some(SourceReport {
+            round: self.session.round,
+            pausing,
+            paused_at_psn: pausing.then(|| psn(stream.posted_octets())),
+            completed_messages: (messages & 0xFF_FFFF) as u32,
+            acknowledged_psn: (acknowledged > 0).then(|| psn(acknowledged)),
+            ended: false,
+            wait_ms: SOURCE_WAIT_MS,
+        })
+    }
+
+    /// Whether the whole stream is acknowledged.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.octets_of(self.confirmed) == self.data.len() as u64
+    }
+}

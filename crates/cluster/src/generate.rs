@@ -1,0 +1,192 @@
+//! The distribution of schedules: from a seed to a schedule. `docs/chaos.md` has it as a table.
+
+use crate::schedule::{EdgePlan, Event, GroupPlan, ManagementPlan, Schedule, StoreFate, TimedEvent};
+use srdma_chaos::rng::Rng;
+
+const MS: u64 = 1_000_000;
+
+/// Events begin within this time, when groups usually exist.
+const EVENTS_FROM_NS: u64 = 300 * MS;
+const EVENTS_UNTIL_NS: u64 = 9_000 * MS;
+
+/// Kinds of events and their weights, in percent.
+const WEIGHTS: [(Kind, u64); 17] = [
+    (Kind::PartitionNode, 14),
+    (Kind::PartitionSource, 3),
+    (Kind::PauseAgent, 4),
+    (Kind::CrashNode, 10),
+    (Kind::KillNode, 5),
+    (Kind::CutLink, 6),
+    (Kind::CutReceiver, 3),
+    (Kind::KillReceiver, 3),
+    (Kind::CrashController, 14),
+    (Kind::LoseStore, 2),
+    (Kind::RestoreBackup, 3),
+    (Kind::FailStore, 2),
+    (Kind::JumpClock, 2),
+    (Kind::Join, 14),
+    (Kind::Leave, 8),
+    (Kind::Close, 3),
+    (Kind::Drain, 4),
+];
+
+#[derive(Clone, Copy)]
+enum Kind {
+    PartitionNode,
+    PartitionSource,
+    PauseAgent,
+    CrashNode,
+    KillNode,
+    CutLink,
+    CutReceiver,
+    KillReceiver,
+    CrashController,
+    LoseStore,
+    RestoreBackup,
+    FailStore,
+    JumpClock,
+    Join,
+    Leave,
+    Close,
+    Drain,
+}
+
+impl Schedule {
+    /// The schedule of a seed.
+    pub fn from_seed(seed: u64) -> Schedule {
+        let mut rng = Rng::new(seed, "cluster");
+        let transits = rng.choose(&[2, 2, 2, 3]);
+        let edges: Vec<EdgePlan> = (0..rng.range(2, 4)).map(|_| draw_edge(&mut rng, transits)).collect();
+        let receivers: Vec<usize> =
+            (0..edges.len()).flat_map(|edge| (0..rng.range(1, 3)).map(move |_| edge).collect::<Vec<_>>()).collect();
+        let groups = (0..rng.choose(&[1, 1, 2])).map(|_| draw_group(&mut rng, receivers.len())).collect();
+        let is_rough = rng.one_in(2);
+        let mut ppm = |most: u64| if is_rough { rng.log_uniform(1_000, most) as u32 } else { 0 };
+        let management = ManagementPlan {
+            loss_ppm: ppm(50_000),
+            duplicate_ppm: ppm(50_000),
+            late_ppm: ppm(30_000),
+            delay_ns: rng.log_uniform(100_000, 20 * MS),
+        };
+        let mut schedule = Schedule {
+            seed,
+            transits,
+            edges,
+            receivers,
+            groups,
+            management,
+            data_loss_ppm: if rng.one_in(3) { rng.log_uniform(500, 30_000) as u32 } else { 0 },
+            store_delay_ns: rng.log_uniform(MS / 2, 100 * MS),
+            faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
+            events: Vec::new(),
+        };
+        schedule.events = draw_events(&mut rng, &schedule);
+        schedule
+    }
+}
+
+fn draw_edge(rng: &mut Rng, transits: usize) -> EdgePlan {
+    let first = rng.below(transits);
+    let mut uplinks = vec![first];
+    if !rng.one_in(5) {
+        uplinks.push((first + 1 + rng.below(transits - 1)) % transits);
+    }
+    EdgePlan { uplinks, has_small_mtu: rng.one_in(6) }
+}
+
+fn draw_group(rng: &mut Rng, receivers: usize) -> GroupPlan {
+    let mut members: Vec<usize> = (0..receivers).filter(|_| !rng.one_in(3)).collect();
+    if members.is_empty() {
+        members.push(rng.below(receivers));
+    }
+    let first_psn = match rng.below(4) {
+        0 => 0,
+        1 => (1 << 24) - rng.range(1, 200),
+        2 => (1 << 23) - rng.range(1, 200),
+        _ => rng.range(0, (1 << 24) - 1),
+    };
+    GroupPlan {
+        at_ns: rng.range(0, 200 * MS),
+        members,
+        evict: rng.one_in(2),
+        first_psn: first_psn as u32,
+        message_packets: rng.range(1, 2) as u32,
+    }
+}
+
+fn draw_events(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
+    let count = rng.log_uniform(1, 12);
+    let mut events = Vec::new();
+    for _ in 0..count {
+        // Bursts of events at nearly the same time meet the phases of a change.
+        let last = events.last().map(|timed: &TimedEvent| timed.at_ns);
+        let at_ns = match last {
+            Some(at_ns) if rng.one_in(2) => at_ns + rng.log_uniform(MS, 400 * MS),
+            Some(_) | None => rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
+        };
+        for event in draw_event(rng, schedule) {
+            if event == Event::Backup {
+                let at_ns = rng.range(EVENTS_FROM_NS, at_ns.max(EVENTS_FROM_NS));
+                events.insert(0, TimedEvent { at_ns, event });
+            } else {
+                events.push(TimedEvent { at_ns, event });
+            }
+        }
+    }
+    events.sort_by_key(|timed| timed.at_ns);
+    events
+}
+
+fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
+    let node = rng.below(schedule.nodes());
+    let group = rng.below(schedule.groups.len());
+    let receiver = rng.below(schedule.receivers.len());
+    // From a blink to longer than a node may be silent.
+    let for_ns = rng.log_uniform(20 * MS, 8_000 * MS);
+    let crash = |rng: &mut Rng, store| Event::CrashController {
+        after_writes: rng.range(0, 6) as u32,
+        for_ns: rng.log_uniform(20 * MS, 6_000 * MS),
+        store,
+    };
+    match draw_kind(rng) {
+        Kind::PartitionNode => vec![Event::PartitionNode { node, for_ns }],
+        Kind::PartitionSource => vec![Event::PartitionSource { group, for_ns }],
+        Kind::PauseAgent => vec![Event::PauseAgent { node, for_ns }],
+        Kind::CrashNode => vec![Event::CrashNode { node, for_ns: Some(for_ns) }],
+        // A group does not survive its headend.
+        Kind::KillNode => vec![Event::CrashNode { node: 1 + rng.below(schedule.nodes() - 1), for_ns: None }],
+        Kind::CutLink => {
+            let (upper, lower) = rng.choose(&schedule.links());
+            vec![Event::CutLink { upper, lower, for_ns }]
+        }
+        Kind::CutReceiver => vec![Event::CutReceiver { receiver, for_ns }],
+        Kind::KillReceiver => vec![Event::KillReceiver { receiver }],
+        Kind::CrashController => vec![crash(rng, StoreFate::Kept)],
+        Kind::LoseStore => {
+            let store = rng.choose(&[StoreFate::Emptied, StoreFate::Rebuilt]);
+            vec![crash(rng, store)]
+        }
+        Kind::RestoreBackup => vec![Event::Backup, crash(rng, StoreFate::Backup)],
+        Kind::FailStore => vec![Event::FailStore],
+        Kind::JumpClock => {
+            let by_ms = rng.log_uniform(1_000, 100_000_000_000) as i64;
+            vec![Event::JumpClock { by_ms: if rng.one_in(2) { by_ms } else { -by_ms } }]
+        }
+        Kind::Join => vec![Event::Join { group, receiver }],
+        Kind::Leave => vec![Event::Leave { group, receiver }],
+        Kind::Close => vec![Event::Close { group }],
+        Kind::Drain => vec![Event::Drain { node, for_ns }],
+    }
+}
+
+fn draw_kind(rng: &mut Rng) -> Kind {
+    let total: u64 = WEIGHTS.iter().map(|(_, weight)| weight).sum();
+    let mut left = rng.range(1, total);
+    for (kind, weight) in WEIGHTS {
+        if left <= weight {
+            return kind;
+        }
+        left -= weight;
+    }
+    unreachable!("the weights add up to the total")
+}

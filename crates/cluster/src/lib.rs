@@ -1,0 +1,22 @@
+//! Chaos tests of a whole cluster in virtual time: the controller's core over a store, the agents of all nodes with
+//! their data planes, sources and receivers, over a management network and a data network, each with faults. A run is
+//! drawn from a seed and checked by what the API shows, what nodes have, and what is in the receivers' memory.
+
+mod adapter;
+mod agent_host;
+mod application;
+mod checks;
+mod controller;
+mod data_network;
+mod diagnosis;
+mod faults;
+mod flow;
+mod generate;
+mod management;
+pub mod outcome;
+mod reading;
+pub mod schedule;
+pub mod shrink;
+pub mod summary;
+pub mod token;
+pub mod world;

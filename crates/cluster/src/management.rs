@@ -1,0 +1,254 @@
+//! The management network: requests and replies that are lost, delayed and duplicated, and the parties at both ends.
+//!
+//! A reply that comes after its request was given up is ignored; a request that comes late is executed.
+
+use crate::adapter::{self, Reply, Request};
+use crate::agent_host::{Call, Followed};
+use crate::controller::{Caller, Party};
+use crate::data_network::name_of;
+use crate::world::{Task, World};
+
+/// Maximum delay of a message that is late.
+const LATE_NS: u64 = 3_000_000_000;
+
+/// A sender gives a request up after the longest wait of the controller and this time. The product's client waits for
+/// 70 s; the shorter time keeps runs short and adds late requests.
+const GIVE_UP_NS: u64 = 2_000_000_000;
+
+/// Time of a node for an order.
+const ORDER_NS: u64 = 2_000_000;
+
+/// Interval at which a source repeats an unreachable request, and looks again whether it is drained.
+const SOURCE_RETRY_NS: u64 = 300_000_000;
+const DRAIN_NS: u64 = 20_000_000;
+
+pub(crate) struct Message {
+    caller: Caller,
+    body: Body,
+}
+
+#[derive(Clone)]
+enum Body {
+    Request(Request),
+    Reply(Reply),
+}
+
+impl World<'_> {
+    /// Sends a request to the controller, and gives it up later.
+    pub(crate) fn send_request(&mut self, party: Party, request: Request) -> u64 {
+        self.calls += 1;
+        let caller = Caller { party, call: self.calls };
+        self.send(caller, Body::Request(request));
+        self.tasks.push(self.now().after_ns(GIVE_UP_NS), 0, Task::GiveUp(party, caller.call));
+        caller.call
+    }
+
+    pub(crate) fn send_reply(&mut self, caller: Caller, reply: Reply) {
+        match caller.party {
+            // They run beside the controller.
+            Party::Application(_) | Party::Operator => self.deliver(caller, reply),
+            Party::Node(_) | Party::Source(_) => self.send(caller, Body::Reply(reply)),
+        }
+    }
+
+    fn send(&mut self, caller: Caller, body: Body) {
+        let plan = &self.schedule.management;
+        let is_rough = self.now().as_ns() < self.schedule.faults_end_ns;
+        let mut happens = |ppm: u32| is_rough && self.rng.below(1_000_000) < u64::from(ppm);
+        let (is_lost, is_duplicate) = (happens(plan.loss_ppm), happens(plan.duplicate_ppm));
+        let is_late = happens(plan.late_ppm);
+        if is_lost || self.faults.is_cut(caller.party, self.now()) {
+            return self.count("message lost");
+        }
+        for copy in 0..1 + u32::from(is_duplicate) {
+            let mut delay_ns = plan.delay_ns + self.rng.below(2 * plan.delay_ns);
+            if is_late || copy > 0 {
+                self.count(if copy > 0 { "message duplicated" } else { "message late" });
+                delay_ns += self.rng.below(LATE_NS);
+            }
+            self.messages.push(Some(Message { caller, body: body.clone() }));
+            let number = self.messages.len() - 1;
+            self.tasks.push(self.now().after_ns(delay_ns), 0, Task::Arrive(number));
+        }
+    }
+
+    pub(crate) fn arrive(&mut self, number: usize) {
+        let Some(Message { caller, body }) = self.messages[number].take() else { return };
+        if self.faults.is_cut(caller.party, self.now()) {
+            return self.count("message lost");
+        }
+        self.count("message");
+        match (body, &self.controller) {
+            (Body::Request(request), Some(controller)) => {
+                let (run, now) = (controller.run, self.now());
+                self.with_controller(run, |controller, out| controller.request(now, caller, request, out));
+            }
+            // The connection is refused.
+            (Body::Request(_), None) => self.send(caller, Body::Reply(Reply::Unreachable)),
+            (Body::Reply(reply), _) => self.deliver(caller, reply),
+        }
+    }
+
+    pub(crate) fn give_up(&mut self, party: Party, call: u64) {
+        self.deliver(Caller { party, call }, Reply::Unreachable);
+    }
+
+    fn deliver(&mut self, caller: Caller, reply: Reply) {
+        match caller.party {
+            Party::Node(node) if self.agents[node].call == Some(caller.call) => self.agent_reply(node, reply),
+            Party::Source(flow) if self.flows[flow].source_call == Some(caller.call) => self.source_reply(flow, reply),
+            Party::Application(flow) if self.flows[flow].application_call == Some(caller.call) => {
+                self.flows[flow].application_call = None;
+                self.application_reply(flow, reply);
+            }
+            Party::Node(_) | Party::Source(_) | Party::Application(_) | Party::Operator => {}
+        }
+    }
+
+    /// Sends the next request of an agent.
+    pub(crate) fn agent_next(&mut self, node: usize, incarnation: u32) {
+        let now = self.now();
+        let host = &mut self.agents[node];
+        if host.incarnation != incarnation || host.is_down || host.call.is_some() || host.is_executing {
+            return;
+        }
+        if now < host.paused_until {
+            return self.tasks.push(host.paused_until, 0, Task::AgentNext(node, incarnation));
+        }
+        let registration = self.testbed.registration(node);
+        let Some(value) = self.network.node(self.testbed.nodes[node]) else { return };
+        let request = match host.next(now, registration, value) {
+            Call::Register(registration) => Request::Register(registration),
+            Call::Sync(sync) => Request::Sync { name: name_of(node), sync },
+        };
+        let call = self.send_request(Party::Node(node), request);
+        self.agents[node].call = Some(call);
+    }
+
+    fn agent_reply(&mut self, node: usize, reply: Reply) {
+        let now = self.now();
+        let host = &mut self.agents[node];
+        if now < host.paused_until {
+            // It reads the reply when it goes on.
+            let call = host.call.unwrap_or_default();
+            let caller = Caller { party: Party::Node(node), call };
+            let until = host.paused_until;
+            self.messages.push(Some(Message { caller, body: Body::Reply(reply) }));
+            let number = self.messages.len() - 1;
+            return self.tasks.push(until, 0, Task::Arrive(number));
+        }
+        host.call = None;
+        let incarnation = host.incarnation;
+        match host.reply(now, reply) {
+            Followed::NextAfter(delay) => {
+                self.tasks.push(now + delay, 0, Task::AgentNext(node, incarnation));
+            }
+            Followed::Execute => self.tasks.push(now, 0, Task::AgentExecute(node, incarnation)),
+        }
+    }
+
+    /// Executes the next order at a node, or sends the answers.
+    pub(crate) fn agent_execute(&mut self, node: usize, incarnation: u32) {
+        let now = self.now();
+        let host = &mut self.agents[node];
+        if host.incarnation != incarnation || host.is_down {
+            return;
+        }
+        if now < host.paused_until {
+            return self.tasks.push(host.paused_until, 0, Task::AgentExecute(node, incarnation));
+        }
+        let Some(order) = host.orders.pop_front() else {
+            host.executed();
+            return self.tasks.push(now, 0, Task::AgentNext(node, incarnation));
+        };
+        let (id, kind) = adapter::order_name(&order);
+        let agent = &mut host.agent;
+        let answer =
+            self.network.with_node(self.testbed.nodes[node], |value| adapter::carry_out(agent, value, order)).flatten();
+        self.log(&format_args!("n{node}: group {id} {kind}: {answer:?}"));
+        self.agents[node].answers.extend(answer);
+        self.count("order executed");
+        self.tasks.push(now.after_ns(ORDER_NS), 0, Task::AgentExecute(node, incarnation));
+    }
+
+    /// Sends the next report of a source.
+    pub(crate) fn source_next(&mut self, flow: usize) {
+        let state = &self.flows[flow];
+        if state.is_over || state.session.is_over || state.source_call.is_some() {
+            return;
+        }
+        let Some(id) = state.id else { return };
+        let Some(report) = state.report(&self.network) else {
+            return self.tasks.push(self.now().after_ns(DRAIN_NS), 0, Task::SourceNext(flow));
+        };
+        let request = Request::Source { id, qpn: state.qpn.get(), report };
+        let call = self.send_request(Party::Source(flow), request);
+        self.flows[flow].source_call = Some(call);
+    }
+
+    fn source_reply(&mut self, flow: usize, reply: Reply) {
+        let state = &mut self.flows[flow];
+        state.source_call = None;
+        let delay_ns = match reply {
+            Reply::Order(order) => {
+                let before = state.session;
+                state.session.apply(order);
+                let is_new = before.may_send != state.session.may_send || before.is_over != state.session.is_over;
+                if is_new {
+                    self.log(&format_args!("source of flow {flow}: {order:?}"));
+                }
+                1_000_000
+            }
+            Reply::Refused(kind, _) if is_end(kind) => {
+                state.session.is_over = true;
+                self.log(&format_args!("source of flow {flow}: the group is gone"));
+                0
+            }
+            _ => SOURCE_RETRY_NS,
+        };
+        if self.flows[flow].session.is_over {
+            self.lost(flow);
+        } else {
+            self.tasks.push(self.now().after_ns(delay_ns), 0, Task::SourceNext(flow));
+        }
+    }
+
+    /// Ends the connections of these callers.
+    pub(crate) fn reset(&mut self, callers: Vec<Caller>) {
+        for caller in callers {
+            // The others learn it when they give up.
+            if matches!(caller.party, Party::Application(_)) || self.rng.below(2) == 0 {
+                self.send_reply(caller, Reply::Unreachable);
+            }
+        }
+    }
+
+    /// The present write is durable, or fails.
+    pub(crate) fn written(&mut self, run: u32) {
+        let now = self.now();
+        let Some(mut controller) = self.controller.take_if(|controller| controller.run == run) else { return };
+        let mut out = Vec::new();
+        if std::mem::take(&mut self.store.fails_next) {
+            let identity = self.rng.below(1 << 62);
+            controller.recover(now, &self.store, identity, &mut out);
+        } else {
+            controller.written(now, &mut self.store, &mut out);
+            self.count("write durable");
+        }
+        self.controller = Some(controller);
+        // A crash comes before any output leaves, or after it.
+        let crashes = self.crash_is_due();
+        if crashes && self.rng.below(2) == 0 {
+            return self.crash_controller();
+        }
+        self.carry_out_outputs(run, out);
+        if crashes {
+            self.crash_controller();
+        }
+    }
+}
+
+fn is_end(kind: srdma_api::ProblemType) -> bool {
+    matches!(kind, srdma_api::ProblemType::UnknownGroup | srdma_api::ProblemType::SourceEnded)
+}
+

@@ -1,0 +1,128 @@
+//! The outcome of a run.
+#![allow(missing_docs, reason = "names and types explain the other items")]
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Violations and figures of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// In order of time; empty if the run passed.
+    pub violations: Vec<Violation>,
+    pub ended_ns: u64,
+    /// Frames received by any element of the data network.
+    pub hops: u64,
+    /// Messages, orders, durable writes, requests and faults.
+    pub events: u64,
+    /// Those events by name.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// Faults by name and phase of a group.
+    pub phases: BTreeMap<(&'static str, &'static str), u64>,
+    /// Responses to sources that were checked.
+    pub responses: u64,
+    /// Members whose memory was compared with a response.
+    pub comparisons: u64,
+    /// Groups that were ready at the end.
+    pub ready: u64,
+    /// Digest of all events with their times.
+    pub digest: u64,
+    pub timeline: Vec<String>,
+}
+
+/// A violated check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    pub at_ns: u64,
+    pub kind: ViolationKind,
+    pub finding: Finding,
+    pub text: String,
+}
+
+/// Kinds of violations, the most severe first. Shrinking keeps kind and finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum ViolationKind {
+    /// A response to the source covers what a member, as the API shows it, does not have (MT-5.3.1-1, MT-5.3.2-1).
+    Safety,
+    /// A receiver's memory differs from the source's data.
+    WrongData,
+    /// A group is shown as ready, but nodes do not have what its record says.
+    NotAsShown,
+    /// A group is neither ready nor closed, and its failure names nothing.
+    Convergence,
+    /// A group is ready, but its source makes no progress.
+    Liveness,
+    /// A receiver that is dead, or whose edge is, was not evicted although the policy demands it (D25).
+    Eviction,
+    /// The schedule could not be set up, or a store could not be read.
+    Setup,
+    Panic,
+}
+
+/// Why a violation occurs, as far as the world shows it. The known ones are described in `docs/chaos.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Finding {
+    /// A node that is alive but not heard is taken for dead and skipped.
+    SilentNodeSkipped,
+    /// Epochs are not bound to a store: a node has a part of another or a later store.
+    OtherStore,
+    /// After a restart the controller takes a node with an old part for settled.
+    StaleNodeAccepted,
+    /// A node that died while no controller ran is never missed.
+    DeathUnnoticed,
+    /// The receivers of a dead edge are not evicted.
+    DeadEdgeKept,
+    /// A join or a re-homing keeps the former link MTU.
+    LinkMtuKept,
+    /// A group is shown as ready although a node of its tree is dead.
+    DeadNodeNotNamed,
+    /// None of these.
+    Unknown,
+}
+
+impl ViolationKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            ViolationKind::Safety => "safety",
+            ViolationKind::WrongData => "wrong data",
+            ViolationKind::NotAsShown => "not as shown",
+            ViolationKind::Convergence => "convergence",
+            ViolationKind::Liveness => "liveness",
+            ViolationKind::Eviction => "eviction",
+            ViolationKind::Setup => "setup",
+            ViolationKind::Panic => "panic",
+        }
+    }
+}
+
+impl Finding {
+    pub const ALL: [Finding; 8] = [
+        Finding::SilentNodeSkipped,
+        Finding::OtherStore,
+        Finding::StaleNodeAccepted,
+        Finding::DeathUnnoticed,
+        Finding::DeadEdgeKept,
+        Finding::LinkMtuKept,
+        Finding::DeadNodeNotNamed,
+        Finding::Unknown,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Finding::SilentNodeSkipped => "silent node skipped",
+            Finding::OtherStore => "part of another store",
+            Finding::StaleNodeAccepted => "stale node accepted",
+            Finding::DeathUnnoticed => "death unnoticed",
+            Finding::DeadEdgeKept => "receivers of a dead edge kept",
+            Finding::LinkMtuKept => "link MTU kept",
+            Finding::DeadNodeNotNamed => "dead node not named",
+            Finding::Unknown => "unknown",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}) at {} ns: {}", self.kind.name(), self.finding.name(), self.at_ns, self.text)
+    }
+}

@@ -1,0 +1,214 @@
+//! The schedule of a run: a cluster, its groups, and events (see `docs/chaos.md`).
+#![allow(missing_docs, reason = "names and types explain the other items")]
+
+use serde::{Deserialize, Serialize};
+
+/// Octets of a full packet's payload.
+pub const PATH_MTU_OCTETS: u32 = 1024;
+
+/// A cluster with its groups and events. It determines the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Selects all random numbers of the run that are not in the schedule.
+    pub seed: u64,
+    /// Transit nodes, each linked to the headend.
+    pub transits: usize,
+    pub edges: Vec<EdgePlan>,
+    /// The edge of each receiver, counted from 0.
+    pub receivers: Vec<usize>,
+    pub groups: Vec<GroupPlan>,
+    pub management: ManagementPlan,
+    /// Probability that a frame is lost on a link between nodes, until `faults_end_ns`.
+    pub data_loss_ppm: u32,
+    /// Time that a write needs to be durable.
+    pub store_delay_ns: u64,
+    /// End of random losses, delays and duplicates.
+    pub faults_end_ns: u64,
+    pub events: Vec<TimedEvent>,
+}
+
+/// An edge node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EdgePlan {
+    /// The transit nodes that it is linked to, counted from 0.
+    pub uplinks: Vec<usize>,
+    /// Its links carry packets of 1280 octets only.
+    #[serde(default)]
+    pub has_small_mtu: bool,
+}
+
+/// A group and its source.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupPlan {
+    pub at_ns: u64,
+    /// Receivers that join before the group is committed, at least one.
+    pub members: Vec<usize>,
+    /// `on_failure = "evict"`, else strict.
+    pub evict: bool,
+    pub first_psn: u32,
+    /// Packets of each message.
+    pub message_packets: u32,
+}
+
+/// The network between the controller, nodes and sources.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagementPlan {
+    /// A message needs this time, and up to three times that.
+    pub delay_ns: u64,
+    pub loss_ppm: u32,
+    pub duplicate_ppm: u32,
+    /// Probability that a message is delayed by up to 3 s, behind later ones.
+    pub late_ppm: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimedEvent {
+    pub at_ns: u64,
+    pub event: Event,
+}
+
+/// A fault or a request of the application. Nodes are counted from the headend, 0, over transit nodes to edges.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// No message passes between a node and the controller. Data do.
+    PartitionNode { node: usize, for_ns: u64 },
+    /// No message passes between a group's source and the controller.
+    PartitionSource { group: usize, for_ns: u64 },
+    /// A node's agent does nothing for a time. Its data plane goes on.
+    PauseAgent { node: usize, for_ns: u64 },
+    /// A node loses all state and restarts after a time, or never.
+    CrashNode { node: usize, for_ns: Option<u64> },
+    /// A link between two nodes is cut.
+    CutLink { upper: usize, lower: usize, for_ns: u64 },
+    /// A receiver's link is cut.
+    CutReceiver { receiver: usize, for_ns: u64 },
+    /// A receiver is silent from now on.
+    KillReceiver { receiver: usize },
+    /// The controller crashes when so many further writes are durable, and restarts after a time.
+    CrashController { after_writes: u32, for_ns: u64, store: StoreFate },
+    /// A write fails, and the controller reopens its store.
+    FailStore,
+    /// The rows of the store are copied, for [`StoreFate::Backup`].
+    Backup,
+    /// The controller's wall clock is set.
+    JumpClock { by_ms: i64 },
+    Join { group: usize, receiver: usize },
+    Leave { group: usize, receiver: usize },
+    Close { group: usize },
+    /// A node is drained, and admitted again after a time.
+    Drain { node: usize, for_ns: u64 },
+}
+
+/// What a controller finds in its store when it restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StoreFate {
+    /// All durable rows.
+    Kept,
+    /// No row.
+    Emptied,
+    /// No row, and the controller runs with `--rebuild`.
+    Rebuilt,
+    /// The rows of the last [`Event::Backup`], if there was one.
+    Backup,
+}
+
+/// Why a schedule cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(String);
+
+impl Schedule {
+    pub fn nodes(&self) -> usize {
+        1 + self.transits + self.edges.len()
+    }
+
+    /// The node of an edge.
+    pub fn edge_node(&self, edge: usize) -> usize {
+        1 + self.transits + edge
+    }
+
+    /// The node that a receiver is attached to.
+    pub fn node_of_receiver(&self, receiver: usize) -> usize {
+        self.edge_node(self.receivers[receiver])
+    }
+
+    /// The links between nodes: the upper and the lower end.
+    pub fn links(&self) -> Vec<(usize, usize)> {
+        let above = (1..=self.transits).map(|transit| (0, transit));
+        let edges = self.edges.iter().enumerate();
+        let below = edges.flat_map(|(edge, plan)| plan.uplinks.iter().map(move |up| (1 + up, self.edge_node(edge))));
+        above.chain(below).collect()
+    }
+
+    /// # Errors
+    ///
+    /// A position is out of range, or a part is missing.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let invalid = |text: String| Err(Invalid(text));
+        let (receivers, groups, nodes) = (self.receivers.len(), self.groups.len(), self.nodes());
+        if !(1..=8).contains(&self.transits) || self.edges.is_empty() || self.edges.len() > 16 || groups > 8 {
+            return invalid("expected 1 to 8 transit nodes, 1 to 16 edges and up to 8 groups".to_owned());
+        }
+        for (edge, plan) in self.edges.iter().enumerate() {
+            if plan.uplinks.is_empty() || plan.uplinks.iter().any(|uplink| *uplink >= self.transits) {
+                return invalid(format!("edges[{edge}].uplinks: {:?}", plan.uplinks));
+            }
+        }
+        if receivers > 64 || self.receivers.iter().any(|edge| *edge >= self.edges.len()) {
+            return invalid(format!("receivers: {:?}", self.receivers));
+        }
+        for (group, plan) in self.groups.iter().enumerate() {
+            let is_wrong = plan.members.is_empty() || plan.members.iter().any(|member| *member >= receivers);
+            if is_wrong || plan.first_psn >= 1 << 24 || !(1..=8).contains(&plan.message_packets) {
+                return invalid(format!("groups[{group}]: {plan:?}"));
+            }
+        }
+        let links = self.links();
+        for (position, TimedEvent { event, .. }) in self.events.iter().enumerate() {
+            let is_right = match event {
+                Event::PartitionNode { node, .. }
+                | Event::PauseAgent { node, .. }
+                | Event::CrashNode { node, .. }
+                | Event::Drain { node, .. } => *node < nodes,
+                Event::PartitionSource { group, .. } | Event::Close { group } => *group < groups,
+                Event::CutLink { upper, lower, .. } => links.contains(&(*upper, *lower)),
+                Event::CutReceiver { receiver, .. } | Event::KillReceiver { receiver } => *receiver < receivers,
+                Event::Join { group, receiver } | Event::Leave { group, receiver } => {
+                    *group < groups && *receiver < receivers
+                }
+                Event::CrashController { .. } | Event::FailStore | Event::Backup | Event::JumpClock { .. } => true,
+            };
+            if !is_right {
+                return invalid(format!("events[{position}]: {event:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Event {
+    /// Name in reports.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Event::PartitionNode { .. } => "node partitioned",
+            Event::PartitionSource { .. } => "source partitioned",
+            Event::PauseAgent { .. } => "agent paused",
+            Event::CrashNode { for_ns: Some(_), .. } => "node crash",
+            Event::CrashNode { for_ns: None, .. } => "node death",
+            Event::CutLink { .. } => "link cut",
+            Event::CutReceiver { .. } => "receiver link cut",
+            Event::KillReceiver { .. } => "receiver death",
+            Event::CrashController { store: StoreFate::Kept, .. } => "controller crash",
+            Event::CrashController { store: StoreFate::Emptied, .. } => "store lost",
+            Event::CrashController { store: StoreFate::Rebuilt, .. } => "store rebuilt",
+            Event::CrashController { store: StoreFate::Backup, .. } => "backup restored",
+            Event::FailStore => "store failure",
+            Event::Backup => "backup",
+            Event::JumpClock { .. } => "clock jump",
+            Event::Join { .. } => "join",
+            Event::Leave { .. } => "leave",
+            Event::Close { .. } => "close",
+            Event::Drain { .. } => "drain",
+        }
+    }
+}

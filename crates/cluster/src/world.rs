@@ -1,0 +1,370 @@
+//! One run of a schedule: controller, store, agents, applications, and the data network, in one virtual time.
+//!
+//! ```text
+//!   schedule ──► tasks ──► faults ──► data network: nodes, hosts, links
+//!                  │                       ▲ commands      │ responses
+//!   applications ◄─┼─► controller ◄─ management ─► agents  ▼
+//!                  └─────────── checks ◄────────── capture, memory, API
+//! ```
+
+use crate::agent_host::AgentHost;
+use crate::checks::Checks;
+use crate::controller::{Controller, Output, PERIOD_NS, Party, Store};
+use crate::data_network::DataNetwork;
+use crate::flow::{Flow, MESSAGE_INTERVAL_NS};
+use crate::management::Message;
+use crate::outcome::{Finding, Outcome, Violation, ViolationKind};
+use crate::reading::Tap;
+use crate::schedule::Schedule;
+use srdma_random::Stream;
+use srdma_sim::event_queue::EventQueue;
+use srdma_sim::network::{ElementId, Network};
+use srdma_sim::node_or_host::NodeOrHost;
+use srdma_wire::Instant;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Display;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// Maximum number of frame pool chunks of each size.
+const POOL_CHUNKS: usize = 1 << 14;
+
+/// Interval of the checks, and of the receivers' polls.
+pub(crate) const CHECK_INTERVAL_NS: u64 = 100_000_000;
+
+/// After the last fault every group is ready or closed, or its failure names what is missing, within this time. It
+/// covers the longest delay of an agent before it retries (5 s), detection (3 s), a silent source (4 s), and the changes
+/// that follow.
+pub const CONVERGENCE_NS: u64 = 18_000_000_000;
+
+/// A node may differ from what the API shows of a ready group for this time: the controller's detection of a silent node
+/// (3 s), the longest delay of an agent before it retries (5 s), and the exchange that follows.
+pub const DETECTION_NS: u64 = 9_500_000_000;
+
+/// A run ends early when all groups have been as they should be for this time.
+const CALM_NS: u64 = 1_500_000_000;
+
+thread_local! {
+    /// The last run's network. Its memory is reused.
+    static MEMORY: Cell<Option<Network<NodeOrHost>>> = const { Cell::new(None) };
+}
+
+/// Runs a schedule.
+pub fn run(schedule: &Schedule) -> Outcome {
+    run_with(schedule, false)
+}
+
+/// Runs a schedule and records its timeline.
+pub fn run_with_timeline(schedule: &Schedule) -> Outcome {
+    run_with(schedule, true)
+}
+
+fn run_with(schedule: &Schedule, keeps_timeline: bool) -> Outcome {
+    let mut network = MEMORY.take().unwrap_or_else(|| Network::new(0, POOL_CHUNKS));
+    network.reset(schedule.seed);
+    match World::new(schedule, network, keeps_timeline) {
+        Ok(mut world) => {
+            world.run();
+            let (outcome, network) = world.finish();
+            MEMORY.set(Some(network));
+            outcome
+        }
+        Err(error) => {
+            let (kind, finding) = (ViolationKind::Setup, Finding::Unknown);
+            let violation = Violation { at_ns: 0, kind, finding, text: error.to_string() };
+            Outcome { violations: vec![violation], ..Outcome::default() }
+        }
+    }
+}
+
+/// A scheduled action.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) enum Task {
+    /// The schedule's event at this position.
+    Event(usize),
+    /// The application of a group begins.
+    Begin(usize),
+    EndRandomFaults,
+    /// A message arrives.
+    Arrive(usize),
+    /// The present write of this start of the controller is durable.
+    Written(u32),
+    /// Detection and retransmission of this start of the controller.
+    Period(u32),
+    /// A poll at this start of the controller may end.
+    Wake(u32),
+    /// A crash that was to come after some writes comes now.
+    CrashController,
+    RestartController,
+    /// The next request of an agent, at its incarnation.
+    AgentNext(usize, u32),
+    /// The next order of an agent.
+    AgentExecute(usize, u32),
+    /// A request is given up by its sender.
+    GiveUp(Party, u64),
+    /// The next request of a flow's source.
+    SourceNext(usize),
+    /// The next request of a flow's application.
+    Work(usize),
+    Post(usize),
+    RestartNode(usize),
+    RepairLink(usize, usize),
+    RepairReceiver(usize),
+    Undrain(usize),
+    Check,
+}
+
+pub(crate) struct World<'s> {
+    pub(crate) schedule: &'s Schedule,
+    pub(crate) network: Network<NodeOrHost>,
+    pub(crate) testbed: DataNetwork,
+    pub(crate) tasks: EventQueue<Task>,
+    pub(crate) rng: Stream,
+    pub(crate) store: Store,
+    pub(crate) controller: Option<Controller>,
+    pub(crate) starts: u32,
+    /// A crash that waits for so many durable writes, and what follows it.
+    pub(crate) crash: Option<crate::faults::Crash>,
+    pub(crate) rebuilds: bool,
+    pub(crate) clock_ms: i64,
+    pub(crate) agents: Vec<AgentHost>,
+    pub(crate) flows: Vec<Flow>,
+    /// The present flow of each group.
+    pub(crate) flow_of: Vec<Option<usize>>,
+    pub(crate) messages: Vec<Option<Message>>,
+    pub(crate) calls: u64,
+    pub(crate) next_qpn: u32,
+    pub(crate) faults: crate::faults::Faults,
+    pub(crate) taps: Vec<Tap>,
+    pub(crate) checks: Checks,
+    /// The last known activity of a change of each group.
+    pub(crate) activity: BTreeMap<u32, &'static str>,
+    pub(crate) outcome: Outcome,
+    digest: DefaultHasher,
+    last_event: Instant,
+    keeps_timeline: bool,
+}
+
+impl<'s> World<'s> {
+    fn new(
+        schedule: &'s Schedule,
+        mut network: Network<NodeOrHost>,
+        keeps_timeline: bool,
+    ) -> Result<Self, Box<dyn Error>> {
+        schedule.check()?;
+        let testbed = DataNetwork::new(schedule, &mut network)?;
+        let mut taps = Vec::new();
+        for link in &testbed.source_links {
+            let tap = Tap::default();
+            network.capture(*link, Box::new(tap.clone()), "down", "up")?;
+            taps.push(tap);
+        }
+        testbed.set_loss(&mut network, schedule.data_loss_ppm);
+        let agents = (0..schedule.nodes()).map(|node| AgentHost::new(testbed.allowed_sids(node), 0));
+        let mut world = World {
+            agents: agents.collect(),
+            schedule,
+            network,
+            tasks: EventQueue::new(),
+            rng: Stream::new(schedule.seed, "cluster world"),
+            store: Store::default(),
+            controller: None,
+            starts: 0,
+            crash: None,
+            rebuilds: false,
+            clock_ms: 0,
+            flows: Vec::new(),
+            flow_of: vec![None; schedule.groups.len()],
+            messages: Vec::new(),
+            calls: 0,
+            next_qpn: 0x2000,
+            faults: crate::faults::Faults::new(schedule),
+            taps,
+            checks: Checks::default(),
+            activity: BTreeMap::new(),
+            outcome: Outcome::default(),
+            digest: DefaultHasher::new(),
+            last_event: Instant::from_ns(schedule.events.last().map_or(0, |timed| timed.at_ns)),
+            keeps_timeline,
+            testbed,
+        };
+        world.schedule_tasks();
+        world.start_controller();
+        Ok(world)
+    }
+
+    fn schedule_tasks(&mut self) {
+        for (position, timed) in self.schedule.events.iter().enumerate() {
+            self.tasks.push(Instant::from_ns(timed.at_ns), 0, Task::Event(position));
+        }
+        for (group, plan) in self.schedule.groups.iter().enumerate() {
+            self.tasks.push(Instant::from_ns(plan.at_ns), 0, Task::Begin(group));
+        }
+        for node in 0..self.agents.len() {
+            self.tasks.push(Instant::from_ns(1_000_000 * node as u64), 0, Task::AgentNext(node, 0));
+        }
+        self.tasks.push(Instant::from_ns(self.schedule.faults_end_ns), 0, Task::EndRandomFaults);
+        self.tasks.push(Instant::from_ns(CHECK_INTERVAL_NS), 0, Task::Check);
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        self.network.now()
+    }
+
+    fn run(&mut self) {
+        loop {
+            let deadline = self.faults_end().after_ns(CONVERGENCE_NS);
+            if !self.advance(deadline) || self.is_calm() {
+                return;
+            }
+        }
+    }
+
+    /// The end of all faults and requests so far.
+    pub(crate) fn faults_end(&self) -> Instant {
+        let begins = self.schedule.groups.iter().map(|group| group.at_ns).max().unwrap_or(0);
+        let random = if self.has_random_faults() { self.schedule.faults_end_ns } else { 0 };
+        self.faults.until.max(self.last_event).max(Instant::from_ns(begins.max(random)))
+    }
+
+    fn has_random_faults(&self) -> bool {
+        let management = &self.schedule.management;
+        self.schedule.data_loss_ppm + management.loss_ppm + management.duplicate_ppm + management.late_ppm > 0
+    }
+
+    fn is_calm(&self) -> bool {
+        let since = self.faults_end();
+        self.checks.calm_since.is_some_and(|calm| self.now() >= calm.max(since).after_ns(CALM_NS))
+    }
+
+    /// Processes the next event or task until `limit`; returns whether there was one.
+    fn advance(&mut self, limit: Instant) -> bool {
+        let next = self.tasks.next_time().filter(|next| *next <= limit);
+        match self.network.step(next.unwrap_or(limit)) {
+            Some(element) => self.observe(element),
+            None => {
+                self.network.advance_to(next.unwrap_or(limit));
+                let Some((_, task)) = next.and_then(|next| self.tasks.pop_until(next)) else { return false };
+                self.perform(task);
+            }
+        }
+        true
+    }
+
+    fn observe(&mut self, element: ElementId) {
+        if let Some(node) = self.testbed.nodes.iter().position(|id| *id == element) {
+            let events = self.network.with_node(element, |node| node.take_events().collect::<Vec<_>>());
+            self.agents[node].observe(events.unwrap_or_default().into_iter());
+        } else if let Some(receiver) = self.testbed.receivers.iter().position(|id| *id == element) {
+            self.check_memory(receiver);
+        }
+        self.check_responses();
+    }
+
+    fn perform(&mut self, task: Task) {
+        (self.now().as_ns(), task).hash(&mut self.digest);
+        match task {
+            Task::Event(position) => self.apply_event(position),
+            Task::Begin(group) => self.begin(group),
+            Task::EndRandomFaults => self.end_random_faults(),
+            Task::Arrive(number) => self.arrive(number),
+            Task::Written(run) => self.written(run),
+            Task::Period(run) => {
+                let now = self.now();
+                self.with_controller(run, |controller, out| controller.period(now, out));
+                if self.controller.as_ref().is_some_and(|controller| controller.run == run) {
+                    self.tasks.push(now.after_ns(PERIOD_NS), 0, Task::Period(run));
+                }
+            }
+            Task::Wake(run) => {
+                let now = self.now();
+                self.with_controller(run, |controller, out| controller.settle(now, out));
+            }
+            Task::CrashController => self.crash_controller(),
+            Task::RestartController => self.start_controller(),
+            Task::AgentNext(node, incarnation) => self.agent_next(node, incarnation),
+            Task::AgentExecute(node, incarnation) => self.agent_execute(node, incarnation),
+            Task::GiveUp(party, call) => self.give_up(party, call),
+            Task::SourceNext(flow) => self.source_next(flow),
+            Task::Work(flow) => self.work(flow),
+            Task::Post(flow) => {
+                self.flows[flow].post(&mut self.network);
+                if !self.flows[flow].is_over {
+                    self.tasks.push(self.now().after_ns(MESSAGE_INTERVAL_NS), 0, Task::Post(flow));
+                }
+            }
+            Task::RestartNode(node) => self.restart_node(node),
+            Task::RepairLink(upper, lower) => self.update_link(upper, lower),
+            Task::RepairReceiver(receiver) => self.update_receiver(receiver),
+            Task::Undrain(node) => self.drain(node, false),
+            Task::Check => {
+                self.check_all();
+                self.tasks.push(self.now().after_ns(CHECK_INTERVAL_NS), 0, Task::Check);
+            }
+        }
+    }
+
+    /// Lets `act` change the controller, if this start of it still runs, and carries out what it asks.
+    pub(crate) fn with_controller(&mut self, run: u32, act: impl FnOnce(&mut Controller, &mut Vec<Output>)) {
+        let mut out = Vec::new();
+        if let Some(controller) = self.controller.as_mut().filter(|controller| controller.run == run) {
+            act(controller, &mut out);
+        }
+        self.carry_out_outputs(run, out);
+    }
+
+    pub(crate) fn carry_out_outputs(&mut self, run: u32, out: Vec<Output>) {
+        for output in out {
+            match output {
+                Output::Reply(caller, reply) => self.send_reply(caller, reply),
+                Output::Write => {
+                    let delay_ns = self.schedule.store_delay_ns / 2 + self.rng.below(self.schedule.store_delay_ns);
+                    self.tasks.push(self.now().after_ns(delay_ns), 0, Task::Written(run));
+                }
+                Output::WakeAt(at) => self.tasks.push(at, 0, Task::Wake(run)),
+                Output::Orders { node, kinds } => {
+                    for (id, kind) in kinds {
+                        self.activity.insert(id, kind);
+                        self.count(kind);
+                        self.log(&format_args!("order to {node}: group {id} {kind}"));
+                    }
+                }
+                Output::Stored(id) => {
+                    self.activity.insert(id, "storing");
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> (Outcome, Network<NodeOrHost>) {
+        self.check_end();
+        self.outcome.ended_ns = self.now().as_ns();
+        self.outcome.hops = self.network.hops();
+        self.outcome.violations.iter().for_each(|violation| violation.text.hash(&mut self.digest));
+        self.network.hops().hash(&mut self.digest);
+        self.outcome.digest = self.digest.finish();
+        (self.outcome, self.network)
+    }
+
+    /// Records a violation. Each kind is recorded once for each finding and group.
+    pub(crate) fn violation(&mut self, kind: ViolationKind, finding: Finding, subject: usize, text: String) {
+        if self.checks.reported.insert((kind, finding, subject)) {
+            let at_ns = self.now().as_ns();
+            self.log(&format_args!("VIOLATION {} ({}): {text}", kind.name(), finding.name()));
+            self.outcome.violations.push(Violation { at_ns, kind, finding, text });
+        }
+    }
+
+    pub(crate) fn log(&mut self, what: &dyn Display) {
+        if self.keeps_timeline {
+            let line = format!("{:>11.3} ms  {what}", self.network.now().as_ns() as f64 / 1e6);
+            self.outcome.timeline.push(line);
+        }
+    }
+
+    pub(crate) fn count(&mut self, name: &'static str) {
+        self.outcome.events += 1;
+        *self.outcome.counts.entry(name).or_default() += 1;
+    }
+}
