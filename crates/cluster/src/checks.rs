@@ -123,12 +123,16 @@ impl World<'_> {
     pub(crate) fn check_memory(&mut self, receiver: usize) {
         for flow in 0..self.flows.len() {
             let state = &self.flows[flow];
+            if state.is_over {
+                continue;
+            }
             let Some(first_psn) = state.participants.get(&receiver).and_then(|one| one.connected) else { continue };
             let from = state.octets_before(first_psn);
             let memory = state.memory(receiver, &self.testbed, &self.network);
             if memory.is_some_and(|memory| !memory.agrees_from(from)) {
                 let text = format!("flow {flow}: receiver {receiver} has octets that differ from the source's");
-                self.violation(ViolationKind::WrongData, Finding::Unknown, flow, text);
+                let finding = if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
+                self.violation(ViolationKind::WrongData, finding, flow, text);
             }
         }
     }
@@ -221,16 +225,20 @@ impl World<'_> {
         let Some(group) = self.view(flow) else {
             if !self.flows[flow].is_closed && !self.flows[flow].is_over {
                 let text = format!("flow {flow}: the group does not exist, and its application does not learn it");
-                let finding = self.diagnose_group(flow, None);
+                let finding = self.diagnose_group(None);
                 self.violation(ViolationKind::Convergence, finding, flow, text);
             }
             return;
         };
         let (id, state) = (group.summary.id, group.summary.state);
         self.check_evictions(flow, &group);
+        // An open group was refused, and its application knows why.
+        if state == GroupState::Open {
+            return;
+        }
         if state != GroupState::Ready {
             if !names_something(&group) {
-                let finding = self.diagnose_group(flow, Some(&group));
+                let finding = self.diagnose_group(Some(&group));
                 let text =
                     format!("flow {flow}: group {id} is {state:?}, awaits {:?}, failure {:?}", group.awaited, group.failure);
                 self.violation(ViolationKind::Convergence, finding, flow, text);
@@ -242,7 +250,7 @@ impl World<'_> {
         let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address));
         let differs = !self.differences(&group).is_empty();
         if !is_blocked && !differs && !self.makes_progress(flow) && self.flows[flow].is_committed {
-            let finding = self.diagnose_progress(flow, &group);
+            let finding = self.diagnose_progress(&group);
             let text = format!(
                 "flow {flow}: group {id} is ready, but {} packets are confirmed since {} ns",
                 self.flows[flow].confirmed,
@@ -261,6 +269,7 @@ impl World<'_> {
             group.members.iter().partition(|member| self.is_member_dead(member.address));
         // Only what was sent shows that a receiver is dead.
         let has_begun = self.flows[flow].confirmed > 0 && self.flows[flow].session.may_send;
+        let differs = !self.differences(group).is_empty();
         if alive.is_empty() || !has_begun {
             return;
         }
@@ -269,13 +278,14 @@ impl World<'_> {
             let edge = receiver.map(|receiver| self.testbed.node_of_receiver(receiver));
             let is_edge_dead = edge.is_some_and(|edge| self.faults.is_dead(edge));
             let is_named = edge.is_some_and(|edge| is_named(group, edge));
-            if is_edge_dead && is_named {
+            // No data come to its edge that would show it.
+            if (is_edge_dead && is_named) || (!is_edge_dead && differs) {
                 continue;
             }
             let finding = match is_edge_dead {
                 _ if self.faults.store_changed => Finding::OtherStore,
                 true => Finding::DeadEdgeKept,
-                false => self.diagnose_group(flow, Some(group)),
+                false => self.diagnose_group(Some(group)),
             };
             let text = format!("flow {flow}: {} is dead and still a member", member.address);
             self.violation(ViolationKind::Eviction, finding, flow, text);

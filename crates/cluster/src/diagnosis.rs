@@ -4,7 +4,7 @@ use crate::adapter;
 use crate::data_network::{name_of, node_of};
 use crate::outcome::Finding;
 use crate::world::World;
-use srdma_api::Group;
+use srdma_api::{Group, ReceiverState};
 use srdma_dataplane::DropReason;
 use srdma_frame::PortId;
 
@@ -14,10 +14,10 @@ impl World<'_> {
         if self.faults.store_changed {
             return Finding::OtherStore;
         }
-        let left_before_start = self.starts > 1 && self.faults.node_left_at[node] <= self.faults.controller_started;
+        let left_before_start = self.left_before_start(node);
         let is_up = self.network.node(self.testbed.nodes[node]).is_some();
         match (is_up, self.is_heard(node)) {
-            (true, true) if self.starts > 1 => Finding::StaleNodeAccepted,
+            (true, true) if self.faults.restarts > 0 => Finding::StaleNodeAccepted,
             (true, true) => Finding::Unknown,
             (true, false) => Finding::SilentNodeSkipped,
             (false, _) if left_before_start => Finding::DeathUnnoticed,
@@ -39,31 +39,46 @@ impl World<'_> {
     }
 
     /// A group that is neither ready nor closed.
-    pub(crate) fn diagnose_group(&self, flow: usize, group: Option<&Group>) -> Finding {
+    pub(crate) fn diagnose_group(&self, group: Option<&Group>) -> Finding {
         let Some(group) = group.filter(|_| !self.faults.store_changed) else {
             return if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
         };
         let awaited = group.awaited.iter().filter_map(|name| node_of(name));
-        let is_unnoticed = |node: usize| {
-            self.faults.is_dead(node) && self.starts > 1 && self.faults.node_left_at[node] <= self.faults.controller_started
-        };
-        if awaited.clone().any(is_unnoticed) {
+        if awaited.clone().any(|node| self.faults.is_dead(node) && self.left_before_start(node)) {
             return Finding::DeathUnnoticed;
+        }
+        let id = group.summary.id;
+        if awaited.clone().any(|node| self.newest_epoch(node, id) > group.summary.epoch) {
+            return Finding::NodeAhead;
         }
         // A join waits for a source that waits for a dead node.
         let mut differing = self.differences(group).into_iter().map(|(node, _)| node);
         let blamed = differing.find(|node| !awaited.clone().any(|one| one == *node));
-        blamed.map_or_else(|| self.diagnose_progress(flow, group), |node| self.diagnose_node(node))
+        blamed.map_or_else(|| self.diagnose_progress(group), |node| self.diagnose_node(node))
+    }
+
+    /// Whether a node died, or was cut off, before the controller's last start.
+    fn left_before_start(&self, node: usize) -> bool {
+        self.faults.restarts > 0 && self.faults.node_left_at[node] <= self.faults.controller_started
+    }
+
+    /// The newest epoch of a group that a node has prepared or committed.
+    fn newest_epoch(&self, node: usize, id: u32) -> u32 {
+        let held = self.agents[node].agent.table.held();
+        held.iter().filter(|held| held.group == id).filter_map(|held| held.epoch.max(held.prepared)).max().unwrap_or(0)
     }
 
     /// A source that makes no progress.
-    pub(crate) fn diagnose_progress(&self, _flow: usize, group: &Group) -> Finding {
+    pub(crate) fn diagnose_progress(&self, group: &Group) -> Finding {
         if self.faults.store_changed {
             return Finding::OtherStore;
         }
         let nodes = group.tree.iter().flat_map(|tree| &tree.nodes).filter_map(|node| node_of(&node.name));
         if nodes.clone().any(|node| self.drops_too_big(node)) {
             return Finding::LinkMtuKept;
+        }
+        if group.members.iter().any(|member| member.state == ReceiverState::Leaving) {
+            return Finding::LeaveForgotten;
         }
         Finding::Unknown
     }

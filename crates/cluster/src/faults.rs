@@ -35,7 +35,9 @@ pub(crate) struct Faults {
     link_down_until: BTreeMap<(usize, usize), Instant>,
     pub(crate) receiver_down_until: Vec<Instant>,
     pub(crate) group_of_flow: Vec<usize>,
+    /// The last time at which the controller read its store, and how often it did so again.
     pub(crate) controller_started: Instant,
+    pub(crate) restarts: u32,
     /// The store was emptied, rebuilt or restored.
     pub(crate) store_changed: bool,
 }
@@ -52,6 +54,7 @@ impl Faults {
             receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
             group_of_flow: Vec::new(),
             controller_started: Instant::ZERO,
+            restarts: 0,
             store_changed: false,
         }
     }
@@ -267,6 +270,7 @@ impl World<'_> {
             Ok(controller) => {
                 self.controller = Some(controller);
                 self.faults.controller_started = now;
+                self.faults.restarts += u32::from(run > 1);
                 self.tasks.push(now.after_ns(crate::controller::PERIOD_NS), 0, Task::Period(run));
                 self.count("controller start");
                 self.log(&"the controller starts");

@@ -59,7 +59,7 @@ impl Schedule {
         let edges: Vec<EdgePlan> = (0..rng.range(2, 4)).map(|_| draw_edge(&mut rng, transits)).collect();
         let receivers: Vec<usize> =
             (0..edges.len()).flat_map(|edge| (0..rng.range(1, 3)).map(move |_| edge).collect::<Vec<_>>()).collect();
-        let groups = (0..rng.choose(&[1, 1, 2])).map(|_| draw_group(&mut rng, receivers.len())).collect();
+        let groups = (0..rng.choose(&[1, 1, 2])).map(|_| draw_group(&mut rng, &receivers)).collect();
         let is_rough = rng.one_in(2);
         let mut ppm = |most: u64| if is_rough { rng.log_uniform(1_000, most) as u32 } else { 0 };
         let management = ManagementPlan {
@@ -94,10 +94,13 @@ fn draw_edge(rng: &mut Rng, transits: usize) -> EdgePlan {
     EdgePlan { uplinks, has_small_mtu: rng.one_in(6) }
 }
 
-fn draw_group(rng: &mut Rng, receivers: usize) -> GroupPlan {
-    let mut members: Vec<usize> = (0..receivers).filter(|_| !rng.one_in(3)).collect();
+fn draw_group(rng: &mut Rng, receivers: &[usize]) -> GroupPlan {
+    // The receivers of an edge, and some others, may join later.
+    let late_edge = rng.one_in(2).then(|| rng.choose(receivers));
+    let is_early = |rng: &mut Rng, receiver: usize| Some(receivers[receiver]) != late_edge && !rng.one_in(4);
+    let mut members: Vec<usize> = (0..receivers.len()).filter(|receiver| is_early(rng, *receiver)).collect();
     if members.is_empty() {
-        members.push(rng.below(receivers));
+        members.push(rng.below(receivers.len()));
     }
     let first_psn = match rng.below(4) {
         0 => 0,
@@ -115,8 +118,11 @@ fn draw_group(rng: &mut Rng, receivers: usize) -> GroupPlan {
 }
 
 fn draw_events(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
-    let count = rng.log_uniform(1, 12);
+    let count = rng.log_uniform(1, 16);
     let mut events = Vec::new();
+    if rng.one_in(4) {
+        events.extend(draw_change_at_silent_node(rng, schedule));
+    }
     for _ in 0..count {
         // Bursts of events at nearly the same time meet the phases of a change.
         let last = events.last().map(|timed: &TimedEvent| timed.at_ns);
@@ -137,10 +143,32 @@ fn draw_events(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
     events
 }
 
+/// A node is silent for long, and meanwhile a receiver joins at an edge, or a node above one dies.
+fn draw_change_at_silent_node(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
+    let receiver = rng.below(schedule.receivers.len());
+    let (at_ns, for_ns) = (rng.range(1_000 * MS, 3_000 * MS), rng.range(3_500 * MS, 14_000 * MS));
+    let node = schedule.node_of_receiver(receiver);
+    let silent = if rng.one_in(5) {
+        Event::PauseAgent { node, for_ns }
+    } else {
+        Event::PartitionNode { node, for_ns }
+    };
+    let change = match rng.below(4) {
+        0 => Event::CrashNode { node: 1 + rng.below(schedule.transits), for_ns: None },
+        1 => Event::Leave { group: rng.below(schedule.groups.len()), receiver },
+        _ => Event::Join { group: rng.below(schedule.groups.len()), receiver },
+    };
+    let later_ns = at_ns + rng.range(3_200 * MS, 3_200 * MS + for_ns);
+    vec![TimedEvent { at_ns, event: silent }, TimedEvent { at_ns: later_ns, event: change }]
+}
+
 fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
     let node = rng.below(schedule.nodes());
     let group = rng.below(schedule.groups.len());
     let receiver = rng.below(schedule.receivers.len());
+    let others = (0..schedule.receivers.len()).filter(|one| !schedule.groups[group].members.contains(one));
+    let others: Vec<usize> = others.collect();
+    let newcomer = if others.is_empty() || rng.one_in(4) { receiver } else { rng.choose(&others) };
     // From a blink to longer than a node may be silent.
     let for_ns = rng.log_uniform(20 * MS, 8_000 * MS);
     let crash = |rng: &mut Rng, store| Event::CrashController {
@@ -149,7 +177,10 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
         store,
     };
     match draw_kind(rng) {
-        Kind::PartitionNode => vec![Event::PartitionNode { node, for_ns }],
+        Kind::PartitionNode => {
+            let for_ns = rng.log_uniform(20 * MS, 14_000 * MS);
+            vec![Event::PartitionNode { node, for_ns }]
+        }
         Kind::PartitionSource => vec![Event::PartitionSource { group, for_ns }],
         Kind::PauseAgent => vec![Event::PauseAgent { node, for_ns }],
         Kind::CrashNode => vec![Event::CrashNode { node, for_ns: Some(for_ns) }],
@@ -172,7 +203,7 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
             let by_ms = rng.log_uniform(1_000, 100_000_000_000) as i64;
             vec![Event::JumpClock { by_ms: if rng.one_in(2) { by_ms } else { -by_ms } }]
         }
-        Kind::Join => vec![Event::Join { group, receiver }],
+        Kind::Join => vec![Event::Join { group, receiver: newcomer }],
         Kind::Leave => vec![Event::Leave { group, receiver }],
         Kind::Close => vec![Event::Close { group }],
         Kind::Drain => vec![Event::Drain { node, for_ns }],

@@ -231,6 +231,8 @@ impl World<'_> {
         if std::mem::take(&mut self.store.fails_next) {
             let identity = self.rng.below(1 << 62);
             controller.recover(now, &self.store, identity, &mut out);
+            self.faults.controller_started = now;
+            self.faults.restarts += 1;
         } else {
             controller.written(now, &mut self.store, &mut out);
             self.count("write durable");

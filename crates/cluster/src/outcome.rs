@@ -76,6 +76,10 @@ pub enum Finding {
     LinkMtuKept,
     /// A group is shown as ready although a node of its tree is dead.
     DeadNodeNotNamed,
+    /// A node has prepared a later epoch than the controller remembers, and answers no order.
+    NodeAhead,
+    /// A leave during a creation that was aborted is forgotten: the next commit includes the receiver.
+    LeaveForgotten,
     /// None of these.
     Unknown,
 }
@@ -96,7 +100,7 @@ impl ViolationKind {
 }
 
 impl Finding {
-    pub const ALL: [Finding; 8] = [
+    pub const ALL: [Finding; 10] = [
         Finding::SilentNodeSkipped,
         Finding::OtherStore,
         Finding::StaleNodeAccepted,
@@ -104,6 +108,8 @@ impl Finding {
         Finding::DeadEdgeKept,
         Finding::LinkMtuKept,
         Finding::DeadNodeNotNamed,
+        Finding::NodeAhead,
+        Finding::LeaveForgotten,
         Finding::Unknown,
     ];
 
@@ -116,6 +122,8 @@ impl Finding {
             Finding::DeadEdgeKept => "receivers of a dead edge kept",
             Finding::LinkMtuKept => "link MTU kept",
             Finding::DeadNodeNotNamed => "dead node not named",
+            Finding::NodeAhead => "node ahead",
+            Finding::LeaveForgotten => "leave forgotten",
             Finding::Unknown => "unknown",
         }
     }
