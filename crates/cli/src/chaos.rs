@@ -2,6 +2,7 @@
 
 mod arguments;
 mod attack;
+mod cluster;
 mod progress;
 mod report;
 mod shrinking;
@@ -20,6 +21,9 @@ use std::time::Instant;
 
 /// Runs schedules. Exit code 1: a check was violated.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if arguments.cluster {
+        return cluster::run(arguments);
+    }
     if let Some(token) = arguments.single()? {
         return single::run(arguments, token);
     }

@@ -129,6 +129,12 @@ pub(crate) fn shown_group(core: &Core, id: u32) -> Option<Group> {
     core.group(&operator(), id).ok().map(|(group, _)| group)
 }
 
+/// The group with this Proxy Address.
+pub(crate) fn group_of_proxy(core: &Core, proxy: Ipv6Addr) -> Option<u32> {
+    let page = core.groups(&operator(), None, None, Some(1000)).ok()?;
+    page.groups.iter().find(|group| group.proxy == proxy).map(|group| group.id)
+}
+
 pub(crate) fn shown_receiver(core: &Core, id: u32, address: Ipv6Addr) -> Option<Receiver> {
     core.receiver(&operator(), id, address).ok().map(|(receiver, _)| receiver)
 }

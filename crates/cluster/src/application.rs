@@ -8,6 +8,7 @@ use crate::flow::{Flow, MESSAGE_INTERVAL_NS, Step};
 use crate::outcome::{Finding, ViolationKind};
 use crate::world::{Task, World};
 use srdma_api::{GroupState, ProblemType, ReceiverState};
+use srdma_chaos::address;
 
 /// Interval between attempts, and their maximum number.
 const RETRY_NS: u64 = 300_000_000;
@@ -55,6 +56,11 @@ impl World<'_> {
             return self.tasks.push(self.now().after_ns(RETRY_NS), 0, Task::Work(flow));
         };
         let run = controller.run;
+        // After a restoration the number may be that of no group, or of another one.
+        let is_other = |id| adapter::shown_group(controller.core(), id).is_none_or(|one| one.source.qpn != state.qpn.get());
+        if state.id.is_some_and(is_other) {
+            return self.lost(flow);
+        }
         let plan = &self.schedule.groups[state.group];
         let Some(request) = state.request(plan, &self.testbed, &mut self.network, &mut self.next_qpn) else {
             self.flows[flow].steps.pop_front();
@@ -72,6 +78,9 @@ impl World<'_> {
         let now = self.now();
         let Some(step) = self.flows[flow].steps.front().copied() else { return };
         self.log(&format_args!("application of flow {flow}: {step:?}: {reply:?}"));
+        if step == Step::Create && matches!(reply, Reply::Refused(ProblemType::AddressInUse, _)) {
+            self.close_former(self.flows[flow].group);
+        }
         let state = &mut self.flows[flow];
         state.attempts += 1;
         let is_done = match (&reply, step) {
@@ -157,6 +166,17 @@ impl World<'_> {
             self.flows[flow].steps.push_back(Step::Commit);
             self.tasks.push(self.now(), 0, Task::Work(flow));
         }
+    }
+
+    /// The operator closes the former group of an application, which a restoration has brought back.
+    fn close_former(&mut self, group: usize) {
+        let Some(controller) = &self.controller else { return };
+        let run = controller.run;
+        let Some(id) = adapter::group_of_proxy(controller.core(), address::proxy(group)) else { return };
+        self.calls += 1;
+        let caller = Caller { party: Party::Operator, call: self.calls };
+        let now = self.now();
+        self.with_controller(run, |controller, out| controller.request(now, caller, Request::Close { id }, out));
     }
 
     /// The operator drains a node, or admits it again, if the controller runs.

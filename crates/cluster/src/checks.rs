@@ -80,7 +80,7 @@ impl World<'_> {
         let ahead = distance(near as u32, seen.psn) + i64::from(seen.is_ack);
         let packets = u64::try_from(state.confirmed as i64 + ahead).unwrap_or(0);
         self.outcome.responses += 1;
-        let Some(members) = self.members(flow) else { return };
+        let Some(members) = self.members(flow).filter(|_| !self.flows[flow].is_spoiled) else { return };
         let mut missing = None;
         if members.is_empty() && packets > self.flows[flow].confirmed {
             missing = Some((None, "the group has no member".to_owned()));
@@ -109,6 +109,7 @@ impl World<'_> {
                 let finding = self.diagnose_response(flow, receiver);
                 let text = format!("flow {flow}: PSN {} covers {packets} packets, but {text}", seen.psn);
                 self.violation(ViolationKind::Safety, finding, flow, text);
+                self.flows[flow].is_spoiled = true;
             }
             None if packets > self.flows[flow].confirmed => {
                 let now = self.now();
@@ -225,12 +226,15 @@ impl World<'_> {
         let Some(group) = self.view(flow) else {
             if !self.flows[flow].is_closed && !self.flows[flow].is_over {
                 let text = format!("flow {flow}: the group does not exist, and its application does not learn it");
-                let finding = self.diagnose_group(None);
+                let finding = self.diagnose_group(flow, None);
                 self.violation(ViolationKind::Convergence, finding, flow, text);
             }
             return;
         };
         let (id, state) = (group.summary.id, group.summary.state);
+        if self.flows[flow].is_spoiled {
+            return;
+        }
         self.check_evictions(flow, &group);
         // An open group was refused, and its application knows why.
         if state == GroupState::Open {
@@ -238,7 +242,7 @@ impl World<'_> {
         }
         if state != GroupState::Ready {
             if !names_something(&group) {
-                let finding = self.diagnose_group(Some(&group));
+                let finding = self.diagnose_group(flow, Some(&group));
                 let text =
                     format!("flow {flow}: group {id} is {state:?}, awaits {:?}, failure {:?}", group.awaited, group.failure);
                 self.violation(ViolationKind::Convergence, finding, flow, text);
@@ -250,7 +254,7 @@ impl World<'_> {
         let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address));
         let differs = !self.differences(&group).is_empty();
         if !is_blocked && !differs && !self.makes_progress(flow) && self.flows[flow].is_committed {
-            let finding = self.diagnose_progress(&group);
+            let finding = self.diagnose_progress(flow, &group);
             let text = format!(
                 "flow {flow}: group {id} is ready, but {} packets are confirmed since {} ns",
                 self.flows[flow].confirmed,
@@ -285,7 +289,7 @@ impl World<'_> {
             let finding = match is_edge_dead {
                 _ if self.faults.store_changed => Finding::OtherStore,
                 true => Finding::DeadEdgeKept,
-                false => self.diagnose_group(Some(group)),
+                false => self.diagnose_group(flow, Some(group)),
             };
             let text = format!("flow {flow}: {} is dead and still a member", member.address);
             self.violation(ViolationKind::Eviction, finding, flow, text);

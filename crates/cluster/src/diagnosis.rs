@@ -4,7 +4,7 @@ use crate::adapter;
 use crate::data_network::{name_of, node_of};
 use crate::outcome::Finding;
 use crate::world::World;
-use srdma_api::{Group, ReceiverState};
+use srdma_api::{Group, Receiver, ReceiverState};
 use srdma_dataplane::DropReason;
 use srdma_frame::PortId;
 
@@ -39,7 +39,7 @@ impl World<'_> {
     }
 
     /// A group that is neither ready nor closed.
-    pub(crate) fn diagnose_group(&self, group: Option<&Group>) -> Finding {
+    pub(crate) fn diagnose_group(&self, flow: usize, group: Option<&Group>) -> Finding {
         let Some(group) = group.filter(|_| !self.faults.store_changed) else {
             return if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
         };
@@ -54,12 +54,12 @@ impl World<'_> {
         // A join waits for a source that waits for a dead node.
         let mut differing = self.differences(group).into_iter().map(|(node, _)| node);
         let blamed = differing.find(|node| !awaited.clone().any(|one| one == *node));
-        blamed.map_or_else(|| self.diagnose_progress(group), |node| self.diagnose_node(node))
+        blamed.map_or_else(|| self.diagnose_progress(flow, group), |node| self.diagnose_node(node))
     }
 
-    /// Whether a node died, or was cut off, before the controller's last start.
+    /// Whether a node has not registered since the controller's last start.
     fn left_before_start(&self, node: usize) -> bool {
-        self.faults.restarts > 0 && self.faults.node_left_at[node] <= self.faults.controller_started
+        self.faults.restarts > 0 && !self.faults.is_registered[node]
     }
 
     /// The newest epoch of a group that a node has prepared or committed.
@@ -69,7 +69,7 @@ impl World<'_> {
     }
 
     /// A source that makes no progress.
-    pub(crate) fn diagnose_progress(&self, group: &Group) -> Finding {
+    pub(crate) fn diagnose_progress(&self, flow: usize, group: &Group) -> Finding {
         if self.faults.store_changed {
             return Finding::OtherStore;
         }
@@ -79,6 +79,13 @@ impl World<'_> {
         }
         if group.members.iter().any(|member| member.state == ReceiverState::Leaving) {
             return Finding::LeaveForgotten;
+        }
+        let has_left = |member: &Receiver| {
+            let receiver = self.testbed.receiver_of(member.address);
+            receiver.is_some_and(|receiver| !self.flows[flow].participants.contains_key(&receiver))
+        };
+        if group.members.iter().any(has_left) {
+            return Finding::LeaveRefused;
         }
         Finding::Unknown
     }

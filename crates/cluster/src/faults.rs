@@ -30,8 +30,8 @@ pub(crate) struct Faults {
     node_cut_until: Vec<Instant>,
     source_cut_until: Vec<Instant>,
     pub(crate) node_down_until: Vec<Instant>,
-    /// The last time at which a node went down or was cut off.
-    pub(crate) node_left_at: Vec<Instant>,
+    /// The nodes that have registered since the controller's last start.
+    pub(crate) is_registered: Vec<bool>,
     link_down_until: BTreeMap<(usize, usize), Instant>,
     pub(crate) receiver_down_until: Vec<Instant>,
     pub(crate) group_of_flow: Vec<usize>,
@@ -49,7 +49,7 @@ impl Faults {
             node_cut_until: vec![Instant::ZERO; schedule.nodes()],
             source_cut_until: vec![Instant::ZERO; schedule.groups.len()],
             node_down_until: vec![Instant::ZERO; schedule.nodes()],
-            node_left_at: vec![Instant::ZERO; schedule.nodes()],
+            is_registered: vec![false; schedule.nodes()],
             link_down_until: BTreeMap::new(),
             receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
             group_of_flow: Vec::new(),
@@ -74,6 +74,13 @@ impl Faults {
         self.node_down_until[node] == Instant::NEVER
     }
 
+    /// The controller has read its store.
+    pub(crate) fn started(&mut self, now: Instant, again: bool) {
+        self.controller_started = now;
+        self.restarts += u32::from(again);
+        self.is_registered.fill(false);
+    }
+
     fn note(&mut self, until: Instant) {
         if until < Instant::NEVER {
             self.until = self.until.max(until);
@@ -93,7 +100,6 @@ impl World<'_> {
             Event::PartitionNode { node, for_ns } => {
                 let until = now.after_ns(for_ns);
                 self.faults.node_cut_until[node] = self.faults.node_cut_until[node].max(until);
-                self.faults.node_left_at[node] = now;
                 self.faults.note(until);
             }
             Event::PartitionSource { group, for_ns } => {
@@ -104,7 +110,6 @@ impl World<'_> {
             Event::PauseAgent { node, for_ns } => {
                 let until = now.after_ns(for_ns);
                 self.agents[node].paused_until = self.agents[node].paused_until.max(until);
-                self.faults.node_left_at[node] = now;
                 self.faults.note(until);
             }
             Event::CrashNode { node, for_ns } => {
@@ -153,7 +158,6 @@ impl World<'_> {
 
     fn crash_node(&mut self, node: usize, until: Instant) {
         self.faults.node_down_until[node] = self.faults.node_down_until[node].max(until);
-        self.faults.node_left_at[node] = self.now();
         self.faults.note(until);
         if until < Instant::NEVER {
             self.tasks.push(until, 0, Task::RestartNode(node));
@@ -269,8 +273,7 @@ impl World<'_> {
         match Controller::start(&self.store.state(), identity, rebuilds, run, now, self.clock_ms, &mut out) {
             Ok(controller) => {
                 self.controller = Some(controller);
-                self.faults.controller_started = now;
-                self.faults.restarts += u32::from(run > 1);
+                self.faults.started(now, run > 1);
                 self.tasks.push(now.after_ns(crate::controller::PERIOD_NS), 0, Task::Period(run));
                 self.count("controller start");
                 self.log(&"the controller starts");

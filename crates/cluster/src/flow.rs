@@ -86,6 +86,8 @@ pub(crate) struct Flow {
     /// Packets that responses covered so far.
     pub(crate) confirmed: u64,
     pub(crate) progress_at: Instant,
+    /// The source was told of more than a member has: what follows says nothing.
+    pub(crate) is_spoiled: bool,
 }
 
 impl SourceSession {
@@ -141,6 +143,7 @@ impl Flow {
             participants: BTreeMap::new(),
             confirmed: 0,
             progress_at: Instant::ZERO,
+            is_spoiled: false,
         };
         let config = flow.queue_pair(flow.qpn, flow.first_psn);
         let (virtual_address, rkey) = address::group_region(group);

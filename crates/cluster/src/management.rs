@@ -44,6 +44,9 @@ impl World<'_> {
     }
 
     pub(crate) fn send_reply(&mut self, caller: Caller, reply: Reply) {
+        if let (Party::Node(node), Reply::Session(_)) = (caller.party, &reply) {
+            self.faults.is_registered[node] = true;
+        }
         match caller.party {
             // They run beside the controller.
             Party::Application(_) | Party::Operator => self.deliver(caller, reply),
@@ -231,8 +234,7 @@ impl World<'_> {
         if std::mem::take(&mut self.store.fails_next) {
             let identity = self.rng.below(1 << 62);
             controller.recover(now, &self.store, identity, &mut out);
-            self.faults.controller_started = now;
-            self.faults.restarts += 1;
+            self.faults.started(now, true);
         } else {
             controller.written(now, &mut self.store, &mut out);
             self.count("write durable");

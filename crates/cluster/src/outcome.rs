@@ -80,6 +80,8 @@ pub enum Finding {
     NodeAhead,
     /// A leave during a creation that was aborted is forgotten: the next commit includes the receiver.
     LeaveForgotten,
+    /// A leave during the receiver's join is refused, and the receiver becomes a member.
+    LeaveRefused,
     /// None of these.
     Unknown,
 }
@@ -100,7 +102,7 @@ impl ViolationKind {
 }
 
 impl Finding {
-    pub const ALL: [Finding; 10] = [
+    pub const ALL: [Finding; 11] = [
         Finding::SilentNodeSkipped,
         Finding::OtherStore,
         Finding::StaleNodeAccepted,
@@ -110,6 +112,7 @@ impl Finding {
         Finding::DeadNodeNotNamed,
         Finding::NodeAhead,
         Finding::LeaveForgotten,
+        Finding::LeaveRefused,
         Finding::Unknown,
     ];
 
@@ -124,6 +127,7 @@ impl Finding {
             Finding::DeadNodeNotNamed => "dead node not named",
             Finding::NodeAhead => "node ahead",
             Finding::LeaveForgotten => "leave forgotten",
+            Finding::LeaveRefused => "leave refused",
             Finding::Unknown => "unknown",
         }
     }

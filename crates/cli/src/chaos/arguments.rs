@@ -18,6 +18,8 @@ const EXAMPLES: &str = "Examples:
   srdma chaos --seed 4711 --verbose                one seed, with its timeline
   srdma chaos --seed 4711 --shrink                 a small schedule that fails in the same way
   srdma chaos --attack --seeds 10000               each schedule without and with forged packets
+  srdma chaos --cluster --seeds 10000              whole clusters: controller, agents, nodes, sources
+  srdma chaos --cluster --seed 4711 --verbose      one of them, with its timeline
   srdma chaos --replay 'v1:{\"seed\":4711, …}'       a schedule printed by --shrink
 
 Exit codes: 0 no violations, 1 a schedule failed, 2 invalid arguments.";
@@ -64,6 +66,10 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "replay")]
     pub(super) attack: bool,
 
+    /// Run whole clusters in virtual time: the controller's core over a store, agents and nodes, sources and receivers.
+    #[arg(long, conflicts_with = "attack")]
+    pub(super) cluster: bool,
+
     /// Search for a smaller schedule that fails in the same way, for each failure.
     #[arg(long)]
     pub(super) shrink: bool,
@@ -91,6 +97,14 @@ impl Arguments {
         match &self.replay {
             Some(text) => parse_token(text).context("--replay").map(Some),
             None => Ok(self.seed.map(token)),
+        }
+    }
+
+    /// The single schedule of a cluster to run, if any. Fails if the token of `--replay` is invalid.
+    pub(super) fn single_cluster(&self) -> Result<Option<srdma_cluster::token::ReplayToken>> {
+        match &self.replay {
+            Some(text) => without_comments(text).parse().context("--replay").map(Some),
+            None => Ok(self.seed.map(srdma_cluster::token::ReplayToken::Seed)),
         }
     }
 
@@ -127,8 +141,12 @@ fn parse_seed(text: &str) -> Result<u64, String> {
 }
 
 fn parse_token(text: &str) -> Result<ReplayToken, TokenError> {
+    without_comments(text).parse()
+}
+
+fn without_comments(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    lines.join("\n").parse()
+    lines.join("\n")
 }
 
 fn parse_minutes(text: &str) -> Result<Duration, String> {

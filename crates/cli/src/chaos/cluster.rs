@@ -1,0 +1,191 @@
+//! `srdma chaos --cluster`: whole clusters in virtual time.
+
+use super::arguments::Arguments;
+use super::exit_code;
+use super::progress::Progress;
+use super::text::counts;
+use crate::units::grouped;
+use anyhow::Result;
+use serde_json::{Value, json};
+use srdma_chaos::runner::RunConfig;
+use srdma_cluster::outcome::{Outcome, Violation};
+use srdma_cluster::schedule::Schedule;
+use srdma_cluster::summary::{self, Summary};
+use srdma_cluster::token::ReplayToken;
+use srdma_cluster::{shrink, world};
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Maximum number of runs for shrinking a failure.
+const MAX_RUNS: u32 = 1000;
+
+/// Runs schedules of clusters. Exit code 1: a check was violated.
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(token) = arguments.single_cluster()? {
+        return single(arguments, token);
+    }
+    let config = arguments.config();
+    let begin = Instant::now();
+    let progress = Progress::new(&config, arguments.limit());
+    let summary = summary::run(&config, &|now| progress.report(now));
+    let wall = begin.elapsed();
+    progress.finish();
+    let shrunk: Vec<(u64, String)> = match arguments.shrink {
+        true => summary.failures.iter().map(|(seed, one)| (*seed, shrunk(&Schedule::from_seed(*seed), one))).collect(),
+        false => Vec::new(),
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&report(&config, &summary, &shrunk, wall))?);
+    } else {
+        print(&config, &summary, &shrunk, wall);
+    }
+    Ok(exit_code(!summary.failures.is_empty()))
+}
+
+fn shrunk(schedule: &Schedule, violation: &Violation) -> String {
+    let small = shrink::shrink(schedule, violation.kind, violation.finding, MAX_RUNS);
+    ReplayToken::Schedule(Box::new(small)).to_string()
+}
+
+fn single(arguments: &Arguments, token: ReplayToken) -> Result<ExitCode> {
+    let schedule = token.schedule();
+    let outcome: Outcome =
+        if arguments.verbose { world::run_with_timeline(&schedule) } else { summary::run_catching_panics(&schedule) };
+    let worst = outcome.violations.iter().min_by_key(|violation| violation.kind);
+    let shrunk = worst.filter(|_| arguments.shrink).map(|violation| shrunk(&schedule, violation));
+    if arguments.json {
+        let violations: Vec<String> = outcome.violations.iter().map(ToString::to_string).collect();
+        let report = json!({
+            "schedule": schedule,
+            "violations": violations,
+            "ended_ns": outcome.ended_ns,
+            "hops": outcome.hops,
+            "events": outcome.events,
+            "counts": outcome.counts,
+            "responses": outcome.responses,
+            "comparisons": outcome.comparisons,
+            "digest": format!("{:016x}", outcome.digest),
+            "timeline": outcome.timeline,
+            "shrunk": shrunk,
+        });
+        println!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        outcome.timeline.iter().for_each(|line| println!("{line}"));
+        println!("{}", counts(outcome.counts.iter().map(|(name, count)| (*name, *count))));
+        println!("digest {:016x}", outcome.digest);
+        if outcome.violations.is_empty() {
+            println!("violations: none");
+        }
+        outcome.violations.iter().for_each(|violation| println!("VIOLATION {violation}"));
+        shrunk.iter().for_each(|token| println!("shrunk: srdma chaos --cluster --replay '{token}'"));
+    }
+    Ok(exit_code(!outcome.violations.is_empty()))
+}
+
+fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration) -> Value {
+    let findings = summary.findings.iter().map(|((finding, kind), (schedules, seed))| {
+        json!({ "finding": finding.name(), "kind": kind.name(), "schedules": schedules, "first_seed": seed })
+    });
+    let failures = summary.failures.iter().map(|(seed, violation)| {
+        let shrunk = shrunk.iter().find(|(one, _)| one == seed).map(|(_, token)| token);
+        json!({
+            "token": ReplayToken::Seed(*seed).to_string(),
+            "kind": violation.kind.name(),
+            "finding": violation.finding.name(),
+            "violation": violation.to_string(),
+            "shrunk": shrunk,
+        })
+    });
+    let phases = summary
+        .phases
+        .iter()
+        .map(|((fault, phase), times)| json!({ "fault": fault, "phase": phase, "times": times }));
+    json!({
+        "first_seed": ReplayToken::Seed(config.first_seed).to_string(),
+        "schedules": summary.schedules,
+        "threads": config.threads,
+        "wall_s": wall.as_secs_f64(),
+        "schedules_per_s_and_core": per_second_and_core(config, summary.schedules, wall),
+        "virtual_s": summary.virtual_ns as f64 / 1e9,
+        "hops": summary.hops,
+        "events": summary.events,
+        "counts": summary.counts,
+        "phases": phases.collect::<Vec<_>>(),
+        "responses": summary.responses,
+        "comparisons": summary.comparisons,
+        "groups": summary.groups,
+        "groups_ready": summary.ready,
+        "digest": format!("{:016x}", summary.digest),
+        "findings": findings.collect::<Vec<_>>(),
+        "failures": failures.collect::<Vec<_>>(),
+    })
+}
+
+fn per_second_and_core(config: &RunConfig, number: u64, wall: Duration) -> f64 {
+    number as f64 / (wall.as_secs_f64() * config.threads as f64)
+}
+
+fn print(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration) {
+    println!(
+        "{} schedules from seed {} in {:.1} s, {:.1} per second and core, {:.0} s of virtual time",
+        grouped(summary.schedules),
+        ReplayToken::Seed(config.first_seed),
+        wall.as_secs_f64(),
+        per_second_and_core(config, summary.schedules, wall),
+        summary.virtual_ns as f64 / 1e9
+    );
+    println!(
+        "events    {}, {} per schedule; {} packet-hops",
+        grouped(summary.events),
+        summary.events / summary.schedules.max(1),
+        grouped(summary.hops)
+    );
+    println!(
+        "checks    {} responses against the memory of {} members; {} of {} groups ready at the end; digest {:016x}",
+        grouped(summary.responses),
+        grouped(summary.comparisons),
+        grouped(summary.ready),
+        grouped(summary.groups),
+        summary.digest
+    );
+    println!();
+    for (name, count) in &summary.counts {
+        println!("{name:<24} {:>12}", grouped(*count));
+    }
+    println!();
+    print_phases(summary);
+    if summary.findings.is_empty() {
+        return println!("findings  none");
+    }
+    println!("{:<30} {:<14} {:>10}  first seed", "finding", "kind", "schedules");
+    for ((finding, kind), (schedules, seed)) in &summary.findings {
+        println!("{:<30} {:<14} {:>10}  {seed}", finding.name(), kind.name(), grouped(*schedules));
+    }
+    println!();
+    for (seed, violation) in &summary.failures {
+        println!("FAILED {}: {violation}", ReplayToken::Seed(*seed));
+        println!("  srdma chaos --cluster --seed {seed} --verbose");
+        if let Some((_, token)) = shrunk.iter().find(|(one, _)| one == seed) {
+            println!("  srdma chaos --cluster --replay '{token}'");
+        }
+    }
+}
+
+/// How often each fault met each phase of a group's change.
+fn print_phases(summary: &Summary) {
+    let phases: BTreeSet<&str> = summary.phases.keys().map(|(_, phase)| *phase).collect();
+    let faults: BTreeSet<&str> = summary.phases.keys().map(|(fault, _)| *fault).collect();
+    print!("{:<26}", "fault, by phase");
+    phases.iter().for_each(|phase| print!(" {phase:>12.12}"));
+    println!();
+    for fault in faults {
+        print!("{fault:<26}");
+        for phase in &phases {
+            let times = summary.phases.iter().find(|((one, other), _)| (*one, *other) == (fault, *phase));
+            print!(" {:>12}", grouped(times.map_or(0, |(_, times)| *times)));
+        }
+        println!();
+    }
+    println!();
+}

@@ -1,0 +1,4 @@
+//! The cluster in virtual time: default seeds, known findings, and the checks themselves.
+
+mod findings;
+mod seeds;

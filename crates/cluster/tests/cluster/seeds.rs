@@ -1,0 +1,59 @@
+//! Default seeds (MT-5.3.1-1, MT-5.3.2-1, D25, D30, D31).
+//!
+//! `SRDMA_TEST_SEEDS` sets the number of seeds.
+
+use crate::findings::KNOWN;
+use srdma_chaos::runner::RunConfig;
+use srdma_cluster::outcome::Finding;
+use srdma_cluster::schedule::Schedule;
+use srdma_cluster::summary;
+use srdma_cluster::world;
+use std::thread;
+
+const DEFAULT_SEEDS: u64 = 200;
+
+fn seeds() -> u64 {
+    match std::env::var("SRDMA_TEST_SEEDS") {
+        Ok(text) => text.parse().expect("SRDMA_TEST_SEEDS must be a number"),
+        Err(_) => DEFAULT_SEEDS,
+    }
+}
+
+/// Every violation has a cause that is known. A cause that is mended leaves the list, and must not come back.
+#[test]
+fn default_seeds_have_known_findings_only() {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let config = RunConfig { first_seed: 1, seeds: seeds(), threads, max_failures: u64::MAX };
+    let summary = summary::run(&config, &|_| true);
+    let known: Vec<Finding> = KNOWN.iter().map(|known| known.finding).collect();
+    let others: Vec<String> = summary
+        .findings
+        .iter()
+        .filter(|((finding, _), _)| !known.contains(finding))
+        .map(|((finding, kind), (times, seed))| {
+            format!("{} ({}) in {times} schedules, the first is cluster-v1:{seed}", kind.name(), finding.name())
+        })
+        .collect();
+    assert!(others.is_empty(), "{others:#?}");
+    assert!(summary.events >= 200 * summary.schedules, "{} events", summary.events);
+    // Most groups come to be and carry data: the checks have something to check.
+    assert!(2 * summary.ready > summary.groups, "{} of {} groups are ready", summary.ready, summary.groups);
+    assert!(summary.comparisons > 100 * summary.groups, "{} comparisons", summary.comparisons);
+    for event in ["controller crash", "node crash", "node partitioned", "join", "leave", "restoring", "committing"] {
+        assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}");
+    }
+}
+
+#[test]
+fn one_schedule_has_one_outcome() {
+    for seed in 1..8 {
+        let schedule = Schedule::from_seed(seed);
+        let first = world::run(&schedule);
+        assert_eq!(first, world::run(&schedule), "seed {seed}");
+        let recorded = world::run_with_timeline(&schedule);
+        assert!(!recorded.timeline.is_empty());
+        assert_eq!(recorded.digest, first.digest, "seed {seed}: the timeline changes the run");
+    }
+    let other = world::run(&Schedule::from_seed(9)).digest;
+    assert_ne!(other, world::run(&Schedule::from_seed(10)).digest, "the digest says something");
+}
