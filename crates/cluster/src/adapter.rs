@@ -1,4 +1,5 @@
-//! The only file that calls the controller's core and the nodes' agents. A change of their interface is made here.
+//! Requests, views, orders and answers: the only file that knows how the controller's core and the nodes' agents are
+//! called. A change of the protocol is made here.
 //!
 //! ```text
 //!   requests ──► execute ──► Core          orders ──► carry_out ──► GroupTable, Node
@@ -176,6 +177,17 @@ pub(crate) fn carry_out(agent: &mut Agent, node: &mut Node, order: NodeOrder) ->
 
 fn apply_all(node: &mut Node, commands: Vec<Command>) -> Result<(), String> {
     commands.into_iter().try_for_each(|command| node.apply(command).map_err(|error| error.to_string()))
+}
+
+/// Whether an agent has a group of the controller.
+pub(crate) fn has_group(agent: &Agent, id: u32) -> bool {
+    agent.table.contains(id)
+}
+
+/// The newest epoch of a group that an agent has prepared or committed; 0 without the group.
+pub(crate) fn newest_epoch(agent: &Agent, id: u32) -> u32 {
+    let held = agent.table.held();
+    held.iter().filter(|held| held.group == id).filter_map(|held| held.epoch.max(held.prepared)).max().unwrap_or(0)
 }
 
 /// What an order is, in reports.

@@ -1,8 +1,8 @@
 //! The process of a node's agent: what the daemon does around `srdma_agent`, without HTTP and threads.
 
-use crate::adapter::Reply;
-use srdma_aggregation::{BranchIndex, EvictionCause};
+use crate::adapter::{self, Reply};
 use srdma_agent::{Agent, AllowedSids, ControllerSession, Failure, Report, Request as Next};
+use srdma_aggregation::{BranchIndex, EvictionCause};
 use srdma_api::{NodeAnswer, NodeOrder, ProblemType, Registration, Sync};
 use srdma_dataplane::{Event, Node};
 use srdma_wire::Instant;
@@ -20,6 +20,10 @@ pub(crate) struct AgentHost {
     pub(crate) paused_until: Instant,
     /// The request that is not answered yet.
     pub(crate) call: Option<u64>,
+    /// A reply that came while the agent was paused.
+    pub(crate) unread: Option<Reply>,
+    /// Requests since the last check.
+    pub(crate) requests: u32,
     /// Orders in execution, and the answers so far.
     pub(crate) orders: VecDeque<NodeOrder>,
     pub(crate) answers: Vec<NodeAnswer>,
@@ -51,6 +55,8 @@ impl AgentHost {
             is_down: false,
             paused_until: Instant::ZERO,
             call: None,
+            unread: None,
+            requests: 0,
             orders: VecDeque::new(),
             answers: Vec::new(),
             is_executing: false,
@@ -63,7 +69,7 @@ impl AgentHost {
             Next::Register => Call::Register(Box::new(self.agent.registration(registration))),
             Next::Sync => {
                 self.evictions.retain(|(group, receiver), _| lags(node, *group, *receiver));
-                let known = self.evictions.iter().filter(|((group, _), _)| self.agent.table.contains(*group));
+                let known = self.evictions.iter().filter(|((group, _), _)| adapter::has_group(&self.agent, *group));
                 let pending: Vec<_> = known.map(|((group, receiver), cause)| (*group, *receiver, *cause)).collect();
                 self.agent.evictions.set(pending);
                 let report: Report = self.agent.report(now.as_ns());
@@ -120,7 +126,7 @@ impl AgentHost {
 
 /// Whether a receiver holds its group back.
 fn lags(node: &Node, group: u32, receiver: Ipv6Addr) -> bool {
-    let id = crate::adapter::group_id(group);
+    let id = adapter::group_id(group);
     let Some(entry) = node.group_entry(id) else { return false };
     let branch = entry.branches.iter().position(|branch| branch.responder == receiver);
     let Some(branch) = branch.and_then(|branch| u16::try_from(branch).ok()) else { return false };

@@ -57,7 +57,8 @@ impl World<'_> {
         };
         let run = controller.run;
         // After a restoration the number may be that of no group, or of another one.
-        let is_other = |id| adapter::shown_group(controller.core(), id).is_none_or(|one| one.source.qpn != state.qpn.get());
+        let is_other =
+            |id| adapter::shown_group(controller.core(), id).is_none_or(|one| one.source.qpn != state.qpn.get());
         if state.id.is_some_and(is_other) {
             return self.lost(flow);
         }

@@ -19,6 +19,9 @@ use std::net::Ipv6Addr;
 /// A source makes progress at least so often when its group is ready: some ACK timeouts and messages.
 const PROGRESS_NS: u64 = 1_500_000_000;
 
+/// Requests of a node or a source between two checks: each of a burst of orders takes some milliseconds.
+const MOST_REQUESTS: u32 = 20;
+
 /// State of the checks.
 #[derive(Default)]
 pub(crate) struct Checks {
@@ -141,6 +144,7 @@ impl World<'_> {
     /// The checks at intervals.
     pub(crate) fn check_all(&mut self) {
         self.poll_members();
+        self.check_requests();
         let mut is_calm = self.controller.is_some();
         let mut differing = BTreeSet::new();
         for flow in 0..self.flows.len() {
@@ -165,6 +169,7 @@ impl World<'_> {
                 }
             }
         }
+        is_calm &= self.check_leftovers(&mut differing);
         self.checks.differs_since.retain(|subject, _| differing.contains(subject));
         is_calm &= self.tasks_are_calm();
         self.checks.calm_since = match self.checks.calm_since {
@@ -172,6 +177,58 @@ impl World<'_> {
             _ if is_calm => Some(self.now()),
             _ => None,
         };
+    }
+
+    /// Nodes and sources wait between requests, or the controller delays its replies.
+    fn check_requests(&mut self) {
+        for flow in 0..self.flows.len() {
+            let requests = std::mem::take(&mut self.flows[flow].requests);
+            if requests > MOST_REQUESTS {
+                let text = format!("flow {flow}: its source has sent {requests} requests within 100 ms");
+                self.violation(ViolationKind::Busy, Finding::SourceAsksAgain, flow, text);
+            }
+        }
+        for node in 0..self.agents.len() {
+            let requests = std::mem::take(&mut self.agents[node].requests);
+            if requests > MOST_REQUESTS {
+                let text = format!("n{node} has sent {requests} requests within 100 ms");
+                self.violation(ViolationKind::Busy, Finding::Unknown, node, text);
+            }
+        }
+    }
+
+    /// Nodes that are heard have no group that the API does not show, or shows without them. Groups of another store stay
+    /// (see `docs/controller.md`). Returns whether there is none.
+    fn check_leftovers(&mut self, differing: &mut BTreeSet<(u32, usize)>) -> bool {
+        if self.faults.store_changed || self.controller.is_none() {
+            return true;
+        }
+        let mut leftovers = Vec::new();
+        for node in 0..self.agents.len() {
+            let Some(value) = self.network.node(self.testbed.nodes[node]).filter(|_| self.is_heard(node)) else {
+                continue;
+            };
+            let core = self.controller.as_ref().map(|controller| controller.core());
+            for id in value.groups() {
+                let group = core.and_then(|core| adapter::shown_group(core, id.0));
+                let name = crate::data_network::name_of(node);
+                let is_shown = group.as_ref().is_some_and(|group| {
+                    // A change in progress has nodes before and after it.
+                    group.summary.state != GroupState::Ready
+                        || group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name)
+                });
+                if !is_shown {
+                    leftovers.push((id.0, node));
+                }
+            }
+        }
+        let is_none = leftovers.is_empty();
+        for (id, node) in leftovers {
+            differing.insert((id, node));
+            let flow = self.flows.iter().rposition(|flow| flow.id == Some(id)).unwrap_or_default();
+            self.check_difference(flow, id, node, "still has it without being in its tree");
+        }
+        is_none
     }
 
     fn tasks_are_calm(&self) -> bool {
@@ -189,7 +246,7 @@ impl World<'_> {
         let since = since.max(self.faults.controller_started);
         if now.since(since).as_nanos() > u128::from(DETECTION_NS) {
             let finding = self.diagnose_node(node);
-            let text = format!("flow {flow}: group {id} is ready, but n{node} {what}");
+            let text = format!("flow {flow}: group {id} is ready or gone, but n{node} {what}");
             self.violation(ViolationKind::NotAsShown, finding, flow, text);
         }
     }
@@ -243,8 +300,10 @@ impl World<'_> {
         if state != GroupState::Ready {
             if !names_something(&group) {
                 let finding = self.diagnose_group(flow, Some(&group));
-                let text =
-                    format!("flow {flow}: group {id} is {state:?}, awaits {:?}, failure {:?}", group.awaited, group.failure);
+                let text = format!(
+                    "flow {flow}: group {id} is {state:?}, awaits {:?}, failure {:?}",
+                    group.awaited, group.failure
+                );
                 self.violation(ViolationKind::Convergence, finding, flow, text);
             }
             return;
@@ -343,6 +402,7 @@ fn difference(group: &Group, shown: &TreeNodeView, value: &Node) -> Option<Strin
         return Some(format!("has epoch {}, parent {parent} instead of {shown_parent:?}", entry.epoch));
     }
     let of_member = |address: Ipv6Addr| group.members.iter().find(|member| member.address == address);
-    let other = entry.receivers.iter().find(|one| of_member(one.address).is_some_and(|member| member.qpn != one.qpn.get()));
+    let other =
+        entry.receivers.iter().find(|one| of_member(one.address).is_some_and(|member| member.qpn != one.qpn.get()));
     other.map(|one| format!("has queue pair {} of {}", one.qpn.get(), one.address))
 }

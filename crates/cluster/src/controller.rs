@@ -44,7 +44,10 @@ pub(crate) enum Output {
     /// Call [`Controller::settle`] at this time.
     WakeAt(Instant),
     /// Orders of this kind leave for a node.
-    Orders { node: Ipv6Addr, kinds: Vec<(u32, &'static str)> },
+    Orders {
+        node: Ipv6Addr,
+        kinds: Vec<(u32, &'static str)>,
+    },
     /// The record of a group is in the writes of a transaction.
     Stored(u32),
 }
@@ -194,7 +197,8 @@ impl Controller {
         self.unwritten.clear();
         self.writing = 0;
         let failed = srdma_api::ProblemType::StoreFailed;
-        let replies = self.waiting.drain(..).map(|one| Output::Reply(one.caller, Reply::Refused(failed, String::new())));
+        let replies =
+            self.waiting.drain(..).map(|one| Output::Reply(one.caller, Reply::Refused(failed, String::new())));
         out.extend(replies);
         self.settle(now, out);
     }

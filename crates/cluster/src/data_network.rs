@@ -164,9 +164,7 @@ impl DataNetwork {
             _ => api(address::receivers_of(node)).filter(|_| is_edge).into_iter().collect(),
         };
         let links = self.ports[node].iter().filter_map(|peer| match *peer {
-            Peer::Node(other) => {
-                Some(Link { to: address::node(other).loopback, mtu: self.mtu(node, other), cost: 1 })
-            }
+            Peer::Node(other) => Some(Link { to: address::node(other).loopback, mtu: self.mtu(node, other), cost: 1 }),
             Peer::Source(_) | Peer::Receiver(_) => None,
         });
         Registration {

@@ -47,8 +47,11 @@ impl World<'_> {
         if awaited.clone().any(|node| self.faults.is_dead(node) && self.left_before_start(node)) {
             return Finding::DeathUnnoticed;
         }
+        if awaited.clone().any(|node| self.faults.is_dead(node)) {
+            return Finding::DeadNodeAwaited;
+        }
         let id = group.summary.id;
-        if awaited.clone().any(|node| self.newest_epoch(node, id) > group.summary.epoch) {
+        if awaited.clone().any(|node| adapter::newest_epoch(&self.agents[node].agent, id) > group.summary.epoch) {
             return Finding::NodeAhead;
         }
         // A join waits for a source that waits for a dead node.
@@ -60,12 +63,6 @@ impl World<'_> {
     /// Whether a node has not registered since the controller's last start.
     fn left_before_start(&self, node: usize) -> bool {
         self.faults.restarts > 0 && !self.faults.is_registered[node]
-    }
-
-    /// The newest epoch of a group that a node has prepared or committed.
-    fn newest_epoch(&self, node: usize, id: u32) -> u32 {
-        let held = self.agents[node].agent.table.held();
-        held.iter().filter(|held| held.group == id).filter_map(|held| held.epoch.max(held.prepared)).max().unwrap_or(0)
     }
 
     /// A source that makes no progress.
@@ -82,7 +79,8 @@ impl World<'_> {
         }
         let has_left = |member: &Receiver| {
             let receiver = self.testbed.receiver_of(member.address);
-            receiver.is_some_and(|receiver| !self.flows[flow].participants.contains_key(&receiver))
+            let known = receiver.and_then(|receiver| self.flows[flow].participants.get(&receiver));
+            known.is_none_or(|known| known.qpn.get() != member.qpn)
         };
         if group.members.iter().any(has_left) {
             return Finding::LeaveRefused;
@@ -99,7 +97,10 @@ impl World<'_> {
     fn drops_too_big(&self, node: usize) -> bool {
         let Some(value) = self.network.node(self.testbed.nodes[node]) else { return false };
         let ports = (0..self.testbed.port_count(node)).filter_map(|port| value.port_counters(PortId(port as u16)));
-        ports.map(|counters| &counters.drops).chain([value.own_drops()]).any(|drops| drops.get(DropReason::PacketTooBig) > 0)
+        ports
+            .map(|counters| &counters.drops)
+            .chain([value.own_drops()])
+            .any(|drops| drops.get(DropReason::PacketTooBig) > 0)
     }
 
     /// The nodes from an edge up to the headend, as the API shows them.

@@ -86,6 +86,8 @@ pub(crate) struct Flow {
     /// Packets that responses covered so far.
     pub(crate) confirmed: u64,
     pub(crate) progress_at: Instant,
+    /// Requests of the source since the last check.
+    pub(crate) requests: u32,
     /// The source was told of more than a member has: what follows says nothing.
     pub(crate) is_spoiled: bool,
 }
@@ -143,6 +145,7 @@ impl Flow {
             participants: BTreeMap::new(),
             confirmed: 0,
             progress_at: Instant::ZERO,
+            requests: 0,
             is_spoiled: false,
         };
         let config = flow.queue_pair(flow.qpn, flow.first_psn);
@@ -182,7 +185,10 @@ impl Flow {
     ) -> Option<Request> {
         let step = *self.steps.front()?;
         if step == Step::Create {
-            return Some(Request::Create { key: format!("flow-{}", self.incarnation), group: Box::new(self.new_group(plan)) });
+            return Some(Request::Create {
+                key: format!("flow-{}", self.incarnation),
+                group: Box::new(self.new_group(plan)),
+            });
         }
         let id = self.id?;
         match step {

@@ -148,11 +148,7 @@ fn draw_change_at_silent_node(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEv
     let receiver = rng.below(schedule.receivers.len());
     let (at_ns, for_ns) = (rng.range(1_000 * MS, 3_000 * MS), rng.range(3_500 * MS, 14_000 * MS));
     let node = schedule.node_of_receiver(receiver);
-    let silent = if rng.one_in(5) {
-        Event::PauseAgent { node, for_ns }
-    } else {
-        Event::PartitionNode { node, for_ns }
-    };
+    let silent = if rng.one_in(5) { Event::PauseAgent { node, for_ns } } else { Event::PartitionNode { node, for_ns } };
     let change = match rng.below(4) {
         0 => Event::CrashNode { node: 1 + rng.below(schedule.transits), for_ns: None },
         1 => Event::Leave { group: rng.below(schedule.groups.len()), receiver },

@@ -124,6 +124,7 @@ impl World<'_> {
             Call::Register(registration) => Request::Register(registration),
             Call::Sync(sync) => Request::Sync { name: name_of(node), sync },
         };
+        self.agents[node].requests += 1;
         let call = self.send_request(Party::Node(node), request);
         self.agents[node].call = Some(call);
     }
@@ -133,12 +134,9 @@ impl World<'_> {
         let host = &mut self.agents[node];
         if now < host.paused_until {
             // It reads the reply when it goes on.
-            let call = host.call.unwrap_or_default();
-            let caller = Caller { party: Party::Node(node), call };
-            let until = host.paused_until;
-            self.messages.push(Some(Message { caller, body: Body::Reply(reply) }));
-            let number = self.messages.len() - 1;
-            return self.tasks.push(until, 0, Task::Arrive(number));
+            let (until, incarnation) = (host.paused_until, host.incarnation);
+            host.unread = Some(reply);
+            return self.tasks.push(until, 0, Task::AgentRead(node, incarnation));
         }
         host.call = None;
         let incarnation = host.incarnation;
@@ -147,6 +145,17 @@ impl World<'_> {
                 self.tasks.push(now + delay, 0, Task::AgentNext(node, incarnation));
             }
             Followed::Execute => self.tasks.push(now, 0, Task::AgentExecute(node, incarnation)),
+        }
+    }
+
+    /// An agent that was paused reads the reply that came meanwhile.
+    pub(crate) fn agent_read(&mut self, node: usize, incarnation: u32) {
+        let host = &mut self.agents[node];
+        if host.incarnation == incarnation
+            && host.call.is_some()
+            && let Some(reply) = host.unread.take()
+        {
+            self.agent_reply(node, reply);
         }
     }
 
@@ -185,6 +194,7 @@ impl World<'_> {
             return self.tasks.push(self.now().after_ns(DRAIN_NS), 0, Task::SourceNext(flow));
         };
         let request = Request::Source { id, qpn: state.qpn.get(), report };
+        self.flows[flow].requests += 1;
         let call = self.send_request(Party::Source(flow), request);
         self.flows[flow].source_call = Some(call);
     }
@@ -255,4 +265,3 @@ impl World<'_> {
 fn is_end(kind: srdma_api::ProblemType) -> bool {
     matches!(kind, srdma_api::ProblemType::UnknownGroup | srdma_api::ProblemType::SourceEnded)
 }
-

@@ -54,6 +54,8 @@ pub enum ViolationKind {
     Liveness,
     /// A receiver that is dead, or whose edge is, was not evicted although the policy demands it (D25).
     Eviction,
+    /// A node or a source sends requests without delay.
+    Busy,
     /// The schedule could not be set up, or a store could not be read.
     Setup,
     Panic,
@@ -82,6 +84,10 @@ pub enum Finding {
     LeaveForgotten,
     /// A leave during the receiver's join is refused, and the receiver becomes a member.
     LeaveRefused,
+    /// A node that dies after a change is requested and before it begins is awaited for ever.
+    DeadNodeAwaited,
+    /// A source that may send is told to wait, and asks again without delay.
+    SourceAsksAgain,
     /// None of these.
     Unknown,
 }
@@ -95,6 +101,7 @@ impl ViolationKind {
             ViolationKind::Convergence => "convergence",
             ViolationKind::Liveness => "liveness",
             ViolationKind::Eviction => "eviction",
+            ViolationKind::Busy => "busy",
             ViolationKind::Setup => "setup",
             ViolationKind::Panic => "panic",
         }
@@ -102,7 +109,7 @@ impl ViolationKind {
 }
 
 impl Finding {
-    pub const ALL: [Finding; 11] = [
+    pub const ALL: [Finding; 13] = [
         Finding::SilentNodeSkipped,
         Finding::OtherStore,
         Finding::StaleNodeAccepted,
@@ -113,6 +120,8 @@ impl Finding {
         Finding::NodeAhead,
         Finding::LeaveForgotten,
         Finding::LeaveRefused,
+        Finding::DeadNodeAwaited,
+        Finding::SourceAsksAgain,
         Finding::Unknown,
     ];
 
@@ -128,6 +137,8 @@ impl Finding {
             Finding::NodeAhead => "node ahead",
             Finding::LeaveForgotten => "leave forgotten",
             Finding::LeaveRefused => "leave refused",
+            Finding::DeadNodeAwaited => "dead node awaited",
+            Finding::SourceAsksAgain => "source asks again",
             Finding::Unknown => "unknown",
         }
     }

@@ -71,32 +71,70 @@ pub struct TimedEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// No message passes between a node and the controller. Data do.
-    PartitionNode { node: usize, for_ns: u64 },
+    PartitionNode {
+        node: usize,
+        for_ns: u64,
+    },
     /// No message passes between a group's source and the controller.
-    PartitionSource { group: usize, for_ns: u64 },
+    PartitionSource {
+        group: usize,
+        for_ns: u64,
+    },
     /// A node's agent does nothing for a time. Its data plane goes on.
-    PauseAgent { node: usize, for_ns: u64 },
+    PauseAgent {
+        node: usize,
+        for_ns: u64,
+    },
     /// A node loses all state and restarts after a time, or never.
-    CrashNode { node: usize, for_ns: Option<u64> },
+    CrashNode {
+        node: usize,
+        for_ns: Option<u64>,
+    },
     /// A link between two nodes is cut.
-    CutLink { upper: usize, lower: usize, for_ns: u64 },
+    CutLink {
+        upper: usize,
+        lower: usize,
+        for_ns: u64,
+    },
     /// A receiver's link is cut.
-    CutReceiver { receiver: usize, for_ns: u64 },
+    CutReceiver {
+        receiver: usize,
+        for_ns: u64,
+    },
     /// A receiver is silent from now on.
-    KillReceiver { receiver: usize },
+    KillReceiver {
+        receiver: usize,
+    },
     /// The controller crashes when so many further writes are durable, and restarts after a time.
-    CrashController { after_writes: u32, for_ns: u64, store: StoreFate },
+    CrashController {
+        after_writes: u32,
+        for_ns: u64,
+        store: StoreFate,
+    },
     /// A write fails, and the controller reopens its store.
     FailStore,
     /// The rows of the store are copied, for [`StoreFate::Backup`].
     Backup,
     /// The controller's wall clock is set.
-    JumpClock { by_ms: i64 },
-    Join { group: usize, receiver: usize },
-    Leave { group: usize, receiver: usize },
-    Close { group: usize },
+    JumpClock {
+        by_ms: i64,
+    },
+    Join {
+        group: usize,
+        receiver: usize,
+    },
+    Leave {
+        group: usize,
+        receiver: usize,
+    },
+    Close {
+        group: usize,
+    },
     /// A node is drained, and admitted again after a time.
-    Drain { node: usize, for_ns: u64 },
+    Drain {
+        node: usize,
+        for_ns: u64,
+    },
 }
 
 /// What a controller finds in its store when it restarts.

@@ -101,6 +101,8 @@ pub(crate) enum Task {
     AgentNext(usize, u32),
     /// The next order of an agent.
     AgentExecute(usize, u32),
+    /// A paused agent goes on.
+    AgentRead(usize, u32),
     /// A request is given up by its sender.
     GiveUp(Party, u64),
     /// The next request of a flow's source.
@@ -285,6 +287,7 @@ impl<'s> World<'s> {
             Task::RestartController => self.start_controller(),
             Task::AgentNext(node, incarnation) => self.agent_next(node, incarnation),
             Task::AgentExecute(node, incarnation) => self.agent_execute(node, incarnation),
+            Task::AgentRead(node, incarnation) => self.agent_read(node, incarnation),
             Task::GiveUp(party, call) => self.give_up(party, call),
             Task::SourceNext(flow) => self.source_next(flow),
             Task::Work(flow) => self.work(flow),

@@ -97,10 +97,8 @@ fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall:
             "shrunk": shrunk,
         })
     });
-    let phases = summary
-        .phases
-        .iter()
-        .map(|((fault, phase), times)| json!({ "fault": fault, "phase": phase, "times": times }));
+    let phases =
+        summary.phases.iter().map(|((fault, phase), times)| json!({ "fault": fault, "phase": phase, "times": times }));
     json!({
         "first_seed": ReplayToken::Seed(config.first_seed).to_string(),
         "schedules": summary.schedules,

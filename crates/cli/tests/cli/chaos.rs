@@ -120,3 +120,38 @@ fn invalid_arguments_are_rejected_with_a_reason() {
         assert!(text(&output.stderr).contains(reason), "{arguments:?}: {}", text(&output.stderr));
     }
 }
+
+/// A cluster's run depends on its seed only, and the exit code on its violations.
+#[test]
+fn clusters_are_run_and_reported() {
+    let run = |arguments: &[&str]| {
+        let output = chaos(&[&["--cluster", "--json"], arguments].concat());
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let failed = !report["failures"].as_array().expect("a list").is_empty();
+        assert_eq!(output.status.code(), Some(i32::from(failed)), "{}", text(&output.stderr));
+        report
+    };
+    let one = run(&["--seeds", "6", "--threads", "1", "--max-failures", "100"]);
+    let three = run(&["--seeds", "6", "--threads", "3", "--max-failures", "100"]);
+    assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(6), &Value::from("cluster-v1:1")));
+    assert_eq!((&one["digest"], &one["counts"]), (&three["digest"], &three["counts"]));
+    assert!(one["events"].as_u64().expect("a number") >= 1200, "{}", one["events"]);
+    assert!(!one["phases"].as_array().expect("a list").is_empty());
+}
+
+#[test]
+fn a_cluster_replays_from_its_token() {
+    let run = |arguments: &[&str]| -> Value {
+        let output = chaos(&[&["--cluster", "--json", "--verbose"], arguments].concat());
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let seed = run(&["--seed", "7"]);
+    let token = format!("cluster-v1:{}", seed["schedule"]);
+    let replayed = run(&["--replay", &token]);
+    for figure in ["schedule", "digest", "ended_ns", "counts", "timeline"] {
+        assert_eq!(seed[figure], replayed[figure], "{figure}");
+    }
+    let refused = chaos(&["--cluster", "--replay", "v1:7"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("expected a token such as cluster-v1:4711"), "{}", text(&refused.stderr));
+}
