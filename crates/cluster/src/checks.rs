@@ -165,7 +165,8 @@ impl World<'_> {
                 is_calm = false;
                 if !is_named(&group, node) {
                     differing.insert((id, node));
-                    self.check_difference(flow, id, node, &what);
+                    let finding = self.diagnose_node(node);
+                    self.check_difference(flow, id, node, finding, &what);
                 }
             }
         }
@@ -218,15 +219,16 @@ impl World<'_> {
                         || group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name)
                 });
                 if !is_shown {
-                    leftovers.push((id.0, node));
+                    leftovers.push((id.0, node, group.is_none()));
                 }
             }
         }
         let is_none = leftovers.is_empty();
-        for (id, node) in leftovers {
+        for (id, node, is_gone) in leftovers {
             differing.insert((id, node));
+            let finding = if is_gone { Finding::LeftoverKept } else { Finding::Unknown };
             let flow = self.flows.iter().rposition(|flow| flow.id == Some(id)).unwrap_or_default();
-            self.check_difference(flow, id, node, "still has it without being in its tree");
+            self.check_difference(flow, id, node, finding, "still has it without being in its tree");
         }
         is_none
     }
@@ -240,12 +242,11 @@ impl World<'_> {
         state.is_exhausted() || self.now().since(state.progress_at).as_nanos() <= u128::from(PROGRESS_NS)
     }
 
-    fn check_difference(&mut self, flow: usize, id: u32, node: usize, what: &str) {
+    fn check_difference(&mut self, flow: usize, id: u32, node: usize, finding: Finding, what: &str) {
         let now = self.now();
         let since = *self.checks.differs_since.entry((id, node)).or_insert(now);
         let since = since.max(self.faults.controller_started);
         if now.since(since).as_nanos() > u128::from(DETECTION_NS) {
-            let finding = self.diagnose_node(node);
             let text = format!("flow {flow}: group {id} is ready or gone, but n{node} {what}");
             self.violation(ViolationKind::NotAsShown, finding, flow, text);
         }

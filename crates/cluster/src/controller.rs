@@ -203,6 +203,11 @@ impl Controller {
         self.settle(now, out);
     }
 
+    /// The batches of the present write.
+    pub(crate) fn writing(&self) -> impl Iterator<Item = &[Write]> {
+        self.unwritten.iter().take(self.writing).map(|(_, writes)| writes.as_slice())
+    }
+
     /// The crash of the process: the present write, which may be durable or not, and the callers that wait.
     pub(crate) fn crash(self) -> (Vec<Vec<Write>>, Vec<Caller>) {
         let writing = self.unwritten.into_iter().take(self.writing).map(|(_, writes)| writes).collect();

@@ -10,7 +10,7 @@ use srdma_frame::PortId;
 use srdma_sim::network::Direction;
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A crash waits for writes no longer than this.
 const LATEST_CRASH_NS: u64 = 600_000_000;
@@ -38,6 +38,8 @@ pub(crate) struct Faults {
     /// The last time at which the controller read its store, and how often it did so again.
     pub(crate) controller_started: Instant,
     pub(crate) restarts: u32,
+    /// Those that are connected to the former leader.
+    follow_former: BTreeSet<Party>,
     /// The store was emptied, rebuilt or restored.
     pub(crate) store_changed: bool,
 }
@@ -55,6 +57,7 @@ impl Faults {
             group_of_flow: Vec::new(),
             controller_started: Instant::ZERO,
             restarts: 0,
+            follow_former: BTreeSet::new(),
             store_changed: false,
         }
     }
@@ -131,6 +134,7 @@ impl World<'_> {
                 self.faults.note(latest);
                 self.tasks.push(latest, 0, Task::CrashController);
             }
+            Event::Depose { for_ns } => self.depose(for_ns),
             Event::FailStore => self.store.fails_next = true,
             Event::Backup => self.store.backup = Some(self.store.rows.clone()),
             Event::JumpClock { by_ms } => {
@@ -259,6 +263,42 @@ impl World<'_> {
         let until = self.now().after_ns(for_ns);
         self.faults.note(until);
         self.tasks.push(until, 0, Task::RestartController);
+    }
+
+    /// Another controller becomes the leader. The former goes on with those that are connected to it.
+    fn depose(&mut self, for_ns: u64) {
+        if self.former.is_some() {
+            return;
+        }
+        let Some(former) = self.controller.take() else { return };
+        if self.rng.below(2) == 0 {
+            former.writing().for_each(|writes| self.store.commit(writes));
+        }
+        let (run, until) = (former.run, self.now().after_ns(for_ns));
+        let parties = (0..self.agents.len()).map(Party::Node).chain((0..self.flows.len()).map(Party::Source));
+        let rng = &mut self.rng;
+        self.faults.follow_former = parties.filter(|_| rng.below(2) == 0).collect();
+        self.former = Some(former);
+        self.faults.note(until);
+        self.tasks.push(until, 0, Task::EndFormer(run));
+        self.log(&"the controller loses its lease");
+        self.start_controller();
+    }
+
+    /// The former leader ends: when it learns that it is none, by a write, or later.
+    pub(crate) fn end_former(&mut self, run: u32) {
+        if let Some(former) = self.former.take_if(|former| former.run == run) {
+            self.log(&"the former controller ends");
+            self.faults.follow_former.clear();
+            let (_, callers) = former.crash();
+            self.reset(callers);
+        }
+    }
+
+    /// The controller that a party is connected to.
+    pub(crate) fn controller_of(&self, party: Party) -> Option<u32> {
+        let former = self.former.as_ref().filter(|_| self.faults.follow_former.contains(&party));
+        former.or(self.controller.as_ref()).map(|controller| controller.run)
     }
 
     pub(crate) fn start_controller(&mut self) {

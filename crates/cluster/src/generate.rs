@@ -10,8 +10,8 @@ const EVENTS_FROM_NS: u64 = 300 * MS;
 const EVENTS_UNTIL_NS: u64 = 9_000 * MS;
 
 /// Kinds of events and their weights, in percent.
-const WEIGHTS: [(Kind, u64); 17] = [
-    (Kind::PartitionNode, 14),
+const WEIGHTS: [(Kind, u64); 18] = [
+    (Kind::PartitionNode, 13),
     (Kind::PartitionSource, 3),
     (Kind::PauseAgent, 4),
     (Kind::CrashNode, 10),
@@ -19,7 +19,8 @@ const WEIGHTS: [(Kind, u64); 17] = [
     (Kind::CutLink, 6),
     (Kind::CutReceiver, 3),
     (Kind::KillReceiver, 3),
-    (Kind::CrashController, 14),
+    (Kind::CrashController, 12),
+    (Kind::Depose, 3),
     (Kind::LoseStore, 2),
     (Kind::RestoreBackup, 3),
     (Kind::FailStore, 2),
@@ -41,6 +42,7 @@ enum Kind {
     CutReceiver,
     KillReceiver,
     CrashController,
+    Depose,
     LoseStore,
     RestoreBackup,
     FailStore,
@@ -189,6 +191,7 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
         Kind::CutReceiver => vec![Event::CutReceiver { receiver, for_ns }],
         Kind::KillReceiver => vec![Event::KillReceiver { receiver }],
         Kind::CrashController => vec![crash(rng, StoreFate::Kept)],
+        Kind::Depose => vec![Event::Depose { for_ns }],
         Kind::LoseStore => {
             let store = rng.choose(&[StoreFate::Emptied, StoreFate::Rebuilt]);
             vec![crash(rng, store)]

@@ -44,9 +44,6 @@ impl World<'_> {
     }
 
     pub(crate) fn send_reply(&mut self, caller: Caller, reply: Reply) {
-        if let (Party::Node(node), Reply::Session(_)) = (caller.party, &reply) {
-            self.faults.is_registered[node] = true;
-        }
         match caller.party {
             // They run beside the controller.
             Party::Application(_) | Party::Operator => self.deliver(caller, reply),
@@ -81,9 +78,9 @@ impl World<'_> {
             return self.count("message lost");
         }
         self.count("message");
-        match (body, &self.controller) {
-            (Body::Request(request), Some(controller)) => {
-                let (run, now) = (controller.run, self.now());
+        match (body, self.controller_of(caller.party)) {
+            (Body::Request(request), Some(run)) => {
+                let now = self.now();
                 self.with_controller(run, |controller, out| controller.request(now, caller, request, out));
             }
             // The connection is refused.
@@ -239,7 +236,10 @@ impl World<'_> {
     /// The present write is durable, or fails.
     pub(crate) fn written(&mut self, run: u32) {
         let now = self.now();
-        let Some(mut controller) = self.controller.take_if(|controller| controller.run == run) else { return };
+        let Some(mut controller) = self.controller.take_if(|controller| controller.run == run) else {
+            // The store refuses the writes of a former leader.
+            return self.end_former(run);
+        };
         let mut out = Vec::new();
         if std::mem::take(&mut self.store.fails_next) {
             let identity = self.rng.below(1 << 62);

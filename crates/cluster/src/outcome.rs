@@ -88,6 +88,8 @@ pub enum Finding {
     DeadNodeAwaited,
     /// A source that may send is told to wait, and asks again without delay.
     SourceAsksAgain,
+    /// A node that returns while its group is being closed keeps it.
+    LeftoverKept,
     /// None of these.
     Unknown,
 }
@@ -109,7 +111,7 @@ impl ViolationKind {
 }
 
 impl Finding {
-    pub const ALL: [Finding; 13] = [
+    pub const ALL: [Finding; 14] = [
         Finding::SilentNodeSkipped,
         Finding::OtherStore,
         Finding::StaleNodeAccepted,
@@ -122,6 +124,7 @@ impl Finding {
         Finding::LeaveRefused,
         Finding::DeadNodeAwaited,
         Finding::SourceAsksAgain,
+        Finding::LeftoverKept,
         Finding::Unknown,
     ];
 
@@ -139,6 +142,7 @@ impl Finding {
             Finding::LeaveRefused => "leave refused",
             Finding::DeadNodeAwaited => "dead node awaited",
             Finding::SourceAsksAgain => "source asks again",
+            Finding::LeftoverKept => "leftover kept",
             Finding::Unknown => "unknown",
         }
     }

@@ -111,6 +111,11 @@ pub enum Event {
         for_ns: u64,
         store: StoreFate,
     },
+    /// The controller loses its lease: another one starts with the durable rows. The former serves those that are
+    /// connected to it until it writes, or for a time.
+    Depose {
+        for_ns: u64,
+    },
     /// A write fails, and the controller reopens its store.
     FailStore,
     /// The rows of the store are copied, for [`StoreFate::Backup`].
@@ -214,7 +219,11 @@ impl Schedule {
                 Event::Join { group, receiver } | Event::Leave { group, receiver } => {
                     *group < groups && *receiver < receivers
                 }
-                Event::CrashController { .. } | Event::FailStore | Event::Backup | Event::JumpClock { .. } => true,
+                Event::CrashController { .. }
+                | Event::Depose { .. }
+                | Event::FailStore
+                | Event::Backup
+                | Event::JumpClock { .. } => true,
             };
             if !is_right {
                 return invalid(format!("events[{position}]: {event:?}"));
@@ -240,6 +249,7 @@ impl Event {
             Event::CrashController { store: StoreFate::Emptied, .. } => "store lost",
             Event::CrashController { store: StoreFate::Rebuilt, .. } => "store rebuilt",
             Event::CrashController { store: StoreFate::Backup, .. } => "backup restored",
+            Event::Depose { .. } => "leader deposed",
             Event::FailStore => "store failure",
             Event::Backup => "backup",
             Event::JumpClock { .. } => "clock jump",

@@ -7,6 +7,7 @@
 //!                  └─────────── checks ◄────────── capture, memory, API
 //! ```
 
+use crate::adapter::Reply;
 use crate::agent_host::AgentHost;
 use crate::checks::Checks;
 use crate::controller::{Controller, Output, PERIOD_NS, Party, Store};
@@ -97,6 +98,8 @@ pub(crate) enum Task {
     /// A crash that was to come after some writes comes now.
     CrashController,
     RestartController,
+    /// A former leader learns that it is none.
+    EndFormer(u32),
     /// The next request of an agent, at its incarnation.
     AgentNext(usize, u32),
     /// The next order of an agent.
@@ -125,6 +128,8 @@ pub(crate) struct World<'s> {
     pub(crate) rng: Stream,
     pub(crate) store: Store,
     pub(crate) controller: Option<Controller>,
+    /// A controller that is no longer the leader, and does not know.
+    pub(crate) former: Option<Controller>,
     pub(crate) starts: u32,
     /// A crash that waits for so many durable writes, and what follows it.
     pub(crate) crash: Option<crate::faults::Crash>,
@@ -172,6 +177,7 @@ impl<'s> World<'s> {
             rng: Stream::new(schedule.seed, "cluster world"),
             store: Store::default(),
             controller: None,
+            former: None,
             starts: 0,
             crash: None,
             rebuilds: false,
@@ -275,7 +281,7 @@ impl<'s> World<'s> {
             Task::Period(run) => {
                 let now = self.now();
                 self.with_controller(run, |controller, out| controller.period(now, out));
-                if self.controller.as_ref().is_some_and(|controller| controller.run == run) {
+                if [&self.controller, &self.former].into_iter().flatten().any(|controller| controller.run == run) {
                     self.tasks.push(now.after_ns(PERIOD_NS), 0, Task::Period(run));
                 }
             }
@@ -284,6 +290,7 @@ impl<'s> World<'s> {
                 self.with_controller(run, |controller, out| controller.settle(now, out));
             }
             Task::CrashController => self.crash_controller(),
+            Task::EndFormer(run) => self.end_former(run),
             Task::RestartController => self.start_controller(),
             Task::AgentNext(node, incarnation) => self.agent_next(node, incarnation),
             Task::AgentExecute(node, incarnation) => self.agent_execute(node, incarnation),
@@ -311,7 +318,8 @@ impl<'s> World<'s> {
     /// Lets `act` change the controller, if this start of it still runs, and carries out what it asks.
     pub(crate) fn with_controller(&mut self, run: u32, act: impl FnOnce(&mut Controller, &mut Vec<Output>)) {
         let mut out = Vec::new();
-        if let Some(controller) = self.controller.as_mut().filter(|controller| controller.run == run) {
+        let running = [&mut self.controller, &mut self.former].into_iter().flatten();
+        if let Some(controller) = running.into_iter().find(|controller| controller.run == run) {
             act(controller, &mut out);
         }
         self.carry_out_outputs(run, out);
@@ -320,7 +328,13 @@ impl<'s> World<'s> {
     pub(crate) fn carry_out_outputs(&mut self, run: u32, out: Vec<Output>) {
         for output in out {
             match output {
-                Output::Reply(caller, reply) => self.send_reply(caller, reply),
+                Output::Reply(caller, reply) => {
+                    let is_leader = self.controller.as_ref().is_some_and(|controller| controller.run == run);
+                    if let (true, Party::Node(node), Reply::Session(_)) = (is_leader, caller.party, &reply) {
+                        self.faults.is_registered[node] = true;
+                    }
+                    self.send_reply(caller, reply);
+                }
                 Output::Write => {
                     let delay_ns = self.schedule.store_delay_ns / 2 + self.rng.below(self.schedule.store_delay_ns);
                     self.tasks.push(self.now().after_ns(delay_ns), 0, Task::Written(run));
