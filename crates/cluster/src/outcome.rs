@@ -66,9 +66,9 @@ pub enum ViolationKind {
 pub enum Finding {
     /// A node that is alive but not heard is taken for dead and skipped.
     SilentNodeSkipped,
-    /// Epochs are not bound to a store: a node has a part of another or a later store.
+    /// Epochs are not bound to a store: a node has a group entry of another or a later store.
     OtherStore,
-    /// After a restart the controller takes a node with an old part for settled.
+    /// After a restart the controller takes a node with an old group entry for settled.
     StaleNodeAccepted,
     /// A node that died while no controller ran is never missed.
     DeathUnnoticed,
@@ -131,7 +131,7 @@ impl Finding {
     pub const fn name(self) -> &'static str {
         match self {
             Finding::SilentNodeSkipped => "silent node skipped",
-            Finding::OtherStore => "part of another store",
+            Finding::OtherStore => "entry of another store",
             Finding::StaleNodeAccepted => "stale node accepted",
             Finding::DeathUnnoticed => "death unnoticed",
             Finding::DeadEdgeKept => "receivers of a dead edge kept",
