@@ -391,6 +391,14 @@ fn difference(group: &Group, shown: &TreeNodeView, value: &Node) -> Option<Strin
     if branches != shown_branches {
         return Some(format!("has epoch {}, branches {branches:?} instead of {shown_branches:?}", entry.epoch));
     }
+    if let Some(headend) = entry.headend.as_ref().filter(|headend| !headend.lists.is_empty()) {
+        let listed = headend.lists.iter().flat_map(|list| &list.receivers).map(|receiver| receiver.address);
+        let members = group.members.iter().filter(|member| member.state != ReceiverState::Joining);
+        let members: BTreeSet<Ipv6Addr> = members.map(|member| member.address).collect();
+        if listed.collect::<BTreeSet<Ipv6Addr>>() != members {
+            return Some(format!("has epoch {}, and lists of other receivers", entry.epoch));
+        }
+    }
     let parent = match entry.parent {
         Parent::Source(source) => {
             let is_other = source.address != group.source.address || source.qpn.get() != group.source.qpn;
