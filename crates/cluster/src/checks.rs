@@ -198,8 +198,8 @@ impl World<'_> {
         }
     }
 
-    /// Nodes that are heard have no group that the API does not show, or shows without them. Groups of another store stay
-    /// (see `docs/controller.md`). Returns whether there is none.
+    /// Nodes that are heard have no group that the API does not show, or shows without them. Groups of another store
+    /// stay (see `docs/controller.md`). Returns whether there is none.
     fn check_leftovers(&mut self, differing: &mut BTreeSet<(u32, usize)>) -> bool {
         if self.faults.store_changed || self.controller.is_none() {
             return true;

@@ -1,4 +1,5 @@
-//! The controller's process in virtual time: what `srdma_controller` does around the pipeline, without HTTP and threads.
+//! The controller's process in virtual time: what `srdma_controller` does around the pipeline, without HTTP and
+//! threads.
 //!
 //! ```text
 //!   request ──► transaction ──► writes ──► store, durable after a time

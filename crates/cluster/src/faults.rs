@@ -237,8 +237,10 @@ impl World<'_> {
     /// The controller's process ends. The present write is durable or not.
     pub(crate) fn crash_controller(&mut self) {
         let Some(Crash { for_ns, store, .. }) = self.crash.take() else { return };
+        if self.controller.is_some() {
+            self.note_phases("crash takes effect");
+        }
         let Some(controller) = self.controller.take() else { return };
-        self.note_phases("controller down");
         self.checks.keep_views(controller.core(), &self.flows);
         let (writing, callers) = controller.crash();
         if self.rng.below(2) == 0 {

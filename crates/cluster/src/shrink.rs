@@ -1,5 +1,5 @@
-//! Shrinking: events, members and groups are removed, and random faults switched off, as long as a violation of the same
-//! kind with the same finding remains.
+//! Shrinking: events, members and groups are removed, and random faults switched off, as long as a violation of the
+//! same kind with the same finding remains.
 
 use crate::outcome::{Finding, ViolationKind};
 use crate::schedule::{Event, Schedule};

@@ -35,12 +35,12 @@ const POOL_CHUNKS: usize = 1 << 14;
 pub(crate) const CHECK_INTERVAL_NS: u64 = 100_000_000;
 
 /// After the last fault every group is ready or closed, or its failure names what is missing, within this time. It
-/// covers the longest delay of an agent before it retries (5 s), detection (3 s), a silent source (4 s), and the changes
-/// that follow.
+/// covers the longest delay of an agent before it retries (5 s), detection (3 s), a silent source (4 s), and the
+/// changes that follow.
 pub const CONVERGENCE_NS: u64 = 18_000_000_000;
 
-/// A node may differ from what the API shows of a ready group for this time: the controller's detection of a silent node
-/// (3 s), the longest delay of an agent before it retries (5 s), and the exchange that follows.
+/// A node may differ from what the API shows of a ready group for this time: the controller's detection of a silent
+/// node (3 s), the longest delay of an agent before it retries (5 s), and the exchange that follows.
 pub const DETECTION_NS: u64 = 9_500_000_000;
 
 /// A run ends early when all groups have been as they should be for this time.
