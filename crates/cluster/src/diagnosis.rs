@@ -128,7 +128,7 @@ impl World<'_> {
     fn phase(&self, flow: usize) -> Option<&'static str> {
         use srdma_api::{GroupState, SourceOrder};
         let core = self.controller.as_ref().map(|controller| controller.core());
-        let Some(core) = core else { return Some("controller down") };
+        let Some(core) = core else { return Some("down") };
         let id = self.flows[flow].id.filter(|_| !self.flows[flow].is_over)?;
         Some(match adapter::shown_state(core, id)? {
             GroupState::Open => "open",
