@@ -145,6 +145,11 @@ impl World<'_> {
     pub(crate) fn check_all(&mut self) {
         self.poll_members();
         self.check_requests();
+        for node in 0..self.agents.len() {
+            if !self.is_heard(node) {
+                self.faults.unheard_at[node] = self.now();
+            }
+        }
         let mut is_calm = self.controller.is_some();
         let mut differing = BTreeSet::new();
         for flow in 0..self.flows.len() {

@@ -16,7 +16,9 @@ impl World<'_> {
         }
         let left_before_start = self.left_before_start(node);
         let is_up = self.network.node(self.testbed.nodes[node]).is_some();
-        match (is_up, self.is_heard(node)) {
+        // What was decided without a node that has just returned was decided while it was silent.
+        let is_settled = self.now().since(self.faults.unheard_at[node]).as_millis() > 500;
+        match (is_up, self.is_heard(node) && is_settled) {
             (true, true) if self.faults.restarts > 0 => Finding::StaleNodeAccepted,
             (true, true) => Finding::Unknown,
             (true, false) => Finding::SilentNodeSkipped,

@@ -35,6 +35,8 @@ pub(crate) struct Faults {
     link_down_until: BTreeMap<(usize, usize), Instant>,
     pub(crate) receiver_down_until: Vec<Instant>,
     pub(crate) group_of_flow: Vec<usize>,
+    /// The last check at which the API showed a node as not alive.
+    pub(crate) unheard_at: Vec<Instant>,
     /// The last time at which the controller read its store, and how often it did so again.
     pub(crate) controller_started: Instant,
     pub(crate) restarts: u32,
@@ -52,6 +54,7 @@ impl Faults {
             source_cut_until: vec![Instant::ZERO; schedule.groups.len()],
             node_down_until: vec![Instant::ZERO; schedule.nodes()],
             is_registered: vec![false; schedule.nodes()],
+            unheard_at: vec![Instant::ZERO; schedule.nodes()],
             link_down_until: BTreeMap::new(),
             receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
             group_of_flow: Vec::new(),
