@@ -78,8 +78,14 @@ pub(crate) fn time(now: Instant, started: Instant, clock_ms: i64) -> Time {
 }
 
 /// A core from the rows of a store.
-pub(crate) fn restore(rows: &[Row], identity: u64, rebuilds: bool, time: Time) -> Result<Core, RowError> {
+pub(crate) fn restore(rows: &[Row], identity: u64, rebuilds: Option<u64>, time: Time) -> Result<Core, RowError> {
     Core::restore(settings(), None, rows, identity, rebuilds, time)
+}
+
+/// The identity of a store, as `srdma group foreign list` prints it.
+pub(crate) fn store_identity(rows: &[Row]) -> Option<u64> {
+    let (_, site) = rows.iter().find(|(key, _)| key == "site")?;
+    serde_json::from_slice::<serde_json::Value>(site).ok()?["store"].as_u64()
 }
 
 /// Executes a request, as the HTTP layer does.
@@ -187,7 +193,7 @@ pub(crate) fn has_group(agent: &Agent, id: u32) -> bool {
 /// The newest epoch of a group that an agent has prepared or committed; 0 without the group.
 pub(crate) fn newest_epoch(agent: &Agent, id: u32) -> u32 {
     let held = agent.table.held();
-    held.iter().filter(|held| held.group == id).filter_map(|held| held.epoch.max(held.prepared)).max().unwrap_or(0)
+    held.iter().filter(|held| held.group == id).map(|held| held.entries.newest_epoch()).max().unwrap_or(0)
 }
 
 /// What an order is, in reports.

@@ -83,7 +83,7 @@ impl AgentHost {
         let (failure, reason) = match reply {
             Reply::Session(session) => {
                 self.session.registered(&session);
-                self.agent.registered(&session);
+                self.agent.registered();
                 return Followed::NextAfter(Duration::ZERO);
             }
             Reply::Orders(orders) => {

@@ -123,7 +123,7 @@ impl Controller {
     pub(crate) fn start(
         rows: &[Row],
         identity: u64,
-        rebuilds: bool,
+        rebuilds: Option<u64>,
         run: u32,
         now: Instant,
         clock_ms: i64,
@@ -193,7 +193,7 @@ impl Controller {
     /// The present write has failed: the core is restored from the store, and unanswered requests fail.
     pub(crate) fn recover(&mut self, now: Instant, store: &Store, identity: u64, out: &mut Vec<Output>) {
         let time = adapter::time(now, self.started, self.clock_ms);
-        let Ok(core) = adapter::restore(&store.state(), identity, false, time) else { return };
+        let Ok(core) = adapter::restore(&store.state(), identity, None, time) else { return };
         self.pipeline.replace_core(core);
         self.unwritten.clear();
         self.writing = 0;
@@ -310,11 +310,9 @@ impl Controller {
 /// Whether a source has this order already.
 fn is_known(order: SourceOrder, report: &SourceReport) -> bool {
     match (order, report.round) {
-        (SourceOrder::Wait, None) => true,
+        (SourceOrder::Wait, _) => true,
         (SourceOrder::Send { round }, Some(known)) => round == known && !report.pausing,
         (SourceOrder::Pause { round }, Some(known)) => round == known && report.pausing,
-        // Paused, and no other order yet.
-        (SourceOrder::Wait, Some(_)) => report.pausing,
         (SourceOrder::Send { .. } | SourceOrder::Pause { .. }, None) | (SourceOrder::End, _) => false,
     }
 }

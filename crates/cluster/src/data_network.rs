@@ -158,10 +158,9 @@ impl DataNetwork {
     pub(crate) fn registration(&self, node: usize) -> Registration {
         let addresses = address::node(node);
         let is_edge = node >= self.first_edge;
-        let api = |prefix: Prefix| srdma_api::Prefix::new(prefix.address(), prefix.prefix_len());
         let hosts = match node {
-            0 => (0..self.sources.len()).filter_map(|source| api(Prefix::host(address::source(source)))).collect(),
-            _ => api(address::receivers_of(node)).filter(|_| is_edge).into_iter().collect(),
+            0 => (0..self.sources.len()).map(|source| Prefix::host(address::source(source))).collect(),
+            _ => is_edge.then(|| address::receivers_of(node)).into_iter().collect(),
         };
         let links = self.ports[node].iter().filter_map(|peer| match *peer {
             Peer::Node(other) => Some(Link { to: address::node(other).loopback, mtu: self.mtu(node, other), cost: 1 }),
@@ -171,10 +170,9 @@ impl DataNetwork {
             name: name_of(node),
             loopback: addresses.loopback,
             end_mt: is_edge.then_some(addresses.end_mt),
-            replication: (!is_edge).then(|| replication_prefix(node)).and_then(api),
+            replication: (!is_edge).then(|| replication_prefix(node)),
             links: links.collect(),
             hosts,
-            store: None,
             groups: Vec::new(),
         }
     }

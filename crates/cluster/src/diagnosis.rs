@@ -136,6 +136,8 @@ impl World<'_> {
             GroupState::Open => "open",
             GroupState::Ready => "ready",
             GroupState::Closing | GroupState::Closed => "closing",
+            GroupState::Verifying => "verifying",
+            GroupState::Stopped => "stopped",
             GroupState::Creating | GroupState::Changing => match core.source_order(id) {
                 SourceOrder::Pause { .. } => "pausing",
                 SourceOrder::Wait | SourceOrder::Send { .. } | SourceOrder::End => {

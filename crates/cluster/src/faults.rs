@@ -1,5 +1,6 @@
 //! Faults of nodes, agents, links, receivers, the controller and its store.
 
+use crate::adapter;
 use crate::agent_host::AgentHost;
 use crate::controller::{Controller, Party};
 use crate::flow::Step;
@@ -253,8 +254,9 @@ impl World<'_> {
         match store {
             StoreFate::Kept => {}
             StoreFate::Emptied | StoreFate::Rebuilt => {
+                let lost = adapter::store_identity(&self.store.state());
+                self.rebuilds = lost.filter(|_| store == StoreFate::Rebuilt);
                 self.store.rows.clear();
-                self.rebuilds = store == StoreFate::Rebuilt;
                 self.faults.store_changed = true;
             }
             StoreFate::Backup => {

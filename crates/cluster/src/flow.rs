@@ -166,7 +166,7 @@ impl Flow {
         QueuePairConfig {
             sq_psn: Psn::new(first_psn),
             rq_psn: Psn::new(first_psn),
-            path_mtu: srdma_rc::PathMtu::Octets1024,
+            path_mtu: srdma_wire::PathMtu::Octets1024,
             ack_timeout: ACK_TIMEOUT,
             // A message at a time.
             send_queue_depth: 1,

@@ -133,7 +133,7 @@ pub(crate) struct World<'s> {
     pub(crate) starts: u32,
     /// A crash that waits for so many durable writes, and what follows it.
     pub(crate) crash: Option<crate::faults::Crash>,
-    pub(crate) rebuilds: bool,
+    pub(crate) rebuilds: Option<u64>,
     pub(crate) clock_ms: i64,
     pub(crate) agents: Vec<AgentHost>,
     pub(crate) flows: Vec<Flow>,
@@ -180,7 +180,7 @@ impl<'s> World<'s> {
             former: None,
             starts: 0,
             crash: None,
-            rebuilds: false,
+            rebuilds: None,
             clock_ms: 0,
             flows: Vec::new(),
             flow_of: vec![None; schedule.groups.len()],

@@ -110,6 +110,8 @@ struct Group {
     /// The links of its tree, counted in [`Core::load`].
     links: Vec<Link>,
     reports: divergence::Reports,
+    /// It was in the store when the controller started.
+    is_restored: bool,
 }
 
 /// A node.

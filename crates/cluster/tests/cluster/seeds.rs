@@ -4,7 +4,7 @@
 
 use crate::findings::KNOWN;
 use srdma_chaos::runner::RunConfig;
-use srdma_cluster::outcome::Finding;
+use srdma_cluster::outcome::{Finding, ViolationKind};
 use srdma_cluster::schedule::Schedule;
 use srdma_cluster::summary;
 use srdma_cluster::world;
@@ -12,24 +12,18 @@ use std::thread;
 
 const DEFAULT_SEEDS: u64 = 200;
 
-fn seeds() -> u64 {
-    match std::env::var("SRDMA_TEST_SEEDS") {
-        Ok(text) => text.parse().expect("SRDMA_TEST_SEEDS must be a number"),
-        Err(_) => DEFAULT_SEEDS,
-    }
-}
-
 /// Every violation has a cause that is known. A cause that is mended leaves the list, and must not come back.
 #[test]
 fn default_seeds_have_known_findings_only() {
     let threads = thread::available_parallelism().map_or(1, usize::from);
-    let config = RunConfig { first_seed: 1, seeds: seeds(), threads, max_failures: u64::MAX };
+    let config =
+        RunConfig { first_seed: 1, seeds: srdma_testkit::seeds::count(DEFAULT_SEEDS), threads, max_failures: u64::MAX };
     let summary = summary::run(&config, &|_| true);
-    let known: Vec<Finding> = KNOWN.iter().map(|known| known.finding).collect();
+    let known: Vec<(Finding, ViolationKind)> = KNOWN.iter().map(|known| (known.finding, known.kind)).collect();
     let others: Vec<String> = summary
         .findings
         .iter()
-        .filter(|((finding, _), _)| !known.contains(finding))
+        .filter(|(cause, _)| !known.contains(cause))
         .map(|((finding, kind), (times, seed))| {
             format!("{} ({}) in {times} schedules, the first is cluster-v1:{seed}", kind.name(), finding.name())
         })

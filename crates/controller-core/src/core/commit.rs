@@ -39,6 +39,13 @@ impl Core {
 
     /// Computes the tree and starts the group's lifecycle.
     fn begin(&mut self, id: u32) -> Result<(), Refusal> {
+        if self.foreign.has((self.site.store, id)) {
+            let text = format!(
+                "nodes have another group {id} of this store, which was created after its backup: close this group and \
+                 create it again, `srdma group foreign` lists the other one"
+            );
+            return Err(Refusal::new(ProblemType::InvalidGroup, text));
+        }
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
         let (record, explanation) = record(&self.network, group)?;
         let epoch = record.epoch;
@@ -58,6 +65,14 @@ impl Core {
             |group: &Group| group.row.is_committed && !group.row.is_closing && group.lifecycle.is_none();
         if !self.groups.get(&id).is_some_and(is_interrupted) {
             return;
+        }
+        let store = self.site.store;
+        if self.foreign.has((store, id)) {
+            // The nodes have committed it: it is adopted as soon as they have all reported.
+            let agreed = self.agreed(id, &self.foreign.reports(store, id), None);
+            if agreed.is_err_and(|obstacle| !obstacle.is_final()) {
+                return;
+            }
         }
         match self.begin(id) {
             Ok(()) => self.write_group(id),

@@ -72,7 +72,8 @@ pub(super) enum Obstacle {
 }
 
 impl Obstacle {
-    fn is_final(&self) -> bool {
+    /// Whether no report that is still to come can change it.
+    pub(super) fn is_final(&self) -> bool {
         match self {
             Obstacle::Headend(_) | Obstacle::Node(_) => false,
             Obstacle::Agrees { .. } | Obstacle::NoSnapshot(_) | Obstacle::Contradicts { .. } | Obstacle::Invalid(_) => {

@@ -157,6 +157,11 @@ impl Core {
             self.forget(id);
         } else {
             group.row.is_committed = false;
+            // Those that left during the first commit are in no record.
+            let left = group.members.iter().filter(|(_, member)| member.is_leaving).map(|(address, _)| *address);
+            for address in left.collect::<Vec<_>>() {
+                self.delete_member(id, address);
+            }
             self.reindex(id);
             self.write_group(id);
         }

@@ -3,20 +3,22 @@
 //! adopts or removes them.
 
 use super::divergence::Report;
+use super::restore::RecoverySnapshot;
 use super::{Core, unknown};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, ForeignRow, Write};
 use srdma_api::{ForeignGroup, ForeignGroups, HeldGroup, NodeOrder, ProblemType};
+use srdma_group::Held;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// The foreign groups, by store and number.
 #[derive(Debug, Default)]
-pub(super) struct Foreign(BTreeMap<(u64, u32), Held>);
+pub(super) struct Foreign(BTreeMap<(u64, u32), Entry>);
 
 #[derive(Debug)]
-struct Held {
+struct Entry {
     row: ForeignRow,
     /// What the nodes have reported since the controller's start.
     reports: BTreeMap<Ipv6Addr, Report>,
@@ -24,7 +26,7 @@ struct Held {
 
 impl Foreign {
     pub(super) fn restore(&mut self, row: ForeignRow) {
-        self.0.insert((row.store, row.group), Held { row, reports: BTreeMap::new() });
+        self.0.insert((row.store, row.group), Entry { row, reports: BTreeMap::new() });
     }
 
     /// The store and number of the group with this Proxy Address.
@@ -42,11 +44,7 @@ impl Foreign {
         self.0.get(&(store, group)).map(|foreign| foreign.reports.clone()).unwrap_or_default()
     }
 
-    pub(super) fn forget(&mut self, store: u64, group: u32) {
-        self.0.remove(&(store, group));
-    }
-
-    fn has(&self, key: (u64, u32)) -> bool {
+    pub(super) fn has(&self, key: (u64, u32)) -> bool {
         self.0.contains_key(&key)
     }
 }
@@ -60,10 +58,19 @@ impl Core {
         for held in held {
             let key @ (store, group) = (held.store, held.group);
             let is_ours = store == self.site.store;
-            if is_ours && self.groups.contains_key(&group) {
+            let known = self.groups.get(&group).filter(|_| is_ours);
+            if known.is_some_and(|group| group.lifecycle.is_some()) {
                 continue;
             }
-            if is_ours && group <= self.site.last_group && !self.foreign.has(key) && self.rebuilds.is_none() {
+            // The first commit of a group was interrupted, or its number was used after the backup.
+            if known.is_some()
+                && let Held { committed: None, prepared: Some(name) } = held.entries
+            {
+                self.effects.orders.push((node, NodeOrder::Abort { store, group, name }));
+                continue;
+            }
+            let is_deleted = group <= self.site.last_group && !self.groups.contains_key(&group);
+            if is_ours && is_deleted && !self.foreign.has(key) && self.rebuilds.is_none() {
                 let epoch = held.entries.newest_epoch();
                 self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
                 continue;
@@ -104,7 +111,7 @@ impl Core {
 
     /// Deletes the rows of groups whose removal was requested and that no node has.
     fn forget_removed(&mut self) {
-        let is_gone = |foreign: &Held| foreign.row.is_removing && foreign.reports.is_empty();
+        let is_gone = |foreign: &Entry| foreign.row.is_removing && foreign.reports.is_empty();
         let gone: Vec<(u64, u32)> =
             self.foreign.0.iter().filter(|(_, foreign)| is_gone(foreign)).map(|(key, _)| *key).collect();
         for key @ (store, group) in gone {
@@ -168,15 +175,35 @@ impl Core {
             );
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
-        let reports = foreign.reports.clone();
-        let snapshot = self.agreed(group, &reports, None).map_err(|obstacle| {
+        let snapshot = self.agreed(group, &foreign.reports, None).map_err(|obstacle| {
             Refusal::new(ProblemType::InvalidGroup, format!("group {group} cannot be adopted: {obstacle}"))
         })?;
         self.check_snapshot(group, &snapshot)?;
+        self.audit(&principal.name, "adopt", format!("group {group}"));
+        self.adopt_reported(group, *snapshot);
+        Ok(())
+    }
+
+    /// Adopts groups that the store has without a record, and that the nodes have committed: the store is older than
+    /// their first commit.
+    pub(super) fn adopt_known(&mut self) {
+        let store = self.site.store;
+        let is_known = |id: &u32| self.groups.get(id).is_some_and(|group| group.is_restored && !group.row.is_closing);
+        for id in self.foreign.groups_of(store).filter(is_known).collect::<Vec<_>>() {
+            if let Ok(snapshot) = self.agreed(id, &self.foreign.reports(store, id), None)
+                && self.check_snapshot(id, &snapshot).is_ok()
+            {
+                self.adopt_reported(id, *snapshot);
+            }
+        }
+    }
+
+    /// Adopts a group of this store with what its nodes have reported.
+    pub(super) fn adopt_reported(&mut self, group: u32, snapshot: RecoverySnapshot) {
+        let store = self.site.store;
+        let reports = self.foreign.reports(store, group);
         self.foreign.0.remove(&(store, group));
         self.write(Write::Delete { key: rows::foreign_key(store, group) });
-        self.audit(&principal.name, "adopt", format!("group {group}"));
-        self.adopt(group, *snapshot, reports);
-        Ok(())
+        self.adopt(group, snapshot, reports);
     }
 }

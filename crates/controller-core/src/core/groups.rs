@@ -89,6 +89,7 @@ impl Core {
             nodes: BTreeSet::new(),
             links: Vec::new(),
             reports: super::divergence::Reports::default(),
+            is_restored: false,
         };
         self.groups.insert(id, group);
     }

@@ -43,6 +43,7 @@ impl Core {
         self.emit(None, EventKind::NodeUp { node: name });
         self.reconcile(loopback, &held);
         self.recover_groups(loopback, &held);
+        self.adopt_known();
         Ok(srdma_api::Session {
             session: number,
             store: self.site.store,
@@ -84,7 +85,7 @@ impl Core {
         let store = self.site.store;
         let ours = held.iter().filter(|held| held.store == store);
         let has: BTreeMap<u32, &HeldGroup> = ours.clone().map(|held| (held.group, held)).collect();
-        let known = has.keys().filter(|id| self.groups.contains_key(*id));
+        let known = has.keys().filter(|id| self.groups.get(*id).is_some_and(|group| group.lifecycle.is_some()));
         let mut compared = self.groups_of_node.get(&loopback).cloned().unwrap_or_default();
         compared.extend(known);
         for id in compared {

@@ -4,7 +4,6 @@ use super::{Core, Group, Node, Time};
 use crate::jobs::{JobRow, Jobs};
 use crate::migration::migrate_group;
 use crate::refusal::Refusal;
-use crate::rows::Write;
 use crate::rows::{
     self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, Row, RowError, SITE_KEY, SiteRow,
     address_of, damaged, id_of,
@@ -86,7 +85,11 @@ impl Core {
                     if group.id != id_of(key)? {
                         return Err(damaged(key, format!("it is of group {}", group.id)));
                     }
+                    let id = group.id;
                     core.enter(group);
+                    if let Some(group) = core.groups.get_mut(&id) {
+                        group.is_restored = true;
+                    }
                 }
                 "member" => core.restore_member(key, rows::get(row)?)?,
                 "record" => {
@@ -193,10 +196,8 @@ impl Core {
                 self.emit(None, EventKind::ChangeAborted { group, reason: refusal.detail });
                 continue;
             }
-            self.foreign.forget(store, group);
-            self.write(Write::Delete { key: rows::foreign_key(store, group) });
             self.site.last_group = self.site.last_group.max(group);
-            self.adopt(group, *snapshot, reports);
+            self.adopt_reported(group, *snapshot);
         }
     }
 
@@ -206,6 +207,13 @@ impl Core {
         let invalid = |text: String| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {text}"));
         let row: GroupRow =
             serde_json::from_value(snapshot.group.clone()).map_err(|error| invalid(error.to_string()))?;
+        let is_other = |group: &Group| {
+            let (known, request) = (&group.row.request, &row.request);
+            (&group.row.tenant, known.proxy, known.source) != (&row.tenant, request.proxy, request.source)
+        };
+        if self.groups.get(&id).is_some_and(is_other) {
+            return Err(invalid("the store has another group of this number".to_owned()));
+        }
         if !self.settings.tenants.contains_key(&row.tenant) {
             return Err(invalid(format!("tenant {} does not exist", row.tenant)));
         }

@@ -34,7 +34,7 @@ impl Core {
             members: group.members.keys().filter_map(|address| member(group, *address)).collect(),
             tree: self.tree(group),
             awaited: self.awaited(group),
-            failure: group.row.failure.clone(),
+            failure: group.row.failure.clone().or_else(|| self.lost_nodes(group)),
         };
         Ok((view, group.row.version))
     }
@@ -44,6 +44,13 @@ impl Core {
         let of_lifecycle = group.lifecycle.iter().flat_map(|lifecycle| lifecycle.awaited());
         let awaited: BTreeSet<Ipv6Addr> = of_lifecycle.chain(self.awaited_edges(group)).collect();
         awaited.into_iter().map(|node| self.network.name(node)).collect()
+    }
+
+    /// Which nodes of a group's tree are lost, as a failure.
+    fn lost_nodes(&self, group: &Group) -> Option<String> {
+        let is_lost = |node: &&Ipv6Addr| self.nodes.get(*node).is_some_and(|node| node.was_dead);
+        let lost: Vec<String> = group.nodes.iter().filter(is_lost).map(|node| self.network.name(*node)).collect();
+        (!lost.is_empty()).then(|| format!("the controller has lost the connection of {}", lost.join(", ")))
     }
 
     /// The state of a group; `None` when it does not exist.
@@ -232,7 +239,7 @@ fn state(group: &Group) -> GroupState {
     match &group.lifecycle {
         _ if group.row.is_closing => GroupState::Closing,
         _ if group.is_stopped() => GroupState::Stopped,
-        None if group.row.is_committed => GroupState::Creating,
+        None if group.row.is_committed => GroupState::Verifying,
         None => GroupState::Open,
         Some(lifecycle) if lifecycle.group().is_none() || group.record.is_none() => GroupState::Creating,
         Some(_) if !group.is_verified() => GroupState::Verifying,
@@ -269,6 +276,7 @@ fn member(group: &Group, address: Ipv6Addr) -> Option<Receiver> {
             Some(_) if group.joining.iter().any(|newcomer| newcomer.address == address) => ReceiverState::Joining,
             Some(_) if !group.is_verified() => ReceiverState::Unverified,
             Some(_) => ReceiverState::Member,
+            None if group.lifecycle.is_none() && group.row.is_committed => ReceiverState::Unverified,
             None => ReceiverState::Joining,
         },
         joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),

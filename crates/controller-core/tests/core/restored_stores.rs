@@ -130,6 +130,55 @@ fn groups_newer_than_the_backup_are_adopted_or_removed() {
     }
 }
 
+/// A backup from within the first commit has no record: the group is taken over from its nodes, not created again.
+#[test]
+fn a_backup_of_an_unfinished_creation_takes_the_group_over() {
+    let mut cluster = Cluster::new();
+    cluster.disconnect(2);
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let backup = cluster.rows.clone();
+    assert_eq!(cluster.group().summary.state, GroupState::Creating);
+    cluster.connect(2);
+    cluster.pass(500);
+    cluster.join(receiver(3, 1)).unwrap();
+    cluster.settle();
+    let (newest, epoch) = (cluster.members(), cluster.group().summary.epoch);
+    assert_eq!(newest.len(), 3);
+    cluster.start_with(backup, 1);
+    assert_eq!(cluster.group().summary.state, GroupState::Verifying);
+    cluster.pass(1000);
+    let group = cluster.group();
+    assert_eq!((cluster.members(), group.summary.state, group.failure), (newest, GroupState::Ready, None));
+    assert_eq!(group.summary.epoch, epoch);
+}
+
+/// An application that creates its group again before any node has registered gets a number that nodes use already: such
+/// a group is not committed, and the nodes keep the other one.
+#[test]
+fn a_number_that_nodes_use_is_not_committed_again() {
+    let mut cluster = Cluster::new();
+    let backup = cluster.rows.clone();
+    cluster.create(&[receiver(1, 1)], OnFailure::Strict);
+    let before = cluster.acknowledged();
+    cluster.start_with(backup, 1);
+    let new = cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap();
+    assert_eq!(new, 1);
+    cluster.join(receiver(2, 1)).unwrap();
+    cluster.settle();
+    for _ in 0..3 {
+        let refused = cluster.commit(|core| core.commit_group(&admin(), 1, None)).unwrap_err().detail;
+        assert!(refused.contains("nodes have another group 1 of this store"), "{refused}");
+        cluster.pass(500);
+    }
+    assert_eq!(cluster.acknowledged(), before);
+    cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+    cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
+    cluster.pass(500);
+    assert!(cluster.nodes.values().all(|node| node.table.is_empty()));
+    let new = cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap();
+    assert_eq!(new, 2);
+}
+
 /// A lost store is rebuilt by its identity, from the headends of the records alone.
 #[test]
 fn a_lost_store_is_rebuilt_by_its_identity() {

@@ -108,13 +108,15 @@ impl Tables {
 
 /// Lookups.
 impl Tables {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lookup(&self, table: TableId, destination: &[u8; 16]) -> Option<Target> {
-        if table == TableId(0) {
-            self.main.lookup(destination)
-        } else {
-            self.others.get(&table).and_then(|table| table.lookup(destination))
-        }
+        if table == TableId(0) { self.main.lookup(destination) } else { self.lookup_other(table, destination) }
+    }
+
+    /// The same in a table of a VRF: not inlined, so that the main table's lookup is.
+    #[inline(never)]
+    fn lookup_other(&self, table: TableId, destination: &[u8; 16]) -> Option<Target> {
+        self.others.get(&table).and_then(|table| table.lookup(destination))
     }
 
     #[inline]
