@@ -1,7 +1,7 @@
 //! Requests for the eviction of receivers (D25): sent when a receiver is stalled or has failed, and again while the
 //! controller has not granted them.
 
-use srdma_api::EvictionRequest;
+use srdma_api::{EvictionRequest, MAX_EVICTION_REQUESTS};
 use srdma_wire::units::NS_PER_S;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -31,10 +31,13 @@ impl EvictionRequests {
         self.0 = now.into_iter().map(pending).collect();
     }
 
-    /// Takes the requests that are due.
+    /// Takes the requests that are due, as many as a report may have; the others are due in the next one.
     pub fn take(&mut self, now_ns: u64) -> Vec<EvictionRequest> {
         let mut requests = Vec::new();
         for ((group, receiver), pending) in &mut self.0 {
+            if requests.len() == MAX_EVICTION_REQUESTS {
+                break;
+            }
             if pending.sent_ns.is_none_or(|sent_ns| now_ns.saturating_sub(sent_ns) >= INTERVAL_NS) {
                 pending.sent_ns = Some(now_ns);
                 requests.push(EvictionRequest { group: *group, receiver: *receiver, cause: pending.cause.to_owned() });
@@ -70,5 +73,15 @@ mod tests {
         assert_eq!(requests.take(9 * INTERVAL_NS), []);
         requests.set(stalled);
         assert_eq!(requests.take(9 * INTERVAL_NS).len(), 1, "stalled again");
+    }
+
+    /// A controller refuses reports with more.
+    #[test]
+    fn a_report_has_a_limited_number_of_requests() {
+        let mut requests = EvictionRequests::default();
+        let receiver = |number: u128| Ipv6Addr::from_bits((0x2001_0db8 << 96) | number);
+        requests.set((0..600).map(|number| (7, receiver(number), "stalled")));
+        let taken: Vec<usize> = (0..4).map(|_| requests.take(0).len()).collect();
+        assert_eq!(taken, [MAX_EVICTION_REQUESTS, MAX_EVICTION_REQUESTS, 88, 0]);
     }
 }

@@ -113,6 +113,9 @@ pub struct Session {
     pub dead_after_ms: u32,
 }
 
+/// Limit of eviction requests in a report.
+pub const MAX_EVICTION_REQUESTS: usize = 256;
+
 /// A report of a node, and a poll for orders.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -123,6 +126,7 @@ pub struct Sync {
     /// Answers to its orders.
     #[serde(default)]
     pub answers: Vec<NodeAnswer>,
+    /// At most 256.
     #[serde(default)]
     pub eviction_requests: Vec<EvictionRequest>,
     /// Its status, if it has changed.

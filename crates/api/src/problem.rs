@@ -41,6 +41,7 @@ problem_types! {
     Forbidden "forbidden" 403 "The token does not permit this request",
     OtherTenant "other-tenant" 403 "The resource belongs to another tenant",
     AddressNotPermitted "address-not-permitted" 403 "The address is outside the tenant's prefixes",
+    ForeignOrigin "foreign-origin" 403 "The request is from a page of another origin",
     GroupQuotaExceeded "group-quota-exceeded" 403 "The tenant has reached its limit of groups",
     ReceiverQuotaExceeded "receiver-quota-exceeded" 403 "The group has reached the tenant's limit of receivers",
     UnknownPath "unknown-path" 404 "No resource has this path",
@@ -50,6 +51,7 @@ problem_types! {
     UnknownJob "unknown-job" 404 "The job does not exist",
     NoFabric "no-fabric" 404 "No fabric is configured",
     MethodNotAllowed "method-not-allowed" 405 "The resource does not support the method",
+    RequestTimeout "request-timeout" 408 "The body of the request did not arrive in time",
     UnknownSession "unknown-session" 409 "The session has ended: the node has to register again",
     NodeConflict "node-conflict" 409 "Another node has this name or loopback",
     GroupClosing "group-closing" 409 "The group is being closed",
@@ -68,6 +70,8 @@ problem_types! {
     Busy "busy" 409 "Too many changes are pending",
     VersionMismatch "version-mismatch" 412 "The resource has changed",
     RequestTooLarge "request-too-large" 413 "The request is too large",
+    UnsupportedMediaType "unsupported-media-type" 415 "A body has the type application/json",
+    ForeignHost "foreign-host" 421 "The request names a host that this controller is not",
     InvalidQpn "invalid-qpn" 422 "A queue pair number has 24 bits, and 0 and 1 are reserved",
     InvalidPsn "invalid-psn" 422 "A PSN has 24 bits",
     InvalidPathMtu "invalid-path-mtu" 422 "Not a path MTU of RDMA",
@@ -75,6 +79,8 @@ problem_types! {
     MissingRegion "missing-region" 422 "The group carries WRITE: each receiver needs a memory region",
     NotLeader "not-leader" 503 "Another controller is the leader",
     TooManyConnections "too-many-connections" 503 "The limit of open connections is reached",
+    TooManyStreams "too-many-streams" 503 "The limit of open streams is reached",
+    Overloaded "overloaded" 503 "The memory for requests and responses is in use",
     StoreFailed "store-failed" 507 "The store cannot be written: nothing was changed",
 }
 

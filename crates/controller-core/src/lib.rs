@@ -21,17 +21,19 @@ mod network;
 mod pipeline;
 mod principal;
 mod refusal;
+mod reports;
 mod rows;
 mod settings;
 mod tree;
 
 pub use crate::core::{Core, Time};
-pub use event_log::{EventCursor, EventLog};
+pub use event_log::{EventBatch, EventCursor, EventLog, EventPosition, KeptEvent};
 pub use jobs::{JobError, JobRow, Jobs, MAX_FLOWS};
 pub use migration::migrate;
 pub use pipeline::{Answer, Pipeline, Released, Transaction};
 pub use principal::{Principal, Role};
 pub use refusal::Refusal;
+pub use reports::is_printable;
 pub use rows::{
     AUDIT_PREFIX, AnswerRow, FORMAT, FORMAT_KEY, Row, RowError, STATE_PREFIXES, Write, audit_entry, audit_key,
     format_of,

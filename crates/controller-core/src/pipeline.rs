@@ -2,7 +2,6 @@
 //! before it are durable.
 
 use crate::core::{Core, Effects, Time};
-use crate::event_log::EventLog;
 use crate::rows::Write;
 use srdma_api::{Event, NodeOrder};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,7 +24,6 @@ pub struct Pipeline {
     /// Events that wait for their writes.
     waiting: VecDeque<(u64, Event)>,
     last_event: u64,
-    log: EventLog,
 }
 
 /// Result of a transaction.
@@ -77,8 +75,8 @@ impl<T> Answer<T> {
 }
 
 impl Pipeline {
-    /// `run`: identifies this start of the controller in the ids of its events.
-    pub fn new(core: Core, run: u64) -> Self {
+    /// A pipeline without output.
+    pub fn new(core: Core) -> Self {
         Pipeline {
             core,
             last: 0,
@@ -87,7 +85,6 @@ impl Pipeline {
             queued: VecDeque::new(),
             waiting: VecDeque::new(),
             last_event: 0,
-            log: EventLog::new(run),
         }
     }
 
@@ -104,11 +101,6 @@ impl Pipeline {
     /// Reads the core. What it returns may depend on writes that are not durable yet.
     pub fn core(&self) -> &Core {
         &self.core
-    }
-
-    /// The released events.
-    pub fn events(&self) -> &EventLog {
-        &self.log
     }
 
     /// Runs a transaction.
@@ -153,7 +145,6 @@ impl Pipeline {
             released.nodes.insert(node);
         }
         while let Some((_, event)) = self.waiting.pop_front_if(|(number, _)| *number <= self.durable) {
-            self.log.push(event.clone());
             released.events.push(event);
         }
         released

@@ -78,6 +78,18 @@ impl Principal {
         }
     }
 
+    /// Checks that it may open a stream of events; each event is then checked by its tenant.
+    ///
+    /// # Errors
+    ///
+    /// It may not.
+    pub fn may_watch(&self) -> Result<(), Refusal> {
+        match self.role {
+            Role::Admin | Role::Tenant | Role::Read => Ok(()),
+            Role::Node => Err(self.refusal("read events")),
+        }
+    }
+
     /// Checks that it may change the network.
     ///
     /// # Errors

@@ -9,7 +9,8 @@
 //! | `record/ID` | the record that the nodes commit |
 //! | `node/LOOPBACK` | a node |
 //! | `foreign/STORE/ID` | a group that nodes have from another store, or from this one before it was restored |
-//! | `answer/TOKEN/KEY` | a response that an idempotency key receives again |
+//! | `response/LENGTH/TOKEN/KEY` | a response that an idempotency key receives again; the length is that of TOKEN, octets |
+//! | `answer/TOKEN/KEY` | the same, of earlier programs: replaced or deleted at the start (D102) |
 //! | `audit/NUMBER` | an entry of the audit log |
 //! | `job/...`, `drained` | placed jobs |
 
@@ -167,16 +168,23 @@ pub(crate) fn node_key(loopback: Ipv6Addr) -> String {
     format!("node/{loopback}")
 }
 
+/// Both names may contain `/`: the length of the first keeps two pairs apart (D102).
 pub(crate) fn answer_key(who: &str, key: &str) -> String {
-    format!("answer/{who}/{key}")
+    format!("response/{}/{who}/{key}", who.len())
+}
+
+/// The key that replaces one of an earlier program; `None` if it can be read in two ways.
+pub(crate) fn replaced_answer_key(key: &str) -> Option<String> {
+    let (who, key) = key.strip_prefix("answer/")?.split_once('/')?;
+    (!key.contains('/')).then(|| answer_key(who, key))
 }
 
 /// Prefix of the keys of the audit log.
 pub const AUDIT_PREFIX: &str = "audit/";
 
 /// Prefixes of the keys of all other rows: those that a controller reads when it starts.
-pub const STATE_PREFIXES: [&str; 10] =
-    ["answer/", "drained", "foreign/", "format", "group/", "job/", "member/", "node/", "record/", "site"];
+pub const STATE_PREFIXES: [&str; 11] =
+    ["answer/", "drained", "foreign/", "format", "group/", "job/", "member/", "node/", "record/", "response/", "site"];
 
 /// The key of an entry of the audit log.
 pub fn audit_key(number: u64) -> String {
@@ -234,4 +242,18 @@ pub(crate) fn id_of(key: &str) -> Result<u32, RowError> {
 pub(crate) fn address_of(key: &str) -> Result<Ipv6Addr, RowError> {
     let address = key.rsplit('/').next().and_then(|address| address.parse().ok());
     address.ok_or_else(|| damaged(key, "expected an address".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D102
+    #[test]
+    fn no_two_pairs_of_token_and_key_have_one_row() {
+        assert_ne!(answer_key("x", "y/k"), answer_key("x/y", "k"));
+        assert_ne!(answer_key("1/x", "k"), answer_key("1", "x/k"));
+        assert_eq!(replaced_answer_key("answer/local/k1"), Some(answer_key("local", "k1")));
+        assert_eq!(replaced_answer_key("answer/x/y/k"), None, "of token x or of token x/y");
+    }
 }

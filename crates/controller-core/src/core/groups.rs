@@ -44,10 +44,10 @@ impl Core {
         };
         let id = self.site.last_group + 1;
         let name = request.name.clone().unwrap_or_else(|| format!("group-{id}"));
-        if name.len() > 128 || name.chars().any(char::is_control) {
+        if name.len() > 128 || !crate::reports::is_printable(&name) {
             return Err(Refusal::new(
                 ProblemType::InvalidRequest,
-                "name: expected at most 128 octets and no control characters",
+                "name: expected at most 128 octets, no control characters and none that change the direction of text",
             ));
         }
         let request = NewGroup { proxy: Some(proxy), name: Some(name), ..request };

@@ -3,6 +3,7 @@
 use super::{Core, Node};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
+use crate::reports;
 use crate::rows::{self, NodeRow};
 use srdma_api::ProblemType;
 use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeStatus, Registration, Sync};
@@ -54,11 +55,8 @@ impl Core {
     fn check_registration(&self, registration: &Registration) -> Result<(), Refusal> {
         let conflict = |text: String| Err(Refusal::new(ProblemType::NodeConflict, text));
         let not_understood = |text: &str| Err(Refusal::new(ProblemType::InvalidRequest, text));
-        if registration.name.is_empty()
-            || registration.name.len() > 64
-            || registration.name.contains(['/', '?', '#', ' '])
-        {
-            return not_understood("name: expected 1 to 64 octets without /, ?, # and spaces");
+        if !reports::is_node_name(&registration.name) {
+            return not_understood("name: expected 1 to 64 letters, digits, dots, hyphens and underscores of ASCII");
         }
         if registration.replication.is_some_and(|prefix| prefix.prefix_len() > 96) {
             return not_understood("replication: expected at most /96, since group numbers have 32 bits");
@@ -97,6 +95,7 @@ impl Core {
     /// Handles a report of a node; its orders are taken from the pipeline.
     pub fn sync(&mut self, principal: &Principal, name: &str, sync: Sync) -> Result<Ipv6Addr, Refusal> {
         principal.may_register(name)?;
+        let sync = reports::bounded(sync)?;
         let loopback = self.loopback_of(name)?;
         let now = self.now.monotonic;
         let node = self.nodes.get_mut(&loopback).filter(|node| node.session == Some(sync.session));

@@ -6,7 +6,7 @@ use crate::migration::migrate_group;
 use crate::refusal::Refusal;
 use crate::rows::{
     self, AnswerRow, FORMAT, FORMAT_KEY, GroupRow, MemberRow, NodeRow, RecordRow, Row, RowError, SITE_KEY, SiteRow,
-    address_of, damaged, id_of,
+    Write, address_of, damaged, id_of,
 };
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
@@ -96,10 +96,11 @@ impl Core {
                     records.insert(id_of(key)?, rows::get::<RecordRow>(row)?);
                 }
                 "node" => core.restore_node(rows::get(row)?),
-                "answer" => {
+                "response" => {
                     core.answers.insert(key.clone(), rows::get::<AnswerRow>(row)?);
                 }
                 "foreign" => core.foreign.restore(rows::get(row)?),
+                "answer" => core.restore_former_answer(key, rows::get(row)?),
                 "job" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
                 // The format is checked by the caller, and the audit log is read on request.
                 _ => {}
@@ -135,6 +136,15 @@ impl Core {
         group.members.insert(address, member);
         self.queue_pairs.insert((address, member.receiver.qpn), id);
         Ok(())
+    }
+
+    /// Replaces a row of an earlier program, or deletes it if it may be of two tokens (D102).
+    fn restore_former_answer(&mut self, key: &str, answer: AnswerRow) {
+        self.write(Write::Delete { key: key.to_owned() });
+        if let Some(key) = rows::replaced_answer_key(key) {
+            self.write(rows::put(key.clone(), &answer));
+            self.answers.insert(key, answer);
+        }
     }
 
     fn restore_node(&mut self, row: NodeRow) {

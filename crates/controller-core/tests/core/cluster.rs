@@ -104,7 +104,7 @@ impl Cluster {
     pub(crate) fn with_mtu(mtu: fn(u16, u16) -> u16) -> Self {
         let core = Core::restore(settings(), None, &[], 1, None, Time::default()).unwrap();
         let nodes = (1..=6).map(|number| (number, Node::new(number))).collect();
-        let mut cluster = Cluster { pipeline: Pipeline::new(core, 2), rows: BTreeMap::new(), nodes, now_ms: 0, mtu };
+        let mut cluster = Cluster { pipeline: Pipeline::new(core), rows: BTreeMap::new(), nodes, now_ms: 0, mtu };
         cluster.commit(|_| ());
         cluster.settle();
         cluster
@@ -144,7 +144,7 @@ impl Cluster {
             .collect();
         let time = Time { monotonic: Duration::from_millis(self.now_ms), unix_ms: self.now_ms };
         let core = Core::restore(settings(), None, &state, identity, rebuilds, time).unwrap();
-        self.pipeline = Pipeline::new(core, identity + 1);
+        self.pipeline = Pipeline::new(core);
         self.nodes.values_mut().for_each(|node| node.session = None);
         self.commit(|_| ());
     }

@@ -20,7 +20,7 @@ fn pipeline() -> Pipeline {
         node_dead_after: Duration::from_secs(3),
         source_silent_after: Duration::from_secs(30),
     };
-    Pipeline::new(Core::restore(settings, None, &[], 1, None, at(0)).unwrap(), 2)
+    Pipeline::new(Core::restore(settings, None, &[], 1, None, at(0)).unwrap())
 }
 
 fn loopback(number: u16) -> Ipv6Addr {
@@ -104,5 +104,4 @@ fn output_that_waits_for_lost_writes_is_discarded() {
     let next = pipeline.transact(at(3), |_| ());
     assert_eq!(next.number, 1, "the restored core has to write that it was started");
     assert!(pipeline.durable(next.number).events.is_empty());
-    assert!(pipeline.events().after(srdma_controller_core::EventCursor::parse("0").unwrap(), 0).is_empty());
 }
