@@ -1,4 +1,4 @@
-//! Released events, kept for clients that reconnect, and the number of events that such a client has missed.
+//! Released events, kept once for all streams, and the number of events that a client has missed.
 
 use crate::principal::Principal;
 use srdma_api::{Event, EventKind};

@@ -142,7 +142,7 @@ fn join(address: SocketAddr, number: usize, all: &Barrier) -> Vec<Duration> {
         let body = body.expect("a body");
         let target = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number as u16, 0, 0, 0, 1 + receiver as u16);
         let request = format!(
-            "PUT /v1/groups/{}/receivers/{target} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}",
+            "PUT /v1/groups/{}/receivers/{target} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             1 + number,
             body.len()
         );

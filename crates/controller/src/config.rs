@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use srdma_api::POLL_INTERVAL_MS;
-use srdma_controller_core::{Jobs, Role, Settings, Tenant};
+use srdma_controller_core::{Jobs, Role, Settings, Tenant, is_printable};
 use srdma_fabric::{Encoding, SidPlan, Topology};
 use srdma_toml_error::{FileError, Problem};
 use std::collections::BTreeMap;
@@ -155,8 +155,18 @@ impl Config {
             }
         }
         let tenants = self.tenants();
-        for token in &self.token {
+        for (number, token) in self.token.iter().enumerate() {
             let name = &token.name;
+            if name.is_empty() || name.len() > 64 || !is_printable(name) {
+                return Err(format!("token {name:?}: expected a name of 1 to 64 octets that can be printed"));
+            }
+            let former = &self.token[..number];
+            if former.iter().any(|other| other.name == *name) {
+                return Err(format!("two [[token]]s have the name {name}"));
+            }
+            if let Some(other) = former.iter().find(|other| other.sha256.eq_ignore_ascii_case(&token.sha256)) {
+                return Err(format!("the [[token]]s {} and {name} have the same sha256", other.name));
+            }
             if token.sha256.len() != 64 || !token.sha256.bytes().all(|octet| octet.is_ascii_hexdigit()) {
                 return Err(format!("token {name}: sha256 is not 64 hexadecimal digits"));
             }

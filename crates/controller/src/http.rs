@@ -1,21 +1,26 @@
 //! The API: HTTP in front of the [service](crate::service).
 
+mod connection;
 mod connection_limiter;
 mod describe;
 mod events;
 mod foreign;
+mod gate;
 mod groups;
 mod jobs;
 mod listen;
+mod memory;
 mod network;
+mod origin_check;
 mod page;
+mod refusal_log;
 mod request;
 mod standby;
+mod stream_limiter;
 
 pub use describe::description;
 pub use listen::{ServeError, Server};
 
-use crate::access::Access;
 use crate::service::{RequestError, Service};
 use axum::Router;
 use axum::http::StatusCode;
@@ -31,7 +36,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub(crate) struct App {
     pub(crate) service: Arc<Service>,
-    pub(crate) access: Arc<Access>,
+    pub(crate) gate: Arc<gate::Gate>,
 }
 
 /// All paths.
@@ -62,6 +67,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/problems/{name}", get(describe::problem))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
+        .layer(axum::middleware::from_fn_with_state(Arc::clone(&app.gate), gate::admit))
         .with_state(app)
 }
 
@@ -82,6 +88,16 @@ impl IntoResponse for RequestError {
             let scheme = axum::http::HeaderValue::from_static("Bearer");
             response.headers_mut().insert(axum::http::header::WWW_AUTHENTICATE, scheme);
         }
+        // The connection is not counted among those of clients or nodes: it makes room.
+        if self.0.kind == ProblemType::TooManyConnections {
+            let close = axum::http::HeaderValue::from_static("close");
+            response.headers_mut().insert(axum::http::header::CONNECTION, close);
+        }
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            let later = axum::http::HeaderValue::from_static("1");
+            response.headers_mut().insert(axum::http::header::RETRY_AFTER, later);
+        }
+        response.extensions_mut().insert(gate::RefusedAs(self.0.kind));
         response
     }
 }

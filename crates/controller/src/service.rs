@@ -10,15 +10,16 @@
 use crate::config::Config;
 use crate::store::{Durability, Store, StoreError, Writer, format_of};
 use crate::watchers::Watchers;
+use srdma_api::NodeOrder;
 use srdma_api::ProblemType;
-use srdma_api::{Event, NodeOrder};
 use srdma_controller_core::{
-    Answer, Core, EventCursor, FORMAT, Jobs, Pipeline, Refusal, Released, Row, STATE_PREFIXES, Time, Write, migrate,
+    Answer, Core, EventBatch, EventCursor, EventLog, EventPosition, FORMAT, Jobs, Pipeline, Principal, Refusal,
+    Released, Row, STATE_PREFIXES, Time, Write, migrate,
 };
 use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use tokio::sync::broadcast;
+use tokio::sync::watch;
 
 /// Interval for detecting dead nodes.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -40,7 +41,9 @@ pub(crate) struct Service {
     /// Ends the process when the state in memory may differ from the store.
     exit: Exit,
     inner: Mutex<Inner>,
-    events: broadcast::Sender<Event>,
+    events: Mutex<EventLog>,
+    /// The number of the last event, for streams that wait.
+    last_event: watch::Sender<u64>,
     /// Requests that wait for a change of a group.
     groups: Watchers<u32>,
     /// Requests that wait for orders to a node.
@@ -54,12 +57,13 @@ struct Inner {
     writer: Writer,
 }
 
-/// Output of the event stream for a client.
+/// State of a client's event stream.
 pub(crate) struct Events {
     /// Identifies this start of the controller.
     pub(crate) run: u64,
-    pub(crate) kept: Vec<Event>,
-    pub(crate) next: broadcast::Receiver<Event>,
+    position: EventPosition,
+    /// The number of the last event.
+    pub(crate) changes: watch::Receiver<u64>,
 }
 
 impl Service {
@@ -79,9 +83,8 @@ impl Service {
         let started = Instant::now();
         let rows = state_rows(store.as_ref())?;
         let core = Core::restore(config.settings(), fabric.clone(), &rows, identity(), rebuilds, time(started))?;
-        let (events, _) = broadcast::channel(4096);
         let own = Arc::new(OnceLock::new());
-        let inner = Inner { pipeline: Pipeline::new(core, identity()), writer: writer(&store, &own)? };
+        let inner = Inner { pipeline: Pipeline::new(core), writer: writer(&store, &own)? };
         let service = Arc::new(Service {
             config,
             fabric,
@@ -90,7 +93,8 @@ impl Service {
             started,
             exit,
             inner: Mutex::new(inner),
-            events,
+            events: Mutex::new(EventLog::new(identity())),
+            last_event: watch::Sender::new(0),
             groups: Watchers::default(),
             nodes: Watchers::default(),
         });
@@ -157,9 +161,10 @@ impl Service {
 
     /// Sends released events, in order since the lock is held, and wakes nodes that wait for orders.
     fn send(&self, released: Released) {
-        for event in released.events {
-            // There may be no receiver.
-            let _ = self.events.send(event);
+        if !released.events.is_empty() {
+            let mut log = self.event_log();
+            released.events.iter().for_each(|event| log.push(event));
+            self.last_event.send_replace(log.last());
         }
         released.nodes.into_iter().for_each(|node| self.nodes.notify(node));
     }
@@ -203,12 +208,22 @@ impl Service {
         }
     }
 
-    /// The kept events behind a cursor, and a receiver of later ones.
+    /// An event stream behind a cursor, or from now on.
     pub(crate) fn events(&self, cursor: Option<EventCursor>) -> Events {
-        let inner = self.lock();
-        let log = inner.pipeline.events();
-        let kept = cursor.map(|cursor| log.after(cursor, unix_ms())).unwrap_or_default();
-        Events { run: log.run(), kept, next: self.events.subscribe() }
+        let log = self.event_log();
+        Events { run: log.run(), position: log.position(cursor), changes: self.last_event.subscribe() }
+    }
+
+    /// The next events of a stream. Later ones change `changes`.
+    pub(crate) fn next_events(&self, events: &mut Events, principal: &Principal) -> EventBatch {
+        let log = self.event_log();
+        events.changes.mark_unchanged();
+        log.read(&mut events.position, principal, unix_ms())
+    }
+
+    fn event_log(&self) -> MutexGuard<'_, EventLog> {
+        // An event is appended in full or not at all.
+        self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The durable rows.

@@ -1,12 +1,17 @@
 //! Description of the API, and the meanings of its problems.
 
-use super::{events, foreign, groups, jobs, network, written};
+use super::memory::IsStatic;
+use super::{events, foreign, groups, jobs, network};
 use crate::service::RequestError;
+use axum::Extension;
+use axum::body::Bytes;
 use axum::extract::Path;
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use srdma_api::ProblemType;
 use srdma_controller_core::Refusal;
+use std::sync::LazyLock;
 use utoipa::OpenApi;
 
 /// Multicast groups and jobs, installed at the nodes of a network.
@@ -51,7 +56,10 @@ pub fn description() -> String {
 }
 
 pub(super) async fn openapi() -> Response {
-    written(StatusCode::OK, description(), None)
+    // One text for all responses.
+    static DESCRIPTION: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(description()));
+    let json = [(CONTENT_TYPE, "application/json")];
+    (StatusCode::OK, json, Extension(IsStatic), DESCRIPTION.clone()).into_response()
 }
 
 /// The meaning of a problem type, as text.

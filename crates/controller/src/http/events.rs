@@ -1,23 +1,24 @@
 //! `/v1/events`, `/v1/audit` and `/v1/backup`.
 
+use super::stream_limiter::StreamPermit;
 use super::{App, answer};
 use crate::backup::write_backup;
-use crate::service::{Events, RequestError};
+use crate::service::{Events, RequestError, Service};
 use crate::store::StoreError;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use srdma_api::ProblemType;
-use srdma_api::{AuditPage, EVENT_KEEP_ALIVE, Event, EventKind};
-use srdma_controller_core::{AUDIT_PREFIX, EventCursor, Principal, Refusal, audit_entry, audit_key};
+use srdma_api::{AuditPage, EVENT_KEEP_ALIVE, Event, Problem};
+use srdma_controller_core::{AUDIT_PREFIX, EventCursor, KeptEvent, Principal, Refusal, audit_entry, audit_key};
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::sync::{mpsc, watch};
 
 /// Entries of a page of the audit log.
 const PAGE: usize = 100;
@@ -29,68 +30,93 @@ const MAX_PAGE: usize = 10_000;
     get,
     path = "/v1/events",
     params(("Last-Event-ID" = Option<String>, Header)),
-    responses((status = 200, content_type = "text/event-stream", body = Event))
+    responses((status = 200, content_type = "text/event-stream", body = Event), (status = "4XX", body = Problem))
 )]
 pub(super) async fn stream(
     State(app): State<App>,
     principal: Principal,
     headers: HeaderMap,
 ) -> Result<Response, RequestError> {
+    principal.may_watch()?;
     let cursor = headers.get("last-event-id").map(|id| id.to_str().ok().and_then(EventCursor::parse));
     if cursor == Some(None) {
         let text = "Last-Event-ID: expected the id of an event, or 0";
         return Err(Refusal::new(ProblemType::InvalidRequest, text).into());
     }
-    let Events { run, kept, next: mut events } = app.service.events(cursor.flatten());
-    let (sender, receiver) = mpsc::channel(64);
-    tokio::spawn(async move {
-        let is_visible = |event: &Event| match (&event.kind, &event.tenant) {
-            (EventKind::EventsMissed { .. }, _) => true,
-            (_, Some(tenant)) => principal.may_read(tenant).is_ok(),
-            (_, None) => principal.may_read_network().is_ok(),
-        };
-        for event in kept.iter().filter(|event| is_visible(event)) {
-            if sender.send(line(run, event)).await.is_err() {
-                return;
-            }
-        }
-        loop {
-            let text = match tokio::time::timeout(EVENT_KEEP_ALIVE, events.recv()).await {
-                Ok(Ok(event)) if is_visible(&event) => line(run, &event),
-                Ok(Ok(_)) => continue,
-                // A client that reads too slowly is disconnected; it may reconnect with its last id.
-                Ok(Err(RecvError::Lagged(_) | RecvError::Closed)) => return,
-                Err(_) => ": keep-alive\n\n".to_owned(),
-            };
-            if sender.send(text).await.is_err() {
-                return;
-            }
-        }
-    });
+    let permit = app.gate.events.acquire(&principal)?;
+    let events = app.service.events(cursor.flatten());
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
-    Ok((headers, Body::new(Lines(receiver))).into_response())
+    let stream = EventStream { service: app.service, events, principal, waiting: None, _permit: permit };
+    Ok((headers, Body::new(stream)).into_response())
 }
 
-fn line(run: u64, event: &Event) -> String {
-    format!(
-        "id: {}\ndata: {}\n\n",
-        EventCursor::id(run, event.number),
-        serde_json::to_string(event).unwrap_or_default()
-    )
+/// A body of events. It has a position in the log and no event of its own, and reads a batch when the connection has
+/// room for it (D101).
+struct EventStream {
+    service: Arc<Service>,
+    events: Events,
+    principal: Principal,
+    waiting: Option<Waiting>,
+    _permit: StreamPermit,
+}
+
+/// Resolves when there are events, or after the keep-alive interval; the receiver is returned.
+type Waiting = Pin<Box<dyn Future<Output = (watch::Receiver<u64>, bool)> + Send>>;
+
+impl http_body::Body for EventStream {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        let stream = &mut *self;
+        loop {
+            if let Some(waiting) = &mut stream.waiting {
+                let (receiver, has_events) = ready!(waiting.as_mut().poll(context));
+                stream.waiting = None;
+                stream.events.changes = receiver;
+                if !has_events {
+                    return Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from_static(b": keep-alive\n\n")))));
+                }
+            }
+            let batch = stream.service.next_events(&mut stream.events, &stream.principal);
+            if !batch.events.is_empty() {
+                let lines: String = batch.events.iter().map(|event| line(stream.events.run, event)).collect();
+                return Poll::Ready(Some(Ok(http_body::Frame::data(lines.into()))));
+            }
+            if batch.is_last {
+                let mut changes = stream.events.changes.clone();
+                stream.waiting = Some(Box::pin(async move {
+                    let changed = tokio::time::timeout(EVENT_KEEP_ALIVE, changes.changed()).await;
+                    let has_events = matches!(changed, Ok(Ok(())));
+                    (changes, has_events)
+                }));
+            }
+        }
+    }
+}
+
+fn line(run: u64, event: &KeptEvent) -> String {
+    format!("id: {}\ndata: {}\n\n", EventCursor::id(run, event.number()), event.text())
 }
 
 /// A body of lines from a channel.
-struct Lines(mpsc::Receiver<String>);
+struct Lines {
+    lines: mpsc::Receiver<String>,
+    _permit: StreamPermit,
+}
 
 impl http_body::Body for Lines {
-    type Data = axum::body::Bytes;
+    type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<http_body::Frame<Self::Data>, Infallible>>> {
-        let line = self.0.poll_recv(context);
+        let line = self.lines.poll_recv(context);
         line.map(|line| line.map(|line| Ok(http_body::Frame::data(line.into()))))
     }
 }
@@ -129,8 +155,9 @@ pub(super) async fn audit(
 #[utoipa::path(get, path = "/v1/backup", responses((status = 200, content_type = "application/jsonl", body = String)))]
 pub(super) async fn backup(State(app): State<App>, principal: Principal) -> Result<Response, RequestError> {
     principal.may_operate()?;
-    let (sender, receiver) = mpsc::channel(64);
-    let service = std::sync::Arc::clone(&app.service);
+    let permit = app.gate.backups.acquire(&principal)?;
+    let (sender, receiver) = mpsc::channel(4);
+    let service = Arc::clone(&app.service);
     tokio::task::spawn_blocking(move || {
         let mut write_line =
             |line: &str| sender.blocking_send(line.to_owned()).map_err(|_| std::io::ErrorKind::BrokenPipe.into());
@@ -139,5 +166,5 @@ pub(super) async fn backup(State(app): State<App>, principal: Principal) -> Resu
             tracing::warn!(%error, "backup failed");
         }
     });
-    Ok(([(CONTENT_TYPE, "application/jsonl")], Body::new(Lines(receiver))).into_response())
+    Ok(([(CONTENT_TYPE, "application/jsonl")], Body::new(Lines { lines: receiver, _permit: permit })).into_response())
 }

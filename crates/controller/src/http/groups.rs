@@ -64,6 +64,8 @@ pub(super) async fn create(
 ) -> Result<Response, RequestError> {
     let Query(query) = query.map_err(|error| Refusal::new(ProblemType::InvalidRequest, error.to_string()))?;
     let Body { value, digest } = body;
+    // The same body for another tenant is another request.
+    let digest = query.tenant.as_ref().map_or(digest.clone(), |tenant| format!("{digest} for {tenant}"));
     let (status, body, version) = app
         .service
         .write(|core| {

@@ -1,32 +1,26 @@
-//! Listening sockets, connections, and TLS.
+//! Listening sockets, and TLS.
 
+use super::connection::Connections;
 use super::connection_limiter::ConnectionLimiter;
+use super::gate::Gate;
+use super::refusal_log::RefusalLog;
 use super::{App, router, standby};
-use crate::access::Access;
 use crate::config::{Config, Tls};
 use crate::service::{Exit, Service};
 use crate::store::{Etcd, Leadership, Standby, Store, StoreError};
 use axum::Router;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use srdma_controller_core::{Jobs, Refusal};
+use srdma_controller_core::Jobs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 use tokio_rustls::TlsAcceptor;
-
-/// Timeouts of a TLS handshake and of the head of a request.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connections that the kernel queues.
 const BACKLOG: u32 = 4096;
@@ -48,10 +42,7 @@ pub enum ServeError {
 /// A controller that listens.
 pub struct Server {
     listeners: Vec<TcpListener>,
-    /// Replaced when this controller becomes the leader.
-    router: watch::Receiver<Router>,
-    tls: Option<TlsAcceptor>,
-    limiter: Arc<ConnectionLimiter>,
+    connections: Connections,
     work: Work,
 }
 
@@ -73,7 +64,8 @@ impl Server {
     ) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let (service, router) = start_service(config, fabric, store, rebuilds, exit)?;
+        let refusals = Arc::clone(&listening.refusals);
+        let (service, router) = start_service(config, fabric, store, rebuilds, exit, refusals)?;
         let (_, router) = watch::channel(router);
         Ok(listening.server(router, Box::pin(timers(service))))
     }
@@ -94,6 +86,7 @@ impl Server {
         let starting = Leadership::Unknown { reason: "this controller has just started".to_owned() };
         let (leader_sender, leader) = watch::channel(starting);
         let (change, router) = watch::channel(standby::router(leader));
+        let refusals = Arc::clone(&listening.refusals);
         let work = async move {
             let (depose, deposed) = oneshot::channel();
             let store = match lead(standby, leader_sender, depose).await {
@@ -101,7 +94,7 @@ impl Server {
                 Err(error) => return error.into(),
             };
             let _resignation = Resignation(Arc::clone(&store));
-            match start_service(config, fabric, store, rebuilds, exit) {
+            match start_service(config, fabric, store, rebuilds, exit, refusals) {
                 Ok((service, router)) => {
                     drop(change.send_replace(router));
                     tokio::select! {
@@ -126,10 +119,10 @@ impl Server {
     ///
     /// It cannot become the leader, or is no longer.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let Server { listeners, router, tls, limiter, work } = self;
+        let Server { listeners, connections, work } = self;
         let mut tasks = tokio::task::JoinSet::new();
         for listener in listeners {
-            tasks.spawn(accept(listener, router.clone(), tls.clone(), Arc::clone(&limiter)));
+            tasks.spawn(connections.clone().accept(listener));
         }
         tokio::select! {
             () = stop => Ok(()),
@@ -144,6 +137,7 @@ struct Listening {
     listeners: Vec<TcpListener>,
     tls: Option<TlsAcceptor>,
     limiter: Arc<ConnectionLimiter>,
+    refusals: Arc<RefusalLog>,
 }
 
 impl Listening {
@@ -154,13 +148,14 @@ impl Listening {
         for address in config.listen.iter().copied() {
             listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
         }
-        let limiter = ConnectionLimiter::new(config.connections, config.connections_per_client);
-        Ok(Listening { listeners, tls, limiter })
+        let has_tokens = !config.token.is_empty();
+        let limiter = ConnectionLimiter::new(config.connections, config.connections_per_client, has_tokens);
+        Ok(Listening { listeners, tls, limiter, refusals: Arc::new(RefusalLog::new()) })
     }
 
     fn server(self, router: watch::Receiver<Router>, work: Work) -> Server {
-        let Listening { listeners, tls, limiter } = self;
-        Server { listeners, router, tls, limiter, work }
+        let Listening { listeners, tls, limiter, refusals } = self;
+        Server { listeners, connections: Connections { router, tls, limiter, refusals }, work }
     }
 }
 
@@ -198,10 +193,11 @@ fn start_service(
     store: Arc<dyn Store>,
     rebuilds: Option<u64>,
     exit: Exit,
+    refusals: Arc<RefusalLog>,
 ) -> Result<(Arc<Service>, Router), ServeError> {
-    let access = Arc::new(Access::new(&config));
+    let gate = Arc::new(Gate::new(&config, refusals));
     let service = Service::start(config, fabric, store, rebuilds, exit)?;
-    let router = router(App { service: Arc::clone(&service), access });
+    let router = router(App { service: Arc::clone(&service), gate });
     Ok((service, router))
 }
 
@@ -219,72 +215,6 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
-}
-
-async fn accept(
-    listener: TcpListener,
-    router: watch::Receiver<Router>,
-    tls: Option<TlsAcceptor>,
-    limiter: Arc<ConnectionLimiter>,
-) {
-    loop {
-        let (stream, from) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            // Usually too many open files, until connections end.
-            Err(_) => {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                continue;
-            }
-        };
-        let permit = match limiter.acquire(from.ip()) {
-            Ok(permit) => permit,
-            Err(refusal) => {
-                reject(stream, tls.is_some(), &refusal);
-                continue;
-            }
-        };
-        let (router, tls) = (router.borrow().clone(), tls.clone());
-        tokio::spawn(async move {
-            // Responses are short and latency counts.
-            let _ = stream.set_nodelay(true);
-            match tls {
-                None => serve(stream, router).await,
-                Some(tls) => {
-                    // A client without TLS is disconnected.
-                    if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept(stream)).await {
-                        serve(stream, router).await;
-                    }
-                }
-            }
-            drop(permit);
-        });
-    }
-}
-
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
-    let mut http = hyper::server::conn::http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_headers(64);
-    // A broken connection affects its client only.
-    let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
-}
-
-/// Reports that the limit is reached, without waiting for the client.
-fn reject(stream: TcpStream, is_tls: bool, refusal: &Refusal) {
-    if is_tls {
-        return;
-    }
-    let body = serde_json::to_string(&refusal.problem()).unwrap_or_default();
-    let text = format!(
-        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\ncontent-length: {}\r\n\
-         connection: close\r\nretry-after: 1\r\n\r\n{body}",
-        body.len()
-    );
-    // It fits into the empty buffer of a new connection.
-    let _ = stream.try_write(text.as_bytes());
-    tokio::spawn(async move {
-        let mut stream = stream;
-        let _ = stream.shutdown().await;
-    });
 }
 
 fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServeError> {

@@ -1,5 +1,7 @@
 //! The web page.
 
+use super::memory::IsStatic;
+use axum::Extension;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
 
@@ -10,5 +12,5 @@ const POLICY: &str = "frame-ancestors 'none'";
 pub(super) async fn page() -> Response {
     let headers =
         [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, POLICY), (CACHE_CONTROL, "no-cache")];
-    (headers, Html(PAGE)).into_response()
+    (headers, Extension(IsStatic), Html(PAGE)).into_response()
 }

@@ -1,8 +1,9 @@
 //! Parts of a request that handlers use: the principal, the version that it expects, and the body.
 
 use super::App;
+use super::connection_limiter::Permit;
+use super::memory::MAX_REQUEST_OCTETS;
 use crate::service::RequestError;
-use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, IF_MATCH};
@@ -12,9 +13,7 @@ use sha2::{Digest, Sha256};
 use srdma_api::ProblemType;
 use srdma_controller_core::{Principal, Refusal};
 use std::net::Ipv6Addr;
-
-/// The longest body, octets.
-const MAX_OCTETS: usize = 4 << 20;
+use std::sync::Arc;
 
 /// The longest idempotency key, octets.
 const MAX_KEY_OCTETS: usize = 128;
@@ -24,7 +23,12 @@ impl FromRequestParts<App> for Principal {
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, RequestError> {
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        Ok(app.access.principal(header.and_then(|header| header.strip_prefix("Bearer ")).map(str::trim))?)
+        let token = header.and_then(|header| header.strip_prefix("Bearer ")).map(str::trim);
+        let principal = app.gate.access.principal(token)?;
+        if let Some(permit) = parts.extensions.get::<Arc<Permit>>() {
+            permit.prove(&principal)?;
+        }
+        Ok(principal)
     }
 }
 
@@ -80,14 +84,13 @@ pub(crate) struct Body<T> {
 impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     type Rejection = RequestError;
 
-    async fn from_request(request: Request, _: &App) -> Result<Self, RequestError> {
-        let too_large =
-            || Refusal::new(ProblemType::RequestTooLarge, format!("a body has at most {MAX_OCTETS} octets"));
+    async fn from_request(request: Request, app: &App) -> Result<Self, RequestError> {
         let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        if length.is_some_and(|length: u64| length > MAX_OCTETS as u64) {
-            return Err(too_large().into());
+        if length.is_some_and(|length: u64| length > MAX_REQUEST_OCTETS as u64) {
+            let text = format!("a body has at most {MAX_REQUEST_OCTETS} octets");
+            return Err(Refusal::new(ProblemType::RequestTooLarge, text).into());
         }
-        let body = to_bytes(request.into_body(), MAX_OCTETS).await.map_err(|_| too_large())?;
+        let body = app.gate.memory.read(request).await?;
         let octets: &[u8] = if body.is_empty() { b"{}" } else { &body };
         let value = serde_json::from_slice(octets)
             .map_err(|error| Refusal::new(ProblemType::InvalidRequest, format!("the body: {error}")))?;
