@@ -7,7 +7,7 @@ use srdma_controller::{Config, OnDisk, Role, Tenant, Tls, Token};
 use std::path::Path;
 use std::sync::Arc;
 
-fn token(name: &str, role: Role, tenant: Option<&str>) -> Token {
+pub(crate) fn token(name: &str, role: Role, tenant: Option<&str>) -> Token {
     let sha256 = hex::encode(Sha256::digest(format!("secret of {name}")));
     Token { name: name.to_owned(), sha256, role, tenant: tenant.map(str::to_owned), node: None }
 }
@@ -22,7 +22,7 @@ fn tenant(name: &str, prefix: &str, groups: usize) -> Tenant {
     }
 }
 
-fn guarded() -> Config {
+pub(crate) fn guarded() -> Config {
     Config {
         token: vec![
             token("root", Role::Admin, None),
@@ -36,11 +36,11 @@ fn guarded() -> Config {
     }
 }
 
-fn client(running: &Running, name: &str) -> Client {
+pub(crate) fn client(running: &Running, name: &str) -> Client {
     Client::new(&format!("http://{}", running.address), Some(format!("secret of {name}")), None).unwrap()
 }
 
-fn refusal<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
+pub(crate) fn refusal<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
     refused.unwrap_err().problem().expect("a problem").name().to_owned()
 }
 
@@ -119,4 +119,16 @@ fn a_controller_without_authentication_listens_on_loopback_only() {
     assert!(open.check().unwrap_err().contains("without a [[token]]"));
     let clear = Config { listen: wide, ..guarded() };
     assert!(clear.check().unwrap_err().contains("without [tls]"));
+}
+
+/// Of two tokens with one name or digest it is not clear which one a request has.
+#[test]
+fn tokens_have_names_and_digests_of_their_own() {
+    let one = || token("one", Role::Admin, None);
+    let other = |name: &str, sha256: &str| Token { name: name.to_owned(), sha256: sha256.to_owned(), ..one() };
+    let check = |second: Token| Config { token: vec![one(), second], ..config() }.check();
+    assert!(check(other("one", &"0".repeat(64))).unwrap_err().contains("name one"));
+    assert!(check(other("two", &one().sha256)).unwrap_err().contains("same sha256"));
+    assert!(check(other("\x1b[2J", &"0".repeat(64))).unwrap_err().contains("printed"));
+    check(other("two/a", &"0".repeat(64))).unwrap();
 }

@@ -1,10 +1,10 @@
 //! Invalid requests are rejected with the name of the problem, and change nothing.
 
-use crate::fleet::figure_1;
+use crate::fleet::{figure_1, registration};
 use crate::life::ready;
 use crate::running::*;
 use srdma_api::ProblemType;
-use srdma_api::{Client, ClientError, MemoryRegion, NewGroup, NewReceiver, Receiver};
+use srdma_api::{Client, ClientError, MemoryRegion, NewGroup, NewReceiver, Receiver, Registration};
 
 fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
     refused.unwrap_err().problem().expect("a problem").name().to_owned()
@@ -108,7 +108,8 @@ fn an_idempotency_key_creates_one_group() {
 fn request(method: &str, path: &str, headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         content-length: {length}\r\n{headers}\r\n{body}"
     )
     .into_bytes()
 }
@@ -126,6 +127,28 @@ fn a_change_of_another_version_is_rejected() {
     let header = format!("if-match: \"{}\"\r\n", group.version);
     let answer = running.raw(&request("PUT", &path, &header, &body));
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("etag: \"2\""), "{answer}");
+}
+
+/// Names stand in paths, logs and terminals.
+#[test]
+fn names_that_terminals_interpret_are_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let client = running.client();
+    let register = |name: &str| {
+        let registration = Registration { name: name.to_owned(), ..registration(1) };
+        client.post::<srdma_api::Session>("/v1/nodes", &registration, None)
+    };
+    for wrong in ["\x1b[2J", "N\n1", "N 1", "N/1", "N\u{202e}1", "", &"x".repeat(65)] {
+        assert_eq!(name(register(wrong)), "invalid-request", "{wrong:?}");
+    }
+    register("leaf-1.a_b").unwrap();
+    for wrong in ["a\u{202e}b", "a\x07", &"x".repeat(129)] {
+        let group = NewGroup { name: Some(wrong.to_owned()), ..new_group(1) };
+        assert_eq!(name(client.post::<srdma_api::Group>("/v1/groups", &group, None)), "invalid-request", "{wrong:?}");
+    }
+    let group = NewGroup { name: Some("Größe 1".to_owned()), ..new_group(1) };
+    client.post::<srdma_api::Group>("/v1/groups", &group, None).unwrap();
 }
 
 #[test]
@@ -154,9 +177,10 @@ fn malformed_requests_are_rejected() {
 fn a_request_of_100_mb_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let running = Running::on_disk(&folder.path().join("store"));
-    let sized = running.raw(b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ncontent-length: 100000000\r\n\r\n{");
+    const HEAD: &str = "POST /v1/groups HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let sized = running.raw(format!("{HEAD}content-length: 100000000\r\n\r\n{{").as_bytes());
     assert!(sized.starts_with("HTTP/1.1 413") && sized.contains("request-too-large"), "{sized}");
-    let mut chunked = b"POST /v1/groups HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
+    let mut chunked = format!("{HEAD}transfer-encoding: chunked\r\n\r\n").into_bytes();
     for _ in 0..6 {
         chunked.extend_from_slice(b"100000\r\n");
         chunked.resize(chunked.len() + 0x10_0000, b' ');

@@ -3,6 +3,7 @@
 mod access;
 mod at_rest;
 mod bad_input;
+mod browser;
 mod connections;
 mod events;
 mod failures;
@@ -11,5 +12,8 @@ mod high_availability;
 mod in_etcd;
 mod jobs;
 mod life;
+mod memory;
+mod refusals;
 mod running;
+mod slow_clients;
 mod stores;
