@@ -9,7 +9,7 @@
 //! | `record/ID` | the record that the nodes commit |
 //! | `node/LOOPBACK` | a node |
 //! | `foreign/STORE/ID` | a group that nodes have from another store, or from this one before it was restored |
-//! | `response/LENGTH/TOKEN/KEY` | a response that an idempotency key receives again; the length is that of TOKEN, octets |
+//! | `response/LENGTH/TOKEN/KEY` | a response that an idempotency key receives again; LENGTH: octets of TOKEN |
 //! | `answer/TOKEN/KEY` | the same, of earlier programs: replaced or deleted at the start (D102) |
 //! | `audit/NUMBER` | an entry of the audit log |
 //! | `job/...`, `drained` | placed jobs |

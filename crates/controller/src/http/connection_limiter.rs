@@ -6,9 +6,9 @@
 //!      └──────► closed, when another unproven connection arrives and their quarter is full
 //! ```
 //!
-//! Of the unproven connections the oldest one of the address with the most is closed, so that a client that proves itself
-//! at once is not kept out by clients that do not. A controller without tokens has the limits in all and for each
-//! address only.
+//! Of the unproven connections the oldest one of the address with the most is closed, so that a client that proves
+//! itself at once is not kept out by clients that do not. A controller without tokens has the limits in all and for
+//! each address only.
 
 use srdma_api::ProblemType;
 use srdma_controller_core::{Principal, Refusal, Role};
