@@ -4,7 +4,9 @@ use crate::fleet::{figure_1, registration};
 use crate::life::ready;
 use crate::running::*;
 use srdma_api::ProblemType;
-use srdma_api::{Client, ClientError, MemoryRegion, NewGroup, NewReceiver, Receiver, Registration};
+use srdma_api::{
+    Client, ClientError, EvictionRequest, MemoryRegion, NewGroup, NewReceiver, NodeStatus, Receiver, Registration, Sync,
+};
 
 fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
     refused.unwrap_err().problem().expect("a problem").name().to_owned()
@@ -149,6 +151,25 @@ fn names_that_terminals_interpret_are_rejected() {
     }
     let group = NewGroup { name: Some("Größe 1".to_owned()), ..new_group(1) };
     client.post::<srdma_api::Group>("/v1/groups", &group, None).unwrap();
+}
+
+/// D101: what a node reports is kept, shown and printed.
+#[test]
+fn reports_of_nodes_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let client = running.client();
+    let session = client.register(&registration(1)).unwrap().session;
+    let receiver = receiver_address(1);
+    let request = EvictionRequest { group: 1, receiver, cause: "stalled".to_owned() };
+    let eviction_requests = vec![request; srdma_api::MAX_EVICTION_REQUESTS + 1];
+    let many = Sync { session, eviction_requests, ..Sync::default() };
+    assert_eq!(name(client.sync("N1", &many)), "invalid-request");
+    let programs = vec![format!("\x1b[2J{}", "x".repeat(1 << 20))];
+    let status = Some(NodeStatus { programs, ..NodeStatus::default() });
+    client.sync("N1", &Sync { session, status, ..Sync::default() }).unwrap();
+    let shown = client.node("N1").unwrap().status.unwrap().programs.remove(0);
+    assert!(shown.starts_with("\u{fffd}[2Jx") && shown.len() == 256, "{shown}");
 }
 
 #[test]
