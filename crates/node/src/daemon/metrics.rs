@@ -5,7 +5,8 @@ mod families;
 use super::{Latest, Snapshot};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::header::{ALLOW, CONTENT_TYPE, HOST, HeaderMap};
+use hyper::http::uri::Authority;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,7 +14,7 @@ use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -71,6 +72,7 @@ impl MetricsServer {
     /// Answers each request from the newest snapshot; ends when the future is dropped.
     pub async fn serve(self, latest: watch::Receiver<Latest>) -> Infallible {
         let free = Arc::new(Semaphore::new(CONNECTIONS));
+        let is_local = self.listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
         loop {
             // The semaphore is never closed.
             let place = Arc::clone(&free).acquire_owned().await.ok();
@@ -79,7 +81,7 @@ impl MetricsServer {
                     let latest = latest.clone();
                     tokio::spawn(async move {
                         // A client that is too slow, or gone, affects only itself.
-                        let _ = tokio::time::timeout(PATIENCE, answer(stream, latest)).await;
+                        let _ = tokio::time::timeout(PATIENCE, answer(stream, latest, is_local)).await;
                         drop(place);
                     });
                 }
@@ -89,10 +91,10 @@ impl MetricsServer {
     }
 }
 
-async fn answer(stream: TcpStream, latest: watch::Receiver<Latest>) -> Result<(), hyper::Error> {
+async fn answer(stream: TcpStream, latest: watch::Receiver<Latest>, is_local: bool) -> Result<(), hyper::Error> {
     let service = service_fn(move |request: Request<Incoming>| {
         let latest = latest.borrow().clone();
-        async move { Ok::<_, Infallible>(response(&request, &latest).await) }
+        async move { Ok::<_, Infallible>(response(&request, &latest, is_local).await) }
     });
     hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -103,9 +105,13 @@ async fn answer(stream: TcpStream, latest: watch::Receiver<Latest>) -> Result<()
         .await
 }
 
-async fn response(request: &Request<Incoming>, latest: &Latest) -> Response<Full<Bytes>> {
+async fn response(request: &Request<Incoming>, latest: &Latest, is_local: bool) -> Response<Full<Bytes>> {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     let (status, header, body) = match request.uri().path() {
+        _ if is_local && !names_loopback(request.headers()) => {
+            let text = "at a loopback address only localhost and loopback addresses are accepted as Host\n";
+            (StatusCode::MISDIRECTED_REQUEST, (CONTENT_TYPE, "text/plain"), text.to_owned())
+        }
         "/metrics" if is_read => {
             let content = "application/openmetrics-text; version=1.0.0; charset=utf-8";
             (StatusCode::OK, (CONTENT_TYPE, content), metrics_text(&latest.whole().await))
@@ -115,4 +121,15 @@ async fn response(request: &Request<Incoming>, latest: &Latest) -> Response<Full
     };
     let response = Response::builder().status(status).header(header.0, header.1).body(Full::new(Bytes::from(body)));
     response.expect("status and headers are constants")
+}
+
+/// Whether `Host` is a name of the loopback: a page in a browser on this machine whose own name resolves to a loopback
+/// address would read the metrics otherwise (D100).
+fn names_loopback(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(HOST).iter();
+    let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+    let Some(authority) = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok()) else { return false };
+    let host = authority.host();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }

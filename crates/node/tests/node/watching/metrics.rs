@@ -145,7 +145,7 @@ fn request(address: SocketAddr, octets: &[u8]) -> String {
 #[test]
 fn the_server_has_metrics_and_nothing_else() {
     let (_runtime, address, _sender) = serve(example());
-    let get = |path: &str| request(address, format!("GET {path} HTTP/1.1\r\nHost: n6\r\n\r\n").as_bytes());
+    let get = |path: &str| request(address, format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes());
     let answer = get("/metrics");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("application/openmetrics-text"), "{head}");
@@ -153,7 +153,22 @@ fn the_server_has_metrics_and_nothing_else() {
     for path in ["/", "/metrics/", "/metricsx", "/../metrics"] {
         assert!(get(path).starts_with("HTTP/1.1 404 "), "{path}");
     }
-    assert!(request(address, b"POST /metrics HTTP/1.1\r\nHost: n6\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(request(address, b"POST /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 405 "));
+}
+
+/// D100: a page whose name resolves to the loopback does not read metrics; a collector at another address may use any
+/// name.
+#[test]
+fn a_server_at_the_loopback_accepts_its_names_only() {
+    let (_runtime, address, _sender) = serve(example());
+    let get = |host: &str| request(address, format!("GET /metrics HTTP/1.1\r\n{host}\r\n").as_bytes());
+    for host in ["localhost", "LOCALHOST:9", "127.0.0.1:9", &address.to_string()] {
+        assert!(get(&format!("Host: {host}\r\n")).starts_with("HTTP/1.1 200 "), "{host}");
+    }
+    for host in ["evil.example", "localhost.evil.example:9", "192.0.2.1", "[2001:db8::1]", ""] {
+        assert!(get(&format!("Host: {host}\r\n")).starts_with("HTTP/1.1 421 "), "{host}");
+    }
+    assert!(get("").starts_with("HTTP/1.1 421 ") && get("Host: localhost\r\nHost: x\r\n").starts_with("HTTP/1.1 421 "));
 }
 
 #[test]
@@ -163,7 +178,7 @@ fn malformed_requests_do_not_disturb_the_server() {
     let long = format!("GET /metrics HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     assert!(!request(address, long.as_bytes()).starts_with("HTTP/1.1 200 "));
     let idle: Vec<TcpStream> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
-    assert!(request(address, b"GET /metrics HTTP/1.1\r\nHost: n6\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    assert!(request(address, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 "));
     drop(idle);
 }
 
