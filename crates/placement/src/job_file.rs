@@ -35,6 +35,7 @@ use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
 use serde::Deserialize;
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_toml_error::{LineError, Problem};
+use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
 use toml::Spanned;
 
@@ -134,10 +135,11 @@ impl JobSection {
 /// The error, with its offset in the text.
 pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec<Job>, Problem> {
     let mut jobs: Vec<Job> = Vec::new();
+    let mut names: HashSet<&str> = HashSet::new();
     let mut room = MOST_RANKS;
     for section in sections {
         let (at, section) = (section.span(), section.get_ref());
-        if jobs.iter().any(|job| job.name == *section.name.get_ref()) {
+        if !names.insert(section.name.get_ref()) {
             return wrong(section.name.span(), format!("two jobs are called {}", section.name.get_ref()));
         }
         if let Some(tenant) = section.tenant.as_ref().filter(|tenant| *tenant.get_ref() > 4095) {

@@ -3,6 +3,7 @@
 //! A plan is resumed from the paths of its flows, changed, and saved again. The state before the change is kept, so
 //! that a flow that has moved away and back does not count as moved.
 
+use crate::deadline::Deadline;
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
 use crate::placement::{FlowId, Placement, PlacementError};
@@ -44,6 +45,7 @@ pub struct Plan<'a> {
     removed: Vec<u32>,
     /// Flows that were touched; they may be where they were.
     moved: Vec<FlowId>,
+    deadline: Deadline<'a>,
 }
 
 impl<'a> Plan<'a> {
@@ -53,14 +55,23 @@ impl<'a> Plan<'a> {
     ///
     /// Those of [`Placement::new`] and [`Placement::drain`].
     pub fn new(topology: &'a Topology, wanted: Vec<ListedFlow>, drained: &[LinkId]) -> Result<Self, PlacementError> {
+        Plan::new_within(topology, wanted, drained, Deadline::NONE)
+    }
+
+    fn new_within(
+        topology: &'a Topology,
+        wanted: Vec<ListedFlow>,
+        drained: &[LinkId],
+        deadline: Deadline<'a>,
+    ) -> Result<Self, PlacementError> {
         let flows: Vec<Flow> = wanted.iter().map(|own| own.flow).collect();
-        let mut placement = Placement::new(topology, &flows)?;
+        let mut placement = Placement::new_within(topology, &flows, deadline)?;
         placement.drain(drained)?;
         let numbered = |(number, wanted)| Numbered { number, id: FlowId(number), wanted };
         let flows: Vec<Numbered> = (0..).zip(wanted).map(numbered).collect();
         let added = flows.iter().map(|flow| flow.id).collect();
         let (was, removed, moved) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Ok(Plan { topology, placement, flows, was, added, removed, moved })
+        Ok(Plan { topology, placement, flows, was, added, removed, moved, deadline })
     }
 
     /// Goes on with flows that have their paths. Those whose links have failed since then move.
@@ -69,8 +80,22 @@ impl<'a> Plan<'a> {
     ///
     /// Those of [`Placement::with_paths`].
     pub fn resume(topology: &'a Topology, kept: &[KeptFlow], drained: &[LinkId]) -> Result<Self, PlacementError> {
+        Plan::resume_within(topology, kept, drained, Deadline::NONE)
+    }
+
+    /// The same within time limits, which the changes of the plan have too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Plan::resume`]; the time is over.
+    pub fn resume_within(
+        topology: &'a Topology,
+        kept: &[KeptFlow],
+        drained: &[LinkId],
+        deadline: Deadline<'a>,
+    ) -> Result<Self, PlacementError> {
         let paths: Vec<(Flow, Path)> = kept.iter().map(|own| (own.wanted.flow, own.path.clone())).collect();
-        let (placement, moved) = Placement::with_paths(topology, &paths, drained)?;
+        let (placement, moved) = Placement::with_paths_within(topology, &paths, drained, deadline)?;
         let numbered = |(id, own): (u32, &KeptFlow)| {
             let KeptFlow { number, wanted, .. } = own;
             Numbered { number: *number, id: FlowId(id), wanted: wanted.clone() }
@@ -83,6 +108,7 @@ impl<'a> Plan<'a> {
             added: Vec::new(),
             removed: Vec::new(),
             moved,
+            deadline,
         })
     }
 
@@ -94,7 +120,7 @@ impl<'a> Plan<'a> {
     pub fn add(&mut self, wanted: Vec<ListedFlow>) -> Result<(), PlacementError> {
         if self.flows.is_empty() {
             let removed = std::mem::take(&mut self.removed);
-            *self = Plan { removed, ..Plan::new(self.topology, wanted, &self.drained())? };
+            *self = Plan { removed, ..Plan::new_within(self.topology, wanted, &self.drained(), self.deadline)? };
             return Ok(());
         }
         let highest = self.flows.iter().map(|flow| flow.number).max().unwrap_or(0);

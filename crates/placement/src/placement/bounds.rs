@@ -20,9 +20,14 @@ impl Placement<'_> {
     /// The same in bounded time: if a sharp bound needs more work, in inspected links, one that may be lower.
     pub fn bound_within(&self, work: usize) -> f64 {
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
-        match self.rounds(&flows, work) {
-            rounds @ LEAST_ROUNDS.. => self.clos_bound(&flows).unwrap_or_else(|| self.sharp_bound(&flows, rounds)),
-            ..LEAST_ROUNDS => self.quick_bound(&flows),
+        self.bound_of_within(&flows, work)
+    }
+
+    /// The same for these flows alone, such as some of its own.
+    pub fn bound_of_within(&self, flows: &[Flow], work: usize) -> f64 {
+        match self.rounds(flows, work) {
+            rounds @ LEAST_ROUNDS.. => self.clos_bound(flows).unwrap_or_else(|| self.sharp_bound(flows, rounds)),
+            ..LEAST_ROUNDS => self.quick_bound(flows),
         }
     }
 

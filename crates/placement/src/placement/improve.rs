@@ -16,12 +16,15 @@ impl Placement<'_> {
 
     /// As [`Placement::improve`], trying so many chains of exchanges for each link: none is fastest.
     pub(super) fn improve_by(&mut self, chains: usize) -> Vec<FlowId> {
+        let mut moved = Vec::new();
+        if self.has_to_end() {
+            return moved;
+        }
         let flows: Vec<Flow> = self.flows().map(|(_, flow)| *flow).collect();
         let bound = self.quick_bound(&flows);
-        let mut moved = Vec::new();
         for _ in 0..self.flows.len() {
             let (direction, most) = self.most_loaded();
-            if most <= bound + MORE {
+            if most <= bound + MORE || self.has_to_end() {
                 break;
             }
             let Some(own) = self.relieve(direction, most - 2.0 * MORE, chains) else {
@@ -38,6 +41,9 @@ impl Placement<'_> {
     fn relieve(&mut self, direction: Direction, limit: f64, mut chains: usize) -> Option<Vec<FlowId>> {
         let users = self.users[direction.index()].clone();
         for id in &users {
+            if self.has_to_end() {
+                return None;
+            }
             let Placed { flow, along, choice } = self.take(*id)?;
             let found = self.seek_below(&flow, limit).filter(|(found, _)| !found.contains(&direction));
             let has_moved = found.is_some();
@@ -55,7 +61,7 @@ impl Placement<'_> {
         let (flow, own) = (*flow, (*choice)?);
         let choices = self.clos.as_ref()?.choices(&flow);
         for other in choices.filter(|choice| *choice != own) {
-            *chains = chains.checked_sub(1)?;
+            *chains = chains.checked_sub(1).filter(|_| !self.has_to_end())?;
             if let Some(moved) = self.chain(id, [own, other], limit) {
                 return Some(moved);
             }

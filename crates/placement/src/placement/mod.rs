@@ -11,6 +11,7 @@ mod prices;
 mod seek;
 
 use crate::clos::{Choice, Clos};
+use crate::deadline::{Deadline, Phase};
 use crate::flow::Flow;
 use crate::load::{Direction, Loads, directions};
 use crate::route::route;
@@ -39,6 +40,9 @@ pub struct Placement<'a> {
     /// The flows that use each direction.
     users: Vec<Vec<FlowId>>,
     is_drained: Vec<bool>,
+    deadline: Deadline<'a>,
+    /// The deadline has ended an improvement.
+    is_cut_short: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -77,6 +81,15 @@ impl<'a> Placement<'a> {
     ///
     /// A flow from or to a host that does not exist, or from a host to itself, or of rate 0.
     pub fn new(topology: &'a Topology, flows: &[Flow]) -> Result<Self, PlacementError> {
+        Placement::new_within(topology, flows, Deadline::NONE)
+    }
+
+    /// The same within time limits, which later changes have too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Placement::new`]; the time is over.
+    pub fn new_within(topology: &'a Topology, flows: &[Flow], deadline: Deadline<'a>) -> Result<Self, PlacementError> {
         let mut placement = Placement {
             topology,
             clos: Clos::recognise(topology).ok(),
@@ -84,6 +97,8 @@ impl<'a> Placement<'a> {
             loads: Loads::none(topology),
             users: vec![Vec::new(); 2 * topology.links().len()],
             is_drained: vec![false; topology.links().len()],
+            deadline,
+            is_cut_short: false,
         };
         flows.iter().try_for_each(|flow| placement.check(flow))?;
         let failed: Vec<LinkId> = topology.link_ids().filter(|link| topology.is_failed(*link)).collect();
@@ -102,6 +117,7 @@ impl<'a> Placement<'a> {
             order.sort_by_key(|index| std::cmp::Reverse(flows[*index].rate_bits_per_s));
             placement.flows.resize_with(flows.len(), || None);
             for index in order {
+                placement.check_time()?;
                 let way = placement.seek(&flows[index], bound).ok_or_else(|| placement.no_way(&flows[index]))?;
                 placement.put(FlowId(index as u32), flows[index], way);
             }
@@ -123,7 +139,23 @@ impl<'a> Placement<'a> {
         flows: &[(Flow, Path)],
         drained: &[LinkId],
     ) -> Result<(Self, Vec<FlowId>), PlacementError> {
-        let mut placement = Placement::new(topology, &[])?;
+        Placement::with_paths_within(topology, flows, drained, Deadline::NONE)
+    }
+
+    /// The same within time limits, which later changes have too.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Placement::with_paths`]; the time is over.
+    pub fn with_paths_within(
+        topology: &'a Topology,
+        flows: &[(Flow, Path)],
+        drained: &[LinkId],
+        deadline: Deadline<'a>,
+    ) -> Result<(Self, Vec<FlowId>), PlacementError> {
+        let mut placement = Placement::new_within(topology, &[], deadline)?;
+        let mut is_drained = vec![false; topology.links().len()];
+        drained.iter().for_each(|link| is_drained[link.index()] = true);
         placement.is_drained.fill(false);
         for (id, (flow, path)) in (0..).map(FlowId).zip(flows) {
             placement.check(flow)?;
@@ -132,7 +164,7 @@ impl<'a> Placement<'a> {
             if let Err(problem) = checked.and_then(|found| found.ends_at(topology, flow.to)) {
                 return wrong(format!("the flow from {from} to {to} has no path: {problem}"));
             }
-            if let Some(link) = path.links.iter().find(|link| drained.contains(link)) {
+            if let Some(link) = path.links.iter().find(|link| is_drained[link.index()]) {
                 let name = topology.link_name(*link);
                 return wrong(format!("the flow from {from} to {to} goes over {name}, which is drained"));
             }
@@ -162,12 +194,13 @@ impl<'a> Placement<'a> {
     /// Those of [`Placement::new`]; all ways of the flow are drained.
     pub fn add(&mut self, flow: Flow) -> Result<(FlowId, Vec<FlowId>), PlacementError> {
         self.check(&flow)?;
+        self.check_time()?;
         let before = self.most_loaded().1;
         let way = self.seek(&flow, before).ok_or_else(|| self.no_way(&flow))?;
         self.flows.push(None);
         let id = FlowId(self.flows.len() as u32 - 1);
         self.put(id, flow, way);
-        if self.most_loaded().1 <= before + MORE {
+        if self.has_to_end() || self.most_loaded().1 <= before + MORE {
             return Ok((id, Vec::new()));
         }
         let moved = self.improve().into_iter().filter(|moved| *moved != id).collect();
@@ -183,7 +216,7 @@ impl<'a> Placement<'a> {
     ///
     /// # Errors
     ///
-    /// A host would be cut off.
+    /// A host would be cut off; the time is over, and the placement is of no further use.
     pub fn drain(&mut self, links: &[LinkId]) -> Result<Vec<FlowId>, PlacementError> {
         let before = self.is_drained.clone();
         links.iter().for_each(|link| self.is_drained[link.index()] = true);
@@ -203,6 +236,7 @@ impl<'a> Placement<'a> {
         let most = self.most_loaded().1;
         let homeless: Vec<(FlowId, Flow)> = moved.iter().filter_map(|id| Some((*id, self.take(*id)?.flow))).collect();
         for (id, flow) in homeless {
+            self.check_time()?;
             // Every host reaches every other, so a path exists.
             let way = self.seek(&flow, most).unwrap_or_default();
             self.put(id, flow, way);
@@ -269,6 +303,25 @@ impl<'a> Placement<'a> {
     /// The direction that carries most, by its link's rate.
     pub fn most_loaded(&self) -> (Direction, f64) {
         self.loads.most_loaded(self.topology)
+    }
+
+    /// Whether the deadline has ended an improvement: without it, paths might be better.
+    pub fn is_cut_short(&self) -> bool {
+        self.is_cut_short
+    }
+
+    fn check_time(&self) -> Result<(), PlacementError> {
+        match self.deadline.phase() {
+            Phase::Stop => wrong("the time for a placement is over".to_owned()),
+            Phase::Improve | Phase::Place => Ok(()),
+        }
+    }
+
+    /// Whether improvements have to end.
+    fn has_to_end(&mut self) -> bool {
+        let is_over = self.deadline.phase() > Phase::Improve;
+        self.is_cut_short |= is_over;
+        is_over
     }
 
     fn check(&self, flow: &Flow) -> Result<(), PlacementError> {

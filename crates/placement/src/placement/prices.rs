@@ -7,7 +7,7 @@
 
 use super::{FlowId, MORE, Placed, Placement, Way};
 use crate::flow::Flow;
-use crate::load::Direction;
+use crate::load::{Direction, Loads};
 use crate::search::Ways;
 
 /// Steepness of prices, relative to the load to be improved, from first to last.
@@ -30,12 +30,12 @@ impl Placement<'_> {
         let per_round = flows.len().max(1) * self.topology.links().len().max(1);
         let mut rounds = WORK / per_round;
         let mut best = self.most_loaded().1;
-        if best <= bound + MORE || rounds == 0 {
+        if best <= bound + MORE || rounds == 0 || self.has_to_end() {
             return;
         }
         let mut kept = self.flows.clone();
         for steepness in STEEPNESS {
-            if best <= bound + MORE || rounds == 0 {
+            if best <= bound + MORE || rounds == 0 || self.has_to_end() {
                 break;
             }
             (0..rounds.min(ROUNDS)).for_each(|_| self.choose_again(steepness, best));
@@ -53,7 +53,9 @@ impl Placement<'_> {
 
     /// Puts all flows where they were.
     fn reset(&mut self, kept: Vec<Option<Placed>>) {
-        (0..self.flows.len() as u32).for_each(|id| drop(self.take(FlowId(id))));
+        self.loads = Loads::none(self.topology);
+        self.users.iter_mut().for_each(Vec::clear);
+        self.flows.fill_with(|| None);
         for (id, placed) in (0..).map(FlowId).zip(kept) {
             if let Some(Placed { flow, along, choice }) = placed {
                 self.put(id, flow, (along, choice));
@@ -63,6 +65,9 @@ impl Placement<'_> {
 
     fn choose_again(&mut self, steepness: f64, most: f64) {
         for id in (0..self.flows.len() as u32).map(FlowId) {
+            if self.has_to_end() {
+                return;
+            }
             let Some(Placed { flow, along, choice }) = self.take(id) else { continue };
             let found = self.cheapest(&flow, steepness, most);
             self.put(id, flow, found.unwrap_or((along, choice)));

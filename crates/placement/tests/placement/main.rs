@@ -3,6 +3,7 @@
 mod changes;
 mod choose;
 mod clos;
+mod deadlines;
 mod general;
 mod imports;
 mod jobs;
