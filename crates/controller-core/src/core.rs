@@ -105,6 +105,8 @@ struct Group {
     source_seen: Duration,
     /// The explanation of the tree.
     explanation: Vec<String>,
+    /// Number of links that unicast would use, when the record was made; none for one that was recovered.
+    links_of_unicast: Option<u32>,
     /// The nodes of its tree, indexed by [`Core::groups_of_node`].
     nodes: BTreeSet<Ipv6Addr>,
     /// The links of its tree, counted in [`Core::load`].
@@ -167,17 +169,18 @@ impl Core {
         std::mem::take(&mut self.effects)
     }
 
-    /// The group, if the principal may read it.
+    /// The group, if the principal may read it. Another tenant's group is refused as one that does not exist.
     fn seen(&self, id: u32, principal: &Principal) -> Result<&Group, Refusal> {
-        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
-        principal.may_read(&group.row.tenant)?;
-        Ok(group)
+        principal.may_read_some()?;
+        let group = self.groups.get(&id).filter(|group| principal.may_read(&group.row.tenant).is_ok());
+        group.ok_or_else(|| unknown(id))
     }
 
-    /// The group, if the principal may change it, at this version.
+    /// The group, if the principal may change it, at this version; others as by [`Core::seen`].
     fn changeable(&self, id: u32, principal: &Principal, version: Option<u64>) -> Result<&Group, Refusal> {
-        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
-        principal.may_change(&group.row.tenant)?;
+        principal.may_change_some()?;
+        let group = self.groups.get(&id).filter(|group| principal.may_change(&group.row.tenant).is_ok());
+        let group = group.ok_or_else(|| unknown(id))?;
         if group.row.is_closing {
             return Err(Refusal::new(ProblemType::GroupClosing, format!("group {id} is being closed")));
         }

@@ -2,13 +2,15 @@
 
 use srdma_api::{Link, Registration};
 use srdma_wire::Prefix;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// The nodes, by loopback.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Network {
     nodes: BTreeMap<Ipv6Addr, NetworkNode>,
+    /// The nodes that have registered each prefix of hosts, the longest prefixes last.
+    hosts: BTreeMap<(u8, Ipv6Addr), BTreeSet<Ipv6Addr>>,
 }
 
 /// A node.
@@ -18,7 +20,10 @@ pub(crate) struct NetworkNode {
     pub(crate) end_mt: Option<Ipv6Addr>,
     pub(crate) replication: Option<Prefix>,
     pub(crate) hosts: Vec<Prefix>,
-    pub(crate) links: Vec<Link>,
+    /// By neighbour.
+    links: BTreeMap<Ipv6Addr, Link>,
+    /// The links that the other end has registered too, by neighbour.
+    hops: BTreeMap<Ipv6Addr, Hop>,
     /// Whether new trees may use it: it is alive and not drained.
     pub(crate) is_usable: bool,
 }
@@ -39,10 +44,48 @@ impl Network {
             end_mt: registration.end_mt,
             replication: registration.replication,
             hosts: registration.hosts.clone(),
-            links: registration.links.clone(),
+            links: by_neighbour(&registration.links),
+            hops: BTreeMap::new(),
             is_usable,
         };
-        self.nodes.insert(registration.loopback, node);
+        let own = registration.loopback;
+        let mut neighbours: BTreeSet<Ipv6Addr> = node.links.keys().copied().collect();
+        for prefix in &node.hosts {
+            self.hosts.entry((prefix.prefix_len(), prefix.address())).or_default().insert(own);
+        }
+        if let Some(former) = self.nodes.insert(own, node) {
+            neighbours.extend(former.links.into_keys());
+            former.hosts.iter().filter(|prefix| !registration.hosts.contains(prefix)).for_each(|prefix| {
+                self.remove_host(*prefix, own);
+            });
+        }
+        for neighbour in neighbours {
+            self.connect(own, neighbour);
+            self.connect(neighbour, own);
+        }
+    }
+
+    fn remove_host(&mut self, prefix: Prefix, node: Ipv6Addr) {
+        let key = (prefix.prefix_len(), prefix.address());
+        if let Some(nodes) = self.hosts.get_mut(&key) {
+            nodes.remove(&node);
+            if nodes.is_empty() {
+                self.hosts.remove(&key);
+            }
+        }
+    }
+
+    /// Brings the hop of a node to a neighbour up to date.
+    fn connect(&mut self, from: Ipv6Addr, to: Ipv6Addr) {
+        let link = |from, to| self.nodes.get(&from)?.links.get(&to);
+        let hop = link(from, to).zip(link(to, from));
+        let hop = hop.map(|(link, back)| Hop { to, mtu: link.mtu.min(back.mtu), cost: link.cost.max(back.cost) });
+        if let Some(node) = self.nodes.get_mut(&from) {
+            match hop {
+                Some(hop) => drop(node.hops.insert(to, hop)),
+                None => drop(node.hops.remove(&to)),
+            }
+        }
     }
 
     /// Sets whether new trees may use a node.
@@ -63,28 +106,27 @@ impl Network {
 
     /// The links of a node.
     pub(crate) fn hops(&self, from: Ipv6Addr) -> impl Iterator<Item = Hop> {
-        let links = self.nodes.get(&from).into_iter().flat_map(|node| &node.links);
-        links.filter_map(move |link| {
-            let back = self.nodes.get(&link.to)?.links.iter().find(|back| back.to == from)?;
-            Some(Hop { to: link.to, mtu: link.mtu.min(back.mtu), cost: link.cost.max(back.cost) })
-        })
+        self.nodes.get(&from).into_iter().flat_map(|node| node.hops.values().copied())
     }
 
     /// The link between two nodes.
     pub(crate) fn hop(&self, from: Ipv6Addr, to: Ipv6Addr) -> Option<Hop> {
-        self.hops(from).find(|hop| hop.to == to)
+        self.nodes.get(&from)?.hops.get(&to).copied()
     }
 
     /// The node that a host is attached to: the one with the longest prefix.
     pub(crate) fn node_of_host(&self, host: Ipv6Addr) -> Option<Ipv6Addr> {
-        let matches = self.nodes.iter().flat_map(|(loopback, node)| {
-            node.hosts
-                .iter()
-                .filter(move |prefix| prefix.contains(host))
-                .map(move |prefix| (prefix.prefix_len(), loopback))
-        });
-        // Of two with the same prefix the first by loopback.
-        matches.max_by_key(|(length, loopback)| (*length, std::cmp::Reverse(**loopback))).map(|(_, loopback)| *loopback)
+        let mut last = u8::MAX;
+        // One look-up for each length that is registered, from the longest.
+        while let Some(((length, _), _)) = self.hosts.range(..(last, Ipv6Addr::UNSPECIFIED)).next_back() {
+            let prefix = Prefix::new(host, *length)?;
+            if let Some(nodes) = self.hosts.get(&(*length, prefix.address())) {
+                // Of two with the same prefix the first by loopback.
+                return nodes.first().copied();
+            }
+            last = *length;
+        }
+        None
     }
 
     /// Whether an address is one of the network's own.
@@ -98,10 +140,80 @@ impl Network {
     }
 }
 
+/// A neighbour that a registration names twice.
+pub(crate) fn neighbour_named_twice(links: &[Link]) -> Option<Ipv6Addr> {
+    let mut seen = BTreeSet::new();
+    links.iter().map(|link| link.to).find(|to| !seen.insert(*to))
+}
+
+/// Links by neighbour. A row that was stored before duplicates were refused may have some: the first counts.
+fn by_neighbour(links: &[Link]) -> BTreeMap<Ipv6Addr, Link> {
+    let mut known = BTreeMap::new();
+    for link in links {
+        known.entry(link.to).or_insert(*link);
+    }
+    known
+}
+
 impl NetworkNode {
     /// The node's Replication SID for a group: the group's number in the last 32 bits of its prefix.
     pub(crate) fn replication_sid(&self, group: u32) -> Option<Ipv6Addr> {
         let prefix = self.replication.filter(|prefix| prefix.prefix_len() <= 96)?;
         Some(Ipv6Addr::from_bits(prefix.address().to_bits() | u128::from(group)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loopback(number: u16) -> Ipv6Addr {
+        Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
+    }
+
+    fn registration(number: u16, to: &[u16], hosts: &[&str]) -> Registration {
+        Registration {
+            name: format!("N{number}"),
+            loopback: loopback(number),
+            end_mt: None,
+            replication: None,
+            links: to.iter().map(|to| Link { to: loopback(*to), mtu: 1000 + number, cost: number.into() }).collect(),
+            hosts: hosts.iter().map(|prefix| prefix.parse().unwrap()).collect(),
+            groups: Vec::new(),
+        }
+    }
+
+    /// A link is used from the registration of its second end on, until one of them registers without it.
+    #[test]
+    fn links_follow_the_registrations_of_both_ends() {
+        let mut network = Network::default();
+        let ends = |network: &Network| [(1, 2), (2, 1)].map(|(a, b)| network.hop(loopback(a), loopback(b)));
+        network.put(&registration(1, &[2, 3], &[]), true);
+        assert_eq!(ends(&network), [None, None]);
+        network.put(&registration(2, &[1], &[]), true);
+        let hop = |to| Some(Hop { to: loopback(to), mtu: 1001, cost: 2 });
+        assert_eq!(ends(&network), [hop(2), hop(1)]);
+        assert_eq!(network.hops(loopback(1)).count(), 1, "N3 has not registered");
+        network.put(&registration(2, &[], &[]), true);
+        assert_eq!(ends(&network), [None, None]);
+        network.put(&registration(2, &[1], &[]), true);
+        network.put(&registration(1, &[3], &[]), true);
+        assert_eq!(ends(&network), [None, None]);
+    }
+
+    #[test]
+    fn a_host_is_at_the_node_with_the_longest_prefix() {
+        let mut network = Network::default();
+        let host = |text: &str| text.parse::<Ipv6Addr>().unwrap();
+        network.put(&registration(2, &[], &["2001:db8:a::/48", "::/0"]), true);
+        network.put(&registration(1, &[], &["2001:db8:a::/48", "2001:db8:a:1::7/128"]), true);
+        let at = |network: &Network, text: &str| network.node_of_host(host(text));
+        assert_eq!(at(&network, "2001:db8:a:1::7"), Some(loopback(1)));
+        assert_eq!(at(&network, "2001:db8:a::9"), Some(loopback(1)), "the first of two");
+        assert_eq!(at(&network, "2001:db8:b::9"), Some(loopback(2)));
+        network.put(&registration(1, &[], &["2001:db8:a:1::8/128"]), true);
+        assert_eq!(at(&network, "2001:db8:a:1::7"), Some(loopback(2)));
+        network.put(&registration(2, &[], &[]), true);
+        assert_eq!(at(&network, "2001:db8:b::9"), None);
     }
 }

@@ -66,6 +66,16 @@ impl Principal {
         }
     }
 
+    /// Checks that it may change the groups and jobs of some tenant.
+    pub(crate) fn may_change_some(&self) -> Result<(), Refusal> {
+        self.may_change(self.tenant.as_deref().unwrap_or_default())
+    }
+
+    /// Checks that it may read the groups and jobs of some tenant.
+    pub(crate) fn may_read_some(&self) -> Result<(), Refusal> {
+        self.may_read(self.tenant.as_deref().unwrap_or_default())
+    }
+
     /// Checks that it may read the state of the network.
     ///
     /// # Errors

@@ -112,6 +112,9 @@ pub(crate) struct RecordRow {
     /// The explanation of the tree.
     #[serde(default)]
     pub(crate) explanation: Vec<String>,
+    /// Number of links that unicast would use, when the record was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) links_of_unicast: Option<u32>,
 }
 
 /// A node.

@@ -76,25 +76,25 @@ impl TreeBuilder {
         // Edges cannot be transit nodes.
         self.edges.extend(&missing);
         let mut steps = Vec::new();
+        let mut search = Search::new(network);
+        let nodes = std::iter::once(self.headend).chain(self.above.keys().copied());
+        nodes.filter(|node| !self.edges.contains(node)).for_each(|node| search.begin_at(node));
+        // The search continues from step to step: the nodes of each path are further roots.
         while !missing.is_empty() {
-            let Some(step) = self.nearest(network, &missing) else {
+            let Some(step) = search.next_end(&missing, |via| !self.edges.contains(&via)) else {
                 let unreachable = missing.first().copied().unwrap_or(self.headend);
                 return Err(TreeError::Unreachable(unreachable));
             };
             for pair in step.path.windows(2) {
                 self.above.insert(pair[1], pair[0]);
             }
-            missing.retain(|edge| step.path.last() != Some(edge));
+            if let Some((edge, carriers)) = step.path.split_last() {
+                missing.remove(edge);
+                carriers.iter().for_each(|node| search.begin_at(*node));
+            }
             steps.push(step);
         }
         Ok(steps)
-    }
-
-    /// The shortest path from a node of the tree, edges excepted, to the nearest of `wanted`. Of equal paths the one of
-    /// the lowest addresses, so that the same network has the same tree.
-    fn nearest(&self, network: &Network, wanted: &BTreeSet<Ipv6Addr>) -> Option<Step> {
-        let roots = std::iter::once(self.headend).chain(self.above.keys().copied());
-        self.shortest(network, roots.filter(|node| !self.edges.contains(node)), wanted, |_| true)
     }
 
     /// Another path from the tree to one of its nodes, avoiding `avoided` and all nodes below that node.
@@ -106,48 +106,9 @@ impl TreeBuilder {
             .filter(|root| !self.is_below(*root, avoided))
             .collect();
         let may_pass = |via: Ipv6Addr| via != avoided && !below.contains(&via) && !self.above.contains_key(&via);
-        self.shortest(network, roots.into_iter(), &BTreeSet::from([node]), may_pass)
-    }
-
-    fn shortest(
-        &self,
-        network: &Network,
-        roots: impl Iterator<Item = Ipv6Addr>,
-        wanted: &BTreeSet<Ipv6Addr>,
-        may_pass: impl Fn(Ipv6Addr) -> bool,
-    ) -> Option<Step> {
-        let mut best: BTreeMap<Ipv6Addr, (u32, Option<Ipv6Addr>)> = BTreeMap::new();
-        let mut heap = BinaryHeap::new();
-        for root in roots.filter(|root| network.node(*root).is_some_and(|node| node.is_usable)) {
-            best.insert(root, (0, None));
-            heap.push(Reverse((0, root)));
-        }
-        while let Some(Reverse((cost, at))) = heap.pop() {
-            if best.get(&at).is_some_and(|(known, _)| *known < cost) {
-                continue;
-            }
-            if wanted.contains(&at) {
-                return Some(Step { path: path_to(&best, at), cost });
-            }
-            for hop in network.hops(at) {
-                let Some(next) = network.node(hop.to) else { continue };
-                let is_end = wanted.contains(&hop.to);
-                let carries = next.replication.is_some() && !self.edges.contains(&hop.to) && may_pass(hop.to);
-                if !next.is_usable || !(is_end || carries) {
-                    continue;
-                }
-                let cost = cost.saturating_add(hop.cost.max(1));
-                let is_better = match best.get(&hop.to) {
-                    Some((known, before)) => (cost, Some(at)) < (*known, *before),
-                    None => true,
-                };
-                if is_better {
-                    best.insert(hop.to, (cost, Some(at)));
-                    heap.push(Reverse((cost, hop.to)));
-                }
-            }
-        }
-        None
+        let mut search = Search::new(network);
+        roots.into_iter().for_each(|root| search.begin_at(root));
+        search.next_end(&BTreeSet::from([node]), |via| !self.edges.contains(&via) && may_pass(via))
     }
 
     /// The node and its descendants.
@@ -186,24 +147,85 @@ impl TreeBuilder {
 
     /// Number of links of the shortest paths from the headend to each edge, which unicast would use.
     pub(crate) fn links_of_unicast(&self, network: &Network) -> u32 {
-        let alone = TreeBuilder { above: BTreeMap::new(), ..self.clone() };
-        let paths = self.edges.iter().filter_map(|edge| {
-            let path = alone.nearest(network, &BTreeSet::from([*edge]))?;
-            u32::try_from(path.path.len() - 1).ok()
-        });
-        paths.sum()
+        let mut search = Search::new(network);
+        search.begin_at(self.headend);
+        let mut missing = self.edges.clone();
+        let mut links = 0;
+        while let Some(step) = search.next_end(&missing, |via| !self.edges.contains(&via)) {
+            links += step.path.len().saturating_sub(1) as u32;
+            let Some(edge) = step.path.last() else { break };
+            missing.remove(edge);
+        }
+        links
     }
 }
 
-fn path_to(best: &BTreeMap<Ipv6Addr, (u32, Option<Ipv6Addr>)>, end: Ipv6Addr) -> Vec<Ipv6Addr> {
-    let mut path = vec![end];
-    let mut at = end;
-    while let Some((_, Some(before))) = best.get(&at) {
-        path.push(*before);
-        at = *before;
+/// A search for the ends that are nearest to some roots (Dijkstra 1959), one after the other. Roots may be added in
+/// between: labels only decrease, so that what was found is used again, and each node is visited once for each decrease.
+/// Of equal paths the one of the lowest addresses is found, as by a search that begins anew.
+struct Search<'a> {
+    network: &'a Network,
+    /// The cost of each node's path, and the node before it; none for a root.
+    labels: BTreeMap<Ipv6Addr, (u32, Option<Ipv6Addr>)>,
+    heap: BinaryHeap<Reverse<(u32, Ipv6Addr)>>,
+}
+
+impl<'a> Search<'a> {
+    fn new(network: &'a Network) -> Self {
+        Search { network, labels: BTreeMap::new(), heap: BinaryHeap::new() }
     }
-    path.reverse();
-    path
+
+    /// Adds a root, if new trees may use the node.
+    fn begin_at(&mut self, root: Ipv6Addr) {
+        let is_usable = self.network.node(root).is_some_and(|node| node.is_usable);
+        if is_usable && self.labels.insert(root, (0, None)) != Some((0, None)) {
+            self.heap.push(Reverse((0, root)));
+        }
+    }
+
+    /// The path from a root to the nearest of `wanted`, which may pass through these nodes, as far as they replicate. An
+    /// end that was found is not to be wanted again.
+    fn next_end(&mut self, wanted: &BTreeSet<Ipv6Addr>, may_pass: impl Fn(Ipv6Addr) -> bool) -> Option<Step> {
+        while let Some(Reverse((cost, at))) = self.heap.pop() {
+            if self.labels.get(&at).is_some_and(|(known, _)| *known < cost) {
+                continue;
+            }
+            if wanted.contains(&at) {
+                return Some(Step { path: self.path_to(at), cost });
+            }
+            for hop in self.network.hops(at) {
+                let cost = cost.saturating_add(hop.cost.max(1));
+                let known = self.labels.get(&hop.to);
+                // First, since that is so for most links.
+                if known.is_some_and(|(known, before)| (cost, Some(at)) >= (*known, *before)) {
+                    continue;
+                }
+                // A lower address before it, at the same cost, changes no other label.
+                let is_visited_again = known.is_none_or(|(known, _)| cost < *known);
+                let Some(next) = self.network.node(hop.to) else { continue };
+                let carries = next.replication.is_some() && may_pass(hop.to);
+                if !next.is_usable || !(wanted.contains(&hop.to) || carries) {
+                    continue;
+                }
+                self.labels.insert(hop.to, (cost, Some(at)));
+                if is_visited_again {
+                    self.heap.push(Reverse((cost, hop.to)));
+                }
+            }
+        }
+        None
+    }
+
+    fn path_to(&self, end: Ipv6Addr) -> Vec<Ipv6Addr> {
+        let mut path = vec![end];
+        let mut at = end;
+        while let Some((_, Some(before))) = self.labels.get(&at) {
+            path.push(*before);
+            at = *before;
+        }
+        path.reverse();
+        path
+    }
 }
 
 #[cfg(test)]
@@ -298,6 +320,49 @@ mod tests {
                 }
                 Err(_) => prop_assert_eq!(least, None),
             }
+        }
+    }
+
+    /// The tree, and the links of unicast, by a new search for each edge.
+    fn by_new_searches(network: &Network, edges: &[Ipv6Addr]) -> (BTreeMap<Ipv6Addr, Ipv6Addr>, u32) {
+        let mut missing: BTreeSet<Ipv6Addr> = edges.iter().copied().collect();
+        let mut above: BTreeMap<Ipv6Addr, Ipv6Addr> = BTreeMap::new();
+        let may_pass = |via: Ipv6Addr| !edges.contains(&via);
+        let unicast = edges.iter().filter_map(|edge| {
+            let mut search = Search::new(network);
+            search.begin_at(loopback(0));
+            search.next_end(&BTreeSet::from([*edge]), may_pass).map(|step| step.path.len() as u32 - 1)
+        });
+        let unicast = unicast.sum();
+        while !missing.is_empty() {
+            let mut search = Search::new(network);
+            search.begin_at(loopback(0));
+            above.keys().filter(|node| may_pass(**node)).for_each(|node| search.begin_at(*node));
+            let Some(step) = search.next_end(&missing, may_pass) else { break };
+            above.extend(step.path.windows(2).map(|pair| (pair[1], pair[0])));
+            missing.remove(step.path.last().unwrap());
+        }
+        (above, unicast)
+    }
+
+    proptest! {
+        /// A search that continues finds what new searches find, also where paths cost the same.
+        #[test]
+        fn a_continued_search_finds_what_new_ones_find(
+            links in prop::collection::btree_map((0_u16..12, 0_u16..12), 1_u32..3, 10..60),
+            edges in prop::collection::btree_set(1_u16..12, 1..7),
+        ) {
+            let links: Vec<(u16, u16, u32)> =
+                links.into_iter().filter(|((a, b), _)| a < b).map(|((a, b), cost)| (a, b, cost)).collect();
+            let network = network(12, &links);
+            let wanted: Vec<Ipv6Addr> = edges.into_iter().map(loopback).collect();
+            let mut tree = TreeBuilder::new(loopback(0));
+            let found = tree.add_edges(&network, &wanted);
+            let (above, unicast) = by_new_searches(&network, &wanted);
+            if found.is_ok() {
+                prop_assert_eq!(&tree.above, &above);
+            }
+            prop_assert_eq!(tree.links_of_unicast(&network), unicast);
         }
     }
 

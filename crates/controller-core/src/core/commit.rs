@@ -12,7 +12,7 @@ use srdma_group::{
     GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Source, Tree, TreeNode,
 };
 use srdma_wire::Psn;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// Additions to an installed tree.
@@ -47,7 +47,7 @@ impl Core {
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
-        let (record, explanation) = record(&self.network, group)?;
+        let (record, explanation, links_of_unicast) = record(&self.network, group)?;
         let epoch = record.epoch;
         let lifecycle = Lifecycle::create(record)
             .map_err(|error| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {error}")))?;
@@ -56,6 +56,7 @@ impl Core {
         group.row.is_committed = true;
         group.lifecycle = Some(lifecycle);
         group.explanation = explanation;
+        group.links_of_unicast = Some(links_of_unicast);
         Ok(())
     }
 
@@ -93,7 +94,8 @@ impl Core {
         if !lifecycle.is_steady() || !group.joining.is_empty() || group.row.is_closing {
             return;
         }
-        let is_new = |address: &Ipv6Addr| !record.receivers.iter().any(|receiver| receiver.address == *address);
+        let known: BTreeSet<Ipv6Addr> = record.receivers.iter().map(|receiver| receiver.address).collect();
+        let is_new = |address: &Ipv6Addr| !known.contains(address);
         let waiting: Vec<(Ipv6Addr, NewReceiver)> = group
             .members
             .iter()
@@ -162,10 +164,9 @@ impl Core {
     /// The nodes that receivers wait for who are not in the record yet.
     pub(super) fn awaited_edges(&self, group: &Group) -> impl Iterator<Item = Ipv6Addr> {
         let waiting = group.members.iter().filter(|(_, member)| group.record.is_some() && !member.is_leaving);
-        let is_new = |address: &Ipv6Addr| {
-            !group.record.iter().flat_map(|record| &record.receivers).any(|receiver| receiver.address == *address)
-        };
-        let waiting = waiting.map(|(address, _)| *address).filter(move |address| is_new(address));
+        let known = group.record.iter().flat_map(|record| &record.receivers).map(|receiver| receiver.address);
+        let known: BTreeSet<Ipv6Addr> = known.collect();
+        let waiting = waiting.map(|(address, _)| *address).filter(move |address| !known.contains(address));
         waiting.filter(|address| !self.is_reachable(*address)).filter_map(|address| self.network.node_of_host(address))
     }
 }
@@ -209,8 +210,9 @@ pub(super) fn builder(record: &Record) -> TreeBuilder {
     TreeBuilder::of(nodes[0].loopback, above, edges)
 }
 
-/// The record of a group that is committed for the first time, and the explanation of its tree.
-fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Refusal> {
+/// The record of a group that is committed for the first time, the explanation of its tree, and the number of links
+/// that unicast would use.
+fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32), Refusal> {
     let (id, request) = (group.row.id, &group.row.request);
     if group.members.is_empty() {
         return Err(Refusal::new(ProblemType::GroupEmpty, format!("group {id} has no receiver: join one first")));
@@ -250,7 +252,9 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Ref
             joined: None,
         })
     });
-    let explanation = explain(network, source.address, headend, &steps, &builder);
+    let links_of_unicast = builder.links_of_unicast(network);
+    let links = [builder.nodes().len() as u32 - 1, links_of_unicast];
+    let explanation = explain(network, source.address, headend, &steps, links);
     let record = Record {
         id: GroupId(id),
         epoch: group.row.last_epoch + 1,
@@ -265,7 +269,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>), Ref
         tree,
         policy: request.policy,
     };
-    Ok((record, explanation))
+    Ok((record, explanation, links_of_unicast))
 }
 
 /// The edge of each receiver.
@@ -341,13 +345,26 @@ fn no_tree(network: &Network, error: &TreeError) -> Refusal {
     Refusal::new(ProblemType::NoPath, text)
 }
 
-/// The explanation of a tree.
+/// The number of links that unicast to the edges of a record would use; the number for an earlier record where the
+/// edges are the same.
+pub(super) fn links_of_unicast(network: &Network, record: &Record, earlier: Option<(&Record, u32)>) -> u32 {
+    let edges = |record: &Record| -> BTreeSet<Ipv6Addr> {
+        let edges = record.tree.nodes().iter().filter(|node| node.role == NodeRole::Edge);
+        edges.map(|node| node.loopback).collect()
+    };
+    match earlier.filter(|(earlier, _)| edges(earlier) == edges(record)) {
+        Some((_, links)) => links,
+        None => builder(record).links_of_unicast(network),
+    }
+}
+
+/// The explanation of a tree, with the links that it and unicast use.
 fn explain(
     network: &Network,
     source: Ipv6Addr,
     headend: Ipv6Addr,
     steps: &[Step],
-    builder: &TreeBuilder,
+    [links, alone]: [u32; 2],
 ) -> Vec<String> {
     let mut lines = vec![format!("{} is the headend: source {source} is in its hosts", network.name(headend))];
     for step in steps {
@@ -359,8 +376,6 @@ fn explain(
             step.cost
         ));
     }
-    let links = builder.nodes().len() - 1;
-    let alone = builder.links_of_unicast(network);
     lines.push(format!("{links} links carry each packet; separate unicast paths would use {alone}"));
     lines
 }

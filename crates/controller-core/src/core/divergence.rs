@@ -294,7 +294,8 @@ impl Core {
             let _ = self.restore_member(&rows::member_key(id, address), member);
             self.write(rows::put(rows::member_key(id, address), &member));
         }
-        let row = RecordRow { record, is_settled: false, before: before.map(Box::new), explanation: Vec::new() };
+        let before = before.map(Box::new);
+        let row = RecordRow { record, is_settled: false, before, explanation: Vec::new(), links_of_unicast: None };
         self.write(rows::put(rows::record_key(id), &row));
         self.reindex(id);
         self.unsettled.insert(id);

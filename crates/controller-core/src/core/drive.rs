@@ -1,5 +1,6 @@
 //! Executes the orders of groups' lifecycles.
 
+use super::commit::links_of_unicast;
 use super::links::links_of;
 use super::{Core, Group};
 use crate::rows::{self, RecordRow};
@@ -104,6 +105,12 @@ impl Core {
 
     fn store(&mut self, id: u32, record: Record, before: Option<Record>) {
         let Some(group) = self.groups.get_mut(&id) else { return };
+        let earlier = group.record.as_ref().zip(group.links_of_unicast);
+        group.links_of_unicast = Some(match (&group.record, group.links_of_unicast) {
+            // Counted by the commit.
+            (None, Some(links)) => links,
+            _ => links_of_unicast(&self.network, &record, earlier),
+        });
         group.record = Some(record.clone());
         group.before = before;
         let row = RecordRow {
@@ -111,6 +118,7 @@ impl Core {
             is_settled: false,
             before: group.before.clone().map(Box::new),
             explanation: group.explanation.clone(),
+            links_of_unicast: group.links_of_unicast,
         };
         self.effects.writes.push(rows::put(rows::record_key(id), &row));
         self.write_group(id);
@@ -123,7 +131,8 @@ impl Core {
         group.joining.clear();
         group.row.failure = None;
         if let Some(record) = group.record.clone() {
-            let row = RecordRow { record, is_settled: true, before: None, explanation: group.explanation.clone() };
+            let (explanation, links_of_unicast) = (group.explanation.clone(), group.links_of_unicast);
+            let row = RecordRow { record, is_settled: true, before: None, explanation, links_of_unicast };
             self.effects.writes.push(rows::put(rows::record_key(id), &row));
         }
         self.reindex(id);

@@ -86,6 +86,7 @@ impl Core {
             joining: Vec::new(),
             source_seen: self.now.monotonic,
             explanation: Vec::new(),
+            links_of_unicast: None,
             nodes: BTreeSet::new(),
             links: Vec::new(),
             reports: super::divergence::Reports::default(),

@@ -1,6 +1,7 @@
 //! Nodes register, report, and are detected as dead.
 
 use super::{Core, Node};
+use crate::network::neighbour_named_twice;
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::reports;
@@ -63,6 +64,9 @@ impl Core {
         }
         if registration.links.len() > 4096 || registration.hosts.len() > 4096 || registration.groups.len() > 1 << 20 {
             return not_understood("links, hosts: expected at most 4096 of each");
+        }
+        if let Some(twice) = neighbour_named_twice(&registration.links) {
+            return not_understood(&format!("links: {twice} is named twice, expected one link to each neighbour"));
         }
         super::groups::check_host("loopback", registration.loopback)?;
         for (loopback, node) in &self.nodes {

@@ -184,6 +184,7 @@ impl Core {
         }
         group.record = Some(row.record);
         group.explanation = row.explanation;
+        group.links_of_unicast = row.links_of_unicast;
         group.before = row.before.map(|before| *before);
         group.lifecycle = Some(lifecycle);
         self.reindex(id);

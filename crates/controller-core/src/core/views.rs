@@ -1,15 +1,17 @@
 //! Views of the state for clients.
 
+use super::commit::links_of_unicast;
 use super::{Core, Group, Node};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
+use crate::rows::MemberRow;
 use srdma_api::ProblemType;
 use srdma_api::{
     BranchView, GroupPage, GroupState, GroupSummary, NodePage, NodeStatus, OverheadView, Receiver, ReceiverState,
     Topology, TopologyLink, TopologyNode, TreeNodeView, TreeView,
 };
-use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, srh_len_octets};
-use std::collections::BTreeSet;
+use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, Receiver as StoredReceiver, srh_len_octets};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::ops::Bound;
 
@@ -31,7 +33,7 @@ impl Core {
             path_mtu: request.path_mtu,
             region: request.region,
             policy: request.policy,
-            members: group.members.keys().filter_map(|address| member(group, *address)).collect(),
+            members: members(group),
             tree: self.tree(group),
             awaited: self.awaited(group),
             failure: group.row.failure.clone().or_else(|| self.lost_nodes(group)),
@@ -167,6 +169,11 @@ impl Core {
         ports.filter_map(|port| rates.get(&port.name)).sum()
     }
 
+    /// The number for the group's record; counted anew for a recovered one.
+    fn links_of_unicast(&self, group: &Group, record: &srdma_group::Record) -> u32 {
+        group.links_of_unicast.unwrap_or_else(|| links_of_unicast(&self.network, record, None))
+    }
+
     fn tree(&self, group: &Group) -> Option<TreeView> {
         let committed = group.lifecycle.as_ref()?.newest()?;
         let record = committed.record();
@@ -199,12 +206,11 @@ impl Core {
             .collect();
         let with_hmac = record.policy.hmac_key_id.is_some();
         let octets = |srh: usize| Overhead::of(srh).octets() as u32;
-        let builder = super::commit::builder(record);
         let overhead = committed.overhead().octets() as u32;
         Some(TreeView {
             nodes: views,
             links: nodes.len() as u32 - 1,
-            links_of_unicast: builder.links_of_unicast(&self.network),
+            links_of_unicast: self.links_of_unicast(group, record),
             explanation: group.explanation.clone(),
             overhead: OverheadView {
                 lists_in_packets: committed.lists_in_packets(),
@@ -216,6 +222,17 @@ impl Core {
             },
         })
     }
+}
+
+/// All receivers.
+fn members(group: &Group) -> Vec<Receiver> {
+    let stored = group.record.iter().flat_map(|record| &record.receivers);
+    let stored: BTreeMap<Ipv6Addr, &StoredReceiver> = stored.map(|receiver| (receiver.address, receiver)).collect();
+    let joining: BTreeSet<Ipv6Addr> = group.joining.iter().map(|newcomer| newcomer.address).collect();
+    let view = |(address, row): (&Ipv6Addr, &MemberRow)| {
+        receiver_view(group, *address, row, stored.get(address).copied(), joining.contains(address))
+    };
+    group.members.iter().map(view).collect()
 }
 
 /// A node's branches, with their state in the node's last status.
@@ -267,18 +284,29 @@ fn summary(group: &Group) -> GroupSummary {
 fn member(group: &Group, address: Ipv6Addr) -> Option<Receiver> {
     let row = group.members.get(&address)?;
     let stored = group.record.iter().flat_map(|record| &record.receivers).find(|one| one.address == address);
-    Some(Receiver {
+    let is_joining = group.joining.iter().any(|newcomer| newcomer.address == address);
+    Some(receiver_view(group, address, row, stored, is_joining))
+}
+
+fn receiver_view(
+    group: &Group,
+    address: Ipv6Addr,
+    row: &MemberRow,
+    stored: Option<&StoredReceiver>,
+    is_joining: bool,
+) -> Receiver {
+    Receiver {
         address,
         qpn: row.receiver.qpn,
         region: row.receiver.region,
         state: match stored {
             _ if row.is_leaving => ReceiverState::Leaving,
-            Some(_) if group.joining.iter().any(|newcomer| newcomer.address == address) => ReceiverState::Joining,
+            Some(_) if is_joining => ReceiverState::Joining,
             Some(_) if !group.is_verified() => ReceiverState::Unverified,
             Some(_) => ReceiverState::Member,
             None if group.lifecycle.is_none() && group.row.is_committed => ReceiverState::Unverified,
             None => ReceiverState::Joining,
         },
         joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
-    })
+    }
 }

@@ -55,7 +55,7 @@ fn allowed(number: u16) -> AllowedSids {
     AllowedSids { end_mt: registration.end_mt, replication: registration.replication }
 }
 
-fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registration {
+pub(crate) fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registration {
     let ends = LINKS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).filter(|(from, _)| *from == number);
     Registration {
         name: format!("N{number}"),

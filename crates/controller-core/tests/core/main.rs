@@ -5,3 +5,4 @@ mod lost_nodes;
 mod pipeline;
 mod placed_jobs;
 mod restored_stores;
+mod views;
