@@ -27,6 +27,8 @@ pub struct Job {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PlacedFlow {
     pub job: String,
+    /// The owner of the job.
+    pub tenant: String,
     /// The collective of the job.
     pub collective: String,
     /// The NIC that sends.
@@ -44,7 +46,7 @@ pub struct PlacedFlow {
 /// A page of jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobPage {
-    /// In the order of their names, without their flows.
+    /// In the order of their tenants and names, without their flows.
     pub jobs: Vec<Job>,
     /// `after` of the next page; absent on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,12 +84,18 @@ pub struct WhatIfAnswer {
     pub added: Vec<PlacedFlow>,
     /// Number of removed flows.
     pub removed: u32,
-    /// Flows with another path.
+    /// Flows with another path; for a tenant, its own.
     pub moved: Vec<PlacedFlow>,
-    /// Load of the most loaded link before, as a share of its rate.
+    /// Number of flows of other tenants with another path, for a tenant.
+    #[serde(default)]
+    pub moved_of_others: u32,
+    /// Load of the most loaded link before, as a share of its rate; for a tenant, by its own flows alone.
     pub before: f64,
-    /// Load of the most loaded link after.
+    /// The same after the change.
     pub after: f64,
-    /// Lower bound of the load of the most loaded link, over all placements.
+    /// Lower bound of the load of the most loaded link, over all placements; for a tenant, of its own flows alone.
     pub bound: f64,
+    /// The deadline has ended the improvement of paths: without it, `after` might be lower.
+    #[serde(default)]
+    pub is_cut_short: bool,
 }

@@ -44,6 +44,8 @@ problem_types! {
     ForeignOrigin "foreign-origin" 403 "The request is from a page of another origin",
     GroupQuotaExceeded "group-quota-exceeded" 403 "The tenant has reached its limit of groups",
     ReceiverQuotaExceeded "receiver-quota-exceeded" 403 "The group has reached the tenant's limit of receivers",
+    JobQuotaExceeded "job-quota-exceeded" 403 "The tenant has reached its limit of jobs or flows",
+    JobNotPermitted "job-not-permitted" 403 "The job uses a NIC or a tenant number of others",
     UnknownPath "unknown-path" 404 "No resource has this path",
     UnknownGroup "unknown-group" 404 "The group does not exist",
     UnknownReceiver "unknown-receiver" 404 "The group has no such receiver",
@@ -77,10 +79,12 @@ problem_types! {
     InvalidPathMtu "invalid-path-mtu" 422 "Not a path MTU of RDMA",
     InvalidAddress "invalid-address" 422 "Not a unicast address of a host",
     MissingRegion "missing-region" 422 "The group carries WRITE: each receiver needs a memory region",
+    TooManyPlacements "too-many-placements" 429 "The limit of concurrent placements is reached",
     NotLeader "not-leader" 503 "Another controller is the leader",
     TooManyConnections "too-many-connections" 503 "The limit of open connections is reached",
     TooManyStreams "too-many-streams" 503 "The limit of open streams is reached",
     Overloaded "overloaded" 503 "The memory for requests and responses is in use",
+    PlacementTimeout "placement-timeout" 503 "The placement took too long",
     StoreFailed "store-failed" 507 "The store cannot be written: nothing was changed",
 }
 

@@ -16,6 +16,8 @@ mod sources;
 mod stalls;
 mod views;
 
+pub use jobs::{JobOutcome, JobRequest, JobTask};
+
 use crate::jobs::Jobs;
 use crate::network::Network;
 use crate::principal::Principal;

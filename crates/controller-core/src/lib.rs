@@ -26,9 +26,9 @@ mod rows;
 mod settings;
 mod tree;
 
-pub use crate::core::{Core, Time};
+pub use crate::core::{Core, JobOutcome, JobRequest, JobTask, Time};
 pub use event_log::{EventBatch, EventCursor, EventLog, EventPosition, KeptEvent};
-pub use jobs::{JobError, JobRow, Jobs, MAX_FLOWS};
+pub use jobs::{Evaluated, JobError, JobRow, Jobs, MAX_FLOWS};
 pub use migration::migrate;
 pub use pipeline::{Answer, Pipeline, Released, Transaction};
 pub use principal::{Principal, Role};
@@ -39,3 +39,4 @@ pub use rows::{
     format_of,
 };
 pub use settings::{DEFAULT_TENANT, Settings, Tenant};
+pub use srdma_placement::{Deadline, Phase};

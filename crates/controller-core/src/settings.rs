@@ -38,6 +38,22 @@ pub struct Tenant {
     /// Limit of receivers of a group: copies of each packet.
     #[serde(default = "max_copies")]
     pub copies: usize,
+    /// NICs of the fabric that its jobs may use, as jobs files name them: a star stands for every NIC whose name begins
+    /// so.
+    #[serde(default)]
+    pub nics: Vec<String>,
+    /// The tenant number in which the programs of its jobs end (End.DT6).
+    #[serde(default)]
+    pub number: Option<u16>,
+    /// Limit of jobs.
+    #[serde(default = "max_jobs")]
+    pub jobs: usize,
+    /// Limit of the flows of all its jobs together.
+    #[serde(default = "max_flows")]
+    pub flows: u64,
+    /// Whether its jobs may use all NICs and tenant numbers: where no tenants are configured.
+    #[serde(skip)]
+    pub has_all_nics: bool,
 }
 
 fn max_groups() -> usize {
@@ -48,6 +64,14 @@ fn max_copies() -> usize {
     4096
 }
 
+fn max_jobs() -> usize {
+    1000
+}
+
+fn max_flows() -> u64 {
+    65_536
+}
+
 impl Default for Tenant {
     fn default() -> Self {
         Tenant {
@@ -56,6 +80,11 @@ impl Default for Tenant {
             proxies: None,
             groups: max_groups(),
             copies: max_copies(),
+            nics: Vec::new(),
+            number: None,
+            jobs: max_jobs(),
+            flows: crate::jobs::MAX_FLOWS,
+            has_all_nics: true,
         }
     }
 }

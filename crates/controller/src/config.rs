@@ -34,6 +34,13 @@ pub struct Config {
     pub connections: usize,
     /// Limit of open connections from one IPv4 address or IPv6 /64.
     pub connections_per_client: usize,
+    /// Time after which the paths of a placement are no longer improved, milliseconds; after twice this time a placement
+    /// without a path for each flow is refused.
+    pub placement_deadline_ms: u32,
+    /// Limit of concurrent placements of all tenants together.
+    pub placements: usize,
+    /// Limit of concurrent placements of one tenant, and of the operators.
+    pub placements_per_tenant: usize,
     /// File of the fabric that jobs are placed on, as for `srdma plan`.
     pub fabric: Option<PathBuf>,
     /// The /32 block of the fabric's SIDs.
@@ -101,6 +108,9 @@ impl Default for Config {
             source_silent_after_ms: 30_000,
             connections: 8192,
             connections_per_client: 2048,
+            placement_deadline_ms: 30_000,
+            placements: 2,
+            placements_per_tenant: 1,
             fabric: None,
             block: SidPlan::BLOCK,
         }
@@ -143,13 +153,18 @@ impl Config {
         for (key, value, least) in [
             ("node_dead_after_ms", self.node_dead_after_ms, least_dead_after),
             ("source_silent_after_ms", self.source_silent_after_ms, 100),
+            ("placement_deadline_ms", self.placement_deadline_ms, 100),
         ] {
             if !(least..=600_000).contains(&value) {
                 return Err(format!("{key} = {value}: expected {least} to 600000"));
             }
         }
-        for (key, value) in [("connections", self.connections), ("connections_per_client", self.connections_per_client)]
-        {
+        for (key, value) in [
+            ("connections", self.connections),
+            ("connections_per_client", self.connections_per_client),
+            ("placements", self.placements),
+            ("placements_per_tenant", self.placements_per_tenant),
+        ] {
             if value == 0 {
                 return Err(format!("{key} = 0: expected at least 1"));
             }
@@ -187,6 +202,15 @@ impl Config {
         if tenants.len() < self.tenant.len() {
             return Err("two [[tenant]]s have the same name".to_owned());
         }
+        for tenant in self.tenant.iter().filter(|tenant| tenant.number.is_some()) {
+            let (name, number) = (&tenant.name, tenant.number.unwrap_or_default());
+            if number > 4095 {
+                return Err(format!("[[tenant]] {name}: number {number}: expected 0 to 4095"));
+            }
+            if let Some(other) = self.tenant.iter().find(|other| other.name != *name && other.number == tenant.number) {
+                return Err(format!("[[tenant]] {name}: number {number} is that of {}", other.name));
+            }
+        }
         match self.tenant.iter().find(|tenant| tenant.name.is_empty() || tenant.name.contains(['/', '?', ' '])) {
             Some(tenant) => Err(format!("[[tenant]] {:?}: expected a name without /, ? and spaces", tenant.name)),
             None => Ok(()),
@@ -218,7 +242,13 @@ impl Config {
         let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
         let topology = Topology::from_toml(&text).map_err(|error| wrong(&error))?;
         let sids = SidPlan::new(&topology, self.block).map_err(|error| wrong(&error))?;
-        Ok(Some(Jobs::new(topology, sids, Encoding::Nodes)))
+        let jobs = Jobs::new(topology, sids, Encoding::Nodes);
+        for Tenant { name, nics, .. } in &self.tenant {
+            if let Some(nic) = jobs.unknown_nic(nics) {
+                return Err(wrong(&format!("nics of [[tenant]] {name}: {nic} is no NIC of this fabric")));
+            }
+        }
+        Ok(Some(jobs))
     }
 
     /// The URL of this controller.
@@ -226,6 +256,11 @@ impl Config {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let first = || self.listen.first().map_or_else(String::new, |address| format!("{scheme}://{address}"));
         self.url.clone().unwrap_or_else(first)
+    }
+
+    /// Time after which paths are no longer improved.
+    pub(crate) fn placement_deadline(&self) -> Duration {
+        Duration::from_millis(self.placement_deadline_ms.into())
     }
 
     /// Timeout of silent sources.

@@ -13,6 +13,7 @@ mod backup;
 mod config;
 mod daemon;
 mod http;
+mod placements;
 mod service;
 mod store;
 mod watchers;

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::config::Config;
+use crate::placements::Placements;
 use crate::store::{Durability, Store, StoreError, Writer, format_of};
 use crate::watchers::Watchers;
 use srdma_api::NodeOrder;
@@ -48,6 +49,7 @@ pub(crate) struct Service {
     groups: Watchers<u32>,
     /// Requests that wait for orders to a node.
     nodes: Watchers<Ipv6Addr>,
+    placements: Placements,
 }
 
 type Own = Arc<OnceLock<Weak<Service>>>;
@@ -85,7 +87,9 @@ impl Service {
         let core = Core::restore(config.settings(), fabric.clone(), &rows, identity(), rebuilds, time(started))?;
         let own = Arc::new(OnceLock::new());
         let inner = Inner { pipeline: Pipeline::new(core), writer: writer(&store, &own)? };
+        let placements = Placements::new(config.placements, config.placements_per_tenant);
         let service = Arc::new(Service {
+            placements,
             config,
             fabric,
             store,
@@ -234,6 +238,15 @@ impl Service {
     /// The longest wait of a source's request: below the timeout of silent sources.
     pub(crate) fn longest_source_wait(&self) -> Duration {
         self.config.source_silent_after() / 2
+    }
+
+    pub(crate) fn placements(&self) -> &Placements {
+        &self.placements
+    }
+
+    /// Time after which the paths of a placement are no longer improved.
+    pub(crate) fn placement_deadline(&self) -> Duration {
+        self.config.placement_deadline()
     }
 
     pub(crate) fn store(&self) -> &dyn Store {

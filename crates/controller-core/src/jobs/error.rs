@@ -28,13 +28,34 @@ pub enum JobError {
     #[error("job {name} sends nothing: it needs a collective and at least two NICs")]
     NoFlows { name: String },
     /// More flows than the controller stores.
-    #[error("the jobs have up to {found} flows; {room} of {MAX_FLOWS} are free")]
+    #[error("the jobs have up to {found} flows, and the controller has no room for them: it stores {MAX_FLOWS}")]
     TooManyFlows {
         /// Flows that are wanted, at most.
         found: u64,
-        /// Flows that there is room for.
-        room: u64,
     },
+    /// More flows than the tenant may have.
+    #[error("the jobs have up to {found} flows; tenant {tenant} has {has} of its {most}")]
+    FlowQuota {
+        tenant: String,
+        /// Flows that are wanted, at most.
+        found: u64,
+        /// Flows of its other jobs.
+        has: u64,
+        /// Limit of its flows.
+        most: u64,
+    },
+    /// More jobs than the tenant may have.
+    #[error("{found} more jobs; tenant {tenant} has {has} of its {most}")]
+    JobQuota { tenant: String, found: usize, has: usize, most: usize },
+    /// A NIC that is not the tenant's.
+    #[error("job {name}: {nic} is in no `nics` of tenant {tenant}")]
+    Nic { name: String, nic: String, tenant: String },
+    /// A tenant number that is not the tenant's.
+    #[error("job {name}: tenant {number} is not the number of tenant {tenant}")]
+    Number { name: String, number: u16, tenant: String },
+    /// Flows were not all placed in time.
+    #[error("not all flows were placed in time: place fewer together, or raise `placement_deadline_ms`")]
+    TimeOver,
     /// A name of neither a switch nor a link.
     #[error("{name}: neither a switch nor a link of the fabric; a link is named like leaf1-spine2")]
     UnknownLink { name: String },

@@ -2,7 +2,8 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `job/NAME` | a job: tenant, version, flows with their paths by the names of links |
+//! | `job/TENANT/NAME` | a job: tenant, version, flows with their paths by the names of links |
+//! | `job/NAME` | the same as earlier programs wrote it, when names were unique among tenants |
 //! | `drained` | how many changes there were, and the links that are drained |
 
 use super::JobError;
@@ -24,9 +25,20 @@ pub struct JobRow {
     pub value: Option<Vec<u8>>,
 }
 
+/// Key of a job among those of all tenants. Neither part has a slash.
+pub(super) fn key_of(tenant: &str, name: &str) -> String {
+    format!("{tenant}/{name}")
+}
+
+/// The tenant and the name in a key.
+pub(super) fn parts_of(key: &str) -> (&str, &str) {
+    key.split_once('/').unwrap_or(("", key))
+}
+
 /// Stored state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct State {
+    /// By [key](key_of); flows have the key as their job.
     pub(super) jobs: BTreeMap<String, KeptJob>,
     pub(super) drained: BTreeSet<LinkId>,
     /// Number of changes; versions are taken from it, so that none is reused.
@@ -36,7 +48,6 @@ pub(super) struct State {
 /// Stored state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeptJob {
-    pub(super) tenant: String,
     pub(super) version: u64,
     /// By their numbers.
     pub(super) flows: Vec<KeptFlow>,
@@ -58,18 +69,17 @@ struct DrainedValue {
 }
 
 impl State {
-    /// State after a change of the plan, with the tenants of jobs that are new.
-    pub(super) fn after(&self, plan: &Plan<'_>, tenants: &BTreeMap<String, String>) -> State {
+    /// State after a change of the plan, in which these jobs are new.
+    pub(super) fn after(&self, plan: &Plan<'_>, new: &BTreeSet<String>) -> State {
         let mut flows: BTreeMap<String, Vec<KeptFlow>> = BTreeMap::new();
         for flow in plan.kept() {
             flows.entry(flow.wanted.job.clone()).or_default().push(flow);
         }
         let next = self.changes + 1;
-        let job = |(name, flows): (String, Vec<KeptFlow>)| {
-            let old = self.jobs.get(&name).filter(|_| !tenants.contains_key(&name));
-            let tenant = old.map(|old| &old.tenant).or(tenants.get(&name)).cloned().unwrap_or_default();
+        let job = |(key, flows): (String, Vec<KeptFlow>)| {
+            let old = self.jobs.get(&key).filter(|_| !new.contains(&key));
             let version = old.filter(|old| old.flows == flows).map_or(next, |old| old.version);
-            (name, KeptJob { tenant, version, flows })
+            (key, KeptJob { version, flows })
         };
         let jobs: BTreeMap<String, KeptJob> = flows.into_iter().map(job).collect();
         let drained: BTreeSet<LinkId> = plan.drained().into_iter().collect();
@@ -80,13 +90,15 @@ impl State {
     /// The rows that differ from those before.
     pub(super) fn rows_since(&self, before: &State, topology: &Topology) -> Vec<JobRow> {
         let mut rows = Vec::new();
-        for name in before.jobs.keys().filter(|name| !self.jobs.contains_key(*name)) {
-            rows.push(JobRow { key: format!("{JOB}{name}"), value: None });
+        for key in before.jobs.keys().filter(|key| !self.jobs.contains_key(*key)) {
+            rows.push(JobRow { key: format!("{JOB}{key}"), value: None });
         }
-        for (name, job) in self.jobs.iter().filter(|(name, job)| before.jobs.get(*name) != Some(*job)) {
-            let flows = job.flows.iter().map(|flow| SavedFlow::of(topology, flow)).collect();
-            let value = JobValue { tenant: job.tenant.clone(), version: job.version, flows };
-            rows.push(put(format!("{JOB}{name}"), &value));
+        for (key, job) in self.jobs.iter().filter(|(key, job)| before.jobs.get(*key) != Some(*job)) {
+            let (tenant, name) = parts_of(key);
+            let saved = |flow| SavedFlow { job: name.to_owned(), ..SavedFlow::of(topology, flow) };
+            let flows = job.flows.iter().map(saved).collect();
+            let value = JobValue { tenant: tenant.to_owned(), version: job.version, flows };
+            rows.push(put(format!("{JOB}{key}"), &value));
         }
         if self.changes != before.changes {
             let links = self.drained.iter().map(|link| topology.link_name(*link)).collect();
@@ -95,9 +107,14 @@ impl State {
         rows
     }
 
-    /// State from stored rows.
-    pub(super) fn of_rows(rows: &[JobRow], topology: &Topology, names: &LinkNames) -> Result<State, JobError> {
+    /// State from stored rows, and the rows that bring those of earlier programs to their present keys.
+    pub(super) fn of_rows(
+        rows: &[JobRow],
+        topology: &Topology,
+        names: &LinkNames,
+    ) -> Result<(State, Vec<JobRow>), JobError> {
         let mut state = State::default();
+        let mut renamed = Vec::new();
         for JobRow { key, value } in rows {
             let Some(value) = value else { continue };
             let wrong = |problem: String| JobError::Row { key: key.clone(), problem };
@@ -105,19 +122,28 @@ impl State {
                 let DrainedValue { changes, links } = get(key, value)?;
                 let links = links.iter().map(|name| names.link(name)).collect::<Result<_, _>>();
                 (state.changes, state.drained) = (changes, links.map_err(|error| wrong(error.to_string()))?);
-            } else if let Some(name) = key.strip_prefix(JOB) {
+            } else if let Some(stored) = key.strip_prefix(JOB) {
                 let JobValue { tenant, version, flows } = get(key, value)?;
+                let (owner, name) = stored.split_once('/').unwrap_or((&tenant, stored));
+                if owner != tenant {
+                    return Err(wrong(format!("it is of tenant {tenant}")));
+                }
                 if let Some(flow) = flows.iter().find(|flow| flow.job != name) {
                     return Err(wrong(format!("flow {} is of job {}", flow.number, flow.job)));
                 }
-                let flows = flows.into_iter().map(|flow| flow.read(topology, names)).collect::<Result<_, _>>();
-                let flows = flows.map_err(|error| wrong(error.to_string()))?;
-                state.jobs.insert(name.to_owned(), KeptJob { tenant, version, flows });
+                let own = key_of(&tenant, name);
+                let flows = flows.into_iter().map(|flow| SavedFlow { job: own.clone(), ..flow }.read(topology, names));
+                let flows = flows.collect::<Result<_, _>>().map_err(|error| wrong(error.to_string()))?;
+                if stored != own {
+                    renamed.push(JobRow { key: key.clone(), value: None });
+                    renamed.push(JobRow { key: format!("{JOB}{own}"), value: Some(value.clone()) });
+                }
+                state.jobs.insert(own, KeptJob { version, flows });
             } else {
                 return Err(wrong("not a row of a job".to_owned()));
             }
         }
-        Ok(state)
+        Ok((state, renamed))
     }
 }
 

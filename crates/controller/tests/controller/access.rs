@@ -19,6 +19,8 @@ fn tenant(name: &str, prefix: &str, groups: usize) -> Tenant {
         proxies: format!("2001:db8:cc:{name}::/112").parse().ok(),
         groups,
         copies: 2,
+        has_all_nics: false,
+        ..Tenant::default()
     }
 }
 
@@ -55,10 +57,18 @@ fn tokens_permit_only_their_own_resources() {
     let group = create(&a, 1).summary;
     assert_eq!(group.tenant, "a");
     let path = format!("/v1/groups/{}", group.id);
-    assert_eq!(refusal(b.get::<srdma_api::Group>(&path)), "other-tenant");
-    assert_eq!(refusal(b.delete::<srdma_api::Group>(&path)), "other-tenant");
+    // As a group that does not exist.
+    assert_eq!(refusal(b.get::<srdma_api::Group>(&path)), "unknown-group");
+    assert_eq!(refusal(b.delete::<srdma_api::Group>(&path)), "unknown-group");
+    let texts = [group.id, group.id + 1].map(|id| {
+        let refused = b.get::<srdma_api::Group>(&format!("/v1/groups/{id}")).unwrap_err();
+        refused.problem().expect("a problem").detail.replace(&id.to_string(), "ID")
+    });
+    assert_eq!(texts[0], texts[1]);
+    assert_eq!(refusal(node.get::<srdma_api::Group>(&path)), "forbidden");
+    assert_eq!(refusal(node.get::<srdma_api::Group>("/v1/groups/99")), "forbidden");
     let receiver = format!("{path}/receivers/{}", receiver_address(1));
-    assert_eq!(refusal(b.put::<srdma_api::Receiver>(&receiver, &new_receiver(1))), "other-tenant");
+    assert_eq!(refusal(b.put::<srdma_api::Receiver>(&receiver, &new_receiver(1))), "unknown-group");
     assert_eq!(refusal(reader.delete::<srdma_api::Group>(&path)), "forbidden");
     assert_eq!(refusal(node.get::<GroupPage>("/v1/groups")), "forbidden");
     assert_eq!(refusal(a.get::<srdma_api::Topology>("/v1/topology")), "forbidden");
