@@ -1,7 +1,7 @@
 //! Times of requests for a large group: `cargo run --release -p srdma-controller-core --example large_group`.
 //!
-//! 400 leaves below 32 spines; the source is at the first leaf, and a receiver at each other one. The times are those in
-//! which the controller is locked: a transaction or a view, without HTTP and store.
+//! 400 leaves below 32 spines; the source is at the first leaf, and a receiver at each other one. The times are those
+//! in which the controller is locked: a transaction or a view, without HTTP and store.
 
 use srdma_api::{Link, NewGroup, NewReceiver, Registration, SourceAddress};
 use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Tenant, Time};

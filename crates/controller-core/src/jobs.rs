@@ -6,8 +6,8 @@
 //!       └── apply, if the paths are still those ◄──────┘
 //! ```
 //!
-//! Each change starts from the kept paths alone, so that a restarted controller moves the same flows. Evaluating one may
-//! take long, and is done on a snapshot; [`Jobs::apply`] only exchanges the state.
+//! Each change starts from the kept paths alone, so that a restarted controller moves the same flows. Evaluating one
+//! may take long, and is done on a snapshot; [`Jobs::apply`] only exchanges the state.
 
 mod error;
 mod evaluate;
@@ -17,6 +17,7 @@ pub use error::JobError;
 pub use evaluate::Evaluated;
 pub use rows::JobRow;
 
+use crate::settings::DEFAULT_TENANT;
 use rows::{KeptJob, State, key_of, parts_of};
 use srdma_api::{Job, JobPage, PlacedFlow};
 use srdma_fabric::{Encoding, LinkId, NodeId, Program, SidPlan, Topology};
@@ -121,6 +122,16 @@ impl Jobs {
         jobs.truncate(limit);
         let next = jobs.last().filter(|_| !is_last).map(|(key, _)| (*key).clone());
         JobPage { jobs: jobs.into_iter().map(|(key, job)| header(key, job)).collect(), next }
+    }
+
+    /// The tenant of the only job of a name, where the default tenant has none.
+    pub(crate) fn owner_of(&self, name: &str) -> Option<&str> {
+        if self.state.jobs.contains_key(&key_of(DEFAULT_TENANT, name)) {
+            return Some(DEFAULT_TENANT);
+        }
+        let mut owners = self.state.jobs.keys().map(|key| parts_of(key)).filter(|(_, own)| *own == name);
+        let (owner, _) = owners.next()?;
+        owners.next().is_none().then_some(owner)
     }
 
     fn of_tenant(&self, tenant: &str) -> impl Iterator<Item = (&String, &KeptJob)> {

@@ -161,8 +161,8 @@ impl TreeBuilder {
 }
 
 /// A search for the ends that are nearest to some roots (Dijkstra 1959), one after the other. Roots may be added in
-/// between: labels only decrease, so that what was found is used again, and each node is visited once for each decrease.
-/// Of equal paths the one of the lowest addresses is found, as by a search that begins anew.
+/// between: labels only decrease, so that what was found is used again, and each node is visited once for each
+/// decrease. Of equal paths the one of the lowest addresses is found, as by a search that begins anew.
 struct Search<'a> {
     network: &'a Network,
     /// The cost of each node's path, and the node before it; none for a root.
@@ -183,8 +183,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The path from a root to the nearest of `wanted`, which may pass through these nodes, as far as they replicate. An
-    /// end that was found is not to be wanted again.
+    /// The path from a root to the nearest of `wanted`, which may pass through these nodes, as far as they replicate.
+    /// An end that was found is not to be wanted again.
     fn next_end(&mut self, wanted: &BTreeSet<Ipv6Addr>, may_pass: impl Fn(Ipv6Addr) -> bool) -> Option<Step> {
         while let Some(Reverse((cost, at))) = self.heap.pop() {
             if self.labels.get(&at).is_some_and(|(known, _)| *known < cost) {

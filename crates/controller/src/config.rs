@@ -34,8 +34,8 @@ pub struct Config {
     pub connections: usize,
     /// Limit of open connections from one IPv4 address or IPv6 /64.
     pub connections_per_client: usize,
-    /// Time after which the paths of a placement are no longer improved, milliseconds; after twice this time a placement
-    /// without a path for each flow is refused.
+    /// Time after which the paths of a placement are no longer improved, milliseconds; after twice this time a
+    /// placement without a path for each flow is refused.
     pub placement_deadline_ms: u32,
     /// Limit of concurrent placements of all tenants together.
     pub placements: usize,

@@ -144,7 +144,7 @@ impl Service {
         let _permit = self.placements().views.acquire().await;
         let (jobs, tenant) = self.read(|core| core.jobs_of(principal, tenant))?;
         let view = move || {
-            let job = jobs.view(&tenant, &name)?;
+            let job = jobs.view(tenant.as_deref(), &name)?;
             Ok((serde_json::to_string(&job).unwrap_or_default(), job.version))
         };
         tokio::task::spawn_blocking(view).await.map_err(|_| failed())?
@@ -162,7 +162,7 @@ async fn evaluate(task: JobTask, limits: Limits, slot: Arc<Slot>) -> Result<(Job
             (outcome, body)
         });
         drop(task);
-        // The slot is free before the client has the answer, and its next request comes.
+        // A client that has left has given its own reference back: this one is the last.
         drop(slot);
         // The client may have left.
         let _ = sender.send(answer);

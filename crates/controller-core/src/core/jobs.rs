@@ -167,13 +167,13 @@ impl Core {
         true
     }
 
-    /// A snapshot of the jobs, to read one of this tenant's; the tenant. Another tenant's jobs are refused as jobs that
-    /// do not exist.
-    pub fn jobs_of(&self, principal: &Principal, named: Option<&str>) -> Result<(Jobs, String), Refusal> {
-        let tenant = named.or(principal.tenant.as_deref()).unwrap_or(DEFAULT_TENANT);
-        principal.may_read(tenant)?;
+    /// A snapshot of the jobs, to read one of this tenant's; the tenant, none if an operator names none. Another
+    /// tenant's jobs are refused as jobs that do not exist.
+    pub fn jobs_of(&self, principal: &Principal, named: Option<&str>) -> Result<(Jobs, Option<String>), Refusal> {
+        let tenant = named.or(principal.tenant.as_deref());
+        principal.may_read(tenant.unwrap_or_default())?;
         let jobs = self.jobs.as_ref().ok_or_else(no_fabric)?;
-        Ok((jobs.clone(), tenant.to_owned()))
+        Ok((jobs.clone(), tenant.map(str::to_owned)))
     }
 
     /// A page of the jobs that the principal may read, of one tenant or of all.
@@ -200,8 +200,10 @@ impl Core {
 }
 
 impl Jobs {
-    /// A job of a tenant with its flows, for a client. What it costs grows with the job.
-    pub fn view(&self, tenant: &str, name: &str) -> Result<Job, Refusal> {
+    /// A job with its flows, for a client. Without a tenant it is the job of the default tenant, or the only one of
+    /// this name. What it costs grows with the job.
+    pub fn view(&self, tenant: Option<&str>, name: &str) -> Result<Job, Refusal> {
+        let tenant = tenant.or_else(|| self.owner_of(name)).unwrap_or(DEFAULT_TENANT);
         self.get(tenant, name).map_err(|error| refused(&error))
     }
 }

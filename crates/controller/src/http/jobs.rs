@@ -26,7 +26,7 @@ pub(super) struct ListQuery {
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OwnerQuery {
-    /// The owner of the jobs [default: the token's tenant].
+    /// The owner of the jobs [default: the token's tenant, for operators the tenant `default`].
     tenant: Option<String>,
 }
 

@@ -122,6 +122,8 @@ fn tenants_are_kept_apart_on_the_fabric() {
     assert_eq!(name(place(&root, "/v1/jobs?tenant=b", &pair("j", "nic1", "nic3"))), "job-not-permitted");
     assert_eq!(name(place(&reader, "/v1/jobs", &pair("j", "nic1", "nic3"))), "forbidden");
     assert_eq!(name(a.post::<WhatIfAnswer>("/v1/whatif", &WhatIf::default(), None)), "forbidden");
+    assert_eq!(root.get::<Job>("/v1/jobs/other").unwrap().value.tenant, "b", "the only job of this name");
+    assert_eq!(name(root.get::<Job>("/v1/jobs/secret")), "unknown-job", "there are two");
     root.delete::<WhatIfAnswer>("/v1/jobs/secret?tenant=b").unwrap();
     assert!(a.get::<Job>("/v1/jobs/secret").is_ok());
 }
