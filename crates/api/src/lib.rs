@@ -30,8 +30,8 @@ pub use group::{
 pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 pub use node::{
     BranchStatus, DrainRequest, EvictionRequest, ForeignGroup, ForeignGroups, GroupStatus, HeldGroup, Link,
-    MAX_EVICTION_REQUESTS, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus, POLL_INTERVAL_MS, PortStatus, Registration,
-    Session, Sync, SyncAnswer,
+    MAX_EVICTION_REQUESTS, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus, POLL_INTERVAL_MS, PortStatus,
+    Registration, Session, Sync, SyncAnswer,
 };
 pub use problem::{Problem, ProblemType};
 pub use source::{SourceOrder, SourceReport, SourceState};

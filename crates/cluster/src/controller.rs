@@ -131,7 +131,7 @@ impl Controller {
     ) -> Result<Self, RowError> {
         let core = adapter::restore(rows, identity, rebuilds, adapter::time(now, now, clock_ms))?;
         let mut controller = Controller {
-            pipeline: Pipeline::new(core, u64::from(run)),
+            pipeline: Pipeline::new(core),
             started: now,
             run,
             unwritten: VecDeque::new(),

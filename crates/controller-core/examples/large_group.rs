@@ -73,8 +73,8 @@ fn registered() -> Pipeline {
         node_dead_after: Duration::from_secs(3),
         source_silent_after: Duration::from_secs(30),
     };
-    let core = Core::restore(settings, None, &[], 1, false, Time::default()).expect("an empty store");
-    let mut pipeline = Pipeline::new(core, 2);
+    let core = Core::restore(settings, None, &[], 1, None, Time::default()).expect("an empty store");
+    let mut pipeline = Pipeline::new(core);
     for number in 0..LEAVES + SPINES {
         transact(&mut pipeline, |core| core.register(&admin(), registration(number))).0.expect("it registers");
     }

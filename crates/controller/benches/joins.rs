@@ -77,7 +77,7 @@ fn start(file: &Path) -> (Runtime, SocketAddr, Arc<Counting>) {
     let config = Config { listen: vec!["[::1]:0".parse().expect("an address")], ..Config::default() };
     let store = OnDisk::open(file).expect("a store");
     let store = Arc::new(Counting { store, batches: AtomicU64::new(0) });
-    let start = Server::start(config, Arc::clone(&store) as Arc<dyn Store>, false, || std::process::exit(1));
+    let start = Server::start(config, Arc::clone(&store) as Arc<dyn Store>, None, || std::process::exit(1));
     let server = runtime.block_on(start).expect("a controller");
     let address = server.addresses()[0];
     runtime.spawn(server.run(std::future::pending()));

@@ -22,7 +22,7 @@ fn main() {
     let config = Config { listen, fabric: Some(fabric), placement_deadline_ms: 10_000, ..Config::default() };
     let store: Arc<dyn Store> = Arc::new(OnDisk::open(&folder.path().join("store")).expect("a store"));
     let runtime = Runtime::new().expect("a runtime");
-    let start = Server::start(config, store, false, || std::process::exit(1));
+    let start = Server::start(config, store, None, || std::process::exit(1));
     let server = runtime.block_on(start).expect("a controller");
     let url = format!("http://{}", server.addresses()[0]);
     runtime.spawn(server.run(std::future::pending()));

@@ -147,7 +147,7 @@ fn receivers_of_a_dead_edge_are_evicted() {
 /// A join behind a link with a smaller MTU changes the MTU of the group, and with it where the lists are.
 #[test]
 fn joins_and_reroutes_compute_the_link_mtu_anew() {
-    let mut cluster = Cluster::with_mtu(|_, far| if far == 6 { 9000 } else { 9000 });
+    let mut cluster = Cluster::new();
     cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
     assert_eq!(cluster.group().tree.unwrap().overhead.link_mtu, 9000);
 

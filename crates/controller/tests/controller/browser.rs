@@ -8,7 +8,7 @@ use std::sync::Arc;
 fn started(config: Config) -> (tempfile::TempDir, Running) {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
-    (folder, Running::start(config, Arc::new(store), false))
+    (folder, Running::start(config, Arc::new(store), None))
 }
 
 /// Status and body of a response.

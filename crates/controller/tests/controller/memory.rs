@@ -23,7 +23,7 @@ const MAX_KIB_PER_STREAM: u64 = 64;
 /// A controller in this process, which the test below starts and kills. It writes its address when it is ready.
 fn control(folder: &Path) {
     let store = Arc::new(OnDisk::open(&folder.join("store")).unwrap());
-    run(config(), StateStore::Own(store), false, || std::process::exit(1), &mut |addresses| {
+    run(config(), StateStore::Own(store), None, || std::process::exit(1), &mut |addresses| {
         std::fs::write(folder.join("writing"), addresses[0].to_string()).unwrap();
         std::fs::rename(folder.join("writing"), folder.join("ready")).unwrap();
     })
@@ -82,7 +82,7 @@ fn streams_that_are_not_read_take_little_memory() {
 fn the_token_of_a_node_opens_no_stream() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
-    let running = Running::start(guarded(), Arc::new(store), false);
+    let running = Running::start(guarded(), Arc::new(store), None);
     let events = |name: &str| client(&running, name).events(Some("0")).map(drop);
     assert_eq!(refusal(events("node")), "forbidden");
     for name in ["root", "a", "reader"] {

@@ -54,7 +54,7 @@ fn refused_requests_are_logged_with_their_source() {
     SET.call_once(|| tracing::subscriber::set_global_default(Lines).unwrap());
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
-    let running = Running::start(guarded(), Arc::new(store), false);
+    let running = Running::start(guarded(), Arc::new(store), None);
     for (path, wanted) in [("/v1/groups?after=77", "missing-token"), ("/v1/nodes/refused", "forbidden")] {
         let name = if wanted == "forbidden" { Some("a") } else { None };
         let client = name.map_or_else(|| running.client(), |name| client(&running, name));
@@ -79,7 +79,7 @@ fn idempotency_keys_of_tokens_are_apart() {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let tokens = vec![token("x", Role::Admin, None), token("x/y", Role::Admin, None)];
-    let running = Running::start(Config { token: tokens, ..config() }, Arc::new(store), false);
+    let running = Running::start(Config { token: tokens, ..config() }, Arc::new(store), None);
     let first = post(&client(&running, "x/y"), "/v1/groups", 1, "k").unwrap();
     let refused = post(&client(&running, "x"), "/v1/groups", 1, "y/k");
     assert_eq!(refusal(refused), "address-in-use", "another token's response");

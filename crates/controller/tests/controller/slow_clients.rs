@@ -20,7 +20,7 @@ fn started(config: Config) -> (tempfile::TempDir, Running) {
     let folder = tempfile::tempdir().unwrap();
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
-    (folder, Running::start(Config { listen, ..config }, Arc::new(store), false))
+    (folder, Running::start(Config { listen, ..config }, Arc::new(store), None))
 }
 
 /// Connects from an address of this machine, and asks for much.
