@@ -193,8 +193,8 @@ pub(crate) fn short(order: &Order) -> String {
 
 /// The name that a node's entry of an epoch has: of the stored record, or of the change in progress.
 pub(crate) fn name(lifecycle: &Lifecycle, node: Ipv6Addr, epoch: u32) -> EntryName {
-    let groups = lifecycle.group().into_iter().chain(lifecycle.newest());
-    let group = groups.filter(|group| group.record().epoch == epoch).next_back();
+    let mut groups = lifecycle.group().into_iter().chain(lifecycle.newest());
+    let group = groups.rfind(|group| group.record().epoch == epoch);
     let entry = group.and_then(|group| {
         let position = group.record().tree.nodes().iter().position(|one| one.loopback == node)?;
         Some(group.name_of(&group.at(NodeIndex(position))?))

@@ -236,7 +236,7 @@ fn every_event_in_every_state() {
           prepared 1: –
           prepared 2: –
           refused 1: –
-          refused 2: changed 2
+          refused 2: –
           committed 1: –
           committed 2: –
           removed 1: –
@@ -273,8 +273,8 @@ fn every_event_in_every_state() {
         closing
           prepared 1: –
           prepared 2: –
-          refused 1: noted
-          refused 2: noted
+          refused 1: –
+          refused 2: –
           committed 1: –
           committed 2: –
           removed 1: noted
