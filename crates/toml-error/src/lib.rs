@@ -4,6 +4,10 @@
 //! [`Problem::in_file`] adds the name of the file. Errors of the TOML parser are worded in TOML's terms (key, table,
 //! array) rather than in serde's (field, map, sequence).
 
+mod private;
+
+pub use private::{check_private, create_private, read_private, write_private};
+
 use std::io;
 use std::path::{Path, PathBuf};
 use toml::de;
@@ -34,6 +38,9 @@ pub enum FileError {
     /// The file cannot be read.
     #[error("{}: {error}", file.display())]
     Unreadable { file: PathBuf, error: io::Error },
+    /// It holds a secret.
+    #[error("{}: holds a secret, and other users may read or write it (mode {mode:o}): chmod 600", file.display())]
+    Exposed { file: PathBuf, mode: u32 },
     /// A key or value is wrong.
     #[error("{}:{line}: {problem}", file.display())]
     Wrong {
