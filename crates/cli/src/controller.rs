@@ -9,6 +9,7 @@ use srdma_api::Client;
 use srdma_controller::{
     BackupError, Config, OnDisk, Standby, StateStore, Store, description, restore, run as run_controller, write_backup,
 };
+use srdma_toml_error::create_private;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::net::SocketAddr;
@@ -167,7 +168,7 @@ fn store_identity(text: &str) -> Result<u64, String> {
 fn backup(arguments: &Backup) -> Result<ExitCode> {
     let mut out: Box<dyn Write> = match &arguments.out {
         Some(file) => {
-            let created = File::create_new(file).with_context(|| format!("cannot write {}", file.display()))?;
+            let created = create_private(file).with_context(|| format!("cannot write {}", file.display()))?;
             Box::new(BufWriter::new(created))
         }
         None => Box::new(io::stdout().lock()),

@@ -13,6 +13,7 @@ use crate::lab::Lab;
 use crate::topology::Topology;
 use serde::Serialize;
 use srdma_node::daemon::read_status;
+use srdma_toml_error::write_private;
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
@@ -94,7 +95,7 @@ pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Res
         (CONFIGURATION, &configuration),
     ] {
         let path = directory.join(name);
-        fs::write(&path, text).map_err(LabError::file("write", &path))?;
+        write_private(&path, text).map_err(LabError::file("write", &path))?;
     }
     let words = command(program, &directory.join(CONFIGURATION), &directory.join("store"));
     let process = lab.start(&node, &process(&node), &words)?;

@@ -26,7 +26,7 @@ use crate::topology::{Kind, Transfer};
 use srdma_group::Group;
 use srdma_node::daemon::{Snapshot, StatusError, read_status};
 use srdma_node_spec::file::DriverName;
-use std::fs;
+use srdma_toml_error::write_private;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -192,7 +192,7 @@ impl Session {
         let choices = NodeChoices { driver, shaped_driver: None, restarted, controller };
         let text = node_file::text(topology, group, node, &self.lab.instance().socket(&name), &choices)?;
         let path = self.lab.instance().configuration(&name);
-        fs::write(&path, text).map_err(LabError::file("write", &path))?;
+        write_private(&path, &text).map_err(LabError::file("write", &path))?;
         let words = [self.choices.program.as_path(), "node".as_ref(), "--config".as_ref(), path.as_path()];
         let command = words.map(|word| word.display().to_string());
         self.lab.start(&name, &name, &command)

@@ -1,8 +1,10 @@
 //! The store in one file.
 
 use super::{Store, StoreError};
+use redb::backends::FileBackend;
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition, TableError};
 use srdma_controller_core::{Row, Write};
+use srdma_toml_error::{check_private, create_private};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -92,7 +94,17 @@ fn open(file: &Path) -> Result<Database, StoreError> {
     if std::fs::metadata(file).is_ok_and(|found| found.len() == 0) {
         return Err(damaged("the file is empty".to_owned()));
     }
-    let opened = Database::create(file);
+    let opened = match create_private(file) {
+        // It holds R_Keys: its owner alone may read it.
+        Ok(created) => FileBackend::new(created).and_then(|file| Database::builder().create_with_backend(file)),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            if let Err(error) = check_private(file) {
+                tracing::warn!("{error}");
+            }
+            Database::create(file)
+        }
+        Err(error) => return Err(StoreError::System(format!("{}: {error}", file.display()))),
+    };
     opened.map_err(|error| match error {
         DatabaseError::DatabaseAlreadyOpen => StoreError::InUse { file: file.to_owned() },
         DatabaseError::Storage(StorageError::Io(error))

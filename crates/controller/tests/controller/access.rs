@@ -3,7 +3,9 @@
 use crate::running::*;
 use sha2::{Digest, Sha256};
 use srdma_api::{Client, ClientError, GroupPage};
-use srdma_controller::{Config, OnDisk, Role, Tenant, Tls, Token};
+use srdma_controller::{Config, OnDisk, Role, Server, Store, Tenant, Tls, Token};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,7 +110,7 @@ fn tls_requires_a_trusted_certificate() {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| folder.path().join(name));
     std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    srdma_toml_error::write_private(&key, &made.signing_key.serialize_pem()).unwrap();
     let tls = Some(Tls { certificate: certificate.clone(), key });
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
@@ -119,6 +121,31 @@ fn tls_requires_a_trusted_certificate() {
     assert!(matches!(trusting(None).get::<GroupPage>("/v1/groups"), Err(ClientError::Unreachable { .. })));
     let plain = running.raw(b"GET /v1/groups HTTP/1.1\r\nhost: x\r\n\r\n");
     assert!(!plain.contains("HTTP"), "{plain}");
+}
+
+/// A key that other users can read is refused by name, and the store is its owner's alone (D108).
+#[test]
+fn secrets_are_their_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let set_mode = |path: &Path, mode| std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    set_mode(folder.path(), 0o755);
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let [certificate, key, store] = ["certificate.pem", "key.pem", "store"].map(|name| folder.path().join(name));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    set_mode(&key, 0o644);
+    let opened: Arc<dyn Store> = Arc::new(OnDisk::open(&store).unwrap());
+    assert_eq!(std::fs::metadata(&store).unwrap().permissions().mode() & 0o777, 0o600);
+    let config = Config { tls: Some(Tls { certificate, key: key.clone() }), ..guarded() };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let start = || {
+        let server = Server::start(config.clone(), Arc::clone(&opened), false, || std::process::exit(1));
+        runtime.block_on(server).map(|_| ()).map_err(|error| error.to_string())
+    };
+    let refused = start().unwrap_err();
+    assert!(refused.starts_with(&format!("{}: holds a secret", key.display())), "{refused}");
+    set_mode(&key, 0o600);
+    assert_eq!(start(), Ok(()));
 }
 
 /// Without tokens and TLS connections from other hosts are rejected.

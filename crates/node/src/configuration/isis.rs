@@ -81,6 +81,17 @@ pub(super) fn settings(
     Ok(Some(IsisSettings { system: config, circuits, behaviors }))
 }
 
+/// The file that holds the key: the configuration itself, or `secret_file`.
+pub(super) fn secret_file(path: &Path, file: &NodeFile) -> Option<PathBuf> {
+    let key = file.isis.as_ref()?.get_ref().key.as_ref()?.get_ref();
+    Some(key.secret_file.as_ref().map_or(path.to_owned(), |file| beside(path, file.get_ref())))
+}
+
+/// A file whose name may be relative to the configuration.
+fn beside(path: &Path, file: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("")).join(file)
+}
+
 fn key(path: &Path, section: &Spanned<KeySection>) -> Result<Key, Problem> {
     let (at, section) = (section.span().start, section.get_ref());
     let secret = match (&section.secret, &section.secret_file) {
@@ -101,7 +112,7 @@ fn key(path: &Path, section: &Spanned<KeySection>) -> Result<Key, Problem> {
 /// The content of a file, without blanks and ends of lines behind it. Its name may be relative to the configuration.
 fn secret_of(path: &Path, file: &Spanned<PathBuf>) -> Result<Vec<u8>, Problem> {
     let wrong = |text: String| Problem::new(file.span().start, text);
-    let found = path.parent().unwrap_or(Path::new("")).join(file.get_ref());
+    let found = beside(path, file.get_ref());
     let octets = std::fs::read(&found).map_err(|error| wrong(format!("{}: {error}", found.display())))?;
     let secret = octets.trim_ascii_end().to_vec();
     if secret.is_empty() { Err(wrong(format!("{}: there is no secret", found.display()))) } else { Ok(secret) }

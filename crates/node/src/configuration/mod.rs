@@ -38,7 +38,7 @@ use srdma_node_spec::file::{Located, NodeFile, PositiveU32};
 use srdma_node_spec::{Entries, NodeSpec};
 use srdma_toml_error::{FileError, Problem};
 use srdma_wire::Prefix;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The configuration of a node, checked.
 #[derive(Clone, Debug)]
@@ -55,6 +55,8 @@ pub struct Configuration {
     pub isis: Option<IsisSettings>,
     /// Controller for groups beside those of the file.
     pub controller: Option<ControllerSettings>,
+    /// Files that hold keys, the configuration itself included.
+    private_files: Vec<PathBuf>,
 }
 
 impl Configuration {
@@ -104,6 +106,15 @@ impl Configuration {
         self.spec.build()
     }
 
+    /// Checks that files which hold keys are their owner's alone: [`srdma_toml_error::check_private`].
+    ///
+    /// # Errors
+    ///
+    /// If other users may read or write one.
+    pub(crate) fn check_private_files(&self) -> Result<(), FileError> {
+        self.private_files.iter().try_for_each(|file| srdma_toml_error::check_private(file))
+    }
+
     /// The port of this name.
     pub fn port(&self, name: &str) -> Option<PortId> {
         let position = self.spec.node.ports.iter().position(|port| port.name == name)?;
@@ -130,8 +141,10 @@ impl Configuration {
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
         let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;
+        let of_keys = (!file.hmac_key.is_empty()).then(|| path.to_owned());
+        let private_files = of_keys.into_iter().chain(isis::secret_file(path, &file)).collect();
         let spec = NodeSpec { node, entries: draft.entries };
-        Ok(Configuration { spec, interfaces, forwards, daemon, isis, controller })
+        Ok(Configuration { private_files, spec, interfaces, forwards, daemon, isis, controller })
     }
 }
 

@@ -115,13 +115,13 @@ impl Thread {
     }
 
     fn client(&self) -> Result<Client, ClientError> {
-        let unreadable = |file: &std::path::Path, error: io::Error| ClientError::Authority {
+        let unreadable = |file: &std::path::Path, error: &srdma_toml_error::FileError| ClientError::Authority {
             file: file.display().to_string(),
             reason: error.to_string(),
         };
         let token = match &self.settings.token_file {
             None => None,
-            Some(file) => Some(std::fs::read_to_string(file).map_err(|error| unreadable(file, error))?),
+            Some(file) => Some(srdma_toml_error::read_private(file).map_err(|error| unreadable(file, &error))?),
         };
         let token = token.map(|token| token.trim().to_owned());
         Client::new(&self.settings.url, token, self.settings.ca_file.as_deref())

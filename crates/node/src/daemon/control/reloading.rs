@@ -128,6 +128,7 @@ impl Control {
     fn prepare(&self, text: &str) -> Result<Prepared, String> {
         let purpose = Purpose::Interfaces(&self.facts);
         let configuration = Configuration::parse_for(&self.path, text, purpose).map_err(|error| error.to_string())?;
+        configuration.check_private_files().map_err(|error| error.to_string())?;
         let in_file = |problem: String| format!("{}: {problem}", self.path.display());
         let moved = moved_ports(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
         let both = configuration.spec.entries.groups.keys().find(|group| self.controller.table().contains(**group));
