@@ -86,11 +86,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         true => anyhow::Error::from(error),
         false => anyhow::Error::from(error).context(arguments.config.display().to_string()),
     })?;
-    let text = match arguments.json {
-        true => serde_json::to_string(&explanation)? + "\n",
-        false => text::explanation(&explanation),
-    };
-    output::print(&text)?;
+    if arguments.json {
+        output::print(&(serde_json::to_string(&explanation)? + "\n"))?;
+    } else {
+        output::print_text(&text::explanation(&explanation))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,11 +6,13 @@ mod text;
 mod watch;
 
 use crate::endpoint;
-use crate::output::print;
+use crate::output::{print, print_text};
 use crate::remote::{self, ControllerArguments};
+use crate::terminal;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use srdma_api::{Client, Group, GroupPage, MemoryRegion, NewReceiver};
 use srdma_wire::{PathMtu, Qpn};
 use std::net::Ipv6Addr;
@@ -139,9 +141,13 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Prints a value as JSON, or as this text.
-    fn show<T: Serialize>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
-        if self.json { print(&format!("{}\n", serde_json::to_string(value)?)) } else { print(&text(value)) }
+    /// Prints a value as JSON, or as this text of it, with [escaped](terminal) strings.
+    fn show<T: Serialize + DeserializeOwned>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string(value)?))
+        } else {
+            print_text(&text(&terminal::shown(value)?))
+        }
     }
 }
 
@@ -199,7 +205,7 @@ fn commit(arguments: &Commit) -> Result<ExitCode> {
     let group = commit_group(&output.controller.client()?, *group, arguments.wait)?;
     output.show(&group, |group| format!("{}\n", text::summary(&group.summary)))?;
     if let Some(failure) = &group.failure {
-        eprintln!("srdma: {failure}");
+        eprintln!("srdma: {}", terminal::escaped(failure));
     }
     Ok(if text::may_send(&group.summary) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

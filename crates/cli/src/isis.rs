@@ -4,6 +4,7 @@ mod text;
 
 use crate::output;
 use crate::status::NodeArguments;
+use crate::terminal;
 use anyhow::bail;
 use clap::{Subcommand, ValueEnum};
 use serde_json::json;
@@ -73,8 +74,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Some(isis) = read_status(&path)?.isis else {
         bail!("{}: the node does not run IS-IS: its configuration has no [isis]", path.display());
     };
-    let text = if show.json { serde_json::to_string(&json(&isis, show.what))? + "\n" } else { text(&isis, show.what) };
-    output::print(&text)?;
+    if show.json {
+        output::print(&(serde_json::to_string(&json(&isis, show.what))? + "\n"))?;
+    } else {
+        // Names of other systems are theirs.
+        output::print_text(&text(&terminal::shown(&isis)?, show.what))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

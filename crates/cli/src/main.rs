@@ -26,6 +26,7 @@ mod remote;
 mod send;
 mod sim;
 mod status;
+mod terminal;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use srdma_report::units;
@@ -89,7 +90,7 @@ fn main() -> ExitCode {
         Command::Chaos(arguments) => chaos::run(&arguments),
     };
     result.unwrap_or_else(|error| {
-        let _ = writeln!(std::io::stderr(), "srdma: {error:#}");
+        let _ = writeln!(std::io::stderr(), "srdma: {}", terminal::escaped_lines(&format!("{error:#}")));
         ExitCode::from(BAD_INPUT)
     })
 }

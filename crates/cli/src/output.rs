@@ -1,5 +1,6 @@
 //! Output of a command.
 
+use crate::terminal::escaped_lines;
 use anyhow::Context;
 use std::io::{self, Write};
 
@@ -10,6 +11,15 @@ use std::io::{self, Write};
 /// As [`written`].
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     written(io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// Prints a text of lines, parts of which may be others': see [`terminal`](crate::terminal).
+///
+/// # Errors
+///
+/// As [`written`].
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
+    print(&escaped_lines(text))
 }
 
 /// Result of writing output. A closed pipe, as with `head`, is no error.

@@ -318,7 +318,7 @@ fn finish(
     if let Some(error) = &report.error {
         let anomalies = endpoint::anomalies(&report.counters);
         let (before, after) = if anomalies.is_empty() { ("", "") } else { (" (", ")") };
-        eprintln!("srdma: {error}{before}{anomalies}{after}");
+        eprintln!("srdma: {}{before}{anomalies}{after}", crate::terminal::escaped(&error.to_string()));
     }
     let is_complete = report.matches || (report.joined_psn.is_some() && report.error.is_none());
     Ok(if is_complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })

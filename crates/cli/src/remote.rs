@@ -1,6 +1,7 @@
 //! Connection to a controller: common options of commands, and its errors.
 
-use anyhow::{Context, Result, bail};
+use crate::terminal::escaped;
+use anyhow::{Result, bail};
 use srdma_api::{Client, ClientError, ProblemType};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -53,8 +54,7 @@ impl TrustArguments {
 
 /// Reads a token file.
 pub(crate) fn token(file: &Path) -> Result<String> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(text.trim().to_owned())
+    Ok(srdma_toml_error::read_private(file)?.trim().to_owned())
 }
 
 /// A group at a controller, written `http://[::1]:8470/7`: the controller's URL and the group's number.
@@ -93,7 +93,7 @@ pub(crate) fn finish(result: Result<ExitCode>) -> Result<ExitCode> {
         Some(ProblemType::UnknownGroup) => ": srdma group list shows the groups",
         _ => "",
     };
-    eprintln!("srdma: {error:#}{hint}");
+    eprintln!("srdma: {}{hint}", escaped(&format!("{error:#}")));
     Ok(ExitCode::from(REFUSED))
 }
 

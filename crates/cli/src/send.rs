@@ -383,7 +383,7 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
     let anomalies = endpoint::anomalies(&report.counters);
     if let Some(error) = &report.error {
         let (before, after) = if anomalies.is_empty() { ("", "") } else { (" (", ")") };
-        eprintln!("srdma: {error}{before}{anomalies}{after}");
+        eprintln!("srdma: {}{before}{anomalies}{after}", crate::terminal::escaped(&error.to_string()));
         return Ok(ExitCode::FAILURE);
     }
     if !arguments.json {

@@ -1,6 +1,7 @@
 //! Text of a log line: `TIME LEVEL PART: MESSAGE FIELD=VALUE …`.
 
 use super::stderr::Stderr;
+use crate::terminal::is_escaped;
 use std::fmt::{self, Write};
 use tracing::Level;
 use tracing::field::{Field, Visit};
@@ -156,12 +157,6 @@ impl Piece {
             }
         }
     }
-}
-
-/// Whether a character could end a line, control a terminal, or change the order in which a line is shown.
-fn is_escaped(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Text that ends at the limit, so that a value of megabytes costs no more.

@@ -4,7 +4,7 @@ use super::jobs::JobArguments;
 use super::placed::{Load, WrittenProgram, load, write};
 use super::saved::{Opened, PlanArguments};
 use super::{links_named, text};
-use crate::output::print;
+use crate::output::{print, print_text};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -153,7 +153,7 @@ pub(super) fn run(change: &Change, is_question: bool) -> Result<ExitCode> {
     if common.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&outcome)?))?;
     } else {
-        print(&text::changed(&outcome))?;
+        print_text(&text::changed(&outcome))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,7 @@ use super::jobs::JobArguments;
 use super::placed::Placed;
 use super::saved::Saved;
 use super::{FabricArguments, links_named, report, text};
-use crate::output::print;
+use crate::output::{print, print_text};
 use anyhow::{Context, Result};
 use clap::Args;
 use srdma_fabric::Encoding;
@@ -74,7 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&placed)?))?;
     } else {
-        print(&text::table(&placed))?;
+        print_text(&text::table(&placed))?;
     }
     Ok(ExitCode::SUCCESS)
 }

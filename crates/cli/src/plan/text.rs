@@ -3,6 +3,7 @@
 use super::change::{Changed, ChangedFlow};
 use super::placed::{Load, Placed, PlacedFlow, WrittenProgram};
 use super::why::Reasons;
+use crate::terminal;
 use std::fmt::Write;
 
 pub(super) fn table(placed: &Placed) -> String {
@@ -89,6 +90,8 @@ pub(super) fn switches(path: &[String]) -> String {
 /// Columns below their titles, one of them to the right.
 fn rows<const N: usize>(text: &mut String, titles: [&str; N], right: Option<usize>, rows: Vec<[String; N]>) {
     let titles = titles.map(str::to_owned);
+    let rows: Vec<[String; N]> =
+        rows.into_iter().map(|row| row.map(|cell| terminal::escaped(&cell).into_owned())).collect();
     let width = |column: usize| rows.iter().chain([&titles]).map(|row| row[column].len()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..N).map(width).collect();
     for row in [&titles].into_iter().chain(&rows) {

@@ -4,7 +4,7 @@ use super::change::flows_named;
 use super::placed::{Load, WrittenProgram, load, write};
 use super::saved::PlanArguments;
 use super::text;
-use crate::output::print;
+use crate::output::{print, print_text};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::Serialize;
@@ -121,7 +121,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&reasons)?))?;
     } else {
-        print(&text::reasons(&reasons))?;
+        print_text(&text::reasons(&reasons))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,8 @@
 //! `srdma controller` as a process: killed, saved, restored, and given what it cannot use.
 
 use srdma_api::{Client, NewGroup, NewReceiver, SourceAddress};
-use std::io::{BufRead, BufReader};
-use std::net::Ipv6Addr;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv6Addr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
@@ -118,6 +118,33 @@ fn acknowledged_writes_survive_kill_9() {
             assert!(members.contains(address), "round {round}: group {id} has lost {address}");
         }
     }
+}
+
+/// Text of nodes and tenants neither controls the terminal nor forges lines (D107).
+#[test]
+fn text_of_others_is_escaped() {
+    let listener = TcpListener::bind("[::1]:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let event =
+        r#"{"number":1,"unix_ms":0,"kind":"node-up","node":"N1\u001b[2J\u001b]0;owned\u0007\nnode N2 is up\u202e"}"#;
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nid: a-1\ndata: {event}\n\n");
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(answer.as_bytes()).unwrap();
+        // The stream stays open until the client has ended.
+        let _ = std::io::copy(&mut stream, &mut std::io::sink());
+    });
+    let mut watch = Command::new(env!("CARGO_BIN_EXE_srdma"))
+        .args(["group", "watch", "--controller", &url])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(watch.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    server.join().unwrap();
+    assert_eq!(line, "node N1\\u{1b}[2J\\u{1b}]0;owned\\u{7}\\nnode N2 is up\\u{202e} is up\n");
 }
 
 /// A watch continues with a restarted controller, and reports a possible gap.
