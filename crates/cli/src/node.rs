@@ -13,7 +13,8 @@ use std::process::ExitCode;
 /// applies the new configuration between two packets; an invalid one is rejected, and the current one stays. SIGTERM
 /// sends the queued packets, detaches from the interfaces, and ends with exit code 0.
 ///
-/// Exit code 2: the node did not start. Exit code 1: it failed while it was running.
+/// Exit code 3: the node did not start, because another one uses an interface or the status socket. Exit code 2: it did
+/// not start for another reason. Exit code 1: it failed while it was running.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -51,6 +52,9 @@ neighbours from the kernel:
   sid = \"5f00:0:100::/48\"
   behavior = \"uN\"";
 
+/// Exit code of a node that needs what another one uses. In contrast to other errors of the start, it may pass.
+const IN_USE: u8 = 3;
+
 /// Runs the command.
 ///
 /// # Errors
@@ -63,6 +67,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         Err(error) if error.was_running() => {
             tracing::error!("{error}");
             Ok(ExitCode::FAILURE)
+        }
+        Err(error) if error.is_in_use() => {
+            tracing::error!("{error}");
+            Ok(ExitCode::from(IN_USE))
         }
         Err(error) => Err(error.into()),
     }))

@@ -24,6 +24,7 @@ pub enum DaemonError {
         port: String,
         /// Process that uses it.
         reason: String,
+        is_in_use: bool,
     },
     /// No driver can be had for an interface that is there.
     #[error("port {port}: {error}")]
@@ -49,8 +50,14 @@ impl DaemonError {
         matches!(self, DaemonError::Died(_))
     }
 
+    /// Whether another node has what this one needs: it may start when that one has ended.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, DaemonError::Claim { is_in_use: true, .. } | DaemonError::Status(StatusError::InUse(_)))
+    }
+
     pub(super) fn claim(port: &str, error: &ClaimError) -> Self {
-        DaemonError::Claim { port: port.to_owned(), reason: error.to_string() }
+        let is_in_use = matches!(error, ClaimError::InUse { .. });
+        DaemonError::Claim { port: port.to_owned(), reason: error.to_string(), is_in_use }
     }
 }
 

@@ -25,7 +25,8 @@ fn node_process() {
         Ok(()) => exit(0),
         Err(error) => {
             eprintln!("srdma: {error}");
-            exit(if error.was_running() { 1 } else { 2 });
+            let code = if error.is_in_use() { 3 } else { 2 };
+            exit(if error.was_running() { 1 } else { code });
         }
     }
 }

@@ -87,7 +87,6 @@ impl Control {
 
     /// Retries ports that wait, and those whose interface was replaced by another of its name.
     pub(super) async fn look_after_ports(&mut self) -> Result<(), Died> {
-        self.claims.values().for_each(Claim::dismiss_callers);
         let mut is_other = false;
         for index in 0..self.ports.len() {
             let found = if_nametoindex(self.configuration.interfaces[index].name.as_str()).ok();

@@ -4,6 +4,8 @@ use crate::daemon::bench::{Bench, HOSTS, UP};
 use crate::daemon::forwarding::{CONFIGURATION, end_mt, is_copy};
 use nix::sys::signal::Signal;
 use srdma_node::daemon::read_status;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 
 /// Resources that must be gone when the node is.
 fn additions(bench: &Bench) -> String {
@@ -55,7 +57,20 @@ fn the_second_node_on_an_interface_is_refused() {
     first.wait_for("ready");
     let mut second = bench.start();
     second.wait_for("interface uplink is already used by process");
-    assert_eq!(second.ends(), Some(2));
+    assert_eq!(second.ends(), Some(3));
+}
+
+/// A name that any user can bind keeps no node from its interfaces (D108).
+#[test]
+#[ignore = "needs root"]
+fn an_abstract_socket_is_no_claim() {
+    let bench = Bench::new("auto", CONFIGURATION);
+    let squat = |name: &str| {
+        let address = SocketAddr::from_abstract_name(name).expect("a name");
+        bench.node.enter(|| UnixListener::bind_addr(&address)).expect("entered").expect("bound")
+    };
+    let _squatted = ["srdma/namespace", "srdma/interface/uplink"].map(squat);
+    bench.start().wait_for("ready");
 }
 
 /// Not one packet of an unchanged group is lost while another one comes and goes, and wrong files are refused.
