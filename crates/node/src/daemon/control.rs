@@ -34,6 +34,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Interval for checking what no event reports: the file, and interfaces that are missing.
@@ -73,12 +74,17 @@ enum Occasion {
 
 impl Control {
     /// Sets everything up, up to the point where packets flow.
-    pub(super) async fn start(path: &Path, dropped_log_lines: Arc<AtomicU64>) -> Result<Self, DaemonError> {
+    pub(super) async fn start(
+        path: &Path,
+        dropped_log_lines: Arc<AtomicU64>,
+        stop: watch::Receiver<bool>,
+    ) -> Result<Self, DaemonError> {
         let file = WatchedFile::new(path);
         let text = srdma_toml_error::read(path)?;
         let mut kernel = KernelSide::start().await.map_err(system("cannot ask the kernel for its links and routes"))?;
         let facts = kernel.mirror.interfaces();
         let configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
+        configuration.check_private_files()?;
         let node = configuration.node()?;
         let claims = claim_missing(&configuration, &BTreeMap::new())?;
         let ports = vec![PortDriver::NONE; configuration.interfaces.len()];
@@ -90,7 +96,7 @@ impl Control {
         let mut layers = Layers::default();
         layers.set(Owner::File, configuration.spec.entries.clone());
         let interest = interest::of(&configuration, layers.get(Owner::File));
-        let data = DataHandle::start(node, interest, configuration.daemon.cpu)
+        let data = DataHandle::start(node, interest, configuration.daemon.cpu, stop)
             .map_err(system("cannot start the data thread"))?;
         let entries = layers.above(Owner::Kernel);
         let effects = kernel.configure(&configuration, &entries, layers.get_mut(Owner::Kernel));
@@ -180,7 +186,9 @@ impl Control {
                     }
                     self.look_after_ports().await?;
                     self.restore_routes().await?;
+                    // The data thread has answered.
                     self.publish().await?;
+                    self.supervisor.alive();
                 }
             }
         }

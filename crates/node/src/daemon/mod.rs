@@ -63,6 +63,7 @@ pub fn run(file: &Path, dropped_log_lines: Arc<AtomicU64>) -> Result<(), DaemonE
     let runtime = runtime::Builder::new_current_thread().enable_all().build().map_err(system)?;
     runtime.block_on(async {
         let mut signals = Signals::new().map_err(system)?;
-        Control::start(file, dropped_log_lines).await?.run(&mut signals).await
+        let stop = signals::stop().map_err(system)?;
+        Control::start(file, dropped_log_lines, stop).await?.run(&mut signals).await
     })
 }

@@ -4,6 +4,7 @@ use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
 /// Meaning of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,4 +39,20 @@ impl Signals {
         })
         .await
     }
+}
+
+/// A value that SIGTERM or SIGINT sets, for waits that [`Signals::next`] does not interrupt.
+pub(super) fn stop() -> io::Result<watch::Receiver<bool>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (sender, stop) = watch::channel(false);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        sender.send_replace(true);
+        // The value stays when the sender is gone, but a wait for it would not begin.
+        std::future::pending::<()>().await;
+    });
+    Ok(stop)
 }

@@ -31,6 +31,11 @@ impl Supervisor {
         self.notify("READY=1");
     }
 
+    /// It makes progress, the data thread included: its watchdog need not end it.
+    pub(super) fn alive(&self) {
+        self.notify("WATCHDOG=1");
+    }
+
     /// It reads its configuration again; [`Supervisor::ready`] follows.
     pub(super) fn reloading(&self) {
         self.notify("RELOADING=1");
@@ -46,5 +51,25 @@ impl Supervisor {
             // As above.
             let _ = socket.send(state.as_bytes());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_are_datagrams() {
+        let (own, manager) = UnixDatagram::pair().expect("a pair");
+        let supervisor = Supervisor(Some(own));
+        supervisor.ready();
+        supervisor.alive();
+        let received = || {
+            let mut octets = [0; 64];
+            let len = manager.recv(&mut octets).expect("received");
+            String::from_utf8_lossy(&octets[..len]).into_owned()
+        };
+        assert_eq!([received(), received()], ["READY=1", "WATCHDOG=1"]);
+        Supervisor(None).alive();
     }
 }
