@@ -28,6 +28,7 @@ const TEST_TOOLS: &[Tool] = &[
     tool("/usr/bin/python3", "python3"),
     tool("scapy3", "python3-scapy"),
     tool("setpriv", "util-linux"),
+    tool("systemd-analyze", "systemd"),
     tool("tshark", "tshark"),
 ];
 

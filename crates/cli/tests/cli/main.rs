@@ -41,3 +41,4 @@ mod sim_wan;
 mod sizing_document;
 mod start_document;
 mod transfer;
+mod units;
