@@ -30,7 +30,8 @@ enum Command {
     /// Run the controller, in the foreground.
     ///
     /// Logs to stderr: "ready" with its addresses, and later events. It keeps running when stderr cannot be written.
-    /// SIGTERM and SIGINT stop it; nodes continue to forward. Every write is durable before its response.
+    /// SIGTERM and SIGINT stop it within two seconds; nodes continue to forward. SIGHUP reloads tokens, certificate and
+    /// key. Every write is durable before its response.
     ///
     /// Exit code 2: it did not start, or another controller is the leader now.
     Run(Run),

@@ -1,5 +1,6 @@
 //! Kernel-owned chunks, with the number of entries of each.
 
+use super::retired::Held;
 use srdma_frame::{Chunk, Page, Pool};
 
 /// A count for each chunk of the memory: so that every chunk is freed when the sockets are closed, regardless of its
@@ -36,11 +37,20 @@ impl Holds {
         Some(chunk)
     }
 
+    /// All entries, which are no longer counted here.
+    pub(super) fn take_all(&mut self) -> Vec<Held> {
+        let held = |(index, count): (usize, &mut u16)| {
+            let count = std::mem::take(count);
+            (count > 0).then_some(((index * GRAIN) as u64, count))
+        };
+        self.counts.iter_mut().enumerate().filter_map(held).collect()
+    }
+
     /// Gives all of it back to the pool.
     pub(super) fn release_all(&mut self, pool: &mut Pool) {
-        for (index, count) in self.counts.iter_mut().enumerate() {
-            if let Some(chunk) = pool.chunk_at((index * GRAIN) as u64).filter(|_| *count > 0) {
-                (0..std::mem::take(count)).for_each(|_| pool.release(chunk));
+        for (offset, count) in self.take_all() {
+            if let Some(chunk) = pool.chunk_at(offset) {
+                (0..count).for_each(|_| pool.release(chunk));
             }
         }
     }

@@ -10,6 +10,7 @@
 mod gather;
 mod holds;
 mod receive;
+mod retired;
 mod ring;
 mod socket;
 mod umem;
@@ -23,10 +24,12 @@ use crate::{Driver, DriverKind, DriverStatistics, Interest, OpenError, XdpMode};
 use gather::{Gathered, MAX_PIECES, Sending};
 use holds::Holds;
 use receive::Receiver;
+use retired::Retired;
 use socket::{Refusal, Sent, Socket};
 use srdma_frame::{Frame, Pool};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 /// An interface's frames, by AF_XDP.
 ///
@@ -49,6 +52,7 @@ pub struct AfXdp {
     any_readable: Option<OwnedFd>,
     sending: Sending,
     holds: Holds,
+    retired: Retired,
     kind: DriverKind,
     statistics: DriverStatistics,
     /// The queue that [`Driver::receive`] begins with.
@@ -112,6 +116,7 @@ impl AfXdp {
             any_readable,
             sending: if is_zero_copy { Sending::InPlace } else { Sending::Copying },
             holds: Holds::new(umem.pages()),
+            retired: umem.retired().clone(),
             kind,
             statistics: DriverStatistics::default(),
             turn: 0,
@@ -245,15 +250,15 @@ impl Driver for AfXdp {
         self.program = None;
         self.any_readable = None;
         self.in_flight = 0;
-        if self.sending == Sending::InPlace {
-            // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
-            // write to these chunks, and its end is not reported: they are never freed.
-            self.queues.clear();
-            return;
-        }
         for queue in self.queues.drain(..) {
             queue.receiver.release(pool);
         }
-        self.holds.release_all(pool);
+        if self.sending == Sending::InPlace {
+            // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
+            // write to these chunks, and its end is not reported: see `Umem::reclaim`.
+            self.retired.retire(Instant::now(), self.holds.take_all());
+        } else {
+            self.holds.release_all(pool);
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! The memory of AF_XDP sockets, which is a pool's memory.
 
+use super::retired::Retired;
 use crate::socket_option;
 use srdma_frame::{Page, Pool};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
+use std::time::Instant;
 
 /// Memory that the sockets of a data thread receive into and send from, and that a [`Pool`] lies over. A frame that
 /// came in at one socket is sent at any other without being copied.
@@ -16,6 +18,7 @@ use std::ptr::{self, NonNull};
 pub struct Umem {
     memory: NonNull<Page>,
     pages: usize,
+    retired: Retired,
 }
 
 // SAFETY: it only refers to the memory; the pool governs access to it.
@@ -43,12 +46,22 @@ impl Umem {
         // SAFETY: the mapping is ours, zeroed, of the given length, and never unmapped. The kernel writes to a chunk
         // only while it is in a fill ring, when it is not read or written elsewhere.
         let pool = Pool::over(unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), pages) });
-        Ok((Umem { memory, pages }, pool))
+        Ok((Umem { memory, pages, retired: Retired::default() }, pool))
     }
 
     /// Number of pages.
     pub fn pages(&self) -> usize {
         self.pages
+    }
+
+    /// Returns chunks to the pool that zero-copy sockets held when they were closed, some seconds ago. To be called now
+    /// and then.
+    pub fn reclaim(&self, now: Instant, pool: &mut Pool) {
+        self.retired.reclaim(now, pool);
+    }
+
+    pub(super) fn retired(&self) -> &Retired {
+        &self.retired
     }
 
     /// Registers the memory at a socket.

@@ -210,6 +210,8 @@ impl DataThread {
                 let _ = reply.send(());
             }
             Order::Snapshot { mut state, reply } => {
+                // Snapshots come twice a second.
+                self.umem.reclaim(std::time::Instant::now(), &mut self.pool);
                 for (port, state) in self.ports.iter().zip(&mut state.ports) {
                     state.driver = port.driver.as_ref().map(|driver| driver.kind());
                     state.note.clone_from(&port.note);
