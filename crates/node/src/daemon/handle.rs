@@ -195,7 +195,7 @@ mod tests {
 
     /// A signal that comes while the control task waits ends it within two seconds, and so does one that comes before.
     #[tokio::test(start_paused = true)]
-    async fn a_signal_is_obeyed_while_the_data_thread_hangs() {
+    async fn a_signal_ends_the_wait_for_a_data_thread_that_hangs() {
         for is_before in [false, true] {
             let (data, stopping) = answering(0);
             let signal = || stopping.send_replace(true);

@@ -61,7 +61,10 @@ impl Control {
             self.wait_for(index, "there is no such interface in this network namespace".to_owned());
             return Ok(None);
         };
-        match self.data.attach(id, interface).await? {
+        let attached = self.data.attach(id, interface).await?;
+        // A driver may take as long as the watchdog waits for all of them.
+        self.supervisor.alive();
+        match attached {
             Ok(Attached { driver, note, number }) => {
                 let (port, interface) = self.names(index);
                 // The note is the reason for none of the faster drivers.
