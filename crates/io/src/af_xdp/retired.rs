@@ -14,7 +14,10 @@ pub(super) type Held = (u64, u16);
 
 /// Retired chunks of all sockets of a memory, the oldest first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Retired(Arc<Mutex<VecDeque<(Instant, Vec<Held>)>>>);
+pub(super) struct Retired(Arc<Mutex<VecDeque<ClosedSocket>>>);
+
+/// When it was closed, and its chunks.
+type ClosedSocket = (Instant, Vec<Held>);
 
 impl Retired {
     /// Takes the chunks of a socket that was closed at `now`.
