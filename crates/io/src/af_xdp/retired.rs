@@ -50,7 +50,7 @@ mod tests {
     /// Chunks of two closed sockets return one after the other, each as often as it was held.
     #[test]
     fn retired_chunks_return_after_some_seconds() {
-        let (umem, mut pool) = Umem::new(16).expect("memory");
+        let (umem, mut pool) = Umem::new(1024).expect("memory");
         let retired = Retired::default();
         let begin = Instant::now();
         for (seconds, count) in [(0, 3), (2, 1)] {
