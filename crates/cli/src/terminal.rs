@@ -39,7 +39,7 @@ fn replaced(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(replaced)
 }
 
-/// The same value with [escaped](escaped) strings, so that text made of it has the lines of this program only.
+/// The same value with [`escaped`] strings, so that text made of it has the lines of this program only.
 ///
 /// # Errors
 ///
