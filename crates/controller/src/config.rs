@@ -14,6 +14,9 @@ use std::time::Duration;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// The file that it was read from, which SIGHUP reads again.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
     /// URL that standbys report for this controller as the leader [default: the first of `listen`].
@@ -69,7 +72,7 @@ pub struct EtcdTrust {
 
 /// A token.
 #[allow(missing_docs, reason = "names and types explain the other items")]
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
     /// Its name in the audit log.
@@ -98,6 +101,7 @@ pub enum ConfigError {
 impl Default for Config {
     fn default() -> Self {
         Config {
+            file: None,
             listen: vec![SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 8470))],
             url: None,
             tls: None,
@@ -117,7 +121,24 @@ impl Default for Config {
     }
 }
 
+/// A key of the file, and its value as text.
+type Key = (&'static str, fn(&Config) -> String);
+
 impl Config {
+    /// Keys that are read at the start only.
+    pub(crate) const RESTART_KEYS: [Key; 10] = [
+        ("listen", |config| format!("{:?}", config.listen)),
+        ("url", |config| format!("{:?}", config.url)),
+        ("etcd", |config| format!("{:?}", config.etcd)),
+        ("tenant", |config| format!("{:?}", config.tenant)),
+        ("node_dead_after_ms", |config| config.node_dead_after_ms.to_string()),
+        ("source_silent_after_ms", |config| config.source_silent_after_ms.to_string()),
+        ("connections", |config| config.connections.to_string()),
+        ("connections_per_client", |config| config.connections_per_client.to_string()),
+        ("fabric", |config| format!("{:?}", config.fabric)),
+        ("block", |config| config.block.to_string()),
+    ];
+
     /// Reads a file.
     ///
     /// # Errors
@@ -125,9 +146,10 @@ impl Config {
     /// If it cannot be read, and those of [`Config::check`].
     pub fn read(file: &Path) -> Result<Self, ConfigError> {
         let text = srdma_toml_error::read(file)?;
-        let config: Config =
+        let mut config: Config =
             toml::from_str(&text).map_err(|error| Problem::of_toml(&error, &text).in_file(file, &text))?;
         config.check().map_err(|reason| ConfigError::Contradiction { file: file.to_owned(), reason })?;
+        config.file = Some(file.to_owned());
         Ok(config)
     }
 

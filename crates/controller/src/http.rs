@@ -19,6 +19,7 @@ mod standby;
 mod stream_limiter;
 
 pub use describe::description;
+pub(crate) use listen::{Fingerprint, acceptor};
 pub use listen::{ServeError, Server};
 
 use crate::service::{RequestError, Service};

@@ -14,6 +14,7 @@ mod config;
 mod daemon;
 mod http;
 mod placements;
+mod reload;
 mod service;
 mod store;
 mod watchers;

@@ -2,6 +2,8 @@
 
 use super::connection_limiter::{Admission, ConnectionLimiter, Permit};
 use super::refusal_log::{RefusalLog, Refused};
+use crate::access::Access;
+use crate::reload::TlsSender;
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
@@ -12,7 +14,7 @@ use srdma_api::ProblemType;
 use srdma_controller_core::Refusal;
 use std::io::{self, IoSlice};
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -26,6 +28,9 @@ use tokio_rustls::TlsAcceptor;
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Longest time of a response, such as a stream of events, after a token was withdrawn.
+const LAST_RESPONSE_TIME: Duration = Duration::from_secs(5);
+
 /// Timeout of a client that does not read: no octet can be written.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -38,7 +43,9 @@ const MAX_HEADERS: usize = 64;
 pub(super) struct Connections {
     /// Replaced when this controller becomes the leader.
     pub(super) router: watch::Receiver<Router>,
-    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) access: Arc<Access>,
+    /// For new connections; replaced by a reload.
+    pub(super) tls: TlsSender,
     pub(super) limiter: Arc<ConnectionLimiter>,
     pub(super) refusals: Arc<RefusalLog>,
 }
@@ -60,11 +67,12 @@ impl Connections {
                     if let Some(place) = closed {
                         self.note(place);
                     }
-                    tokio::spawn(serve(stream, self.router.borrow().clone(), self.tls.clone(), Arc::new(permit)));
+                    let (router, tls) = (self.router.borrow().clone(), self.tls.borrow().clone());
+                    tokio::spawn(serve(stream, router, tls, Arc::new(permit), self.access.withdrawals()));
                 }
                 Err(refusal) => {
                     self.note(from.ip());
-                    reject(stream, self.tls.is_some(), &refusal);
+                    reject(stream, self.tls.borrow().is_some(), &refusal);
                 }
             }
         }
@@ -77,19 +85,25 @@ impl Connections {
 }
 
 /// Serves a connection until it ends, or is to be closed for another one.
-async fn serve(stream: TcpStream, router: Router, tls: Option<TlsAcceptor>, permit: Arc<Permit>) {
+async fn serve(
+    stream: TcpStream,
+    router: Router,
+    tls: Option<TlsAcceptor>,
+    permit: Arc<Permit>,
+    withdrawals: watch::Receiver<()>,
+) {
     // Responses are short and latency counts.
     let _ = stream.set_nodelay(true);
     let stream = Timed { stream, stalled: None };
     let served = async {
         match tls {
-            None => serve_http(stream, router, &permit).await,
+            None => serve_http(stream, router, &permit, withdrawals).await,
             Some(tls) => {
                 let limit =
                     |connection: &mut rustls::ServerConnection| connection.set_buffer_limit(Some(BUFFER_OCTETS));
                 // A client without TLS is disconnected.
                 if let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.accept_with(stream, limit)).await {
-                    serve_http(stream, router, &permit).await;
+                    serve_http(stream, router, &permit, withdrawals).await;
                 }
             }
         }
@@ -100,7 +114,13 @@ async fn serve(stream: TcpStream, router: Router, tls: Option<TlsAcceptor>, perm
     }
 }
 
-async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router, permit: &Arc<Permit>) {
+/// When a token is withdrawn, which may have opened the connection, it ends after the current response.
+async fn serve_http(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    router: Router,
+    permit: &Arc<Permit>,
+    mut withdrawals: watch::Receiver<()>,
+) {
     let router = TowerToHyperService::new(router);
     let service = service_fn(|request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
@@ -113,7 +133,15 @@ async fn serve_http(stream: impl AsyncRead + AsyncWrite + Unpin, router: Router,
         .max_headers(MAX_HEADERS)
         .max_buf_size(BUFFER_OCTETS);
     // A broken connection affects its client only.
-    let _ = http.serve_connection(TokioIo::new(stream), service).await;
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let is_withdrawn = tokio::select! {
+        _ = connection.as_mut() => false,
+        withdrawn = withdrawals.changed() => withdrawn.is_ok(),
+    };
+    if is_withdrawn {
+        connection.as_mut().graceful_shutdown();
+        let _ = tokio::time::timeout(LAST_RESPONSE_TIME, connection).await;
+    }
 }
 
 /// Reports that the limit is reached, without waiting for the client.

@@ -24,7 +24,7 @@ const MAX_BACKUPS: usize = 4;
 /// Tokens and limits, shared by all requests.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    pub(super) access: Access,
+    pub(super) access: Arc<Access>,
     origins: OriginCheck,
     refusals: Arc<RefusalLog>,
     pub(super) memory: Memory,
@@ -37,9 +37,9 @@ pub(crate) struct Gate {
 pub(super) struct RefusedAs(pub(super) ProblemType);
 
 impl Gate {
-    pub(super) fn new(config: &Config, refusals: Arc<RefusalLog>) -> Self {
+    pub(super) fn new(config: &Config, access: Arc<Access>, refusals: Arc<RefusalLog>) -> Self {
         Gate {
-            access: Access::new(config),
+            access,
             origins: OriginCheck::new(config),
             refusals,
             memory: Memory::default(),

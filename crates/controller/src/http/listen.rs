@@ -5,14 +5,18 @@ use super::connection_limiter::ConnectionLimiter;
 use super::gate::Gate;
 use super::refusal_log::RefusalLog;
 use super::{App, router, standby};
+use crate::access::Access;
 use crate::config::{Config, Tls};
+use crate::reload::{Reloader, TlsSender};
 use crate::service::{Exit, Service};
 use crate::store::{Etcd, Leadership, Standby, Store, StoreError};
 use axum::Router;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use sha2::{Digest, Sha256};
 use srdma_controller_core::Jobs;
+use srdma_toml_error::FileError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,6 +39,9 @@ pub enum ServeError {
     Store(#[from] StoreError),
     #[error("cannot listen on {address}: {error}")]
     Listen { address: SocketAddr, error: io::Error },
+    /// A file, such as the key, that cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
     #[error("{file}: {reason}")]
     Tls { file: String, reason: String },
 }
@@ -43,6 +50,7 @@ pub enum ServeError {
 pub struct Server {
     listeners: Vec<TcpListener>,
     connections: Connections,
+    certificate: Option<Fingerprint>,
     work: Work,
 }
 
@@ -64,8 +72,8 @@ impl Server {
     ) -> Result<Self, ServeError> {
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
-        let refusals = Arc::clone(&listening.refusals);
-        let (service, router) = start_service(config, fabric, store, rebuilds, exit, refusals)?;
+        let (access, refusals) = (Arc::clone(&listening.access), Arc::clone(&listening.refusals));
+        let (service, router) = start_service(config, access, fabric, store, rebuilds, exit, refusals)?;
         let (_, router) = watch::channel(router);
         Ok(listening.server(router, Box::pin(timers(service))))
     }
@@ -86,7 +94,7 @@ impl Server {
         let starting = Leadership::Unknown { reason: "this controller has just started".to_owned() };
         let (leader_sender, leader) = watch::channel(starting);
         let (change, router) = watch::channel(standby::router(leader));
-        let refusals = Arc::clone(&listening.refusals);
+        let (access, refusals) = (Arc::clone(&listening.access), Arc::clone(&listening.refusals));
         let work = async move {
             let (depose, deposed) = oneshot::channel();
             let store = match lead(standby, leader_sender, depose).await {
@@ -94,7 +102,7 @@ impl Server {
                 Err(error) => return error.into(),
             };
             let _resignation = Resignation(Arc::clone(&store));
-            match start_service(config, fabric, store, rebuilds, exit, refusals) {
+            match start_service(config, access, fabric, store, rebuilds, exit, refusals) {
                 Ok((service, router)) => {
                     drop(change.send_replace(router));
                     tokio::select! {
@@ -113,20 +121,27 @@ impl Server {
         self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
 
+    /// What reloads tokens, certificate and key; `config` is as it was read.
+    pub(crate) fn reloader(&self, config: Config) -> Reloader {
+        Reloader::new(config, Arc::clone(&self.connections.access), self.connections.tls.clone(), self.certificate)
+    }
+
     /// Serves until `stop`.
     ///
     /// # Errors
     ///
     /// It cannot become the leader, or is no longer.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ServeError> {
-        let Server { listeners, connections, work } = self;
+        let Server { listeners, connections, work, certificate: _ } = self;
         let mut tasks = tokio::task::JoinSet::new();
         for listener in listeners {
             tasks.spawn(connections.clone().accept(listener));
         }
+        // In a task of its own, since it may wait for the core's lock.
+        let mut work = tokio::task::JoinSet::from_iter([work]);
         tokio::select! {
             () = stop => Ok(()),
-            error = work => Err(error),
+            Some(outcome) = work.join_next() => Err(outcome.unwrap_or_else(|error| failed(&error))),
             _ = tasks.join_next() => Ok(()),
         }
     }
@@ -135,7 +150,9 @@ impl Server {
 /// Open sockets, before requests are served.
 struct Listening {
     listeners: Vec<TcpListener>,
-    tls: Option<TlsAcceptor>,
+    access: Arc<Access>,
+    tls: TlsSender,
+    certificate: Option<Fingerprint>,
     limiter: Arc<ConnectionLimiter>,
     refusals: Arc<RefusalLog>,
 }
@@ -143,19 +160,20 @@ struct Listening {
 impl Listening {
     fn open(config: &Config) -> Result<Self, ServeError> {
         config.check().map_err(ServeError::Config)?;
-        let tls = config.tls.as_ref().map(acceptor).transpose()?;
+        let (tls, certificate) = config.tls.as_ref().map(acceptor).transpose()?.unzip();
         let mut listeners = Vec::new();
         for address in config.listen.iter().copied() {
             listeners.push(listen(address).map_err(|error| ServeError::Listen { address, error })?);
         }
         let has_tokens = !config.token.is_empty();
         let limiter = ConnectionLimiter::new(config.connections, config.connections_per_client, has_tokens);
-        Ok(Listening { listeners, tls, limiter, refusals: Arc::new(RefusalLog::new()) })
+        let (access, tls) = (Arc::new(Access::new(config)), TlsSender::new(tls));
+        Ok(Listening { listeners, access, tls, certificate, limiter, refusals: Arc::new(RefusalLog::new()) })
     }
 
     fn server(self, router: watch::Receiver<Router>, work: Work) -> Server {
-        let Listening { listeners, tls, limiter, refusals } = self;
-        Server { listeners, connections: Connections { router, tls, limiter, refusals }, work }
+        let Listening { listeners, access, tls, certificate, limiter, refusals } = self;
+        Server { listeners, connections: Connections { router, access, tls, limiter, refusals }, certificate, work }
     }
 }
 
@@ -189,13 +207,14 @@ impl Drop for Resignation {
 /// Restores the controller from its store, and routes requests to it.
 fn start_service(
     config: Config,
+    access: Arc<Access>,
     fabric: Option<Jobs>,
     store: Arc<dyn Store>,
     rebuilds: Option<u64>,
     exit: Exit,
     refusals: Arc<RefusalLog>,
 ) -> Result<(Arc<Service>, Router), ServeError> {
-    let gate = Arc::new(Gate::new(&config, refusals));
+    let gate = Arc::new(Gate::new(&config, access, refusals));
     let service = Service::start(config, fabric, store, rebuilds, exit)?;
     let router = router(App { service: Arc::clone(&service), gate });
     Ok((service, router))
@@ -205,6 +224,10 @@ fn start_service(
 async fn timers(service: Arc<Service>) -> ServeError {
     service.run().await;
     StoreError::System("the controller's timers have stopped".to_owned()).into()
+}
+
+fn failed(error: &tokio::task::JoinError) -> ServeError {
+    StoreError::System(format!("the controller's timers have stopped: {error}")).into()
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -217,7 +240,11 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServeError> {
+/// SHA-256 of a certificate chain.
+pub(crate) type Fingerprint = [u8; 32];
+
+/// TLS of connections, by the files of a configuration.
+pub(crate) fn acceptor(tls: &Tls) -> Result<(TlsAcceptor, Fingerprint), ServeError> {
     let refused = |file: &Path, reason: String| ServeError::Tls { file: file.display().to_string(), reason };
     let chain = CertificateDer::pem_file_iter(&tls.certificate)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
@@ -225,6 +252,9 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServeError> {
     if chain.is_empty() {
         return Err(refused(&tls.certificate, "has no certificate in PEM".to_owned()));
     }
+    srdma_toml_error::check_private(&tls.key)?;
+    let mut fingerprint = Sha256::new();
+    chain.iter().for_each(|certificate| fingerprint.update(certificate));
     let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| refused(&tls.key, error.to_string()))?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
@@ -233,5 +263,5 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServeError> {
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .map_err(|error| refused(&tls.key, error.to_string()))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok((TlsAcceptor::from(Arc::new(config)), fingerprint.finalize().into()))
 }

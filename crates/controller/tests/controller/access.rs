@@ -139,7 +139,7 @@ fn secrets_are_their_owners_alone() {
     let config = Config { tls: Some(Tls { certificate, key: key.clone() }), ..guarded() };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let start = || {
-        let server = Server::start(config.clone(), Arc::clone(&opened), false, || std::process::exit(1));
+        let server = Server::start(config.clone(), Arc::clone(&opened), None, || std::process::exit(1));
         runtime.block_on(server).map(|_| ()).map_err(|error| error.to_string())
     };
     let refused = start().unwrap_err();

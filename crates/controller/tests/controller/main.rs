@@ -13,6 +13,7 @@ mod in_etcd;
 mod jobs;
 mod life;
 mod memory;
+mod process;
 mod refusals;
 mod running;
 mod slow_clients;
