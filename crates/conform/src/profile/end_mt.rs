@@ -46,8 +46,11 @@ enum Group {
     Damaged,
     Ahead,
     Requests,
+    /// The device has no record of it: its receivers are those that packets list.
+    Unrecorded,
 }
 
+/// The groups that the device has.
 const GROUPS: [Group; 13] = [
     Group::Data,
     Group::Write,
@@ -236,6 +239,10 @@ impl EndMt {
             ),
             format!("CNPs are counted in windows of {CNP_WINDOW_MS} ms, and one is sent at the end of a window."),
         ];
+        words.push(format!(
+            "It has no record of the group with Proxy Address {}, whose receivers are those that packets list.",
+            self.proxy(Group::Unrecorded)
+        ));
         for group in GROUPS {
             words.push(format!(
                 "Group {}: Proxy Address {}, first PSN {:#x}, queue pairs of the receivers {:#x} and {:#x}.",

@@ -42,7 +42,8 @@ impl Copies<'_> {
         let inner = self.inner();
         let with = |tlvs: &[u8]| edge.tunnel(Group::Data, tlvs, &inner);
         let others = end_mt_tlv(edge.other_edge, &[(edge.stranger, 0x99)]);
-        let second = end_mt_tlv(edge.device, &edge.listed(Group::Data, 3)[2..]);
+        let second = end_mt_tlv(edge.device, &edge.listed(Group::Unrecorded, 3)[2..]);
+        let unrecorded = edge.data(Group::Unrecorded, 0x100);
         let reserved = {
             let mut tlv = edge.tlv(Group::Data, 2);
             for at in [2, 3, 21, 22, 23, 24 + 19, 24 + 39] {
@@ -69,8 +70,8 @@ impl Copies<'_> {
                 "eleven-receivers",
                 "The longest list that a TLV can hold.",
                 &["MT-6.2-3", "MT-7.2-1"],
-                with(&edge.tlv(Group::Data, 11)),
-                &edge.copies(Group::Data, &inner, 11),
+                edge.tunnel(Group::Unrecorded, &edge.tlv(Group::Unrecorded, 11), &unrecorded),
+                &edge.copies(Group::Unrecorded, &unrecorded, 11),
             ),
             self.copied(
                 "lists-of-others",
@@ -83,8 +84,8 @@ impl Copies<'_> {
                 "several-lists",
                 "Several lists of this edge count together.",
                 &["MT-6.2-3", "MT-7.2-3"],
-                with(&[edge.tlv(Group::Data, 2), others, second].concat()),
-                &edge.copies(Group::Data, &inner, 3),
+                edge.tunnel(Group::Unrecorded, &[edge.tlv(Group::Unrecorded, 2), others, second].concat(), &unrecorded),
+                &edge.copies(Group::Unrecorded, &unrecorded, 3),
             ),
             self.copied(
                 "reserved-fields",
