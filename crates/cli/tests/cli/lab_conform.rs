@@ -5,6 +5,7 @@ use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_wire::MacAddress;
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -73,6 +74,8 @@ impl Node {
         let socket = directory.path().join("node.sock");
         configuration += &format!("\n[daemon]\nstatus = \"{}\"\n", socket.display());
         fs::write(&file, configuration).expect("written");
+        // It has HMAC keys.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("private");
         let mut command = bench.device.command(SRDMA);
         command.args(["node", "--config"]).arg(&file).stdin(Stdio::null());
         command.stderr(fs::File::create(&log).expect("a log"));
