@@ -127,7 +127,9 @@ pub fn export(topology: &Topology, transfer: &Transfer, image: &str) -> Result<V
     for (position, node) in topology.nodes.iter().enumerate() {
         if let Kind::Srdma { .. } = node.kind {
             let text = node_file::text(topology, group.as_ref(), position, &socket(&node.name), &choices)?;
-            files.push(ExportedFile::new(Path::new(&node.name).join("node.toml"), text));
+            // It may have keys, which the node takes from a private file alone.
+            let file = ExportedFile::new(Path::new(&node.name).join("node.toml"), text);
+            files.push(ExportedFile { is_secret: true, ..file });
         }
     }
     files.extend(topology_file::scripts(topology));
