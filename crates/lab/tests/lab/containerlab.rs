@@ -157,7 +157,7 @@ fn containers_have_the_files_of_the_controller() {
     for file in &files {
         file.write(directory.path()).unwrap();
         let mode = fs::metadata(directory.path().join(&file.path)).unwrap().permissions().mode();
-        let is_secret = ["token", "key.pem"].iter().any(|name| file.path.ends_with(name));
+        let is_secret = ["token", "key.pem", "node.toml"].iter().any(|name| file.path.ends_with(name));
         assert_eq!(mode & 0o077 == 0, is_secret, "{}", file.path.display());
     }
     let beside = Source::find("figure1-controller").unwrap().text.replace("node = \"C\"", "node = \"N6\"");
