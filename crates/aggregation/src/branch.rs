@@ -193,7 +193,7 @@ fn pending(syndrome: Syndrome) -> State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::table;
+    use srdma_testkit::table::table;
 
     const STATES: [State; 9] = [
         State::Unknown,

@@ -156,7 +156,7 @@ impl Upstream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::table;
+    use srdma_testkit::table::table;
 
     /// Every state under every event, with `!` where something is sent (R2-R5, D23). Timer code 14 waits for 1.28 ms,
     /// code 20 for longer, code 3 for less.

@@ -36,8 +36,6 @@ mod rules;
 mod size;
 mod stall;
 mod succession;
-#[cfg(test)]
-mod table;
 mod upstream;
 mod upstream_response;
 

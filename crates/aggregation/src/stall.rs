@@ -366,7 +366,7 @@ impl StallWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::table;
+    use srdma_testkit::table::table;
 
     const WATCHES: [Watch; 8] = [
         Watch::Idle,

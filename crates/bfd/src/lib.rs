@@ -19,8 +19,6 @@ mod refusal;
 mod session;
 mod sessions;
 mod state;
-#[cfg(test)]
-mod table;
 mod timers;
 mod transmission;
 pub mod udp;

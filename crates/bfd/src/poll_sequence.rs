@@ -49,7 +49,7 @@ impl PollSequence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::table;
+    use srdma_testkit::table::table;
 
     /// Every state under every event.
     #[test]

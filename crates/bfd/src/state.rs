@@ -98,7 +98,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::table;
+    use srdma_testkit::table::table;
 
     const STATES: [State; 4] = [State::AdminDown, State::Down, State::Init, State::Up];
 

@@ -71,7 +71,7 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule, scale: &Scale) -> Option<Event
     let for_ns = rng.log_uniform(scale.ack_timeout_ns / 16, 6 * scale.ack_timeout_ns);
     let plan = &schedule.groups[group];
     let is_member = plan.members.contains(&receiver);
-    match draw_kind(rng) {
+    match rng.weighted(&WEIGHTS) {
         Kind::CrashNode => Some(Event::CrashNode { node, for_ns }),
         Kind::CutNode => (node > 0).then_some(Event::CutNode { node, for_ns }),
         Kind::CutReceiver => Some(Event::CutReceiver { receiver, for_ns }),
@@ -105,18 +105,6 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule, scale: &Scale) -> Option<Event
             Some(Event::Rehome { node, parent: plan.parent.filter(|_| back).unwrap_or(spare) })
         }
     }
-}
-
-fn draw_kind(rng: &mut Rng) -> Kind {
-    let total: u64 = WEIGHTS.iter().map(|(_, weight)| weight).sum();
-    let mut left = rng.range(1, total);
-    for (kind, weight) in WEIGHTS {
-        if left <= weight {
-            return kind;
-        }
-        left -= weight;
-    }
-    unreachable!("the weights add up to the total")
 }
 
 /// A forged packet in the name of another host, from inside or outside of the domain.

@@ -42,6 +42,19 @@ impl Rng {
     pub fn choose<T: Clone>(&mut self, values: &[T]) -> T {
         values[self.below(values.len())].clone()
     }
+
+    /// A choice by weights; their sum must not be 0.
+    pub fn weighted<T: Copy>(&mut self, values: &[(T, u64)]) -> T {
+        let total: u64 = values.iter().map(|(_, weight)| weight).sum();
+        let mut left = self.range(1, total);
+        for (value, weight) in values {
+            if left <= *weight {
+                return *value;
+            }
+            left -= weight;
+        }
+        unreachable!("the weights add up to the total")
+    }
 }
 
 #[cfg(test)]

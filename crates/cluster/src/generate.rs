@@ -174,7 +174,7 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
         for_ns: rng.log_uniform(20 * MS, 6_000 * MS),
         store,
     };
-    match draw_kind(rng) {
+    match rng.weighted(&WEIGHTS) {
         Kind::PartitionNode => {
             let for_ns = rng.log_uniform(20 * MS, 14_000 * MS);
             vec![Event::PartitionNode { node, for_ns }]
@@ -207,16 +207,4 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
         Kind::Close => vec![Event::Close { group }],
         Kind::Drain => vec![Event::Drain { node, for_ns }],
     }
-}
-
-fn draw_kind(rng: &mut Rng) -> Kind {
-    let total: u64 = WEIGHTS.iter().map(|(_, weight)| weight).sum();
-    let mut left = rng.range(1, total);
-    for (kind, weight) in WEIGHTS {
-        if left <= weight {
-            return kind;
-        }
-        left -= weight;
-    }
-    unreachable!("the weights add up to the total")
 }

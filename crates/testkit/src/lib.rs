@@ -10,3 +10,4 @@ pub mod multicast;
 pub mod packets;
 pub mod random;
 pub mod seeds;
+pub mod table;

@@ -1,7 +1,7 @@
 //! Tables of states and events, for the snapshots of the machines.
 
 /// The rows, their columns as wide as they need to be.
-pub(super) fn table(rows: &[Vec<String>]) -> String {
+pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns).map(width).collect();
