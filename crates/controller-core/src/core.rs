@@ -68,8 +68,8 @@ pub struct Core {
     answers: BTreeMap<String, AnswerRow>,
     /// Jobs, if a fabric is configured.
     jobs: Option<Jobs>,
-    /// Groups of this store are restored from recovery snapshots.
-    rebuilds: Option<u64>,
+    /// Groups of a lost store are restored from recovery snapshots.
+    rebuilds: bool,
     stalls: stalls::Stalls,
     foreign: foreign::Foreign,
     /// Time of the last search for dead nodes.
@@ -154,7 +154,7 @@ impl Core {
             sessions: 0,
             answers: BTreeMap::new(),
             jobs: None,
-            rebuilds: None,
+            rebuilds: false,
             stalls: stalls::Stalls::default(),
             foreign: foreign::Foreign::default(),
             searched: now.monotonic,

@@ -11,7 +11,7 @@
 //! No change begins before the headend has registered, since it takes part in each one. What the other nodes have
 //! reported until then is still true when the group is found to have diverged.
 
-use super::restore::{RecoverySnapshot, parse};
+use super::restore::{Recovered, parse};
 use super::{Core, Group};
 use crate::rows::{self, RecordRow, Write};
 use srdma_api::{EventKind, HeldGroup};
@@ -27,7 +27,7 @@ pub(super) struct Reports {
 }
 
 /// What a node has of a group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     held: Held,
     recovery_snapshots: Vec<String>,
@@ -37,10 +37,11 @@ impl Report {
     pub(super) fn of(held: &HeldGroup) -> Self {
         Report { held: held.entries, recovery_snapshots: held.recovery_snapshots.clone() }
     }
+}
 
-    pub(super) fn newest_epoch(&self) -> u32 {
-        self.held.newest_epoch()
-    }
+/// The newest epoch that a node has reported; 0 without any.
+pub(super) fn newest_epoch(reports: &BTreeMap<Ipv6Addr, Report>) -> u32 {
+    reports.values().map(|report| report.held.newest_epoch()).max().unwrap_or(0)
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,14 +122,12 @@ impl Core {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let (is_verified, has_diverged) = (group.is_verified(), group.has_diverged());
         let Some(lifecycle) = &mut group.lifecycle else { return };
-        let entries = held.map(|held| held.entries).unwrap_or_default();
-        let recovery_snapshots = held.map(|held| held.recovery_snapshots.clone()).unwrap_or_default();
-        let report = Report { held: entries, recovery_snapshots };
+        let report = held.map(Report::of).unwrap_or_default();
         if has_diverged && !group.row.is_closing {
             group.reports.nodes.insert(node, report);
             return self.resolve(id, None);
         }
-        match lifecycle.registered(node, entries) {
+        match lifecycle.registered(node, report.held) {
             Ok(()) if is_verified => {}
             Ok(()) => drop(group.reports.nodes.insert(node, report)),
             Err(ahead) => {
@@ -157,7 +156,11 @@ impl Core {
             return;
         }
         match self.newer_record(id, ahead) {
-            Ok(snapshot) => self.take_over(id, *snapshot),
+            Ok(recovered) => {
+                let group = self.groups.get_mut(&id);
+                let reports = group.map(|group| std::mem::take(&mut group.reports).nodes).unwrap_or_default();
+                self.adopt(*recovered, reports);
+            }
             Err(obstacle) => {
                 if obstacle.is_final()
                     && let Some(group) = self.groups.get_mut(&id)
@@ -170,7 +173,7 @@ impl Core {
     }
 
     /// The newer record of a group that has diverged.
-    fn newer_record(&self, id: u32, ahead: Option<Ahead>) -> Result<Box<RecoverySnapshot>, Obstacle> {
+    fn newer_record(&self, id: u32, ahead: Option<Ahead>) -> Result<Box<Recovered>, Obstacle> {
         let none = || Obstacle::Headend(String::new());
         let group = self.groups.get(&id).ok_or_else(none)?;
         let known = group.record.as_ref().ok_or_else(none)?;
@@ -201,7 +204,7 @@ impl Core {
         id: u32,
         reports: &BTreeMap<Ipv6Addr, Report>,
         headend: Option<Ipv6Addr>,
-    ) -> Result<Box<RecoverySnapshot>, Obstacle> {
+    ) -> Result<Box<Recovered>, Obstacle> {
         let name = |node: Ipv6Addr| self.network.name(node);
         let with_snapshot = |(node, report): (&Ipv6Addr, &Report)| {
             headend.map_or(!report.recovery_snapshots.is_empty(), |headend| headend == *node)
@@ -214,18 +217,18 @@ impl Core {
         let newest = report.held.names().filter(is_committed).max_by_key(|name| name.epoch);
         let newest = newest.ok_or_else(|| Obstacle::NoSnapshot(name(*headend)))?;
         let snapshots = report.recovery_snapshots.iter().filter_map(|text| parse(text));
-        let is_newest = |(row, snapshot): &(crate::rows::GroupRow, RecoverySnapshot)| {
+        let is_newest = |Recovered { store, row, record, .. }: &Recovered| {
             row.id == id
-                && snapshot.record.id.0 == id
-                && snapshot.store == self.rebuilds.unwrap_or(self.site.store)
-                && snapshot.record.epoch == newest.epoch
-                && snapshot.record.tree.nodes().first().is_some_and(|node| node.loopback == *headend)
-                && Digest::of_record(&snapshot.record) == newest.record
+                && record.id.0 == id
+                && *store == self.site.store
+                && record.epoch == newest.epoch
+                && record.tree.nodes().first().is_some_and(|node| node.loopback == *headend)
+                && Digest::of_record(record) == newest.record
         };
         let found = snapshots.into_iter().find(is_newest);
-        let (_, snapshot) = found.ok_or_else(|| Obstacle::NoSnapshot(name(*headend)))?;
+        let recovered = found.ok_or_else(|| Obstacle::NoSnapshot(name(*headend)))?;
         let epoch = newest.epoch;
-        let records = || snapshot.before.iter().chain([&snapshot.record]);
+        let records = || recovered.before.iter().chain([&recovered.record]);
         for (node, report) in reports {
             let contradicts = |held: &EntryName| {
                 let is_other = |record: &srdma_group::Record| {
@@ -246,30 +249,20 @@ impl Core {
                 return Err(Obstacle::Node(node.name.clone()));
             }
         }
-        Ok(Box::new(snapshot))
-    }
-
-    /// Replaces members and record of a group that has diverged by those of a recovery snapshot.
-    fn take_over(&mut self, id: u32, snapshot: RecoverySnapshot) {
-        let Some(group) = self.groups.get_mut(&id) else { return };
-        let reports = std::mem::take(&mut group.reports).nodes;
-        self.adopt(id, snapshot, reports);
+        Ok(Box::new(recovered))
     }
 
     /// Enters the members and the record of a recovery snapshot, whose nodes have these entries, and resumes the group.
-    pub(super) fn adopt(&mut self, id: u32, snapshot: RecoverySnapshot, reports: BTreeMap<Ipv6Addr, Report>) {
-        if !self.groups.contains_key(&id)
-            && let Ok(row) = serde_json::from_value(snapshot.group.clone())
-        {
+    pub(super) fn adopt(&mut self, recovered: Recovered, reports: BTreeMap<Ipv6Addr, Report>) {
+        let Recovered { row, members, record, before, .. } = recovered;
+        let (id, epoch) = (row.id, record.epoch);
+        if !self.groups.contains_key(&id) {
             self.enter(row);
         }
-        let RecoverySnapshot { members, record, before, .. } = snapshot;
-        let epoch = record.epoch;
         // Greater than any round of an earlier start, and of this one before the divergence.
         let round = self.site.starts << 16 | 1 << 15;
         let Some(group) = self.groups.get_mut(&id) else { return };
-        let newest = reports.values().map(Report::newest_epoch).max().unwrap_or(0);
-        group.row.last_epoch = group.row.last_epoch.max(newest).max(epoch);
+        group.row.last_epoch = group.row.last_epoch.max(newest_epoch(&reports)).max(epoch);
         let resumption = Resumption::Committing { before: before.clone().map(Box::new) };
         let lifecycle = match Lifecycle::resume(record.clone(), resumption, group.row.last_epoch, round) {
             Ok(lifecycle) => lifecycle,

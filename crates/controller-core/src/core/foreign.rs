@@ -2,13 +2,13 @@
 //! (D98). They are left alone. Their numbers and Proxy Addresses are not used for other groups, until an administrator
 //! adopts or removes them.
 
-use super::divergence::Report;
-use super::restore::RecoverySnapshot;
+use super::divergence::{Report, newest_epoch};
+use super::restore::Recovered;
 use super::{Core, unknown};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, ForeignRow, Write};
-use srdma_api::{ForeignGroup, ForeignGroups, HeldGroup, NodeOrder, ProblemType};
+use srdma_api::{EventKind, ForeignGroup, ForeignGroups, HeldGroup, NodeOrder, ProblemType};
 use srdma_group::Held;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -69,8 +69,8 @@ impl Core {
                 self.effects.orders.push((node, NodeOrder::Abort { store, group, name }));
                 continue;
             }
-            let is_deleted = group <= self.site.last_group && !self.groups.contains_key(&group);
-            if is_ours && is_deleted && !self.foreign.has(key) && self.rebuilds.is_none() {
+            let is_deleted = is_ours && known.is_none() && group <= self.site.last_group && !self.rebuilds;
+            if is_deleted && !self.foreign.has(key) {
                 let epoch = held.entries.newest_epoch();
                 self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
                 continue;
@@ -132,7 +132,7 @@ impl Core {
             group,
             proxy: foreign.row.proxy,
             designated_qpn: foreign.row.designated_qpn,
-            epoch: foreign.reports.values().map(Report::newest_epoch).max().unwrap_or(0),
+            epoch: newest_epoch(&foreign.reports),
             nodes: foreign.reports.keys().map(|node| self.network.name(*node)).collect(),
             is_adoptable: store == self.site.store,
         });
@@ -149,7 +149,7 @@ impl Core {
         let foreign = self.foreign.0.get_mut(&(store, group)).ok_or_else(|| unknown(group))?;
         foreign.row.is_removing = true;
         let row = foreign.row;
-        let epoch = foreign.reports.values().map(Report::newest_epoch).max().unwrap_or(0);
+        let epoch = newest_epoch(&foreign.reports);
         for node in foreign.reports.keys() {
             self.effects.orders.push((*node, NodeOrder::Remove { store, group, epoch }));
         }
@@ -175,35 +175,38 @@ impl Core {
             );
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
-        let snapshot = self.agreed(group, &foreign.reports, None).map_err(|obstacle| {
+        let recovered = self.agreed(group, &foreign.reports, None).map_err(|obstacle| {
             Refusal::new(ProblemType::InvalidGroup, format!("group {group} cannot be adopted: {obstacle}"))
         })?;
-        self.check_snapshot(group, &snapshot)?;
+        self.check_recovered(&recovered)?;
         self.audit(&principal.name, "adopt", format!("group {group}"));
-        self.adopt_reported(group, *snapshot);
+        self.adopt_reported(*recovered);
         Ok(())
     }
 
-    /// Adopts groups that the store has without a record, and that the nodes have committed: the store is older than
-    /// their first commit.
-    pub(super) fn adopt_known(&mut self) {
+    /// Adopts groups whose nodes agree: those that the store has without a record, since it is older than their first
+    /// commit; and all of a store that is rebuilt.
+    pub(super) fn adopt_agreed(&mut self) {
         let store = self.site.store;
         let is_known = |id: &u32| self.groups.get(id).is_some_and(|group| group.is_restored && !group.row.is_closing);
-        for id in self.foreign.groups_of(store).filter(is_known).collect::<Vec<_>>() {
-            if let Ok(snapshot) = self.agreed(id, &self.foreign.reports(store, id), None)
-                && self.check_snapshot(id, &snapshot).is_ok()
-            {
-                self.adopt_reported(id, *snapshot);
+        let groups: Vec<u32> = self.foreign.groups_of(store).filter(|id| self.rebuilds || is_known(id)).collect();
+        for id in groups {
+            let Ok(recovered) = self.agreed(id, &self.foreign.reports(store, id), None) else { continue };
+            match self.check_recovered(&recovered) {
+                Ok(()) => self.adopt_reported(*recovered),
+                Err(refusal) if self.rebuilds => {
+                    self.emit(None, EventKind::ChangeAborted { group: id, reason: refusal.detail });
+                }
+                Err(_) => {}
             }
         }
     }
 
     /// Adopts a group of this store with what its nodes have reported.
-    pub(super) fn adopt_reported(&mut self, group: u32, snapshot: RecoverySnapshot) {
-        let store = self.site.store;
-        let reports = self.foreign.reports(store, group);
-        self.foreign.0.remove(&(store, group));
+    fn adopt_reported(&mut self, recovered: Recovered) {
+        let (store, group) = (self.site.store, recovered.row.id);
+        let reports = self.foreign.0.remove(&(store, group)).map(|foreign| foreign.reports).unwrap_or_default();
         self.write(Write::Delete { key: rows::foreign_key(store, group) });
-        self.adopt(group, snapshot, reports);
+        self.adopt(recovered, reports);
     }
 }

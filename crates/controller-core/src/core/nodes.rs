@@ -44,8 +44,7 @@ impl Core {
         self.effects.ended_sessions.push(loopback);
         self.emit(None, EventKind::NodeUp { node: name });
         self.reconcile(loopback, &held);
-        self.recover_groups(loopback, &held);
-        self.adopt_known();
+        self.adopt_agreed();
         Ok(srdma_api::Session {
             session: number,
             store: self.site.store,

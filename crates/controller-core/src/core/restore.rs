@@ -11,26 +11,26 @@ use crate::rows::{
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use srdma_api::{EventKind, HeldGroup, ProblemType};
+use srdma_api::ProblemType;
 use srdma_group::{Lifecycle, Record, Resumption};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// A recovery snapshot: a group in the form that its headend keeps.
 #[derive(Serialize, Deserialize)]
-pub(super) struct RecoverySnapshot {
+struct RecoverySnapshot {
     /// Of the group's row.
     #[serde(default = "first_format")]
     format: u32,
     /// Identity of the store.
     #[serde(default)]
-    pub(super) store: u64,
-    pub(super) group: Value,
-    pub(super) members: Vec<(Ipv6Addr, MemberRow)>,
-    pub(super) record: Record,
+    store: u64,
+    group: Value,
+    members: Vec<(Ipv6Addr, MemberRow)>,
+    record: Record,
     /// The former record: some nodes may have its entries still.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) before: Option<Record>,
+    before: Option<Record>,
 }
 
 /// The first snapshots have no format.
@@ -49,11 +49,23 @@ pub(super) fn recovery_snapshot(group: &Group, store: u64, epoch: u32) -> Option
     serde_json::to_string(&RecoverySnapshot { format: FORMAT, store, group: row, members, record, before }).ok()
 }
 
+/// A group from a recovery snapshot.
+pub(super) struct Recovered {
+    /// Identity of the store.
+    pub(super) store: u64,
+    pub(super) row: GroupRow,
+    pub(super) members: Vec<(Ipv6Addr, MemberRow)>,
+    pub(super) record: Record,
+    /// The former record.
+    pub(super) before: Option<Record>,
+}
+
 /// Parses a recovery snapshot and migrates its group.
-pub(super) fn parse(recovery_snapshot: &str) -> Option<(GroupRow, RecoverySnapshot)> {
-    let mut recovery_snapshot: RecoverySnapshot = serde_json::from_str(recovery_snapshot).ok()?;
-    migrate_group(recovery_snapshot.format, &mut recovery_snapshot.group).ok()?;
-    Some((serde_json::from_value(recovery_snapshot.group.clone()).ok()?, recovery_snapshot))
+pub(super) fn parse(recovery_snapshot: &str) -> Option<Recovered> {
+    let RecoverySnapshot { format, store, mut group, members, record, before } =
+        serde_json::from_str(recovery_snapshot).ok()?;
+    migrate_group(format, &mut group).ok()?;
+    Some(Recovered { store, row: serde_json::from_value(group).ok()?, members, record, before })
 }
 
 impl Core {
@@ -72,7 +84,7 @@ impl Core {
         now: Time,
     ) -> Result<Self, RowError> {
         let mut core = Core::new(settings, now);
-        core.rebuilds = rebuilds;
+        core.rebuilds = rebuilds.is_some();
         // Missing and older formats are handled by the caller.
         let is_new = rows.is_empty();
         let mut records = BTreeMap::new();
@@ -109,6 +121,7 @@ impl Core {
         if is_new {
             core.site.store = identity;
         }
+        core.site.store = rebuilds.unwrap_or(core.site.store);
         core.site.starts += 1;
         core.write(rows::put(FORMAT_KEY.to_owned(), &FORMAT));
         core.write(rows::put(SITE_KEY.to_owned(), &core.site));
@@ -191,33 +204,12 @@ impl Core {
         Ok(())
     }
 
-    /// Restores a group of the lost store from its recovery snapshot, once its nodes agree with it.
-    pub(super) fn recover_groups(&mut self, node: Ipv6Addr, held: &[HeldGroup]) {
-        let Some(store) = self.rebuilds else { return };
-        if self.site.store != store {
-            self.site.store = store;
-            self.write(rows::put(SITE_KEY.to_owned(), &self.site));
-        }
-        self.note_foreign(node, held);
-        let groups: Vec<u32> = self.foreign.groups_of(store).collect();
-        for group in groups {
-            let reports = self.foreign.reports(store, group);
-            let Ok(snapshot) = self.agreed(group, &reports, None) else { continue };
-            if let Err(refusal) = self.check_snapshot(group, &snapshot) {
-                self.emit(None, EventKind::ChangeAborted { group, reason: refusal.detail });
-                continue;
-            }
-            self.site.last_group = self.site.last_group.max(group);
-            self.adopt_reported(group, *snapshot);
-        }
-    }
-
     /// Checks that the group of a recovery snapshot may be entered: its tenant exists, and its addresses are the
     /// tenant's and free.
-    pub(super) fn check_snapshot(&self, id: u32, snapshot: &RecoverySnapshot) -> Result<(), Refusal> {
+    pub(super) fn check_recovered(&self, recovered: &Recovered) -> Result<(), Refusal> {
+        let Recovered { row, record, members, .. } = recovered;
+        let id = row.id;
         let invalid = |text: String| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {text}"));
-        let row: GroupRow =
-            serde_json::from_value(snapshot.group.clone()).map_err(|error| invalid(error.to_string()))?;
         let is_other = |group: &Group| {
             let (known, request) = (&group.row.request, &row.request);
             (&group.row.tenant, known.proxy, known.source) != (&row.tenant, request.proxy, request.source)
@@ -228,7 +220,7 @@ impl Core {
         if !self.settings.tenants.contains_key(&row.tenant) {
             return Err(invalid(format!("tenant {} does not exist", row.tenant)));
         }
-        let (source, proxy) = (row.request.source, snapshot.record.proxy);
+        let (source, proxy) = (row.request.source, record.proxy);
         self.check_tenant(&row.tenant, "source", source.address)?;
         self.check_tenant(&row.tenant, "Proxy Address", proxy)?;
         if let Some(node) = self.network.owner_of(proxy) {
@@ -238,7 +230,7 @@ impl Core {
             return Err(invalid(format!("Proxy Address {proxy} is that of group {other}")));
         }
         self.check_queue_pair("source", source.address, source.qpn, Some(id))?;
-        for (address, member) in &snapshot.members {
+        for (address, member) in members {
             self.check_tenant(&row.tenant, "receiver", *address)?;
             self.check_queue_pair("receiver", *address, member.receiver.qpn, Some(id))?;
         }
