@@ -374,13 +374,13 @@ impl Lifecycle {
     /// The nodes that a change concerns, and the number of its stages.
     fn concerned(&self, after: &Group) -> (BTreeMap<Ipv6Addr, stages::Concern>, usize) {
         let before = |node: Ipv6Addr| {
-            let entry_in = |group: Option<&Group>| group.and_then(|group| stages::entry_of(group, node)).map(Box::new);
-            match (&self.change, self.members.get(&node).map(|member| member.step)) {
+            let (group, is_unsettled) = match (&self.change, self.members.get(&node).map(|member| member.step)) {
                 (Some(change), Some(Step::Preparing | Step::Prepared | Step::Committing)) => {
-                    Before::Unsettled(entry_in(change.before.as_ref()))
+                    (change.before.as_ref(), true)
                 }
-                _ => Before::Entry(entry_in(self.stored.as_ref())),
-            }
+                _ => (self.stored.as_ref(), false),
+            };
+            Before { entry: group.and_then(|group| stages::entry_of(group, node)), is_unsettled }
         };
         stages::stages(before, after)
     }

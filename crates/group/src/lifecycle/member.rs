@@ -124,12 +124,11 @@ impl Member {
                 self.step = Step::Settled;
                 Effect::Progress
             }
-            // A node without the group cannot leave it.
-            (Presence::Here, Step::Removing, Removed | Refused) => Effect::Gone,
+            (Presence::Here, Step::Removing, Removed) => Effect::Gone,
             (Presence::Here, Step::Settled | Step::Prepared | Step::Leaving, _)
             | (Presence::Here, Step::Preparing, Refused | Committed | Removed)
             | (Presence::Here, Step::Committing, Prepared | Removed)
-            | (Presence::Here, Step::Removing, Prepared | Committed) => Effect::Nothing,
+            | (Presence::Here, Step::Removing, Prepared | Refused | Committed) => Effect::Nothing,
         }
     }
 

@@ -174,11 +174,14 @@ impl Lifecycle {
             return false;
         }
         let Some(group) = &self.stored else { return false };
+        if let Some(headend) = self.unverified_headend() {
+            self.blocked_by.insert(headend);
+            return false;
+        }
         let epoch = self.next_epoch();
-        let mut blocked_by = self.unverified_headend();
         let mut next = None;
         for (position, wanted) in self.waiting.in_order() {
-            if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) || !blocked_by.is_empty() {
+            if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) {
                 continue;
             }
             let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet));
@@ -189,7 +192,6 @@ impl Lifecycle {
             }
             self.blocked_by.extend(blockers);
         }
-        self.blocked_by.append(&mut blocked_by);
         let Some((position, after)) = next else { return false };
         let wanted = self.waiting.remove(position);
         match after {
@@ -201,7 +203,7 @@ impl Lifecycle {
 
     /// Whether a waiting change needs a quiet source, and no lost node holds it up.
     fn needs_quiet_source(&self) -> bool {
-        let Some(group) = self.stored.as_ref().filter(|_| self.unverified_headend().is_empty()) else { return false };
+        let Some(group) = self.stored.as_ref().filter(|_| self.unverified_headend().is_none()) else { return false };
         let join = Join { psn: group.record().initial_psn, msn: 0 };
         let mut waiting = self.waiting.in_order().filter(|(_, wanted)| wanted.needs_quiet_source());
         waiting.any(|(_, wanted)| {
@@ -212,13 +214,9 @@ impl Lifecycle {
     }
 
     /// The headend, if it has not registered since the controller's start: the record may not be the newest.
-    fn unverified_headend(&self) -> BTreeSet<Ipv6Addr> {
-        let headend = self.stored.as_ref().and_then(|group| group.record().tree.nodes().first());
-        let headend = headend.map(|headend| headend.loopback);
-        headend
-            .filter(|headend| self.members.get(headend).is_some_and(|member| !member.is_verified))
-            .into_iter()
-            .collect()
+    fn unverified_headend(&self) -> Option<Ipv6Addr> {
+        let headend = self.stored.as_ref()?.record().tree.nodes().first()?.loopback;
+        self.members.get(&headend).is_some_and(|member| !member.is_verified).then_some(headend)
     }
 
     /// The nodes that have to commit a change, and are not connected.

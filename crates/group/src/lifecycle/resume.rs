@@ -50,7 +50,7 @@ impl Lifecycle {
             let entry_before = |node: Ipv6Addr| {
                 let entry = before.as_ref().and_then(|before| stages::entry_of(before, node));
                 // It may have a later one, of a change that this one has superseded.
-                stages::Before::Unsettled(entry.map(Box::new))
+                stages::Before { entry, is_unsettled: true }
             };
             let (concerned, stages) = stages::stages(entry_before, &group);
             for (loopback, concern) in concerned {

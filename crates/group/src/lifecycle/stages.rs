@@ -29,13 +29,11 @@ pub(super) struct Concern {
     pub(super) must_commit: bool,
 }
 
-/// Entry of a node before a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Before {
-    /// It has this entry.
-    Entry(Option<Box<GroupEntry>>),
-    /// It has this entry, or that of a change which did not reach all nodes.
-    Unsettled(Option<Box<GroupEntry>>),
+/// A node before a change.
+pub(super) struct Before {
+    pub(super) entry: Option<GroupEntry>,
+    /// It may instead have the entry of a change which did not reach all nodes.
+    pub(super) is_unsettled: bool,
 }
 
 /// Nodes of the group after a change that need a new group entry; and the number of stages.
@@ -46,13 +44,10 @@ pub(super) enum Before {
 pub(super) fn stages(before: impl Fn(Ipv6Addr) -> Before, after: &Group) -> (BTreeMap<Ipv6Addr, Concern>, usize) {
     let mut concerned = Vec::new();
     for (loopback, level, now) in entries(after) {
-        let (known, is_unsettled) = match before(loopback) {
-            Before::Entry(known) => (known, false),
-            Before::Unsettled(known) => (known, true),
-        };
+        let Before { entry: known, is_unsettled } = before(loopback);
         let entry = Digest::of_entry(&now);
-        if is_unsettled || now.headend.is_some() || known.as_deref().map(Digest::of_entry) != Some(entry) {
-            let turn = turn(level, known.as_deref(), &now);
+        if is_unsettled || now.headend.is_some() || known.as_ref().map(Digest::of_entry) != Some(entry) {
+            let turn = turn(level, known.as_ref(), &now);
             let name = EntryName { epoch: now.epoch, record: after.digest(), entry };
             // Its parent does not accept responses of earlier epochs than that of its renewal.
             let is_fenced = now.renewed == now.epoch;
