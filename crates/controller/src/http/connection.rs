@@ -114,7 +114,8 @@ async fn serve(
     }
 }
 
-/// When a token is withdrawn, which may have opened the connection, it ends after the current response.
+/// When a token is withdrawn, a connection that has shown one ends after the current response. One that has shown none
+/// goes on: its request may be on the way, and is authenticated by the new tokens.
 async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
@@ -134,14 +135,15 @@ async fn serve_http(
         .max_buf_size(BUFFER_OCTETS);
     // A broken connection affects its client only.
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let is_withdrawn = tokio::select! {
-        _ = connection.as_mut() => false,
-        withdrawn = withdrawals.changed() => withdrawn.is_ok(),
+    let is_withdrawn = async {
+        while withdrawals.changed().await.is_ok() && permit.token().is_none() {}
     };
-    if is_withdrawn {
-        connection.as_mut().graceful_shutdown();
-        let _ = tokio::time::timeout(LAST_RESPONSE_TIME, connection).await;
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = is_withdrawn => {}
     }
+    connection.as_mut().graceful_shutdown();
+    let _ = tokio::time::timeout(LAST_RESPONSE_TIME, connection).await;
 }
 
 /// Reports that the limit is reached, without waiting for the client.

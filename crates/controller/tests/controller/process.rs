@@ -121,8 +121,15 @@ fn sighup_replaces_tokens() {
     let test = "sighup_replaces_tokens";
     let mut controller = Controller::start(test, |_| tokens(&["old", "both"]));
     assert!(controller.accepts("old") && controller.accepts("both") && !controller.accepts("new"));
+    let get = |path: &str, token: &str| {
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n\r\n")
+    };
     let mut open = TcpStream::connect(&controller.address).unwrap();
-    open.write_all(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer old\r\n\r\n").unwrap();
+    open.write_all(get("/v1/events", "old").as_bytes()).unwrap();
+    // A client that is about to send its first request is not disconnected.
+    let mut early = TcpStream::connect(&controller.address).unwrap();
+    early.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    early.write_all(b"GET /v1/gro").unwrap();
     std::fs::write(controller.file("controller.toml"), tokens(&["new", "both"])).unwrap();
     controller.signal(Signal::SIGHUP);
     until("the new token is accepted", || controller.accepts("new").then_some(()));
@@ -132,6 +139,10 @@ fn sighup_replaces_tokens() {
     let mut received = Vec::new();
     open.read_to_end(&mut received).unwrap();
     assert!(String::from_utf8_lossy(&received).starts_with("HTTP/1.1 200"));
+    early.write_all(&get("/v1/groups", "both").as_bytes()["GET /v1/gro".len()..]).unwrap();
+    let mut status = [0; 12];
+    early.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
     assert_eq!(controller.end().code(), Some(0));
 }
 
