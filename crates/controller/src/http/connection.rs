@@ -135,9 +135,7 @@ async fn serve_http(
         .max_buf_size(BUFFER_OCTETS);
     // A broken connection affects its client only.
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let is_withdrawn = async {
-        while withdrawals.changed().await.is_ok() && permit.token().is_none() {}
-    };
+    let is_withdrawn = async { while withdrawals.changed().await.is_ok() && permit.token().is_none() {} };
     tokio::select! {
         _ = connection.as_mut() => return,
         () = is_withdrawn => {}
