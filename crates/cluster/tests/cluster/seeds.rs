@@ -33,6 +33,10 @@ fn default_seeds_have_known_findings_only() {
     // Most groups come to be and carry data: the checks have something to check.
     assert!(2 * summary.ready > summary.groups, "{} of {} groups are ready", summary.ready, summary.groups);
     assert!(summary.comparisons > 100 * summary.groups, "{} comparisons", summary.comparisons);
+    // Fewer seeds do not meet every one.
+    if config.seeds < DEFAULT_SEEDS {
+        return;
+    }
     for phase in ["open", "preparing", "storing", "committing", "restoring", "removing", "pausing", "ready", "down"] {
         let is_met = summary.phases.keys().any(|(_, met)| *met == phase);
         assert!(is_met, "no fault met a group that is {phase}");
