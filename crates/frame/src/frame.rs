@@ -23,6 +23,9 @@ const _: () = assert!(HEADER_SPAN <= CHUNK_ROOM);
 /// Segments after the first.
 pub(crate) const MAX_BODY: usize = 3;
 
+/// Pieces of a frame at most: head, body, tail.
+pub const MAX_PIECES: usize = MAX_BODY + 2;
+
 /// A stretch of octets in a chunk.
 ///
 /// All of it is one word: chunk, start, length. Headers are pushed and pulled, and bodies made, right before frames are

@@ -6,11 +6,13 @@
 mod body;
 mod element;
 mod frame;
+mod memory;
 mod pool;
 mod ring;
 
 pub use body::Body;
 pub use element::{Element, PortId};
-pub use frame::{Frame, HEADER_SPAN, Segment};
+pub use frame::{Frame, HEADER_SPAN, MAX_PIECES, Segment};
+pub use memory::Pages;
 pub use pool::{CHUNK_ROOM, Chunk, HEADROOM, Page, Pool};
 pub use ring::Ring;

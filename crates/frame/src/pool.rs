@@ -4,7 +4,9 @@
 //! frames, so that elements own none of it and a driver may lay its rings over it. Two sizes: large chunks, of which a
 //! received frame takes one or two, and small ones for the heads of copies and for responses.
 
+use crate::memory::{BLOCK, Block, Pages};
 use std::ops::Range;
+use std::ptr::NonNull;
 
 /// Octets in front of a received frame that are free for pushing headers.
 pub const HEADROOM: usize = 256;
@@ -21,9 +23,6 @@ const SMALL: usize = 640;
 /// Chunks lie one cache line further apart than their size, or the headers of all of them would share a few sets of the
 /// first-level cache. Large chunks over pages cannot: AF_XDP wants each to be a page.
 const SPACER: usize = 64;
-
-/// Chunks that are allocated together, once.
-const BLOCK: usize = 64;
 
 /// Mask of the bits that offsets of a block's chunks may have.
 const ANYWHERE: usize = !0;
@@ -43,6 +42,8 @@ const SMALL_BIT: u32 = 1 << 31;
 pub struct Pool {
     large: Arena<{ LARGE + SPACER }>,
     small: Arena<{ SMALL + SPACER }>,
+    /// Address of the pages that the pool was made over.
+    pages: Option<usize>,
 }
 
 /// Chunks of one size.
@@ -60,28 +61,31 @@ struct Arena<const STRIDE: usize> {
     first_offset: Option<usize>,
 }
 
-/// Memory for as many chunks. Both kinds are a pointer at the same place, so that looking at one or the other costs no
-/// branch.
-#[derive(Debug)]
-enum Block<const STRIDE: usize> {
-    Owned(Box<[[u8; STRIDE]; BLOCK]>),
-    Static(&'static mut [[u8; STRIDE]; BLOCK]),
-}
-
 impl Pool {
     /// A pool that grows to at most `limit` chunks of each size.
     pub fn new(limit: usize) -> Self {
-        Pool { large: Arena::new(limit, ANYWHERE), small: Arena::new(limit, ANYWHERE) }
+        Pool { large: Arena::new(limit, ANYWHERE), small: Arena::new(limit, ANYWHERE), pages: None }
     }
 
-    /// A pool whose chunks lie in memory that the caller gives up for good, so that a driver can name them to the
-    /// kernel by their [offset](Pool::offset_of). A large chunk is a page, and no small one crosses into the next.
+    /// A pool whose chunks lie in these pages, so that a driver can name them to the kernel by their
+    /// [offset](Pool::offset_of). A large chunk is a page, and no small one crosses into the next.
     /// About one page in four holds small chunks; of the rest one in 65 is left over.
-    pub fn over(pages: &'static mut [Page]) -> Self {
-        let small_pages =
-            (pages.len() / SMALL_SHARE).next_multiple_of(BLOCK * (SMALL + SPACER) / LARGE).min(pages.len());
-        let (small, large) = pages.split_at_mut(small_pages);
-        Pool { large: Arena::over(large, small_pages * LARGE, AT_PAGES), small: Arena::over(small, 0, ANYWHERE) }
+    pub fn over(pages: Pages) -> Self {
+        let address = pages.start().addr().get();
+        let small_pages = (pages.count() / SMALL_SHARE).next_multiple_of(BLOCK * (SMALL + SPACER) / LARGE);
+        let (small, large) = pages.split_at(small_pages);
+        let large_offset = small.count() * LARGE;
+        Pool {
+            large: Arena::over(large, large_offset, AT_PAGES),
+            small: Arena::over(small, 0, ANYWHERE),
+            pages: Some(address),
+        }
+    }
+
+    /// Whether the pool was made over the pages at an address.
+    #[inline]
+    pub fn is_over(&self, start: NonNull<Page>) -> bool {
+        self.pages == Some(start.addr().get())
     }
 
     /// Offset of a chunk in the memory that the pool was made over.
@@ -119,13 +123,15 @@ impl Pool {
         *self.references_mut(chunk) += times;
     }
 
-    /// One holder less; the last one gives the chunk back.
+    /// One holder less; the last one gives the chunk back. A chunk that is free stays so.
     #[inline]
     pub fn release(&mut self, chunk: Chunk) {
         let references = self.references_mut(chunk);
         debug_assert!(*references > 0, "{chunk:?} released more often than held");
-        *references -= 1;
-        if *references == 0 {
+        if *references > 1 {
+            *references -= 1;
+        } else if *references == 1 {
+            *references = 0;
             match chunk.place() {
                 Place::Large(index) => self.large.free.push(index as u32),
                 Place::Small(index) => self.small.free.push(index as u32),
@@ -223,12 +229,10 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         Arena { blocks, references, free, chunks: 0, limit, start_mask, first_offset: None }
     }
 
-    fn over(pages: &'static mut [Page], first_offset: usize, start_mask: usize) -> Self {
+    fn over(pages: Pages, first_offset: usize, start_mask: usize) -> Self {
         let mut arena = Arena::new(0, start_mask);
         arena.first_offset = Some(first_offset);
-        let (strides, _) = pages.as_flattened_mut().as_chunks_mut();
-        let (blocks, _) = strides.as_chunks_mut();
-        arena.blocks = blocks.iter_mut().map(Block::Static).collect();
+        arena.blocks = pages.blocks();
         let places = arena.blocks.len() * BLOCK;
         arena.references = vec![0; places];
         let mut free: Vec<u32> =
@@ -257,7 +261,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         if added == 0 {
             return None;
         }
-        self.blocks.push(Block::Owned(vec![[0; STRIDE]; BLOCK].into_boxed_slice().try_into().ok()?));
+        self.blocks.push(Block::owned()?);
         self.chunks += added;
         self.references.resize(self.chunks, 0);
         self.free.reserve(self.chunks);
@@ -274,24 +278,22 @@ impl<const STRIDE: usize> Arena<STRIDE> {
 
     #[inline]
     fn octets(&self, index: usize) -> &[u8] {
-        &self.blocks[index / BLOCK].octets()[self.range(index)]
+        self.blocks[index / BLOCK].octets(self.range(index))
     }
 
     #[inline]
     fn octets_mut(&mut self, index: usize) -> &mut [u8] {
         let range = self.range(index);
-        &mut self.blocks[index / BLOCK].octets_mut()[range]
+        self.blocks[index / BLOCK].octets_mut(range)
     }
 
     fn pair(&mut self, read: usize, write: usize) -> Option<(&[u8], &mut [u8])> {
         let (read_range, write_range) = (self.range(read), self.range(write));
         if read / BLOCK == write / BLOCK {
-            let block = self.blocks[read / BLOCK].octets_mut();
-            let [read, write] = block.get_disjoint_mut([read_range, write_range]).ok()?;
-            return Some((read, write));
+            return self.blocks[read / BLOCK].pair(read_range, write_range);
         }
         let [read_block, write_block] = self.blocks.get_disjoint_mut([read / BLOCK, write / BLOCK]).ok()?;
-        Some((&read_block.octets()[read_range], &mut write_block.octets_mut()[write_range]))
+        Some((read_block.octets(read_range), write_block.octets_mut(write_range)))
     }
 
     #[inline]
@@ -318,26 +320,6 @@ impl<const STRIDE: usize> Arena<STRIDE> {
 
     fn in_use(&self) -> usize {
         self.chunks - self.free.len()
-    }
-}
-
-impl<const STRIDE: usize> Block<STRIDE> {
-    #[inline]
-    fn octets(&self) -> &[u8] {
-        let strides: &[[u8; STRIDE]; BLOCK] = match self {
-            Block::Owned(strides) => strides,
-            Block::Static(strides) => strides,
-        };
-        strides.as_flattened()
-    }
-
-    #[inline]
-    fn octets_mut(&mut self) -> &mut [u8] {
-        let strides: &mut [[u8; STRIDE]; BLOCK] = match self {
-            Block::Owned(strides) => strides,
-            Block::Static(strides) => strides,
-        };
-        strides.as_flattened_mut()
     }
 }
 
@@ -384,15 +366,13 @@ mod tests {
     }
     #[test]
     fn chunks_over_pages_are_found_by_their_offsets() {
-        let pages = Box::leak(vec![[0; LARGE]; 11 + 65].into_boxed_slice());
-        let mut pool = Pool::over(pages);
+        let mut pool = Pool::over(Pages::leak(11 + 65));
         let small = std::iter::from_fn(|| pool.allocate_small()).collect::<Vec<Chunk>>();
         let large = std::iter::from_fn(|| pool.allocate_large()).collect::<Vec<Chunk>>();
         assert_eq!((small.len(), large.len()), (2 * 55, 0));
         small.iter().for_each(|chunk| pool.release(*chunk));
 
-        let pages = Box::leak(vec![[0; LARGE]; 33 + 65].into_boxed_slice());
-        let mut pool = Pool::over(pages);
+        let mut pool = Pool::over(Pages::leak(33 + 65));
         let small = std::iter::from_fn(|| pool.allocate_small()).collect::<Vec<Chunk>>();
         let large = std::iter::from_fn(|| pool.allocate_large()).collect::<Vec<Chunk>>();
         assert_eq!((small.len(), large.len()), (3 * 55, 64));
@@ -414,6 +394,29 @@ mod tests {
             pool.release(*chunk);
         }
         assert_eq!(pool.in_use(), 0);
+    }
+
+    /// A chunk that is released too often is not given to two holders.
+    #[test]
+    #[cfg_attr(debug_assertions, should_panic(expected = "released more often than held"))]
+    fn a_free_chunk_stays_free() {
+        let mut pool = Pool::new(64);
+        let chunk = pool.allocate_large().unwrap();
+        pool.release(chunk);
+        pool.release(chunk);
+        assert_eq!(pool.in_use(), 0);
+        assert_ne!(pool.allocate_large(), pool.allocate_large());
+    }
+
+    #[test]
+    fn chunks_of_one_block_are_read_and_written_at_once() {
+        let mut pool = Pool::over(Pages::leak(33 + 65));
+        let (first, second) = (pool.allocate_large().unwrap(), pool.allocate_large().unwrap());
+        pool.octets_mut(first).fill(7);
+        let (read, write) = pool.octets_pair(first, second).unwrap();
+        write.copy_from_slice(read);
+        assert!(pool.octets(second).iter().all(|octet| *octet == 7));
+        assert!(pool.octets_pair(first, first).is_none());
     }
 
     #[test]

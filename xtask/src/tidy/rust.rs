@@ -20,7 +20,7 @@ const UNFINISHED: [&str; 7] = [
 ];
 
 /// Places where `unsafe` is allowed: one intrinsic of the ICRC, and code that talks to the kernel.
-const UNSAFE_ALLOWED: [&str; 2] = ["crates/wire/src/icrc", "crates/io/src/"];
+const UNSAFE_ALLOWED: [&str; 3] = ["crates/wire/src/icrc", "crates/io/src/", "crates/frame/src/memory.rs"];
 
 /// No file is longer than can be read: 800 lines, 1,000 for tests.
 pub(super) fn file_length(tree: &Tree) -> Vec<Finding> {
@@ -54,7 +54,7 @@ pub(super) fn unfinished_code(tree: &Tree) -> Vec<Finding> {
     })
 }
 
-/// Unsafe code is in the ICRC and in `io` alone.
+/// Unsafe code is in the ICRC, in the memory of frames and in `io` alone.
 pub(super) fn unsafe_code(tree: &Tree) -> Vec<Finding> {
     const FORMS: [&str; 6] = [
         concat!("un", "safe {"),
@@ -67,7 +67,7 @@ pub(super) fn unsafe_code(tree: &Tree) -> Vec<Finding> {
     code_lines(tree, |path, line| {
         let allowed = UNSAFE_ALLOWED.iter().any(|place| path.starts_with(place));
         let form = FORMS.iter().find(|form| contains_word(line, form)).filter(|_| !allowed)?;
-        Some(format!("`{form}` outside {}", UNSAFE_ALLOWED.join(" and ")))
+        Some(format!("`{form}` outside {}", UNSAFE_ALLOWED.join(" or ")))
     })
 }
 

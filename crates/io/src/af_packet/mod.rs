@@ -9,6 +9,7 @@ mod tap;
 
 use crate::driver::{Driver, DriverKind, DriverStatistics};
 use crate::interest::{Interest, Match};
+use crate::socket_option;
 use ring::{Offload, RESERVE, Received, Ring};
 use send::Sender;
 use socket::Socket;
@@ -206,7 +207,8 @@ fn apply(interest: &Interest, socket: &Socket) -> io::Result<Option<Fib<Match>>>
 
 fn attach(program: &[libc::sock_filter], socket: &Socket) -> io::Result<()> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    socket.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
+    // SAFETY: the kernel copies the program before the call returns.
+    unsafe { socket_option::set_with_pointers(socket.as_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program) }
 }
 
 /// Contents of a slot of the ring.

@@ -7,6 +7,7 @@
 use super::socket::Socket;
 use srdma_wire::units::NS_PER_S;
 use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -96,7 +97,8 @@ impl Ring {
         Ok(Ring { memory, slot_octets, slots_per_block, blocks, block: 0, slot: 0 })
     }
 
-    /// The frame that has waited longest. It stays until [`Ring::release`].
+    /// The frame that has waited longest. It stays until [`Ring::release`]. A slot whose header makes no sense is
+    /// skipped.
     pub(super) fn next(&mut self) -> Option<Received<'_>> {
         let slot = self.place();
         // SAFETY: the status is the first word of a slot, aligned as every slot is, and only accessed atomically.
@@ -106,15 +108,18 @@ impl Ring {
         }
         // SAFETY: the slot begins with this header, which the kernel wrote before it set the status.
         let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
-        let start = usize::from(header.tp_mac) - RESERVE;
-        let len = (header.tp_snaplen as usize).min(self.slot_octets - start - RESERVE);
+        let Some(Range { start, end }) = frame_in_slot(header.tp_mac, header.tp_snaplen, self.slot_octets) else {
+            self.release();
+            return None;
+        };
         // SAFETY: the kernel puts the frame's address behind the header, aligned, before it sets the status.
         let address = unsafe { slot.add(ADDRESS).cast::<libc::sockaddr_ll>().read() };
         // SAFETY: between status and release the slot is ours, and these octets lie in it: the kernel puts the offload
         // header before the frame, behind its own.
-        let offload = unsafe { slot.add(start + RESERVE - OFFLOAD).cast::<[u8; OFFLOAD]>().read() };
+        let offload = unsafe { slot.add(start - OFFLOAD).cast::<[u8; OFFLOAD]>().read() };
+        let len = end - start;
         // SAFETY: as before; the borrow of `self` keeps the slot from being released or returned again.
-        let octets = unsafe { std::slice::from_raw_parts_mut(slot.add(start).as_ptr(), RESERVE + len) };
+        let octets = unsafe { std::slice::from_raw_parts_mut(slot.add(start - RESERVE).as_ptr(), RESERVE + len) };
         let vlan = (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| {
             let has_tpid = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
             let tpid = if has_tpid { header.tp_vlan_tpid } else { libc::ETH_P_8021Q as u16 };
@@ -154,6 +159,13 @@ impl Drop for Ring {
     }
 }
 
+/// Where a frame lies in its slot, [`RESERVE`] and [`OFFLOAD`] before it; `None` if it does not.
+fn frame_in_slot(tp_mac: u16, tp_snaplen: u32, slot_octets: usize) -> Option<Range<usize>> {
+    let start = usize::from(tp_mac);
+    let end = slot_octets.min(start.checked_add(tp_snaplen as usize)?);
+    (start >= RESERVE.max(OFFLOAD) && start <= end).then_some(start..end)
+}
+
 impl Offload {
     fn parse(octets: [u8; OFFLOAD]) -> Self {
         const NEEDS_CHECKSUM: u8 = 1;
@@ -166,5 +178,20 @@ impl Offload {
         }
         let start = u16::from_ne_bytes([start_0, start_1]).into();
         Offload::Checksum { start, offset: u16::from_ne_bytes([offset_0, offset_1]).into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_lie_in_their_slots() {
+        assert_eq!(frame_in_slot(82, 60, 2048), Some(82..142));
+        assert_eq!(frame_in_slot(82, 9000, 2048), Some(82..2048), "cut");
+        assert_eq!(frame_in_slot(2048, 1, 2048), Some(2048..2048));
+        for (tp_mac, tp_snaplen) in [(0, 60), (3, 60), (9, 60), (2049, 0), (u16::MAX, u32::MAX)] {
+            assert_eq!(frame_in_slot(tp_mac, tp_snaplen, 2048), None);
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Transmission of frames: the kernel gathers their segments in place.
 
 use super::socket::Socket;
-use srdma_frame::{Frame, Pool};
+use srdma_frame::{Frame, MAX_PIECES, Pool};
 use std::collections::VecDeque;
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,9 +11,6 @@ pub(super) const ROOM: usize = 256;
 
 /// Frames in one system call.
 const BATCH: usize = 64;
-
-/// Pieces of a frame: head, three segments of body, tail.
-const PIECES: usize = 5;
 
 /// Time for which a queueing discipline may be full. One that never accepts a frame, as `tbf` one longer than its
 /// burst, returns the same error.
@@ -25,7 +22,7 @@ pub(super) struct Sender {
     waiting: VecDeque<Frame>,
     /// Since when the queueing discipline has taken none.
     full_since: Option<Instant>,
-    pieces: Box<[[libc::iovec; PIECES]; BATCH]>,
+    pieces: Box<[[libc::iovec; MAX_PIECES]; BATCH]>,
     messages: Box<[libc::mmsghdr; BATCH]>,
 }
 
@@ -47,7 +44,7 @@ impl Sender {
         Sender {
             waiting: VecDeque::with_capacity(ROOM),
             full_since: None,
-            pieces: Box::new([[nothing; PIECES]; BATCH]),
+            pieces: Box::new([[nothing; MAX_PIECES]; BATCH]),
             messages: Box::new([message; BATCH]),
         }
     }

@@ -1,6 +1,7 @@
 //! A packet socket at one interface.
 
-use crate::{packet_socket, socket_option};
+use crate::packet_socket;
+use crate::socket_option::{self, Plain};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -26,12 +27,12 @@ impl Socket {
     }
 
     /// Sets an option whose value the kernel reads as a plain structure.
-    pub(super) fn set<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    pub(super) fn set<T: Plain>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
         socket_option::set(self.as_fd(), level, option, value)
     }
 
     /// Sets an option of packet sockets.
-    pub(super) fn set_packet<T: Copy>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
+    pub(super) fn set_packet<T: Plain>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         self.set(libc::SOL_PACKET, option, value)
     }
 

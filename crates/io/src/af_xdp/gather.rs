@@ -1,9 +1,6 @@
 //! A frame as entries of a transmit ring: all its octets in the pool, in as few pieces as pays.
 
-use srdma_frame::{Chunk, Frame, Page, Pool, Segment};
-
-/// Pieces of a frame at most: head, body, tail.
-pub(super) const MAX_PIECES: usize = 5;
+use srdma_frame::{Chunk, Frame, MAX_PIECES, Page, Pool, Segment};
 
 /// How the kernel handles the octets of sent frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

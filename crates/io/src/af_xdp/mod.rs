@@ -21,19 +21,19 @@ use crate::af_packet::Pauses;
 use crate::bpf::Redirect;
 use crate::interface;
 use crate::{Driver, DriverKind, DriverStatistics, Interest, OpenError, XdpMode};
-use gather::{Gathered, MAX_PIECES, Sending};
+use gather::{Gathered, Sending};
 use holds::Holds;
 use receive::Receiver;
 use retired::Retired;
 use socket::{Refusal, Sent, Socket};
-use srdma_frame::{Frame, Pool};
+use srdma_frame::{Frame, MAX_PIECES, Pool};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 /// An interface's frames, by AF_XDP.
 ///
-/// Its [`Pool`] must be the one that came with the [`Umem`].
+/// Its [`Pool`] is the one that came with the [`Umem`]: with another one nothing is received or sent.
 ///
 /// The other end of a veth must have its offloads off: `ethtool -K IF tx off txvlan off`. Else what a local socket
 /// sends there comes without its checksum, which no interface follows to compute, in generic mode many segments in one
@@ -115,7 +115,7 @@ impl AfXdp {
             queues: sockets.into_iter().map(|socket| Queue { socket, receiver: Receiver::default() }).collect(),
             any_readable,
             sending: if is_zero_copy { Sending::InPlace } else { Sending::Copying },
-            holds: Holds::new(umem.pages()),
+            holds: Holds::new(umem),
             retired: umem.retired().clone(),
             kind,
             statistics: DriverStatistics::default(),
@@ -253,12 +253,9 @@ impl Driver for AfXdp {
         for queue in self.queues.drain(..) {
             queue.receiver.release(pool);
         }
-        if self.sending == Sending::InPlace {
-            // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
-            // write to these chunks, and its end is not reported: see `Umem::reclaim`.
-            self.retired.retire(Instant::now(), self.holds.take_all());
-        } else {
-            self.holds.release_all(pool);
-        }
+        // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
+        // write to these chunks; in copy mode, an interface may still read pages of frames that it has not sent. Their
+        // end is not reported: see `Umem::reclaim`.
+        self.retired.retire(Instant::now(), self.holds.take_all());
     }
 }

@@ -1,4 +1,4 @@
-//! Chunks of closed zero-copy sockets, until the hardware does not write to them any more.
+//! Chunks of closed sockets, until kernel and hardware do not access them any more.
 
 use srdma_frame::Pool;
 use std::collections::VecDeque;
@@ -40,7 +40,6 @@ impl Retired {
 
 #[cfg(test)]
 mod tests {
-    use super::super::gather::Sending;
     use super::super::holds::Holds;
     use super::super::{AfXdp, Umem};
     use super::*;
@@ -54,7 +53,7 @@ mod tests {
         let retired = Retired::default();
         let begin = Instant::now();
         for (seconds, count) in [(0, 3), (2, 1)] {
-            let mut holds = Holds::new(umem.pages());
+            let mut holds = Holds::new(&umem);
             for _ in 0..count {
                 let chunk = pool.allocate_large().expect("a chunk");
                 // Received into, and sent from by another entry.
@@ -69,7 +68,18 @@ mod tests {
         }
     }
 
-    /// As often as an interface is lost, all chunks return; a veth takes the place of one with zero-copy.
+    /// Frames of another pool's chunks are not sent from this memory.
+    #[test]
+    fn chunks_of_another_pool_are_refused() {
+        let ((umem, mut pool), (_other, mut other)) = (Umem::new(1024).unwrap(), Umem::new(1024).unwrap());
+        let mut holds = Holds::new(&umem);
+        let (chunk, foreign) = (pool.allocate_large().unwrap(), other.allocate_large().unwrap());
+        assert_eq!(holds.give(foreign, &other), None);
+        let offset = holds.give(chunk, &pool).unwrap();
+        assert_eq!((holds.take_back(offset, &other), holds.take_back(offset, &pool)), (None, Some(chunk)));
+    }
+
+    /// As often as an interface is lost, all chunks return.
     #[test]
     #[ignore = "needs root"]
     fn a_lost_interface_costs_no_chunks() {
@@ -80,7 +90,6 @@ mod tests {
         for _ in 0..3 {
             let open = || AfXdp::open("port", XdpMode::Generic, &everything, &umem);
             let mut driver = namespace.enter(open).expect("entered").expect("opened");
-            driver.sending = Sending::InPlace;
             driver.receive(&mut pool, &mut Vec::new(), 0).expect("filled");
             let held = pool.in_use();
             assert!(held > 0);

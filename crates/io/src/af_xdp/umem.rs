@@ -2,7 +2,7 @@
 
 use super::retired::Retired;
 use crate::socket_option;
-use srdma_frame::{Page, Pool};
+use srdma_frame::{Page, Pages, Pool};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::ptr::{self, NonNull};
@@ -45,8 +45,13 @@ impl Umem {
             NonNull::new(memory.cast()).ok_or_else(|| io::Error::other("memory was mapped at address zero"))?;
         // SAFETY: the mapping is ours, zeroed, of the given length, and never unmapped. The kernel writes to a chunk
         // only while it is in a fill ring, when it is not read or written elsewhere.
-        let pool = Pool::over(unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), pages) });
+        let pool = Pool::over(unsafe { Pages::new(memory, pages) });
         Ok((Umem { memory, pages, retired: Retired::default() }, pool))
+    }
+
+    /// Address of the first page.
+    pub(super) fn start(&self) -> NonNull<Page> {
+        self.memory
     }
 
     /// Number of pages.
@@ -54,7 +59,7 @@ impl Umem {
         self.pages
     }
 
-    /// Returns chunks to the pool that zero-copy sockets held when they were closed, some seconds ago. To be called now
+    /// Returns chunks to the pool that sockets held when they were closed, some seconds ago. To be called now
     /// and then.
     pub fn reclaim(&self, now: Instant, pool: &mut Pool) {
         self.retired.reclaim(now, pool);
@@ -75,13 +80,14 @@ impl Umem {
             flags: 0,
             tx_metadata_len: 0,
         };
-        socket_option::set(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration).map_err(|error| {
-            match error.raw_os_error() {
-                Some(libc::ENOBUFS) => {
-                    io::Error::new(error.kind(), format!("{error}; raise `ulimit -l` or grant CAP_IPC_LOCK"))
-                }
-                _ => error,
+        // SAFETY: the memory that the kernel uses from now on is the pool's, and never unmapped.
+        let registered =
+            unsafe { socket_option::set_with_pointers(socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &registration) };
+        registered.map_err(|error| match error.raw_os_error() {
+            Some(libc::ENOBUFS) => {
+                io::Error::new(error.kind(), format!("{error}; raise `ulimit -l` or grant CAP_IPC_LOCK"))
             }
+            _ => error,
         })
     }
 }

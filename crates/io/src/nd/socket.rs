@@ -71,8 +71,8 @@ impl PacketSocket {
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX));
         program.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0));
         let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
-        // The kernel copies the program before the call returns.
-        socket_option::set(self.as_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter)
+        // SAFETY: the kernel copies the program before the call returns.
+        unsafe { socket_option::set_with_pointers(self.as_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &filter) }
     }
 }
 
