@@ -15,7 +15,7 @@ mod rows;
 
 pub use error::JobError;
 pub use evaluate::Evaluated;
-pub use rows::JobRow;
+pub use rows::{JobRow, JobRows};
 
 use crate::settings::DEFAULT_TENANT;
 use rows::{KeptJob, State, key_of, parts_of};
@@ -25,6 +25,7 @@ use srdma_placement::{Deadline, KeptFlow, LinkNames, Plan};
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Limit of the flows of all jobs together.
 pub const MAX_FLOWS: u64 = 262_144;
@@ -34,6 +35,8 @@ pub const MAX_FLOWS: u64 = 262_144;
 pub struct Jobs {
     fabric: Arc<Fabric>,
     state: Arc<State>,
+    /// The number of the next evaluated change.
+    next_stage: Arc<AtomicU64>,
 }
 
 /// The fabric that jobs are placed on.
@@ -49,27 +52,40 @@ impl Jobs {
     /// A fabric without jobs.
     pub fn new(topology: Topology, sids: SidPlan, encoding: Encoding) -> Self {
         let names = LinkNames::of(&topology);
-        Jobs { fabric: Arc::new(Fabric { topology, sids, encoding, names }), state: Arc::default() }
+        Jobs {
+            fabric: Arc::new(Fabric { topology, sids, encoding, names }),
+            state: Arc::default(),
+            next_stage: Arc::default(),
+        }
     }
 
     /// Restores the stored jobs; returns the rows that change since flows whose links have failed move, and those of
-    /// earlier programs whose keys change.
+    /// earlier programs whose keys change, and those of changes that were not made, which are deleted.
     ///
     /// # Errors
     ///
     /// A row is invalid, or does not fit the fabric.
     pub fn restore(&mut self, rows: &[JobRow]) -> Result<Vec<JobRow>, JobError> {
         let (state, mut changed) = State::of_rows(rows, &self.fabric.topology, &self.fabric.names)?;
+        if let Some(last) = state.last_stage() {
+            self.next_stage.fetch_max(last.saturating_add(1), Ordering::Relaxed);
+        }
         self.state = Arc::new(state);
-        let next = self.state.after(&self.plan(Deadline::NONE)?, &BTreeSet::new());
-        changed.extend(next.rows_since(&self.state, &self.fabric.topology));
+        let next = self.state.after(&self.plan(Deadline::NONE)?, &BTreeSet::new(), self.take_stage());
+        let JobRows { parts, rows } = next.rows_since(&self.state, &self.fabric.topology);
+        changed.extend(parts.into_iter().chain(rows));
         self.state = Arc::new(next);
         Ok(changed)
     }
 
     /// All rows.
     pub fn rows(&self) -> Vec<JobRow> {
-        self.state.rows_since(&State::default(), &self.fabric.topology)
+        let JobRows { parts, rows } = self.state.rows_since(&State::default(), &self.fabric.topology);
+        parts.into_iter().chain(rows).collect()
+    }
+
+    fn take_stage(&self) -> u64 {
+        self.next_stage.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Makes an evaluated change, if no other was made since; `false` if one was. What it costs does not depend on the

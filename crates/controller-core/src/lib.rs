@@ -28,7 +28,7 @@ mod tree;
 
 pub use crate::core::{Core, JobOutcome, JobRequest, JobTask, Time};
 pub use event_log::{EventBatch, EventCursor, EventLog, EventPosition, KeptEvent};
-pub use jobs::{Evaluated, JobError, JobRow, Jobs, MAX_FLOWS};
+pub use jobs::{Evaluated, JobError, JobRow, JobRows, Jobs, MAX_FLOWS};
 pub use migration::migrate;
 pub use pipeline::{Answer, Pipeline, Released, Transaction};
 pub use principal::{Principal, Role};

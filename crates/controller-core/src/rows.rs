@@ -12,7 +12,7 @@
 //! | `response/LENGTH/TOKEN/KEY` | a response that an idempotency key receives again; LENGTH: octets of TOKEN |
 //! | `answer/TOKEN/KEY` | the same, of earlier programs: replaced or deleted at the start (D102) |
 //! | `audit/NUMBER` | an entry of the audit log |
-//! | `job/...`, `drained` | placed jobs |
+//! | `job/...`, `job-part/...`, `drained` | placed jobs |
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use srdma_group::Record;
 use std::net::Ipv6Addr;
 
 /// The version of the rows. A program that changes them increments it and migrates older ones.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// The key of the row that holds the format.
 pub const FORMAT_KEY: &str = "format";
@@ -38,6 +38,15 @@ pub enum Write {
     Put { key: String, value: Vec<u8> },
     /// Deletes a row.
     Delete { key: String },
+}
+
+impl Write {
+    /// Key of the row.
+    pub fn key(&self) -> &str {
+        match self {
+            Write::Put { key, .. } | Write::Delete { key } => key,
+        }
+    }
 }
 
 /// Reason for which the rows of a store cannot be used.
@@ -186,8 +195,20 @@ pub(crate) fn replaced_answer_key(key: &str) -> Option<String> {
 pub const AUDIT_PREFIX: &str = "audit/";
 
 /// Prefixes of the keys of all other rows: those that a controller reads when it starts.
-pub const STATE_PREFIXES: [&str; 11] =
-    ["answer/", "drained", "foreign/", "format", "group/", "job/", "member/", "node/", "record/", "response/", "site"];
+pub const STATE_PREFIXES: [&str; 12] = [
+    "answer/",
+    "drained",
+    "foreign/",
+    "format",
+    "group/",
+    "job-part/",
+    "job/",
+    "member/",
+    "node/",
+    "record/",
+    "response/",
+    "site",
+];
 
 /// The key of an entry of the audit log.
 pub fn audit_key(number: u64) -> String {

@@ -7,6 +7,7 @@
 //! ```
 
 use crate::service::{RequestError, Service};
+use crate::store::StoreError;
 use srdma_api::ProblemType;
 use srdma_controller_core::{Deadline, JobOutcome, JobRequest, JobTask, Phase, Principal, Refusal};
 use std::collections::BTreeMap;
@@ -109,7 +110,11 @@ impl Limits {
 
 impl Service {
     /// Evaluates a change of jobs, makes it unless it is a question, and returns the answer as JSON.
-    pub(crate) async fn change_jobs(&self, principal: &Principal, request: JobRequest) -> Result<String, RequestError> {
+    pub(crate) async fn change_jobs(
+        self: &Arc<Self>,
+        principal: &Principal,
+        request: JobRequest,
+    ) -> Result<String, RequestError> {
         let request = Arc::new(request);
         let mut task = self.read(|core| core.job_task(principal, &request))?;
         let slot = Arc::new(self.placements().begin(principal.tenant.as_deref())?);
@@ -117,20 +122,35 @@ impl Service {
         let _cancels = Cancellation(Arc::clone(&is_cancelled));
         let limits = Limits { started: Instant::now(), deadline: self.placement_deadline(), is_cancelled };
         for _ in 0..ATTEMPTS {
-            let (mut outcome, body) = evaluate(task, limits.clone(), Arc::clone(&slot)).await?;
+            let (outcome, body) = evaluate(task, limits.clone(), Arc::clone(&slot)).await?;
             if !outcome.is_change() {
                 discard(outcome);
                 return Ok(body);
             }
-            let is_applied = self.transaction(|core| core.apply_jobs(&mut outcome)).durable().await;
-            discard(outcome);
-            if is_applied? {
+            // On a task of its own: a client that leaves does not leave parts behind.
+            let applied = tokio::spawn(Arc::clone(self).apply_jobs(outcome, Arc::clone(&slot)));
+            if applied.await.map_err(|_| failed())?? {
                 return Ok(body);
             }
             task = self.read(|core| core.job_task(principal, &request))?;
         }
         let text = format!("other changes of jobs came first, {ATTEMPTS} times: repeat the request");
         Err(Refusal::new(ProblemType::Busy, text).into())
+    }
+
+    /// Writes the parts of a change one by one, so that other writes come between them, and makes the change. `false`:
+    /// another one was made meanwhile.
+    async fn apply_jobs(self: Arc<Self>, mut outcome: JobOutcome, _slot: Arc<Slot>) -> Result<bool, StoreError> {
+        let (parts, undo) = outcome.take_parts();
+        for part in parts {
+            self.transaction(|core| core.write_part(part)).durable().await?;
+        }
+        let is_applied = self.transaction(|core| core.apply_jobs(&mut outcome)).durable().await?;
+        discard(outcome);
+        for part in undo.into_iter().filter(|_| !is_applied) {
+            self.transaction(|core| core.write_part(part)).durable().await?;
+        }
+        Ok(is_applied)
     }
 
     /// A job with its flows as JSON, and its version.

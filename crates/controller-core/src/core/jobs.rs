@@ -2,7 +2,7 @@
 //! are still those of the snapshot (D103).
 
 use super::Core;
-use crate::jobs::{Evaluated, JobError, JobRow, Jobs};
+use crate::jobs::{Evaluated, JobError, JobRow, JobRows, Jobs};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::Write;
@@ -78,6 +78,8 @@ pub struct JobOutcome {
     evaluated: Evaluated,
     is_change: bool,
     who: String,
+    /// Writes of parts, each to be durable [before](Core::write_part) the change is applied.
+    parts: Vec<Write>,
     writes: Vec<Write>,
     /// Actions and targets.
     audit: Vec<(&'static str, String)>,
@@ -110,10 +112,11 @@ impl JobTask {
             Kind::Release => (vec![("release", format!("fabric {}", change.release.join(" ")))], Vec::new()),
             Kind::WhatIf => (Vec::new(), Vec::new()),
         };
-        let rows = std::mem::take(&mut evaluated.rows);
+        let JobRows { parts, rows } = std::mem::take(&mut evaluated.rows);
         let is_change = *kind != Kind::WhatIf;
-        let writes = rows.into_iter().filter(|_| is_change).map(write_of).collect();
-        Ok(JobOutcome { evaluated, is_change, who: self.who.clone(), writes, audit, events })
+        let writes = |rows: Vec<JobRow>| rows.into_iter().filter(|_| is_change).map(write_of).collect();
+        let (parts, writes) = (writes(parts), writes(rows));
+        Ok(JobOutcome { evaluated, is_change, who: self.who.clone(), parts, writes, audit, events })
     }
 }
 
@@ -121,6 +124,13 @@ impl JobOutcome {
     /// Whether it is to be applied; otherwise it was a question.
     pub fn is_change(&self) -> bool {
         self.is_change
+    }
+
+    /// Takes the writes of parts, and those that undo them if the change is not applied.
+    pub fn take_parts(&mut self) -> (Vec<Write>, Vec<Write>) {
+        let parts = std::mem::take(&mut self.parts);
+        let undo = parts.iter().map(|part| Write::Delete { key: part.key().to_owned() }).collect();
+        (parts, undo)
     }
 
     /// The effect.
@@ -150,7 +160,12 @@ impl Core {
         Ok(JobTask { request: Arc::clone(request), jobs: jobs.clone(), tenant, viewer, who })
     }
 
-    /// Makes an evaluated change, if the jobs are still those of its snapshot; `false` if they are not. The outcome has
+    /// Writes a part of the rows of a change that is not applied yet, or undoes such a write.
+    pub fn write_part(&mut self, part: Write) {
+        self.effects.writes.push(part);
+    }
+
+    /// Makes an evaluated change, whose parts are durable, if the jobs are still those of its snapshot; `false` if they are not. The outcome has
     /// no writes left then or afterwards, but its answer.
     pub fn apply_jobs(&mut self, outcome: &mut JobOutcome) -> bool {
         let Some(jobs) = &mut self.jobs else { return false };

@@ -1,7 +1,7 @@
 //! Evaluates changes of jobs on a snapshot.
 
 use super::rows::{State, key_of, parts_of};
-use super::{JobError, JobRow, Jobs, MAX_FLOWS};
+use super::{JobError, JobRows, Jobs, MAX_FLOWS};
 use crate::settings::Tenant;
 use srdma_api::{NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 use srdma_fabric::{HostId, LinkId, NodeId, Topology};
@@ -23,7 +23,7 @@ pub struct Evaluated {
     before: Arc<State>,
     next: Arc<State>,
     /// The rows that change.
-    pub rows: Vec<JobRow>,
+    pub rows: JobRows,
     /// The effect.
     pub answer: WhatIfAnswer,
 }
@@ -115,7 +115,7 @@ impl Jobs {
             },
             is_cut_short: plan.placement().is_cut_short(),
         };
-        let next = self.state.after(&plan, &new);
+        let next = self.state.after(&plan, &new, self.take_stage());
         let rows = next.rows_since(&self.state, &self.fabric.topology);
         Ok(Evaluated { before: Arc::clone(&self.state), next: Arc::new(next), rows, answer })
     }

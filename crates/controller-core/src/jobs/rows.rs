@@ -2,7 +2,8 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `job/TENANT/NAME` | a job: tenant, version, flows with their paths by the names of links |
+//! | `job/TENANT/NAME` | a job: tenant, version, flows with their paths by the names of links, or the stage and number of their parts |
+//! | `job-part/STAGE/INDEX` | a part of the flows of a large job, written before its job |
 //! | `job/NAME` | the same as earlier programs wrote it, when names were unique among tenants |
 //! | `drained` | how many changes there were, and the links that are drained |
 
@@ -15,6 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const DRAINED: &str = "drained";
 const JOB: &str = "job/";
+const PART: &str = "job-part/";
+
+/// Limit of flows in a row, some hundred octets each: the time to write one delays other writes.
+const ROW_FLOWS: usize = 1024;
 
 /// A row of the store.
 #[allow(missing_docs, reason = "names and types explain the other items")]
@@ -49,8 +54,39 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeptJob {
     pub(super) version: u64,
+    parts: Option<Parts>,
     /// By their numbers.
     pub(super) flows: Vec<KeptFlow>,
+}
+
+/// Where the flows of a large job are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parts {
+    /// The number of the change that wrote them.
+    stage: u64,
+    /// The number of the first one among those of the change.
+    first: u32,
+    count: u32,
+}
+
+impl Parts {
+    fn keys(self) -> impl Iterator<Item = String> {
+        (self.first..self.first.saturating_add(self.count)).map(move |index| part_key(self.stage, index))
+    }
+}
+
+fn part_key(stage: u64, index: u32) -> String {
+    format!("{PART}{stage:016x}/{index:08}")
+}
+
+/// Rows of a change.
+#[derive(Debug, Default)]
+pub struct JobRows {
+    /// Parts of large jobs, to be written before: each may be a batch of its own.
+    pub parts: Vec<JobRow>,
+    /// All others, to be written in one batch.
+    pub rows: Vec<JobRow>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,7 +94,10 @@ pub(super) struct KeptJob {
 struct JobValue {
     tenant: String,
     version: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flows: Vec<SavedFlow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parts: Option<Parts>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -69,17 +108,19 @@ struct DrainedValue {
 }
 
 impl State {
-    /// State after a change of the plan, in which these jobs are new.
-    pub(super) fn after(&self, plan: &Plan<'_>, new: &BTreeSet<String>) -> State {
+    /// State after a change of the plan, in which these jobs are new. `stage`: number of the change, for parts.
+    pub(super) fn after(&self, plan: &Plan<'_>, new: &BTreeSet<String>, stage: u64) -> State {
         let mut flows: BTreeMap<String, Vec<KeptFlow>> = BTreeMap::new();
         for flow in plan.kept() {
             flows.entry(flow.wanted.job.clone()).or_default().push(flow);
         }
         let next = self.changes + 1;
+        let mut first = 0;
         let job = |(key, flows): (String, Vec<KeptFlow>)| {
-            let old = self.jobs.get(&key).filter(|_| !new.contains(&key));
-            let version = old.filter(|old| old.flows == flows).map_or(next, |old| old.version);
-            (key, KeptJob { version, flows })
+            let old = self.jobs.get(&key).filter(|old| !new.contains(&key) && old.flows == flows);
+            let (version, parts) =
+                old.map_or_else(|| (next, parts_for(flows.len(), stage, &mut first)), |old| (old.version, old.parts));
+            (key, KeptJob { version, parts, flows })
         };
         let jobs: BTreeMap<String, KeptJob> = flows.into_iter().map(job).collect();
         let drained: BTreeSet<LinkId> = plan.drained().into_iter().collect();
@@ -88,26 +129,42 @@ impl State {
     }
 
     /// The rows that differ from those before.
-    pub(super) fn rows_since(&self, before: &State, topology: &Topology) -> Vec<JobRow> {
-        let mut rows = Vec::new();
-        for key in before.jobs.keys().filter(|key| !self.jobs.contains_key(*key)) {
-            rows.push(JobRow { key: format!("{JOB}{key}"), value: None });
+    pub(super) fn rows_since(&self, before: &State, topology: &Topology) -> JobRows {
+        let JobRows { mut parts, mut rows } = JobRows::default();
+        for (key, old) in before.jobs.iter().filter(|(key, old)| self.jobs.get(*key) != Some(*old)) {
+            if !self.jobs.contains_key(key) {
+                rows.push(JobRow { key: format!("{JOB}{key}"), value: None });
+            }
+            rows.extend(old.parts.into_iter().flat_map(Parts::keys).map(|key| JobRow { key, value: None }));
         }
         for (key, job) in self.jobs.iter().filter(|(key, job)| before.jobs.get(*key) != Some(*job)) {
             let (tenant, name) = parts_of(key);
             let saved = |flow| SavedFlow { job: name.to_owned(), ..SavedFlow::of(topology, flow) };
-            let flows = job.flows.iter().map(saved).collect();
-            let value = JobValue { tenant: tenant.to_owned(), version: job.version, flows };
+            let mut value =
+                JobValue { tenant: tenant.to_owned(), version: job.version, flows: Vec::new(), parts: job.parts };
+            match job.parts {
+                Some(own) => {
+                    let flows = job.flows.chunks(ROW_FLOWS).map(|flows| flows.iter().map(saved).collect());
+                    parts.extend(own.keys().zip(flows).map(|(key, flows): (_, Vec<SavedFlow>)| put(key, &flows)));
+                }
+                None => value.flows = job.flows.iter().map(saved).collect(),
+            }
             rows.push(put(format!("{JOB}{key}"), &value));
         }
         if self.changes != before.changes {
             let links = self.drained.iter().map(|link| topology.link_name(*link)).collect();
             rows.push(put(DRAINED.to_owned(), &DrainedValue { changes: self.changes, links }));
         }
-        rows
+        JobRows { parts, rows }
     }
 
-    /// State from stored rows, and the rows that bring those of earlier programs to their present keys.
+    /// The number of the last change that has written parts of these jobs.
+    pub(super) fn last_stage(&self) -> Option<u64> {
+        self.jobs.values().filter_map(|job| Some(job.parts?.stage)).max()
+    }
+
+    /// State from stored rows; the rows that bring those of earlier programs to their present keys, and delete parts of
+    /// changes that were not made.
     pub(super) fn of_rows(
         rows: &[JobRow],
         topology: &Topology,
@@ -115,7 +172,12 @@ impl State {
     ) -> Result<(State, Vec<JobRow>), JobError> {
         let mut state = State::default();
         let mut renamed = Vec::new();
-        for JobRow { key, value } in rows {
+        let is_part = |row: &&JobRow| row.key.starts_with(PART);
+        let mut parts: BTreeMap<&str, &[u8]> = BTreeMap::new();
+        for row in rows.iter().filter(is_part) {
+            parts.extend(row.value.as_deref().map(|value| (row.key.as_str(), value)));
+        }
+        for JobRow { key, value } in rows.iter().filter(|row| !is_part(row)) {
             let Some(value) = value else { continue };
             let wrong = |problem: String| JobError::Row { key: key.clone(), problem };
             if key == DRAINED {
@@ -123,7 +185,11 @@ impl State {
                 let links = links.iter().map(|name| names.link(name)).collect::<Result<_, _>>();
                 (state.changes, state.drained) = (changes, links.map_err(|error| wrong(error.to_string()))?);
             } else if let Some(stored) = key.strip_prefix(JOB) {
-                let JobValue { tenant, version, flows } = get(key, value)?;
+                let JobValue { tenant, version, mut flows, parts: own_parts } = get(key, value)?;
+                for part in own_parts.into_iter().flat_map(Parts::keys) {
+                    let value = parts.remove(part.as_str()).ok_or_else(|| wrong(format!("row {part} is missing")))?;
+                    flows.append(&mut get(&part, value)?);
+                }
                 let (owner, name) = stored.split_once('/').unwrap_or((&tenant, stored));
                 if owner != tenant {
                     return Err(wrong(format!("it is of tenant {tenant}")));
@@ -138,13 +204,24 @@ impl State {
                     renamed.push(JobRow { key: key.clone(), value: None });
                     renamed.push(JobRow { key: format!("{JOB}{own}"), value: Some(value.clone()) });
                 }
-                state.jobs.insert(own, KeptJob { version, flows });
+                state.jobs.insert(own, KeptJob { version, parts: own_parts, flows });
             } else {
                 return Err(wrong("not a row of a job".to_owned()));
             }
         }
+        renamed.extend(parts.into_keys().map(|key| JobRow { key: key.to_owned(), value: None }));
         Ok((state, renamed))
     }
+}
+
+/// Parts for so many flows, if one row cannot have them all.
+fn parts_for(flows: usize, stage: u64, next: &mut u32) -> Option<Parts> {
+    let count = flows.div_ceil(ROW_FLOWS) as u32;
+    let parts = Parts { stage, first: *next, count };
+    (count > 1).then(|| {
+        *next += count;
+        parts
+    })
 }
 
 fn put(key: String, value: &impl Serialize) -> JobRow {

@@ -1,7 +1,7 @@
 //! Jobs are placed as `srdma plan` places them, survive a restart, and few flows move.
 
 use srdma_api::{NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
-use srdma_controller_core::{Deadline, Evaluated, JobError, JobRow, Jobs, MAX_FLOWS, Phase, Tenant};
+use srdma_controller_core::{Deadline, Evaluated, JobError, JobRow, JobRows, Jobs, MAX_FLOWS, Phase, Tenant};
 use srdma_fabric::{Encoding, SidPlan, Topology};
 use std::collections::BTreeMap;
 
@@ -54,7 +54,8 @@ impl Changes for Jobs {
     fn change(&mut self, change: &WhatIf, owner: &str) -> Changed {
         let evaluated = self.whatif(change, owner)?;
         assert!(self.apply(&evaluated), "no other change was made");
-        Ok((evaluated.rows, evaluated.answer))
+        let JobRows { parts, rows } = evaluated.rows;
+        Ok((parts.into_iter().chain(rows).collect(), evaluated.answer))
     }
 }
 
@@ -309,6 +310,40 @@ fn rows_without_a_tenant_in_their_key_are_renamed() {
     stored.take(again.restore(&former).unwrap());
     assert_eq!(stored.0.keys().collect::<Vec<_>>(), ["drained", "job/ai/gpu1-gpu3", "job/ai/gpu2-gpu3"]);
     assert_eq!(flows(&stored.restart(FIGURE1)), flows(&jobs));
+}
+
+/// D103: the flows of a large job are written in parts, before the job; a change of the job replaces them.
+#[test]
+fn large_jobs_are_stored_in_parts() {
+    let fabric = LEAF_SPINE.replace("hosts_per_leaf = 4", "hosts_per_leaf = 16");
+    let mut jobs = jobs_on(&fabric);
+    let job = "[[job]]\nname = \"x\"\nnics = [\"h*\"]\n[[job.collective]]\nkind = \"all-to-all\"\n";
+    let add = WhatIf { add: Some(new(job)), ..WhatIf::default() };
+    let evaluated = jobs.whatif(&add, "ai").unwrap();
+    assert!(jobs.apply(&evaluated));
+    let JobRows { parts, rows } = evaluated.rows;
+    assert_eq!((parts.len(), rows.len()), (4, 2), "64 x 63 flows");
+    let mut stored = Stored::default();
+    stored.take(parts.clone());
+    // The controller ended before the change was made.
+    let mut next = jobs_on(&fabric);
+    let undo = next.restore(&stored.rows()).unwrap();
+    let deleted = |part: &JobRow| JobRow { key: part.key.clone(), value: None };
+    assert_eq!(undo, parts.iter().map(deleted).collect::<Vec<_>>());
+    assert_eq!(flows(&next), []);
+
+    stored.take(rows);
+    let torn: Vec<JobRow> = stored.rows().into_iter().filter(|row| row.key != parts[2].key).collect();
+    let refused = jobs_on(&fabric).restore(&torn).unwrap_err();
+    assert_eq!(refused.to_string(), format!("the store's row job/ai/x: row {} is missing", parts[2].key));
+    let mut jobs = stored.restart(&fabric);
+    assert_eq!(flows(&jobs).len(), 64 * 63);
+    stored.take(jobs.drain(&names(&["spine1"])).unwrap().0);
+    let left = stored.0.keys().filter(|key| key.starts_with("job-part/")).count();
+    assert_eq!((left, stored.0.contains_key(&parts[0].key)), (4, false), "the moved flows are in new parts");
+    assert_eq!(flows(&stored.restart(&fabric)), flows(&jobs));
+    stored.take(jobs.remove("ai", "x").unwrap().0);
+    assert_eq!(stored.0.keys().collect::<Vec<_>>(), ["drained"]);
 }
 
 /// D103: a change that was evaluated on an earlier state is not made.
