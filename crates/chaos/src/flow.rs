@@ -336,6 +336,7 @@ impl<'s> Flow<'s> {
         let gone: Vec<Participant> = gone;
         self.former.extend(&gone);
         self.members.extend(newcomers);
+        self.checker.change_receivers();
         gone.iter().map(|member| member.receiver).collect()
     }
 
@@ -418,6 +419,9 @@ impl<'s> Flow<'s> {
             };
             if !replica.agrees_from(member.begins_octets) {
                 let text = format!("receiver {receiver} has octets that differ from the source's");
+                self.violation(observed, now, ViolationKind::WrongData, &text);
+            } else if replica.wrong_writes() > 0 {
+                let text = format!("receiver {receiver} had octets that differed from the source's");
                 self.violation(observed, now, ViolationKind::WrongData, &text);
             }
         }

@@ -81,7 +81,7 @@ pub struct Checker {
     layout: Layout,
     /// Packets that the responses so far vouched for, rightly.
     confirmed_packets: u64,
-    /// Octets that every receiver was seen to have. Memory is never emptied, so that this stays true.
+    /// Octets that every receiver was seen to have. Memory is never emptied, so that this stays true of these receivers.
     octets_at_all_receivers: u64,
     violations: u64,
     first: Option<Violation>,
@@ -96,10 +96,8 @@ pub struct Violation {
     pub response: Response,
     /// Number of octets that it confirms.
     pub octets_acknowledged: u64,
-    /// The position of a receiver that has fewer.
-    pub receiver: usize,
-    /// Octets that this receiver has.
-    pub octets_received: u64,
+    /// The position of a receiver that has fewer, and its octets; `None` when there is no receiver.
+    pub receiver: Option<(usize, u64)>,
 }
 
 impl fmt::Display for Violation {
@@ -112,9 +110,13 @@ impl fmt::Display for Violation {
         };
         write!(
             f,
-            "at {} ns the source received {kind} {}, which acknowledges {} octets, but receiver {} has {}",
-            self.time_ns, self.response.psn, self.octets_acknowledged, self.receiver, self.octets_received
-        )
+            "at {} ns the source received {kind} {}, which acknowledges {} octets, but ",
+            self.time_ns, self.response.psn, self.octets_acknowledged
+        )?;
+        match self.receiver {
+            Some((receiver, octets)) => write!(f, "receiver {receiver} has {octets}"),
+            None => write!(f, "there is no receiver"),
+        }
     }
 }
 
@@ -136,16 +138,19 @@ impl Checker {
             self.octets_at_all_receivers = octets_received.clone().min().unwrap_or(0);
         }
         let is_true = octets <= self.octets_at_all_receivers && !beyond_end;
-        let mut receivers = octets_received.enumerate();
-        let missing = if is_true { None } else { receivers.find(|(_, there)| *there < octets || beyond_end) };
-        match missing {
-            Some((receiver, octets_received)) => {
-                self.violations += 1;
-                let violation = Violation { time_ns, response, octets_acknowledged: octets, receiver, octets_received };
-                self.first.get_or_insert(violation);
-            }
-            None => self.confirmed_packets = self.confirmed_packets.max(packets),
+        if is_true {
+            self.confirmed_packets = self.confirmed_packets.max(packets);
+            return;
         }
+        let receiver = octets_received.enumerate().find(|(_, there)| *there < octets || beyond_end);
+        self.violations += 1;
+        self.first.get_or_insert(Violation { time_ns, response, octets_acknowledged: octets, receiver });
+    }
+
+    /// Notes that there are other receivers: what all have is to be determined again.
+    pub fn change_receivers(&mut self) {
+        let confirmed_octets = self.layout.octets_of(self.confirmed_packets);
+        self.octets_at_all_receivers = self.octets_at_all_receivers.min(confirmed_octets);
     }
 
     /// Packets that the responses so far vouched for, rightly.
@@ -217,6 +222,31 @@ mod tests {
         assert_eq!(violations(nak(0xFF_FFFF), &[1024, 1023]), 1);
         let not_ready = Response { qpn: QPN, psn: Psn::new(1), syndrome: Syndrome::RnrNak(3) };
         assert_eq!(violations(not_ready, &[2499]), 1);
+    }
+
+    /// Without receivers there is nothing to acknowledge but what was acknowledged before.
+    #[test]
+    fn without_receivers_no_data_are_acknowledged() {
+        assert_eq!(violations(ack(0xFF_FFFE), &[]), 1);
+        assert_eq!(violations(nak(0xFF_FFFE), &[]), 0);
+        let mut checker = Checker::new(layout());
+        checker.check(1, ack(0), [2500].into_iter());
+        checker.change_receivers();
+        checker.check(2, ack(0), [].into_iter());
+        assert_eq!(checker.violations(), 0);
+        checker.check(3, ack(1), [].into_iter());
+        let text = checker.first().unwrap().to_string();
+        assert_eq!(text, "at 3 ns the source received ACK 1, which acknowledges 3524 octets, but there is no receiver");
+    }
+
+    /// A receiver that joins is asked, even if the others were seen to have the data.
+    #[test]
+    fn receivers_that_join_are_asked() {
+        let mut checker = Checker::new(layout());
+        checker.check(1, ack(0xFF_FFFE), [25_000].into_iter());
+        checker.change_receivers();
+        checker.check(2, ack(0), [25_000, 1024].into_iter());
+        assert_eq!(checker.violations(), 1);
     }
 
     #[test]

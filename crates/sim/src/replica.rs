@@ -18,22 +18,24 @@ pub struct Replica {
     /// Octets that were written without a gap, from the start.
     complete_octets: usize,
     own: Option<Vec<u8>>,
+    /// Number of writes with an octet that differs from the source's at its place.
+    wrong_writes: u64,
 }
 
 impl Replica {
     /// The source's own region.
     pub fn of_source(original: Rc<Vec<u8>>) -> Self {
-        Replica { complete_octets: original.len(), original, own: None }
+        Replica { complete_octets: original.len(), original, own: None, wrong_writes: 0 }
     }
 
     /// A region that nothing was written to, filled with zeros.
     pub fn empty(original: Rc<Vec<u8>>) -> Self {
-        Replica { original, complete_octets: 0, own: None }
+        Replica { original, complete_octets: 0, own: None, wrong_writes: 0 }
     }
 
     /// A region of which nothing before `offset` will be written: the data of a receiver that joins there.
     pub fn beginning_at(original: Rc<Vec<u8>>, offset: u64) -> Self {
-        Replica { original, complete_octets: offset as usize, own: None }
+        Replica { original, complete_octets: offset as usize, own: None, wrong_writes: 0 }
     }
 
     /// Octets from the start that were written without a gap; what lies before a late beginning counts as written.
@@ -53,6 +55,12 @@ impl Replica {
         self.own.as_deref().is_none_or(|own| {
             own[range.clone()] == self.original[range.clone()] && own[range.end..].iter().all(|octet| *octet == 0)
         })
+    }
+
+    /// Number of writes with an octet that differed from the source's at its place, whether it was overwritten since or
+    /// not.
+    pub fn wrong_writes(&self) -> u64 {
+        self.wrong_writes
     }
 
     /// SHA-256 of the [`Replica::complete_octets`]. An identical replica's is the source's, which the caller has
@@ -84,8 +92,9 @@ impl Memory for Replica {
     fn write(&mut self, offset: u64, octets: &[u8]) {
         let start = offset as usize;
         let end = start + octets.len();
-        let agrees = start == self.complete_octets && self.original[start..end] == *octets;
-        if !agrees || self.own.is_some() {
+        let is_right = self.original[start..end] == *octets;
+        self.wrong_writes += u64::from(!is_right);
+        if !is_right || start != self.complete_octets || self.own.is_some() {
             self.diverge()[start..end].copy_from_slice(octets);
         }
         if start <= self.complete_octets {
@@ -159,6 +168,9 @@ mod tests {
         assert!(!replica.is_identical());
         assert_eq!(replica.sha256(digest(&original)), digest(&wrong));
         assert_eq!(octets(&replica), wrong);
+        replica.write(40, &original[40..60]);
+        assert!(replica.agrees_from(0));
+        assert_eq!(replica.wrong_writes(), 1, "the overwritten octet counts");
     }
 
     #[test]
