@@ -72,6 +72,18 @@ pub enum EventKind {
         /// Whether it is excluded.
         drained: bool,
     },
+    /// A node has registered what is not confirmed.
+    NodeUnconfirmed { node: String },
+    /// The registration of a node was confirmed.
+    NodeConfirmed { node: String },
+    /// A node was renamed.
+    NodeRenamed {
+        node: String,
+        /// Its new name.
+        name: String,
+    },
+    /// A node was removed.
+    NodeRemoved { node: String },
     /// A job was placed.
     JobPlaced { job: String },
     /// A job was removed.

@@ -13,6 +13,7 @@
 mod client;
 mod event;
 mod group;
+mod identity;
 mod job;
 mod node;
 pub mod prefix;
@@ -27,6 +28,7 @@ pub use group::{
     BranchView, CommitRequest, Group, GroupPage, GroupState, GroupSummary, MemoryRegion, NewGroup, NewReceiver,
     OverheadView, Receiver, ReceiverState, SourceAddress, SourceRegion, TreeNodeView, TreeView,
 };
+pub use identity::{NodeIdentity, RenameRequest};
 pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 pub use node::{
     BranchStatus, DrainRequest, EvictionRequest, ForeignGroup, ForeignGroups, GroupStatus, HeldGroup, Link,

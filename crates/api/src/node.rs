@@ -1,6 +1,6 @@
 //! Messages of nodes and the controller.
 
-use crate::prefix;
+use crate::{NodeIdentity, prefix};
 use serde::{Deserialize, Serialize};
 use srdma_group::{EntryName, GroupEntry, Held};
 use srdma_wire::Prefix;
@@ -311,6 +311,13 @@ pub struct Node {
     pub is_alive: bool,
     /// Whether it is excluded from new trees.
     pub is_drained: bool,
+    /// Whether it is being removed: it is deleted when no group has it any more.
+    #[serde(default)]
+    pub is_removing: bool,
+    /// What it has registered and is not confirmed, if that differs from what is used. A node without any confirmed
+    /// registration has no session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unconfirmed: Option<NodeIdentity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "ipv6")]
     pub end_mt: Option<Ipv6Addr>,

@@ -10,13 +10,10 @@ use srdma_api::{
     Group, GroupState, NewGroup, NewReceiver, NodeAnswer, NodeOrder, ProblemType, Receiver, Registration, Session,
     SourceOrder, SourceReport, Sync,
 };
-use srdma_controller_core::{
-    Core, DEFAULT_TENANT, Principal, Refusal, Role, Row, RowError, Settings, Tenant, Time, Write,
-};
+use srdma_controller_core::{Core, Principal, Refusal, Role, Row, RowError, Settings, Time, Write};
 use srdma_dataplane::{Command, Node};
 use srdma_group::GroupId;
 use srdma_wire::Instant;
-use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -63,11 +60,10 @@ fn operator() -> Principal {
 }
 
 pub(crate) fn settings() -> Settings {
-    let tenant = Tenant::default();
     Settings {
-        tenants: BTreeMap::from([(DEFAULT_TENANT.to_owned(), tenant)]),
         node_dead_after: Duration::from_nanos(NODE_DEAD_AFTER_NS),
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
+        ..Settings::default()
     }
 }
 

@@ -4,8 +4,7 @@
 //! in which the controller is locked: a transaction or a view, without HTTP and store.
 
 use srdma_api::{Link, NewGroup, NewReceiver, Registration, SourceAddress};
-use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Tenant, Time};
-use std::collections::BTreeMap;
+use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Time};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
@@ -68,12 +67,7 @@ fn transact<T>(pipeline: &mut Pipeline, act: impl FnOnce(&mut Core) -> T) -> (T,
 
 /// A controller with which all nodes have registered.
 fn registered() -> Pipeline {
-    let settings = Settings {
-        tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
-        node_dead_after: Duration::from_secs(3),
-        source_silent_after: Duration::from_secs(30),
-    };
-    let core = Core::restore(settings, None, &[], 1, None, Time::default()).expect("an empty store");
+    let core = Core::restore(Settings::default(), None, &[], 1, None, Time::default()).expect("an empty store");
     let mut pipeline = Pipeline::new(core);
     for number in 0..LEAVES + SPINES {
         transact(&mut pipeline, |core| core.register(&admin(), registration(number))).0.expect("it registers");

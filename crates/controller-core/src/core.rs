@@ -6,6 +6,8 @@ mod divergence;
 mod drive;
 mod foreign;
 mod groups;
+mod identities;
+mod inventory;
 mod jobs;
 mod links;
 mod members;
@@ -26,7 +28,7 @@ use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow, Write};
 use crate::settings::Settings;
 use links::{Link, Load};
 use srdma_api::ProblemType;
-use srdma_api::{AuditEntry, EventKind, NodeOrder, NodeStatus, Registration};
+use srdma_api::{AuditEntry, EventKind, NodeIdentity, NodeOrder, NodeStatus, Registration};
 use srdma_group::{Lifecycle, Newcomer, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -55,6 +57,8 @@ pub struct Core {
     /// Group of each queue pair, including those of sources (D2, D8).
     queue_pairs: BTreeMap<(Ipv6Addr, u32), u32>,
     nodes: BTreeMap<Ipv6Addr, Node>,
+    /// The identities that unconfirmed nodes have registered, by name.
+    unconfirmed: BTreeMap<String, NodeIdentity>,
     network: Network,
     /// Incremented when a node or link is added or removed.
     network_version: u64,
@@ -121,8 +125,15 @@ struct Group {
 /// A node.
 #[derive(Debug)]
 struct Node {
+    /// The name by which it is shown; its registrations may have a former one.
+    name: String,
+    /// Its last registration.
     registration: Registration,
+    /// What of its registration may be used.
+    identity: NodeIdentity,
     is_drained: bool,
+    /// It is deleted when no group has it.
+    is_removing: bool,
     session: Option<u64>,
     /// Time of its last request, or of the controller's start.
     heard: Duration,
@@ -146,6 +157,7 @@ impl Core {
             proxies: BTreeMap::new(),
             queue_pairs: BTreeMap::new(),
             nodes: BTreeMap::new(),
+            unconfirmed: BTreeMap::new(),
             network: Network::default(),
             network_version: 0,
             groups_of_node: BTreeMap::new(),

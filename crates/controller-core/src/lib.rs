@@ -15,10 +15,12 @@
 
 mod core;
 mod event_log;
+mod identity;
 mod jobs;
 mod migration;
 mod network;
 mod pipeline;
+mod prefix_set;
 mod principal;
 mod refusal;
 mod reports;
@@ -38,5 +40,5 @@ pub use rows::{
     AUDIT_PREFIX, AnswerRow, FORMAT, FORMAT_KEY, Row, RowError, STATE_PREFIXES, Write, audit_entry, audit_key,
     format_of,
 };
-pub use settings::{DEFAULT_TENANT, Settings, Tenant};
+pub use settings::{DEFAULT_TENANT, MAX_NODES, Settings, StatedNode, Tenant, check_nodes};
 pub use srdma_placement::{Deadline, Phase};

@@ -1,6 +1,7 @@
 //! The network as nodes have registered it: links and attached hosts.
 
-use srdma_api::{Link, Registration};
+use crate::refusal::Refusal;
+use srdma_api::{Link, ProblemType, Registration};
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -11,6 +12,8 @@ pub(crate) struct Network {
     nodes: BTreeMap<Ipv6Addr, NetworkNode>,
     /// The nodes that have registered each prefix of hosts, the longest prefixes last.
     hosts: BTreeMap<(u8, Ipv6Addr), BTreeSet<Ipv6Addr>>,
+    /// Prefixes of hosts that nodes have registered and that are not confirmed, by the name of the node.
+    unconfirmed: BTreeMap<String, Vec<Prefix>>,
 }
 
 /// A node.
@@ -63,6 +66,31 @@ impl Network {
             self.connect(own, neighbour);
             self.connect(neighbour, own);
         }
+    }
+
+    /// Removes a node.
+    pub(crate) fn remove(&mut self, loopback: Ipv6Addr) {
+        let Some(former) = self.nodes.remove(&loopback) else { return };
+        former.hosts.iter().for_each(|prefix| self.remove_host(*prefix, loopback));
+        former.links.into_keys().for_each(|neighbour| self.connect(neighbour, loopback));
+    }
+
+    /// Replaces the unconfirmed prefixes of a node.
+    pub(crate) fn set_unconfirmed(&mut self, name: &str, hosts: &[Prefix]) {
+        match hosts {
+            [] => drop(self.unconfirmed.remove(name)),
+            hosts => drop(self.unconfirmed.insert(name.to_owned(), hosts.to_vec())),
+        }
+    }
+
+    /// The refusal of a host that no node has. `what`: the host in the group; `consequence`: of it.
+    pub(crate) fn no_node_of(&self, what: &str, host: Ipv6Addr, consequence: &str) -> Refusal {
+        let mut text = format!("{what} {host} is in no node's `hosts`: {consequence}");
+        let mut unconfirmed = self.unconfirmed.iter();
+        if let Some((name, _)) = unconfirmed.find(|(_, hosts)| hosts.iter().any(|prefix| prefix.contains(host))) {
+            text.push_str(&format!("; node {name} has registered it, which is not confirmed"));
+        }
+        Refusal::new(ProblemType::NoPath, text)
     }
 
     fn remove_host(&mut self, prefix: Prefix, node: Ipv6Addr) {

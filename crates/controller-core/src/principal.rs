@@ -28,7 +28,7 @@ pub struct Principal {
     pub role: Role,
     /// For the role `tenant`.
     pub tenant: Option<String>,
-    /// The only node that it may register.
+    /// The node that it may register, for the role `node`.
     pub node: Option<String>,
 }
 
@@ -115,7 +115,7 @@ impl Principal {
     /// Checks that it may act as this node.
     pub(crate) fn may_register(&self, node: &str) -> Result<(), Refusal> {
         match (self.role, &self.node) {
-            (Role::Admin, _) | (Role::Node, None) => Ok(()),
+            (Role::Admin, _) => Ok(()),
             (Role::Node, Some(own)) if own == node => Ok(()),
             (Role::Node, _) => Err(self.refusal(&format!("register as node {node}"))),
             (Role::Tenant | Role::Read, _) => Err(self.refusal("register as a node")),

@@ -24,6 +24,15 @@ pub(crate) fn is_node_name(name: &str) -> bool {
     (1..=MAX_NAME_OCTETS).contains(&name.len()) && name.bytes().all(is_permitted)
 }
 
+/// Checks the name of a node.
+pub(crate) fn check_node_name(name: &str) -> Result<(), Refusal> {
+    if is_node_name(name) {
+        return Ok(());
+    }
+    let text = "name: expected 1 to 64 letters, digits, dots, hyphens and underscores of ASCII";
+    Err(Refusal::new(ProblemType::InvalidRequest, text))
+}
+
 /// Whether a text has neither control characters nor those that change the direction of text.
 pub fn is_printable(text: &str) -> bool {
     text.chars().all(is_printable_char)

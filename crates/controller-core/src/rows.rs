@@ -16,7 +16,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use srdma_api::{AuditEntry, NewGroup, NewReceiver, Registration, SourceState};
+use srdma_api::{AuditEntry, NewGroup, NewReceiver, NodeIdentity, Registration, SourceState};
 use srdma_group::Record;
 use std::net::Ipv6Addr;
 
@@ -132,6 +132,14 @@ pub(crate) struct NodeRow {
     /// Its last registration, without groups.
     pub(crate) registration: Registration,
     pub(crate) is_drained: bool,
+    /// Its name, if that of its registration is a former one; absent in rows of earlier programs, as are the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<String>,
+    /// What of its registration may be used [default: all].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<NodeIdentity>,
+    #[serde(default)]
+    pub(crate) is_removing: bool,
 }
 
 /// A group that nodes have and the store does not.

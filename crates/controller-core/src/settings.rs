@@ -1,6 +1,9 @@
 //! The part of a controller's configuration that its core depends on.
 
+use crate::identity::overlap;
+use crate::reports::check_node_name;
 use serde::Deserialize;
+use srdma_api::NodeIdentity;
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -9,15 +12,74 @@ use std::time::Duration;
 /// Name of the tenant that owns all groups when no tenants are configured.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// Tenants and timeouts.
+/// Limit of nodes, unless another one is configured.
+pub const MAX_NODES: usize = 4096;
+
+/// Tenants, nodes, and timeouts.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     pub tenants: BTreeMap<String, Tenant>,
+    /// The nodes of the configuration, by name (D125).
+    pub nodes: BTreeMap<String, NodeIdentity>,
+    /// Limit of nodes.
+    pub max_nodes: usize,
     /// Timeout after which a silent node is dead.
     pub node_dead_after: Duration,
     /// Timeout after which joins that wait for a silent source are aborted.
     pub source_silent_after: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            tenants: BTreeMap::from([(DEFAULT_TENANT.to_owned(), Tenant::default())]),
+            nodes: BTreeMap::new(),
+            max_nodes: MAX_NODES,
+            node_dead_after: Duration::from_secs(3),
+            source_silent_after: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A node of the configuration.
+#[allow(missing_docs, reason = "the fields are those of NodeIdentity")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StatedNode {
+    pub name: String,
+    pub loopback: Ipv6Addr,
+    #[serde(default)]
+    pub end_mt: Option<Ipv6Addr>,
+    #[serde(default, with = "srdma_api::prefix::optional")]
+    pub replication: Option<Prefix>,
+    #[serde(default, with = "srdma_api::prefix::list")]
+    pub hosts: Vec<Prefix>,
+}
+
+impl StatedNode {
+    /// Its identity.
+    pub fn identity(&self) -> NodeIdentity {
+        let StatedNode { name: _, loopback, end_mt, replication, hosts } = self;
+        NodeIdentity { loopback: *loopback, end_mt: *end_mt, replication: *replication, hosts: hosts.clone() }
+    }
+}
+
+/// Checks names and prefixes of the nodes of a configuration (D126); an error as text.
+///
+/// # Errors
+///
+/// A name is invalid, or a prefix overlaps that of another node or of a tenant.
+pub fn check_nodes(settings: &Settings) -> Result<(), String> {
+    for (name, identity) in &settings.nodes {
+        check_node_name(name).map_err(|refusal| format!("[[node]] {name:?}: {}", refusal.detail))?;
+        let others = settings.nodes.iter().filter(|(other, _)| *other != name);
+        let others = others.map(|(name, identity)| (name.as_str(), identity));
+        if let Some(text) = overlap(name, identity, others, settings.tenants.values()) {
+            return Err(format!("[[node]]: {text}"));
+        }
+    }
+    Ok(())
 }
 
 /// A tenant and its limits.

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use srdma_api::POLL_INTERVAL_MS;
-use srdma_controller_core::{Jobs, Role, Settings, Tenant, is_printable};
+use srdma_controller_core::{Jobs, MAX_NODES, Role, Settings, StatedNode, Tenant, check_nodes, is_printable};
 use srdma_fabric::{Encoding, SidPlan, Topology};
 use srdma_toml_error::{FileError, Problem};
 use std::collections::BTreeMap;
@@ -29,6 +29,10 @@ pub struct Config {
     pub token: Vec<Token>,
     /// Owners of groups.
     pub tenant: Vec<Tenant>,
+    /// Nodes, whose registrations then have no more than is stated here (D125).
+    pub node: Vec<StatedNode>,
+    /// Limit of nodes.
+    pub nodes: usize,
     /// Timeout after which a silent node is dead, milliseconds.
     pub node_dead_after_ms: u32,
     /// Timeout after which joins that wait for a silent source are aborted, milliseconds.
@@ -82,7 +86,7 @@ pub struct Token {
     pub role: Role,
     /// The tenant, for the role `tenant`.
     pub tenant: Option<String>,
-    /// The only node that may use it [default: any].
+    /// The node that uses it, for the role `node`.
     pub node: Option<String>,
 }
 
@@ -108,6 +112,8 @@ impl Default for Config {
             etcd: EtcdTrust::default(),
             token: Vec::new(),
             tenant: Vec::new(),
+            node: Vec::new(),
+            nodes: MAX_NODES,
             node_dead_after_ms: 3000,
             source_silent_after_ms: 30_000,
             connections: 8192,
@@ -126,11 +132,13 @@ type Key = (&'static str, fn(&Config) -> String);
 
 impl Config {
     /// Keys that are read at the start only.
-    pub(crate) const RESTART_KEYS: [Key; 10] = [
+    pub(crate) const RESTART_KEYS: [Key; 12] = [
         ("listen", |config| format!("{:?}", config.listen)),
         ("url", |config| format!("{:?}", config.url)),
         ("etcd", |config| format!("{:?}", config.etcd)),
         ("tenant", |config| format!("{:?}", config.tenant)),
+        ("node", |config| format!("{:?}", config.node)),
+        ("nodes", |config| config.nodes.to_string()),
         ("node_dead_after_ms", |config| config.node_dead_after_ms.to_string()),
         ("source_silent_after_ms", |config| config.source_silent_after_ms.to_string()),
         ("connections", |config| config.connections.to_string()),
@@ -182,6 +190,7 @@ impl Config {
             }
         }
         for (key, value) in [
+            ("nodes", self.nodes),
             ("connections", self.connections),
             ("connections_per_client", self.connections_per_client),
             ("placements", self.placements),
@@ -217,8 +226,14 @@ impl Config {
                 }
                 (Role::Tenant, Some(_)) | (Role::Admin | Role::Node | Role::Read, None) => {}
             }
-            if token.node.is_some() && token.role != Role::Node {
-                return Err(format!("token {name}: only the role node names a node"));
+            match (token.role, &token.node) {
+                (Role::Node, None) => {
+                    return Err(format!("token {name}: the role node needs a `node`, a token for each one"));
+                }
+                (Role::Admin | Role::Tenant | Role::Read, Some(_)) => {
+                    return Err(format!("token {name}: only the role node names a node"));
+                }
+                (Role::Node, Some(_)) | (Role::Admin | Role::Tenant | Role::Read, None) => {}
             }
         }
         if tenants.len() < self.tenant.len() {
@@ -233,10 +248,23 @@ impl Config {
                 return Err(format!("[[tenant]] {name}: number {number} is that of {}", other.name));
             }
         }
+        self.check_nodes()?;
         match self.tenant.iter().find(|tenant| tenant.name.is_empty() || tenant.name.contains(['/', '?', ' '])) {
             Some(tenant) => Err(format!("[[tenant]] {:?}: expected a name without /, ? and spaces", tenant.name)),
             None => Ok(()),
         }
+    }
+
+    /// Checks the nodes; an error as text.
+    fn check_nodes(&self) -> Result<(), String> {
+        let settings = self.settings();
+        if settings.nodes.len() < self.node.len() {
+            return Err("two [[node]]s have the same name".to_owned());
+        }
+        if settings.nodes.len() > self.nodes {
+            return Err(format!("nodes = {}: there are {} [[node]]s", self.nodes, settings.nodes.len()));
+        }
+        check_nodes(&settings)
     }
 
     /// The tenants by name. Without configured tenants there is one for all addresses.
@@ -252,6 +280,8 @@ impl Config {
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             tenants: self.tenants(),
+            nodes: self.node.iter().map(|node| (node.name.clone(), node.identity())).collect(),
+            max_nodes: self.nodes,
             node_dead_after: Duration::from_millis(self.node_dead_after_ms.into()),
             source_silent_after: self.source_silent_after(),
         }

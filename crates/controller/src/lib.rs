@@ -24,5 +24,5 @@ pub use config::{Config, ConfigError, EtcdTrust, Tls, Token};
 pub use daemon::{StateStore, run};
 pub use http::{ServeError, Server, description};
 pub use service::Exit;
-pub use srdma_controller_core::{Refusal, Role, Row, RowError, Tenant, Write};
+pub use srdma_controller_core::{Refusal, Role, Row, RowError, StatedNode, Tenant, Write};
 pub use store::{Etcd, Leadership, OnDisk, Standby, Store, StoreError};

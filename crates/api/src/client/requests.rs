@@ -3,8 +3,8 @@
 use super::{Client, ClientError};
 use crate::{
     AuditPage, CommitRequest, DrainLinks, DrainRequest, ForeignGroups, Group, GroupPage, Job, JobPage, NewGroup,
-    NewJob, NewReceiver, Node, NodePage, ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync,
-    SyncAnswer, Topology, WhatIf, WhatIfAnswer,
+    NewJob, NewReceiver, Node, NodeIdentity, NodePage, ProblemType, Receiver, Registration, RenameRequest, Session,
+    SourceOrder, SourceReport, Sync, SyncAnswer, Topology, WhatIf, WhatIfAnswer,
 };
 use std::fmt::Display;
 use std::io::Read;
@@ -174,6 +174,33 @@ impl Client {
     /// See [`ClientError`].
     pub fn drain_node(&self, name: &str, drained: bool) -> Result<Node> {
         Ok(self.put(&format!("{}/drain", node(name)), &DrainRequest { drained })?.value)
+    }
+
+    /// Confirms what a node has registered. `identity`: what is confirmed; another registration is refused.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn confirm_node(&self, name: &str, identity: &NodeIdentity) -> Result<Node> {
+        Ok(self.post(&format!("{}/confirm", node(name)), identity, None)?.value)
+    }
+
+    /// Gives a node another name.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn rename_node(&self, name: &str, new: &str) -> Result<Node> {
+        Ok(self.post(&format!("{}/rename", node(name)), &RenameRequest { name: new.to_owned() }, None)?.value)
+    }
+
+    /// Removes a node as soon as no group has it; returns it as it was.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn remove_node(&self, name: &str) -> Result<Node> {
+        Ok(self.delete(&node(name))?.value)
     }
 
     /// Nodes and links with their load.

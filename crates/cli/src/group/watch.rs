@@ -100,6 +100,10 @@ fn group_of(kind: &EventKind) -> Option<u32> {
         EventKind::NodeUp { .. }
         | EventKind::NodeDown { .. }
         | EventKind::NodeDrained { .. }
+        | EventKind::NodeUnconfirmed { .. }
+        | EventKind::NodeConfirmed { .. }
+        | EventKind::NodeRenamed { .. }
+        | EventKind::NodeRemoved { .. }
         | EventKind::JobPlaced { .. }
         | EventKind::JobRemoved { .. }
         | EventKind::EventsMissed { .. } => None,
@@ -124,6 +128,10 @@ fn describe(event: &Event) -> String {
         EventKind::NodeDown { node } => format!("node {node} is down"),
         EventKind::NodeDrained { node, drained: true } => format!("node {node} is drained"),
         EventKind::NodeDrained { node, drained: false } => format!("node {node} is no longer drained"),
+        EventKind::NodeUnconfirmed { node } => format!("node {node} has registered what is not confirmed"),
+        EventKind::NodeConfirmed { node } => format!("node {node} is confirmed"),
+        EventKind::NodeRenamed { node, name } => format!("node {node} is renamed to {name}"),
+        EventKind::NodeRemoved { node } => format!("node {node} is removed"),
         EventKind::JobPlaced { job } => format!("job {job} was placed"),
         EventKind::JobRemoved { job } => format!("job {job} was removed"),
         EventKind::EventsMissed { missed: Some(missed) } => {

@@ -219,8 +219,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
     }
     let source = request.source;
     let Some(headend) = network.node_of_host(source.address) else {
-        let text = format!("source {} is in no node's `hosts`: it has no headend", source.address);
-        return Err(Refusal::new(ProblemType::NoPath, text));
+        return Err(network.no_node_of("source", source.address, "it has no headend"));
     };
     let edges = edges_of(network, group.members.keys().copied())?;
     let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
@@ -279,8 +278,7 @@ fn edges_of(
 ) -> Result<BTreeMap<Ipv6Addr, Ipv6Addr>, Refusal> {
     let edges = receivers.map(|receiver| {
         let Some(edge) = network.node_of_host(receiver) else {
-            let text = format!("receiver {receiver} is in no node's `hosts`: no edge can deliver to it");
-            return Err(Refusal::new(ProblemType::NoPath, text));
+            return Err(network.no_node_of("receiver", receiver, "no edge can deliver to it"));
         };
         if network.node(edge).is_none_or(|node| node.end_mt.is_none()) {
             let name = network.name(edge);

@@ -90,8 +90,7 @@ impl Core {
         }
         // A committed group accepts only receivers that its network reaches.
         if group.lifecycle.is_some() && self.network.node_of_host(address).is_none() {
-            let text = format!("receiver {address} is in no node's `hosts`: no edge can deliver to it");
-            return Err(Refusal::new(ProblemType::NoPath, text));
+            return Err(self.network.no_node_of("receiver", address, "no edge can deliver to it"));
         }
         Ok(())
     }

@@ -1,18 +1,20 @@
 //! Nodes register, report, and are detected as dead.
 
+use super::identities::unregistered;
+use super::stalls::Actor;
 use super::{Core, Node};
 use crate::network::neighbour_named_twice;
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::reports;
-use crate::rows::{self, NodeRow};
 use srdma_api::ProblemType;
-use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeStatus, Registration, Sync};
+use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeIdentity, NodeStatus, Registration, Sync};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
+use std::time::Duration;
 
 /// Least time between two statuses to compute a rate.
-const RATE_OVER: std::time::Duration = std::time::Duration::from_millis(50);
+const RATE_OVER: Duration = Duration::from_millis(50);
 
 impl Core {
     /// Registers a node; returns its session.
@@ -23,24 +25,32 @@ impl Core {
     ) -> Result<srdma_api::Session, Refusal> {
         principal.may_register(&registration.name)?;
         self.check_registration(&registration)?;
-        let (loopback, name) = (registration.loopback, registration.name.clone());
+        let identity = self.admit(principal, &registration)?;
+        self.forget_unconfirmed(&registration.name);
+        let loopback = registration.loopback;
         let held = registration.groups.clone();
         let registration = Registration { groups: Vec::new(), ..registration };
         self.sessions += 1;
         let number = u64::from(self.site.starts) << 32 | self.sessions;
         let (session, heard) = (Some(number), self.now.monotonic);
         let known = self.nodes.get(&loopback);
-        let is_drained = known.is_some_and(|node| node.is_drained);
-        if known.is_none_or(|node| node.registration != registration) {
-            self.write(rows::put(
-                rows::node_key(loopback),
-                &NodeRow { registration: registration.clone(), is_drained },
-            ));
-        }
-        self.network.put(&registration, !is_drained);
-        self.network_version += 1;
-        let node = Node { registration, is_drained, session, heard, was_dead: false, status: None, rates: None };
+        let before = known.map(Node::row);
+        let node = match known {
+            Some(known) => {
+                let (is_drained, is_removing) = (known.is_drained, known.is_removing);
+                // It registers with the name that an administrator has given it, or still with the former one.
+                let is_former = known.registration.name == registration.name;
+                let name = if is_former { known.name.clone() } else { registration.name.clone() };
+                Node { name, is_drained, is_removing, session, heard, ..Node::new(registration, identity) }
+            }
+            None => Node { session, heard, ..Node::new(registration, identity) },
+        };
+        let (name, is_changed) = (node.name.clone(), before != Some(node.row()));
         self.nodes.insert(loopback, node);
+        self.update_network(loopback);
+        if is_changed {
+            self.write_node(loopback);
+        }
         self.effects.ended_sessions.push(loopback);
         self.emit(None, EventKind::NodeUp { node: name });
         self.reconcile(loopback, &held);
@@ -55,9 +65,7 @@ impl Core {
     fn check_registration(&self, registration: &Registration) -> Result<(), Refusal> {
         let conflict = |text: String| Err(Refusal::new(ProblemType::NodeConflict, text));
         let not_understood = |text: &str| Err(Refusal::new(ProblemType::InvalidRequest, text));
-        if !reports::is_node_name(&registration.name) {
-            return not_understood("name: expected 1 to 64 letters, digits, dots, hyphens and underscores of ASCII");
-        }
+        reports::check_node_name(&registration.name)?;
         if registration.replication.is_some_and(|prefix| prefix.prefix_len() > 96) {
             return not_understood("replication: expected at most /96, since group numbers have 32 bits");
         }
@@ -68,14 +76,22 @@ impl Core {
             return not_understood(&format!("links: {twice} is named twice, expected one link to each neighbour"));
         }
         super::groups::check_host("loopback", registration.loopback)?;
+        let is_stated = |name: &str| self.settings.nodes.contains_key(name);
         for (loopback, node) in &self.nodes {
-            if (*loopback == registration.loopback) != (node.registration.name == registration.name) {
-                return conflict(format!("node {} has loopback {loopback} already", node.registration.name));
+            let (is_loopback, is_name) = (*loopback == registration.loopback, node.has_name(&registration.name));
+            // controller.toml may give a node another name.
+            if is_loopback != is_name && !(is_loopback && is_stated(&registration.name) && !is_stated(&node.name)) {
+                let name = &node.name;
+                return conflict(format!(
+                    "node {name} has loopback {loopback}: if it has another one now, `srdma controller node remove \
+                     {name}`"
+                ));
             }
         }
-        match self.proxies.get(&registration.loopback) {
-            Some(group) => {
-                conflict(format!("loopback {} is the Proxy Address of group {group}", registration.loopback))
+        let stated = self.settings.nodes.iter().find(|(_, stated)| stated.loopback == registration.loopback);
+        match stated.filter(|(name, _)| **name != registration.name) {
+            Some((name, stated)) => {
+                conflict(format!("controller.toml states loopback {} for node {name}", stated.loopback))
             }
             None => Ok(()),
         }
@@ -107,7 +123,7 @@ impl Core {
             self.answered(loopback, answer);
         }
         for request in sync.eviction_requests {
-            self.request_eviction(loopback, request);
+            self.request_eviction(principal, loopback, request);
         }
         if let Some(status) = sync.status {
             self.note_status(loopback, status);
@@ -155,7 +171,7 @@ impl Core {
     }
 
     /// Handles an eviction request: granted if it comes from the receiver's edge, and enough receivers remain (D25).
-    fn request_eviction(&mut self, node: Ipv6Addr, request: EvictionRequest) {
+    fn request_eviction(&mut self, principal: &Principal, node: Ipv6Addr, request: EvictionRequest) {
         let EvictionRequest { group, receiver, cause } = request;
         let record = self.groups.get(&group).and_then(|group| group.record.as_ref());
         let edge = record.and_then(|record| {
@@ -165,8 +181,8 @@ impl Core {
         if edge != Some(node) {
             return;
         }
-        let actor = self.network.name(node);
-        self.evict(group, receiver, cause, &actor);
+        let name = self.network.name(node);
+        self.evict(group, receiver, cause, &Actor::Edge { token: &principal.name, node: &name });
         self.drive(group);
     }
 
@@ -204,11 +220,8 @@ impl Core {
             return Ok(());
         }
         node.is_drained = is_drained;
-        let row = NodeRow { registration: node.registration.clone(), is_drained };
-        let is_usable = !is_drained && node.session.is_some();
-        self.network.set_usable(loopback, is_usable);
-        self.network_version += 1;
-        self.write(rows::put(rows::node_key(loopback), &row));
+        self.update_network(loopback);
+        self.write_node(loopback);
         self.audit(&principal.name, if is_drained { "drain" } else { "release" }, format!("node {name}"));
         self.emit(None, EventKind::NodeDrained { node: name.to_owned(), drained: is_drained });
         if is_drained {
@@ -233,7 +246,7 @@ impl Core {
             let Some(node) = self.nodes.get_mut(&loopback) else { continue };
             node.session = None;
             node.was_dead = true;
-            let name = node.registration.name.clone();
+            let name = node.name.clone();
             self.network.set_usable(loopback, false);
             self.network_version += 1;
             self.effects.ended_sessions.push(loopback);
@@ -248,13 +261,35 @@ impl Core {
             self.reroute(loopback);
         }
         self.evict_stalled();
+        self.delete_removed();
     }
 
     pub(super) fn loopback_of(&self, name: &str) -> Result<Ipv6Addr, Refusal> {
-        let found = self.nodes.iter().find(|(_, node)| node.registration.name == name);
-        found
-            .map(|(loopback, _)| *loopback)
-            .ok_or_else(|| Refusal::new(ProblemType::UnknownNode, format!("node {name} has not registered")))
+        let found = self.nodes.iter().find(|(_, node)| node.has_name(name));
+        found.map(|(loopback, _)| *loopback).ok_or_else(|| unregistered(name))
+    }
+}
+
+impl Node {
+    /// A node without a session.
+    pub(super) fn new(registration: Registration, identity: NodeIdentity) -> Self {
+        Node {
+            name: registration.name.clone(),
+            registration,
+            identity,
+            is_drained: false,
+            is_removing: false,
+            session: None,
+            heard: Duration::ZERO,
+            was_dead: false,
+            status: None,
+            rates: None,
+        }
+    }
+
+    /// Whether this is its name, or the former one that it still uses.
+    fn has_name(&self, name: &str) -> bool {
+        self.name == name || self.registration.name == name
     }
 }
 

@@ -161,12 +161,15 @@ impl Core {
     }
 
     fn restore_node(&mut self, row: NodeRow) {
-        // It is not usable before it registers.
-        self.network.put(&row.registration, false);
-        let loopback = row.registration.loopback;
-        let NodeRow { registration, is_drained } = row;
+        let NodeRow { registration, is_drained, name, identity, is_removing } = row;
+        let loopback = registration.loopback;
+        let name = name.unwrap_or_else(|| registration.name.clone());
+        let stated = self.settings.nodes.get(&name).filter(|stated| stated.loopback == loopback).cloned();
+        let identity = stated.or(identity).unwrap_or_else(|| registration.identity());
         let heard = self.now.monotonic;
-        let node = Node { registration, is_drained, session: None, heard, was_dead: false, status: None, rates: None };
+        let node = Node { name, is_drained, is_removing, heard, ..Node::new(registration, identity) };
+        // It is not usable before it registers.
+        self.network.put(&node.used(), false);
         self.nodes.insert(loopback, node);
     }
 

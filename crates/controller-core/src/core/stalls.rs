@@ -30,6 +30,16 @@ impl Stalls {
     }
 }
 
+/// Who evicts a receiver, for the audit log.
+pub(super) enum Actor<'a> {
+    /// The controller, below a dead edge.
+    Controller,
+    /// The holder of a token.
+    Operator(&'a str),
+    /// The receiver's edge, and its token.
+    Edge { token: &'a str, node: &'a str },
+}
+
 impl Core {
     /// Evicts the receivers of lost edges that their parents find stalled.
     pub(super) fn evict_stalled(&mut self) {
@@ -72,20 +82,27 @@ impl Core {
         let below: Vec<Ipv6Addr> = below.map(|receiver| receiver.address).collect();
         let cause = format!("edge {} is lost and stalled", self.network.name(edge));
         for receiver in below {
-            self.evict(id, receiver, cause.clone(), "controller");
+            self.evict(id, receiver, cause.clone(), &Actor::Controller);
         }
         self.drive(id);
     }
 
     /// Evicts a receiver if enough others remain, and reports it.
-    pub(super) fn evict(&mut self, group: u32, receiver: Ipv6Addr, cause: String, actor: &str) {
+    pub(super) fn evict(&mut self, group: u32, receiver: Ipv6Addr, cause: String, actor: &Actor<'_>) {
         let members = self.groups.get(&group).filter(|group| !group.row.is_closing).map(|group| &group.members);
         if members.and_then(|members| members.get(&receiver)).is_none_or(|member| member.is_leaving) {
             return;
         }
         let refusal = self.remove_receiver(group, receiver).err().map(|refusal| refusal.detail);
         if refusal.is_none() {
-            self.audit(actor, "evict", format!("group {group} receiver {receiver}"));
+            let target = format!("group {group} receiver {receiver}");
+            match actor {
+                Actor::Controller => self.audit("controller", "evict", target),
+                Actor::Operator(token) => self.audit(token, "evict", target),
+                Actor::Edge { token, node } => {
+                    self.audit(token, "evict", format!("{target} at the request of node {node}"));
+                }
+            }
             self.write_group(group);
         }
         self.emit_for_group(group, EventKind::EvictionRequested { group, receiver, cause, refusal });

@@ -7,10 +7,10 @@ use crate::refusal::Refusal;
 use crate::rows::MemberRow;
 use srdma_api::ProblemType;
 use srdma_api::{
-    BranchView, GroupPage, GroupState, GroupSummary, NodePage, NodeStatus, OverheadView, Receiver, ReceiverState,
-    Topology, TopologyLink, TopologyNode, TreeNodeView, TreeView,
+    BranchView, GroupPage, GroupState, GroupSummary, NodeIdentity, NodePage, NodeStatus, OverheadView, Receiver,
+    ReceiverState, Topology, TopologyLink, TopologyNode, TreeNodeView, TreeView,
 };
-use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, Receiver as StoredReceiver, srh_len_octets};
+use srdma_group::{EdgeList, NodeIndex, NodeRole, Overhead, Receiver as StoredReceiver, TreeNode, srh_len_octets};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::ops::Bound;
@@ -99,35 +99,43 @@ impl Core {
     /// A page of the nodes.
     pub fn nodes(&self, principal: &Principal, after: Option<&str>, limit: Option<usize>) -> Result<NodePage, Refusal> {
         principal.may_read_network()?;
-        let mut nodes: Vec<(&Ipv6Addr, &Node)> = self
-            .nodes
-            .iter()
-            .filter(|(_, node)| after.is_none_or(|after| node.registration.name.as_str() > after))
-            .collect();
-        nodes.sort_by(|(_, a), (_, b)| a.registration.name.cmp(&b.registration.name));
+        let known = self.nodes.iter().map(|(loopback, node)| (&node.name, Some((*loopback, node))));
+        let mut nodes: Vec<_> = known.chain(self.unconfirmed.keys().map(|name| (name, None))).collect();
+        nodes.retain(|(name, _)| after.is_none_or(|after| name.as_str() > after));
+        nodes.sort_by_key(|(name, _)| *name);
         let most = limit.unwrap_or(PAGE).clamp(1, MAX_PAGE);
-        let next = (nodes.len() > most).then(|| nodes[most - 1].1.registration.name.clone());
-        let nodes = nodes.into_iter().take(most).map(|(loopback, node)| self.node_view(*loopback, node)).collect();
-        Ok(NodePage { nodes, next })
+        let next = (nodes.len() > most).then(|| nodes[most - 1].0.clone());
+        let nodes = nodes.into_iter().take(most).filter_map(|(name, node)| match node {
+            Some((loopback, node)) => Some(self.node_view(loopback, node)),
+            None => self.unconfirmed.get(name).map(|identity| unconfirmed_view(name, identity)),
+        });
+        Ok(NodePage { nodes: nodes.collect(), next })
     }
 
     /// A node.
     pub fn node(&self, principal: &Principal, name: &str) -> Result<srdma_api::Node, Refusal> {
         principal.may_read_network()?;
+        if let Some(identity) = self.unconfirmed.get(name) {
+            return Ok(unconfirmed_view(name, identity));
+        }
         let loopback = self.loopback_of(name)?;
         Ok(self.node_view(loopback, &self.nodes[&loopback]))
     }
 
     fn node_view(&self, loopback: Ipv6Addr, node: &Node) -> srdma_api::Node {
+        let used = node.used();
+        let said = node.registration.identity();
         srdma_api::Node {
-            name: node.registration.name.clone(),
+            name: node.name.clone(),
             loopback,
             is_alive: node.session.is_some(),
             is_drained: node.is_drained,
-            end_mt: node.registration.end_mt,
-            replication: node.registration.replication,
-            hosts: node.registration.hosts.clone(),
-            links: node.registration.links.clone(),
+            is_removing: node.is_removing,
+            unconfirmed: (!node.is_removing && used.identity() != said).then_some(said),
+            end_mt: used.end_mt,
+            replication: used.replication,
+            hosts: used.hosts,
+            links: used.links,
             groups: self.groups_of_node.get(&loopback).map_or(0, |groups| groups.len() as u32),
             status: node.status.clone(),
         }
@@ -141,16 +149,16 @@ impl Core {
         for (loopback, node) in &self.nodes {
             let drops = node.status.as_ref().map_or(0, |status| status.drops.values().sum());
             nodes.push(TopologyNode {
-                name: node.registration.name.clone(),
+                name: node.name.clone(),
                 loopback: *loopback,
                 is_alive: node.session.is_some(),
                 is_drained: node.is_drained,
-                is_edge: node.registration.end_mt.is_some(),
+                is_edge: self.network.node(*loopback).is_some_and(|node| node.end_mt.is_some()),
                 drops,
             });
             for hop in self.network.hops(*loopback).filter(|hop| *loopback < hop.to) {
                 links.push(TopologyLink {
-                    ends: [node.registration.name.clone(), self.network.name(hop.to)],
+                    ends: [node.name.clone(), self.network.name(hop.to)],
                     octets_per_second: [self.rate(*loopback, hop.to), self.rate(hop.to, *loopback)],
                     mtu: hop.mtu,
                     groups: self.load.of((*loopback, hop.to)),
@@ -174,6 +182,11 @@ impl Core {
         group.links_of_unicast.unwrap_or_else(|| links_of_unicast(&self.network, record, None))
     }
 
+    /// The name of a node of a tree; that of the record if it is not known any more.
+    fn shown_name(&self, node: &TreeNode) -> String {
+        self.nodes.get(&node.loopback).map_or_else(|| node.name.clone(), |known| known.name.clone())
+    }
+
     fn tree(&self, group: &Group) -> Option<TreeView> {
         let committed = group.lifecycle.as_ref()?.newest()?;
         let record = committed.record();
@@ -181,7 +194,7 @@ impl Core {
         let views = nodes.iter().enumerate().map(|(position, node)| {
             let status = self.nodes.get(&node.loopback).and_then(|node| node.status.as_ref());
             TreeNodeView {
-                name: node.name.clone(),
+                name: self.shown_name(node),
                 loopback: node.loopback,
                 sid: node.sid,
                 role: match node.role {
@@ -190,7 +203,7 @@ impl Core {
                     NodeRole::Edge => "edge",
                 }
                 .to_owned(),
-                parent: node.parent.and_then(|parent| nodes.get(parent.0)).map(|parent| parent.name.clone()),
+                parent: node.parent.and_then(|parent| nodes.get(parent.0)).map(|parent| self.shown_name(parent)),
                 branches: branches(committed, position, status),
             }
         });
@@ -221,6 +234,24 @@ impl Core {
                 link_mtu: record.link_mtu,
             },
         })
+    }
+}
+
+/// A node that is not confirmed.
+fn unconfirmed_view(name: &str, identity: &NodeIdentity) -> srdma_api::Node {
+    srdma_api::Node {
+        name: name.to_owned(),
+        loopback: identity.loopback,
+        is_alive: false,
+        is_drained: false,
+        is_removing: false,
+        unconfirmed: Some(identity.clone()),
+        end_mt: None,
+        replication: None,
+        hosts: Vec::new(),
+        links: Vec::new(),
+        groups: 0,
+        status: None,
     }
 }
 

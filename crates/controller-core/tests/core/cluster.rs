@@ -2,10 +2,10 @@
 
 use srdma_agent::{AllowedSids, GroupTable, Plan};
 use srdma_api::{
-    BranchStatus, Group, GroupStatus, Link, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus, Registration,
-    SourceAddress, Sync,
+    BranchStatus, EventKind, Group, GroupStatus, Link, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus,
+    Registration, SourceAddress, Sync,
 };
-use srdma_controller_core::{Core, Pipeline, Principal, Refusal, Role, Row, Settings, Tenant, Time, Write};
+use srdma_controller_core::{Core, Pipeline, Principal, Refusal, Role, Row, Settings, Time, Write};
 use srdma_group::{OnFailure, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -36,6 +36,8 @@ pub(crate) struct Cluster {
     pub(crate) rows: BTreeMap<String, Vec<u8>>,
     pub(crate) nodes: BTreeMap<u16, Node>,
     pub(crate) now_ms: u64,
+    /// The events that have left.
+    pub(crate) events: Vec<EventKind>,
     /// MTU of the links; N3's is smaller.
     mtu: fn(u16, u16) -> u16,
 }
@@ -89,11 +91,7 @@ pub(crate) fn new_group(on_failure: OnFailure) -> NewGroup {
 }
 
 fn settings() -> Settings {
-    Settings {
-        tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
-        node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
-        source_silent_after: Duration::from_secs(30),
-    }
+    Settings { node_dead_after: Duration::from_millis(DEAD_AFTER_MS), ..Settings::default() }
 }
 
 impl Cluster {
@@ -104,7 +102,8 @@ impl Cluster {
     pub(crate) fn with_mtu(mtu: fn(u16, u16) -> u16) -> Self {
         let core = Core::restore(settings(), None, &[], 1, None, Time::default()).unwrap();
         let nodes = (1..=6).map(|number| (number, Node::new(number))).collect();
-        let mut cluster = Cluster { pipeline: Pipeline::new(core), rows: BTreeMap::new(), nodes, now_ms: 0, mtu };
+        let (pipeline, rows, events) = (Pipeline::new(core), BTreeMap::new(), Vec::new());
+        let mut cluster = Cluster { pipeline, rows, nodes, now_ms: 0, events, mtu };
         cluster.commit(|_| ());
         cluster.settle();
         cluster
@@ -120,7 +119,9 @@ impl Cluster {
                 Write::Delete { key } => drop(self.rows.remove(&key)),
             }
         }
-        self.pipeline.durable(transaction.number);
+        let mut events = self.pipeline.durable(transaction.number).events;
+        events.extend(self.pipeline.release().events);
+        self.events.extend(events.into_iter().map(|event| event.kind));
         transaction.answer.release(self.pipeline.durable_number()).ok().unwrap()
     }
 

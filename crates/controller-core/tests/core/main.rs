@@ -1,5 +1,6 @@
 //! The controller's decisions, driven as a server or a simulator drives them.
 
+mod authority;
 mod cluster;
 mod lost_nodes;
 mod pipeline;

@@ -1,8 +1,7 @@
 //! Nothing leaves the pipeline before the writes that precede it are durable.
 
 use srdma_api::{Link, NewGroup, NewReceiver, Registration, SourceAddress};
-use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Tenant, Time, Transaction};
-use std::collections::BTreeMap;
+use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Time, Transaction};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -15,12 +14,7 @@ fn at(milliseconds: u64) -> Time {
 }
 
 fn pipeline() -> Pipeline {
-    let settings = Settings {
-        tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
-        node_dead_after: Duration::from_secs(3),
-        source_silent_after: Duration::from_secs(30),
-    };
-    Pipeline::new(Core::restore(settings, None, &[], 1, None, at(0)).unwrap())
+    Pipeline::new(Core::restore(Settings::default(), None, &[], 1, None, at(0)).unwrap())
 }
 
 fn loopback(number: u16) -> Ipv6Addr {
@@ -95,12 +89,7 @@ fn output_that_waits_for_lost_writes_is_discarded() {
     let mut pipeline = pipeline();
     let lost = pipeline.transact(at(1), |core| core.register(&admin(), node(1)));
     assert_eq!(lost.number, 1);
-    let settings = Settings {
-        tenants: BTreeMap::new(),
-        node_dead_after: Duration::from_secs(3),
-        source_silent_after: Duration::from_secs(30),
-    };
-    pipeline.replace_core(Core::restore(settings, None, &[], 1, None, at(2)).unwrap());
+    pipeline.replace_core(Core::restore(Settings::default(), None, &[], 1, None, at(2)).unwrap());
     let next = pipeline.transact(at(3), |_| ());
     assert_eq!(next.number, 1, "the restored core has to write that it was started");
     assert!(pipeline.durable(next.number).events.is_empty());

@@ -8,7 +8,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
 use srdma_api::ProblemType;
-use srdma_api::{DrainRequest, Node, NodePage, Problem, Registration, Session, Sync, SyncAnswer, Topology};
+use srdma_api::{
+    DrainRequest, Node, NodeIdentity, NodePage, Problem, Registration, RenameRequest, Session, Sync, SyncAnswer,
+    Topology,
+};
 use srdma_controller_core::{Principal, Refusal};
 use std::time::Duration;
 
@@ -108,6 +111,68 @@ pub(super) async fn drain(
         core.node(&principal, &name)
     });
     Ok(answer(StatusCode::OK, &drained.await?, None))
+}
+
+/// Confirm what a node has registered. The body is what is confirmed, as `unconfirmed` of the node has it.
+#[utoipa::path(
+    post,
+    path = "/v1/nodes/{name}/confirm",
+    params(("name" = String, Path)),
+    request_body = NodeIdentity,
+    responses((status = 200, body = Node), (status = "4XX", body = Problem))
+)]
+pub(super) async fn confirm(
+    State(app): State<App>,
+    principal: Principal,
+    Path(name): Path<String>,
+    body: Body<NodeIdentity>,
+) -> Result<Response, RequestError> {
+    let confirmed = app.service.write(|core| {
+        core.confirm_node(&principal, &name, &body.value)?;
+        core.node(&principal, &name)
+    });
+    Ok(answer(StatusCode::OK, &confirmed.await?, None))
+}
+
+/// Give a node another name. It may use the former one until it registers with the new one.
+#[utoipa::path(
+    post,
+    path = "/v1/nodes/{name}/rename",
+    params(("name" = String, Path)),
+    request_body = RenameRequest,
+    responses((status = 200, body = Node), (status = "4XX", body = Problem))
+)]
+pub(super) async fn rename(
+    State(app): State<App>,
+    principal: Principal,
+    Path(name): Path<String>,
+    body: Body<RenameRequest>,
+) -> Result<Response, RequestError> {
+    let renamed = app.service.write(|core| {
+        core.rename_node(&principal, &name, &body.value.name)?;
+        core.node(&principal, &body.value.name)
+    });
+    Ok(answer(StatusCode::OK, &renamed.await?, None))
+}
+
+/// Remove a node that is drained or lost, as soon as no group has it. The response is the node as it was.
+#[utoipa::path(
+    delete,
+    path = "/v1/nodes/{name}",
+    params(("name" = String, Path)),
+    responses((status = 200, body = Node), (status = "4XX", body = Problem))
+)]
+pub(super) async fn remove(
+    State(app): State<App>,
+    principal: Principal,
+    Path(name): Path<String>,
+) -> Result<Response, RequestError> {
+    let removed = app.service.write(|core| {
+        let before = core.node(&principal, &name)?;
+        core.remove_node(&principal, &name)?;
+        Ok(Node { is_removing: true, ..before })
+    });
+    Ok(answer(StatusCode::OK, &removed.await?, None))
 }
 
 /// Read the topology: nodes, links and their load.

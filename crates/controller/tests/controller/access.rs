@@ -3,7 +3,7 @@
 use crate::running::*;
 use sha2::{Digest, Sha256};
 use srdma_api::{Client, ClientError, GroupPage};
-use srdma_controller::{Config, OnDisk, Role, Server, Store, Tenant, Tls, Token};
+use srdma_controller::{Config, OnDisk, Role, Server, StatedNode, Store, Tenant, Tls, Token};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -14,10 +14,10 @@ pub(crate) fn token(name: &str, role: Role, tenant: Option<&str>) -> Token {
     Token { name: name.to_owned(), sha256, role, tenant: tenant.map(str::to_owned), node: None }
 }
 
-fn tenant(name: &str, prefix: &str, groups: usize) -> Tenant {
+fn tenant(name: &str, prefixes: &[&str], groups: usize) -> Tenant {
     Tenant {
         name: name.to_owned(),
-        prefixes: vec![prefix.parse().unwrap()],
+        prefixes: prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect(),
         proxies: format!("2001:db8:cc:{name}::/112").parse().ok(),
         groups,
         copies: 2,
@@ -32,10 +32,13 @@ pub(crate) fn guarded() -> Config {
             token("root", Role::Admin, None),
             token("a", Role::Tenant, Some("a")),
             token("b", Role::Tenant, Some("b")),
-            token("node", Role::Node, None),
+            Token { node: Some("N1".to_owned()), ..token("node", Role::Node, None) },
             token("reader", Role::Read, None),
         ],
-        tenant: vec![tenant("a", "2001:db8::/32", 2), tenant("b", "2001:db8:b::/48", 9)],
+        tenant: vec![
+            tenant("a", &["2001:db8:aa::/48", "2001:db8:bb::/48", "2001:db8:cc::/48"], 2),
+            tenant("b", &["2001:db8:b::/48"], 9),
+        ],
         ..config()
     }
 }
@@ -76,7 +79,15 @@ fn tokens_permit_only_their_own_resources() {
     assert_eq!(refusal(a.get::<srdma_api::Topology>("/v1/topology")), "forbidden");
     assert_eq!(refusal(a.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::registration(1), None)), "forbidden");
     assert_eq!(refusal(a.post::<srdma_api::Group>("/v1/groups?tenant=b", &new_group(2), None)), "forbidden");
-    node.post::<srdma_api::Session>("/v1/nodes", &crate::fleet::registration(1), None).unwrap();
+    assert_eq!(refusal(node.register(&crate::fleet::registration(2))), "forbidden");
+    let registration = crate::fleet::registration(1);
+    assert_eq!(refusal(node.register(&registration)), "node-unconfirmed");
+    assert_eq!(refusal(node.confirm_node("N1", &registration.identity())), "forbidden");
+    assert_eq!(root.nodes(None, None).unwrap().nodes[0].unconfirmed, Some(registration.identity()));
+    root.confirm_node("N1", &registration.identity()).unwrap();
+    node.register(&registration).unwrap();
+    assert_eq!(refusal(node.rename_node("N1", "N2")), "forbidden");
+    assert_eq!(refusal(node.remove_node("N1")), "forbidden");
     assert_eq!(
         refusal(node.put::<srdma_api::Node>("/v1/nodes/N1/drain", &srdma_api::DrainRequest { drained: true })),
         "forbidden"
@@ -156,6 +167,26 @@ fn a_controller_without_authentication_listens_on_loopback_only() {
     assert!(open.check().unwrap_err().contains("without a [[token]]"));
     let clear = Config { listen: wide, ..guarded() };
     assert!(clear.check().unwrap_err().contains("without [tls]"));
+}
+
+/// D125: what a node is, as controller.toml states it.
+#[test]
+fn stated_nodes_are_checked() {
+    let node = |name: &str, more: &str| {
+        let text = format!("name = '{name}'\nloopback = '2001:db8:ff:{name}::1'\n{more}\n");
+        toml::from_str::<StatedNode>(&text).unwrap()
+    };
+    let check = |node: Vec<StatedNode>| Config { node, ..guarded() }.check();
+    check(vec![node("1", "hosts = ['2001:db8:bb:1::/64']"), node("2", "hosts = ['2001:db8:bb:2::/64']")]).unwrap();
+    let overlap = check(vec![node("1", "replication = '2001:db8:ff:2::/64'"), node("2", "")]).unwrap_err();
+    assert!(overlap.contains("overlaps loopback 2001:db8:ff:2::1/128 of node 2"), "{overlap}");
+    let tenant = check(vec![node("1", "end_mt = '2001:db8:bb::e'")]).unwrap_err();
+    assert!(tenant.contains("prefix 2001:db8:bb::/48 of tenant a"), "{tenant}");
+    assert!(check(vec![node("1", ""), node("1", "")]).unwrap_err().contains("same name"));
+    let many = Config { node: vec![node("1", ""), node("2", "")], nodes: 1, ..guarded() };
+    assert!(many.check().unwrap_err().contains("nodes = 1"));
+    let unbound = Config { token: vec![token("fabric", Role::Node, None)], ..config() };
+    assert!(unbound.check().unwrap_err().contains("needs a `node`"));
 }
 
 /// Of two tokens with one name or digest it is not clear which one a request has.

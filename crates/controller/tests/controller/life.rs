@@ -157,7 +157,8 @@ fn receivers_leave_and_are_evicted() {
     assert_eq!(show(&client, group).summary.receivers, 1);
     let audit: srdma_api::AuditPage = client.get("/v1/audit").unwrap().value;
     let evicted = audit.entries.iter().find(|entry| entry.action == "evict").unwrap();
-    assert_eq!(evicted.who, "N1", "the edge that has requested it");
+    assert_eq!(evicted.who, "local");
+    assert!(evicted.target.ends_with(" at the request of node N1"), "{evicted:?}");
 }
 
 /// A closed group is removed from every node and from the store.

@@ -3,7 +3,8 @@
 use crate::access::{client, guarded};
 use crate::fleet::registration;
 use crate::running::*;
-use srdma_controller::{Config, OnDisk};
+use srdma_api::Registration;
+use srdma_controller::{Config, OnDisk, StatedNode};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
@@ -21,6 +22,12 @@ fn started(config: Config) -> (tempfile::TempDir, Running) {
     let store = OnDisk::open(&folder.path().join("store")).unwrap();
     let listen = vec!["127.0.0.1:0".parse().unwrap()];
     (folder, Running::start(Config { listen, ..config }, Arc::new(store), None))
+}
+
+/// A node that needs no confirmation.
+fn stated(number: u16) -> StatedNode {
+    let Registration { name, loopback, end_mt, replication, hosts, .. } = registration(number);
+    StatedNode { name, loopback, end_mt, replication, hosts }
 }
 
 /// Connects from an address of this machine, and asks for much.
@@ -51,7 +58,7 @@ fn clients_that_do_not_read_are_disconnected() {
 /// the time limit for writing.
 #[test]
 fn clients_without_a_token_do_not_keep_out_others() {
-    let (_folder, running) = started(Config { connections: 12, ..guarded() });
+    let (_folder, running) = started(Config { connections: 12, node: vec![stated(1)], ..guarded() });
     let held: Vec<TcpStream> = (1..=40).map(|last| greedy(&running, Ipv4Addr::new(127, 0, 0, last))).collect();
     // A rejected connection counts until its task has ended.
     let session = until("a node registers", || client(&running, "node").register(&registration(1)).ok());
@@ -63,7 +70,7 @@ fn clients_without_a_token_do_not_keep_out_others() {
 /// Tenants that take all the connections they can have leave room for nodes.
 #[test]
 fn clients_with_a_token_do_not_keep_out_nodes() {
-    let (_folder, running) = started(Config { connections: 12, ..guarded() });
+    let (_folder, running) = started(Config { connections: 12, node: vec![stated(1)], ..guarded() });
     let open = || {
         let mut stream = TcpStream::connect(running.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
