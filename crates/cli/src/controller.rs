@@ -1,8 +1,10 @@
 //! `srdma controller`: the controller, its store and its backups. Described in `docs/controller.md`.
 
+mod node;
+
 use crate::log::{self, Log, LogArguments};
 use crate::output::print;
-use crate::remote::token;
+use crate::remote::{self, token};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use srdma_api::Client;
@@ -39,6 +41,7 @@ enum Command {
     Backup(Backup),
     /// Create a store from a backup.
     Restore(Restore),
+    Node(node::Arguments),
     /// Print the API description (OpenAPI 3.1, JSON).
     Openapi,
 }
@@ -117,6 +120,12 @@ Examples:
   srdma controller run --store new.store --rebuild 1f0c2b7a90d3e455
       Rebuilds a store from the nodes, after the old one was lost. `srdma group foreign list` prints its identity.
 
+  srdma controller node list --controller http://[::1]:8470
+      Lists the nodes, with what they have registered and is not confirmed.
+
+  srdma controller node confirm leaf1
+      Confirms loopback, SIDs and hosts of node leaf1.
+
   curl -g http://[::1]:8470/v1/groups
       Uses the API without this program; srdma controller openapi describes it.";
 
@@ -130,6 +139,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Run(arguments) => start(arguments),
         Command::Backup(arguments) => backup(arguments),
         Command::Restore(arguments) => restore_backup(arguments),
+        Command::Node(arguments) => remote::finish(node::run(arguments)),
         Command::Openapi => {
             print(&format!("{}\n", description()))?;
             Ok(ExitCode::SUCCESS)

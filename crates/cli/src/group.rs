@@ -141,8 +141,17 @@ pub(crate) struct Output {
 }
 
 impl Output {
+    /// A client of the controller.
+    pub(crate) fn client(&self) -> Result<Client> {
+        self.controller.client()
+    }
+
     /// Prints a value as JSON, or as this text of it, with [escaped](terminal) strings.
-    fn show<T: Serialize + DeserializeOwned>(&self, value: &T, text: impl FnOnce(&T) -> String) -> Result<()> {
+    pub(crate) fn show<T: Serialize + DeserializeOwned>(
+        &self,
+        value: &T,
+        text: impl FnOnce(&T) -> String,
+    ) -> Result<()> {
         if self.json {
             print(&format!("{}\n", serde_json::to_string(value)?))
         } else {

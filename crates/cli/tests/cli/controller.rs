@@ -1,6 +1,6 @@
 //! `srdma controller` as a process: killed, saved, restored, and given what it cannot use.
 
-use srdma_api::{Client, NewGroup, NewReceiver, SourceAddress};
+use srdma_api::{Client, NewGroup, NewReceiver, Registration, SourceAddress};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv6Addr, TcpListener};
 use std::path::Path;
@@ -145,6 +145,40 @@ fn text_of_others_is_escaped() {
     watch.wait().unwrap();
     server.join().unwrap();
     assert_eq!(line, "node N1\\u{1b}[2J\\u{1b}]0;owned\\u{7}\\nnode N2 is up\\u{202e} is up\n");
+}
+
+/// D127
+#[test]
+fn nodes_are_listed_renamed_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let controller = Controller::start(folder.path());
+    let registration = Registration {
+        name: "N1".to_owned(),
+        loopback: "2001:db8:ff:1::1".parse().unwrap(),
+        end_mt: "2001:db8:ff:1::e".parse().ok(),
+        replication: None,
+        links: Vec::new(),
+        hosts: vec!["2001:db8:bb::/64".parse().unwrap()],
+        groups: Vec::new(),
+    };
+    controller.client().register(&registration).unwrap();
+    let node = |arguments: &[&str]| {
+        let output = srdma(&[&["node"], arguments, &["--controller", &controller.url]].concat());
+        let text = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
+        (output.status.code(), text)
+    };
+    let values = "0 groups: loopback 2001:db8:ff:1::1, End.MT SID 2001:db8:ff:1::e, hosts 2001:db8:bb::/64\n";
+    assert_eq!(node(&["list"]), (Some(0), format!("node N1 is connected, {values}")));
+    let (code, text) = node(&["remove", "N1"]);
+    assert!(code == Some(1) && text.contains("`srdma controller node drain N1` first"), "{text}");
+    assert_eq!(node(&["rename", "N1", "leaf1"]), (Some(0), format!("node leaf1 is connected, {values}")));
+    assert_eq!(node(&["drain", "leaf1"]), (Some(0), format!("node leaf1 is connected and drained, {values}")));
+    assert_eq!(node(&["release", "leaf1"]).0, Some(0));
+    let (code, text) = node(&["confirm", "leaf1"]);
+    assert!(code == Some(2) && text.contains("nothing that is not confirmed"), "{text}");
+    assert_eq!(node(&["drain", "leaf1"]).0, Some(0));
+    assert_eq!(node(&["remove", "leaf1"]), (Some(0), format!("node leaf1 is being removed, {values}")));
+    assert_eq!(node(&["list"]), (Some(0), String::new()));
 }
 
 /// A watch continues with a restarted controller, and reports a possible gap.
