@@ -37,10 +37,11 @@ Examples:
       Logs more.
 
 A small configuration, for a node between interfaces eth0 and eth1 that is a uN of its locator and knows routes and
-neighbours from the kernel:
+neighbours from the kernel. Every sender may use its SID; docs/security.md describes [domain], which prevents that:
 
   [node]
   loopback = \"2001:db8:ff:1::1\"
+  open = true
 
   [[port]]
   name = \"eth0\"

@@ -89,6 +89,8 @@ pub fn text(
     }
     let serialised =
         |error: toml::ser::Error| LabError::Unexpected { who: own.name.clone(), problem: error.to_string() };
+    // A lab is a network of its own: its nodes have a domain where the topology file gives them one.
+    file.node.open = !config.contains_key("domain");
     let mut table = Table::try_from(&file).map_err(serialised)?;
     merge(&mut table, config);
     toml::to_string(&table).map_err(serialised)

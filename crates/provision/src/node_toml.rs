@@ -3,19 +3,21 @@
 use crate::json::tenant_table;
 use srdma_fabric::provision::{Behavior, Device, DevicePort, Route, Sid};
 use srdma_node_spec::file::{
-    BehaviorName, CsidBits, Located, NodeFile, NodeSection, PortSection, RouteSection, SidSection, U16, ZonedAddress,
-    spanned,
+    BehaviorName, CsidBits, DomainSection, InsideSection, Located, NodeFile, NodeSection, PortSection, RouteSection,
+    SidSection, U16, ZonedAddress, spanned,
 };
 use std::fmt::Write;
 
-/// The file.
+/// The file. All its ports are inside the domain: NICs write the paths of their packets themselves.
 ///
 /// # Errors
 ///
 /// None that a device with names and addresses has.
-pub fn text(device: &Device) -> Result<String, toml::ser::Error> {
+pub fn text(device: &Device, domain: DomainSection) -> Result<String, toml::ser::Error> {
     let file = NodeFile {
         port: device.ports.iter().map(|port| PortSection::new(&port.interface)).collect(),
+        domain: Some(spanned(domain)),
+        inside: device.ports.iter().map(|port| InsideSection::new(&port.interface)).collect(),
         route: device.routes.iter().map(|route| spanned(self::route(device, route))).collect(),
         sid: device.sids.iter().map(|sid| self::sid(device, sid)).collect(),
         ..NodeFile::new(NodeSection::new(device.address))

@@ -7,9 +7,12 @@ use crate::output::print;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value};
+use srdma_dataplane::Domain;
 use srdma_fabric::provision::{Choices, Device};
 use srdma_fabric::{AddressPlan, HostId, NodeId, SidPlan, Topology, provision};
+use srdma_node_spec::file::DomainSection;
 use srdma_placement::jobs_from_toml;
+use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv6Addr;
@@ -175,12 +178,18 @@ impl Arguments {
 
     fn written(&self, device: &Device, sids: &SidPlan) -> Result<Written> {
         Ok(match self.format {
-            Format::Node => Written::Text(srdma_provision::node_toml(device)?),
+            Format::Node => Written::Text(srdma_provision::node_toml(device, self.domain(sids))?),
             Format::Linux => Written::Text(srdma_provision::linux::script(device, self.sid_device.as_deref())),
             Format::Frr => Written::Text(srdma_provision::frr_configuration(device, sids)),
             Format::Sonic => Written::Json(srdma_provision::sonic_config_db(device, sids)),
             Format::Json => Written::Json(serde_json::to_value(srdma_provision::Device::from(device))?),
         })
+    }
+
+    /// The SIDs, and the addresses of switches and NICs: NICs send to SIDs.
+    fn domain(&self, sids: &SidPlan) -> DomainSection {
+        let all = |address| Prefix::new(address, 32).into_iter().collect();
+        DomainSection::of(&Domain { sids: all(sids.block()), infrastructure: all(self.addresses), proxies: Vec::new() })
     }
 
     fn write_files(&self, directory: &Path, written: Vec<(&str, Written)>) -> Result<()> {

@@ -258,7 +258,7 @@ impl FastCnp {
             vec![self.foreigner],
         ];
         let all = quoted(&[&hosts[..2], &core, &outside].concat());
-        let mut toml = NodeToml::new(self.device, &format!("forwards = [{all}]\n"));
+        let mut toml = NodeToml::in_domain(self.device, &format!("forwards = [{all}]\n"));
         for (port, addresses) in [(self.hosts(), &hosts), (self.core(), &core), (self.outside(), &outside)] {
             toml = toml.port(port, tester);
             for address in addresses {
@@ -270,7 +270,7 @@ impl FastCnp {
             self.sids,
             quoted(&[self.device, self.switch])
         ))
-        .add("[[border]]\nport = \"outside\"")
+        .add("[[inside]]\nport = \"hosts\"\n\n[[inside]]\nport = \"core\"")
         .add(&format!("[[traffic_class]]\nclass = {CLASS}\ndscps = [{DSCP}]"))
         .add(&format!(
             "[[egress]]\nport = \"core\"\nrate_bits_per_s = 100_000_000\n\n[[egress.class]]\nclass = {CLASS}\n\

@@ -97,8 +97,13 @@ fn left((name, port): (&'static str, Port), packet: &[u8]) -> Expected {
 struct NodeToml(String);
 
 impl NodeToml {
-    /// A node with this loopback, and further keys of `[node]`.
+    /// An open node with this loopback, and further keys of `[node]`.
     fn new(loopback: Ipv6Addr, keys: &str) -> Self {
+        Self::in_domain(loopback, &format!("open = true\n{keys}"))
+    }
+
+    /// The same for a node that gets a `[domain]`.
+    fn in_domain(loopback: Ipv6Addr, keys: &str) -> Self {
         NodeToml(format!("[node]\nloopback = \"{loopback}\"\n{keys}"))
     }
 

@@ -1,4 +1,4 @@
-//! `[domain]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
+//! `[domain]`, `[[inside]]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
 
 use super::{Located, PortName, Ports, all};
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,23 @@ pub struct DomainSection {
 }
 
 impl DomainSection {
-    pub(super) fn of(Domain { sids, infrastructure, proxies }: &Domain) -> Self {
+    /// The section of a domain.
+    pub fn of(Domain { sids, infrastructure, proxies }: &Domain) -> Self {
         DomainSection { sids: all(sids), infrastructure: all(infrastructure), proxies: all(proxies) }
+    }
+}
+
+/// A port that is no border, in a file with a domain.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InsideSection {
+    pub port: Located<PortName>,
+}
+
+impl InsideSection {
+    /// A section for the port of this name.
+    pub fn new(port: &str) -> Self {
+        InsideSection { port: PortName(port.to_owned()).into() }
     }
 }
 

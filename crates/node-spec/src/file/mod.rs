@@ -24,7 +24,7 @@ mod steering;
 mod value;
 
 pub use backpressure::{BackpressureSection, PrioritySection, SidsSection};
-pub use border::{BorderSection, DomainSection};
+pub use border::{BorderSection, DomainSection, InsideSection};
 pub use controller::{ControllerSection, LinkSection};
 pub use egress::{
     ClassSection, EcnSection, EgressSection, PfcSection, ThresholdsSection, TrafficClassSection, WatchdogSection,
@@ -59,6 +59,15 @@ pub type U64 = Integer<0, { u64::MAX }>;
 /// A link MTU: IPv6 requires 1,280 octets at least (RFC 8200 section 5).
 pub type LinkMtu = Integer<1280, 0xFFFF>;
 
+/// The ports of a node with a domain that are no borders.
+fn inside(spec: &NodeSpec) -> Vec<InsideSection> {
+    let is_inside =
+        |(position, _): &(usize, &PortConfig)| !spec.entries.borders.contains_key(&PortId(*position as u16));
+    let ports = spec.node.ports.iter().enumerate().filter(is_inside);
+    let ports = ports.filter(|_| spec.entries.domain.is_some());
+    ports.map(|(_, port)| InsideSection::new(&port.name)).collect()
+}
+
 /// The content of a `node.toml`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,6 +78,8 @@ pub struct NodeFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub port: Vec<PortSection>,
     pub domain: Option<Spanned<DomainSection>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inside: Vec<InsideSection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub border: Vec<BorderSection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -108,6 +119,7 @@ impl NodeFile {
             daemon: DaemonSection::default(),
             port: Vec::new(),
             domain: None,
+            inside: Vec::new(),
             border: Vec::new(),
             neighbour: Vec::new(),
             route: Vec::new(),
@@ -135,6 +147,7 @@ impl NodeFile {
         NodeFile {
             port: spec.node.ports.iter().map(PortSection::of).collect(),
             domain: entries.domain.as_ref().map(|domain| spanned(DomainSection::of(domain))),
+            inside: inside(spec),
             border: entries.borders.iter().map(|(port, sources)| BorderSection::of(ports, *port, sources)).collect(),
             neighbour: entries
                 .neighbours
@@ -163,7 +176,10 @@ impl NodeFile {
             backpressure_sids: entries.backpressure_sids.values().map(SidsSection::of).collect(),
             steering: entries.steering.as_ref().map(|config| spanned(SteeringSection::of(config))),
             connection: entries.connections.values().map(ConnectionSection::of).collect(),
-            ..NodeFile::new(NodeSection::of(&spec.node))
+            ..NodeFile::new(NodeSection {
+                open: entries.domain.is_none() && !entries.sids.is_empty(),
+                ..NodeSection::of(&spec.node)
+            })
         }
     }
 

@@ -17,6 +17,9 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub struct NodeSection {
     pub loopback: Located<HostAddress>,
+    /// Every sender may use its SIDs: required by a node with SIDs and without a domain (D129).
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub open: bool,
     #[serde(default, skip_serializing_if = "is_default")]
     pub restarted: bool,
     #[serde(default, with = "IcrcName", skip_serializing_if = "is_default")]
@@ -70,6 +73,7 @@ impl NodeSection {
         let (types, default_types) = (config.fast_cnp_types, default.fast_cnp_types);
         NodeSection {
             loopback: HostAddress(config.loopback).into(),
+            open: false,
             restarted: config.restarted,
             icrc: config.icrc,
             verify_icrc: config.verify_icrc,

@@ -138,6 +138,7 @@ impl Configuration {
         sids::add(&file, &node, &mut claims, &mut draft)?;
         group::add(&file, &node, &mut claims, &mut draft)?;
         learning::add(&file, &claims, &mut draft)?;
+        border::check_open(&file, purpose, &draft)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
         let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;

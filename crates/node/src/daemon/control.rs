@@ -152,7 +152,7 @@ impl Control {
     async fn work(&mut self, signals: &mut Signals) -> Result<&'static str, DaemonError> {
         self.publish().await?;
         tracing::info!("ready");
-        self.say_if_open();
+        self.say_boundary();
         for Headroom { traffic_class, octets, octets_per_km } in headroom::of(&self.configuration) {
             let text = "headroom beyond XOFF of a router that requests pauses, less what it sends on meanwhile";
             tracing::info!(traffic_class, octets, octets_per_km, "{text}");

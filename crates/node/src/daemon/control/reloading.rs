@@ -57,7 +57,7 @@ impl Control {
         match outcome {
             Ok(commands) => {
                 tracing::info!(%cause, changes = commands, "reloaded");
-                self.say_if_open();
+                self.say_boundary();
             }
             Err(reason) => tracing::error!(%cause, reason, "not reloaded, the old configuration stays"),
         }
@@ -66,8 +66,13 @@ impl Control {
         Ok(())
     }
 
-    /// Logs that the SIDs are open to every sender, if they are.
-    pub(super) fn say_if_open(&self) {
+    /// Logs the side of each port, or that the SIDs are open to every sender, if they are (D129).
+    pub(super) fn say_boundary(&self) {
+        let NodeSpec { node, entries } = &self.configuration.spec;
+        for (port, section) in (0..).map(PortId).zip(&node.ports).filter(|_| entries.domain.is_some()) {
+            let side = if entries.borders.contains_key(&port) { "border" } else { "inside" };
+            tracing::info!(port = section.name, side, "side of the domain");
+        }
         if self.configuration.node().is_ok_and(|node| node.has_open_sids()) {
             tracing::warn!("the SIDs are open to every sender: there is no [domain]");
         }

@@ -17,6 +17,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[daemon]", "[daemon]\nzzz = 1"),
     ("[[port]]", "[[port]]\nzzz = 1"),
     ("[domain]", "[domain]\nzzz = 1"),
+    ("[[inside]]", "[[inside]]\nzzz = 1"),
     ("[[border]]", "[[border]]\nzzz = 1"),
     ("[[neighbour]]", "[[neighbour]]\nzzz = 1"),
     ("[[route]]", "[[route]]\nzzz = 1"),

@@ -101,7 +101,7 @@ fn keys_and_types() {
         file,
         "[node]",
         "[nodes]",
-        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `border`, `neighbour`, `route`, \
+        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `inside`, `border`, `neighbour`, `route`, \
          `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
          `backpressure`, `backpressure_sids`, `steering`, `isis`, `controller`, `connection`",
     );

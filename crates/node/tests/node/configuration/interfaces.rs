@@ -77,13 +77,13 @@ fn the_daemon_is_named_after_its_file() {
 
 #[test]
 fn keys_known_to_the_kernel_may_be_absent() {
-    let without = TRANSIT.replace("[[neighbour]]\naddress = '2001:db8:1::1%down'\nmac = '02:00:00:00:00:03'\n", "");
+    let open = TRANSIT.replacen("[node]\n", "[node]\nopen = true\n", 1);
+    let without = open.replace("[[neighbour]]\naddress = '2001:db8:1::1%down'\nmac = '02:00:00:00:00:03'\n", "");
     assert!(parse(&without).is_err());
     parse_for(&without, &facts()).expect("the kernel may know the neighbour");
-    let error =
-        parse_for(&TRANSIT.replace("downstream = ['2001:db8:1::e']", "downstream = ['2001:db8:4::f']"), &facts());
+    let error = parse_for(&open.replace("downstream = ['2001:db8:1::e']", "downstream = ['2001:db8:4::f']"), &facts());
     assert_eq!(
         error.expect_err("its own SID"),
-        "/etc/srdma/leaf1.toml:31: downstream SID 2001:db8:4::f cannot be reached: it is a SID of behavior End.Replicate",
+        "/etc/srdma/leaf1.toml:32: downstream SID 2001:db8:4::f cannot be reached: it is a SID of behavior End.Replicate",
     );
 }

@@ -62,7 +62,8 @@ impl Bench {
     /// Writes the node's file.
     pub(crate) fn configure(&self, driver: &str, configuration: &str) {
         let status = self.status();
-        let mut text = format!("[node]\nloopback = '2001:db8:a::1'\n[daemon]\nstatus = '{}'\n", status.display());
+        let mut text =
+            format!("[node]\nloopback = '2001:db8:a::1'\nopen = true\n[daemon]\nstatus = '{}'\n", status.display());
         for (name, _) in PORTS {
             text += &format!("[[port]]\nname = '{name}'\ndriver = '{driver}'\n");
         }
