@@ -1,4 +1,5 @@
-//! `[domain]`, `[[inside]]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
+//! `[domain]`, `[[inside]]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1), and of its hosts
+//! (BCP 38).
 
 use super::{Located, PortName, Ports, all};
 use serde::{Deserialize, Serialize};

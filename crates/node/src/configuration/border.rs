@@ -1,4 +1,5 @@
-//! `[domain]`, `[[inside]]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1) and of its hosts (BCP 38).
+//! `[domain]`, `[[inside]]` and `[[border]]`: the boundary of the SR domain (RFC 8754 section 5.1), and of its hosts
+//! (BCP 38).
 
 use super::Draft;
 use super::interfaces::Purpose;
@@ -11,8 +12,8 @@ use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 
-/// Adds the domain and its borders: with a domain all ports that are not inside (D129). They come before SIDs and groups, so that each of those which lies outside is
-/// refused where it stands.
+/// Adds the domain and its borders: with a domain all ports that are not inside (D129). They come before SIDs and
+/// groups, so that each of those which lies outside is refused where it stands.
 pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
     let domain = file.domain.as_ref().map(|section| domain(section.get_ref())).transpose()?;
     if let (Some(section), Some(domain)) = (&file.domain, &domain) {
@@ -62,13 +63,11 @@ pub(super) fn check_open(file: &NodeFile, purpose: Purpose<'_>, draft: &Draft) -
     let at = file.node.loopback.at;
     let has_sids = !draft.entries.sids.is_empty() || file.controller.is_some();
     match (&file.domain, file.node.open) {
-        (Some(_), true) => {
-            Err(Problem::new(at, "[node] has `open = true`, but there is a [domain]: delete one of them"))
-        }
+        (Some(_), true) => Err(Problem::new(at, "[node] has `open = true`, but there is a [domain]")),
         (None, false) if has_sids && matches!(purpose, Purpose::Interfaces(_)) => Err(Problem::new(
             at,
-            "every sender may use the SIDs of this node: add [domain], and [[inside]] for each port towards nodes of the \
-             domain (docs/security.md), or `open = true` to [node]",
+            "every sender may use the SIDs of this node: add [domain], and [[inside]] for each port towards nodes of \
+             the domain (docs/security.md), or `open = true` to [node]",
         )),
         (Some(_), false) | (None, _) => Ok(()),
     }
