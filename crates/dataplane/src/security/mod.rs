@@ -213,7 +213,8 @@ impl Security {
         let outer = ipv6(head)?;
         let place = Place::first(outer).behind_options(head)?;
         if place.header != NextHeader::ROUTING {
-            return Ok(());
+            // Without a domain it may be from anywhere (D130).
+            return if self.has_domain() { Ok(()) } else { Err(DropReason::HmacMissing) };
         }
         let srh = place.srh(head).map_err(srh_drop)?;
         self.keys.verify(outer.source_octets(), outer.destination_octets(), &srh, config.tlv_types).map(drop)

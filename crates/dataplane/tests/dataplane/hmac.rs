@@ -78,6 +78,38 @@ fn a_node_that_requires_an_hmac_accepts_those_of_linux() {
     }
 }
 
+/// D130: a packet without an SRH has no HMAC. The source of one in a domain is a node's.
+#[test]
+fn a_node_that_requires_an_hmac_accepts_packets_without_an_srh_inside_its_domain_only() {
+    let signed = golden("kernel_t9_hmac_1h1-r1.pcap")[0].clone();
+    let (srh_end, source) = (48 + usize::from(signed[41]) * 8, &signed[8..24]);
+    let mut plain = [&signed[..40], &signed[srh_end..]].concat();
+    let length = u16::try_from(plain.len() - 40).unwrap();
+    plain[4..6].copy_from_slice(&length.to_be_bytes());
+    plain[6] = signed[40];
+    let source = std::net::Ipv6Addr::from(<[u8; 16]>::try_from(source).unwrap());
+    let node = |infrastructure: Option<Prefix>| {
+        let mut bench = Bench::with("fd00:11::1", 2, |config| config.require_hmac = true);
+        bench.apply(key(SECRET));
+        let sid = Prefix::host(address("fd00:11::e"));
+        if let Some(infrastructure) = infrastructure {
+            let infrastructure = vec![Prefix::host(address("fd00:11::1")), infrastructure];
+            bench.apply(Command::SetDomain(Domain { sids: vec![sid], infrastructure, proxies: Vec::new() }));
+        }
+        bench.apply(Command::AddSid { prefix: sid, behavior: SidBehavior::EndDt6(TableId(0)) });
+        bench.apply(route("::", 0, RouteAction::Via(vec![next_hop(1)])));
+        bench
+    };
+    let mut open = node(None);
+    assert!(open.send(0, &plain).is_empty());
+    assert_eq!(open.drops(0), [("hmac_missing", 1)]);
+    let mut foreign = node(Some(Prefix::host(address("fd00:99::1"))));
+    assert!(foreign.send(0, &plain).is_empty());
+    assert_eq!(foreign.drops(0), [("foreign_source", 1)]);
+    let sent = node(Some(Prefix::host(source))).send(0, &plain);
+    assert_eq!(sent.len(), 1, "the inner packet leaves");
+}
+
 /// A key that signs is not taken away.
 #[test]
 fn a_key_in_use_stays() {
