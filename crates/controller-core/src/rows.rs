@@ -153,6 +153,9 @@ pub(crate) struct ForeignRow {
     /// Its removal was requested.
     #[serde(default)]
     pub(crate) is_removing: bool,
+    /// The node that has introduced it; absent in rows of earlier programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reporter: Option<Ipv6Addr>,
 }
 
 /// A response that the same idempotency key receives again.

@@ -14,7 +14,7 @@
 use super::restore::{Recovered, parse};
 use super::{Core, Group};
 use crate::rows::{self, RecordRow, Write};
-use srdma_api::{EventKind, HeldGroup};
+use srdma_api::{EventKind, HeldGroup, NodeOrder};
 use srdma_group::{Ahead, Digest, EntryName, Held, Lifecycle, Resumption};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -24,6 +24,8 @@ use std::net::Ipv6Addr;
 pub(super) struct Reports {
     nodes: BTreeMap<Ipv6Addr, Report>,
     state: State,
+    /// The headend has reported the record of the store.
+    has_agreed: bool,
 }
 
 /// What a node has of a group.
@@ -110,6 +112,16 @@ impl Group {
         self.reports.state != State::Consistent
     }
 
+    /// Whether the store has the newest record: no node that is not in it can be ahead (D128).
+    fn is_newest(&self) -> bool {
+        !self.is_restored || self.reports.has_agreed
+    }
+
+    /// The headend of the record.
+    fn headend(&self) -> Option<Ipv6Addr> {
+        self.record.as_ref()?.tree.nodes().first().map(|node| node.loopback)
+    }
+
     /// Whether the nodes contradict each other, so that the group can only be closed.
     pub(super) fn is_stopped(&self) -> bool {
         self.reports.state == State::Stopped
@@ -121,6 +133,7 @@ impl Core {
     pub(super) fn compare(&mut self, id: u32, node: Ipv6Addr, held: Option<&HeldGroup>) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let (is_verified, has_diverged) = (group.is_verified(), group.has_diverged());
+        let is_headend = group.headend() == Some(node);
         let Some(lifecycle) = &mut group.lifecycle else { return };
         let report = held.map(Report::of).unwrap_or_default();
         if has_diverged && !group.row.is_closing {
@@ -128,18 +141,64 @@ impl Core {
             return self.resolve(id, None);
         }
         match lifecycle.registered(node, report.held) {
-            Ok(()) if is_verified => {}
-            Ok(()) => drop(group.reports.nodes.insert(node, report)),
+            Ok(()) => {
+                let mut known = group.record.iter().chain(&group.before).map(Digest::of_record);
+                group.reports.has_agreed |=
+                    is_headend && report.held.committed.is_some_and(|name| known.any(|known| known == name.record));
+                if !is_verified {
+                    group.reports.nodes.insert(node, report);
+                }
+            }
+            Err(ahead) if !group.nodes.contains(&node) => return self.outsider_ahead(id, ahead, report),
             Err(ahead) => {
                 group.reports.nodes.insert(node, report);
                 group.reports.state = State::Diverged;
                 return self.resolve(id, Some(ahead));
             }
         }
-        if group.is_verified() {
+        if is_headend {
+            self.settle_outsiders(id);
+        }
+        if let Some(group) = self.groups.get_mut(&id).filter(|group| group.is_verified()) {
             group.reports.nodes.clear();
         }
         self.drive(id);
+    }
+
+    /// A node that is not in the group's record has a newer entry. That is possible only if the store is not the newest
+    /// one, which the headend shows (D128).
+    fn outsider_ahead(&mut self, id: u32, ahead: Ahead, report: Report) {
+        let (store, node) = (self.site.store, ahead.node);
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        if group.is_newest() {
+            let epoch = report.held.newest_epoch();
+            return self.effects.orders.push((node, NodeOrder::Remove { store, group: id, epoch }));
+        }
+        let headend = group.headend();
+        let mut unverified = group.lifecycle.iter().flat_map(Lifecycle::unverified);
+        let is_awaited = unverified.any(|node| Some(node) == headend);
+        drop(unverified);
+        group.reports.nodes.insert(node, report);
+        if !is_awaited {
+            group.reports.state = State::Diverged;
+            self.resolve(id, Some(ahead));
+        }
+    }
+
+    /// The headend has registered: what nodes outside the record have said is true, or is left over.
+    fn settle_outsiders(&mut self, id: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let is_outside = |node: &Ipv6Addr| !group.nodes.contains(node);
+        let outside: Vec<Ipv6Addr> = group.reports.nodes.keys().copied().filter(is_outside).collect();
+        for node in outside {
+            let Some(group) = self.groups.get_mut(&id) else { return };
+            let (Some(report), Some(lifecycle)) = (group.reports.nodes.remove(&node), &mut group.lifecycle) else {
+                continue;
+            };
+            if let Err(ahead) = lifecycle.registered(node, report.held) {
+                self.outsider_ahead(id, ahead, report);
+            }
+        }
     }
 
     /// Resolves the divergence of groups that a dead node may have delayed.
@@ -229,7 +288,10 @@ impl Core {
         let recovered = found.ok_or_else(|| Obstacle::NoSnapshot(name(*headend)))?;
         let epoch = newest.epoch;
         let records = || recovered.before.iter().chain([&recovered.record]);
-        for (node, report) in reports {
+        // What other nodes say is no obstacle: they are in no record that the headend has.
+        let is_inside =
+            |node: &Ipv6Addr| records().any(|record| record.tree.nodes().iter().any(|inside| inside.loopback == *node));
+        for (node, report) in reports.iter().filter(|(node, _)| is_inside(node)) {
             let contradicts = |held: &EntryName| {
                 let is_other = |record: &srdma_group::Record| {
                     record.epoch == held.epoch && Digest::of_record(record) != held.record
@@ -255,7 +317,16 @@ impl Core {
     /// Enters the members and the record of a recovery snapshot, whose nodes have these entries, and resumes the group.
     pub(super) fn adopt(&mut self, recovered: Recovered, reports: BTreeMap<Ipv6Addr, Report>) {
         let Recovered { row, members, record, before, .. } = recovered;
-        let (id, epoch) = (row.id, record.epoch);
+        let (id, epoch, store) = (row.id, record.epoch, self.site.store);
+        let records = || before.iter().chain([&record]);
+        let is_inside =
+            |node: &Ipv6Addr| records().any(|record| record.tree.nodes().iter().any(|one| one.loopback == *node));
+        let (reports, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            reports.into_iter().partition(|(node, _)| is_inside(node));
+        for (node, report) in outside.into_iter().filter(|(_, report)| !report.held.is_empty()) {
+            let epoch = report.held.newest_epoch();
+            self.effects.orders.push((node, NodeOrder::Remove { store, group: id, epoch }));
+        }
         if !self.groups.contains_key(&id) {
             self.enter(row);
         }

@@ -13,9 +13,17 @@ use srdma_group::Held;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
-/// The foreign groups, by store and number.
+/// Limit of the foreign groups that one node has introduced (D128).
+const MAX_INTRODUCED: usize = 1 << 15;
+
+/// The foreign groups, by store and number. Those of this store that were removed stay, without reports: their numbers
+/// are not used again.
 #[derive(Debug, Default)]
-pub(super) struct Foreign(BTreeMap<(u64, u32), Entry>);
+pub(super) struct Foreign {
+    groups: BTreeMap<(u64, u32), Entry>,
+    /// How many of them have each number.
+    numbers: BTreeMap<u32, u32>,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -26,33 +34,61 @@ struct Entry {
 
 impl Foreign {
     pub(super) fn restore(&mut self, row: ForeignRow) {
-        self.0.insert((row.store, row.group), Entry { row, reports: BTreeMap::new() });
+        let former = self.groups.insert((row.store, row.group), Entry { row, reports: BTreeMap::new() });
+        if former.is_none() {
+            *self.numbers.entry(row.group).or_default() += 1;
+        }
+    }
+
+    fn remove(&mut self, key: (u64, u32)) -> Option<Entry> {
+        let removed = self.groups.remove(&key)?;
+        if let Some(count) = self.numbers.get_mut(&key.1) {
+            *count -= 1;
+            if *count == 0 {
+                self.numbers.remove(&key.1);
+            }
+        }
+        Some(removed)
+    }
+
+    /// Whether a foreign group of some store has this number.
+    pub(super) fn has_number(&self, group: u32) -> bool {
+        self.numbers.contains_key(&group)
     }
 
     /// The store and number of the group with this Proxy Address.
     pub(super) fn owner_of(&self, proxy: Ipv6Addr) -> Option<(u64, u32)> {
-        self.0.iter().find(|(_, held)| held.row.proxy == proxy).map(|(key, _)| *key)
+        let mut present = self.groups.iter().filter(|(_, held)| !held.is_gone());
+        present.find(|(_, held)| held.row.proxy == proxy).map(|(key, _)| *key)
     }
 
-    /// The numbers of a store's groups.
+    /// The numbers of a store's groups that are not to be removed.
     pub(super) fn groups_of(&self, store: u64) -> impl Iterator<Item = u32> {
-        self.0.keys().filter(move |(of, _)| *of == store).map(|(_, group)| *group)
+        let of_store = self.groups.iter().filter(move |((of, _), held)| *of == store && !held.row.is_removing);
+        of_store.map(|((_, group), _)| *group)
     }
 
     /// What the nodes have reported of a group.
     pub(super) fn reports(&self, store: u64, group: u32) -> BTreeMap<Ipv6Addr, Report> {
-        self.0.get(&(store, group)).map(|foreign| foreign.reports.clone()).unwrap_or_default()
+        self.groups.get(&(store, group)).map(|foreign| foreign.reports.clone()).unwrap_or_default()
     }
 
     pub(super) fn has(&self, key: (u64, u32)) -> bool {
-        self.0.contains_key(&key)
+        self.groups.contains_key(&key)
+    }
+}
+
+impl Entry {
+    /// Its removal was requested, and no connected node has it.
+    fn is_gone(&self) -> bool {
+        self.row.is_removing && self.reports.is_empty()
     }
 }
 
 impl Core {
     /// Notes the foreign groups of a registering node, and orders it to remove what is left of deleted groups.
     pub(super) fn note_foreign(&mut self, node: Ipv6Addr, held: &[HeldGroup]) {
-        for foreign in self.foreign.0.values_mut() {
+        for foreign in self.foreign.groups.values_mut() {
             foreign.reports.remove(&node);
         }
         for held in held {
@@ -82,15 +118,12 @@ impl Core {
                     proxy: held.proxy,
                     designated_qpn: held.designated_qpn,
                     is_removing: false,
+                    reporter: Some(node),
                 };
                 self.write(rows::put(rows::foreign_key(store, group), &row));
                 self.foreign.restore(row);
             }
-            if self.site.last_group < group {
-                self.site.last_group = group;
-                self.write(rows::put(rows::SITE_KEY.to_owned(), &self.site));
-            }
-            if let Some(foreign) = self.foreign.0.get_mut(&key) {
+            if let Some(foreign) = self.foreign.groups.get_mut(&key) {
                 foreign.reports.insert(node, Report::of(held));
                 if foreign.row.is_removing {
                     let epoch = held.entries.newest_epoch();
@@ -101,21 +134,38 @@ impl Core {
         self.forget_removed();
     }
 
+    /// Checks that a registering node has not introduced too many foreign groups.
+    pub(super) fn check_foreign(&self, node: Ipv6Addr, held: &[HeldGroup]) -> Result<(), Refusal> {
+        let is_new = |held: &&HeldGroup| {
+            let is_known = held.store == self.site.store && self.groups.contains_key(&held.group);
+            !is_known && !self.foreign.has((held.store, held.group))
+        };
+        let new = held.iter().filter(is_new).count();
+        let introduced = self.foreign.groups.values().filter(|foreign| foreign.row.reporter == Some(node)).count();
+        if new > 0 && introduced + new > MAX_INTRODUCED {
+            let text = format!(
+                "groups: {new} that the store does not know, beside {introduced}: a node may have {MAX_INTRODUCED}"
+            );
+            return Err(Refusal::new(ProblemType::InvalidRequest, text));
+        }
+        Ok(())
+    }
+
     /// A node has removed a group of this store and number.
     pub(super) fn foreign_removed(&mut self, node: Ipv6Addr, store: u64, group: u32) {
-        if let Some(foreign) = self.foreign.0.get_mut(&(store, group)) {
+        if let Some(foreign) = self.foreign.groups.get_mut(&(store, group)) {
             foreign.reports.remove(&node);
         }
         self.forget_removed();
     }
 
-    /// Deletes the rows of groups whose removal was requested and that no node has.
+    /// Deletes the rows of groups whose removal was requested and that no node has, unless the number of one of this
+    /// store could be used again.
     fn forget_removed(&mut self) {
-        let is_gone = |foreign: &Entry| foreign.row.is_removing && foreign.reports.is_empty();
-        let gone: Vec<(u64, u32)> =
-            self.foreign.0.iter().filter(|(_, foreign)| is_gone(foreign)).map(|(key, _)| *key).collect();
-        for key @ (store, group) in gone {
-            self.foreign.0.remove(&key);
+        let is_used = |(store, group): &(u64, u32)| *store != self.site.store || self.groups.contains_key(group);
+        let gone = self.foreign.groups.iter().filter(|(key, foreign)| foreign.is_gone() && is_used(key));
+        for key @ (store, group) in gone.map(|(key, _)| *key).collect::<Vec<_>>() {
+            self.foreign.remove(key);
             self.write(Write::Delete { key: rows::foreign_key(store, group) });
         }
     }
@@ -127,7 +177,8 @@ impl Core {
     /// The principal may not read the network.
     pub fn foreign_groups(&self, principal: &Principal) -> Result<ForeignGroups, Refusal> {
         principal.may_read_network()?;
-        let groups = self.foreign.0.iter().map(|(&(store, group), foreign)| ForeignGroup {
+        let groups = self.foreign.groups.iter().filter(|(_, foreign)| !foreign.is_gone());
+        let groups = groups.map(|(&(store, group), foreign)| ForeignGroup {
             store: format!("{store:016x}"),
             group,
             proxy: foreign.row.proxy,
@@ -146,7 +197,7 @@ impl Core {
     /// It does not exist, or the principal is no administrator.
     pub fn remove_foreign(&mut self, principal: &Principal, store: u64, group: u32) -> Result<(), Refusal> {
         principal.may_operate()?;
-        let foreign = self.foreign.0.get_mut(&(store, group)).ok_or_else(|| unknown(group))?;
+        let foreign = self.foreign.groups.get_mut(&(store, group)).ok_or_else(|| unknown(group))?;
         foreign.row.is_removing = true;
         let row = foreign.row;
         let epoch = newest_epoch(&foreign.reports);
@@ -167,7 +218,8 @@ impl Core {
     /// are not permitted now.
     pub fn adopt_foreign(&mut self, principal: &Principal, store: u64, group: u32) -> Result<(), Refusal> {
         principal.may_operate()?;
-        let foreign = self.foreign.0.get(&(store, group)).ok_or_else(|| unknown(group))?;
+        let foreign = self.foreign.groups.get(&(store, group)).filter(|foreign| !foreign.is_gone());
+        let foreign = foreign.ok_or_else(|| unknown(group))?;
         if store != self.site.store {
             let text = format!(
                 "group {group} is of store {store:016x}: only `srdma controller run --rebuild {store:016x}` with an \
@@ -205,8 +257,10 @@ impl Core {
     /// Adopts a group of this store with what its nodes have reported.
     fn adopt_reported(&mut self, recovered: Recovered) {
         let (store, group) = (self.site.store, recovered.row.id);
-        let reports = self.foreign.0.remove(&(store, group)).map(|foreign| foreign.reports).unwrap_or_default();
+        let reports = self.foreign.remove((store, group)).map(|foreign| foreign.reports).unwrap_or_default();
         self.write(Write::Delete { key: rows::foreign_key(store, group) });
+        self.site.last_group = self.site.last_group.max(group);
+        self.write(rows::put(rows::SITE_KEY.to_owned(), &self.site));
         self.adopt(recovered, reports);
     }
 }

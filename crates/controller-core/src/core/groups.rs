@@ -32,17 +32,13 @@ impl Core {
             let text = format!("tenant {tenant} has {has} groups, its limit is {}: close one", limits.groups);
             return Err(Refusal::new(ProblemType::GroupQuotaExceeded, text));
         }
-        if self.site.last_group == u32::MAX {
-            return Err(Refusal::new(
-                ProblemType::GroupQuotaExceeded,
-                "all group numbers are used: start with a new store",
-            ));
-        }
+        let id = self.next_number().ok_or_else(|| {
+            Refusal::new(ProblemType::GroupQuotaExceeded, "all group numbers are used: start with a new store")
+        })?;
         let proxy = match request.proxy {
             Some(proxy) => proxy,
             None => self.free_proxy(&tenant)?,
         };
-        let id = self.site.last_group + 1;
         let name = request.name.clone().unwrap_or_else(|| format!("group-{id}"));
         if name.len() > 128 || !crate::reports::is_printable(&name) {
             return Err(Refusal::new(
@@ -69,6 +65,12 @@ impl Core {
         self.audit(&principal.name, "create", format!("group {id}"));
         self.emit(Some(&tenant), EventKind::GroupCreated { group: id });
         Ok(id)
+    }
+
+    /// The next number that no group has, of any store that nodes report (D128).
+    fn next_number(&self) -> Option<u32> {
+        let mut numbers = self.site.last_group.checked_add(1)?..=u32::MAX;
+        numbers.find(|number| !self.foreign.has_number(*number) && !self.groups.contains_key(number))
     }
 
     /// Adds a group to all indices.

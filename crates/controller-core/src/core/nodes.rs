@@ -25,6 +25,7 @@ impl Core {
     ) -> Result<srdma_api::Session, Refusal> {
         principal.may_register(&registration.name)?;
         self.check_registration(&registration)?;
+        self.check_foreign(registration.loopback, &registration.groups)?;
         let identity = self.admit(principal, &registration)?;
         self.forget_unconfirmed(&registration.name);
         let loopback = registration.loopback;

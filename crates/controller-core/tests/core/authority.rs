@@ -1,9 +1,12 @@
 //! What nodes may say of themselves, and how they are removed and renamed.
 
 use crate::cluster::*;
-use srdma_api::{EventKind, EvictionRequest, Node, NodeIdentity, ProblemType, ReceiverState, Registration, Sync};
+use srdma_api::{
+    EventKind, EvictionRequest, GroupState, HeldGroup, NewGroup, Node, NodeIdentity, NodeOrder, ProblemType,
+    ReceiverState, Registration, Sync,
+};
 use srdma_controller_core::{Core, Principal, Refusal, Role, Settings, Tenant, Time};
-use srdma_group::OnFailure;
+use srdma_group::{EntryName, Held, OnFailure};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -228,7 +231,7 @@ fn a_removed_edge_loses_its_receivers() {
         cluster.pass(1000);
         assert_eq!(cluster.members(), [receiver(2, 1)].into(), "lost: {is_lost}");
         let group = cluster.group();
-        assert_eq!((group.summary.state, group.failure), (srdma_api::GroupState::Ready, None));
+        assert_eq!((group.summary.state, group.failure), (GroupState::Ready, None));
         let evicted = cluster.audit().into_iter().filter(|[_, action, _]| action == "evict");
         assert_eq!(evicted.map(|[who, ..]| who).collect::<Vec<_>>(), ["test"; 2]);
         if is_lost {
@@ -321,6 +324,74 @@ fn an_edge_evicts_its_own_receivers_only() {
     let evicted: Vec<_> = cluster.audit().into_iter().filter(|[_, action, _]| action == "evict").collect();
     let target = format!("group 1 receiver {} at the request of node N1", receiver(1, 1));
     assert_eq!(evicted, [["token 1".to_owned(), "evict".to_owned(), target]]);
+}
+
+/// A registration of a node with an entry of group 1 that no store knows.
+fn claiming(number: u16, epoch: u32) -> Registration {
+    let name = EntryName { epoch, ..EntryName::default() };
+    let held = HeldGroup {
+        store: 1,
+        group: 1,
+        proxy: "2001:db8:cc::1".parse().unwrap(),
+        designated_qpn: 0xd0_0000,
+        entries: Held { committed: Some(name), prepared: None },
+        recovery_snapshots: Vec::new(),
+    };
+    Registration { groups: vec![held], ..registration(number, |_, _| 9000) }
+}
+
+/// D128: a node says nothing about groups that it is not in.
+#[test]
+fn a_node_cannot_stop_groups_of_others() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1)], OnFailure::Strict);
+    cluster.register(&node_token(3), &claiming(3, 99)).unwrap();
+    let orders = cluster.pipeline.take_orders(loopback(3));
+    assert!(matches!(orders.as_slice(), [NodeOrder::Remove { group: 1, epoch: 99, .. }]), "{orders:?}");
+    assert_eq!(cluster.group().summary.state, GroupState::Ready);
+    // Also if it is the first to register with a restarted controller.
+    cluster.restart();
+    cluster.register(&node_token(3), &claiming(3, u32::MAX)).unwrap();
+    cluster.settle();
+    cluster.pass(1000);
+    let group = cluster.group();
+    assert_eq!((group.summary.state, group.failure), (GroupState::Ready, None));
+    cluster.join(receiver(2, 1)).unwrap();
+    cluster.pass(1000);
+    assert_eq!(cluster.members(), [receiver(1, 1), receiver(2, 1)].into());
+}
+
+/// D128: claims of great numbers, of this store and another.
+#[test]
+fn claims_of_a_node_use_up_no_numbers() {
+    let mut cluster = Cluster::new();
+    let claim = |store: u64, numbers: &[u32]| {
+        let claimed = claiming(3, 1).groups.remove(0);
+        let groups = numbers.iter().map(|group| HeldGroup { store, group: *group, ..claimed.clone() }).collect();
+        Registration { groups, ..registration(3, |_, _| 9000) }
+    };
+    cluster.register(&node_token(3), &claim(1, &[2, 3, u32::MAX])).unwrap();
+    cluster.register(&node_token(3), &claim(77, &[4, u32::MAX])).unwrap();
+    let mut create = |proxy: u16| {
+        let proxy = Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcd, 0, 0, 0, 0, proxy));
+        let mut request = NewGroup { proxy, ..new_group(OnFailure::Strict) };
+        request.source.qpn += proxy.unwrap().to_bits() as u32 & 0xff;
+        cluster.commit(|core| core.create_group(&admin(), None, request)).unwrap()
+    };
+    assert_eq!([create(1), create(2), create(3)], [1, 5, 6]);
+    let many: Vec<u32> = (100..100 + (1 << 15)).collect();
+    assert_eq!(kind(cluster.register(&node_token(3), &claim(77, &many))), ProblemType::InvalidRequest);
+    // A removed group of this store keeps its number, also after a restart.
+    cluster.register(&node_token(3), &claim(1, &[7])).unwrap();
+    cluster.commit(|core| core.remove_foreign(&admin(), 1, 7)).unwrap();
+    cluster.register(&node_token(3), &registration(3, |_, _| 9000)).unwrap();
+    cluster.restart();
+    let listed = cluster.commit(|core| core.foreign_groups(&admin())).unwrap().groups;
+    assert!(listed.iter().all(|foreign| foreign.group != 7), "{listed:?}");
+    let mut request = new_group(OnFailure::Strict);
+    request.proxy = "2001:db8:cd::9".parse().ok();
+    request.source.qpn = 0x900;
+    assert_eq!(cluster.commit(|core| core.create_group(&admin(), None, request)).unwrap(), 8);
 }
 
 /// Events of the network's administration reach those that read the network.
