@@ -95,6 +95,10 @@ impl<R: Read + Send, W: Write + Send> Driver for Capture<R, W> {
         Ok(())
     }
 
+    fn is_drained(&self) -> bool {
+        self.held.is_none() && self.reader.is_none()
+    }
+
     fn room(&mut self, _pool: &mut Pool) -> usize {
         usize::MAX
     }

@@ -22,6 +22,9 @@ pub trait Driver: Send + fmt::Debug {
     /// counted, not returned.
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()>;
 
+    /// Whether the last [`Driver::receive`] left no frame behind.
+    fn is_drained(&self) -> bool;
+
     /// Number of frames, of any length and number of segments, that [`Driver::push`] accepts now. Frees sent frames,
     /// where the driver passes frames to the kernel without copying.
     fn room(&mut self, pool: &mut Pool) -> usize;

@@ -16,6 +16,9 @@ pub struct Interest {
     pub everything: bool,
 }
 
+/// UDP ports of BFD over a single hop and over several.
+pub(crate) const BFD_PORTS: [u16; 2] = [3784, 4784];
+
 /// Packets to a prefix that are of interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
@@ -28,6 +31,9 @@ pub enum Match {
     /// ICMPv6 Parameter Problem code 2, unrecognised IPv6 option, directly behind the IPv6 header: the address that
     /// Fast CNPs come from.
     UnknownOption,
+    /// What the node itself handles of packets to its own address: BFD, which is UDP to port 3784 or 4784 directly
+    /// behind the IPv6 header (RFC 5881, RFC 5883), and what [`Match::UnknownOption`] takes.
+    Own,
     /// None: a longer prefix inside a wanted one that the kernel keeps.
     Kernel,
 }

@@ -2,7 +2,7 @@
 //!
 //! The kernel takes the outer VLAN tag off before packet sockets see a frame, so the program only sees untagged ones.
 
-use crate::interest::{Interest, Match};
+use crate::interest::{BFD_PORTS, Interest, Match};
 use libc::{BPF_ABS, BPF_ALU, BPF_AND, BPF_B, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
 use srdma_wire::Prefix;
 
@@ -106,6 +106,18 @@ fn verdict(wanted: Match) -> Vec<libc::sock_filter> {
             accept(),
             refuse(),
         ],
+        Match::Own => vec![
+            load(BPF_B, NEXT_HEADER),
+            jump_if_equal(UDP, 0, 3),
+            load(BPF_H, UDP_DESTINATION),
+            jump_if_equal(BFD_PORTS[0].into(), 4, 0),
+            jump_if_equal(BFD_PORTS[1].into(), 3, 4),
+            jump_if_equal(ICMPV6, 0, 3),
+            load(BPF_H, ICMPV6_KIND),
+            jump_if_equal(PARAMETER_PROBLEM_OPTION, 0, 1),
+            accept(),
+            refuse(),
+        ],
         Match::RoceV2 => vec![
             load(BPF_B, NEXT_HEADER),
             jump_if_equal(HOP_BY_HOP_OPTIONS, 4, 0),
@@ -144,6 +156,7 @@ fn instruction(code: u32, value: u32) -> libc::sock_filter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use srdma_fib::Fib;
     use std::net::Ipv6Addr;
 
     /// Interprets the instructions that these programs use, as the kernel does.
@@ -203,7 +216,7 @@ mod tests {
             for (next_header, port, is_rocev2) in cases {
                 let expected = match wanted(shared) {
                     Match::All => true,
-                    Match::Kernel | Match::UnknownOption => false,
+                    Match::Kernel | Match::UnknownOption | Match::Own => false,
                     Match::RoceV2 => is_rocev2,
                 };
                 assert_eq!(run(&program, &packet(destination, next_header, port)), expected, "{shared} {port}");
@@ -223,6 +236,35 @@ mod tests {
             let mut octets = packet(loopback, next_header, 4791);
             octets[54..56].copy_from_slice(&[kind, code]);
             assert_eq!(run(&program, &octets), is_wanted, "{next_header} {kind} {code}");
+        }
+    }
+
+    /// D109: BFD over a single hop and several, and what Fast CNP needs.
+    #[test]
+    fn a_nodes_own_packets_are_bfd_and_refused_options() {
+        let own: Ipv6Addr = "fe80::1".parse().unwrap();
+        let prefixes = vec![(Prefix::host(own), Match::Own), (prefix("fe80::", 10), Match::Kernel)];
+        let interest = Interest { prefixes, ..Interest::default() };
+        let program = program(&interest).unwrap();
+        let mut selection = Fib::default();
+        interest.prefixes.iter().for_each(|(prefix, wanted)| drop(selection.insert(*prefix, *wanted)));
+        let other: Ipv6Addr = "fe80::2".parse().unwrap();
+        let cases = [
+            (own, 17, 3784, true),
+            (own, 17, 4784, true),
+            (own, 17, 3785, false),
+            (own, 6, 3784, false),
+            (own, 58, 3784, false),
+            (other, 17, 3784, false),
+        ];
+        let mut packets: Vec<_> =
+            cases.map(|(to, next_header, port, wanted)| (packet(to, next_header, port), wanted)).into();
+        let mut refused = packet(own, 58, 0);
+        refused[54..56].copy_from_slice(&[4, 2]);
+        packets.push((refused, true));
+        for (octets, is_wanted) in packets {
+            assert_eq!(run(&program, &octets), is_wanted, "{octets:?}");
+            assert_eq!(super::super::is_wanted(&octets, &selection), is_wanted, "{octets:?}");
         }
     }
 

@@ -8,7 +8,7 @@ mod socket;
 mod tap;
 
 use crate::driver::{Driver, DriverKind, DriverStatistics};
-use crate::interest::{Interest, Match};
+use crate::interest::{BFD_PORTS, Interest, Match};
 use crate::socket_option;
 use ring::{Offload, RESERVE, Received, Ring};
 use send::Sender;
@@ -52,6 +52,7 @@ pub struct AfPacket {
     /// The link went down, and no frame has arrived since. When such an interface vanishes, the kernel reports no
     /// error.
     is_down: bool,
+    is_drained: bool,
     /// Frames without a slot, as reported by the kernel, which resets its counter when read.
     overruns: Cell<u64>,
 }
@@ -99,6 +100,7 @@ impl AfPacket {
             selection,
             statistics: DriverStatistics::default(),
             is_down: false,
+            is_drained: false,
             overruns: Cell::new(0),
         })
     }
@@ -116,9 +118,11 @@ impl AfPacket {
 
 impl Driver for AfPacket {
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
+        self.is_drained = false;
         // Frames that are refused count, too, or a flood of them would keep the thread from its other ports.
         for looked_at in 0..limit {
             let Some(received) = self.ring.next() else {
+                self.is_drained = true;
                 return if looked_at == 0 { self.check() } else { Ok(()) };
             };
             self.is_down = false;
@@ -137,6 +141,10 @@ impl Driver for AfPacket {
             self.ring.release();
         }
         Ok(())
+    }
+
+    fn is_drained(&self) -> bool {
+        self.is_drained
     }
 
     fn room(&mut self, _pool: &mut Pool) -> usize {
@@ -267,9 +275,19 @@ fn is_wanted(octets: &[u8], selection: &Fib<Match>) -> bool {
             NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => true,
             _ => false,
         },
-        Some(Match::UnknownOption) => ipv6.next_header() == NextHeader::ICMPV6 && rest.starts_with(&UNKNOWN_OPTION),
+        Some(Match::UnknownOption) => is_unknown_option(ipv6, rest),
+        Some(Match::Own) => is_unknown_option(ipv6, rest) || is_bfd(ipv6, rest),
         Some(Match::Kernel) | None => false,
     }
+}
+
+fn is_unknown_option(ipv6: &Ipv6View, rest: &[u8]) -> bool {
+    ipv6.next_header() == NextHeader::ICMPV6 && rest.starts_with(&UNKNOWN_OPTION)
+}
+
+fn is_bfd(ipv6: &Ipv6View, rest: &[u8]) -> bool {
+    let is_port = |(udp, _): (&UdpView, &[u8])| BFD_PORTS.contains(&udp.destination_port());
+    ipv6.next_header() == NextHeader::UDP && UdpView::split(rest).is_ok_and(is_port)
 }
 
 /// Type and code of ICMPv6 Parameter Problem, unrecognised IPv6 option (RFC 4443 section 3.4).

@@ -60,6 +60,7 @@ pub struct AfXdp {
     /// Entries that were passed to the kernel for sending and are not completed.
     in_flight: u32,
     idle_calls: u32,
+    is_drained: bool,
 }
 
 #[derive(Debug)]
@@ -122,6 +123,7 @@ impl AfXdp {
             turn: 0,
             in_flight: 0,
             idle_calls: 0,
+            is_drained: false,
         })
     }
 
@@ -152,12 +154,17 @@ impl Driver for AfXdp {
             receiver.fill(socket, &mut self.holds, pool, share);
         }
         self.statistics.received += (frames.len() - before) as u64;
+        self.is_drained = frames.len() - before < limit;
         self.idle_calls = if frames.len() == before { self.idle_calls + 1 } else { 0 };
         if self.idle_calls < IDLE_CALLS {
             return Ok(());
         }
         self.idle_calls = 0;
         self.queues.iter().try_for_each(|queue| queue.socket.pending_error())
+    }
+
+    fn is_drained(&self) -> bool {
+        self.is_drained
     }
 
     fn room(&mut self, pool: &mut Pool) -> usize {

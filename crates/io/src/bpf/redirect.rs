@@ -2,7 +2,7 @@
 
 use super::assembler::{Assembler, Condition, Helper, Instruction, Register, Width};
 use super::{Map, MapKind, XdpMode, attach_xdp, load_xdp};
-use crate::{Interest, Match};
+use crate::interest::{BFD_PORTS, Interest, Match};
 use srdma_wire::Prefix;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::ethernet::EtherType;
@@ -158,6 +158,16 @@ impl Maps {
         program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
         program.jump_if(R1, Equal, number(Match::RoceV2) as i32, rocev2);
         program.jump_if(R1, Equal, number(Match::UnknownOption) as i32, unknown_option);
+        program.jump_if(R1, NotEqual, number(Match::Own) as i32, pass);
+
+        program.load(One, R2, R8, 20);
+        program.jump_if(R2, Equal, i32::from(NextHeader::ICMPV6.0), unknown_option);
+        program.jump_if(R2, NotEqual, i32::from(NextHeader::UDP.0), pass);
+        has_octets(&mut program, 62, pass);
+        program.load(Two, R2, R8, 56);
+        for port in BFD_PORTS {
+            program.jump_if(R2, Equal, network_order(port), redirect);
+        }
         program.jump(pass);
 
         program.place(unknown_option);
@@ -225,6 +235,7 @@ fn number(how: Match) -> u32 {
         Match::All => 1,
         Match::RoceV2 => 2,
         Match::UnknownOption => 3,
+        Match::Own => 4,
     }
 }
 
