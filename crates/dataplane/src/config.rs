@@ -2,6 +2,7 @@
 
 use crate::backpressure::{BackpressureConfig, BackpressureConfigError, BackpressureSids};
 use crate::behavior::Flavors;
+use crate::bfd::{BfdPeer, BfdSession};
 use crate::egress::{ClassMap, EgressConfig, EgressError};
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fast_cnp::{Connection, FastCnpConfig};
@@ -71,6 +72,8 @@ pub struct NodeConfig {
     pub restarted: bool,
     /// Seed of the chance that decides on ECN marks between Kmin and Kmax.
     pub marking_seed: u64,
+    /// Seed of discriminators and UDP source ports of BFD, which attackers must not be able to guess (D92).
+    pub bfd_seed: u64,
 }
 
 impl NodeConfig {
@@ -89,6 +92,7 @@ impl NodeConfig {
             end_mt_cover: Cover::Tlvs,
             restarted: false,
             marking_seed: 0,
+            bfd_seed: 0,
         }
     }
 }
@@ -264,6 +268,10 @@ pub enum Command {
     SetSteering(Box<HeadendConfig>),
     /// Steers no more, as it began; no route leads to placed paths any more.
     RemoveSteering,
+    /// Adds a BFD session, or changes the one with the same peer (D109). Another local address makes it another session.
+    SetBfdSession(Box<BfdSession>),
+    /// Removes a BFD session, which its peer takes for a failure unless it was disabled before.
+    RemoveBfdSession(BfdPeer),
     /// Adds or replaces a connection of a host that Fast CNPs are translated for (D48), or whose flows are steered.
     AddConnection(Connection),
     /// Forgets a connection that was added.
@@ -425,6 +433,15 @@ pub enum ConfigError {
     /// The paths of a route cannot be with these settings.
     #[error("steering: {0}")]
     Steering(HeadendError),
+    /// As many BFD sessions as there may be.
+    #[error("there are {0} BFD sessions already, the most that a node has")]
+    TooManyBfdSessions(usize),
+    /// Another session is with this peer.
+    #[error("there is a BFD session with {0} already")]
+    BfdPeerTaken(Ipv6Addr),
+    /// No session to remove.
+    #[error("there is no BFD session with {0}")]
+    UnknownBfdPeer(Ipv6Addr),
     /// Settings of backpressure are invalid.
     #[error("backpressure: {0}")]
     Backpressure(#[from] BackpressureConfigError),

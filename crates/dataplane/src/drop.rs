@@ -66,6 +66,20 @@ drop_reasons! {
     NoHeadroom = "no_headroom",
     /// For the node itself, which takes no such packet.
     LocalDelivery = "local_delivery",
+    /// A BFD packet whose lengths, version or fields RFC 5880 section 6.8.6 refuses.
+    BfdMalformed = "bfd_malformed",
+    /// A BFD packet whose UDP checksum is wrong or missing.
+    BfdChecksum = "bfd_checksum",
+    /// A BFD packet of a single hop that has passed a router, or any that has left a tunnel (RFC 5881 section 5, D109).
+    BfdHopLimit = "bfd_hop_limit",
+    /// A BFD packet of no session: sessions are configured (D92).
+    BfdUnknownSession = "bfd_unknown_session",
+    /// A BFD packet with a session's discriminator from another address or port than its peer's (D92).
+    BfdOtherPeer = "bfd_other_peer",
+    /// An authenticated BFD packet: sessions have no keys (D91).
+    BfdAuthenticated = "bfd_authenticated",
+    /// A BFD packet for a disabled session.
+    BfdDisabled = "bfd_disabled",
     /// The packet met this node's own SIDs too often.
     SegmentLoop = "segment_loop",
     /// Segments Left, Last Entry or Hdr Ext Len contradict each other (RFC 8754 section 4.3.1.1).

@@ -7,6 +7,7 @@
 mod admission;
 mod backpressure;
 mod behavior;
+mod bfd;
 mod config;
 mod context;
 mod counters;
@@ -34,6 +35,7 @@ pub use backpressure::{
     BackpressureConfig, BackpressureConfigError, BackpressureCounters, BackpressureSids, PriorityMapping, ReceivedPause,
 };
 pub use behavior::{Flavors, NextCsid};
+pub use bfd::{BfdPeer, BfdReport, BfdSession, MAX_BFD_SESSIONS};
 pub use config::{
     Command, ConfigError, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
 };

@@ -284,8 +284,11 @@ impl Node {
         frame.release(pool);
     }
 
-    /// A packet to the node itself: an ICMPv6 error about a Fast CNP is processed, everything else is dropped.
+    /// A packet to the node itself: BFD and ICMPv6 errors about Fast CNPs are processed, everything else is dropped.
     fn local(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool) {
+        if self.bfd.is_for(frame.head(pool)) {
+            return self.receive_bfd(context, frame, pool);
+        }
         if self.fast_cnp.take_unsupported(context.now, &frame, pool, &self.config) {
             return frame.release(pool);
         }

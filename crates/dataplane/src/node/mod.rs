@@ -12,10 +12,12 @@
 //! nothing: it returns packets, and the node transmits them, all in the same way.
 
 mod apply;
+mod bfd;
 mod forward;
 mod replicate;
 
 use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters, ReceivedPause};
+use crate::bfd::Bfd;
 use crate::config::{NodeConfig, SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::counters::{GroupCounters, PortCounters, Traffic};
@@ -49,6 +51,7 @@ pub struct Node {
     backpressure: Backpressure,
     ioam: IoamTraces,
     headend: PlacedRoutes,
+    bfd: Bfd,
     /// Limits ICMPv6 errors (RFC 4443 section 2.4 f).
     icmp_errors: TokenBucket,
 }
@@ -65,6 +68,7 @@ impl Node {
             backpressure: Backpressure::default(),
             ioam: IoamTraces::default(),
             headend: PlacedRoutes::default(),
+            bfd: Bfd::new(config.bfd_seed),
             icmp_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
             config,
         }
@@ -117,6 +121,7 @@ impl Element for Node {
         self.groups.forget_idle(now, &mut self.tables);
         self.backpressure_tick(now, pool);
         self.send_probes(now, pool);
+        self.bfd_tick(now, pool);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -125,6 +130,7 @@ impl Element for Node {
             self.ports.egress.next_deadline(),
             self.headend.next_deadline(),
             self.backpressure.next_deadline(),
+            self.bfd.next_deadline(),
         ];
         of_parts.into_iter().flatten().min()
     }

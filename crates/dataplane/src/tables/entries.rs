@@ -40,6 +40,8 @@ pub(crate) struct Adjacency {
     pub(crate) is_border: bool,
     /// The main table leads to the neighbour's address by this adjacency, for lack of another entry.
     pub(crate) has_host_route: bool,
+    /// The BFD session with the neighbour is down: equal paths by others are taken (D109).
+    pub(crate) is_avoided: bool,
     pub(crate) address: [u8; 16],
 }
 
@@ -61,13 +63,29 @@ impl Adjacency {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EcmpSet {
     pub(super) adjacencies: Vec<u32>,
+    /// Those that are not avoided, while some are and others are not.
+    pub(super) usable: Vec<u32>,
 }
 
 impl EcmpSet {
-    /// The member for a flow's hash.
+    /// The member for a flow's hash. Flows of members that are not avoided stay with them.
     #[inline]
     pub(super) fn choose(&self, hash: u32, salt: u32) -> u32 {
-        self.adjacencies[entropy::choose(hash, salt, self.adjacencies.len())]
+        let member = self.adjacencies[entropy::choose(hash, salt, self.adjacencies.len())];
+        if self.usable.is_empty() || self.usable.contains(&member) {
+            return member;
+        }
+        // Another part of the hash than the one that led to the member, or all its flows would go to one other.
+        self.usable[entropy::choose(hash.swap_bytes(), salt, self.usable.len())]
+    }
+
+    /// Divides the members anew.
+    pub(super) fn divide(&mut self, is_avoided: impl Fn(u32) -> bool) {
+        let usable = self.adjacencies.iter().copied().filter(|adjacency| !is_avoided(*adjacency));
+        self.usable = usable.collect();
+        if self.usable.len() == self.adjacencies.len() {
+            self.usable.clear();
+        }
     }
 }
 

@@ -52,6 +52,28 @@ impl Tables {
         }
     }
 
+    /// The adjacency of a neighbour that the node itself sends to, used once more.
+    pub(crate) fn hold_neighbour(&mut self, next_hop: NextHop) -> Result<u32, ConfigError> {
+        self.check_port(next_hop.port)?;
+        Ok(self.hold_adjacency(next_hop))
+    }
+
+    /// Ends a use by the node itself.
+    pub(crate) fn release_neighbour(&mut self, adjacency: Option<u32>) {
+        self.release_all(adjacency.as_slice());
+    }
+
+    /// Avoids a neighbour where there are equal paths by others, or no longer.
+    pub(crate) fn avoid(&mut self, adjacency: u32, is_avoided: bool) {
+        let Tables { adjacencies, ecmp, .. } = self;
+        adjacencies[adjacency as usize].is_avoided = is_avoided;
+        for set in ecmp.values_in_use_mut().filter(|set| set.adjacencies.contains(&adjacency)) {
+            set.divide(|adjacency| adjacencies[adjacency as usize].is_avoided);
+        }
+        // Groups have resolved the paths of their copies.
+        self.invalidate();
+    }
+
     /// The target of a route that encapsulates.
     pub(crate) fn hold_encaps(&mut self, policy: Encaps) -> Target {
         Target::Encaps(self.encaps.hold(|known| *known == policy, || policy.clone()))
@@ -60,8 +82,9 @@ impl Tables {
     /// The set of equal-cost next hops, created on first use, and used once more.
     fn hold_ecmp(&mut self, next_hops: &[NextHop]) -> u32 {
         let adjacencies: Vec<u32> = next_hops.iter().map(|next_hop| self.hold_adjacency(*next_hop)).collect();
-        let set = EcmpSet { adjacencies };
-        let Some(known) = self.ecmp.find(|known| *known == set) else {
+        let mut set = EcmpSet { adjacencies, usable: Vec::new() };
+        set.divide(|adjacency| self.adjacencies[adjacency as usize].is_avoided);
+        let Some(known) = self.ecmp.find(|known| known.adjacencies == set.adjacencies) else {
             return self.ecmp.hold(|_| false, || set);
         };
         self.release_all(&set.adjacencies);

@@ -91,6 +91,7 @@ impl Tables {
                     resolved: false,
                     is_border: link.is_border,
                     has_host_route: false,
+                    is_avoided: false,
                     address,
                 }
             },

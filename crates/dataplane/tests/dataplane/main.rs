@@ -3,6 +3,7 @@
 mod allocation;
 mod arbitrary;
 mod backpressure;
+mod bfd;
 mod commands;
 mod common;
 mod drop_document;

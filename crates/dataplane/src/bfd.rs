@@ -1,0 +1,239 @@
+//! The node's BFD sessions (RFC 5880, RFC 5881, RFC 5883; D90-D92, D109): packets to its own addresses in, packets and
+//! events out.
+
+use crate::config::ConfigError;
+use crate::context::PacketContext;
+use crate::drop::DropReason;
+use crate::headers::{AFTER_IPV6, IPV6};
+use srdma_bfd::{AddError, Config, Diagnostic, Discriminator, Hops, Output, Peer, Refusal, Session, Sessions, udp};
+use srdma_frame::PortId;
+use srdma_wire::{Instant, NextHeader};
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+/// Sessions of a node, at most.
+pub const MAX_BFD_SESSIONS: usize = 1024;
+
+/// The other end of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BfdPeer {
+    /// The port of a single hop; `None` over any number of hops.
+    pub port: Option<PortId>,
+    /// Its address.
+    pub address: Ipv6Addr,
+}
+
+/// A session as it is configured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BfdSession {
+    /// The other end.
+    pub peer: BfdPeer,
+    /// The node's address.
+    pub local: Ipv6Addr,
+    /// Intervals.
+    pub config: Config,
+    /// Whether it is not administratively down.
+    pub is_enabled: bool,
+}
+
+/// State of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct BfdReport<'n> {
+    /// The other end.
+    pub peer: BfdPeer,
+    /// The node's address.
+    pub local: Ipv6Addr,
+    /// State and timers.
+    pub session: &'n Session,
+    /// How often it was up and went down, other than by an administrator.
+    pub downs: u64,
+}
+
+/// The node's sessions.
+#[derive(Debug)]
+pub(crate) struct Bfd {
+    sessions: Sessions,
+    /// By peer.
+    entries: BTreeMap<BfdPeer, Entry>,
+    peers: BTreeMap<Discriminator, BfdPeer>,
+    /// The last event of each peer that was not taken.
+    events: BTreeMap<BfdPeer, srdma_bfd::Event>,
+    /// Frames that arrived before this time have been received (D109).
+    received_until: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    discriminator: Discriminator,
+    local: Ipv6Addr,
+    /// Of a single hop.
+    adjacency: Option<u32>,
+    downs: u64,
+}
+
+/// What a session wants.
+#[derive(Debug)]
+pub(crate) enum Due {
+    /// A packet is to be sent, from the IPv6 header on: by this adjacency, or else by the main table.
+    Packet([u8; udp::LEN], Option<u32>),
+    /// The neighbour of an adjacency is to be avoided where there are others, or not any more.
+    Avoid(u32, bool),
+}
+
+impl Bfd {
+    /// No sessions. Discriminators and source ports follow from the seed (D92).
+    pub(crate) fn new(seed: u64) -> Self {
+        Bfd {
+            sessions: Sessions::new(MAX_BFD_SESSIONS, seed),
+            entries: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            events: BTreeMap::new(),
+            received_until: None,
+        }
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// Adds a session, or changes the one with the peer; `adjacency` is that of a single hop.
+    pub(crate) fn set(&mut self, session: &BfdSession, adjacency: Option<u32>) -> Result<(), ConfigError> {
+        let &BfdSession { peer, local, config, is_enabled } = session;
+        let discriminator = match self.entries.get(&peer) {
+            Some(entry) => {
+                self.sessions.configure(entry.discriminator, config);
+                entry.discriminator
+            }
+            None => {
+                let hops = peer.port.map_or(Hops::Multi, |port| Hops::Single { interface: port.0.into() });
+                let ends = Peer { hops, remote: peer.address, local };
+                // The first packet is due at once, whatever the time is.
+                let discriminator = self.sessions.add(ends, config, Instant::ZERO).map_err(|error| match error {
+                    AddError::Full => ConfigError::TooManyBfdSessions(MAX_BFD_SESSIONS),
+                    AddError::PeerTaken(_) => ConfigError::BfdPeerTaken(peer.address),
+                })?;
+                self.entries.insert(peer, Entry { discriminator, local, adjacency, downs: 0 });
+                self.peers.insert(discriminator, peer);
+                discriminator
+            }
+        };
+        if is_enabled {
+            self.sessions.enable(discriminator);
+        } else if let Some(event) = self.sessions.disable(discriminator, Diagnostic::ADMINISTRATIVELY_DOWN) {
+            self.events.insert(peer, event);
+        }
+        Ok(())
+    }
+
+    /// The local address of the session with a peer.
+    pub(crate) fn local(&self, peer: BfdPeer) -> Option<Ipv6Addr> {
+        self.entries.get(&peer).map(|entry| entry.local)
+    }
+
+    /// The adjacency of the session with a peer over a single hop.
+    pub(crate) fn adjacency(&self, peer: BfdPeer) -> Option<u32> {
+        self.entries.get(&peer)?.adjacency
+    }
+
+    /// Removes a session; returns its adjacency.
+    pub(crate) fn remove(&mut self, peer: BfdPeer) -> Result<Option<u32>, ConfigError> {
+        let entry = self.entries.remove(&peer).ok_or(ConfigError::UnknownBfdPeer(peer.address))?;
+        self.sessions.remove(entry.discriminator);
+        self.peers.remove(&entry.discriminator);
+        self.events.remove(&peer);
+        Ok(entry.adjacency)
+    }
+
+    /// Frames that arrived before this time have been received: sessions time out by it, not by the present time.
+    pub(crate) fn set_received_until(&mut self, at: Instant) {
+        self.received_until = Some(at);
+    }
+
+    /// Whether a packet to the node itself is one of BFD.
+    pub(crate) fn is_for(&self, head: &[u8]) -> bool {
+        let port = head.get(AFTER_IPV6 + 2..).and_then(|octets| octets.first_chunk());
+        let is_bfd = |port: &[u8; 2]| [udp::SINGLE_HOP_PORT, udp::MULTI_HOP_PORT].contains(&u16::from_be_bytes(*port));
+        self.is_on() && head.get(IPV6 + 6) == Some(&NextHeader::UDP.0) && port.is_some_and(is_bfd)
+    }
+
+    /// Takes a packet to the node itself. A packet out of a tunnel may come from anywhere, whatever its hop limit.
+    pub(crate) fn receive(&mut self, context: &PacketContext, head: &[u8]) -> Result<Option<Due>, DropReason> {
+        let port = context.port.filter(|_| context.outer_source.is_none()).ok_or(DropReason::BfdHopLimit)?;
+        let packet = head.get(IPV6..).unwrap_or_default();
+        let taken = self.sessions.receive_packet(port.0.into(), packet, context.now);
+        let (discriminator, event) = taken.map_err(drop_reason)?;
+        Ok(event.and_then(|event| self.note(discriminator, event)))
+    }
+
+    /// The next packet or change that is due; call until there is none.
+    pub(crate) fn poll(&mut self, now: Instant) -> Option<Due> {
+        let now = self.received_until.map_or(now, |until| until.min(now));
+        while let Some(output) = self.sessions.poll(now) {
+            let due = match output {
+                Output::Event(discriminator, event) => self.note(discriminator, event),
+                Output::Packet { peer, source_port, control } => {
+                    let adjacency = self.peers.get(&control.my_discriminator).and_then(|peer| self.adjacency(*peer));
+                    Some(Due::Packet(udp::emit(&peer, source_port, &control), adjacency))
+                }
+            };
+            if due.is_some() {
+                return due;
+            }
+        }
+        None
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.sessions.next_deadline()
+    }
+
+    /// The events since the last call; of each peer the last one.
+    pub(crate) fn take_events(&mut self) -> impl Iterator<Item = (BfdPeer, srdma_bfd::Event)> {
+        std::mem::take(&mut self.events).into_iter()
+    }
+
+    /// The sessions.
+    pub(crate) fn reports(&self) -> impl Iterator<Item = BfdReport<'_>> {
+        let found = |(peer, entry): (&BfdPeer, &Entry)| {
+            let session = self.sessions.get(entry.discriminator)?;
+            Some(BfdReport { peer: *peer, local: entry.local, session, downs: entry.downs })
+        };
+        self.entries.iter().filter_map(found)
+    }
+
+    fn note(&mut self, discriminator: Discriminator, event: srdma_bfd::Event) -> Option<Due> {
+        let peer = *self.peers.get(&discriminator)?;
+        self.events.insert(peer, event);
+        let is_down = match event {
+            srdma_bfd::Event::Up => false,
+            // D90: a session that was disabled is not even a hint.
+            srdma_bfd::Event::Down { is_administrative, .. } => !is_administrative,
+        };
+        let entry = self.entries.get_mut(&peer)?;
+        entry.downs += u64::from(is_down);
+        Some(Due::Avoid(entry.adjacency?, is_down))
+    }
+}
+
+/// The drop reason of a refused packet.
+fn drop_reason(refusal: Refusal) -> DropReason {
+    match refusal {
+        Refusal::NotIpv6 | Refusal::NotUdp | Refusal::OtherPort => DropReason::LocalDelivery,
+        Refusal::DatagramLength
+        | Refusal::Truncated
+        | Refusal::Version
+        | Refusal::LengthTooShort
+        | Refusal::LengthBeyondPayload
+        | Refusal::DetectMultZero
+        | Refusal::Multipoint
+        | Refusal::MyDiscriminatorZero
+        | Refusal::YourDiscriminatorZero
+        | Refusal::AuthenticationMalformed => DropReason::BfdMalformed,
+        Refusal::Checksum => DropReason::BfdChecksum,
+        Refusal::HopLimit => DropReason::BfdHopLimit,
+        Refusal::UnknownDiscriminator | Refusal::UnknownPeer => DropReason::BfdUnknownSession,
+        Refusal::OtherPeer => DropReason::BfdOtherPeer,
+        Refusal::Authenticated => DropReason::BfdAuthenticated,
+        Refusal::AdministrativelyDown => DropReason::BfdDisabled,
+    }
+}
