@@ -1,5 +1,6 @@
 //! `srdma status`: the state of a running node. `docs/operating.md` describes it.
 
+mod bfd;
 mod columns;
 mod congestion;
 mod find;

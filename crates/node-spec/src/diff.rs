@@ -67,7 +67,10 @@ fn unused_keys<'a>(before: &'a Entries, after: &'a Entries) -> impl Iterator<Ite
 
 /// Removals of what is not in `after`, or cannot be replaced in its place.
 fn removals(before: &Entries, after: &Entries) -> Vec<Command> {
-    let mut commands = Vec::new();
+    let mut commands: Vec<Command> = gone(&before.bfd, &after.bfd, |before, after| before.local == after.local)
+        .copied()
+        .map(Command::RemoveBfdSession)
+        .collect();
     // A group with another Proxy Address is another group: two groups may have exchanged theirs.
     let keeps_proxy = |before: &GroupEntry, after: &GroupEntry| before.proxy == after.proxy;
     let groups = gone(&before.groups, &after.groups, keeps_proxy);
@@ -158,6 +161,8 @@ pub(crate) fn additions(before: &Entries, after: &Entries) -> Vec<Command> {
     let groups = changed(&before.groups, &after.groups);
     commands.extend(groups.map(|(_, group)| Command::AddGroup(Box::new(group.clone()))));
     commands.extend(new(&before.learning, &after.learning).map(Command::SetLearning));
+    let bfd = changed(&before.bfd, &after.bfd);
+    commands.extend(bfd.map(|(_, session)| Command::SetBfdSession(Box::new(*session))));
     commands
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{KeySpec, diff};
 use srdma_dataplane::{
-    BackpressureConfig, BackpressureSids, ClassMap, Command, Connection, Domain, EgressConfig, FastCnpConfig,
-    IoamConfig, Learning, MulticastRoute, RouteAction, SidBehavior, TableId, headend::HeadendConfig,
+    BackpressureConfig, BackpressureSids, BfdPeer, BfdSession, ClassMap, Command, Connection, Domain, EgressConfig,
+    FastCnpConfig, IoamConfig, Learning, MulticastRoute, RouteAction, SidBehavior, TableId, headend::HeadendConfig,
 };
 use srdma_frame::PortId;
 use srdma_group::GroupEntry;
@@ -56,6 +56,8 @@ pub struct Entries {
     pub sids: BTreeMap<Prefix, SidBehavior>,
     /// Multicast groups by number.
     pub groups: BTreeMap<u32, GroupEntry>,
+    /// BFD sessions by peer.
+    pub bfd: BTreeMap<BfdPeer, BfdSession>,
     /// Learning of groups.
     pub learning: Option<Learning>,
 }
@@ -81,6 +83,7 @@ impl Entries {
             multicast_routes,
             sids,
             groups,
+            bfd,
             learning,
         } = other;
         self.links.extend(links);
@@ -100,6 +103,7 @@ impl Entries {
         self.multicast_routes.extend(multicast_routes);
         self.sids.extend(sids);
         self.groups.extend(groups);
+        self.bfd.extend(bfd);
         self.learning = learning.or(self.learning.take());
     }
 

@@ -3,7 +3,7 @@
 use super::columns::{Column, table};
 use super::rates::Seen;
 use super::text::{bar, psn, seconds};
-use super::{congestion, steering};
+use super::{bfd, congestion, steering};
 use crate::units::{count, grouped, rate};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
@@ -27,8 +27,8 @@ const BAR_CELLS: usize = 16;
 /// unmodified hosts.
 const FULL_LAG: u32 = 128;
 
-/// Sections of nodes with configuration for congestion.
-const OF_CONGESTION: [&str; 4] = ["Classes", "Fast CNP", "Backpressure", "Paths"];
+/// Sections of nodes with configuration for them.
+const OPTIONAL: [&str; 5] = ["Classes", "Fast CNP", "Backpressure", "Paths", "BFD"];
 
 const GOOD: Style = Style::new();
 const BAD: Style = Style::new().fg(Color::Red);
@@ -44,6 +44,7 @@ impl Page {
         page.section("Fast CNP", congestion::fast_cnp(&seen.now));
         page.section("Backpressure", congestion::backpressure(&seen.now));
         page.section("Paths", steering::steering(&seen.now, width));
+        page.section("BFD", bfd::sessions(&seen.now, width));
         page.section("Groups", seen.now.groups.iter().flat_map(|group| group_lines(seen, group, width)).collect());
         page.section("SIDs", sids(seen, width));
         page
@@ -51,7 +52,7 @@ impl Page {
 
     /// A section, with a note when it is empty; sections that matter to few are left out when empty.
     fn section(&mut self, title: &'static str, lines: Vec<Line<'static>>) {
-        if lines.is_empty() && OF_CONGESTION.contains(&title) {
+        if lines.is_empty() && OPTIONAL.contains(&title) {
             return;
         }
         self.sections.push(self.body.len());

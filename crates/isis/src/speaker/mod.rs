@@ -49,6 +49,8 @@ pub struct Counters {
     pub confusions: u64,
     /// Times that the own LSPs exceeded 256 fragments.
     pub lsp_overflows: u64,
+    /// Adjacencies that BFD has taken down.
+    pub neighbours_lost: u64,
 }
 
 struct Circuit {
@@ -133,6 +135,16 @@ impl Speaker {
         }
         if !is_up {
             self.end_adjacency(circuit);
+        }
+    }
+
+    /// The neighbour of a circuit is not to be used, since another protocol has lost it: the handshake begins anew with
+    /// its next hello.
+    pub fn lose_neighbour(&mut self, now: Instant, circuit: CircuitId) {
+        if self.circuits.get(circuit.0).is_some_and(Circuit::is_adjacent) {
+            self.counters.neighbours_lost += 1;
+            self.end_adjacency(circuit);
+            self.hasten_hello(now, circuit);
         }
     }
 

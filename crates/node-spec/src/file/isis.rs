@@ -68,6 +68,8 @@ pub struct LocatorSection {
 pub struct CircuitSection {
     pub port: Located<PortName>,
     pub metric: Option<Located<Integer<1, 0xFF_FFFE>>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub bfd: bool,
 }
 
 /// The network entity title: area of 1 to 13 octets, system id, and a selector of zero.

@@ -7,6 +7,7 @@
 #![allow(missing_docs, reason = "docs/configuration.md describes sections and keys")]
 
 mod backpressure;
+mod bfd;
 mod border;
 mod controller;
 mod egress;
@@ -24,6 +25,7 @@ mod steering;
 mod value;
 
 pub use backpressure::{BackpressureSection, PrioritySection, SidsSection};
+pub use bfd::BfdSection;
 pub use border::{BorderSection, DomainSection, InsideSection};
 pub use controller::{ControllerSection, LinkSection};
 pub use egress::{
@@ -106,6 +108,8 @@ pub struct NodeFile {
     pub backpressure_sids: Vec<SidsSection>,
     pub steering: Option<Spanned<SteeringSection>>,
     pub isis: Option<Spanned<IsisSection>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bfd: Vec<Spanned<BfdSection>>,
     pub controller: Option<Spanned<ControllerSection>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connection: Vec<ConnectionSection>,
@@ -136,6 +140,7 @@ impl NodeFile {
             backpressure_sids: Vec::new(),
             steering: None,
             isis: None,
+            bfd: Vec::new(),
             controller: None,
             connection: Vec::new(),
         }
@@ -175,6 +180,7 @@ impl NodeFile {
             backpressure: entries.backpressure.as_ref().map(|config| spanned(BackpressureSection::of(ports, config))),
             backpressure_sids: entries.backpressure_sids.values().map(SidsSection::of).collect(),
             steering: entries.steering.as_ref().map(|config| spanned(SteeringSection::of(config))),
+            bfd: entries.bfd.values().map(|session| spanned(BfdSection::of(ports, session))).collect(),
             connection: entries.connections.values().map(ConnectionSection::of).collect(),
             ..NodeFile::new(NodeSection {
                 open: entries.domain.is_none() && !entries.sids.is_empty(),

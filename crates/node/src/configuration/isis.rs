@@ -32,6 +32,8 @@ pub struct IsisCircuit {
     pub port: PortId,
     /// Metric of the link.
     pub metric: u32,
+    /// Whether its neighbours get BFD sessions (D110).
+    pub bfd: bool,
     /// The SIDs of the adjacency.
     pub end_x: Vec<EndXSid>,
 }
@@ -202,7 +204,7 @@ fn circuits(
             let structure = Some(structure(locator.prefix, locator.prefix.prefix_len().min(32), sid, behavior));
             Some(EndXSid { flags: 0, algorithm: 0, weight: 0, behavior, sid: sid.address(), structure })
         });
-        circuits.push(IsisCircuit { port, metric, end_x: end_x.collect() });
+        circuits.push(IsisCircuit { port, metric, bfd: section.bfd, end_x: end_x.collect() });
     }
     Ok(circuits)
 }

@@ -5,6 +5,7 @@
 //! with two meanings, trees with loops. Each error names the line.
 
 mod backpressure;
+mod bfd;
 mod border;
 mod claims;
 mod controller;
@@ -138,6 +139,7 @@ impl Configuration {
         sids::add(&file, &node, &mut claims, &mut draft)?;
         group::add(&file, &node, &mut claims, &mut draft)?;
         learning::add(&file, &claims, &mut draft)?;
+        bfd::add(&file, &node, &interfaces, purpose, &mut draft)?;
         border::check_open(&file, purpose, &draft)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;

@@ -1,6 +1,7 @@
 //! The control task: it starts the data thread, keeps its drivers and its configuration up to date, and ends it.
 
 mod agent;
+mod bfd;
 mod isis;
 mod kernel;
 mod learnt_routes;
@@ -16,13 +17,14 @@ use super::headroom::{self, Headroom};
 use super::interest;
 use super::isis::IsisEvent;
 use super::metrics::MetricsServer;
-use super::order::Loss;
+use super::order::Notice;
 use super::signals::{Request, Signals};
 use super::status::StatusServer;
 use super::supervisor::Supervisor;
 use super::watched_file::WatchedFile;
 use crate::configuration::{Configuration, InterfaceFacts, Purpose};
 use agent::ControllerSide;
+use bfd::BfdPorts;
 use isis::IsisSide;
 use kernel::KernelSide;
 use ports::{PortDriver, claim_missing};
@@ -52,6 +54,7 @@ pub(super) struct Control {
     kernel: KernelSide,
     isis: IsisSide,
     controller: ControllerSide,
+    bfd_ports: BfdPorts,
     data: DataHandle,
     /// In the order of the configuration's.
     ports: Vec<PortDriver>,
@@ -65,7 +68,7 @@ pub(super) struct Control {
 /// Event that woke the control task.
 enum Occasion {
     Asked(Request),
-    Lost(Loss),
+    Noticed(Notice),
     Kernel(std::io::Result<()>),
     Isis(IsisEvent),
     Controller(ControllerEvent),
@@ -83,8 +86,9 @@ impl Control {
         let text = srdma_toml_error::read(path)?;
         let mut kernel = KernelSide::start().await.map_err(system("cannot ask the kernel for its links and routes"))?;
         let facts = kernel.mirror.interfaces();
-        let configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
+        let mut configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
         configuration.check_private_files()?;
+        configuration.spec.node.bfd_seed = bfd::seed();
         let node = configuration.node()?;
         let claims = claim_missing(&configuration, &BTreeMap::new())?;
         let ports = vec![PortDriver::NONE; configuration.interfaces.len()];
@@ -113,6 +117,7 @@ impl Control {
             kernel,
             isis: IsisSide::default(),
             controller,
+            bfd_ports: BfdPorts::default(),
             data,
             ports,
             claims,
@@ -166,7 +171,7 @@ impl Control {
                 changed = self.kernel.changed() => Occasion::Kernel(changed),
                 event = self.isis.event() => Occasion::Isis(event),
                 event = self.controller.event() => Occasion::Controller(event),
-                loss = self.data.loss() => Occasion::Lost(loss?),
+                notice = self.data.notice() => Occasion::Noticed(notice?),
                 _ = period.tick() => Occasion::Period,
             };
             match occasion {
@@ -179,7 +184,8 @@ impl Control {
                 }
                 Occasion::Isis(event) => self.isis_event(event).await?,
                 Occasion::Controller(event) => self.controller_event(event).await?,
-                Occasion::Lost(loss) => self.lost(&loss),
+                Occasion::Noticed(Notice::Lost(loss)) => self.lost(&loss),
+                Occasion::Noticed(Notice::Bfd { peer, change }) => self.bfd_event(peer, change),
                 Occasion::Period => {
                     if self.file.has_changed() {
                         self.reload(Cause::File).await?;

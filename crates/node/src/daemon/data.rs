@@ -9,9 +9,10 @@
 
 use super::evictions::Evictions;
 use super::interest::Wanted;
-use super::order::{Attached, Loss, Order, Refusal};
+use super::order::{Attached, Loss, Notice, Order, Refusal};
 use super::pace::Pace;
 use super::port::Port;
+use super::received::Received;
 use crate::configuration::PortInterface;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -55,10 +56,11 @@ pub(super) struct DataThread {
     /// POSIX time when the clock began: the times in traces count from 1970 (RFC 9197 section 5.3).
     origin: Instant,
     orders: Receiver<Order>,
-    losses: UnboundedSender<Loss>,
+    notices: UnboundedSender<Notice>,
     /// Readable when there is an order.
     wake: Arc<EventFd>,
     evictions: Evictions,
+    received: Received,
     /// Kept for its memory.
     frames: Vec<Frame>,
     /// Kept for its memory.
@@ -72,7 +74,7 @@ impl DataThread {
         (umem, pool): (Umem, Pool),
         interest: Wanted,
         orders: Receiver<Order>,
-        losses: UnboundedSender<Loss>,
+        notices: UnboundedSender<Notice>,
         wake: Arc<EventFd>,
     ) -> Self {
         let ports = node.config().ports.iter().map(|_| Port::default()).collect();
@@ -88,9 +90,10 @@ impl DataThread {
             clock,
             origin: Instant::ZERO + since_1970,
             orders,
-            losses,
+            notices,
             wake,
             evictions: Evictions::default(),
+            received: Received::default(),
             frames: Vec::new(),
             ready: Vec::new(),
         }
@@ -127,6 +130,7 @@ impl DataThread {
 
     /// A batch of every port; returns whether there was anything to do.
     fn round(&mut self) -> bool {
+        let began = self.node.has_bfd().then(|| self.now());
         let mut worked = false;
         for index in 0..self.ports.len() {
             let id = PortId(index as u16);
@@ -142,6 +146,10 @@ impl DataThread {
                 Ok(()) => {}
             }
         }
+        if let Some(began) = began {
+            let until = self.received.round(began, self.ports.iter().all(Port::is_drained));
+            self.node.set_received_until(until);
+        }
         let now = self.now();
         if self.node.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.node.tick(now, &mut self.pool);
@@ -149,6 +157,10 @@ impl DataThread {
         }
         for event in self.node.take_events() {
             self.evictions.observe(event);
+        }
+        for (peer, change) in self.node.take_bfd_events() {
+            // The control task may be ending.
+            let _ = self.notices.send(Notice::Bfd { peer, change });
         }
         self.send(now) || worked
     }
@@ -274,7 +286,7 @@ impl DataThread {
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         // The control task may be ending.
-        let _ = self.losses.send(Loss { port: id, number: port.number, error });
+        let _ = self.notices.send(Notice::Lost(Loss { port: id, number: port.number, error }));
     }
 
     /// Sends what waits, for a while, and gives the drivers up. Returns how many frames were left.

@@ -2,7 +2,7 @@
 
 use super::data::{DataThread, stay_on};
 use super::interest::Wanted;
-use super::order::{Attached, Loss, Order, Refusal};
+use super::order::{Attached, Notice, Order, Refusal};
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -26,7 +26,7 @@ const PAGES_PER_PORT: usize = 4096;
 pub(super) struct DataHandle {
     orders: mpsc::Sender<Order>,
     wake: Arc<EventFd>,
-    losses: events::UnboundedReceiver<Loss>,
+    notices: events::UnboundedReceiver<Notice>,
     thread: JoinHandle<()>,
     /// Whether the process is to end.
     stop: watch::Receiver<bool>,
@@ -65,10 +65,10 @@ impl DataHandle {
     ) -> io::Result<Self> {
         let wake = Arc::new(EventFd::from_value_and_flags(0, EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?);
         let (orders, received_orders) = mpsc::channel();
-        let (sent_losses, losses) = events::unbounded_channel();
+        let (sent_notices, notices) = events::unbounded_channel();
         let (pinned, is_pinned) = mpsc::channel();
         let pages = PAGES + PAGES_PER_PORT * node.config().ports.len();
-        let data = DataThread::new(node, Umem::new(pages)?, interest, received_orders, sent_losses, Arc::clone(&wake));
+        let data = DataThread::new(node, Umem::new(pages)?, interest, received_orders, sent_notices, Arc::clone(&wake));
         let thread = Builder::new().name("data".to_owned()).spawn(move || {
             // The caller that starts the thread waits for this.
             let _ = pinned.send(cpu.map_or(Ok(()), stay_on));
@@ -78,7 +78,7 @@ impl DataHandle {
             let cpu = cpu.unwrap_or_default();
             io::Error::new(error.kind(), format!("cannot keep the data thread on cpu {cpu} of [daemon]: {error}"))
         })?;
-        Ok(DataHandle { orders, wake, losses, thread, stop, hangs: AtomicBool::new(false) })
+        Ok(DataHandle { orders, wake, notices, thread, stop, hangs: AtomicBool::new(false) })
     }
 
     /// Carries out commands, all of them between the same two batches.
@@ -109,9 +109,9 @@ impl DataHandle {
         self.ask(PATIENCE, |reply| Order::Snapshot { state, reply }).await
     }
 
-    /// The next port that has lost its driver.
-    pub(super) async fn loss(&mut self) -> Result<Loss, Died> {
-        self.losses.recv().await.ok_or(Died::Ended)
+    /// The next report of the thread's own accord.
+    pub(super) async fn notice(&mut self) -> Result<Notice, Died> {
+        self.notices.recv().await.ok_or(Died::Ended)
     }
 
     /// Lets frames that wait leave, and ends the thread; returns how many could not be sent. A thread that hangs ends
@@ -165,7 +165,7 @@ mod tests {
     /// A thread that answers this many orders, and hangs then. It ends with the process.
     fn answering(count: usize) -> (DataHandle, watch::Sender<bool>) {
         let (orders, received) = mpsc::channel();
-        let (_, losses) = events::unbounded_channel();
+        let (_, notices) = events::unbounded_channel();
         let (stopping, stop) = watch::channel(false);
         let thread = thread::spawn(move || {
             for order in received.iter().take(count) {
@@ -179,7 +179,7 @@ mod tests {
             }
         });
         let wake = Arc::new(EventFd::new().unwrap());
-        (DataHandle { orders, wake, losses, thread, stop, hangs: AtomicBool::new(false) }, stopping)
+        (DataHandle { orders, wake, notices, thread, stop, hangs: AtomicBool::new(false) }, stopping)
     }
 
     /// In virtual time: a wait for the thread is limited, and the error names it.

@@ -30,8 +30,8 @@ impl Wanted {
 /// the Proxy Addresses of its groups and of groups that it learns; prefixes that it forwards; all packets to hosts that
 /// it translates Fast CNPs for (D48); and pauses.
 ///
-/// Nothing comes to the node's loopback but the ICMPv6 errors of hosts that do not know Fast CNP (D47): responses go to
-/// the Proxy Address, or to a SID of the parent (D12).
+/// Nothing comes to the node's own addresses but BFD (D109) and the ICMPv6 errors of hosts that do not know Fast CNP
+/// (D47): responses go to the Proxy Address, or to a SID of the parent (D12).
 pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
     let mut prefixes: BTreeMap<Prefix, Match> =
         configuration.forwards.iter().map(|prefix| (*prefix, Match::All)).collect();
@@ -41,6 +41,7 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
             prefixes.insert(Prefix::host(configuration.spec.node.loopback), Match::UnknownOption);
         }
     }
+    prefixes.extend(entries.bfd.values().map(|session| (Prefix::host(session.local), Match::Own)));
     prefixes.extend(entries.sids.keys().map(|prefix| (*prefix, Match::All)));
     // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
     let policies = entries.routes.iter().filter_map(|((table, prefix), action)| match action {
@@ -70,7 +71,7 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
 pub(super) fn taken_from_the_kernel(wanted: &Wanted) -> impl Iterator<Item = Prefix> {
     let is_taken = |(prefix, wanted): &(Prefix, Match)| match wanted {
         Match::All | Match::RoceV2 => !prefix.address().is_multicast(),
-        Match::UnknownOption | Match::Kernel => false,
+        Match::UnknownOption | Match::Own | Match::Kernel => false,
     };
     wanted.everywhere.prefixes.iter().filter(move |entry| is_taken(entry)).map(|(prefix, _)| *prefix)
 }
@@ -158,6 +159,19 @@ mod tests {
         let policy = "[[route]]\nprefix = '::/0'\nencaps = { segments = ['2001:db8:bb::1'] }\n";
         assert!(interest(&format!("{policy}{on}")).contains(&"2001:db8:ff:1::1/128 UnknownOption".to_owned()));
         assert!(!wanted(&on).at(PortId(0)).pfc);
+    }
+
+    /// D109: BFD to the addresses of sessions, Fast CNP or not.
+    #[test]
+    fn bfd_adds_the_addresses_of_sessions_to_the_interest() {
+        let bfd = "[[bfd]]\nneighbour = '2001:db8:aa::7%p'\n[[bfd]]\npeer = '2001:db8:ff:2::1'\n";
+        assert_eq!(interest(bfd), ["2001:db8:aa::6/128 Own", "2001:db8:ff:1::1/128 Own"]);
+        let egress = "[[egress]]\nport = 'p'\nrate_bits_per_s = 1000\nclass = [{ class = 0, notify_octets = 1 }]\n";
+        let both = format!("{bfd}{egress}[fast_cnp]\nsenders = ['2001:db8:a::/48']\n");
+        assert_eq!(interest(&both), interest(bfd));
+        let policy = "[[route]]\nprefix = '::/0'\nencaps = { segments = ['2001:db8:bb::1'] }\n";
+        assert!(interest(&format!("{policy}{bfd}")).contains(&"2001:db8:aa::6/128 Own".to_owned()));
+        assert_eq!(taken_from_the_kernel(&wanted(bfd)).count(), 0);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod mirror;
 mod order;
 mod pace;
 mod port;
+mod received;
 mod reload;
 mod signals;
 mod snapshot;
@@ -36,8 +37,8 @@ pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
 pub use snapshot::{
-    BackpressureSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, ControllerSnapshot, DaemonState,
-    DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot,
+    BackpressureSnapshot, BfdSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, ControllerSnapshot,
+    DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot,
     IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
     PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot,
     SteeringSnapshot,

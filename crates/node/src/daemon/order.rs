@@ -3,7 +3,7 @@
 use super::interest::Wanted;
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
-use srdma_dataplane::Command;
+use srdma_dataplane::{BfdPeer, Command};
 use srdma_frame::PortId;
 use srdma_io::{DriverKind, OpenError};
 use std::io;
@@ -41,6 +41,17 @@ pub(super) struct Attached {
     pub(super) note: Option<String>,
     /// Number of the driver among those that the thread has opened.
     pub(super) number: u64,
+}
+
+/// What a data thread reports of its own accord.
+#[derive(Debug)]
+pub(super) enum Notice {
+    Lost(Loss),
+    /// A BFD session has come up, or was up and has gone down.
+    Bfd {
+        peer: BfdPeer,
+        change: srdma_bfd::Event,
+    },
 }
 
 /// A port's driver is gone.

@@ -30,6 +30,11 @@ impl Port {
         self.driver.as_mut().map_or(Ok(()), |driver| driver.receive(pool, frames, limit))
     }
 
+    /// Whether the last call of [`Port::receive`] left no frame behind.
+    pub(super) fn is_drained(&self) -> bool {
+        self.driver.as_ref().is_none_or(|driver| driver.is_drained())
+    }
+
     /// Sends what waits at the port, as far as the wire has room; returns whether there was anything to do.
     pub(super) fn send(&mut self, now: Instant, id: PortId, node: &mut Node, pool: &mut Pool) -> io::Result<bool> {
         let Some(driver) = self.driver.as_mut() else {

@@ -1,10 +1,12 @@
 //! Snapshot of a running node: one value, from which metrics, status and JSON are made.
 
+mod bfd;
 mod congestion;
 mod isis;
 mod of;
 mod steering;
 
+pub use bfd::BfdSnapshot;
 pub use congestion::{BackpressureSnapshot, ClassSnapshot, PauseSnapshot, PfcSnapshot};
 pub use isis::{
     IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
@@ -51,6 +53,9 @@ pub struct Snapshot {
     /// State of steering over placed paths; absent without placed paths.
     #[serde(default)]
     pub steering: Option<SteeringSnapshot>,
+    /// BFD sessions, by peer.
+    #[serde(default)]
+    pub bfd: Vec<BfdSnapshot>,
     /// State of IS-IS; absent while the node does not run it.
     #[serde(default)]
     pub isis: Option<IsisSnapshot>,

@@ -90,6 +90,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         backpressure: None,
         traces: BTreeMap::new(),
         steering: None,
+        bfd: Vec::new(),
         isis: None,
         controller: None,
         dropped_log_lines: 0,

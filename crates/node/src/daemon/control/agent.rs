@@ -143,13 +143,18 @@ impl Control {
         for order in orders {
             answers.extend(self.carry_out(order).await?);
         }
-        // Prepared entries count as well: the kernel resolves the neighbours that the node will send to.
+        self.settle_neighbours().await?;
+        Ok(answers)
+    }
+
+    /// Has the kernel resolve the neighbours that the entries of all owners lead to. Prepared entries count as well.
+    pub(super) async fn settle_neighbours(&mut self) -> Result<(), Died> {
         let mut entries = self.layers.above(Owner::Kernel);
         entries.extend(entries_of(self.controller.table().commands_with_prepared()));
         let effects = self.kernel.configure(&self.configuration, &entries, self.layers.get_mut(Owner::Kernel));
         self.apply_effects(&effects).await?;
         self.settle_with_kernel().await;
-        Ok(answers)
+        Ok(())
     }
 
     /// Executes an order; returns its answer, if it has one.

@@ -1,11 +1,12 @@
 //! IS-IS in the control task: ports to its task, learnt routes and SIDs from it.
 
 use super::Control;
-use crate::configuration::IsisSettings;
+use crate::configuration::{IsisCircuit, IsisSettings};
 use crate::daemon::handle::Died;
+use crate::daemon::interest;
 use crate::daemon::isis::{Inquiry, IsisEvent, IsisHandle, Learnt, Link, Plan};
 use crate::daemon::order::Refusal;
-use srdma_dataplane::BackpressureSids;
+use srdma_dataplane::{BackpressureSids, BfdPeer};
 use srdma_node_spec::{Entries, Owner};
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
@@ -35,6 +36,13 @@ impl IsisSide {
         self.handle.as_ref().map(IsisHandle::inquiry)
     }
 
+    /// BFD has lost a peer.
+    pub(super) fn lose(&self, peer: BfdPeer) {
+        if let Some(handle) = &self.handle {
+            handle.lose(peer);
+        }
+    }
+
     /// Takes leave of the neighbours.
     pub(super) async fn stop(&mut self) {
         if let Some(handle) = self.handle.take() {
@@ -61,7 +69,8 @@ impl Control {
     }
 
     fn plan(&self, settings: IsisSettings) -> Plan {
-        let link = |port: &srdma_frame::PortId| {
+        let link = |circuit: &IsisCircuit| {
+            let port = &circuit.port;
             let interface = self.configuration.interfaces.get(port.index());
             let facts = interface.and_then(|interface| self.facts.get(&interface.name));
             let config = self.configuration.spec.node.ports.get(port.index());
@@ -77,9 +86,10 @@ impl Control {
                     .filter(Ipv6Addr::is_unicast_link_local)
                     .collect(),
                 link_mtu: config.map_or(1500, |config| config.link_mtu),
+                bfd: circuit.bfd.then_some(*port),
             }
         };
-        Plan { links: settings.circuits.iter().map(|circuit| link(&circuit.port)).collect(), settings }
+        Plan { links: settings.circuits.iter().map(link).collect(), settings }
     }
 
     /// Applies an event of the task.
@@ -101,7 +111,7 @@ impl Control {
         let learnt = Arc::clone(&self.isis.learnt);
         self.kernel.lead(&learnt.routes).await;
         self.say_refusal();
-        self.apply_backpressure_sids(&learnt).await?;
+        self.apply_entries(&learnt).await?;
         for node in learnt.silent.difference(&self.isis.silent.clone()) {
             let text = "END.C or END.E is announced without the C-flag: nothing is sent there, and earlier entries are \
                         removed";
@@ -111,21 +121,27 @@ impl Control {
         Ok(())
     }
 
-    /// Brings the layer of IS-IS up to date: where notifications go (D63).
-    async fn apply_backpressure_sids(&mut self, learnt: &Learnt) -> Result<(), Died> {
+    /// Brings the layer of IS-IS up to date: where notifications go (D63), and BFD sessions with neighbours (D110).
+    async fn apply_entries(&mut self, learnt: &Learnt) -> Result<(), Died> {
         let of_entry = |(outer_source, end_c, end_e): (Prefix, Option<Ipv6Addr>, Option<Ipv6Addr>)| {
             (outer_source, BackpressureSids { outer_source, end_c, end_e })
         };
         let backpressure_sids = learnt.sids.iter().map(of_entry).collect();
-        let commands = self.layers.replace(Owner::Isis, Entries { backpressure_sids, ..Entries::default() });
+        let is_other_bfd = self.layers.get(Owner::Isis).bfd != learnt.bfd;
+        let entries = Entries { backpressure_sids, bfd: learnt.bfd.clone(), ..Entries::default() };
+        let commands = self.layers.replace(Owner::Isis, entries);
         if commands.is_empty() {
             return Ok(());
         }
-        match self.data.change(None, commands).await? {
+        let interest = || interest::of(&self.configuration, &self.layers.above(Owner::Kernel));
+        match self.data.change(is_other_bfd.then(interest), commands).await? {
             Ok(()) => {}
             Err(Refusal::Interest(reason) | Refusal::Command(reason)) => {
                 tracing::warn!(reason, "the node refuses what IS-IS has learnt");
             }
+        }
+        if is_other_bfd {
+            self.settle_neighbours().await?;
         }
         Ok(())
     }

@@ -216,6 +216,7 @@ impl Control {
             BTreeSet::new()
         };
         self.kernel.leave_alone(wanted).await;
+        self.bfd_ports.hold(self.kernel_sees_frames() && !entries.bfd.is_empty());
         self.say_refusal();
     }
 

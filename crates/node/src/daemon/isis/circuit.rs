@@ -1,5 +1,6 @@
 //! A circuit: the interface of a port, and the socket for its frames.
 
+use srdma_frame::PortId;
 use srdma_io::{LlcSocket, Turns};
 use srdma_isis::{CircuitId, frame};
 use srdma_wire::MacAddress;
@@ -18,6 +19,8 @@ pub(crate) struct Link {
     pub(crate) addresses: Vec<Ipv6Addr>,
     /// The longest packet of the link, in octets.
     pub(crate) link_mtu: u16,
+    /// The port, if its neighbours get BFD sessions.
+    pub(crate) bfd: Option<PortId>,
 }
 
 /// A circuit. Its place among them is its number, so that it stays when the configuration has it no more.
@@ -116,7 +119,7 @@ mod tests {
             let index = namespace.run(&["cat", &format!("/sys/class/net/{interface}/ifindex")]).expect("it is there");
             let index = Some(index.trim().parse().expect("a number"));
             let (port, mac, addresses) = (interface.to_owned(), MacAddress([2; 6]), Vec::new());
-            let mut circuit = Circuit::new(Link { port, index, mac, addresses, link_mtu: 1500 }, 10);
+            let mut circuit = Circuit::new(Link { port, index, mac, addresses, link_mtu: 1500, bfd: None }, 10);
             let settle = || {
                 let _inside = runtime.enter();
                 circuit.settle();

@@ -2,6 +2,7 @@
 
 use super::Plan;
 use super::circuit::Circuit;
+use srdma_dataplane::{BfdPeer, BfdSession};
 use srdma_io::netlink::KernelNextHop;
 use srdma_isis::{Behaviors, CircuitId, LearnedNode, NodeId, NotificationSids, ShortestPaths, Speaker, SystemId};
 use srdma_wire::{Instant, Prefix};
@@ -37,6 +38,8 @@ pub(in crate::daemon) struct Learnt {
     pub(in crate::daemon) sids: NotificationSids,
     /// The nodes that announce END.C or END.E, and that they do not handle notifications: by their names.
     pub(in crate::daemon) silent: BTreeSet<String>,
+    /// BFD sessions with neighbours.
+    pub(in crate::daemon) bfd: BTreeMap<BfdPeer, BfdSession>,
 }
 
 impl Learnt {
@@ -52,6 +55,7 @@ impl Learnt {
             routes: routes(speaker, plan, circuits, &known.paths),
             sids: NotificationSids::new(nodes().map(|(_, node)| node), behaviors),
             silent: silent.collect(),
+            bfd: BTreeMap::new(),
         }
     }
 }

@@ -8,6 +8,7 @@
 //!
 //! A task of its own, so that no hello is late because the control task waits for the kernel or the data thread.
 
+mod bfd;
 mod circuit;
 mod learnt;
 mod task;
@@ -17,6 +18,7 @@ pub(super) use learnt::{Known, Learnt};
 
 use super::snapshot::IsisSnapshot;
 use crate::configuration::IsisSettings;
+use srdma_dataplane::BfdPeer;
 use std::sync::Arc;
 use task::Task;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -34,6 +36,8 @@ pub(super) struct Plan {
 enum Order {
     /// To be this from now on.
     Follow(Box<Plan>),
+    /// BFD has lost this peer.
+    Lost(BfdPeer),
     /// Request for a snapshot.
     Snapshot(oneshot::Sender<IsisSnapshot>),
     /// To take leave of its neighbours, and end.
@@ -89,6 +93,12 @@ impl IsisHandle {
             // The death of the task is an event.
             let _ = self.orders.send(Order::Follow(Box::new(plan)));
         }
+    }
+
+    /// BFD has lost a peer: a hint to use other paths (D90).
+    pub(super) fn lose(&self, peer: BfdPeer) {
+        // The death of the task is an event.
+        let _ = self.orders.send(Order::Lost(peer));
     }
 
     /// Waits for an event. Nothing is lost when the future is dropped.

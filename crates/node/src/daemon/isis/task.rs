@@ -1,9 +1,11 @@
 //! The task: one speaker, its sockets and its clock.
 
+use super::bfd::{Neighbours, circuit_to};
 use super::circuit::{self, Circuit, Link};
 use super::learnt::{Known, Learnt};
 use super::{Order, Plan};
 use crate::daemon::snapshot::IsisSnapshot;
+use srdma_dataplane::BfdPeer;
 use srdma_io::Turns;
 use srdma_isis::tlv::AdjacencyState;
 use srdma_isis::{CircuitConfig, CircuitId, Overload, Speaker};
@@ -42,6 +44,8 @@ pub(super) struct Task {
     /// Time of the next computation of paths.
     learn_at: Option<Instant>,
     retry_at: Option<Instant>,
+    /// Neighbours with BFD sessions.
+    bfd: Neighbours,
     /// Frames that found no way out.
     unsent: u64,
     frame: Vec<u8>,
@@ -69,6 +73,7 @@ impl Task {
             neighbours: BTreeMap::new(),
             learn_at: None,
             retry_at: None,
+            bfd: Neighbours::default(),
             unsent: 0,
             frame: vec![0; GREATEST_FRAME],
             turns: Turns::default(),
@@ -84,6 +89,7 @@ impl Task {
             self.work();
             match self.next().await {
                 Occasion::Order(Some(Order::Follow(plan))) => self.follow(*plan),
+                Occasion::Order(Some(Order::Lost(peer))) => self.lose(peer),
                 Occasion::Order(Some(Order::Snapshot(reply))) => {
                     // The receiver of the reply may be gone.
                     let _ = reply.send(self.snapshot());
@@ -109,7 +115,8 @@ impl Task {
 
     async fn next(&mut self) -> Occasion {
         let now = self.now();
-        let deadline = [self.speaker.next_deadline(), self.learn_at, self.retry_at].into_iter().flatten().min();
+        let deadlines = [self.speaker.next_deadline(), self.learn_at, self.retry_at, self.bfd.next_deadline()];
+        let deadline = deadlines.into_iter().flatten().min();
         let wait = deadline.map(|deadline| if deadline > now { deadline - now } else { Duration::ZERO });
         let Task { circuits, turns, frame, orders, .. } = self;
         let received = poll_fn(|context| circuit::poll_receive(circuits, turns, context, frame));
@@ -146,10 +153,12 @@ impl Task {
         if changes.adjacencies || changes.database {
             self.learn_at.get_or_insert(now + GATHER);
         }
-        if self.learn_at.is_some_and(|at| at <= now) {
+        if [self.learn_at, self.bfd.next_deadline()].into_iter().flatten().any(|at| at <= now) {
             self.learn_at = None;
+            self.bfd.follow(now, &self.speaker, &self.circuits);
             self.known = Known::of(&self.speaker, now);
-            let learnt = Learnt::of(&self.known, &self.speaker, &self.plan, &self.circuits);
+            let mut learnt = Learnt::of(&self.known, &self.speaker, &self.plan, &self.circuits);
+            learnt.bfd = self.bfd.sessions();
             tracing::debug!(target: "isis", routes = learnt.routes.len(), "paths computed");
             self.learnt.send_if_modified(|before| {
                 let is_other = **before != learnt;
@@ -159,6 +168,14 @@ impl Task {
                 is_other
             });
         }
+    }
+
+    /// BFD has lost a peer: its adjacency ends, and paths are computed without it at once (D110).
+    fn lose(&mut self, peer: BfdPeer) {
+        let Some(circuit) = circuit_to(peer, &self.speaker, &self.circuits) else { return };
+        let now = self.now();
+        self.speaker.lose_neighbour(now, circuit);
+        self.learn_at = Some(now);
     }
 
     fn send(&mut self) {

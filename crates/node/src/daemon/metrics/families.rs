@@ -1,5 +1,6 @@
 //! Names of the metrics, and their values in a snapshot.
 
+mod bfd;
 mod congestion;
 mod isis;
 mod steering;
@@ -31,6 +32,7 @@ impl Collector for Families {
         congestion::pauses(&mut out, &self.0.ports)?;
         congestion::node(&mut out, &self.0)?;
         steering::steering(&mut out, &self.0)?;
+        bfd::bfd(&mut out, &self.0)?;
         isis::isis(&mut out, &self.0)?;
         sids(&mut out, &self.0)?;
         groups(&mut out, &self.0.groups)?;

@@ -50,6 +50,12 @@ impl Fixed {
                 fixed.next_hop(next_hop);
             }
         }
+        for peer in entries.bfd.keys() {
+            match peer.port {
+                Some(port) => fixed.next_hop(&NextHop { port, address: peer.address }),
+                None => drop(fixed.destinations.insert(peer.address)),
+            }
+        }
         entries.groups.values().for_each(|group| fixed.group(group));
         if let Some(learning) = &entries.learning {
             fixed.learnt.extend(&learning.proxies);

@@ -275,12 +275,14 @@ fn node(id: SystemId, node: &LearnedNode, distance: Option<u64>, behaviors: Beha
 }
 
 fn counters(speaker: &Speaker) -> BTreeMap<String, u64> {
-    let srdma_isis::Counters { received, sent, own_from_elsewhere, confusions, lsp_overflows } = speaker.counters();
+    let srdma_isis::Counters { received, sent, own_from_elsewhere, confusions, lsp_overflows, neighbours_lost } =
+        speaker.counters();
     let counters = [
         ("received", received),
         ("sent", sent),
         ("own_from_elsewhere", own_from_elsewhere),
         ("confusions", confusions),
+        ("neighbours_lost", neighbours_lost),
         ("lsp_overflows", lsp_overflows),
     ];
     counters.map(|(name, count)| (name.to_owned(), count)).into()

@@ -2,7 +2,7 @@
 
 use super::{
     BranchSnapshot, ConfigurationSnapshot, ControllerSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role,
-    SidSnapshot, Snapshot, congestion, steering,
+    SidSnapshot, Snapshot, bfd, congestion, steering,
 };
 use crate::process::by_name;
 use srdma_aggregation::BranchIndex;
@@ -88,6 +88,7 @@ impl Snapshot {
             backpressure: congestion::backpressure(node),
             traces: congestion::traces(node),
             steering: steering::of(node),
+            bfd: bfd::of(node),
             isis: None,
             controller: daemon.controller.clone(),
             configuration: daemon.configuration.clone(),
