@@ -1,18 +1,12 @@
 //! The lab `isis-frr`: FRR's isisd between two nodes, whose routes come from IS-IS alone.
 
-use crate::own_lab::Lab;
+use crate::own_lab::{Lab, wait_until};
 use serde_json::Value;
 use srdma_capture::Reader;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-/// Maximum time to wait: FRR detects the loss of a neighbour after ten seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+use std::process::Command;
 
 /// The locators that F learns, from N1 and N2 alone.
 const LOCATORS: [&str; 2] = ["5f00:0:1::/48", "5f00:0:2::/48"];
@@ -104,48 +98,6 @@ impl Lab {
         let pid = pid.trim();
         assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
         wait_until(|| !Path::new("/proc").join(pid).exists(), || format!("{daemon} does not end"));
-    }
-}
-
-/// A capture of all links.
-struct Capturing(Child);
-
-impl Lab {
-    /// Captures all links from now on.
-    fn starts_capture(&self) -> Capturing {
-        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        srdma.args(["lab", "capture"]).arg(&self.file).arg(self.captures()).args(["--instance", &self.suffix]);
-        let mut child = srdma.stderr(Stdio::piped()).spawn().expect("the program runs");
-        // It prints that it has begun.
-        let mut begun = [0; 9];
-        child.stderr.as_mut().expect("a pipe").read_exact(&mut begun).expect("it says something");
-        assert_eq!(&begun, b"capturing");
-        Capturing(child)
-    }
-}
-
-impl Drop for Capturing {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Capturing {
-    fn ends(mut self) {
-        let pid = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
-        assert!(self.0.wait().expect("it ends").success());
-    }
-}
-
-#[track_caller]
-fn wait_until(is_so: impl Fn() -> bool, what: impl Fn() -> String) {
-    let end = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < end, "{}", what());
-        sleep(Duration::from_millis(200));
     }
 }
 

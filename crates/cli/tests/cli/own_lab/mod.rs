@@ -1,9 +1,15 @@
 //! A lab that is one test's own.
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Maximum time to wait for an event.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A shipped lab, or what a test has made of it; down at the end whatever happens.
 pub(crate) struct Lab {
@@ -15,13 +21,18 @@ pub(crate) struct Lab {
 impl Lab {
     /// The lab of this name, with these replacements in its file.
     pub(crate) fn new(name: &str, replacements: &[(&str, &str)]) -> Self {
-        static COUNTER: AtomicU32 = AtomicU32::new(0);
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs").join(name).with_extension("toml");
         let mut text = fs::read_to_string(shipped).expect("the lab is there");
         for (from, to) in replacements {
             assert!(text.contains(from), "{name} has no {from:?}");
             text = text.replace(from, to);
         }
+        Lab::of(name, &text)
+    }
+
+    /// A lab that is not shipped.
+    pub(crate) fn of(name: &str, text: &str) -> Self {
+        static COUNTER: AtomicU32 = AtomicU32::new(0);
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join(name).with_extension("toml");
         fs::write(&file, text).expect("the lab is written");
@@ -50,5 +61,47 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         self.command("down", &[]);
+    }
+}
+
+/// A capture of all links.
+pub(crate) struct Capturing(Child);
+
+impl Lab {
+    /// Captures all links from now on.
+    pub(crate) fn starts_capture(&self) -> Capturing {
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        srdma.args(["lab", "capture"]).arg(&self.file).arg(self.captures()).args(["--instance", &self.suffix]);
+        let mut child = srdma.stderr(Stdio::piped()).spawn().expect("the program runs");
+        // It prints that it has begun.
+        let mut begun = [0; 9];
+        child.stderr.as_mut().expect("a pipe").read_exact(&mut begun).expect("it says something");
+        assert_eq!(&begun, b"capturing");
+        Capturing(child)
+    }
+}
+
+impl Drop for Capturing {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Capturing {
+    pub(crate) fn ends(mut self) {
+        let pid = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().expect("kill runs").success());
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+#[track_caller]
+pub(crate) fn wait_until(is_so: impl Fn() -> bool, what: impl Fn() -> String) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "{}", what());
+        sleep(Duration::from_millis(200));
     }
 }

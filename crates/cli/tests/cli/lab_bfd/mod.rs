@@ -1,0 +1,108 @@
+//! BFD in labs: with FRR, and around a dead transit node. Times are those of captures.
+
+mod frr;
+mod transit;
+
+use crate::own_lab::{Lab, wait_until};
+use serde_json::Value;
+use srdma_capture::Reader;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What a busy machine may add to the time of a detection, in nanoseconds.
+const MARGIN_NS: u64 = 100_000_000;
+
+/// A lab that is up, of a name.
+struct Network {
+    lab: Lab,
+    name: &'static str,
+}
+
+impl Network {
+    fn start(name: &'static str, text: &str) -> Self {
+        let lab = Lab::of(name, text);
+        let output = lab.command("up", &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Network { lab, name }
+    }
+
+    fn directory(&self) -> PathBuf {
+        PathBuf::from(format!("/run/srdma/lab/{}-{}", self.name, self.lab.suffix))
+    }
+
+    fn log(&self, node: &str) -> String {
+        fs::read_to_string(self.directory().join("log").join(node).with_extension("log")).expect("a log")
+    }
+
+    /// The status of a node.
+    fn status(&self, node: &str) -> Value {
+        let socket = self.directory().join("node").join(node).with_extension("sock");
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        let output = srdma.args(["status", "--json"]).arg(socket).output().expect("the program runs");
+        serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    }
+
+    /// The session of a node with a peer.
+    fn session(&self, node: &str, peer: &str, port: Option<&str>) -> Value {
+        let status = self.status(node);
+        let sessions = status["bfd"].as_array().expect("sessions").iter();
+        let is_it = |session: &&Value| session["peer"] == peer && session["port"] == Value::from(port);
+        sessions.clone().find(is_it).cloned().unwrap_or(Value::Null)
+    }
+
+    /// A command in the namespace of a node.
+    fn command(&self, node: &str, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &format!("srdma-{}-{}-{node}", self.name, self.lab.suffix), program]);
+        command
+    }
+
+    /// The output of a command in the namespace of a node.
+    fn inside(&self, node: &str, words: &[&str]) -> String {
+        let output = self.command(node, words[0]).args(&words[1..]).output().expect("ip runs");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Changes the configuration of a node, which notices by itself.
+    fn configure(&self, node: &str, from: &str, to: &str) {
+        let file = self.directory().join("node").join(node).with_extension("toml");
+        let text = fs::read_to_string(&file).expect("a configuration");
+        assert!(text.contains(from), "{text}");
+        fs::write(&file, text.replacen(from, to, 1)).expect("written");
+    }
+}
+
+/// A captured frame and its time.
+struct Seen {
+    time_ns: u64,
+    octets: Vec<u8>,
+}
+
+impl Seen {
+    fn source(&self) -> &[u8] {
+        &self.octets[22..38]
+    }
+
+    fn is_bfd(&self) -> bool {
+        self.octets.len() >= 86 && self.octets[20] == 17 && [3784, 4784].contains(&self.udp_port())
+    }
+
+    fn udp_port(&self) -> u16 {
+        u16::from_be_bytes([self.octets[56], self.octets[57]])
+    }
+
+    /// State and diagnostic of a BFD packet, read here without our own parser (RFC 5880 section 4.1).
+    fn state(&self) -> (u8, u8) {
+        (self.octets[63] >> 6, self.octets[62] & 0x1F)
+    }
+}
+
+/// The IPv6 frames of a capture.
+fn frames(capture: &Path) -> Vec<Seen> {
+    let packets = Reader::open(capture).expect("a capture").map(|packet| packet.expect("a packet"));
+    let seen = packets.map(|packet| Seen { time_ns: packet.time_ns, octets: packet.octets });
+    seen.filter(|seen| seen.octets.len() >= 62 && seen.octets[12..14] == [0x86, 0xDD]).collect()
+}

@@ -1,0 +1,122 @@
+//! A group whose branches lead across transit nodes that only forward: what becomes of it when one of them dies.
+
+use super::{MARGIN_NS, Network, Seen, frames, wait_until};
+use serde_json::Value;
+use std::fs;
+use std::process::Stdio;
+
+/// Edges with their End.MT SIDs.
+const EDGES: [(&str, &str); 2] = [("N2", "2001:db8:ff:2::e"), ("N3", "2001:db8:ff:3::e")];
+const TRANSIT: [&str; 2] = ["T1", "T2"];
+
+/// Most time from the last packet through a dead transit node to the first one around it, in nanoseconds.
+const LIMIT_NS: u64 = 200_000_000;
+
+impl Network {
+    /// Waits until all sessions are up, and the routes between headend and edges have two next hops.
+    fn converges(&self) {
+        let is_up = |(node, count): &(&str, usize)| {
+            let sessions = self.status(node)["bfd"].clone();
+            let sessions = sessions.as_array().expect("sessions");
+            sessions.len() == *count && sessions.iter().all(|session| session["state"] == "up")
+        };
+        let nodes = [("N1", 2), ("N2", 2), ("N3", 2), ("T1", 3), ("T2", 3)];
+        let has_both = |(node, locator): &(&str, &str)| {
+            let route = self.inside(node, &["ip", "-6", "route", "show", locator]);
+            TRANSIT.iter().all(|transit| route.contains(&format!("dev {}", transit.to_lowercase())))
+        };
+        let routes = [
+            ("N1", "2001:db8:ff:2::/64"),
+            ("N1", "2001:db8:ff:3::/64"),
+            ("N2", "2001:db8:ff:1::/64"),
+            ("N3", "2001:db8:ff:1::/64"),
+        ];
+        let is_through = || nodes.iter().all(is_up) && routes.iter().all(has_both);
+        wait_until(is_through, || format!("{}{}", self.status("N1")["bfd"], self.inside("N1", &["ip", "-6", "route"])));
+    }
+
+    /// Frames that the headend has sent toward a transit node.
+    fn sent_to(&self, transit: &str) -> u64 {
+        let ports = self.status("N1")["ports"].clone();
+        let port = ports.as_array().expect("ports").iter().find(|port| port["name"] == transit.to_lowercase());
+        port.expect("a port")["sent"]["frames"].as_u64().expect("a number")
+    }
+
+    fn pid(&self, node: &str) -> u64 {
+        let output = self.lab.command("status", &["--json"]);
+        let status: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        let nodes = status["nodes"].as_array().expect("nodes").clone();
+        let found = nodes.iter().find(|found| found["name"] == node).expect("the node");
+        found["processes"][0]["pid"].as_u64().expect("a number")
+    }
+
+    /// The data of a link to an edge, by time.
+    fn data(&self, link: &str, sid: &str) -> Vec<u64> {
+        let sid = sid.parse::<std::net::Ipv6Addr>().expect("a SID").octets();
+        let is_data = |seen: &Seen| seen.octets[38..54] == sid;
+        frames(&self.lab.capture(link)).iter().filter(|seen| is_data(seen)).map(|seen| seen.time_ns).collect()
+    }
+}
+
+/// The kernel of the dead node still answers for its addresses, so that nothing but BFD shows that it is dead. The source
+/// goes on sending all the time.
+#[test]
+#[ignore = "needs root"]
+fn data_go_around_a_dead_transit_node() {
+    let network = Network::start("bfd-transit", include_str!("transit.toml"));
+    network.converges();
+    let epoch = network.status("N1")["groups"][0]["epoch"].clone();
+    let capture = network.lab.starts_capture();
+    let group = network.directory().join("group.toml");
+    let mut source = network.command("S", env!("CARGO_BIN_EXE_srdma"));
+    source.args(["send", "--random", "16MiB", "--path-mtu", "1024", "--window", "4096", "--json"]);
+    source.args(["--ack-timeout", "14", "--retries", "6", "--group"]).arg(&group);
+    let source = source.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let is_busy = |transit: &&str| network.sent_to(transit) > 1_000;
+    wait_until(|| TRANSIT.iter().any(|transit| is_busy(&transit)), || network.status("N1")["ports"].to_string());
+    let busy = TRANSIT.into_iter().find(|transit| is_busy(transit)).expect("one is");
+    let other = TRANSIT.into_iter().find(|transit| *transit != busy).expect("two");
+    let kill = format!("kill -KILL {}; sysctl -qw net.ipv6.conf.all.forwarding=0", network.pid(busy));
+    network.inside(busy, &["sh", "-c", &kill]);
+
+    let output = source.wait_with_output().expect("it ends");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "the source has lost its connection: {text}{errors}");
+    let sent: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    let received = |node: &str| {
+        let text = fs::read_to_string(network.directory().join("out").join(node)).unwrap_or_default();
+        text.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok())
+    };
+    for node in ["R1", "R2"] {
+        let has_all = || received(node).is_some_and(|received| received["sha256"] == sent["sha256"]);
+        wait_until(has_all, || format!("{node}: {:?} {sent}", received(node)));
+    }
+    capture.ends();
+
+    let mut affected = 0;
+    for (edge, sid) in EDGES {
+        let by_dead = network.data(&format!("{busy}-{edge}"), sid);
+        let Some(last) = by_dead.iter().max() else { continue };
+        affected += 1;
+        let around = network.data(&format!("{other}-{edge}"), sid);
+        let first = around.iter().filter(|time| *time > last).min().expect("packets around the dead node");
+        let outage_ns = first - last;
+        println!("{edge}: around {busy} after {} us; {} retransmissions", outage_ns / 1_000, sent["retransmissions"]);
+        assert!(outage_ns <= LIMIT_NS, "{edge}: {outage_ns} ns");
+    }
+    assert!(affected > 0, "no data went by {busy}");
+    let seen = frames(&network.lab.capture(&format!("N1-{busy}")));
+    // The headend is at the first end of its links.
+    let own = "fe80::1".parse::<std::net::Ipv6Addr>().expect("an address").octets();
+    let bfd = || seen.iter().filter(|seen| seen.is_bfd());
+    let down = bfd().find(|seen| seen.source() == own && seen.state() == (1, 1)).expect("detected").time_ns;
+    let last = bfd().filter(|seen| seen.source() != own && seen.time_ns < down).map(|seen| seen.time_ns).max();
+    let after_ns = down - last.expect("it was there");
+    println!("detected {} us after the last packet", after_ns / 1_000);
+    assert!((150_000_000..150_000_000 + MARGIN_NS).contains(&after_ns), "{after_ns}");
+    // D90: nobody is evicted, and no node has lost its group.
+    let group = network.status("N1")["groups"][0].clone();
+    assert_eq!((&group["epoch"], &group["eviction_requests"]), (&epoch, &Value::from(0)));
+}
