@@ -9,12 +9,14 @@ use std::process::Stdio;
 const EDGES: [(&str, &str); 2] = [("N2", "2001:db8:ff:2::e"), ("N3", "2001:db8:ff:3::e")];
 const TRANSIT: [&str; 2] = ["T1", "T2"];
 
+const TOPOLOGY: &str = include_str!("transit.toml");
+
 /// Most time from the last packet through a dead transit node to the first one around it, in nanoseconds.
 const LIMIT_NS: u64 = 200_000_000;
 
 impl Network {
-    /// Waits until all sessions are up, and the routes between headend and edges have two next hops.
-    fn converges(&self) {
+    /// Waits until all sessions are up, and the routes between headend and edges have next hops by these nodes.
+    fn converges(&self, used: &[&str]) {
         let is_up = |(node, count): &(&str, usize)| {
             let sessions = self.status(node)["bfd"].clone();
             let sessions = sessions.as_array().expect("sessions");
@@ -23,7 +25,7 @@ impl Network {
         let nodes = [("N1", 2), ("N2", 2), ("N3", 2), ("T1", 3), ("T2", 3)];
         let has_both = |(node, locator): &(&str, &str)| {
             let route = self.inside(node, &["ip", "-6", "route", "show", locator]);
-            TRANSIT.iter().all(|transit| route.contains(&format!("dev {}", transit.to_lowercase())))
+            used.iter().all(|transit| route.contains(&format!("dev {}", transit.to_lowercase())))
         };
         let routes = [
             ("N1", "2001:db8:ff:2::/64"),
@@ -59,18 +61,31 @@ impl Network {
     }
 }
 
-/// The kernel of the dead node still answers for its addresses, so that nothing but BFD shows that it is dead. The source
-/// goes on sending all the time.
+/// Two paths of equal cost, of which the data thread takes the other one at once (D109).
 #[test]
 #[ignore = "needs root"]
-fn data_go_around_a_dead_transit_node() {
-    let network = Network::start("bfd-transit", include_str!("transit.toml"));
-    network.converges();
+fn equal_paths_go_around_a_dead_transit_node() {
+    data_go_around_a_dead_node(TOPOLOGY, &TRANSIT);
+}
+
+/// The path by T2 is longer, so that IS-IS has to compute it (D110).
+#[test]
+#[ignore = "needs root"]
+fn routes_of_isis_go_around_a_dead_transit_node() {
+    let longer = TOPOLOGY.replace(r#"{ port = "t2", bfd = true }"#, r#"{ port = "t2", bfd = true, metric = 30 }"#);
+    data_go_around_a_dead_node(&longer, &TRANSIT[..1]);
+}
+
+/// The kernel of the dead node still answers for its addresses, so that nothing but BFD shows that it is dead. The
+/// source goes on sending all the time.
+fn data_go_around_a_dead_node(text: &str, used: &[&str]) {
+    let network = Network::start("bfd-transit", text);
+    network.converges(used);
     let epoch = network.status("N1")["groups"][0]["epoch"].clone();
     let capture = network.lab.starts_capture();
     let group = network.directory().join("group.toml");
     let mut source = network.command("S", env!("CARGO_BIN_EXE_srdma"));
-    source.args(["send", "--random", "16MiB", "--path-mtu", "1024", "--window", "4096", "--json"]);
+    source.args(["send", "--random", "16MiB", "--path-mtu", "1024", "--window", "256", "--json"]);
     source.args(["--ack-timeout", "14", "--retries", "6", "--group"]).arg(&group);
     let source = source.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let is_busy = |transit: &&str| network.sent_to(transit) > 1_000;
