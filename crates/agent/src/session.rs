@@ -20,6 +20,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ControllerSession {
     session: Option<u64>,
+    accepts_unreachable: bool,
     /// Time of the last registration request.
     begun: Duration,
     /// Answers that the controller has not received yet.
@@ -49,7 +50,13 @@ pub enum Failure {
 
 impl Default for ControllerSession {
     fn default() -> Self {
-        ControllerSession { session: None, begun: Duration::ZERO, answers: Vec::new(), retry: FIRST_RETRY }
+        ControllerSession {
+            session: None,
+            accepts_unreachable: false,
+            begun: Duration::ZERO,
+            answers: Vec::new(),
+            retry: FIRST_RETRY,
+        }
     }
 }
 
@@ -68,12 +75,16 @@ impl ControllerSession {
     /// The registration was accepted.
     pub fn registered(&mut self, session: &Session) {
         self.session = Some(session.session);
+        self.accepts_unreachable = session.accepts_unreachable;
         self.answers.clear();
     }
 
     /// The next report.
     pub fn sync(&self, report: Report) -> Sync {
-        let Report { eviction_requests, status } = report;
+        let Report { eviction_requests, mut status } = report;
+        if let Some(status) = status.as_mut().filter(|_| !self.accepts_unreachable) {
+            status.unreachable.clear();
+        }
         let session = self.session.unwrap_or_default();
         Sync { session, answers: self.answers.clone(), eviction_requests, status, wait_ms: POLL_INTERVAL_MS }
     }
@@ -111,8 +122,9 @@ impl ControllerSession {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use srdma_api::NodeStatus;
 
-    const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000 };
+    const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000, accepts_unreachable: true };
 
     fn answers() -> Vec<NodeAnswer> {
         vec![NodeAnswer::Committed { group: 1, name: srdma_group::EntryName::default() }]
@@ -131,6 +143,19 @@ mod tests {
         assert_eq!(session.sync(Report::default()).answers, answers());
         session.synced(Vec::new());
         assert!(session.sync(Report::default()).answers.is_empty());
+    }
+
+    /// A controller of the version before refuses keys that it does not know.
+    #[test]
+    fn unreachable_neighbours_are_reported_to_controllers_that_accept_it() {
+        let status = NodeStatus { unreachable: vec![std::net::Ipv6Addr::LOCALHOST], ..NodeStatus::default() };
+        let report = Report { status: Some(status.clone()), ..Report::default() };
+        for accepts_unreachable in [false, true] {
+            let mut session = ControllerSession::default();
+            session.registered(&Session { accepts_unreachable, ..NEW });
+            let sent = session.sync(report.clone()).status.expect("a status");
+            assert_eq!(sent.unreachable == status.unreachable, accepts_unreachable);
+        }
     }
 
     #[test]

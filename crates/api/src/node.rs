@@ -111,6 +111,9 @@ pub struct Session {
     pub store: u64,
     /// Timeout after which a silent node is dead, milliseconds.
     pub dead_after_ms: u32,
+    /// Whether the controller accepts [`NodeStatus::unreachable`]; older ones refuse it.
+    #[serde(default)]
+    pub accepts_unreachable: bool,
 }
 
 /// Limit of eviction requests in a report.
@@ -252,6 +255,11 @@ pub struct NodeStatus {
     /// Destinations of steered flows, each with its uSID program.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// Loopbacks of neighbours whose BFD session was up and is down: hints to use other paths, no proof that they are dead
+    /// (D90, D111).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<String>)]
+    pub unreachable: Vec<Ipv6Addr>,
 }
 
 /// A port of a node.

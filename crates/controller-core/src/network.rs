@@ -27,6 +27,8 @@ pub(crate) struct NetworkNode {
     links: BTreeMap<Ipv6Addr, Link>,
     /// The links that the other end has registered too, by neighbour.
     hops: BTreeMap<Ipv6Addr, Hop>,
+    /// Neighbours that it reports as unreachable.
+    unreachable: BTreeSet<Ipv6Addr>,
     /// Whether new trees may use it: it is alive and not drained.
     pub(crate) is_usable: bool,
 }
@@ -37,6 +39,8 @@ pub(crate) struct Hop {
     pub(crate) to: Ipv6Addr,
     pub(crate) mtu: u16,
     pub(crate) cost: u32,
+    /// An end reports the other as unreachable: trees take other links (D111).
+    pub(crate) is_down: bool,
 }
 
 impl Network {
@@ -49,6 +53,7 @@ impl Network {
             hosts: registration.hosts.clone(),
             links: by_neighbour(&registration.links),
             hops: BTreeMap::new(),
+            unreachable: BTreeSet::new(),
             is_usable,
         };
         let own = registration.loopback;
@@ -107,13 +112,29 @@ impl Network {
     fn connect(&mut self, from: Ipv6Addr, to: Ipv6Addr) {
         let link = |from, to| self.nodes.get(&from)?.links.get(&to);
         let hop = link(from, to).zip(link(to, from));
-        let hop = hop.map(|(link, back)| Hop { to, mtu: link.mtu.min(back.mtu), cost: link.cost.max(back.cost) });
+        let reports = |from, to| self.nodes.get(&from).is_some_and(|node| node.unreachable.contains(&to));
+        let is_down = reports(from, to) || reports(to, from);
+        let of = |(link, back): (&Link, &Link)| (link.mtu.min(back.mtu), link.cost.max(back.cost));
+        let hop = hop.map(of).map(|(mtu, cost)| Hop { to, mtu, cost, is_down });
         if let Some(node) = self.nodes.get_mut(&from) {
             match hop {
                 Some(hop) => drop(node.hops.insert(to, hop)),
                 None => drop(node.hops.remove(&to)),
             }
         }
+    }
+
+    /// Sets the neighbours that a node reports as unreachable; returns those that it has not reported before. Only its
+    /// own links count.
+    pub(crate) fn set_unreachable(&mut self, loopback: Ipv6Addr, reported: &[Ipv6Addr]) -> Vec<Ipv6Addr> {
+        let Some(node) = self.nodes.get_mut(&loopback) else { return Vec::new() };
+        let after: BTreeSet<Ipv6Addr> = reported.iter().copied().filter(|to| node.links.contains_key(to)).collect();
+        let before = std::mem::replace(&mut node.unreachable, after.clone());
+        for neighbour in before.symmetric_difference(&after) {
+            self.connect(loopback, *neighbour);
+            self.connect(*neighbour, loopback);
+        }
+        after.difference(&before).copied().collect()
     }
 
     /// Sets whether new trees may use a node.
@@ -219,7 +240,7 @@ mod tests {
         network.put(&registration(1, &[2, 3], &[]), true);
         assert_eq!(ends(&network), [None, None]);
         network.put(&registration(2, &[1], &[]), true);
-        let hop = |to| Some(Hop { to: loopback(to), mtu: 1001, cost: 2 });
+        let hop = |to| Some(Hop { to: loopback(to), mtu: 1001, cost: 2, is_down: false });
         assert_eq!(ends(&network), [hop(2), hop(1)]);
         assert_eq!(network.hops(loopback(1)).count(), 1, "N3 has not registered");
         network.put(&registration(2, &[], &[]), true);

@@ -17,6 +17,7 @@ const MAX_GROUPS: usize = 16_384;
 const MAX_BRANCHES: usize = 65_536;
 const MAX_DROPS: usize = 256;
 const MAX_PROGRAMS: usize = 4096;
+const MAX_UNREACHABLE: usize = 4096;
 
 /// Whether a node may have this name: it stands in paths, logs and terminals.
 pub(crate) fn is_node_name(name: &str) -> bool {
@@ -65,7 +66,7 @@ pub(crate) fn bounded(mut sync: Sync) -> Result<Sync, Refusal> {
 }
 
 fn bound_status(status: &mut NodeStatus) {
-    let NodeStatus { ports, groups, drops, programs } = status;
+    let NodeStatus { ports, groups, drops, programs, unreachable } = status;
     cut(ports, MAX_PORTS);
     ports.iter_mut().for_each(|port| bound(&mut port.name));
     cut(groups, MAX_GROUPS);
@@ -77,6 +78,7 @@ fn bound_status(status: &mut NodeStatus) {
     let counted = std::mem::take(drops).into_iter().take(MAX_DROPS);
     *drops = counted.map(|(name, count)| (bounded_text(&name), count)).collect();
     cut(programs, MAX_PROGRAMS);
+    cut(unreachable, MAX_UNREACHABLE);
     programs.iter_mut().for_each(bound);
 }
 
@@ -152,6 +154,7 @@ mod tests {
             groups: vec![group; 3],
             drops: (0..MAX_DROPS + 1).map(|number| (format!("{number:0999}"), 1)).collect(),
             programs: vec!["p".repeat(999); MAX_PROGRAMS + 1],
+            unreachable: vec![std::net::Ipv6Addr::LOCALHOST; MAX_UNREACHABLE + 1],
         };
         let status = bounded(Sync { status: Some(status), ..Sync::default() }).unwrap().status.unwrap();
         assert_eq!((status.ports.len(), status.programs.len()), (MAX_PORTS, MAX_PROGRAMS));

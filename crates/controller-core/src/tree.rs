@@ -97,15 +97,20 @@ impl TreeBuilder {
         Ok(steps)
     }
 
-    /// Another path from the tree to one of its nodes, avoiding `avoided` and all nodes below that node.
-    pub(crate) fn alternative_path(&self, network: &Network, node: Ipv6Addr, avoided: Ipv6Addr) -> Option<Step> {
+    /// Another path from the tree to one of its nodes, avoiding a node, if one is to be avoided, and all nodes below it.
+    pub(crate) fn alternative_path(
+        &self,
+        network: &Network,
+        node: Ipv6Addr,
+        avoided: Option<Ipv6Addr>,
+    ) -> Option<Step> {
         let below = self.below(node);
         let roots: Vec<Ipv6Addr> = std::iter::once(self.headend)
             .chain(self.above.keys().copied())
-            .filter(|root| !self.edges.contains(root) && !below.contains(root) && *root != avoided)
-            .filter(|root| !self.is_below(*root, avoided))
+            .filter(|root| !self.edges.contains(root) && !below.contains(root) && Some(*root) != avoided)
+            .filter(|root| avoided.is_none_or(|avoided| !self.is_below(*root, avoided)))
             .collect();
-        let may_pass = |via: Ipv6Addr| via != avoided && !below.contains(&via) && !self.above.contains_key(&via);
+        let may_pass = |via: Ipv6Addr| Some(via) != avoided && !below.contains(&via) && !self.above.contains_key(&via);
         let mut search = Search::new(network);
         roots.into_iter().for_each(|root| search.begin_at(root));
         search.next_end(&BTreeSet::from([node]), |via| !self.edges.contains(&via) && may_pass(via))
@@ -193,7 +198,7 @@ impl<'a> Search<'a> {
             if wanted.contains(&at) {
                 return Some(Step { path: self.path_to(at), cost });
             }
-            for hop in self.network.hops(at) {
+            for hop in self.network.hops(at).filter(|hop| !hop.is_down) {
                 let cost = cost.saturating_add(hop.cost.max(1));
                 let known = self.labels.get(&hop.to);
                 // First, since that is so for most links.
@@ -384,9 +389,9 @@ mod tests {
             [(1, 0), (3, 1), (4, 3)].map(|(node, above)| (loopback(node), loopback(above))),
             [loopback(4)],
         );
-        let step = tree.alternative_path(&network, loopback(3), loopback(1)).unwrap();
+        let step = tree.alternative_path(&network, loopback(3), Some(loopback(1))).unwrap();
         assert_eq!(step.path, [0, 2, 3].map(loopback));
-        assert_eq!(tree.alternative_path(&network, loopback(1), loopback(0)), None);
+        assert_eq!(tree.alternative_path(&network, loopback(1), Some(loopback(0))), None);
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct BfdReport<'n> {
     pub session: &'n Session,
     /// How often it was up and went down, other than by an administrator.
     pub downs: u64,
+    /// It was up, has gone down other than by an administrator, and is not up again.
+    pub is_lost: bool,
 }
 
 /// The node's sessions.
@@ -69,6 +71,7 @@ struct Entry {
     /// Of a single hop.
     adjacency: Option<u32>,
     downs: u64,
+    is_lost: bool,
 }
 
 /// What a session wants.
@@ -112,15 +115,17 @@ impl Bfd {
                     AddError::Full => ConfigError::TooManyBfdSessions(MAX_BFD_SESSIONS),
                     AddError::PeerTaken(_) => ConfigError::BfdPeerTaken(peer.address),
                 })?;
-                self.entries.insert(peer, Entry { discriminator, local, adjacency, downs: 0 });
+                self.entries.insert(peer, Entry { discriminator, local, adjacency, downs: 0, is_lost: false });
                 self.peers.insert(discriminator, peer);
                 discriminator
             }
         };
         if is_enabled {
             self.sessions.enable(discriminator);
-        } else if let Some(event) = self.sessions.disable(discriminator, Diagnostic::ADMINISTRATIVELY_DOWN) {
-            self.events.insert(peer, event);
+        } else {
+            let event = self.sessions.disable(discriminator, Diagnostic::ADMINISTRATIVELY_DOWN);
+            self.events.extend(event.map(|event| (peer, event)));
+            self.entries.entry(peer).and_modify(|entry| entry.is_lost = false);
         }
         Ok(())
     }
@@ -196,7 +201,7 @@ impl Bfd {
     pub(crate) fn reports(&self) -> impl Iterator<Item = BfdReport<'_>> {
         let found = |(peer, entry): (&BfdPeer, &Entry)| {
             let session = self.sessions.get(entry.discriminator)?;
-            Some(BfdReport { peer: *peer, local: entry.local, session, downs: entry.downs })
+            Some(BfdReport { peer: *peer, local: entry.local, session, downs: entry.downs, is_lost: entry.is_lost })
         };
         self.entries.iter().filter_map(found)
     }
@@ -211,6 +216,7 @@ impl Bfd {
         };
         let entry = self.entries.get_mut(&peer)?;
         entry.downs += u64::from(is_down);
+        entry.is_lost = is_down;
         Some(Due::Avoid(entry.adjacency?, is_down))
     }
 }

@@ -1,11 +1,12 @@
 //! A node that follows a difference is the node that a new one of the new spec would be, and keeps the state of PSNs.
 
 use proptest::prelude::*;
+use srdma_bfd::Config;
 use srdma_dataplane::headend::HeadendConfig;
 use srdma_dataplane::{
-    BackpressureConfig, BackpressureSids, ClassMap, Connection, Cover, Domain, EgressConfig, EncapsMode, FastCnpConfig,
-    Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning, MulticastRoute, NextHop, Node, NodeConfig, PortConfig,
-    RouteAction, SidBehavior, TableId,
+    BackpressureConfig, BackpressureSids, BfdPeer, BfdReport, BfdSession, ClassMap, Connection, Cover, Domain,
+    EgressConfig, EncapsMode, FastCnpConfig, Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning,
+    MulticastRoute, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
 };
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{Branch, GroupEntry, GroupId, ListMode, NodeIndex, NodeRole, Parent, Policy, Receiver};
@@ -217,6 +218,16 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
         let route = MulticastRoute { source, group, incoming: None, outgoing, end_mt: false, require_hmac: false };
         entries.multicast_routes.insert((source, group), route);
     }
+    for peer in [
+        BfdPeer { port: None, address: address("2001:db8:9::1") },
+        BfdPeer { port: Some(PortId(0)), address: hop(0).address },
+    ] {
+        if bits.is() {
+            let config = Config::new(if bits.is() { 10_000 } else { 20_000 }, 50_000, 3).expect("above the least");
+            let local = address(if bits.is() { LOOPBACK } else { "2001:db8:77::1" });
+            entries.bfd.insert(peer, BfdSession { peer, local, config, is_enabled: bits.is() });
+        }
+    }
     if bits.one_of(3) == 0 {
         entries.learning = Some(Learning {
             proxies: vec![prefix(if bits.is() { "2001:db8:c1::" } else { "2001:db8:c2::" }, 48)],
@@ -246,6 +257,9 @@ fn shown(node: &Node) -> Vec<String> {
     lines.push(format!("{:?} open: {}", node.fast_cnp(), node.has_open_sids()));
     lines.extend(node.config().ports.iter().map(|port| format!("{port:?}")));
     lines.push(format!("steering: {}", node.headend().is_some()));
+    lines.extend(node.bfd_reports().map(|BfdReport { peer, local, session, .. }| {
+        format!("{peer:?} {local} {:?} {:?}", session.config(), session.state())
+    }));
     lines.sort();
     lines
 }

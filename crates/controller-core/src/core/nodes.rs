@@ -60,6 +60,7 @@ impl Core {
             session: number,
             store: self.site.store,
             dead_after_ms: u32::try_from(self.settings.node_dead_after.as_millis()).unwrap_or(u32::MAX),
+            accepts_unreachable: true,
         })
     }
 
@@ -127,7 +128,12 @@ impl Core {
             self.request_eviction(principal, loopback, request);
         }
         if let Some(status) = sync.status {
+            let down = self.network.set_unreachable(loopback, &status.unreachable);
             self.note_status(loopback, status);
+            for neighbour in down {
+                self.network_version += 1;
+                self.reroute_link(loopback, neighbour);
+            }
         }
         Ok(loopback)
     }

@@ -1,4 +1,4 @@
-//! Reroutes trees around nodes that are dead or drained, where there is another path.
+//! Reroutes trees around nodes that are dead or drained, and links that are down, where there is another path.
 
 use super::Core;
 use super::commit::{builder, link_mtu, new_nodes_of};
@@ -9,31 +9,57 @@ impl Core {
     /// Moves the children of a node in all trees that it is part of. An edge's receivers have no other path.
     pub(super) fn reroute(&mut self, node: Ipv6Addr) {
         for id in self.groups_of_node.get(&node).cloned().unwrap_or_default() {
-            for rehoming in self.reroutes(id, node) {
-                let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());
-                if let Some(Err(error)) = lifecycle.map(|lifecycle| lifecycle.rehome_by(rehoming)) {
-                    self.record_failure(id, &error.to_string());
+            self.rehome(id, self.reroutes(id, node, |_| true));
+        }
+    }
+
+    /// Moves the children that trees have across a link that is down, in either direction.
+    pub(super) fn reroute_link(&mut self, one: Ipv6Addr, other: Ipv6Addr) {
+        for id in self.groups_of_node.get(&one).cloned().unwrap_or_default() {
+            for (parent, child) in [(one, other), (other, one)] {
+                if !self.is_parent(id, parent, child) {
+                    continue;
                 }
-                self.drive(id);
+                let reroutes = self.reroutes(id, parent, |node| node == child);
+                // Where no other path leads to the child, others may lead to its own children.
+                let around = |core: &Core| core.reroutes(id, child, |_| true);
+                self.rehome(id, if reroutes.is_empty() { around(self) } else { reroutes });
             }
         }
     }
 
-    /// For each child of the node, the other path to it.
-    fn reroutes(&self, id: u32, node: Ipv6Addr) -> Vec<Rehoming> {
+    fn is_parent(&self, id: u32, parent: Ipv6Addr, child: Ipv6Addr) -> bool {
+        let Some(record) = self.groups.get(&id).and_then(|group| group.record.as_ref()) else { return false };
+        let position = record.tree.nodes().iter().position(|node| node.loopback == parent);
+        let children = position.map(|position| record.tree.children(NodeIndex(position)));
+        let mut nodes = children.into_iter().flatten().filter_map(|child| record.tree.node(*child));
+        nodes.any(|node| node.loopback == child)
+    }
+
+    fn rehome(&mut self, id: u32, reroutes: Vec<Rehoming>) {
+        for rehoming in reroutes {
+            let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());
+            if let Some(Err(error)) = lifecycle.map(|lifecycle| lifecycle.rehome_by(rehoming)) {
+                self.record_failure(id, &error.to_string());
+            }
+            self.drive(id);
+        }
+    }
+
+    /// For each of these children of the node, the other path to it.
+    fn reroutes(&self, id: u32, node: Ipv6Addr, is_moved: impl Fn(Ipv6Addr) -> bool) -> Vec<Rehoming> {
         let Some(record) = self.groups.get(&id).and_then(|group| group.record.as_ref()) else { return Vec::new() };
         let nodes = record.tree.nodes();
         let Some(position) = nodes.iter().position(|one| one.loopback == node) else { return Vec::new() };
-        // A headend cannot be replaced.
-        if position == 0 {
-            return Vec::new();
-        }
+        // A headend cannot be replaced, but its links can.
+        let avoided = (position > 0).then_some(node);
         let builder = builder(record);
         let children = record.tree.children(NodeIndex(position)).iter().filter_map(|child| record.tree.node(*child));
+        let children = children.filter(|child| is_moved(child.loopback));
         let mut taken = Vec::new();
         let mut reroutes = Vec::new();
         for child in children {
-            let Some(mut step) = builder.alternative_path(&self.network, child.loopback, node) else { continue };
+            let Some(mut step) = builder.alternative_path(&self.network, child.loopback, avoided) else { continue };
             // A node that was added for an earlier child is in the tree when this one moves.
             if let Some(known) = step.path.iter().rposition(|node| taken.contains(node)) {
                 step.path.drain(..known);

@@ -227,6 +227,12 @@ impl Cluster {
         self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { groups: vec![group], ..NodeStatus::default() });
     }
 
+    /// A node reports these neighbours as unreachable.
+    pub(crate) fn report_unreachable(&mut self, node: u16, neighbours: &[u16]) {
+        let unreachable = neighbours.iter().map(|neighbour| loopback(*neighbour)).collect();
+        self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { unreachable, ..NodeStatus::default() });
+    }
+
     /// Creates group 1 with these receivers and commits it.
     pub(crate) fn create(&mut self, receivers: &[Ipv6Addr], on_failure: OnFailure) {
         let group = self.commit(|core| core.create_group(&admin(), None, new_group(on_failure))).unwrap();

@@ -123,6 +123,38 @@ fn trees_are_rerouted_around_nodes_that_do_not_return() {
     assert_eq!(cluster.group().summary.state, GroupState::Ready);
 }
 
+/// D111: BFD down moves branches to other links, and evicts nobody: all nodes live.
+#[test]
+fn trees_are_rerouted_around_links_that_are_down() {
+    for reporter in [1, 6, 4, 5] {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Evict);
+        let [used, other] = if cluster.nodes[&4].table.contains(1) { [4, 5] } else { [5, 4] };
+        if reporter == other {
+            continue;
+        }
+        let before = cluster.group().summary.epoch;
+        // Its own links count, those of others do not.
+        cluster.report_unreachable(3, &[used, 6, 1]);
+        cluster.pass(1000);
+        assert_eq!(cluster.group().summary.epoch, before);
+        let down = if reporter == used { 1 } else { used };
+        cluster.report_unreachable(reporter, &[down]);
+        cluster.pass(1000);
+        let group = cluster.group();
+        assert!(group.summary.epoch > before && cluster.nodes[&other].table.contains(1), "{reporter}: {group:?}");
+        // With the headend's link to it, the transit node has no branch left; with an edge's it keeps the other.
+        assert_eq!(cluster.nodes[&used].table.contains(1), reporter != 6, "{reporter}");
+        assert_eq!((cluster.members().len(), group.summary.state), (2, GroupState::Ready));
+        assert!(cluster.members().is_subset(&cluster.acknowledged()));
+        // Nothing moves back by itself.
+        let after = group.summary.epoch;
+        cluster.report_unreachable(reporter, &[]);
+        cluster.pass(1000);
+        assert_eq!(cluster.group().summary.epoch, after);
+    }
+}
+
 /// With `on_failure = "evict"` the receivers of a dead edge are evicted once its parent finds it stalled; not when the
 /// edge has only lost its connection, nor with another policy.
 #[test]

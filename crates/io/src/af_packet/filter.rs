@@ -247,7 +247,9 @@ mod tests {
         let interest = Interest { prefixes, ..Interest::default() };
         let program = program(&interest).unwrap();
         let mut selection = Fib::default();
-        interest.prefixes.iter().for_each(|(prefix, wanted)| drop(selection.insert(*prefix, *wanted)));
+        for (prefix, wanted) in &interest.prefixes {
+            selection.insert(*prefix, *wanted);
+        }
         let other: Ipv6Addr = "fe80::2".parse().unwrap();
         let cases = [
             (own, 17, 3784, true),

@@ -148,6 +148,7 @@ fn only_frames_of_interest_are_received_and_the_kernel_still_works() {
             (prefix("2001:db8:ff:9::", 61), Match::Kernel),
             (prefix("2001:db8:cc::1", 128), Match::RoceV2),
             (prefix("2001:db8:fe::1", 128), Match::UnknownOption),
+            (prefix("2001:db8:fe::2", 128), Match::Own),
         ],
         pfc: true,
         everything: false,
@@ -171,11 +172,19 @@ fn only_frames_of_interest_are_received_and_the_kernel_still_works() {
         with_trace,
         fast_cnp,
         refusal(2),
+        udp("2001:db8:fe::2", 3784, b"f"),
+        udp("2001:db8:fe::2", 4784, b"g"),
         pause,
         udp("2001:db8:ff::2", 9, b"z"),
     ];
-    let unwanted =
-        [udp("2001:db8:ff:9::1", 9, b"c"), udp("2001:db8:cc::1", 53, b"d"), routed, refusal(1), experiment(60, 0)];
+    let unwanted = [
+        udp("2001:db8:ff:9::1", 9, b"c"),
+        udp("2001:db8:cc::1", 53, b"d"),
+        udp("2001:db8:fe::2", 3785, b"h"),
+        routed,
+        refusal(1),
+        experiment(60, 0),
+    ];
     // Once as a program in the kernel, and once with more prefixes than that holds.
     for _ in 0..2 {
         for octets in unwanted.iter().chain(&wanted) {

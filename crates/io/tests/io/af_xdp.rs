@@ -280,6 +280,9 @@ fn frames_without_interest_stay_with_the_kernel() {
         with_options(43),
         parameter_problem(1),
         parameter_problem(2),
+        udp(&[], "2001:db8:fe::2", 3784),
+        udp(&[], "2001:db8:fe::2", 4784),
+        udp(&[], "2001:db8:fe::2", 3785),
     ];
     let last = udp(&[], "2001:db8:ff::1", 9);
     let all = |prefix| (prefix, Match::All);
@@ -298,6 +301,7 @@ fn frames_without_interest_stay_with_the_kernel() {
             (prefix("2001:db8:bb::", 32 + 16), Match::RoceV2),
             (prefix("2001:db8:cc::1", 128), Match::Kernel),
             (prefix("2001:db8:fe::1", 128), Match::UnknownOption),
+            (prefix("2001:db8:fe::2", 128), Match::Own),
             all(prefix("2001:db8:ff::1", 128)),
         ],
         pfc: true,
@@ -313,7 +317,7 @@ fn frames_without_interest_stay_with_the_kernel() {
         sender.send_to(b"for the kernel", "[2001:db8::1]:4791").unwrap();
         assert_eq!(receiver.recv(&mut [0; 99]).unwrap(), 14);
         driver.set_interest(&second).unwrap();
-        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [2, 3, 7, 14], "{mode:?}");
+        assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), [2, 3, 7, 14, 15, 16], "{mode:?}");
         driver.set_interest(&everything()).unwrap();
         assert_eq!(taken(&mut driver, &mut pool, &wire, &frames, &last), (0..frames.len()).collect::<Vec<_>>());
         driver.set_interest(&first).unwrap();

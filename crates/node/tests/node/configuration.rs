@@ -1,6 +1,7 @@
 //! `docs/configuration.md` and the errors of `node.toml`.
 
 mod backpressure;
+mod bfd;
 mod border;
 mod congestion;
 mod contradictions;

@@ -3,7 +3,7 @@
 pub(crate) mod net;
 
 use net::{Net, config, locator, system};
-use srdma_isis::tlv::{CapabilityFlags, EndSid, Reachability};
+use srdma_isis::tlv::{AdjacencyState, CapabilityFlags, EndSid, Reachability};
 use srdma_isis::{Behaviors, CircuitConfig, CircuitId, Config, IsisDrop, Key, NodeId, NotificationSids};
 use srdma_wire::{MacAddress, Prefix};
 use std::net::Ipv6Addr;
@@ -300,4 +300,24 @@ fn a_circuit_can_change_while_its_adjacency_is_up() {
     net.run_ms(1000);
     assert_eq!(net.speakers[2].shortest_paths(net.now).prefixes[&locator(0)].distance, 80);
     assert_eq!(net.speakers[0].adjacency(CircuitId(0)).unwrap().addresses, ["fe80::7".parse::<Ipv6Addr>().unwrap()]);
+}
+
+/// D110: another protocol has lost the neighbour. The path is gone at once, the handshake begins anew with the next hello.
+#[test]
+fn a_lost_neighbour_is_left_at_once_and_comes_back_by_its_hellos() {
+    let mut net = row(3);
+    net.run_ms(5000);
+    let reaches = |net: &Net| net.speakers[0].shortest_paths(net.now).prefixes.contains_key(&locator(2));
+    assert!(reaches(&net));
+    let circuit = net.speakers[0].circuits_to(system(1)).next().expect("adjacent");
+    net.speakers[0].lose_neighbour(net.now, circuit);
+    assert!(net.speakers[0].take_changes().adjacencies);
+    net.speakers[0].tick(net.now);
+    assert!(net.speakers[0].adjacency(circuit).is_none_or(|adjacency| adjacency.state != AdjacencyState::Up));
+    assert!(!reaches(&net), "the own LSP is new");
+    // Without an adjacency there is nothing to lose.
+    net.speakers[0].lose_neighbour(net.now, circuit);
+    assert_eq!(net.speakers[0].counters().neighbours_lost, 1);
+    net.run_ms(5000);
+    assert!(net.is_adjacent(0) && net.is_adjacent(1) && reaches(&net));
 }

@@ -1,9 +1,10 @@
 //! Status of the node, as sent to the controller.
 
-use crate::configuration::ControllerSettings;
-use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, Snapshot};
+use crate::configuration::{ControllerLink, ControllerSettings};
+use crate::daemon::snapshot::{BfdSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
 use srdma_api::{BranchStatus, GroupStatus, NodeStatus, PortStatus};
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 /// The status in a snapshot; of groups, only those of the controller.
 pub(in crate::daemon) fn status_of(
@@ -28,7 +29,23 @@ pub(in crate::daemon) fn status_of(
         groups: snapshot.groups.iter().filter(|group| is_of_controller(group.id)).map(group).collect(),
         drops,
         programs: steered.map(|flow| format!("{} {}", flow.destination, flow.path)).collect(),
+        unreachable: unreachable(snapshot, settings),
     }
+}
+
+/// The neighbours by links of the controller whose session was up and is down: by their port, or by their loopback over
+/// several hops. One that was never up, or is disabled, is no hint.
+fn unreachable(snapshot: &Snapshot, settings: &ControllerSettings) -> Vec<Ipv6Addr> {
+    let is_down = |session: &&BfdSnapshot| session.is_lost;
+    let lost = |link: &&ControllerLink| {
+        let name = link.port.and_then(|id| snapshot.ports.get(id.index())).map(|port| port.name.as_str());
+        let mut down = snapshot.bfd.iter().filter(is_down);
+        down.any(|session| match &session.port {
+            Some(port) => Some(port.as_str()) == name,
+            None => session.peer == link.to,
+        })
+    };
+    settings.links.iter().filter(lost).map(|link| link.to).collect()
 }
 
 fn group(group: &GroupSnapshot) -> GroupStatus {

@@ -28,13 +28,15 @@ pub struct BfdSnapshot {
     pub detection_time_ns: Option<u64>,
     /// How often it was up and went down, other than by an administrator.
     pub downs: u64,
+    /// It was up, has gone down, and is not up again: its neighbour is avoided where there are other paths.
+    pub is_lost: bool,
 }
 
 /// The sessions of a node, by peer.
 pub(super) fn of(node: &Node) -> Vec<BfdSnapshot> {
     let ports = &node.config().ports;
     let one = |report: BfdReport<'_>| {
-        let BfdReport { peer, local, session, downs } = report;
+        let BfdReport { peer, local, session, downs, is_lost } = report;
         let name = peer.port.and_then(|port| ports.get(port.index())).map(|port| port.name.clone());
         BfdSnapshot {
             peer: peer.address,
@@ -48,6 +50,7 @@ pub(super) fn of(node: &Node) -> Vec<BfdSnapshot> {
             interval_ns: session.interval_ns(),
             detection_time_ns: session.detection_time_ns(),
             downs,
+            is_lost,
         }
     };
     node.bfd_reports().map(one).collect()

@@ -54,6 +54,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[backpressure_sids]]", "[[backpressure_sids]]\nzzz = 1"),
     ("[steering]", "[steering]\nzzz = 1"),
     ("[[connection]]", "[[connection]]\nzzz = 1"),
+    ("[[bfd]]", "[[bfd]]\nzzz = 1"),
     ("[isis]", "[isis]\nzzz = 1"),
     ("[isis.key]", "[isis]\nkey = { zzz = 1 }"),
     ("[[isis.locator]]", "[isis]\nlocator = [{ zzz = 1 }]"),

@@ -4,12 +4,13 @@ use super::documentation::example;
 use super::parse;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
+use srdma_bfd::Config as BfdConfig;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_dataplane::{
-    BackpressureConfig, BackpressureSids, BackpressureThresholds, ClassMap, Connection, Cover, Domain, EgressConfig,
-    EncapsMode, FastCnpConfig, Flavors, IcrcMode, IoamConfig, IoamInterface, IoamNamespace, Learning, Marking,
-    MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig, PortConfig, PriorityMapping, RouteAction, Scheduling,
-    SidBehavior, StormAction, TableId, TimestampFormat, Watchdog, WideData,
+    BackpressureConfig, BackpressureSids, BackpressureThresholds, BfdPeer, BfdSession, ClassMap, Connection, Cover,
+    Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, IcrcMode, IoamConfig, IoamInterface, IoamNamespace,
+    Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig, PortConfig, PriorityMapping,
+    RouteAction, Scheduling, SidBehavior, StormAction, TableId, TimestampFormat, Watchdog, WideData,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -409,6 +410,19 @@ fn routes(octets: &mut Octets, entries: &mut Entries) {
     }
 }
 
+fn bfd(octets: &mut Octets, entries: &mut Entries) {
+    let far = BfdPeer { port: None, address: address("2001:db8:9::1") };
+    let NextHop { port, address: neighbour } = octets.hop();
+    for peer in [far, BfdPeer { port: Some(port), address: neighbour }] {
+        if octets.is() {
+            let intervals = [octets.u32(10_000, 60_000_000), octets.u32(10_000, 60_000_000)];
+            let config = BfdConfig::new(intervals[0], intervals[1], octets.u16(1, 255) as u8).expect("above the least");
+            let session = BfdSession { peer, local: address(LOOPBACK), config, is_enabled: octets.is() };
+            entries.bfd.insert(peer, session);
+        }
+    }
+}
+
 fn entries(octets: &mut Octets) -> Entries {
     let mut entries = Entries::default();
     for id in [1, 0xFFFF_FFFF] {
@@ -476,6 +490,7 @@ fn entries(octets: &mut Octets) -> Entries {
         }
         entries.groups.insert(id, entry);
     }
+    bfd(octets, &mut entries);
     entries.learning = octets.maybe(|octets| Learning {
         proxies: vec![prefix("2001:db8:ff:1::", 64)],
         parent: address("2001:db8:6::1"),
