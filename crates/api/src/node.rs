@@ -255,8 +255,8 @@ pub struct NodeStatus {
     /// Destinations of steered flows, each with its uSID program.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// Loopbacks of neighbours whose BFD session was up and is down: hints to use other paths, no proof that they are dead
-    /// (D90, D111).
+    /// Loopbacks of neighbours whose BFD session was up and is down: hints to use other paths, no proof that they are
+    /// dead (D90, D111).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub unreachable: Vec<Ipv6Addr>,

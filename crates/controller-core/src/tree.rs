@@ -97,7 +97,7 @@ impl TreeBuilder {
         Ok(steps)
     }
 
-    /// Another path from the tree to one of its nodes, avoiding a node, if one is to be avoided, and all nodes below it.
+    /// Another path from the tree to one of its nodes, avoiding all nodes below it, and a node that is given.
     pub(crate) fn alternative_path(
         &self,
         network: &Network,

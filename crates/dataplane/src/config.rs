@@ -268,7 +268,7 @@ pub enum Command {
     SetSteering(Box<HeadendConfig>),
     /// Steers no more, as it began; no route leads to placed paths any more.
     RemoveSteering,
-    /// Adds a BFD session, or changes the one with the same peer (D109). Another local address makes it another session.
+    /// Adds a BFD session, or changes the one with the same peer (D109). Another local address makes it another one.
     SetBfdSession(Box<BfdSession>),
     /// Removes a BFD session, which its peer takes for a failure unless it was disabled before.
     RemoveBfdSession(BfdPeer),

@@ -123,7 +123,7 @@ fn trees_are_rerouted_around_nodes_that_do_not_return() {
     assert_eq!(cluster.group().summary.state, GroupState::Ready);
 }
 
-/// D111: BFD down moves branches to other links, and evicts nobody: all nodes live.
+/// D111: BFD down moves branches to other links, and evicts no receiver: all nodes live.
 #[test]
 fn trees_are_rerouted_around_links_that_are_down() {
     for reporter in [1, 6, 4, 5] {

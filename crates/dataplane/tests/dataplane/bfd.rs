@@ -174,7 +174,7 @@ fn new_routes_avoid_a_neighbour_that_is_down() {
     assert_eq!(world.flows().into_iter().collect::<BTreeSet<_>>().len(), 2);
 }
 
-/// D90: a disabled session is no hint, whoever has disabled it; one that was never up is none either.
+/// D90: a disabled session is no hint, on either side; one that was never up is none either.
 #[test]
 fn disabled_sessions_are_no_hint() {
     let mut world = World::new(2).sessions(2);

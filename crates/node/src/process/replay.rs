@@ -1,7 +1,7 @@
 //! A node, its clock and its wires.
 
 use super::report::Report;
-use srdma_dataplane::Node;
+use srdma_dataplane::{BfdPeer, Command, Node};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
 use std::time::Duration;
@@ -44,7 +44,13 @@ pub(crate) struct Replay<S> {
 }
 
 impl<S: Sink> Replay<S> {
-    pub(crate) fn new(node: Node, sink: S) -> Self {
+    /// Without the node's BFD sessions: no peer responds to a replay, and their timers have no part in it.
+    pub(crate) fn new(mut node: Node, sink: S) -> Self {
+        let peers: Vec<BfdPeer> = node.bfd_reports().map(|report| report.peer).collect();
+        for peer in peers {
+            // It is one of its own.
+            let _ = node.apply(Command::RemoveBfdSession(peer));
+        }
         Replay {
             node,
             sink,
@@ -168,6 +174,17 @@ rate_bits_per_s = 1_000_000_000
             self.0.push((time.as_ns(), port, octets[12..14] == [0x88, 0x08]));
             Ok(())
         }
+    }
+
+    /// Sessions would send a packet a second since 1970.
+    #[test]
+    fn a_replay_has_no_bfd() {
+        let text = format!("{PFC}[[bfd]]\npeer = '2001:db8:9::1'\n");
+        let node = Configuration::parse(Path::new("node.toml"), &text).expect("right").node().expect("right");
+        assert!(node.has_bfd());
+        let mut replay = Replay::new(node, Left::default());
+        let Ok(()) = replay.run_until(Instant::from_ns(1_800_000_000_000_000_000));
+        assert_eq!(replay.into_sink().0, []);
     }
 
     /// Each frame is above XOFF while it waits: the pause does not outlast it.

@@ -88,8 +88,8 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str]) {
     source.args(["send", "--random", "16MiB", "--path-mtu", "1024", "--window", "256", "--json"]);
     source.args(["--ack-timeout", "14", "--retries", "6", "--group"]).arg(&group);
     let source = source.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    let is_busy = |transit: &&str| network.sent_to(transit) > 1_000;
-    wait_until(|| TRANSIT.iter().any(|transit| is_busy(&transit)), || network.status("N1")["ports"].to_string());
+    let is_busy = |transit: &str| network.sent_to(transit) > 1_000;
+    wait_until(|| TRANSIT.iter().any(|transit| is_busy(transit)), || network.status("N1")["ports"].to_string());
     let busy = TRANSIT.into_iter().find(|transit| is_busy(transit)).expect("one is");
     let other = TRANSIT.into_iter().find(|transit| *transit != busy).expect("two");
     let kill = format!("kill -KILL {}; sysctl -qw net.ipv6.conf.all.forwarding=0", network.pid(busy));
@@ -131,7 +131,7 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str]) {
     let after_ns = down - last.expect("it was there");
     println!("detected {} us after the last packet", after_ns / 1_000);
     assert!((150_000_000..150_000_000 + MARGIN_NS).contains(&after_ns), "{after_ns}");
-    // D90: nobody is evicted, and no node has lost its group.
+    // D90: no receiver is evicted, and no node has lost its group.
     let group = network.status("N1")["groups"][0].clone();
     assert_eq!((&group["epoch"], &group["eviction_requests"]), (&epoch, &Value::from(0)));
 }

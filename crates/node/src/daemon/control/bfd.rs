@@ -38,10 +38,12 @@ impl Control {
         match change {
             Event::Up => tracing::info!(target: "bfd", port, peer = %address, "session up"),
             Event::Down { diagnostic, is_administrative: true } => {
-                tracing::info!(target: "bfd", port, peer = %address, diagnostic = diagnostic.name(), "session disabled");
+                let diagnostic = diagnostic.name();
+                tracing::info!(target: "bfd", port, peer = %address, diagnostic, "session disabled");
             }
             Event::Down { diagnostic, is_administrative: false } => {
-                tracing::warn!(target: "bfd", port, peer = %address, diagnostic = diagnostic.name(), "session down");
+                let diagnostic = diagnostic.name();
+                tracing::warn!(target: "bfd", port, peer = %address, diagnostic, "session down");
                 self.isis.lose(peer);
             }
         }
