@@ -4,6 +4,7 @@ use crate::source::SourceState;
 use serde::{Deserialize, Serialize};
 use srdma_group::Policy;
 use std::net::Ipv6Addr;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// A group to create. Receivers may join before and after it is committed.
@@ -32,6 +33,31 @@ pub struct NewGroup {
     #[serde(default)]
     #[schema(value_type = Object)]
     pub policy: Policy,
+    /// When the source gives up [default: ACK timeout 14, 7 retries, as in many programs].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<SourceTransport>,
+}
+
+/// Retransmission by the source's queue pair (IBTA volume 1, section 9.7.6.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceTransport {
+    /// Local ACK Timeout: 4.096 µs times two to the power of this, at most 31; 0: no timeout, so that the source never
+    /// gives up.
+    pub ack_timeout: u8,
+    /// Retry count, at most 7.
+    pub retries: u8,
+}
+
+impl SourceTransport {
+    /// What many programs set, and documentation of verbs shows.
+    pub const USUAL: SourceTransport = SourceTransport { ack_timeout: 14, retries: 7 };
+
+    /// Least time without an ACK after which the source gives up; `None`: it never does.
+    pub fn retry_budget(&self) -> Option<Duration> {
+        let timeout = 1_u64.checked_shl(self.ack_timeout.into()).filter(|_| self.ack_timeout != 0)?;
+        Some(Duration::from_nanos(timeout.saturating_mul(4096)) * u32::from(self.retries))
+    }
 }
 
 /// The source of a group.
@@ -198,6 +224,9 @@ pub struct Group {
     /// Why the last change was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Failures whose repair takes longer than the source waits for an ACK.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// The state of a receiver.

@@ -26,7 +26,7 @@ pub use client::{Client, ClientError, Reply};
 pub use event::{AuditEntry, AuditPage, EVENT_KEEP_ALIVE, EVENT_TIMEOUT, Event, EventKind};
 pub use group::{
     BranchView, CommitRequest, Group, GroupPage, GroupState, GroupSummary, MemoryRegion, NewGroup, NewReceiver,
-    OverheadView, Receiver, ReceiverState, SourceAddress, SourceRegion, TreeNodeView, TreeView,
+    OverheadView, Receiver, ReceiverState, SourceAddress, SourceRegion, SourceTransport, TreeNodeView, TreeView,
 };
 pub use identity::{NodeIdentity, RenameRequest};
 pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};

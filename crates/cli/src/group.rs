@@ -216,6 +216,9 @@ fn commit(arguments: &Commit) -> Result<ExitCode> {
     if let Some(failure) = &group.failure {
         eprintln!("srdma: {}", terminal::escaped(failure));
     }
+    for warning in &group.warnings {
+        eprintln!("srdma: warning: {}", terminal::escaped(warning));
+    }
     Ok(if text::may_send(&group.summary) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

@@ -222,6 +222,7 @@ impl Flow {
                 t_stall: T_STALL,
                 ..Policy::default()
             },
+            transport: None,
         }
     }
 

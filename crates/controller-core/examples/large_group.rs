@@ -110,4 +110,5 @@ fn group() -> NewGroup {
         region: None,
         policy: srdma_group::Policy::default(),
     }
+        transport: None,
 }

@@ -12,6 +12,7 @@ mod jobs;
 mod links;
 mod members;
 mod nodes;
+mod repair;
 mod reroute;
 mod restore;
 mod sources;
@@ -19,6 +20,7 @@ mod stalls;
 mod views;
 
 pub use jobs::{JobOutcome, JobRequest, JobTask};
+pub use repair::SEARCH_INTERVAL;
 
 use crate::jobs::Jobs;
 use crate::network::Network;

@@ -28,7 +28,7 @@ mod rows;
 mod settings;
 mod tree;
 
-pub use crate::core::{Core, JobOutcome, JobRequest, JobTask, Time};
+pub use crate::core::{Core, JobOutcome, JobRequest, JobTask, SEARCH_INTERVAL, Time};
 pub use event_log::{EventBatch, EventCursor, EventLog, EventPosition, KeptEvent};
 pub use jobs::{Evaluated, JobError, JobRow, JobRows, Jobs, MAX_FLOWS};
 pub use migration::migrate;

@@ -94,6 +94,7 @@ fn group(number: u16) -> NewGroup {
         path_mtu: 4096,
         region: None,
         policy: srdma_group::Policy::default(),
+        transport: None,
     }
 }
 

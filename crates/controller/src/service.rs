@@ -15,7 +15,7 @@ use srdma_api::NodeOrder;
 use srdma_api::ProblemType;
 use srdma_controller_core::{
     Answer, Core, EventBatch, EventCursor, EventLog, EventPosition, FORMAT, Jobs, Pipeline, Principal, Refusal,
-    Released, Row, STATE_PREFIXES, Time, Write, migrate,
+    Released, Row, SEARCH_INTERVAL, STATE_PREFIXES, Time, Write, migrate,
 };
 use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 /// Interval for detecting dead nodes.
-const PERIOD: Duration = Duration::from_millis(100);
+const PERIOD: Duration = SEARCH_INTERVAL;
 /// Retransmission interval of unanswered orders, in periods.
 const RETRANSMISSION_PERIODS: u32 = 5;
 

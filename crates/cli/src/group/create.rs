@@ -5,7 +5,7 @@ use crate::endpoint;
 use crate::remote::idempotency_key;
 use anyhow::Result;
 use clap::Args;
-use srdma_api::{Client, ClientError, Group, NewGroup, SourceAddress, SourceRegion};
+use srdma_api::{Client, ClientError, Group, NewGroup, SourceAddress, SourceRegion, SourceTransport};
 use srdma_group::Policy;
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -42,8 +42,23 @@ pub(super) struct Arguments {
     /// Settings that differ from the defaults, as a JSON object such as '{"lists":"provisioned","on_failure":"evict"}'.
     #[arg(long, value_name = "JSON", value_parser = parse_policy)]
     policy: Option<Policy>,
+    /// Local ACK Timeout of the source's queue pair: 4.096 µs times two to the power of N; 0: none. With `--retries`,
+    /// the commit warns of failures whose repair takes longer.
+    #[arg(long, value_name = "N", default_value = "14", value_parser = clap::value_parser!(u8).range(0..=31))]
+    ack_timeout: u8,
+    /// Retry count of the source's queue pair.
+    #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u8).range(0..=7))]
+    retries: u8,
     #[command(flatten)]
     output: Output,
+}
+
+impl Arguments {
+    /// What differs from the usual, which controllers of earlier versions do not know.
+    fn transport(&self) -> Option<SourceTransport> {
+        let transport = SourceTransport { ack_timeout: self.ack_timeout, retries: self.retries };
+        (transport != SourceTransport::USUAL).then_some(transport)
+    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -56,6 +71,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         path_mtu: arguments.path_mtu.into(),
         region: arguments.region,
         policy: arguments.policy.unwrap_or_default(),
+        transport: arguments.transport(),
     };
     let group = create(&arguments.output.controller.client()?, &new)?;
     arguments.output.show(&group, |group| {

@@ -75,6 +75,7 @@ pub(super) fn group(group: &Group) -> String {
         lines.push(format!("waits for {}", group.awaited.join(", ")));
     }
     lines.extend(group.failure.iter().map(|failure| format!("the last change was aborted: {failure}")));
+    lines.extend(group.warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.join("\n") + "\n"
 }
 
@@ -211,6 +212,7 @@ mod tests {
             }),
             awaited: vec!["N2".to_owned()],
             failure: None,
+            warnings: Vec::new(),
         };
         let expected = "\
 group 7 weights of default: changing, epoch 4, 3 receivers, Proxy Address 2001:db8:cc::1

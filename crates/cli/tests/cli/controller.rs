@@ -67,6 +67,7 @@ fn group(number: u16) -> NewGroup {
         path_mtu: 4096,
         region: None,
         policy: srdma_group::Policy::default(),
+        transport: None,
     }
 }
 

@@ -33,6 +33,9 @@ impl Core {
         self.begin(id)?;
         self.write_group(id);
         self.audit(&principal.name, "commit", format!("group {id}"));
+        for warning in self.groups.get(&id).map(|group| self.repair_warnings(group)).unwrap_or_default() {
+            self.audit("controller", "warn", format!("group {id}: {warning}"));
+        }
         self.drive(id);
         Ok(())
     }

@@ -152,6 +152,10 @@ impl Core {
         check_path_mtu(request.path_mtu)?;
         check_qpn("designated_qpn", request.designated_qpn)?;
         check_qpn("source.qpn", request.source.qpn)?;
+        if request.transport.is_some_and(|transport| transport.ack_timeout > 31 || transport.retries > 7) {
+            let text = "transport: expected an ack_timeout of at most 31 and at most 7 retries";
+            return Err(Refusal::new(ProblemType::InvalidRequest, text));
+        }
         if request.initial_psn >= 1 << 24 {
             let text = format!("initial_psn {:#x} exceeds 24 bits", request.initial_psn);
             return Err(Refusal::new(ProblemType::InvalidPsn, text));

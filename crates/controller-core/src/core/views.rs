@@ -37,6 +37,7 @@ impl Core {
             tree: self.tree(group),
             awaited: self.awaited(group),
             failure: group.row.failure.clone().or_else(|| self.lost_nodes(group)),
+            warnings: self.repair_warnings(group),
         };
         Ok((view, group.row.version))
     }

@@ -87,6 +87,7 @@ pub(crate) fn new_group(on_failure: OnFailure) -> NewGroup {
         path_mtu: 4096,
         region: None,
         policy: Policy { on_failure, min_receivers: 1, ..Policy::default() },
+        transport: None,
     }
 }
 
@@ -235,7 +236,12 @@ impl Cluster {
 
     /// Creates group 1 with these receivers and commits it.
     pub(crate) fn create(&mut self, receivers: &[Ipv6Addr], on_failure: OnFailure) {
-        let group = self.commit(|core| core.create_group(&admin(), None, new_group(on_failure))).unwrap();
+        self.create_as(new_group(on_failure), receivers);
+    }
+
+    /// The same with other settings.
+    pub(crate) fn create_as(&mut self, group: NewGroup, receivers: &[Ipv6Addr]) {
+        let group = self.commit(|core| core.create_group(&admin(), None, group)).unwrap();
         assert_eq!(group, 1);
         for receiver in receivers {
             self.join(*receiver).unwrap();

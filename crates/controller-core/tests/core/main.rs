@@ -6,4 +6,5 @@ mod lost_nodes;
 mod pipeline;
 mod placed_jobs;
 mod restored_stores;
+mod repair;
 mod views;

@@ -79,6 +79,7 @@ pub(crate) fn new_group(number: u16) -> NewGroup {
         path_mtu: 4096,
         region: Some(SourceRegion { base: 0x10_0000, length: 1 << 30, rkey: 7 }),
         policy: srdma_group::Policy::default(),
+        transport: None,
     }
 }
 

@@ -55,6 +55,7 @@ impl CreatedGroup {
                 rkey: REGION_RKEY,
             }),
             policy: Policy { lists: list_mode(transfer.lists), ..Policy::default() },
+            transport: None,
         };
         let receivers = plan.receivers.len();
         let mut group = CreatedGroup { client, namespace, access, id: 0, receivers, transfer: transfer.clone() };
