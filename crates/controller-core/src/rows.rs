@@ -140,6 +140,9 @@ pub(crate) struct NodeRow {
     pub(crate) identity: Option<NodeIdentity>,
     #[serde(default)]
     pub(crate) is_removing: bool,
+    /// Its connection is lost: it may have the entries of an earlier epoch (D97).
+    #[serde(default)]
+    pub(crate) is_lost: bool,
 }
 
 /// A group that nodes have and the store does not.

@@ -200,6 +200,7 @@ impl Node {
             name: Some(self.name.clone()),
             identity: Some(self.identity.clone()),
             is_removing: self.is_removing,
+            is_lost: self.was_dead,
         }
     }
 }

@@ -255,6 +255,7 @@ impl Core {
             node.was_dead = true;
             let name = node.name.clone();
             self.network.set_usable(loopback, false);
+            self.write_node(loopback);
             self.network_version += 1;
             self.effects.ended_sessions.push(loopback);
             self.emit(None, EventKind::NodeDown { node: name });

@@ -161,13 +161,13 @@ impl Core {
     }
 
     fn restore_node(&mut self, row: NodeRow) {
-        let NodeRow { registration, is_drained, name, identity, is_removing } = row;
+        let NodeRow { registration, is_drained, name, identity, is_removing, is_lost } = row;
         let loopback = registration.loopback;
         let name = name.unwrap_or_else(|| registration.name.clone());
         let stated = self.settings.nodes.get(&name).filter(|stated| stated.loopback == loopback).cloned();
         let identity = stated.or(identity).unwrap_or_else(|| registration.identity());
         let heard = self.now.monotonic;
-        let node = Node { name, is_drained, is_removing, heard, ..Node::new(registration, identity) };
+        let node = Node { name, is_drained, is_removing, heard, was_dead: is_lost, ..Node::new(registration, identity) };
         // It is not usable before it registers.
         self.network.put(&node.used(), false);
         self.nodes.insert(loopback, node);
@@ -185,6 +185,9 @@ impl Core {
         let round = self.site.starts << 16;
         let lifecycle = Lifecycle::resume(row.record.clone(), resumption, group.row.last_epoch, round);
         let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?;
+        for (node, _) in self.nodes.iter().filter(|(_, node)| node.was_dead) {
+            lifecycle.lost(*node);
+        }
         let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
         let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
         let leaving: Vec<Ipv6Addr> = leaving.map(|(address, _)| *address).collect();

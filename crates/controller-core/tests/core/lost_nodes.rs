@@ -87,6 +87,31 @@ fn an_edge_with_a_stale_entry_is_restored() {
     assert_eq!(node.table.entry(1).unwrap().branches.len(), 1);
 }
 
+/// A node that was lost before a restart is lost after it, without a wait, and until it registers.
+#[test]
+fn lost_nodes_are_known_after_a_restart() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1), receiver(2, 2)], OnFailure::Strict);
+    cluster.disconnect(2);
+    cluster.pass(DEAD_AFTER_MS + 500);
+    cluster.restart();
+    cluster.settle();
+    let failure = cluster.group().failure.expect("the lost node is named");
+    assert!(failure.contains("N2"), "{failure}");
+    cluster.leave(receiver(2, 2)).unwrap();
+    cluster.settle();
+    assert_eq!(cluster.group().members.len(), 2, "a change that does not need the node goes on: {:?}", cluster.group());
+    cluster.join(receiver(2, 9)).unwrap();
+    cluster.pass(500);
+    assert_eq!(cluster.group().awaited, ["N2"], "a change that needs it waits");
+    cluster.connect(2);
+    cluster.pass(1000);
+    assert!(cluster.members().contains(&receiver(2, 9)) && cluster.acknowledged().contains(&receiver(2, 9)));
+    cluster.restart();
+    cluster.settle();
+    assert_eq!(cluster.group().failure, None, "it has registered");
+}
+
 /// A node that dies while no controller runs is dead as soon as it does not register.
 #[test]
 fn nodes_that_do_not_return_after_a_restart_are_dead() {
