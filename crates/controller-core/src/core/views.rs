@@ -260,9 +260,9 @@ fn unconfirmed_view(name: &str, identity: &NodeIdentity) -> srdma_api::Node {
 fn members(group: &Group) -> Vec<Receiver> {
     let stored = group.record.iter().flat_map(|record| &record.receivers);
     let stored: BTreeMap<Ipv6Addr, &StoredReceiver> = stored.map(|receiver| (receiver.address, receiver)).collect();
-    let joining: BTreeSet<Ipv6Addr> = group.joining.iter().map(|newcomer| newcomer.address).collect();
+    let former: BTreeSet<Ipv6Addr> = former(group).collect();
     let view = |(address, row): (&Ipv6Addr, &MemberRow)| {
-        receiver_view(group, *address, row, stored.get(address).copied(), joining.contains(address))
+        receiver_view(group, *address, row, stored.get(address).copied(), former.contains(address))
     };
     group.members.iter().map(view).collect()
 }
@@ -313,11 +313,18 @@ fn summary(group: &Group) -> GroupSummary {
     }
 }
 
+/// The receivers of the record that all nodes had before the change in progress, or have: the others of the record are
+/// joining, until all nodes have committed.
+fn former(group: &Group) -> impl Iterator<Item = Ipv6Addr> {
+    let record = group.before.as_ref().or(group.record.as_ref());
+    record.into_iter().flat_map(|record| &record.receivers).map(|receiver| receiver.address)
+}
+
 fn member(group: &Group, address: Ipv6Addr) -> Option<Receiver> {
     let row = group.members.get(&address)?;
     let stored = group.record.iter().flat_map(|record| &record.receivers).find(|one| one.address == address);
-    let is_joining = group.joining.iter().any(|newcomer| newcomer.address == address);
-    Some(receiver_view(group, address, row, stored, is_joining))
+    let was_there = former(group).any(|former| former == address);
+    Some(receiver_view(group, address, row, stored, was_there))
 }
 
 fn receiver_view(
@@ -325,7 +332,7 @@ fn receiver_view(
     address: Ipv6Addr,
     row: &MemberRow,
     stored: Option<&StoredReceiver>,
-    is_joining: bool,
+    was_there: bool,
 ) -> Receiver {
     Receiver {
         address,
@@ -333,7 +340,7 @@ fn receiver_view(
         region: row.receiver.region,
         state: match stored {
             _ if row.is_leaving => ReceiverState::Leaving,
-            Some(_) if is_joining => ReceiverState::Joining,
+            Some(_) if !was_there => ReceiverState::Joining,
             Some(_) if !group.is_verified() => ReceiverState::Unverified,
             Some(_) => ReceiverState::Member,
             None if group.lifecycle.is_none() && group.row.is_committed => ReceiverState::Unverified,

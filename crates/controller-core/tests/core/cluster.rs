@@ -164,7 +164,8 @@ impl Cluster {
         }
     }
 
-    fn sync(&mut self, number: u16) {
+    /// A node registers, or executes its orders and reports.
+    pub(crate) fn sync(&mut self, number: u16) {
         let node = self.nodes.get_mut(&number).unwrap();
         if !node.is_connected {
             return;

@@ -87,6 +87,26 @@ fn an_edge_with_a_stale_entry_is_restored() {
     assert_eq!(node.table.entry(1).unwrap().branches.len(), 1);
 }
 
+/// A receiver that joins is no member before its edge has committed, also if the controller restarts meanwhile.
+#[test]
+fn a_join_is_not_shown_before_it_is_committed() {
+    for syncs_before in 0..40 {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+        cluster.join(receiver(2, 9)).unwrap();
+        for number in (1..=6).cycle().take(syncs_before) {
+            cluster.sync(number);
+        }
+        cluster.restart();
+        for number in (1..=6).cycle().take(60) {
+            cluster.sync(number);
+            let (members, acknowledged) = (cluster.members(), cluster.acknowledged());
+            assert!(members.is_subset(&acknowledged), "after {syncs_before}: {members:?}, {acknowledged:?}");
+        }
+        assert!(cluster.members().contains(&receiver(2, 9)), "after {syncs_before}");
+    }
+}
+
 /// A node that was lost before a restart is lost after it, without a wait, and until it registers.
 #[test]
 fn lost_nodes_are_known_after_a_restart() {
