@@ -11,6 +11,7 @@
 mod agent;
 mod eviction_requests;
 mod group_table;
+mod lease;
 mod session;
 
 pub use agent::{Agent, Report};

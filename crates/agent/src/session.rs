@@ -9,6 +9,7 @@
 //! ```
 
 use crate::Report;
+use crate::lease::Lease;
 use srdma_api::{NodeAnswer, POLL_INTERVAL_MS, Session, Sync};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub struct ControllerSession {
     /// Answers that the controller has not received yet.
     answers: Vec<NodeAnswer>,
     retry: Duration,
+    lease: Lease,
 }
 
 /// A request to send.
@@ -56,6 +58,7 @@ impl Default for ControllerSession {
             begun: Duration::ZERO,
             answers: Vec::new(),
             retry: FIRST_RETRY,
+            lease: Lease::default(),
         }
     }
 }
@@ -64,7 +67,10 @@ impl ControllerSession {
     /// The request to send now. `now`: since any fixed moment.
     pub fn next(&mut self, now: Duration) -> Request {
         match self.session {
-            Some(_) => Request::Sync,
+            Some(_) => {
+                self.lease.report(now);
+                Request::Sync
+            }
             None => {
                 self.begun = now;
                 Request::Register
@@ -77,6 +83,7 @@ impl ControllerSession {
         self.session = Some(session.session);
         self.accepts_unreachable = session.accepts_unreachable;
         self.answers.clear();
+        self.lease.begin(session.lease_ms);
     }
 
     /// The next report.
@@ -93,6 +100,13 @@ impl ControllerSession {
     pub fn synced(&mut self, answers: Vec<NodeAnswer>) {
         self.retry = FIRST_RETRY;
         self.answers = answers;
+        self.lease.answered();
+    }
+
+    /// When the node stops to acknowledge for the controller's groups unless another report is answered (D122), in the
+    /// time of [`ControllerSession::next`]; `None`: it does not.
+    pub fn lease_end(&self) -> Option<Duration> {
+        self.lease.end()
     }
 
     /// A request has failed; returns the delay before the next one.
@@ -124,7 +138,8 @@ mod tests {
     use super::*;
     use srdma_api::NodeStatus;
 
-    const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000, accepts_unreachable: true };
+    const NEW: Session =
+        Session { session: 7, store: 1, dead_after_ms: 3000, accepts_unreachable: true, lease_ms: 0 };
 
     fn answers() -> Vec<NodeAnswer> {
         vec![NodeAnswer::Committed { group: 1, name: srdma_group::EntryName::default() }]
@@ -169,6 +184,35 @@ mod tests {
         session.registered(&NEW);
         assert!(session.sync(Report::default()).answers.is_empty());
         assert_eq!(session.failed(Failure::UnknownSession, Duration::from_secs(9)), FIRST_RETRY, "at once again");
+    }
+
+    /// D122: from sending the last report that was answered, in whatever session.
+    #[test]
+    fn a_lease_is_counted_from_sending_the_answered_report() {
+        let at = Duration::from_millis;
+        let mut session = ControllerSession::default();
+        session.next(at(0));
+        session.registered(&Session { lease_ms: 2000, ..NEW });
+        assert_eq!(session.lease_end(), None, "the entries are not compared yet");
+        session.next(at(100));
+        assert_eq!(session.lease_end(), None);
+        session.synced(Vec::new());
+        assert_eq!(session.lease_end(), Some(at(2100)), "however late the response has come");
+        session.next(at(1100));
+        session.failed(Failure::Unreachable, at(1500));
+        session.next(at(1700));
+        assert_eq!(session.lease_end(), Some(at(2100)), "no report was answered since");
+        session.failed(Failure::UnknownSession, at(1800));
+        session.next(at(1900));
+        session.registered(&Session { lease_ms: 2000, ..NEW });
+        assert_eq!(session.lease_end(), Some(at(2100)), "a registration alone does not extend it");
+        session.next(at(3000));
+        session.synced(Vec::new());
+        assert_eq!(session.lease_end(), Some(at(5000)));
+        session.registered(&NEW);
+        session.next(at(4000));
+        session.synced(Vec::new());
+        assert_eq!(session.lease_end(), None, "the controller gives none any more");
     }
 
     #[test]

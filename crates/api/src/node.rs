@@ -114,6 +114,10 @@ pub struct Session {
     /// Whether the controller accepts [`NodeStatus::unreachable`]; older ones refuse it.
     #[serde(default)]
     pub accepts_unreachable: bool,
+    /// Time after sending its last answered report at which the node stops to acknowledge for the controller's groups,
+    /// milliseconds; 0: it does not (D122).
+    #[serde(default)]
+    pub lease_ms: u32,
 }
 
 /// Limit of eviction requests in a report.

@@ -62,6 +62,7 @@ fn operator() -> Principal {
 pub(crate) fn settings() -> Settings {
     Settings {
         node_dead_after: Duration::from_nanos(NODE_DEAD_AFTER_NS),
+        node_lease: None,
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
         ..Settings::default()
     }

@@ -109,6 +109,6 @@ fn group() -> NewGroup {
         path_mtu: 4096,
         region: None,
         policy: srdma_group::Policy::default(),
-    }
         transport: None,
+    }
 }

@@ -26,6 +26,8 @@ pub struct Settings {
     pub max_nodes: usize,
     /// Timeout after which a silent node is dead.
     pub node_dead_after: Duration,
+    /// Lease of nodes, shorter than `node_dead_after`; `None`: they have none (D122).
+    pub node_lease: Option<Duration>,
     /// Timeout after which joins that wait for a silent source are aborted.
     pub source_silent_after: Duration,
 }
@@ -37,6 +39,7 @@ impl Default for Settings {
             nodes: BTreeMap::new(),
             max_nodes: MAX_NODES,
             node_dead_after: Duration::from_secs(3),
+            node_lease: None,
             source_silent_after: Duration::from_secs(30),
         }
     }

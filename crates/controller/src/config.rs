@@ -35,6 +35,8 @@ pub struct Config {
     pub nodes: usize,
     /// Timeout after which a silent node is dead, milliseconds.
     pub node_dead_after_ms: u32,
+    /// Lease of nodes, milliseconds; 0: none (D122).
+    pub node_lease_ms: u32,
     /// Timeout after which joins that wait for a silent source are aborted, milliseconds.
     pub source_silent_after_ms: u32,
     /// Limit of open connections.
@@ -115,6 +117,7 @@ impl Default for Config {
             node: Vec::new(),
             nodes: MAX_NODES,
             node_dead_after_ms: 3000,
+            node_lease_ms: 0,
             source_silent_after_ms: 30_000,
             connections: 8192,
             connections_per_client: 2048,
@@ -127,12 +130,15 @@ impl Default for Config {
     }
 }
 
+/// Between a lease and what has to happen after it: clocks differ, and packets are on their way.
+const LEASE_MARGIN_MS: u32 = 500;
+
 /// A key of the file, and its value as text.
 type Key = (&'static str, fn(&Config) -> String);
 
 impl Config {
     /// Keys that are read at the start only.
-    pub(crate) const RESTART_KEYS: [Key; 12] = [
+    pub(crate) const RESTART_KEYS: [Key; 13] = [
         ("listen", |config| format!("{:?}", config.listen)),
         ("url", |config| format!("{:?}", config.url)),
         ("etcd", |config| format!("{:?}", config.etcd)),
@@ -140,6 +146,7 @@ impl Config {
         ("node", |config| format!("{:?}", config.node)),
         ("nodes", |config| config.nodes.to_string()),
         ("node_dead_after_ms", |config| config.node_dead_after_ms.to_string()),
+        ("node_lease_ms", |config| config.node_lease_ms.to_string()),
         ("source_silent_after_ms", |config| config.source_silent_after_ms.to_string()),
         ("connections", |config| config.connections.to_string()),
         ("connections_per_client", |config| config.connections_per_client.to_string()),
@@ -188,6 +195,16 @@ impl Config {
             if !(least..=600_000).contains(&value) {
                 return Err(format!("{key} = {value}: expected {least} to 600000"));
             }
+        }
+        // A report is answered after an interval, when the lease that it extends has run for as long, and the next one after
+        // another interval.
+        let least = 2 * POLL_INTERVAL_MS + LEASE_MARGIN_MS;
+        let (lease, most) = (self.node_lease_ms, self.node_dead_after_ms - LEASE_MARGIN_MS);
+        if lease != 0 && !(least..=most).contains(&lease) {
+            return Err(format!(
+                "node_lease_ms = {lease}: expected 0 for none, or {least} to {most}, which is node_dead_after_ms less \
+                 {LEASE_MARGIN_MS}"
+            ));
         }
         for (key, value) in [
             ("nodes", self.nodes),
@@ -267,6 +284,26 @@ impl Config {
         check_nodes(&settings)
     }
 
+    /// Checks a lease of nodes against that of the leader among several controllers: nodes that are without a controller
+    /// until another one leads must not stop (D122). An error as text.
+    ///
+    /// # Errors
+    ///
+    /// It is too short.
+    pub(crate) fn check_leader_lease(&self, leader: Duration) -> Result<(), String> {
+        let least = leader + Duration::from_millis(LEASE_MARGIN_MS.into());
+        match self.node_lease_ms {
+            0 => Ok(()),
+            lease if Duration::from_millis(lease.into()) >= least => Ok(()),
+            lease => Err(format!(
+                "node_lease_ms = {lease}: expected at least {} with a store in etcd, where another controller leads {} ms \
+                 after the last renewal",
+                least.as_millis(),
+                leader.as_millis()
+            )),
+        }
+    }
+
     /// The tenants by name. Without configured tenants there is one for all addresses.
     fn tenants(&self) -> BTreeMap<String, Tenant> {
         if self.tenant.is_empty() {
@@ -283,6 +320,7 @@ impl Config {
             nodes: self.node.iter().map(|node| (node.name.clone(), node.identity())).collect(),
             max_nodes: self.nodes,
             node_dead_after: Duration::from_millis(self.node_dead_after_ms.into()),
+            node_lease: (self.node_lease_ms > 0).then(|| Duration::from_millis(self.node_lease_ms.into())),
             source_silent_after: self.source_silent_after(),
         }
     }
@@ -331,5 +369,23 @@ mod tests {
         let refused = |node_dead_after_ms| Config { node_dead_after_ms, ..Config::default() }.check().err();
         assert_eq!(refused(800).as_deref(), Some("node_dead_after_ms = 800: expected 1500 to 600000"));
         assert_eq!(refused(1500), None);
+    }
+
+    /// D122: it ends before the controller acts, and outlives a change of leader.
+    #[test]
+    fn a_lease_is_shorter_than_the_timeout_and_longer_than_the_leaders() {
+        let config =
+            |node_lease_ms, node_dead_after_ms| Config { node_lease_ms, node_dead_after_ms, ..Config::default() };
+        let check = |lease, dead_after| config(lease, dead_after).check();
+        assert_eq!((check(0, 1500), check(2500, 3000), check(9500, 10_000)), (Ok(()), Ok(()), Ok(())));
+        for (lease, dead_after) in [(2499, 9000), (2501, 3000), (1500, 1500), (3000, 3000)] {
+            let refusal = check(lease, dead_after).unwrap_err();
+            assert!(refusal.starts_with(&format!("node_lease_ms = {lease}: expected 0")), "{refusal}");
+        }
+        let leader = Duration::from_secs(5);
+        assert_eq!(config(0, 3000).check_leader_lease(leader), Ok(()));
+        assert_eq!(config(5500, 6000).check_leader_lease(leader), Ok(()));
+        let refusal = config(5499, 6000).check_leader_lease(leader).unwrap_err();
+        assert!(refusal.starts_with("node_lease_ms = 5499: expected at least 5500"), "{refusal}");
     }
 }

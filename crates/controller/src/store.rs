@@ -4,6 +4,7 @@ mod etcd;
 mod on_disk;
 mod writer;
 
+pub(crate) use etcd::LEADER_LEASE;
 pub use etcd::{Etcd, Leadership, Standby};
 pub use on_disk::OnDisk;
 pub(crate) use writer::{Durability, Writer};

@@ -163,6 +163,8 @@ drop_reasons! {
     StaleResponse = "stale_response",
     /// A child's response of an epoch in which it did not cover all receivers below it now (re-homing).
     OldEpoch = "old_epoch",
+    /// For a group of the controller, whose lease for this node is over (D122).
+    LeaseOver = "lease_over",
     /// A reserved AETH syndrome.
     ReservedSyndrome = "reserved_syndrome",
     /// More CNPs from one branch than it may send (MT-9-3).

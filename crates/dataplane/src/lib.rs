@@ -49,7 +49,7 @@ pub use encaps::{Encaps, EncapsError, EncapsMode};
 pub use entropy::equal_path;
 pub use event::Event;
 pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters, Notified};
-pub use groups::{GroupEvent, HoldEnd, JournalEntry};
+pub use groups::{GroupEvent, HoldEnd, JournalEntry, Lease};
 pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
 pub use node::Node;

@@ -59,8 +59,9 @@ impl Core {
         Ok(srdma_api::Session {
             session: number,
             store: self.site.store,
-            dead_after_ms: u32::try_from(self.settings.node_dead_after.as_millis()).unwrap_or(u32::MAX),
+            dead_after_ms: milliseconds(self.settings.node_dead_after),
             accepts_unreachable: true,
+            lease_ms: self.settings.node_lease.map_or(0, milliseconds),
         })
     }
 
@@ -299,6 +300,10 @@ impl Node {
     fn has_name(&self, name: &str) -> bool {
         self.name == name || self.registration.name == name
     }
+}
+
+fn milliseconds(time: std::time::Duration) -> u32 {
+    u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 
 fn ended(name: &str, session: u64) -> Refusal {

@@ -91,8 +91,15 @@ pub(crate) fn new_group(on_failure: OnFailure) -> NewGroup {
     }
 }
 
+/// Lease of nodes.
+pub(crate) const LEASE_MS: u64 = 2500;
+
 fn settings() -> Settings {
-    Settings { node_dead_after: Duration::from_millis(DEAD_AFTER_MS), ..Settings::default() }
+    Settings {
+        node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
+        node_lease: Some(Duration::from_millis(LEASE_MS)),
+        ..Settings::default()
+    }
 }
 
 impl Cluster {

@@ -2,9 +2,10 @@
 
 mod authority;
 mod cluster;
+mod lease;
 mod lost_nodes;
 mod pipeline;
 mod placed_jobs;
-mod restored_stores;
 mod repair;
+mod restored_stores;
 mod views;

@@ -56,8 +56,8 @@ fn answers_orders_and_events_wait_for_the_writes_before_them() {
         path_mtu: 4096,
         region: None,
         policy: srdma_group::Policy::default(),
-    };
         transport: None,
+    };
     let group = commit(&mut pipeline, |core| core.create_group(&admin(), None, new)).unwrap();
     let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
     let join =

@@ -9,7 +9,7 @@ use crate::access::Access;
 use crate::config::{Config, Tls};
 use crate::reload::{Reloader, TlsSender};
 use crate::service::{Exit, Service};
-use crate::store::{Etcd, Leadership, Standby, Store, StoreError};
+use crate::store::{Etcd, LEADER_LEASE, Leadership, Standby, Store, StoreError};
 use axum::Router;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -89,6 +89,7 @@ impl Server {
         rebuilds: Option<u64>,
         exit: Exit,
     ) -> Result<Self, ServeError> {
+        config.check_leader_lease(LEADER_LEASE).map_err(ServeError::Config)?;
         let listening = Listening::open(&config)?;
         let fabric = config.jobs().map_err(ServeError::Config)?;
         let starting = Leadership::Unknown { reason: "this controller has just started".to_owned() };

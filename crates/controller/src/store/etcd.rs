@@ -20,6 +20,7 @@
 mod gateway;
 mod leadership;
 
+pub(crate) use leadership::LEASE as LEADER_LEASE;
 pub use leadership::{Leadership, Standby};
 
 use super::{Store, StoreError};

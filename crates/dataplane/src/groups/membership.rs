@@ -17,6 +17,14 @@ use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailur
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 
+/// Who installs a group entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The node's own file.
+    File,
+    Controller,
+}
+
 impl Groups {
     /// First phase of a commit: checks everything that could refuse the group entry later (D31).
     pub(crate) fn prepare(&mut self, entry: GroupEntry, around: &Surroundings<'_>) -> Result<(), ConfigError> {
@@ -35,7 +43,7 @@ impl Groups {
         around: &mut Surroundings<'_>,
     ) -> Result<Unused, ConfigError> {
         match self.prepared.remove(&id) {
-            Some(entry) if entry.epoch == epoch => self.add(entry, around.config.restarted, around),
+            Some(entry) if entry.epoch == epoch => self.add(entry, around.config.restarted, Owner::Controller, around),
             other => {
                 self.prepared.extend(other.map(|entry| (id, entry)));
                 let in_effect = self.find(id).is_some_and(|group| group.entry.epoch == epoch);
@@ -76,6 +84,7 @@ impl Groups {
         &mut self,
         entry: GroupEntry,
         restarted: bool,
+        owner: Owner,
         around: &mut Surroundings<'_>,
     ) -> Result<Unused, ConfigError> {
         self.check(&entry, around)?;
@@ -85,13 +94,15 @@ impl Groups {
         // Data have come down before the record did: no branch is at the initial PSN (D17, R6).
         let goes_on = self.give_way_to_record(entry.proxy, around.tables);
         let index = known.unwrap_or_else(|| self.free_slot());
-        let state = match self.slots[index].take() {
+        let is_leased = self.get(index as u32).is_some_and(|before| before.is_leased) || owner == Owner::Controller;
+        let mut state = match self.slots[index].take() {
             None => group_state(entry, headers, restarted || goes_on),
             Some(before) => {
                 around.tables.withdraw(proxy_prefix(&before.entry), Target::Group(index as u32));
                 succeeding_state(before, entry, headers)
             }
         };
+        state.is_leased = is_leased;
         let unused = around.tables.claim(proxy_prefix(&state.entry), Target::Group(index as u32));
         self.slots[index] = Some(state);
         self.forget_evictions(index);
@@ -206,6 +217,7 @@ pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) 
         copies: Vec::new(),
         resolved_for: None,
         refused: None,
+        is_leased: false,
         learnt: None,
         counters: GroupCounters::default(),
         entry,

@@ -5,6 +5,7 @@
 
 mod journal;
 mod learn;
+mod lease;
 mod membership;
 mod receiver_list;
 mod responses;
@@ -12,6 +13,8 @@ mod state;
 mod upward;
 
 pub use journal::{GroupEvent, HoldEnd, JournalEntry};
+pub use lease::Lease;
+pub(crate) use membership::Owner;
 pub(crate) use receiver_list::{EdgeCopy, ReceiverList};
 pub(crate) use responses::{Data, Outbox, Request};
 pub(crate) use state::{GroupState, ResolvedCopy};
@@ -46,6 +49,8 @@ pub(crate) struct Groups {
     lists: ListCache,
     /// Learns groups without a record (D17).
     learner: Option<Box<Learner>>,
+    /// Of the groups of a controller.
+    lease: Lease,
     timers: Timers,
     /// Memory for responses to send, used again.
     responses: Vec<UpstreamResponse>,
@@ -69,6 +74,17 @@ impl Groups {
     #[inline]
     pub(crate) fn get_mut(&mut self, group: u32) -> Option<&mut GroupState> {
         self.slots[group as usize].as_mut()
+    }
+
+    pub(crate) fn set_lease(&mut self, lease: Lease) {
+        self.lease = lease;
+    }
+
+    /// Refuses to act for a group whose lease is over (D122).
+    #[inline]
+    pub(crate) fn check_lease(&self, now: Instant, group: u32) -> Result<(), DropReason> {
+        let is_over = self.lease.is_over(now) && self.get(group).is_some_and(|state| state.is_leased);
+        if is_over { Err(DropReason::LeaseOver) } else { Ok(()) }
     }
 
     pub(crate) fn find(&self, id: GroupId) -> Option<&GroupState> {

@@ -33,6 +33,8 @@ pub(crate) struct GroupState {
     pub(crate) resolved_for: Option<u64>,
     /// A request of the source that the headend refuses, from its PSN on (D26).
     pub(crate) refused: Option<Psn>,
+    /// A controller has installed it: the node acts for it as long as its lease lasts (D122).
+    pub(crate) is_leased: bool,
     /// There is no record of the group, the edge has learnt it (D17).
     pub(crate) learnt: Option<Learnt>,
     pub(crate) counters: GroupCounters,

@@ -4,7 +4,7 @@ use super::Node;
 use crate::config::{Command, ConfigError, PortConfig, RouteAction, SidBehavior, TableId};
 use crate::encaps::Encaps;
 use crate::fast_cnp::Connection;
-use crate::groups::Surroundings;
+use crate::groups::{Owner, Surroundings};
 use crate::security::HmacKey;
 use crate::tables::{Target, Unused};
 use srdma_frame::PortId;
@@ -25,8 +25,10 @@ impl Node {
         let mut around = Surroundings { config: &*config, tables: &mut *tables, security: &*security };
         let mut unused: Unused = None;
         match command {
-            Command::AddGroup(entry) => unused = groups.add(*entry, around.config.restarted, &mut around)?,
-            Command::RestoreGroup(entry) => unused = groups.add(*entry, true, &mut around)?,
+            Command::AddGroup(entry) => {
+                unused = groups.add(*entry, around.config.restarted, Owner::File, &mut around)?;
+            }
+            Command::RestoreGroup(entry) => unused = groups.add(*entry, true, Owner::Controller, &mut around)?,
             Command::PrepareGroup(entry) => groups.prepare(*entry, &around)?,
             Command::CommitGroup { id, epoch } => unused = groups.commit(id, epoch, &mut around)?,
             Command::AbortGroup(id) => groups.abort(id),

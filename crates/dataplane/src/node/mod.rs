@@ -25,7 +25,7 @@ use crate::drop::DropCounters;
 use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
 use crate::fast_cnp::{FastCnp, FastCnpConfig, FastCnpCounters, FirstHop};
-use crate::groups::{Groups, JournalEntry};
+use crate::groups::{Groups, JournalEntry, Lease};
 use crate::headend::{Headend, PlacedRoutes};
 use crate::headers::{AFTER_IPV6, ipv6};
 use crate::ioam::{IoamCounters, IoamTraces};
@@ -72,6 +72,13 @@ impl Node {
             icmp_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
             config,
         }
+    }
+}
+
+impl Node {
+    /// Sets the lease for the groups of a controller.
+    pub fn set_lease(&mut self, lease: Lease) {
+        self.groups.set_lease(lease);
     }
 }
 

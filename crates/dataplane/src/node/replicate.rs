@@ -29,9 +29,10 @@ impl Node {
     pub(super) fn end_replicate(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool, group: u32) {
         let context = &PacketContext { replicated: true, ..*context };
         let threshold = self.config.replication_hop_limit;
-        let enough = match ipv6(frame.head(pool)) {
-            Ok(view) if view.hop_limit < threshold => Err(DropReason::HopLimitExceeded),
-            _ => decrement(&mut frame, pool),
+        let enough = match (self.groups.check_lease(context.now, group), ipv6(frame.head(pool))) {
+            (Err(reason), _) => Err(reason),
+            (Ok(()), Ok(view)) if view.hop_limit < threshold => Err(DropReason::HopLimitExceeded),
+            (Ok(()), _) => decrement(&mut frame, pool),
         };
         match enough {
             Ok(()) => {
@@ -263,6 +264,9 @@ impl Node {
             Some(reth) => RethRewrite::new(&packet, reth.value(), &list.reth)?,
             None => None,
         };
+        if let Some(group) = list.group {
+            self.groups.check_lease(context.now, group)?;
+        }
         if list.to_learn.is_some() {
             self.groups.learn(context.now, list, &mut self.tables)?;
         }
@@ -332,6 +336,9 @@ impl Node {
 /// Packets to a Proxy Address: the source's, which go downstream, and responses, which go upstream (D1, D12).
 impl Node {
     pub(super) fn proxied(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
+        if let Err(reason) = self.groups.check_lease(context.now, group) {
+            return self.ports.drop_frame(context, frame, pool, reason);
+        }
         let result = match self.groups.get(group) {
             None => Err(DropReason::UnknownGroup),
             Some(state) => match (ipv6(frame.head(pool)), &state.entry.headend) {
@@ -399,7 +406,9 @@ impl Node {
 
     /// Sends CNPs and responses to the parent or, at the root, to the source (D12, MT-5.3.1-4).
     pub(super) fn send_upstream(&mut self, now: Instant, group: u32, outbox: Outbox, pool: &mut Pool) {
+        let is_over = self.groups.check_lease(now, group).is_err();
         if !outbox.is_empty()
+            && !is_over
             && let Some(up) = self.groups.upward(group, &self.tables, self.config.loopback)
         {
             for cnp in &outbox.cnps {

@@ -4,7 +4,7 @@
 use crate::common::group::{self, HEADEND, PROXY, address, inner, member, receiver};
 use crate::common::{Bench, next_hop};
 use srdma_aggregation::{BranchIndex, EvictionCause};
-use srdma_dataplane::{Command, Event, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{Command, Event, Lease, RouteAction, SidBehavior, TableId};
 use srdma_frame::Element;
 use srdma_group::*;
 use srdma_testkit::checksums;
@@ -353,4 +353,46 @@ fn an_edge_requests_evictions() {
     commit(&mut transit, entry(1, 1, evict));
     (0..5).for_each(|_| drop(transit.send(0, &data(100, TRANSIT_SID))));
     assert_eq!((transit.node.next_deadline(), transit.node.take_events().count()), (None, 0));
+}
+
+/// D122: a node whose lease is over sends nothing up or down for a controller's group, and goes on when it has another;
+/// groups of its own file have none.
+#[test]
+fn a_node_without_its_lease_is_silent() {
+    for is_of_controller in [true, false] {
+        let mut bench = transit();
+        match is_of_controller {
+            true => commit(&mut bench, entry(1, 1, |_, _| ())),
+            false => bench.apply(Command::AddGroup(Box::new(entry(1, 1, |_, _| ())))),
+        }
+        let end = bench.now + Duration::from_secs(2);
+        bench.node.set_lease(Lease::Until(end));
+        bench.now = bench.now + Duration::from_nanos(1_999_999_999);
+        assert_eq!(bench.send(0, &data(100, TRANSIT_SID)).len(), 2, "a copy to each branch");
+        bench.send(1, &response(N1, 1, 100, 0x1F));
+        assert_eq!(upstream(&bench.send(2, &response(N2, 1, 100, 0x1F))), [(100, 0x1F, 0xC001)]);
+        bench.send(0, &data(101, TRANSIT_SID));
+        bench.send(1, &response(N1, 1, 101, 0x1F));
+        bench.now = end;
+        let acknowledged = upstream(&bench.send(2, &response(N2, 1, 101, 0x1F)));
+        let copies = bench.send(0, &data(102, TRANSIT_SID)).len();
+        if !is_of_controller {
+            assert_eq!((acknowledged.len(), copies), (1, 2));
+            continue;
+        }
+        assert_eq!((acknowledged, copies), (vec![], 0));
+        assert_eq!((bench.drops(2), bench.drops(0)), (vec![("lease_over", 1)], vec![("lease_over", 1)]));
+        // Another epoch changes nothing, and neither does a timer.
+        commit(
+            &mut bench,
+            entry(1, 2, |record, nodes| {
+                record.receivers.truncate(2);
+                nodes.truncate(3);
+            }),
+        );
+        assert_eq!(upstream(&tick(&mut bench)), []);
+        bench.node.set_lease(Lease::Until(bench.now + Duration::from_secs(2)));
+        assert_eq!(bench.send(0, &data(102, TRANSIT_SID)).len(), 1);
+        assert_eq!(upstream(&bench.send(1, &response(N1, 1, 102, 0x1F))), [(102, 0x1F, 0xC002)]);
+    }
 }

@@ -21,7 +21,7 @@ use nix::sys::eventfd::EventFd;
 use nix::sys::prctl::set_timerslack;
 use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
-use srdma_dataplane::{Command, Node};
+use srdma_dataplane::{Command, Lease, Node};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_io::{OpenError, Umem};
 use srdma_wire::Instant;
@@ -219,6 +219,11 @@ impl DataThread {
                 if let Some(port) = self.ports.get_mut(port.index()) {
                     port.detach(&mut self.pool);
                 }
+                let _ = reply.send(());
+            }
+            Order::Lease { end, reply } => {
+                let until = |end: std::time::Instant| Lease::Until(self.origin + end.duration_since(self.clock));
+                self.node.set_lease(end.map_or(Lease::Off, until));
                 let _ = reply.send(());
             }
             Order::Snapshot { mut state, reply } => {

@@ -104,6 +104,11 @@ impl DataHandle {
         self.ask(ATTACH_PATIENCE, |reply| Order::Detach { port, reply }).await
     }
 
+    /// Sets the lease for the controller's groups (D122).
+    pub(super) async fn lease(&self, end: Option<std::time::Instant>) -> Result<(), Died> {
+        self.ask(PATIENCE, |reply| Order::Lease { end, reply }).await
+    }
+
     /// Describes the node.
     pub(super) async fn snapshot(&self, state: Box<DaemonState>) -> Result<Snapshot, Died> {
         self.ask(PATIENCE, |reply| Order::Snapshot { state, reply }).await

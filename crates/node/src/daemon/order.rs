@@ -18,6 +18,8 @@ pub(super) enum Order {
     Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<Result<Attached, OpenError>> },
     /// Take a port's driver away, if it has one.
     Detach { port: PortId, reply: oneshot::Sender<()> },
+    /// Acknowledge for the controller's groups until then (D122); `None`: without a limit.
+    Lease { end: Option<std::time::Instant>, reply: oneshot::Sender<()> },
     /// Describe the node. `state` does not have the drivers yet.
     Snapshot { state: Box<DaemonState>, reply: oneshot::Sender<Snapshot> },
     /// Take no more frames, send what waits, give everything back. The reply: how many frames could not be sent.

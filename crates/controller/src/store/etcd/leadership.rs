@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Lifetime of a lease that is not renewed, seconds.
 const LEASE_S: u64 = 5;
-const LEASE: Duration = Duration::from_secs(LEASE_S);
+pub(crate) const LEASE: Duration = Duration::from_secs(LEASE_S);
 /// Interval for renewing the lease.
 const RENEWAL_INTERVAL: Duration = Duration::from_millis(1000);
 /// Interval at which a standby checks for a leader.

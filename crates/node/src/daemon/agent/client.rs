@@ -20,6 +20,8 @@ pub(in crate::daemon) enum ControllerEvent {
     Report(Reply<Report>),
     /// Orders, possibly none; the reply has their answers.
     Orders(Vec<NodeOrder>, Reply<Vec<NodeAnswer>>),
+    /// The node acknowledges for the controller's groups until then; `None`: without a limit (D122).
+    Lease(Option<Instant>),
     /// Reason of a failed request.
     Failed(String),
 }
@@ -43,7 +45,8 @@ impl ControllerClient {
     /// Starts the thread, in the calling thread's network namespace.
     pub(in crate::daemon) fn start(settings: ControllerSettings) -> io::Result<Self> {
         let (events, received) = mpsc::unbounded_channel();
-        let thread = Thread { settings, events, started: Instant::now(), session: ControllerSession::default() };
+        let (started, session) = (Instant::now(), ControllerSession::default());
+        let thread = Thread { settings, events, started, session, has_lease: false };
         thread::Builder::new().name("controller".to_owned()).spawn(move || drop(thread.run()))?;
         Ok(ControllerClient(received))
     }
@@ -62,6 +65,8 @@ struct Thread {
     events: mpsc::UnboundedSender<ControllerEvent>,
     started: Instant,
     session: ControllerSession,
+    /// The data thread has a lease.
+    has_lease: bool,
 }
 
 impl Thread {
@@ -108,10 +113,21 @@ impl Thread {
             Ok(answer) => {
                 let answers = self.ask(|answers| ControllerEvent::Orders(answer.orders, answers))?;
                 self.session.synced(answers);
+                self.lease()?;
                 Ok(Ok(()))
             }
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// Reports the lease, if there is or was one.
+    fn lease(&mut self) -> Result<(), Ended> {
+        let end = self.session.lease_end().map(|end| self.started + end);
+        if end.is_some() || self.has_lease {
+            self.has_lease = end.is_some();
+            self.deliver(ControllerEvent::Lease(end))?;
+        }
+        Ok(())
     }
 
     fn client(&self) -> Result<Client, ClientError> {

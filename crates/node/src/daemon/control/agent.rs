@@ -103,6 +103,7 @@ impl Control {
                 }
                 reply.send(self.carry_out_all(orders).await?);
             }
+            ControllerEvent::Lease(end) => self.data.lease(end).await?,
             ControllerEvent::Failed(reason) => {
                 if self.controller.agent.failed(reason.clone()) {
                     tracing::warn!(reason, "no connection to the controller: the node keeps its groups");
