@@ -106,3 +106,16 @@ fn frames(capture: &Path) -> Vec<Seen> {
     let seen = packets.map(|packet| Seen { time_ns: packet.time_ns, octets: packet.octets });
     seen.filter(|seen| seen.octets.len() >= 62 && seen.octets[12..14] == [0x86, 0xDD]).collect()
 }
+
+/// From the last packet of a peer, which has died, to the node's first packet in state Down for its silence, in
+/// nanoseconds.
+fn detected_after_ns(seen: &[Seen], port: u16, node: &str) -> u64 {
+    const DOWN: u8 = 1;
+    const DETECTION_TIME_EXPIRED: u8 = 1;
+    let own = node.parse::<std::net::Ipv6Addr>().expect("an address").octets();
+    let of_session = || seen.iter().filter(|seen| seen.is_bfd() && seen.udp_port() == port);
+    let last = of_session().filter(|seen| seen.source() != own).map(|seen| seen.time_ns).max();
+    let last = last.expect("the peer was there");
+    let is_down = |seen: &&Seen| seen.source() == own && seen.state() == (DOWN, DETECTION_TIME_EXPIRED);
+    of_session().find(|seen| is_down(seen) && seen.time_ns > last).expect("the node goes down").time_ns - last
+}

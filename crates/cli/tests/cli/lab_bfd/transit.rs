@@ -1,6 +1,6 @@
 //! A group whose branches lead across transit nodes that only forward: what becomes of it when one of them dies.
 
-use super::{MARGIN_NS, Network, Seen, frames, wait_until};
+use super::{MARGIN_NS, Network, Seen, detected_after_ns, frames, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
@@ -124,11 +124,7 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str]) {
     assert!(affected > 0, "no data went by {busy}");
     let seen = frames(&network.lab.capture(&format!("N1-{busy}")));
     // The headend is at the first end of its links.
-    let own = "fe80::1".parse::<std::net::Ipv6Addr>().expect("an address").octets();
-    let bfd = || seen.iter().filter(|seen| seen.is_bfd());
-    let down = bfd().find(|seen| seen.source() == own && seen.state() == (1, 1)).expect("detected").time_ns;
-    let last = bfd().filter(|seen| seen.source() != own && seen.time_ns < down).map(|seen| seen.time_ns).max();
-    let after_ns = down - last.expect("it was there");
+    let after_ns = detected_after_ns(&seen, 3784, "fe80::1");
     println!("detected {} us after the last packet", after_ns / 1_000);
     assert!((150_000_000..150_000_000 + MARGIN_NS).contains(&after_ns), "{after_ns}");
     // D90: no receiver is evicted, and no node has lost its group.
