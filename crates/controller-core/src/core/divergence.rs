@@ -265,8 +265,12 @@ impl Core {
         headend: Option<Ipv6Addr>,
     ) -> Result<Box<Recovered>, Obstacle> {
         let name = |node: Ipv6Addr| self.network.name(node);
-        let with_snapshot = |(node, report): (&Ipv6Addr, &Report)| {
-            headend.map_or(!report.recovery_snapshots.is_empty(), |headend| headend == *node)
+        let has_source = |node: &Ipv6Addr, text: &String| {
+            parse(text).is_some_and(|found| self.network.node_of_host(found.record.source.address) == Some(*node))
+        };
+        let with_snapshot = |(node, report): (&Ipv6Addr, &Report)| match headend {
+            Some(headend) => headend == *node,
+            None => report.recovery_snapshots.iter().any(|text| has_source(node, text)),
         };
         let found = reports.iter().find(|report| with_snapshot(*report));
         let (headend, report) = found.ok_or_else(|| Obstacle::Headend(headend.map(name).unwrap_or_default()))?;

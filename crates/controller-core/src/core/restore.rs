@@ -235,6 +235,14 @@ impl Core {
         if let Some(other) = self.proxies.get(&proxy).filter(|other| **other != id) {
             return Err(invalid(format!("Proxy Address {proxy} is that of group {other}")));
         }
+        let nodes = record.tree.nodes();
+        let at = [(source.address, nodes.first())].into_iter();
+        let at = at.chain(record.receivers.iter().map(|receiver| (receiver.address, nodes.get(receiver.edge.0))));
+        for (host, node) in at {
+            if self.network.node_of_host(host) != node.map(|node| node.loopback) {
+                return Err(invalid(format!("{host} is not at the node of the record")));
+            }
+        }
         self.check_queue_pair("source", source.address, source.qpn, Some(id))?;
         for (address, member) in members {
             self.check_tenant(&row.tenant, "receiver", *address)?;

@@ -6,7 +6,7 @@ use srdma_api::{
     ReceiverState, Registration, Sync,
 };
 use srdma_controller_core::{Core, Principal, Refusal, Role, Settings, Tenant, Time};
-use srdma_group::{EntryName, Held, OnFailure};
+use srdma_group::{Digest, EntryName, Held, OnFailure, Record};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -373,9 +373,9 @@ fn claims_of_a_node_use_up_no_numbers() {
     cluster.register(&node_token(3), &claim(1, &[2, 3, u32::MAX])).unwrap();
     cluster.register(&node_token(3), &claim(77, &[4, u32::MAX])).unwrap();
     let mut create = |proxy: u16| {
-        let proxy = Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcd, 0, 0, 0, 0, proxy));
-        let mut request = NewGroup { proxy, ..new_group(OnFailure::Strict) };
-        request.source.qpn += proxy.unwrap().to_bits() as u32 & 0xff;
+        let address = Ipv6Addr::new(0x2001, 0xdb8, 0xcd, 0, 0, 0, 0, proxy);
+        let mut request = NewGroup { proxy: Some(address), ..new_group(OnFailure::Strict) };
+        request.source.qpn += u32::from(proxy);
         cluster.commit(|core| core.create_group(&admin(), None, request)).unwrap()
     };
     assert_eq!([create(1), create(2), create(3)], [1, 5, 6]);
@@ -392,6 +392,30 @@ fn claims_of_a_node_use_up_no_numbers() {
     request.proxy = "2001:db8:cd::9".parse().ok();
     request.source.qpn = 0x900;
     assert_eq!(cluster.commit(|core| core.create_group(&admin(), None, request)).unwrap(), 8);
+}
+
+/// D98, D128: a node that claims to be the headend of a group whose source is not at it.
+#[test]
+fn a_forged_recovery_snapshot_is_not_taken_over() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(2, 1)], OnFailure::Strict);
+    let held = cluster.nodes[&6].table.held().remove(0);
+    let forged = held.recovery_snapshots[0].replace(&loopback(6).to_string(), &loopback(1).to_string());
+    assert_ne!(forged, held.recovery_snapshots[0]);
+    let record = serde_json::from_str::<serde_json::Value>(&forged).unwrap()["record"].take();
+    let record: Record = serde_json::from_value(record).unwrap();
+    let name = EntryName { epoch: record.epoch, record: Digest::of_record(&record), ..EntryName::default() };
+    let entries = Held { committed: Some(name), prepared: None };
+    let claimed = HeldGroup { entries, recovery_snapshots: vec![forged], ..held };
+    cluster.rebuild(1);
+    cluster.disconnect(1);
+    let liar = Registration { groups: vec![claimed], ..registration(1, |_, _| 9000) };
+    cluster.register(&admin(), &liar).unwrap();
+    cluster.settle();
+    let group = cluster.group();
+    assert_eq!((group.summary.state, group.failure), (GroupState::Ready, None));
+    assert_eq!(group.tree.unwrap().nodes[0].name, "N6");
+    assert_eq!(cluster.members(), [receiver(2, 1)].into());
 }
 
 /// Events of the network's administration reach those that read the network.
