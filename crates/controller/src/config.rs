@@ -196,8 +196,8 @@ impl Config {
                 return Err(format!("{key} = {value}: expected {least} to 600000"));
             }
         }
-        // A report is answered after an interval, when the lease that it extends has run for as long, and the next one after
-        // another interval.
+        // A report is answered after an interval, when the lease that it extends has run for as long, and the next one
+        // after another interval.
         let least = 2 * POLL_INTERVAL_MS + LEASE_MARGIN_MS;
         let (lease, most) = (self.node_lease_ms, self.node_dead_after_ms - LEASE_MARGIN_MS);
         if lease != 0 && !(least..=most).contains(&lease) {
@@ -284,8 +284,8 @@ impl Config {
         check_nodes(&settings)
     }
 
-    /// Checks a lease of nodes against that of the leader among several controllers: nodes that are without a controller
-    /// until another one leads must not stop (D122). An error as text.
+    /// Checks a lease of nodes against that of the leader among several controllers: nodes that are without a
+    /// controller until another one leads must not stop (D122). An error as text.
     ///
     /// # Errors
     ///
@@ -296,8 +296,8 @@ impl Config {
             0 => Ok(()),
             lease if Duration::from_millis(lease.into()) >= least => Ok(()),
             lease => Err(format!(
-                "node_lease_ms = {lease}: expected at least {} with a store in etcd, where another controller leads {} ms \
-                 after the last renewal",
+                "node_lease_ms = {lease}: expected at least {} with a store in etcd, where another controller leads \
+                 {} ms after the last renewal",
                 least.as_millis(),
                 leader.as_millis()
             )),

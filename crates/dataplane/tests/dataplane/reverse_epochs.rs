@@ -367,7 +367,7 @@ fn a_node_without_its_lease_is_silent() {
         }
         let end = bench.now + Duration::from_secs(2);
         bench.node.set_lease(Lease::Until(end));
-        bench.now = bench.now + Duration::from_nanos(1_999_999_999);
+        bench.now += Duration::from_nanos(1_999_999_999);
         assert_eq!(bench.send(0, &data(100, TRANSIT_SID)).len(), 2, "a copy to each branch");
         bench.send(1, &response(N1, 1, 100, 0x1F));
         assert_eq!(upstream(&bench.send(2, &response(N2, 1, 100, 0x1F))), [(100, 0x1F, 0xC001)]);
