@@ -46,7 +46,7 @@ pub struct Time {
 }
 
 /// The controller's state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Core {
     settings: Settings,
     /// Of the current transaction.
@@ -86,7 +86,7 @@ pub struct Core {
 }
 
 /// Output of the controller that waits until all writes are durable.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) writes: Vec<Write>,
     pub(crate) orders: Vec<(Ipv6Addr, NodeOrder)>,
@@ -98,7 +98,7 @@ pub(crate) struct Effects {
 }
 
 /// A group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Group {
     row: GroupRow,
     members: BTreeMap<Ipv6Addr, MemberRow>,
@@ -125,7 +125,7 @@ struct Group {
 }
 
 /// A node.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Node {
     /// The name by which it is shown; its registrations may have a former one.
     name: String,

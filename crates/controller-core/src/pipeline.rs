@@ -11,7 +11,7 @@ use std::net::Ipv6Addr;
 const MAX_QUEUED_ORDERS: usize = 1 << 17;
 
 /// A core, and the output that waits for its writes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pipeline {
     core: Core,
     /// The number of the last writes.
@@ -153,6 +153,11 @@ impl Pipeline {
     /// The number up to which all writes are durable.
     pub fn durable_number(&self) -> u64 {
         self.durable
+    }
+
+    /// All orders that wait for a node.
+    pub fn waiting_orders(&self, node: Ipv6Addr) -> impl Iterator<Item = &NodeOrder> {
+        self.queues.get(&node).into_iter().flatten().map(|(_, order)| order)
     }
 
     /// Takes the orders of a node that may leave now.

@@ -1,5 +1,6 @@
-//! Model checking of the aggregation machines: every order of events in a small tree, within bounds, on the production
-//! machines. The model, its properties and the results are in `docs/model-checking.md`.
+//! Model checking, with the production code in small models: of the aggregation machines, every order of events in a
+//! small tree; of the commit protocol of controller and agents, every order of messages and faults ([`check_commit`]).
+//! The models, their properties and the results are in `docs/model-checking.md`.
 //!
 //! ```text
 //!   source --- down[0] --> node 0 --- down[i] --> node i --- at once, or lost --> receiver
@@ -14,6 +15,7 @@
 
 mod bounds;
 mod check;
+mod commit;
 mod hosts;
 mod machines;
 mod membership;
@@ -27,6 +29,10 @@ mod suite;
 
 pub use bounds::{Bounds, Faults};
 pub use check::{Failure, Finding, Order, check, shortest};
+pub use commit::{
+    Ablation, COMMIT_AGREEMENT, COMMIT_LARGE, COMMIT_NAMED, COMMIT_NAMES, COMMIT_PROGRESS, COMMIT_SAFETY, COMMIT_SMALL,
+    CommitAction, CommitBounds, CommitFailure, CommitFaults, CommitFinding, StoreLoss, check_commit,
+};
 pub use hosts::{DuplicateHandling, NakHandling};
 pub use model::{COMPLETION, PROGRESS, SAFETY, Tree};
 pub use record::{Change, CommitOrder};

@@ -3,8 +3,9 @@
 use clap::{Parser, ValueEnum};
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
-    Action, Bounds, CommitOrder, Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, SHAPES,
-    SMALL, Shape, check, shortest,
+    Ablation, Action, Bounds, COMMIT_LARGE, COMMIT_SMALL, CommitBounds, CommitFaults, CommitFinding, CommitOrder,
+    Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, SHAPES, SMALL, Shape, check,
+    check_commit, shortest,
 };
 use srdma_wire::Psn;
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ struct Options {
     #[arg(long)]
     json: bool,
     /// The tree. The other options bound its faults.
-    #[arg(long, required_unless_present_any = ["all", "small", "list"])]
+    #[arg(long, required_unless_present_any = ["all", "small", "list", "commit"])]
     shape: Option<String>,
     /// Check the configurations of the documentation: up to an hour and some GiB of memory. Their bounds are fixed.
     #[arg(long, conflicts_with = "shape")]
@@ -26,6 +27,18 @@ struct Options {
     /// Check the configurations of the tests: seconds. Their bounds are fixed.
     #[arg(long, conflicts_with_all = ["shape", "all"])]
     small: bool,
+    /// Check the commit protocol of controller and agents: large configurations, with --small those of the tests.
+    #[arg(long, conflicts_with = "shape")]
+    commit: bool,
+    /// With --commit: this configuration alone.
+    #[arg(long, requires = "commit")]
+    only: Option<String>,
+    /// With --commit: with these faults instead, such as 'joins 1, controller restarts 1'.
+    #[arg(long, requires = "only")]
+    faults: Option<CommitFaults>,
+    /// With --commit: without one of the protocol's rules.
+    #[arg(long, requires = "commit", value_name = "RULE")]
+    without: Option<ProtocolRule>,
     /// Print the trees and stop.
     #[arg(long)]
     list: bool,
@@ -127,6 +140,30 @@ enum RuleSet {
     RepeatCount,
 }
 
+/// Rules of the commit protocol.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ProtocolRule {
+    /// Nodes compare store and digest.
+    Digests,
+    /// Changes wait for lost nodes that gain a member.
+    Waiting,
+    /// A registered entry is compared with the record.
+    Comparison,
+    /// Orders without an answer are retransmitted.
+    Retransmission,
+}
+
+impl ProtocolRule {
+    fn ablation(self) -> Ablation {
+        match self {
+            ProtocolRule::Digests => Ablation::EpochIsName,
+            ProtocolRule::Waiting => Ablation::LostIsSettled,
+            ProtocolRule::Comparison => Ablation::AnyEpoch,
+            ProtocolRule::Retransmission => Ablation::NoRetransmission,
+        }
+    }
+}
+
 impl RuleSet {
     fn rules(self) -> Rules {
         let default = Rules::default();
@@ -183,6 +220,10 @@ fn main() -> anyhow::Result<ExitCode> {
         SHAPES.iter().for_each(|shape| println!("{:<8} {}", shape.name, shape.drawing));
         return Ok(ExitCode::SUCCESS);
     }
+    let order = if options.deepest { Order::Deepest } else { Order::Shortest };
+    if options.commit {
+        return check_commits(&options, order);
+    }
     let checks: Vec<(&Shape, Bounds)> = match &options.shape {
         Some(name) => vec![(Shape::named(name)?, options.bounds())],
         None => {
@@ -198,13 +239,57 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let mut failed = false;
     for (shape, bounds) in checks {
-        let order = if options.deepest { Order::Deepest } else { Order::Shortest };
         let finding = check(shape, &bounds, order, options.threads, options.most_states);
         let path = finding.failure.clone().map(|failure| shortest(shape, &bounds, failure).path);
         report(shape, &bounds, &finding, &path.unwrap_or_default(), options.json);
         failed |= finding.failure.is_some();
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn check_commits(options: &Options, order: Order) -> anyhow::Result<ExitCode> {
+    let suite: &[CommitBounds] = if options.small { &COMMIT_SMALL } else { &COMMIT_LARGE };
+    let is_wanted = |bounds: &&CommitBounds| options.only.as_ref().is_none_or(|name| bounds.name == name);
+    let wanted: Vec<&CommitBounds> = suite.iter().filter(is_wanted).collect();
+    if wanted.is_empty() {
+        let names: Vec<&str> = suite.iter().map(|bounds| bounds.name).collect();
+        anyhow::bail!("--only: expected one of {}", names.join(", "));
+    }
+    if !options.json {
+        println!("configuration           states      steps depth     seconds  result, bounds");
+    }
+    let mut failed = false;
+    for bounds in wanted {
+        let ablation = options.without.map_or(Ablation::Nothing, ProtocolRule::ablation);
+        let bounds = CommitBounds { ablation, faults: options.faults.unwrap_or(bounds.faults), ..*bounds };
+        let finding = check_commit(bounds, order, options.most_states).map_err(anyhow::Error::msg)?;
+        report_commit(&bounds, &finding, options.json);
+        failed |= finding.failure.is_some();
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn report_commit(bounds: &CommitBounds, finding: &CommitFinding, json: bool) {
+    let result = match (&finding.failure, finding.complete) {
+        (Some(failure), _) => format!("FAILS: {}: {}", failure.property, failure.text),
+        (None, true) => "holds".to_owned(),
+        (None, false) => "given up".to_owned(),
+    };
+    let path = finding.failure.iter().flat_map(|failure| &failure.path).map(|action| format!("{action:?}"));
+    let path: Vec<String> = path.collect();
+    let CommitFinding { states, steps, depth, .. } = finding;
+    let (name, faults, seconds) = (bounds.name, bounds.faults, finding.took.as_secs_f64());
+    if json {
+        let row = serde_json::json!({
+            "configuration": name, "bounds": faults.to_string(), "states": states, "steps": steps, "depth": depth,
+            "seconds": seconds, "result": result, "path": path,
+        });
+        return println!("{row}");
+    }
+    println!("{name:<18}{states:>12}{steps:>11}{depth:>6}{seconds:>12.1}  {result}: {faults}");
+    for (number, action) in path.iter().enumerate() {
+        println!("  {number:>3} {action}");
+    }
 }
 
 fn report(shape: &Shape, bounds: &Bounds, finding: &Finding, path: &[Action], json: bool) {

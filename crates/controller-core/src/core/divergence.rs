@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
 /// What the nodes of a group have reported since the controller's start, until its headend has registered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Reports {
     nodes: BTreeMap<Ipv6Addr, Report>,
     state: State,

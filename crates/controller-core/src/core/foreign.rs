@@ -18,14 +18,14 @@ const MAX_INTRODUCED: usize = 1 << 15;
 
 /// The foreign groups, by store and number. Those of this store that were removed stay, without reports: their numbers
 /// are not used again.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Foreign {
     groups: BTreeMap<(u64, u32), Entry>,
     /// How many of them have each number.
     numbers: BTreeMap<u32, u32>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     row: ForeignRow,
     /// What the nodes have reported since the controller's start.

@@ -8,7 +8,7 @@ use std::net::Ipv6Addr;
 pub(super) type Link = (Ipv6Addr, Ipv6Addr);
 
 /// Groups on links.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Load(BTreeMap<Link, u32>);
 
 impl Load {

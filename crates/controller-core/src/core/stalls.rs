@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 use std::time::Duration;
 
 /// Edges without progress, by group: the PSN that each expects, and since when.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Stalls(BTreeMap<(u32, Ipv6Addr), (Option<u32>, Duration)>);
 
 impl Stalls {

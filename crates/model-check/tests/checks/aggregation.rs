@@ -1,4 +1,4 @@
-//! Model checking with small bounds: every order of events. docs/model-checking.md has larger ones.
+//! Aggregation: every order of events in small trees.
 
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{

@@ -1,0 +1,77 @@
+//! The configurations of the documentation and of the tests.
+
+use super::bounds::{Ablation, CommitBounds, CommitFaults, StoreLoss};
+
+const NONE: CommitFaults = CommitFaults {
+    losses: 0,
+    delays: 0,
+    early_retransmissions: 0,
+    partitions: 0,
+    restarts: 0,
+    controller_restarts: 0,
+    store_losses: 0,
+    joins: 0,
+    leaves: 0,
+    creations: 0,
+};
+
+const fn of(name: &'static str, faults: CommitFaults) -> CommitBounds {
+    CommitBounds {
+        name,
+        edges: 1,
+        is_ready: true,
+        sends: false,
+        faults,
+        store_loss: StoreLoss::Empty,
+        ablation: Ablation::Nothing,
+    }
+}
+
+/// Seconds: for the tests.
+pub const COMMIT_SMALL: [CommitBounds; 7] = [
+    of("messages", CommitFaults { losses: 1, early_retransmissions: 1, joins: 1, leaves: 1, ..NONE }),
+    of("join, node lost", CommitFaults { partitions: 1, joins: 1, restarts: 1, ..NONE }),
+    of("leave, controller", CommitFaults { partitions: 1, controller_restarts: 1, leaves: 1, ..NONE }),
+    CommitBounds {
+        is_ready: false,
+        ..of("first commit", CommitFaults { losses: 1, restarts: 1, controller_restarts: 1, ..NONE })
+    },
+    CommitBounds { sends: true, ..of("source", CommitFaults { losses: 1, joins: 1, ..NONE }) },
+    of("store lost", CommitFaults { restarts: 1, store_losses: 1, creations: 2, ..NONE }),
+    CommitBounds { store_loss: StoreLoss::Backup, ..of("backup", CommitFaults { store_losses: 1, leaves: 1, ..NONE }) },
+];
+
+/// Minutes; the last, all faults at once, hours.
+pub const COMMIT_LARGE: [CommitBounds; 10] = [
+    of("store lost", CommitFaults { partitions: 1, restarts: 2, store_losses: 1, creations: 2, ..NONE }),
+    CommitBounds {
+        store_loss: StoreLoss::Rebuilt,
+        ..of("rebuilt", CommitFaults { partitions: 1, restarts: 2, store_losses: 1, leaves: 1, ..NONE })
+    },
+    CommitBounds {
+        store_loss: StoreLoss::Backup,
+        ..of("backup", CommitFaults { partitions: 1, restarts: 1, store_losses: 1, joins: 1, ..NONE })
+    },
+    of("join", CommitFaults { partitions: 1, restarts: 1, controller_restarts: 1, joins: 1, ..NONE }),
+    of("leave", CommitFaults { partitions: 1, restarts: 1, controller_restarts: 1, leaves: 1, ..NONE }),
+    of("join and leave", CommitFaults { restarts: 1, controller_restarts: 1, joins: 1, leaves: 1, ..NONE }),
+    of("messages", CommitFaults { losses: 1, delays: 1, partitions: 1, restarts: 1, joins: 1, ..NONE }),
+    CommitBounds {
+        is_ready: false,
+        ..of("first commit", CommitFaults { losses: 1, delays: 1, restarts: 2, controller_restarts: 1, ..NONE })
+    },
+    CommitBounds { edges: 2, sends: true, ..of("two edges", CommitFaults { partitions: 1, joins: 1, ..NONE }) },
+    of(
+        "all faults",
+        CommitFaults {
+            partitions: 1,
+            restarts: 2,
+            controller_restarts: 1,
+            store_losses: 1,
+            joins: 1,
+            leaves: 1,
+            creations: 2,
+            ..NONE
+        },
+    ),
+];
