@@ -1,14 +1,12 @@
 //! The applications: each creates a group, joins receivers, commits it, and creates it again when the controller has
 //! lost it.
 
-use crate::adapter::{self, Reply, Request};
+use crate::adapter::{self, Reply};
 use crate::controller::{Caller, Party};
-use crate::data_network::name_of;
 use crate::flow::{Flow, MESSAGE_INTERVAL_NS, Step};
 use crate::outcome::{Finding, ViolationKind};
 use crate::world::{Task, World};
 use srdma_api::{GroupState, ProblemType, ReceiverState};
-use srdma_chaos::address;
 
 /// Interval between attempts, and their maximum number.
 const RETRY_NS: u64 = 300_000_000;
@@ -57,9 +55,7 @@ impl World<'_> {
         };
         let run = controller.run;
         // After a restoration the number may be that of no group, or of another one.
-        let is_other =
-            |id| adapter::shown_group(controller.core(), id).is_none_or(|one| one.source.qpn != state.qpn.get());
-        if state.id.is_some_and(is_other) {
+        if state.id.is_some_and(|id| adapter::is_gone(controller.core(), id, state.qpn.get())) {
             return self.lost(flow);
         }
         let plan = &self.schedule.groups[state.group];
@@ -113,7 +109,8 @@ impl World<'_> {
             if let Step::Leave(receiver) = step
                 && is_gone
             {
-                state.participants.remove(&receiver);
+                let left = state.participants.remove(&receiver);
+                state.left.extend(left.map(|participant| (receiver, participant)));
             }
             state.steps.pop_front();
             state.attempts = 0;
@@ -126,7 +123,11 @@ impl World<'_> {
     /// The controller does not know the group any more: unless it was closed, the application creates it again.
     pub(crate) fn lost(&mut self, flow: usize) {
         let state = &mut self.flows[flow];
-        if std::mem::replace(&mut state.is_over, true) || state.is_closed {
+        if std::mem::replace(&mut state.is_over, true) {
+            return;
+        }
+        state.end_source(&mut self.network);
+        if state.is_closed {
             return;
         }
         let group = state.group;
@@ -167,26 +168,5 @@ impl World<'_> {
             self.flows[flow].steps.push_back(Step::Commit);
             self.tasks.push(self.now(), 0, Task::Work(flow));
         }
-    }
-
-    /// The operator closes the former group of an application, which a restoration has brought back.
-    fn close_former(&mut self, group: usize) {
-        let Some(controller) = &self.controller else { return };
-        let run = controller.run;
-        let Some(id) = adapter::group_of_proxy(controller.core(), address::proxy(group)) else { return };
-        self.calls += 1;
-        let caller = Caller { party: Party::Operator, call: self.calls };
-        let now = self.now();
-        self.with_controller(run, |controller, out| controller.request(now, caller, Request::Close { id }, out));
-    }
-
-    /// The operator drains a node, or admits it again, if the controller runs.
-    pub(crate) fn drain(&mut self, node: usize, on: bool) {
-        let Some(run) = self.controller.as_ref().map(|controller| controller.run) else { return };
-        self.calls += 1;
-        let caller = Caller { party: Party::Operator, call: self.calls };
-        let now = self.now();
-        let request = Request::Drain { name: name_of(node), on };
-        self.with_controller(run, |controller, out| controller.request(now, caller, request, out));
     }
 }

@@ -13,8 +13,10 @@ use srdma_controller_core::Core;
 use srdma_dataplane::Node;
 use srdma_group::Parent;
 use srdma_wire::Instant;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
+use std::rc::Rc;
 
 /// A source makes progress at least so often when its group is ready: some ACK timeouts and messages.
 const PROGRESS_NS: u64 = 1_500_000_000;
@@ -31,13 +33,23 @@ pub(crate) struct Checks {
     /// Since when everything is as it should be.
     pub(crate) calm_since: Option<Instant>,
     /// What the API showed last of each flow, while the controller is down.
-    kept: BTreeMap<usize, Option<Group>>,
+    kept: BTreeMap<usize, Option<Rc<Group>>>,
+    /// The same while it runs.
+    views: RefCell<BTreeMap<usize, View>>,
+}
+
+/// What the API showed of a flow's group at a version of the controller's state.
+struct View {
+    run: u32,
+    version: u64,
+    id: Option<u32>,
+    group: Option<Rc<Group>>,
 }
 
 impl Checks {
     /// The controller goes down: its last views stand until it is back.
     pub(crate) fn keep_views(&mut self, core: &Core, flows: &[Flow]) {
-        self.kept = flows.iter().enumerate().map(|(number, flow)| (number, shown(core, flow))).collect();
+        self.kept = flows.iter().enumerate().map(|(number, flow)| (number, shown(core, flow).map(Rc::new))).collect();
     }
 }
 
@@ -48,11 +60,17 @@ fn shown(core: &Core, flow: &Flow) -> Option<Group> {
 
 impl World<'_> {
     /// The group of a flow as the API shows it, or showed it last.
-    pub(crate) fn view(&self, flow: usize) -> Option<Group> {
-        match &self.controller {
-            Some(controller) => shown(controller.core(), &self.flows[flow]),
-            None => self.checks.kept.get(&flow).cloned().flatten(),
+    pub(crate) fn view(&self, flow: usize) -> Option<Rc<Group>> {
+        let Some(controller) = &self.controller else { return self.checks.kept.get(&flow).cloned().flatten() };
+        let (run, version, id) = (controller.run, controller.version, self.flows[flow].id);
+        let mut views = self.checks.views.borrow_mut();
+        let is_current = |view: &&View| (view.run, view.version, view.id) == (run, version, id);
+        if let Some(view) = views.get(&flow).filter(is_current) {
+            return view.group.clone();
         }
+        let group = shown(controller.core(), &self.flows[flow]).map(Rc::new);
+        views.insert(flow, View { run, version, id, group: group.clone() });
+        group
     }
 
     /// The members of a flow as the API shows them: receiver, queue pair, and first PSN.
@@ -86,9 +104,10 @@ impl World<'_> {
         let Some(members) = self.members(flow).filter(|_| !self.flows[flow].is_spoiled) else { return };
         let mut missing = None;
         // After a start of the controller the API vouches for no receiver before its nodes have reported.
-        let is_unverified = self
-            .view(flow)
-            .is_some_and(|group| group.members.iter().any(|member| member.state == ReceiverState::Unverified));
+        let is_unverified = self.view(flow).is_some_and(|group| {
+            let is_unverified = |member: &Receiver| member.state == ReceiverState::Unverified;
+            group.summary.state == GroupState::Verifying || group.members.iter().any(is_unverified)
+        });
         if members.is_empty() && !is_unverified && packets > self.flows[flow].confirmed {
             missing = Some((None, "the group has no member".to_owned()));
         }
@@ -98,11 +117,11 @@ impl World<'_> {
             let (from, to) = (state.octets_before(first_psn), state.octets_of(packets));
             let receiver = self.testbed.receiver_of(address);
             let has = receiver.and_then(|receiver| {
-                let participant = state.participants.get(&receiver)?;
-                let connected = participant.connected.filter(|_| participant.qpn.get() == qpn)?;
+                let participant = state.participant(receiver, qpn)?;
+                let connected = participant.connected?;
                 // What lies before the queue pair's first PSN did not arrive.
                 let begins = state.octets_before(connected) <= from;
-                let memory = state.memory(receiver, &self.testbed, &self.network)?;
+                let memory = state.memory(receiver, participant, &self.testbed, &self.network)?;
                 (begins && memory.agrees_from(from)).then(|| memory.complete_octets())
             });
             if to > from && has.unwrap_or(0) < to {
@@ -134,9 +153,10 @@ impl World<'_> {
             if state.is_over {
                 continue;
             }
-            let Some(first_psn) = state.participants.get(&receiver).and_then(|one| one.connected) else { continue };
+            let Some(participant) = state.participants.get(&receiver) else { continue };
+            let Some(first_psn) = participant.connected else { continue };
             let from = state.octets_before(first_psn);
-            let memory = state.memory(receiver, &self.testbed, &self.network);
+            let memory = state.memory(receiver, participant, &self.testbed, &self.network);
             if memory.is_some_and(|memory| !memory.agrees_from(from)) {
                 let text = format!("flow {flow}: receiver {receiver} has octets that differ from the source's");
                 let finding = if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
@@ -243,7 +263,7 @@ impl World<'_> {
     }
 
     fn tasks_are_calm(&self) -> bool {
-        self.crash.is_none() && self.flow_of.iter().flatten().all(|flow| self.flows[*flow].steps.is_empty())
+        self.crash.is_none() && self.aimed.is_empty() && self.flow_of.iter().flatten().all(|flow| self.flows[*flow].steps.is_empty())
     }
 
     fn makes_progress(&self, flow: usize) -> bool {
@@ -322,7 +342,9 @@ impl World<'_> {
         // A dead member stops a strict group, and a dead node too.
         let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address));
         let differs = !self.differences(&group).is_empty();
-        if !is_blocked && !differs && !self.makes_progress(flow) && self.flows[flow].is_committed {
+        // A restored store may have a group that its application has ended.
+        let has_source = self.flows[flow].is_committed && !self.flows[flow].is_over;
+        if !is_blocked && !differs && !self.makes_progress(flow) && has_source {
             let finding = self.diagnose_progress(flow, &group);
             let text = format!(
                 "flow {flow}: group {id} is ready, but {} packets are confirmed since {} ns",

@@ -83,6 +83,8 @@ pub(crate) struct Flow {
     /// The application has ended it, or the controller lost it.
     pub(crate) is_over: bool,
     pub(crate) participants: BTreeMap<usize, Participant>,
+    /// Receivers that have left. A restored store may have them as members, and they still answer.
+    pub(crate) left: Vec<(usize, Participant)>,
     /// Packets that responses covered so far.
     pub(crate) confirmed: u64,
     pub(crate) progress_at: Instant,
@@ -143,6 +145,7 @@ impl Flow {
             is_closed: false,
             is_over: false,
             participants: BTreeMap::new(),
+            left: Vec::new(),
             confirmed: 0,
             progress_at: Instant::ZERO,
             requests: 0,
@@ -277,14 +280,26 @@ impl Flow {
         (packets * u64::from(PATH_MTU_OCTETS)).min(self.data.len() as u64)
     }
 
+    /// A receiver by its queue pair.
+    pub(crate) fn participant(&self, receiver: usize, qpn: u32) -> Option<&Participant> {
+        let left = self.left.iter().filter(|(one, _)| *one == receiver).map(|(_, participant)| participant);
+        self.participants.get(&receiver).into_iter().chain(left).find(|participant| participant.qpn.get() == qpn)
+    }
+
+    /// The application has ended: its source sends nothing more.
+    pub(crate) fn end_source(&self, network: &mut Network<NodeOrHost>) {
+        network.with_host(self.source, |host| host.remove_queue_pair(self.qpn));
+    }
+
     /// The memory of a receiver.
     pub(crate) fn memory<'n>(
         &self,
         receiver: usize,
+        participant: &Participant,
         testbed: &DataNetwork,
         network: &'n Network<NodeOrHost>,
     ) -> Option<&'n Replica> {
-        let participant = self.participants.get(&receiver).filter(|participant| participant.connected.is_some())?;
+        participant.connected?;
         network.host(testbed.receivers[receiver])?.region(participant.key)
     }
 

@@ -135,9 +135,9 @@ fn draw_events(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
         for event in draw_event(rng, schedule) {
             if event == Event::Backup {
                 let at_ns = rng.range(EVENTS_FROM_NS, at_ns.max(EVENTS_FROM_NS));
-                events.insert(0, TimedEvent { at_ns, event });
+                events.insert(0, TimedEvent::at(at_ns, event));
             } else {
-                events.push(TimedEvent { at_ns, event });
+                events.push(TimedEvent::at(at_ns, event));
             }
         }
     }
@@ -157,7 +157,7 @@ fn draw_change_at_silent_node(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEv
         _ => Event::Join { group: rng.below(schedule.groups.len()), receiver },
     };
     let later_ns = at_ns + rng.range(3_200 * MS, 3_200 * MS + for_ns);
-    vec![TimedEvent { at_ns, event: silent }, TimedEvent { at_ns: later_ns, event: change }]
+    vec![TimedEvent::at(at_ns, silent), TimedEvent::at(later_ns, change)]
 }
 
 fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {

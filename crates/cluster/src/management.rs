@@ -4,7 +4,7 @@
 
 use crate::adapter::{self, Reply, Request};
 use crate::agent_host::{Call, Followed};
-use crate::controller::{Caller, Party};
+use crate::controller::{Caller, Output, Party};
 use crate::data_network::name_of;
 use crate::world::{Task, World};
 
@@ -101,7 +101,8 @@ impl World<'_> {
                 self.flows[flow].application_call = None;
                 self.application_reply(flow, reply);
             }
-            Party::Node(_) | Party::Source(_) | Party::Application(_) | Party::Operator => {}
+            Party::Operator => self.operator_reply(&reply),
+            Party::Node(_) | Party::Source(_) | Party::Application(_) => {}
         }
     }
 
@@ -174,7 +175,7 @@ impl World<'_> {
         let agent = &mut host.agent;
         let answer =
             self.network.with_node(self.testbed.nodes[node], |value| adapter::carry_out(agent, value, order)).flatten();
-        self.log(&format_args!("n{node}: group {id} {kind}: {answer:?}"));
+        self.log(&format_args!("n{node}: group {id} {}: {answer:?}", kind.name()));
         self.agents[node].answers.extend(answer);
         self.count("order executed");
         self.tasks.push(now.after_ns(ORDER_NS), 0, Task::AgentExecute(node, incarnation));
@@ -253,7 +254,12 @@ impl World<'_> {
         // A crash comes before any output leaves, or after it.
         let crashes = self.crash_is_due();
         if crashes && self.rng.below(2) == 0 {
-            return self.crash_controller();
+            self.crash_controller();
+            let callers = out.into_iter().filter_map(|output| match output {
+                Output::Reply(caller, _) => Some(caller),
+                Output::Write | Output::WakeAt(_) | Output::Orders { .. } | Output::Stored(_) => None,
+            });
+            return self.reset(callers.collect());
         }
         self.carry_out_outputs(run, out);
         if crashes {

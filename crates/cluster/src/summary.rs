@@ -2,6 +2,7 @@
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::outcome::{Finding, Outcome, Violation, ViolationKind};
+use crate::phase::Phase;
 use crate::schedule::Schedule;
 use crate::world;
 use srdma_chaos::runner::{self, Merge, Progress, RunConfig};
@@ -18,7 +19,7 @@ pub struct Summary {
     pub virtual_ns: u64,
     pub counts: BTreeMap<&'static str, u64>,
     /// Faults by name and phase of a group.
-    pub phases: BTreeMap<(&'static str, &'static str), u64>,
+    pub phases: BTreeMap<(&'static str, Phase), u64>,
     pub responses: u64,
     pub comparisons: u64,
     pub groups: u64,

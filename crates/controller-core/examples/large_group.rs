@@ -72,6 +72,7 @@ fn registered() -> Pipeline {
         tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
         node_dead_after: Duration::from_secs(3),
         source_silent_after: Duration::from_secs(30),
+        without: None,
     };
     let core = Core::restore(settings, None, &[], 1, None, Time::default()).expect("an empty store");
     let mut pipeline = Pipeline::new(core);

@@ -1,6 +1,7 @@
 //! The part of a controller's configuration that its core depends on.
 
 use serde::Deserialize;
+use srdma_group::Safeguard;
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -18,6 +19,8 @@ pub struct Settings {
     pub node_dead_after: Duration,
     /// Timeout after which joins that wait for a silent source are aborted.
     pub source_silent_after: Duration,
+    /// Disabled by a test; `None` in the product.
+    pub without: Option<Safeguard>,
 }
 
 /// A tenant and its limits.

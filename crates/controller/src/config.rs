@@ -254,6 +254,7 @@ impl Config {
             tenants: self.tenants(),
             node_dead_after: Duration::from_millis(self.node_dead_after_ms.into()),
             source_silent_after: self.source_silent_after(),
+            without: None,
         }
     }
 

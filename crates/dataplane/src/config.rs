@@ -10,7 +10,7 @@ use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
 use crate::security::{Cover, Domain, HmacKey};
 use srdma_frame::PortId;
-use srdma_group::{GroupEntry, GroupId};
+use srdma_group::{GroupEntry, GroupId, Safeguard};
 use srdma_wire::Prefix;
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::tlv::TlvTypes;
@@ -71,6 +71,8 @@ pub struct NodeConfig {
     pub restarted: bool,
     /// Seed of the chance that decides on ECN marks between Kmin and Kmax.
     pub marking_seed: u64,
+    /// Disabled by a test; `None` in the product.
+    pub without: Option<Safeguard>,
 }
 
 impl NodeConfig {
@@ -89,6 +91,7 @@ impl NodeConfig {
             end_mt_cover: Cover::Tlvs,
             restarted: false,
             marking_seed: 0,
+            without: None,
         }
     }
 }

@@ -265,7 +265,7 @@ impl Core {
         group.row.last_epoch = group.row.last_epoch.max(newest_epoch(&reports)).max(epoch);
         let resumption = Resumption::Committing { before: before.clone().map(Box::new) };
         let lifecycle = match Lifecycle::resume(record.clone(), resumption, group.row.last_epoch, round) {
-            Ok(lifecycle) => lifecycle,
+            Ok(lifecycle) => lifecycle.without(self.settings.without),
             Err(error) => {
                 group.reports.state = State::Stopped;
                 let obstacle = Obstacle::Invalid(error.to_string());

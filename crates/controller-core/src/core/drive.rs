@@ -35,16 +35,27 @@ impl Core {
         self.update_unsettled(id);
     }
 
-    /// Aborts the joins that wait for a silent source.
+    /// Aborts the joins that wait for a source that is silent, or does not complete its messages.
     fn abort_joins(&mut self, id: u32) {
         let silent_after = self.settings.source_silent_after;
         let Some(group) = self.groups.get_mut(&id) else { return };
         let Some(lifecycle) = &mut group.lifecycle else { return };
-        let is_waited_for = matches!(lifecycle.source_order(), Some(Order::Pause { .. }));
-        if is_waited_for && self.now.monotonic.saturating_sub(group.source_seen) >= silent_after {
-            let silence = silent_after.as_millis();
-            lifecycle
-                .abort_joins(&format!("the source was silent for {silence} ms: no receiver can join before it pauses"));
+        let now = self.now.monotonic;
+        let Some(Order::Pause { round }) = lifecycle.source_order() else {
+            group.pausing = None;
+            return;
+        };
+        let (_, since) =
+            *group.pausing.insert(group.pausing.filter(|(known, _)| *known == round).unwrap_or((round, now)));
+        let limit_ms = silent_after.as_millis();
+        if now.saturating_sub(group.source_seen) >= silent_after {
+            lifecycle.abort_joins(&format!(
+                "the source was silent for {limit_ms} ms: no receiver can join before it pauses"
+            ));
+        } else if now.saturating_sub(since) >= silent_after {
+            lifecycle.abort_joins(&format!(
+                "the source has not completed its messages within {limit_ms} ms: no receiver can join before"
+            ));
         }
     }
 
@@ -147,7 +158,24 @@ impl Core {
         for newcomer in joining.into_iter().flatten() {
             self.delete_member(id, newcomer.address);
         }
+        self.keep_those_that_cannot_leave(id);
         self.reindex(id);
+    }
+
+    /// Receivers whose leave was aborted are members as before.
+    fn keep_those_that_cannot_leave(&mut self, id: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let (Some(lifecycle), Some(record)) = (&group.lifecycle, &group.record) else { return };
+        let leaving = lifecycle.leaving();
+        let stays = |address: &Ipv6Addr| {
+            !leaving.contains(address) && record.receivers.iter().any(|receiver| receiver.address == *address)
+        };
+        for (address, member) in group.members.iter_mut().filter(|(_, member)| member.is_leaving) {
+            if stays(address) {
+                member.is_leaving = false;
+                self.effects.writes.push(rows::put(rows::member_key(id, *address), member));
+            }
+        }
     }
 
     pub(super) fn record_failure(&mut self, id: u32, reason: &str) {
@@ -166,11 +194,7 @@ impl Core {
             self.forget(id);
         } else {
             group.row.is_committed = false;
-            // Those that left during the first commit are in no record.
-            let left = group.members.iter().filter(|(_, member)| member.is_leaving).map(|(address, _)| *address);
-            for address in left.collect::<Vec<_>>() {
-                self.delete_member(id, address);
-            }
+            self.delete_leaving(id);
             self.reindex(id);
             self.write_group(id);
         }

@@ -4,18 +4,23 @@
 
 use super::divergence::{Report, newest_epoch};
 use super::restore::Recovered;
-use super::{Core, unknown};
+use super::{Core, Group, unknown};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, ForeignRow, Write};
 use srdma_api::{EventKind, ForeignGroup, ForeignGroups, HeldGroup, NodeOrder, ProblemType};
-use srdma_group::Held;
-use std::collections::BTreeMap;
+use srdma_group::{Held, Safeguard};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// The foreign groups, by store and number.
 #[derive(Debug, Default)]
-pub(super) struct Foreign(BTreeMap<(u64, u32), Entry>);
+pub(super) struct Foreign {
+    groups: BTreeMap<(u64, u32), Entry>,
+    /// Groups of the store without a record whose headend has not registered since the controller's start: it may have
+    /// a record, of which the store does not know.
+    unreported: BTreeSet<u32>,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -24,40 +29,65 @@ struct Entry {
     reports: BTreeMap<Ipv6Addr, Report>,
 }
 
+impl Entry {
+    /// It was removed, and no node has it. While a store is rebuilt it is remembered: a node that registers later must
+    /// not bring it back.
+    fn is_gone(&self) -> bool {
+        self.row.is_removing && self.reports.is_empty()
+    }
+}
+
 impl Foreign {
     pub(super) fn restore(&mut self, row: ForeignRow) {
-        self.0.insert((row.store, row.group), Entry { row, reports: BTreeMap::new() });
+        self.groups.insert((row.store, row.group), Entry { row, reports: BTreeMap::new() });
     }
 
     /// The store and number of the group with this Proxy Address.
     pub(super) fn owner_of(&self, proxy: Ipv6Addr) -> Option<(u64, u32)> {
-        self.0.iter().find(|(_, held)| held.row.proxy == proxy).map(|(key, _)| *key)
+        self.groups.iter().find(|(_, held)| held.row.proxy == proxy && !held.is_gone()).map(|(key, _)| *key)
     }
 
     /// The numbers of a store's groups.
+    /// Those that are being removed are left out.
     pub(super) fn groups_of(&self, store: u64) -> impl Iterator<Item = u32> {
-        self.0.keys().filter(move |(of, _)| *of == store).map(|(_, group)| *group)
+        let is_meant = move |foreign: &&Entry| foreign.row.store == store && !foreign.row.is_removing;
+        self.groups.values().filter(is_meant).map(|foreign| foreign.row.group)
     }
 
     /// What the nodes have reported of a group.
     pub(super) fn reports(&self, store: u64, group: u32) -> BTreeMap<Ipv6Addr, Report> {
-        self.0.get(&(store, group)).map(|foreign| foreign.reports.clone()).unwrap_or_default()
+        self.groups.get(&(store, group)).map(|foreign| foreign.reports.clone()).unwrap_or_default()
+    }
+
+    /// A group of the store has no record.
+    pub(super) fn await_report(&mut self, group: u32) {
+        self.unreported.insert(group);
     }
 
     pub(super) fn has(&self, key: (u64, u32)) -> bool {
-        self.0.contains_key(&key)
+        self.groups.get(&key).is_some_and(|foreign| !foreign.is_gone())
     }
 }
 
 impl Core {
     /// Notes the foreign groups of a registering node, and orders it to remove what is left of deleted groups.
     pub(super) fn note_foreign(&mut self, node: Ipv6Addr, held: &[HeldGroup]) {
-        for foreign in self.foreign.0.values_mut() {
+        for foreign in self.foreign.groups.values_mut() {
             foreign.reports.remove(&node);
+        }
+        let is_headend = |id: &u32| {
+            self.groups
+                .get(id)
+                .is_none_or(|group| self.network.node_of_host(group.row.request.source.address) == Some(node))
+        };
+        let reported: Vec<u32> = self.foreign.unreported.iter().copied().filter(is_headend).collect();
+        for id in reported {
+            self.foreign.unreported.remove(&id);
+            self.effects.changed_groups.insert(id);
         }
         for held in held {
             let key @ (store, group) = (held.store, held.group);
-            let is_ours = store == self.site.store;
+            let is_ours = store == self.site.store || self.settings.without == Some(Safeguard::EntriesNamed);
             let known = self.groups.get(&group).filter(|_| is_ours);
             if known.is_some_and(|group| group.lifecycle.is_some()) {
                 continue;
@@ -70,12 +100,12 @@ impl Core {
                 continue;
             }
             let is_deleted = is_ours && known.is_none() && group <= self.site.last_group && !self.rebuilds;
-            if is_deleted && !self.foreign.has(key) {
+            if is_deleted && !self.foreign.groups.contains_key(&key) {
                 let epoch = held.entries.newest_epoch();
                 self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
                 continue;
             }
-            if !self.foreign.has(key) {
+            if !self.foreign.groups.contains_key(&key) {
                 let row = ForeignRow {
                     store,
                     group,
@@ -90,7 +120,7 @@ impl Core {
                 self.site.last_group = group;
                 self.write(rows::put(rows::SITE_KEY.to_owned(), &self.site));
             }
-            if let Some(foreign) = self.foreign.0.get_mut(&key) {
+            if let Some(foreign) = self.foreign.groups.get_mut(&key) {
                 foreign.reports.insert(node, Report::of(held));
                 if foreign.row.is_removing {
                     let epoch = held.entries.newest_epoch();
@@ -101,9 +131,40 @@ impl Core {
         self.forget_removed();
     }
 
+    /// Refuses a request for a group that does not exist. While a store is rebuilt, its groups may exist: their sources
+    /// must not end before the nodes have reported.
+    pub(super) fn missing(&self, id: u32) -> Refusal {
+        let may_come = self.now.monotonic < self.expects_until || self.foreign.has((self.site.store, id));
+        if self.rebuilds && may_come {
+            let text = format!("group {id} is not known yet: the store is being rebuilt from what the nodes report");
+            return Refusal::new(ProblemType::Recovering, text);
+        }
+        unknown(id)
+    }
+
+    /// Whether nodes may have a record of a group that has none in the store, which is older than its first commit.
+    pub(super) fn may_have_record(&self, group: &Group) -> bool {
+        let id = group.row.id;
+        let is_older = group.is_restored && group.lifecycle.is_none();
+        is_older && (self.foreign.unreported.contains(&id) || self.foreign.has((self.site.store, id)))
+    }
+
+    /// The record that nodes have of a group without one, as a failure.
+    pub(super) fn foreign_record(&self, group: &Group) -> Option<String> {
+        let key @ (store, id) = (self.site.store, group.row.id);
+        if !self.may_have_record(group) {
+            return None;
+        }
+        if !self.foreign.has(key) {
+            return Some("waiting for the report of the headend".to_owned());
+        }
+        let obstacle = self.agreed(id, &self.foreign.reports(store, id), None).err()?;
+        Some(format!("nodes have a newer record than the store: {obstacle}"))
+    }
+
     /// A node has removed a group of this store and number.
     pub(super) fn foreign_removed(&mut self, node: Ipv6Addr, store: u64, group: u32) {
-        if let Some(foreign) = self.foreign.0.get_mut(&(store, group)) {
+        if let Some(foreign) = self.foreign.groups.get_mut(&(store, group)) {
             foreign.reports.remove(&node);
         }
         self.forget_removed();
@@ -111,11 +172,13 @@ impl Core {
 
     /// Deletes the rows of groups whose removal was requested and that no node has.
     fn forget_removed(&mut self) {
-        let is_gone = |foreign: &Entry| foreign.row.is_removing && foreign.reports.is_empty();
-        let gone: Vec<(u64, u32)> =
-            self.foreign.0.iter().filter(|(_, foreign)| is_gone(foreign)).map(|(key, _)| *key).collect();
+        if self.rebuilds {
+            return;
+        }
+        let gone = self.foreign.groups.iter().filter(|(_, foreign)| foreign.is_gone());
+        let gone: Vec<(u64, u32)> = gone.map(|(key, _)| *key).collect();
         for key @ (store, group) in gone {
-            self.foreign.0.remove(&key);
+            self.foreign.groups.remove(&key);
             self.write(Write::Delete { key: rows::foreign_key(store, group) });
         }
     }
@@ -127,7 +190,8 @@ impl Core {
     /// The principal may not read the network.
     pub fn foreign_groups(&self, principal: &Principal) -> Result<ForeignGroups, Refusal> {
         principal.may_read_network()?;
-        let groups = self.foreign.0.iter().map(|(&(store, group), foreign)| ForeignGroup {
+        let shown = self.foreign.groups.iter().filter(|(_, foreign)| !foreign.is_gone());
+        let groups = shown.map(|(&(store, group), foreign)| ForeignGroup {
             store: format!("{store:016x}"),
             group,
             proxy: foreign.row.proxy,
@@ -146,7 +210,7 @@ impl Core {
     /// It does not exist, or the principal is no administrator.
     pub fn remove_foreign(&mut self, principal: &Principal, store: u64, group: u32) -> Result<(), Refusal> {
         principal.may_operate()?;
-        let foreign = self.foreign.0.get_mut(&(store, group)).ok_or_else(|| unknown(group))?;
+        let foreign = self.foreign.groups.get_mut(&(store, group)).ok_or_else(|| unknown(group))?;
         foreign.row.is_removing = true;
         let row = foreign.row;
         let epoch = newest_epoch(&foreign.reports);
@@ -167,12 +231,16 @@ impl Core {
     /// are not permitted now.
     pub fn adopt_foreign(&mut self, principal: &Principal, store: u64, group: u32) -> Result<(), Refusal> {
         principal.may_operate()?;
-        let foreign = self.foreign.0.get(&(store, group)).ok_or_else(|| unknown(group))?;
+        let foreign = self.foreign.groups.get(&(store, group)).ok_or_else(|| unknown(group))?;
         if store != self.site.store {
             let text = format!(
                 "group {group} is of store {store:016x}: only `srdma controller run --rebuild {store:016x}` with an \
                  empty store takes over groups of another store"
             );
+            return Err(Refusal::new(ProblemType::InvalidGroup, text));
+        }
+        if foreign.row.is_removing {
+            let text = format!("group {group} is being removed: create another one");
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
         let recovered = self.agreed(group, &foreign.reports, None).map_err(|obstacle| {
@@ -205,7 +273,7 @@ impl Core {
     /// Adopts a group of this store with what its nodes have reported.
     fn adopt_reported(&mut self, recovered: Recovered) {
         let (store, group) = (self.site.store, recovered.row.id);
-        let reports = self.foreign.0.remove(&(store, group)).map(|foreign| foreign.reports).unwrap_or_default();
+        let reports = self.foreign.groups.remove(&(store, group)).map(|foreign| foreign.reports).unwrap_or_default();
         self.write(Write::Delete { key: rows::foreign_key(store, group) });
         self.adopt(recovered, reports);
     }

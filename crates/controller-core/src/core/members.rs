@@ -106,6 +106,10 @@ impl Core {
     ) -> Result<(), Refusal> {
         let group = self.changeable(id, principal, version)?;
         let Some(member) = group.members.get(&address).copied() else {
+            if self.is_verifying(group) {
+                let text = format!("the nodes of group {id} have not reported its receivers yet");
+                return Err(Refusal::new(ProblemType::Recovering, text));
+            }
             let text = format!("{address} is not a receiver of group {id}");
             return Err(Refusal::new(ProblemType::UnknownReceiver, text));
         };
@@ -137,6 +141,15 @@ impl Core {
             Some(_) | None => self.delete_member(id, address),
         }
         Ok(())
+    }
+
+    /// Deletes the receivers that left during a first commit that was aborted: they are in no record.
+    pub(super) fn delete_leaving(&mut self, id: u32) {
+        let members = self.groups.get(&id).into_iter().flat_map(|group| &group.members);
+        let leaving = members.filter(|(_, member)| member.is_leaving).map(|(address, _)| *address);
+        for address in leaving.collect::<Vec<_>>() {
+            self.delete_member(id, address);
+        }
     }
 
     /// Deletes a receiver.

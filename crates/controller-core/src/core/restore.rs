@@ -136,9 +136,13 @@ impl Core {
         for (id, is_closing) in unfinished {
             if is_closing {
                 core.forget(id);
-            } else if core.groups[&id].row.is_committed {
+                continue;
+            }
+            core.foreign.await_report(id);
+            if core.groups[&id].row.is_committed {
                 core.unsettled.insert(id);
             }
+            core.delete_leaving(id);
         }
         Ok(core)
     }
@@ -181,7 +185,7 @@ impl Core {
         // Greater than any round of an earlier start.
         let round = self.site.starts << 16;
         let lifecycle = Lifecycle::resume(row.record.clone(), resumption, group.row.last_epoch, round);
-        let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?;
+        let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?.without(self.settings.without);
         let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
         let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
         let leaving: Vec<Ipv6Addr> = leaving.map(|(address, _)| *address).collect();

@@ -6,7 +6,7 @@
 
 use super::Core;
 use srdma_api::{BranchStatus, EventKind};
-use srdma_group::{NodeIndex, NodeRole, OnFailure};
+use srdma_group::{NodeIndex, NodeRole, OnFailure, Safeguard};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -33,6 +33,9 @@ impl Stalls {
 impl Core {
     /// Evicts the receivers of lost edges that their parents find stalled.
     pub(super) fn evict_stalled(&mut self) {
+        if self.settings.without == Some(Safeguard::DeadEdgesEvicted) {
+            return;
+        }
         let lost: Vec<Ipv6Addr> =
             self.nodes.iter().filter(|(_, node)| node.was_dead).map(|(loopback, _)| *loopback).collect();
         for edge in lost {

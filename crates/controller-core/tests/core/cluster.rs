@@ -93,6 +93,7 @@ fn settings() -> Settings {
         tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
         node_dead_after: Duration::from_millis(DEAD_AFTER_MS),
         source_silent_after: Duration::from_secs(30),
+        without: None,
     }
 }
 

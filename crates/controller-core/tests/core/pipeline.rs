@@ -19,6 +19,7 @@ fn pipeline() -> Pipeline {
         tenants: BTreeMap::from([("default".to_owned(), Tenant::default())]),
         node_dead_after: Duration::from_secs(3),
         source_silent_after: Duration::from_secs(30),
+        without: None,
     };
     Pipeline::new(Core::restore(settings, None, &[], 1, None, at(0)).unwrap())
 }
@@ -99,6 +100,7 @@ fn output_that_waits_for_lost_writes_is_discarded() {
         tenants: BTreeMap::new(),
         node_dead_after: Duration::from_secs(3),
         source_silent_after: Duration::from_secs(30),
+        without: None,
     };
     pipeline.replace_core(Core::restore(settings, None, &[], 1, None, at(2)).unwrap());
     let next = pipeline.transact(at(3), |_| ());

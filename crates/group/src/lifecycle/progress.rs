@@ -1,6 +1,6 @@
 //! Progress of a lifecycle: phases that wait for no reply, and their orders.
 
-use super::change::Wanted;
+use super::change::{ChangeError, Wanted};
 use super::member::{Member, Presence, Step};
 use super::order::Order;
 use super::{Change, Lifecycle, Phase, Source, draft, stages};
@@ -179,12 +179,17 @@ impl Lifecycle {
             return false;
         }
         let epoch = self.next_epoch();
+        // Too few receivers may be left because those that were to join have not joined yet.
+        let joins_wait = self.waiting.in_order().any(|(_, wanted)| wanted.needs_quiet_source());
         let mut next = None;
         for (position, wanted) in self.waiting.in_order() {
             if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) {
                 continue;
             }
             let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet));
+            if matches!(after, Err(ChangeError::TooFew { .. })) && joins_wait {
+                continue;
+            }
             let blockers = after.as_ref().map(|after| self.blockers(after)).unwrap_or_default();
             if blockers.is_empty() {
                 next = Some((position, after));

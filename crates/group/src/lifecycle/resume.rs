@@ -43,6 +43,7 @@ impl Lifecycle {
             blocked_by: BTreeSet::new(),
             orders: VecDeque::new(),
             rounds: round,
+            without: None,
             stored: Some(group.clone()),
         };
         if let Resumption::Committing { before } = resumption {
