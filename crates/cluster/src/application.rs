@@ -15,6 +15,9 @@ const MAX_ATTEMPTS: u32 = 60;
 /// A group that the controller loses is created again so often.
 const MAX_FLOWS: usize = 6;
 
+/// Leaves that an application repeats after a restoration.
+const MAX_REPEATED_LEAVES: u32 = 8;
+
 impl World<'_> {
     /// The application of a group begins, or begins again.
     pub(crate) fn begin(&mut self, group: usize) {
@@ -139,7 +142,7 @@ impl World<'_> {
     pub(crate) fn poll_members(&mut self) {
         let Some(core) = self.controller.as_ref().map(|controller| controller.core()) else { return };
         let mut admitted = Vec::new();
-        let mut recommits = Vec::new();
+        let (mut recommits, mut leaves) = (Vec::new(), Vec::new());
         for (number, flow) in self.flows.iter().enumerate().filter(|(_, flow)| !flow.is_over) {
             let Some(id) = flow.id else { continue };
             for (receiver, participant) in &flow.participants {
@@ -152,6 +155,17 @@ impl World<'_> {
                     admitted.push((number, *receiver, shown.joined_psn.unwrap_or(flow.first_psn)));
                 }
             }
+            // A restored store has receivers that left after its backup.
+            for (receiver, participant) in &flow.left {
+                let shown = adapter::shown_receiver(core, id, self.testbed.receiver_address(*receiver));
+                let is_back = |shown: &srdma_api::Receiver| {
+                    shown.qpn == participant.qpn.get() && shown.state == ReceiverState::Member
+                };
+                let may_leave = flow.steps.is_empty() && flow.repeated_leaves < MAX_REPEATED_LEAVES;
+                if may_leave && self.faults.store_changed && shown.as_ref().is_some_and(is_back) {
+                    leaves.push((number, *receiver));
+                }
+            }
             let is_open = adapter::shown_state(core, id) == Some(GroupState::Open);
             if is_open && flow.is_committed && flow.steps.is_empty() {
                 recommits.push(number);
@@ -162,6 +176,11 @@ impl World<'_> {
             if let Err(error) = self.flows[flow].connect(receiver, psn, &self.testbed, &mut self.network) {
                 self.violation(ViolationKind::Setup, Finding::Unknown, flow, error.to_string());
             }
+        }
+        for (flow, receiver) in leaves {
+            self.flows[flow].repeated_leaves += 1;
+            self.flows[flow].steps.push_back(Step::Leave(receiver));
+            self.tasks.push(self.now(), 0, Task::Work(flow));
         }
         for flow in recommits {
             self.flows[flow].is_committed = false;

@@ -263,7 +263,9 @@ impl World<'_> {
     }
 
     fn tasks_are_calm(&self) -> bool {
-        self.crash.is_none() && self.aimed.is_empty() && self.flow_of.iter().flatten().all(|flow| self.flows[*flow].steps.is_empty())
+        self.crash.is_none()
+            && self.aimed.is_empty()
+            && self.flow_of.iter().flatten().all(|flow| self.flows[*flow].steps.is_empty())
     }
 
     fn makes_progress(&self, flow: usize) -> bool {
@@ -311,7 +313,9 @@ impl World<'_> {
 
     fn check_end_of(&mut self, flow: usize) {
         let Some(group) = self.view(flow) else {
-            if !self.flows[flow].is_closed && !self.flows[flow].is_over {
+            // Without a commit and a further step, a request was refused, and the application knows why.
+            let is_refused = !self.flows[flow].is_committed && self.flows[flow].steps.is_empty();
+            if !self.flows[flow].is_closed && !self.flows[flow].is_over && !is_refused {
                 let text = format!("flow {flow}: the group does not exist, and its application does not learn it");
                 let finding = self.diagnose_group(flow, None);
                 self.violation(ViolationKind::Convergence, finding, flow, text);
@@ -322,11 +326,11 @@ impl World<'_> {
         if self.flows[flow].is_spoiled {
             return;
         }
-        self.check_evictions(flow, &group);
         // An open group was refused, and its application knows why.
         if state == GroupState::Open {
             return;
         }
+        self.check_evictions(flow, &group);
         if state != GroupState::Ready {
             if !names_something(&group) {
                 let finding = self.diagnose_group(flow, Some(&group));

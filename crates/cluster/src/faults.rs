@@ -316,8 +316,7 @@ impl World<'_> {
         let now = self.now();
         self.starts += 1;
         let run = self.starts;
-        let identity =
-            Identity { new: self.rng.below(1 << 62) + 1, rebuilds: std::mem::take(&mut self.rebuilds) };
+        let identity = Identity { new: self.rng.below(1 << 62) + 1, rebuilds: std::mem::take(&mut self.rebuilds) };
         let settings = adapter::settings(self.testbed.without);
         let mut out = Vec::new();
         match Controller::start(&self.store.state(), identity, settings, run, now, self.clock_ms, &mut out) {

@@ -75,6 +75,7 @@ pub(crate) struct Flow {
     /// The numbers of the outstanding requests.
     pub(crate) source_call: Option<u64>,
     pub(crate) application_call: Option<u64>,
+    draining_since: Option<Instant>,
     pub(crate) steps: VecDeque<Step>,
     pub(crate) attempts: u32,
     /// The commit was accepted.
@@ -85,6 +86,8 @@ pub(crate) struct Flow {
     pub(crate) participants: BTreeMap<usize, Participant>,
     /// Receivers that have left. A restored store may have them as members, and they still answer.
     pub(crate) left: Vec<(usize, Participant)>,
+    /// Leaves that were repeated because a restored store had their receivers again.
+    pub(crate) repeated_leaves: u32,
     /// Packets that responses covered so far.
     pub(crate) confirmed: u64,
     pub(crate) progress_at: Instant,
@@ -139,6 +142,7 @@ impl Flow {
             session: SourceSession::default(),
             source_call: None,
             application_call: None,
+            draining_since: None,
             steps: [Step::Create].into_iter().chain(joins).chain([Step::Commit]).collect(),
             attempts: 0,
             is_committed: false,
@@ -146,6 +150,7 @@ impl Flow {
             is_over: false,
             participants: BTreeMap::new(),
             left: Vec::new(),
+            repeated_leaves: 0,
             confirmed: 0,
             progress_at: Instant::ZERO,
             requests: 0,
@@ -313,20 +318,25 @@ impl Flow {
         }
     }
 
-    /// The source's report; `None` while it drains.
-    pub(crate) fn report(&self, network: &Network<NodeOrHost>) -> Option<SourceReport> {
+    /// The source's report; `None` while it drains, for some time.
+    pub(crate) fn report(&mut self, now: Instant, network: &Network<NodeOrHost>) -> Option<SourceReport> {
         let stream = network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)?;
         let pausing = self.session.is_pausing();
-        if pausing && !stream.is_quiescent() {
-            return None;
+        let is_quiescent = stream.is_quiescent();
+        if pausing && !is_quiescent {
+            let since = *self.draining_since.get_or_insert(now);
+            if now.since(since).as_millis() < u128::from(SOURCE_WAIT_MS) {
+                return None;
+            }
         }
+        self.draining_since = None;
         let psn = |octets: u64| ((u64::from(self.first_psn) + octets / u64::from(PATH_MTU_OCTETS)) & 0xFF_FFFF) as u32;
         let acknowledged = stream.acknowledged_octets();
         let messages = acknowledged / u64::from(self.message_packets * PATH_MTU_OCTETS);
         Some(SourceReport {
             round: self.session.round,
             pausing,
-            paused_at_psn: pausing.then(|| psn(stream.posted_octets())),
+            paused_at_psn: (pausing && is_quiescent).then(|| psn(stream.posted_octets())),
             completed_messages: (messages & 0xFF_FFFF) as u32,
             acknowledged_psn: (acknowledged > 0).then(|| psn(acknowledged)),
             ended: false,

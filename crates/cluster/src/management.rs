@@ -183,13 +183,14 @@ impl World<'_> {
 
     /// Sends the next report of a source.
     pub(crate) fn source_next(&mut self, flow: usize) {
-        let state = &self.flows[flow];
+        let now = self.now();
+        let state = &mut self.flows[flow];
         if state.is_over || state.session.is_over || state.source_call.is_some() {
             return;
         }
         let Some(id) = state.id else { return };
-        let Some(report) = state.report(&self.network) else {
-            return self.tasks.push(self.now().after_ns(DRAIN_NS), 0, Task::SourceNext(flow));
+        let Some(report) = state.report(now, &self.network) else {
+            return self.tasks.push(now.after_ns(DRAIN_NS), 0, Task::SourceNext(flow));
         };
         let request = Request::Source { id, qpn: state.qpn.get(), report };
         self.flows[flow].requests += 1;
@@ -215,7 +216,16 @@ impl World<'_> {
                 self.log(&format_args!("source of flow {flow}: the group is gone"));
                 0
             }
-            _ => SOURCE_RETRY_NS,
+            Reply::Refused(..)
+            | Reply::Session(_)
+            | Reply::Orders(_)
+            | Reply::Synced(_)
+            | Reply::Created(_)
+            | Reply::Done
+            | Reply::Unreachable => {
+                self.log(&format_args!("source of flow {flow}: {reply:?}"));
+                SOURCE_RETRY_NS
+            }
         };
         if self.flows[flow].session.is_over {
             self.lost(flow);

@@ -56,6 +56,13 @@ impl World<'_> {
             self.operator.adopts = adopts.then_some((store, group));
             self.log(&format_args!("the operator {} group {group}", if adopts { "adopts" } else { "removes" }));
             self.count(if adopts { "adoption" } else { "removal" });
+            // A group whose record is removed cannot go on.
+            let is_older = !adopts
+                && is_adoptable
+                && self.controller.as_ref().is_some_and(|one| adapter::shown_state(one.core(), group).is_some());
+            if is_older {
+                self.request_of_operator(Request::Close { id: group });
+            }
             self.request_of_operator(match adopts {
                 true => Request::Adopt { store, group },
                 false => Request::RemoveForeign { store, group },

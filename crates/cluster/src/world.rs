@@ -353,6 +353,7 @@ impl<'s> World<'s> {
                     let is_leader = self.controller.as_ref().is_some_and(|controller| controller.run == run);
                     if let (true, Party::Node(node), Reply::Session(_)) = (is_leader, caller.party, &reply) {
                         self.faults.is_registered[node] = true;
+                        self.log(&format_args!("n{node} has registered"));
                     }
                     self.send_reply(caller, reply);
                 }
