@@ -121,6 +121,12 @@ impl GroupTable {
         GroupTable { without: safeguard, ..self }
     }
 
+    /// Forgets the removed groups: orders of earlier sessions do not come any more, and a restored store may have a group
+    /// at an epoch before its removal.
+    pub fn forget_removed(&mut self) {
+        self.removed.clear();
+    }
+
     /// Number of groups.
     pub fn len(&self) -> usize {
         self.groups.len()

@@ -344,7 +344,10 @@ impl World<'_> {
         }
         self.outcome.ready += 1;
         // A dead member stops a strict group, and a dead node too.
-        let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address));
+        // A restored store may have the last receiver again that its application has removed.
+        let has_left = |member: &Receiver| self.flows[flow].left.iter().any(|(_, left)| left.qpn.get() == member.qpn);
+        let is_back = |member: &Receiver| self.faults.store_changed && has_left(member);
+        let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address) || is_back(member));
         let differs = !self.differences(&group).is_empty();
         // A restored store may have a group that its application has ended.
         let has_source = self.flows[flow].is_committed && !self.flows[flow].is_over;

@@ -7,7 +7,7 @@ use crate::schedule::Schedule;
 use crate::world;
 use srdma_chaos::runner::{self, Merge, Progress, RunConfig};
 use srdma_chaos::summary::add_counts;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Totals of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +54,16 @@ impl Summary {
             digest: outcome.digest,
             counts: outcome.counts,
         }
+    }
+}
+
+impl Summary {
+    /// The fault and the phase that met least often, of those that faults are aimed at.
+    pub fn rarest(&self) -> Option<(&'static str, Phase, u64)> {
+        let faults: BTreeSet<&'static str> = self.phases.keys().map(|(fault, _)| *fault).collect();
+        let pairs = faults.into_iter().flat_map(|fault| Phase::AIMED.map(|phase| (fault, phase)));
+        let times = pairs.map(|(fault, phase)| (fault, phase, self.phases.get(&(fault, phase)).copied().unwrap_or(0)));
+        times.min_by_key(|(_, _, times)| *times)
     }
 }
 

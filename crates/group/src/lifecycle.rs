@@ -87,6 +87,8 @@ struct Change {
     receivers: BTreeSet<Ipv6Addr>,
     /// It takes the place of a stored change that a lost node holds up, so that it cannot be aborted.
     is_superseding: bool,
+    /// It was resumed from the store: any node may have committed it.
+    is_resumed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,8 +174,10 @@ impl Lifecycle {
         let receivers: BTreeSet<Ipv6Addr> = receivers.iter().copied().collect();
         let group = self.latest()?;
         let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
+        let members: BTreeSet<Ipv6Addr> = members.into_iter().chain(self.waiting.newcomers()).collect();
         let waiting = self.waiting.evictions().into_iter().filter(|receiver| members.contains(receiver));
-        check_eviction(group, &waiting.chain(receivers.iter().copied()).collect())?;
+        let gone = waiting.chain(receivers.iter().copied()).collect();
+        check_eviction(&members, group.record().policy.min_receivers, &gone)?;
         self.want(Wanted::Evict(receivers))
     }
 
@@ -404,7 +408,7 @@ impl Lifecycle {
         };
         let records = before.iter().chain([&after]).flat_map(|group| &group.record().receivers);
         receivers.extend(records.map(|receiver| receiver.address));
-        self.change = Some(Change { before, after, stages, wanted, receivers, is_superseding });
+        self.change = Some(Change { before, after, stages, wanted, receivers, is_superseding, is_resumed: false });
         self.phase = Phase::Preparing;
         self.order_for_all();
     }
@@ -452,6 +456,12 @@ impl Lifecycle {
 }
 
 impl Change {
+    /// Whether a node may have committed its next entry, or one between the two records, without the controller's
+    /// knowledge.
+    fn is_unsettled(&self) -> bool {
+        self.is_resumed || self.is_superseding
+    }
+
     /// Whether the node was in the tree before.
     fn is_known(&self, node: Ipv6Addr) -> bool {
         self.before.as_ref().is_some_and(|before| stages::entry_of(before, node).is_some())

@@ -19,20 +19,28 @@ impl Core {
         loop {
             self.execute_orders(id);
             self.start_joins(id);
-            let group = self.groups.get_mut(&id);
-            let Some(lifecycle) = group.and_then(|group| group.lifecycle.as_mut()) else { break };
-            // A source that has never reported has sent nothing.
-            if let Some(Order::Pause { round }) = lifecycle.source_order()
-                && let Some(group) = self.groups.get_mut(&id)
-                && group.row.source == SourceState::Idle
-                && let Some(lifecycle) = &mut group.lifecycle
-            {
+            let is_idle = self.has_sent_nothing(id);
+            let Some(group) = self.groups.get_mut(&id) else { break };
+            let Some(lifecycle) = &mut group.lifecycle else { break };
+            if is_idle && let Some(Order::Pause { round }) = lifecycle.source_order() {
                 lifecycle.quiescent(round, Psn::new(group.row.request.initial_psn), 0);
                 continue;
             }
             break;
         }
         self.update_unsettled(id);
+    }
+
+    /// Whether a source has sent nothing: it has never reported. A store may have been restored from before its first
+    /// report; then the headend has not forwarded any data either.
+    fn has_sent_nothing(&self, id: u32) -> bool {
+        let Some(group) = self.groups.get(&id).filter(|group| group.row.source == SourceState::Idle) else {
+            return false;
+        };
+        let headend = group.record.as_ref().and_then(|record| Some(record.tree.nodes().first()?.loopback));
+        let status = headend.and_then(|headend| self.nodes.get(&headend)?.status.as_ref());
+        let reported = status.and_then(|status| status.groups.iter().find(|status| status.group == id));
+        !group.is_restored || reported.is_some_and(|status| status.highest_psn.is_none())
     }
 
     /// Aborts the joins that wait for a source that is silent, or does not complete its messages.

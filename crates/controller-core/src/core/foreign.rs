@@ -64,6 +64,10 @@ impl Foreign {
         self.unreported.insert(group);
     }
 
+    pub(super) fn may_be_adopted(&self, key: (u64, u32)) -> bool {
+        self.groups.get(&key).is_some_and(|foreign| !foreign.row.is_removing)
+    }
+
     pub(super) fn has(&self, key: (u64, u32)) -> bool {
         self.groups.get(&key).is_some_and(|foreign| !foreign.is_gone())
     }
@@ -134,7 +138,7 @@ impl Core {
     /// Refuses a request for a group that does not exist. While a store is rebuilt, its groups may exist: their sources
     /// must not end before the nodes have reported.
     pub(super) fn missing(&self, id: u32) -> Refusal {
-        let may_come = self.now.monotonic < self.expects_until || self.foreign.has((self.site.store, id));
+        let may_come = self.now.monotonic < self.expects_until || self.foreign.may_be_adopted((self.site.store, id));
         if self.rebuilds && may_come {
             let text = format!("group {id} is not known yet: the store is being rebuilt from what the nodes report");
             return Refusal::new(ProblemType::Recovering, text);

@@ -189,6 +189,13 @@ impl Core {
         let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
         let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
         let leaving: Vec<Ipv6Addr> = leaving.map(|(address, _)| *address).collect();
+        // Those that left before their join began are in no record.
+        let was_in = |address: &Ipv6Addr| {
+            row.before.as_ref().is_some_and(|before| before.receivers.iter().any(|one| one.address == *address))
+        };
+        let is_gone = |address: &Ipv6Addr, member: &MemberRow| member.is_leaving && !is_in(address) && !was_in(address);
+        let gone = group.members.iter().filter(|(address, member)| is_gone(address, member));
+        let gone: Vec<Ipv6Addr> = gone.map(|(address, _)| *address).collect();
         let waits = group.members.keys().any(|address| !is_in(address));
         if group.row.is_closing {
             lifecycle.close();
@@ -204,6 +211,7 @@ impl Core {
         group.links_of_unicast = row.links_of_unicast;
         group.before = row.before.map(|before| *before);
         group.lifecycle = Some(lifecycle);
+        gone.into_iter().for_each(|address| self.delete_member(id, address));
         self.reindex(id);
         Ok(())
     }

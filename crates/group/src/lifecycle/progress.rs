@@ -174,12 +174,14 @@ impl Lifecycle {
             return false;
         }
         let Some(group) = &self.stored else { return false };
+        let is_member = |address: &Ipv6Addr| group.record().receivers.iter().any(|one| one.address == *address);
+        self.waiting.separate_evictions(is_member);
         if let Some(headend) = self.unverified_headend() {
             self.blocked_by.insert(headend);
             return false;
         }
         let epoch = self.next_epoch();
-        // Too few receivers may be left because those that were to join have not joined yet.
+        // Too few receivers may be left, or one may be unknown, because those that were to join have not joined yet.
         let joins_wait = self.waiting.in_order().any(|(_, wanted)| wanted.needs_quiet_source());
         let mut next = None;
         for (position, wanted) in self.waiting.in_order() {
@@ -187,7 +189,7 @@ impl Lifecycle {
                 continue;
             }
             let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet));
-            if matches!(after, Err(ChangeError::TooFew { .. })) && joins_wait {
+            if matches!(after, Err(ChangeError::TooFew { .. } | ChangeError::NotAReceiver(_))) && joins_wait {
                 continue;
             }
             let blockers = after.as_ref().map(|after| self.blockers(after)).unwrap_or_default();
@@ -201,6 +203,11 @@ impl Lifecycle {
         let wanted = self.waiting.remove(position);
         match after {
             Ok(after) => self.begin(after, wanted),
+            // Its join was aborted.
+            Err(ChangeError::NotAReceiver(_)) => {
+                let receivers = wanted.into_iter().flat_map(Wanted::evicted);
+                self.orders.extend(receivers.map(|receiver| Order::Evicted { receiver }));
+            }
             Err(error) => self.orders.push_back(Order::Aborted { reason: error.to_string() }),
         }
         true

@@ -2,7 +2,7 @@
 
 use super::member::{Presence, Step};
 use super::order::Order;
-use super::{Lifecycle, Phase, stages};
+use super::{Change, Lifecycle, Phase, stages};
 use crate::name::{EntryName, Held};
 use crate::safeguard::Safeguard;
 use std::net::Ipv6Addr;
@@ -95,6 +95,7 @@ impl Lifecycle {
             (None, has) => has.is_none() || step != Step::Settled,
             (Some(_), None) => false,
         };
+        let is_unsettled = self.change.as_ref().is_some_and(Change::is_unsettled);
         let Some(member) = self.members.get_mut(&node) else { return };
         member.is_verified = true;
         member.presence = Presence::Here;
@@ -110,6 +111,12 @@ impl Lifecycle {
             Step::Committing if has_prepared => self.order_for(node),
             Step::Preparing | Step::Prepared if fits && has_prepared => member.step = Step::Prepared,
             Step::Preparing | Step::Prepared if fits => {
+                member.step = Step::Preparing;
+                self.order_for(node);
+            }
+            // It may have committed its next entry, which nodes above it count on: its former one would acknowledge
+            // data without a receiver. It has none before its stage.
+            Step::Preparing | Step::Prepared if held.committed.is_none() && is_unsettled => {
                 member.step = Step::Preparing;
                 self.order_for(node);
             }

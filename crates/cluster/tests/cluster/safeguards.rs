@@ -1,0 +1,27 @@
+//! Each safeguard is necessary: without it the cluster finds a violation within 10,000 schedules.
+
+use srdma_cluster::outcome::ViolationKind;
+use srdma_cluster::schedule::Schedule;
+use srdma_cluster::world;
+use srdma_group::Safeguard;
+
+/// A safeguard, the first seed that fails without it, and the most severe violation of that.
+const FIRST: &[(Safeguard, u64, ViolationKind)] = &[];
+
+/// Seeds before the first one that are run as well.
+const RANGE: u64 = 5;
+
+#[test]
+fn without_a_safeguard_schedules_fail() {
+    for (safeguard, first, kind) in FIRST {
+        for seed in first.saturating_sub(RANGE).max(1)..=*first {
+            let schedule = Schedule::from_seed(seed);
+            let with = world::run(&schedule).violations;
+            assert!(with.is_empty(), "seed {seed}: {with:#?}");
+            let without = world::run_without(&schedule, *safeguard).violations;
+            let worst = without.iter().map(|violation| violation.kind).min();
+            let expected = (seed == *first).then_some(*kind);
+            assert_eq!(worst, expected, "seed {seed} without {safeguard:?}: {without:#?}");
+        }
+    }
+}
