@@ -104,11 +104,13 @@ impl World<'_> {
         let Some(members) = self.members(flow).filter(|_| !self.flows[flow].is_spoiled) else { return };
         let mut missing = None;
         // After a start of the controller the API vouches for no receiver before its nodes have reported.
-        let is_unverified = self.view(flow).is_some_and(|group| {
-            let is_unverified = |member: &Receiver| member.state == ReceiverState::Unverified;
-            group.summary.state == GroupState::Verifying || group.members.iter().any(is_unverified)
+        // One that leaves is served until its leave is committed.
+        let has_others = self.view(flow).is_some_and(|group| {
+            let is_other =
+                |member: &Receiver| matches!(member.state, ReceiverState::Unverified | ReceiverState::Leaving);
+            group.summary.state == GroupState::Verifying || group.members.iter().any(is_other)
         });
-        if members.is_empty() && !is_unverified && packets > self.flows[flow].confirmed {
+        if members.is_empty() && !has_others && packets > self.flows[flow].confirmed {
             missing = Some((None, "the group has no member".to_owned()));
         }
         for (address, qpn, first_psn) in members {
@@ -298,6 +300,11 @@ impl World<'_> {
         differences
     }
 
+    /// Whether a node does not have what the API shows.
+    fn differs(&self, group: &Group, node: usize) -> bool {
+        self.differences(group).iter().any(|(other, _)| *other == node)
+    }
+
     /// The checks at the end, when all faults have been over for long.
     pub(crate) fn check_end(&mut self) {
         self.check_responses();
@@ -380,8 +387,10 @@ impl World<'_> {
             let edge = receiver.map(|receiver| self.testbed.node_of_receiver(receiver));
             let is_edge_dead = edge.is_some_and(|edge| self.faults.is_dead(edge));
             let is_named = edge.is_some_and(|edge| is_named(group, edge));
-            // No data come to its edge that would show it.
-            if (is_edge_dead && is_named) || (!is_edge_dead && differs) {
+            let parent = edge.and_then(|edge| parent_of(group, edge));
+            let is_watched = parent.is_some_and(|parent| self.is_heard(parent) && !self.differs(group, parent));
+            // No data come to its edge that would show it, or no node sees that it does not respond (D99).
+            if (is_edge_dead && is_named && !is_watched) || (!is_edge_dead && differs) {
                 continue;
             }
             let finding = match is_edge_dead {
@@ -409,6 +418,13 @@ pub(crate) fn is_named(group: &Group, node: usize) -> bool {
     let failure = group.failure.as_deref().unwrap_or_default();
     let names = |text: &str| text.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == name);
     group.awaited.contains(&name) || names(failure) || failure.contains(&loopback)
+}
+
+/// The node above another one in a group's tree.
+fn parent_of(group: &Group, node: usize) -> Option<usize> {
+    let name = crate::data_network::name_of(node);
+    let shown = group.tree.iter().flat_map(|tree| &tree.nodes).find(|one| one.name == name)?;
+    node_of(shown.parent.as_deref()?)
 }
 
 /// A failure says what is missing.

@@ -65,7 +65,9 @@ impl Core {
         let parent = self.nodes.get(&nodes.get(node.parent?.0)?.loopback).filter(|node| node.session.is_some())?;
         let group = parent.status.as_ref()?.groups.iter().find(|group| group.group == id)?;
         let branch = group.branches.iter().find(|branch| branch.address == edge)?;
-        branch.lag.is_some_and(|lag| lag > 0).then_some((*branch, record.policy.t_stall))
+        // After a restart of the parent the branch is unknown until it responds.
+        let is_outstanding = branch.lag.map_or(group.highest_psn.is_some(), |lag| lag > 0);
+        is_outstanding.then_some((*branch, record.policy.t_stall))
     }
 
     fn evict_below(&mut self, id: u32, edge: Ipv6Addr) {
