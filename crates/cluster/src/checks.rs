@@ -377,7 +377,8 @@ impl World<'_> {
         let (dead, alive): (Vec<&Receiver>, Vec<&Receiver>) =
             group.members.iter().partition(|member| self.is_member_dead(member.address));
         // Only what was sent shows that a receiver is dead.
-        let has_begun = self.flows[flow].confirmed > 0 && self.flows[flow].session.may_send;
+        let state = &self.flows[flow];
+        let has_begun = state.confirmed > 0 && state.session.may_send && !state.is_over;
         let differs = !self.differences(group).is_empty();
         if alive.is_empty() || !has_begun {
             return;

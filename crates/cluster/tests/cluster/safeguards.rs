@@ -5,10 +5,19 @@ use srdma_cluster::schedule::Schedule;
 use srdma_cluster::world;
 use srdma_group::Safeguard;
 
-/// A safeguard, the first seed that fails without it, and the most severe violation of that.
-const FIRST: &[(Safeguard, u64, ViolationKind)] = &[];
+/// A safeguard, a seed that fails without it (the first one, and the first of the most severe kind), and how.
+const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
+    (Safeguard::LostNodesAwaited, 285, ViolationKind::Liveness),
+    (Safeguard::LostNodesAwaited, 380, ViolationKind::Safety),
+    (Safeguard::EntriesNamed, 70, ViolationKind::NotAsShown),
+    (Safeguard::EntriesNamed, 92, ViolationKind::Safety),
+    (Safeguard::OldEntriesReplaced, 19, ViolationKind::NotAsShown),
+    (Safeguard::SilentSinceStart, 1, ViolationKind::Convergence),
+    (Safeguard::DeadEdgesEvicted, 7, ViolationKind::Eviction),
+    (Safeguard::LinkMtuRenewed, 71, ViolationKind::Liveness),
+];
 
-/// Seeds before the first one that are run as well.
+/// Seeds before that one, which do not fail.
 const RANGE: u64 = 5;
 
 #[test]

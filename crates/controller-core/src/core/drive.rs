@@ -147,7 +147,11 @@ impl Core {
     fn changed(&mut self, id: u32, epoch: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.before = None;
-        group.joining.clear();
+        // A join that was postponed still waits.
+        let record = group.record.as_ref();
+        let has_joined =
+            |address| record.is_some_and(|record| record.receivers.iter().any(|one| one.address == address));
+        group.joining.retain(|newcomer| !has_joined(newcomer.address));
         group.row.failure = None;
         if let Some(record) = group.record.clone() {
             let (explanation, links_of_unicast) = (group.explanation.clone(), group.links_of_unicast);
