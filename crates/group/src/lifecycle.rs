@@ -192,6 +192,18 @@ impl Lifecycle {
         leaving
     }
 
+    /// The receivers whose join waits or is in progress.
+    pub fn joining(&self) -> BTreeSet<Ipv6Addr> {
+        let mut joining = self.waiting.newcomers();
+        if let Some(change) = &self.change {
+            let before = change.before.iter().flat_map(|before| &before.record().receivers);
+            let before: BTreeSet<Ipv6Addr> = before.map(|receiver| receiver.address).collect();
+            let after = change.after.record().receivers.iter().map(|receiver| receiver.address);
+            joining.extend(after.filter(|receiver| !before.contains(receiver)));
+        }
+        joining
+    }
+
     /// Receivers leave: an eviction at their own request (D30).
     pub fn leave(&mut self, receivers: &[Ipv6Addr]) -> Result<(), ChangeError> {
         self.evict(receivers)

@@ -163,11 +163,15 @@ impl Core {
         self.emit_for_group(id, EventKind::GroupChanged { group: id, epoch });
     }
 
-    /// A change was aborted: joining receivers are removed.
+    /// A change was aborted: receivers whose join was it are removed.
     fn change_aborted(&mut self, id: u32, reason: String) {
         self.record_failure(id, &reason);
-        let joining = self.groups.get_mut(&id).map(|group| std::mem::take(&mut group.joining));
-        for newcomer in joining.into_iter().flatten() {
+        let mut rejected = Vec::new();
+        if let Some(group) = self.groups.get_mut(&id) {
+            let waiting = group.lifecycle.as_ref().map(|lifecycle| lifecycle.joining()).unwrap_or_default();
+            rejected.extend(group.joining.extract_if(.., |newcomer| !waiting.contains(&newcomer.address)));
+        }
+        for newcomer in rejected {
             self.delete_member(id, newcomer.address);
         }
         self.keep_those_that_cannot_leave(id);

@@ -127,10 +127,11 @@ impl Core {
     pub(super) fn remove_receiver(&mut self, id: u32, address: Ipv6Addr) -> Result<(), Refusal> {
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
         let is_in = |record: &srdma_group::Record| record.receivers.iter().any(|receiver| receiver.address == address);
-        let is_known_to_nodes = group.record.as_ref().is_some_and(is_in)
+        let newest = group.lifecycle.as_ref().and_then(|lifecycle| lifecycle.newest()).map(srdma_group::Group::record);
+        let is_known_to_nodes = group.record.as_ref().into_iter().chain(newest).any(is_in)
             || group.joining.iter().any(|newcomer| newcomer.address == address);
         match &mut group.lifecycle {
-            Some(lifecycle) if is_known_to_nodes || lifecycle.group().is_none() => {
+            Some(lifecycle) if is_known_to_nodes => {
                 lifecycle.leave(&[address]).map_err(|error| refused(id, &error))?;
                 if let Some(member) = group.members.get_mut(&address) {
                     member.is_leaving = true;
