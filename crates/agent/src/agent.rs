@@ -40,6 +40,7 @@ impl Agent {
     /// The controller has accepted the registration.
     pub fn registered(&mut self) {
         self.evictions.forget();
+        self.table.forget_removed();
         self.is_registered = true;
         self.error = None;
     }

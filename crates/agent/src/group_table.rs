@@ -3,7 +3,7 @@
 
 use srdma_api::{HeldGroup, NodeAnswer, NodeOrder};
 use srdma_dataplane::{Command, SidBehavior};
-use srdma_group::{EntryName, GroupEntry, GroupId, Held, NodeRole};
+use srdma_group::{EntryName, GroupEntry, GroupId, Held, NodeRole, Safeguard};
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -27,6 +27,8 @@ pub struct GroupTable {
     groups: BTreeMap<u32, Group>,
     /// The epochs of the orders that removed groups, by store and number.
     removed: BTreeMap<(u64, u32), u32>,
+    /// Disabled by a test.
+    without: Option<Safeguard>,
 }
 
 /// A group: it has an entry that is prepared, one that is committed, or both.
@@ -114,6 +116,17 @@ impl GroupTable {
         GroupTable { allowed, ..GroupTable::default() }
     }
 
+    /// The same without a safeguard, for tests that show what it prevents.
+    pub fn without(self, safeguard: Option<Safeguard>) -> Self {
+        GroupTable { without: safeguard, ..self }
+    }
+
+    /// Forgets the removed groups: orders of earlier sessions do not come any more, and a restored store may have a group
+    /// at an epoch before its removal.
+    pub fn forget_removed(&mut self) {
+        self.removed.clear();
+    }
+
     /// Number of groups.
     pub fn len(&self) -> usize {
         self.groups.len()
@@ -176,7 +189,10 @@ impl GroupTable {
         let refuse = |name: EntryName, error: EntryError| {
             Plan::Answer(NodeAnswer::Refused { group, name, reason: error.to_string() })
         };
-        if let Some(held) = group_state.map(|group_state| group_state.store).filter(|held| *held != subject.store) {
+        let names_entries = self.without != Some(Safeguard::EntriesNamed);
+        if let Some(held) = group_state.map(|group_state| group_state.store).filter(|held| *held != subject.store)
+            && names_entries
+        {
             let error = EntryError::OtherStore { group, held };
             return name_of(&order).map_or(Plan::Nothing, |name| refuse(name, error));
         }
@@ -188,14 +204,16 @@ impl GroupTable {
             let is_other = |installed: &&Installed| installed.name.epoch == name.epoch && installed.name != name;
             if name.epoch < newest {
                 Err(EntryError::Outdated { group, epoch: name.epoch, newest })
-            } else if held.iter().flatten().any(is_other) {
+            } else if names_entries && held.iter().flatten().any(is_other) {
                 Err(EntryError::OtherRecord { group, epoch: name.epoch })
             } else {
                 Ok(())
             }
         };
         let apply = |change| Plan::Apply(Box::new(change));
-        let is = |installed: Option<&Installed>, name: EntryName| installed.is_some_and(|held| held.name == name);
+        let is = |installed: Option<&Installed>, name: EntryName| {
+            installed.is_some_and(|held| held.name == name || (!names_entries && held.name.epoch == name.epoch))
+        };
         match order {
             NodeOrder::Prepare { name, .. } if is(committed, name) => {
                 Plan::Answer(NodeAnswer::Prepared { group, name })
@@ -214,7 +232,7 @@ impl GroupTable {
                     }),
                 }
             }
-            NodeOrder::Commit { name, .. } => match prepared.filter(|installed| installed.name == name) {
+            NodeOrder::Commit { name, .. } => match prepared.filter(|_| is(prepared, name)) {
                 Some(installed) => {
                     let command = Command::CommitGroup { id: GroupId(group), epoch: name.epoch };
                     apply(install(committed, &installed.entry, command, Change::of(subject, Update::Commit(name))))

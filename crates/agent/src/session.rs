@@ -138,8 +138,7 @@ mod tests {
     use super::*;
     use srdma_api::NodeStatus;
 
-    const NEW: Session =
-        Session { session: 7, store: 1, dead_after_ms: 3000, accepts_unreachable: true, lease_ms: 0 };
+    const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000, accepts_unreachable: true, lease_ms: 0 };
 
     fn answers() -> Vec<NodeAnswer> {
         vec![NodeAnswer::Committed { group: 1, name: srdma_group::EntryName::default() }]

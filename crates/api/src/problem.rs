@@ -88,6 +88,7 @@ problem_types! {
     TooManyConnections "too-many-connections" 503 "The limit of open connections is reached",
     TooManyStreams "too-many-streams" 503 "The limit of open streams is reached",
     Overloaded "overloaded" 503 "The memory for requests and responses is in use",
+    Recovering "recovering" 503 "The nodes have not reported their groups yet",
     PlacementTimeout "placement-timeout" 503 "The placement took too long",
     StoreFailed "store-failed" 507 "The store cannot be written: nothing was changed",
 }

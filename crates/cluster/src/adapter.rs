@@ -5,15 +5,17 @@
 //!   requests ──► execute ──► Core          orders ──► carry_out ──► GroupTable, Node
 //! ```
 
+use crate::phase::Phase;
 use srdma_agent::{Agent, Plan};
+use srdma_aggregation::BranchIndex;
 use srdma_api::{
-    Group, GroupState, NewGroup, NewReceiver, NodeAnswer, NodeOrder, ProblemType, Receiver, Registration, Session,
-    SourceOrder, SourceReport, Sync,
+    BranchStatus, Group, GroupState, GroupStatus, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus,
+    ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync,
 };
 use srdma_controller_core::{Core, Principal, Refusal, Role, Row, RowError, Settings, Time, Write};
 use srdma_dataplane::{Command, Node};
-use srdma_group::GroupId;
-use srdma_wire::Instant;
+use srdma_group::{GroupId, Safeguard};
+use srdma_wire::{Instant, Psn};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -38,6 +40,8 @@ pub(crate) enum Request {
     Leave { id: u32, address: Ipv6Addr },
     Close { id: u32 },
     Drain { name: String, on: bool },
+    Adopt { store: u64, group: u32 },
+    RemoveForeign { store: u64, group: u32 },
 }
 
 /// The controller's reply.
@@ -59,11 +63,12 @@ fn operator() -> Principal {
     Principal { name: "chaos".to_owned(), role: Role::Admin, tenant: None, node: None }
 }
 
-pub(crate) fn settings() -> Settings {
+pub(crate) fn settings(without: Option<Safeguard>) -> Settings {
     Settings {
         node_dead_after: Duration::from_nanos(NODE_DEAD_AFTER_NS),
         node_lease: None,
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
+        without,
         ..Settings::default()
     }
 }
@@ -74,9 +79,18 @@ pub(crate) fn time(now: Instant, started: Instant, clock_ms: i64) -> Time {
     Time { monotonic: now.since(started), unix_ms }
 }
 
+/// Identity of a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity {
+    /// Of one without rows.
+    pub(crate) new: u64,
+    /// The lost store that it replaces.
+    pub(crate) rebuilds: Option<u64>,
+}
+
 /// A core from the rows of a store.
-pub(crate) fn restore(rows: &[Row], identity: u64, rebuilds: Option<u64>, time: Time) -> Result<Core, RowError> {
-    Core::restore(settings(), None, rows, identity, rebuilds, time)
+pub(crate) fn restore(settings: Settings, rows: &[Row], identity: Identity, time: Time) -> Result<Core, RowError> {
+    Core::restore(settings, None, rows, identity.new, identity.rebuilds, time)
 }
 
 /// The identity of a store, as `srdma group foreign list` prints it.
@@ -102,6 +116,8 @@ pub(crate) fn execute(core: &mut Core, request: Request) -> Reply {
         Request::Commit { id } => done(core.commit_group(&operator, id, None)),
         Request::Leave { id, address } => done(core.leave(&operator, id, address, None)),
         Request::Close { id } => done(core.close_group(&operator, id, None)),
+        Request::Adopt { store, group } => done(core.adopt_foreign(&operator, store, group)),
+        Request::RemoveForeign { store, group } => done(core.remove_foreign(&operator, store, group)),
         Request::Drain { name, on } => done(core.drain_node(&operator, &name, on)),
     };
     result.unwrap_or_else(|refusal| Reply::Refused(refusal.kind, refusal.detail))
@@ -133,10 +149,36 @@ pub(crate) fn shown_group(core: &Core, id: u32) -> Option<Group> {
     core.group(&operator(), id).ok().map(|(group, _)| group)
 }
 
+/// Whether the group of this number does not exist, or is of another source.
+pub(crate) fn is_gone(core: &Core, id: u32, qpn: u32) -> bool {
+    match core.group(&operator(), id) {
+        Ok((group, _)) => group.source.qpn != qpn,
+        Err(refusal) => refusal.kind == ProblemType::UnknownGroup,
+    }
+}
+
 /// The group with this Proxy Address.
 pub(crate) fn group_of_proxy(core: &Core, proxy: Ipv6Addr) -> Option<u32> {
     let page = core.groups(&operator(), None, None, Some(1000)).ok()?;
     page.groups.iter().find(|group| group.proxy == proxy).map(|group| group.id)
+}
+
+/// A group that nodes have and the store does not.
+pub(crate) struct ForeignGroup {
+    pub(crate) store: u64,
+    pub(crate) group: u32,
+    pub(crate) is_adoptable: bool,
+}
+
+/// The foreign groups that are not being removed.
+pub(crate) fn foreign_groups(core: &Core) -> Vec<ForeignGroup> {
+    let Ok(shown) = core.foreign_groups(&operator()) else { return Vec::new() };
+    let groups = shown.groups.into_iter().map(|group| ForeignGroup {
+        store: u64::from_str_radix(&group.store, 16).unwrap_or_default(),
+        group: group.group,
+        is_adoptable: group.is_adoptable,
+    });
+    groups.collect()
 }
 
 pub(crate) fn shown_receiver(core: &Core, id: u32, address: Ipv6Addr) -> Option<Receiver> {
@@ -182,6 +224,22 @@ fn apply_all(node: &mut Node, commands: Vec<Command>) -> Result<(), String> {
     commands.into_iter().try_for_each(|command| node.apply(command).map_err(|error| error.to_string()))
 }
 
+/// The status of a node, as the daemon reports it: the branches of the controller's groups.
+pub(crate) fn status(agent: &Agent, node: &Node) -> NodeStatus {
+    let groups = node.groups().filter(|id| agent.table.contains(id.0)).filter_map(|id| {
+        let (entry, acknowledgements) = (node.group_entry(id)?, node.acknowledgements(id)?);
+        let branches = (0..).map(BranchIndex).zip(&entry.branches).map(|(index, branch)| BranchStatus {
+            address: branch.responder,
+            expected_psn: acknowledgements.expected_psn(index).map(Psn::get),
+            lag: acknowledgements.lag(index),
+            cnps: 0,
+        });
+        let highest_psn = acknowledgements.highest_psn().map(Psn::get);
+        Some(GroupStatus { group: id.0, highest_psn, branches: branches.collect() })
+    });
+    NodeStatus { groups: groups.collect(), ..NodeStatus::default() }
+}
+
 /// Whether an agent has a group of the controller.
 pub(crate) fn has_group(agent: &Agent, id: u32) -> bool {
     agent.table.contains(id)
@@ -194,22 +252,22 @@ pub(crate) fn newest_epoch(agent: &Agent, id: u32) -> u32 {
 }
 
 /// What an order is, in reports.
-pub(crate) fn order_name(order: &NodeOrder) -> (u32, &'static str) {
+pub(crate) fn order_name(order: &NodeOrder) -> (u32, Phase) {
     match order {
-        NodeOrder::Prepare { entry, .. } => (entry.id.0, "preparing"),
-        NodeOrder::Commit { group, .. } => (*group, "committing"),
-        NodeOrder::Abort { group, .. } => (*group, "aborting"),
-        NodeOrder::Restore { entry, .. } => (entry.id.0, "restoring"),
-        NodeOrder::Remove { group, .. } => (*group, "removing"),
+        NodeOrder::Prepare { entry, .. } => (entry.id.0, Phase::Preparing),
+        NodeOrder::Commit { group, .. } => (*group, Phase::Committing),
+        NodeOrder::Abort { group, .. } => (*group, Phase::Aborting),
+        NodeOrder::Restore { entry, .. } => (entry.id.0, Phase::Restoring),
+        NodeOrder::Remove { group, .. } => (*group, Phase::Removing),
     }
 }
 
 /// The group whose record a write stores, unless all nodes have it.
 pub(crate) fn stored_record(write: &Write) -> Option<u32> {
+    const UNSETTLED: &[u8] = br#""is_settled":false"#;
     let Write::Put { key, value } = write else { return None };
     let id = key.strip_prefix("record/")?.parse().ok()?;
-    let row: serde_json::Value = serde_json::from_slice(value).ok()?;
-    (row["is_settled"] == false).then_some(id)
+    value.windows(UNSETTLED.len()).any(|octets| octets == UNSETTLED).then_some(id)
 }
 
 /// The number of a group at nodes.

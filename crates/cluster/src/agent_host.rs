@@ -1,7 +1,7 @@
 //! The process of a node's agent: what the daemon does around `srdma_agent`, without HTTP and threads.
 
 use crate::adapter::{self, Reply};
-use srdma_agent::{Agent, AllowedSids, ControllerSession, Failure, Report, Request as Next};
+use srdma_agent::{Agent, ControllerSession, Failure, GroupTable, Report, Request as Next};
 use srdma_aggregation::{BranchIndex, EvictionCause};
 use srdma_api::{NodeAnswer, NodeOrder, ProblemType, Registration, Sync};
 use srdma_dataplane::{Event, Node};
@@ -46,9 +46,11 @@ pub(crate) enum Followed {
 }
 
 impl AgentHost {
-    pub(crate) fn new(allowed: AllowedSids, incarnation: u32) -> Self {
+    pub(crate) fn new(table: GroupTable, incarnation: u32) -> Self {
+        let mut agent = Agent::default();
+        agent.table = table;
         AgentHost {
-            agent: Agent::new(allowed),
+            agent,
             session: ControllerSession::default(),
             evictions: BTreeMap::new(),
             incarnation,
@@ -72,6 +74,7 @@ impl AgentHost {
                 let known = self.evictions.iter().filter(|((group, _), _)| adapter::has_group(&self.agent, *group));
                 let pending: Vec<_> = known.map(|((group, receiver), cause)| (*group, *receiver, *cause)).collect();
                 self.agent.evictions.set(pending);
+                self.agent.set_status(adapter::status(&self.agent, node));
                 let report: Report = self.agent.report(now.as_ns());
                 Call::Sync(self.session.sync(report))
             }

@@ -1,14 +1,12 @@
 //! The applications: each creates a group, joins receivers, commits it, and creates it again when the controller has
 //! lost it.
 
-use crate::adapter::{self, Reply, Request};
+use crate::adapter::{self, Reply};
 use crate::controller::{Caller, Party};
-use crate::data_network::name_of;
 use crate::flow::{Flow, MESSAGE_INTERVAL_NS, Step};
 use crate::outcome::{Finding, ViolationKind};
 use crate::world::{Task, World};
 use srdma_api::{GroupState, ProblemType, ReceiverState};
-use srdma_chaos::address;
 
 /// Interval between attempts, and their maximum number.
 const RETRY_NS: u64 = 300_000_000;
@@ -16,6 +14,9 @@ const MAX_ATTEMPTS: u32 = 60;
 
 /// A group that the controller loses is created again so often.
 const MAX_FLOWS: usize = 6;
+
+/// Leaves that an application repeats after a restoration.
+const MAX_REPEATED_LEAVES: u32 = 8;
 
 impl World<'_> {
     /// The application of a group begins, or begins again.
@@ -57,9 +58,7 @@ impl World<'_> {
         };
         let run = controller.run;
         // After a restoration the number may be that of no group, or of another one.
-        let is_other =
-            |id| adapter::shown_group(controller.core(), id).is_none_or(|one| one.source.qpn != state.qpn.get());
-        if state.id.is_some_and(is_other) {
+        if state.id.is_some_and(|id| adapter::is_gone(controller.core(), id, state.qpn.get())) {
             return self.lost(flow);
         }
         let plan = &self.schedule.groups[state.group];
@@ -113,7 +112,8 @@ impl World<'_> {
             if let Step::Leave(receiver) = step
                 && is_gone
             {
-                state.participants.remove(&receiver);
+                let left = state.participants.remove(&receiver);
+                state.left.extend(left.map(|participant| (receiver, participant)));
             }
             state.steps.pop_front();
             state.attempts = 0;
@@ -126,7 +126,11 @@ impl World<'_> {
     /// The controller does not know the group any more: unless it was closed, the application creates it again.
     pub(crate) fn lost(&mut self, flow: usize) {
         let state = &mut self.flows[flow];
-        if std::mem::replace(&mut state.is_over, true) || state.is_closed {
+        if std::mem::replace(&mut state.is_over, true) {
+            return;
+        }
+        state.end_source(&mut self.network);
+        if state.is_closed {
             return;
         }
         let group = state.group;
@@ -138,7 +142,7 @@ impl World<'_> {
     pub(crate) fn poll_members(&mut self) {
         let Some(core) = self.controller.as_ref().map(|controller| controller.core()) else { return };
         let mut admitted = Vec::new();
-        let mut recommits = Vec::new();
+        let (mut recommits, mut leaves) = (Vec::new(), Vec::new());
         for (number, flow) in self.flows.iter().enumerate().filter(|(_, flow)| !flow.is_over) {
             let Some(id) = flow.id else { continue };
             for (receiver, participant) in &flow.participants {
@@ -149,6 +153,17 @@ impl World<'_> {
                     && shown.state == ReceiverState::Member
                 {
                     admitted.push((number, *receiver, shown.joined_psn.unwrap_or(flow.first_psn)));
+                }
+            }
+            // A restored store has receivers that left after its backup.
+            for (receiver, participant) in &flow.left {
+                let shown = adapter::shown_receiver(core, id, self.testbed.receiver_address(*receiver));
+                let is_back = |shown: &srdma_api::Receiver| {
+                    shown.qpn == participant.qpn.get() && shown.state == ReceiverState::Member
+                };
+                let may_leave = flow.steps.is_empty() && flow.repeated_leaves < MAX_REPEATED_LEAVES;
+                if may_leave && self.faults.store_changed && shown.as_ref().is_some_and(is_back) {
+                    leaves.push((number, *receiver));
                 }
             }
             let is_open = adapter::shown_state(core, id) == Some(GroupState::Open);
@@ -162,31 +177,15 @@ impl World<'_> {
                 self.violation(ViolationKind::Setup, Finding::Unknown, flow, error.to_string());
             }
         }
+        for (flow, receiver) in leaves {
+            self.flows[flow].repeated_leaves += 1;
+            self.flows[flow].steps.push_back(Step::Leave(receiver));
+            self.tasks.push(self.now(), 0, Task::Work(flow));
+        }
         for flow in recommits {
             self.flows[flow].is_committed = false;
             self.flows[flow].steps.push_back(Step::Commit);
             self.tasks.push(self.now(), 0, Task::Work(flow));
         }
-    }
-
-    /// The operator closes the former group of an application, which a restoration has brought back.
-    fn close_former(&mut self, group: usize) {
-        let Some(controller) = &self.controller else { return };
-        let run = controller.run;
-        let Some(id) = adapter::group_of_proxy(controller.core(), address::proxy(group)) else { return };
-        self.calls += 1;
-        let caller = Caller { party: Party::Operator, call: self.calls };
-        let now = self.now();
-        self.with_controller(run, |controller, out| controller.request(now, caller, Request::Close { id }, out));
-    }
-
-    /// The operator drains a node, or admits it again, if the controller runs.
-    pub(crate) fn drain(&mut self, node: usize, on: bool) {
-        let Some(run) = self.controller.as_ref().map(|controller| controller.run) else { return };
-        self.calls += 1;
-        let caller = Caller { party: Party::Operator, call: self.calls };
-        let now = self.now();
-        let request = Request::Drain { name: name_of(node), on };
-        self.with_controller(run, |controller, out| controller.request(now, caller, request, out));
     }
 }

@@ -13,8 +13,10 @@ use srdma_controller_core::Core;
 use srdma_dataplane::Node;
 use srdma_group::Parent;
 use srdma_wire::Instant;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
+use std::rc::Rc;
 
 /// A source makes progress at least so often when its group is ready: some ACK timeouts and messages.
 const PROGRESS_NS: u64 = 1_500_000_000;
@@ -31,13 +33,23 @@ pub(crate) struct Checks {
     /// Since when everything is as it should be.
     pub(crate) calm_since: Option<Instant>,
     /// What the API showed last of each flow, while the controller is down.
-    kept: BTreeMap<usize, Option<Group>>,
+    kept: BTreeMap<usize, Option<Rc<Group>>>,
+    /// The same while it runs.
+    views: RefCell<BTreeMap<usize, View>>,
+}
+
+/// What the API showed of a flow's group at a version of the controller's state.
+struct View {
+    run: u32,
+    version: u64,
+    id: Option<u32>,
+    group: Option<Rc<Group>>,
 }
 
 impl Checks {
     /// The controller goes down: its last views stand until it is back.
     pub(crate) fn keep_views(&mut self, core: &Core, flows: &[Flow]) {
-        self.kept = flows.iter().enumerate().map(|(number, flow)| (number, shown(core, flow))).collect();
+        self.kept = flows.iter().enumerate().map(|(number, flow)| (number, shown(core, flow).map(Rc::new))).collect();
     }
 }
 
@@ -48,11 +60,17 @@ fn shown(core: &Core, flow: &Flow) -> Option<Group> {
 
 impl World<'_> {
     /// The group of a flow as the API shows it, or showed it last.
-    pub(crate) fn view(&self, flow: usize) -> Option<Group> {
-        match &self.controller {
-            Some(controller) => shown(controller.core(), &self.flows[flow]),
-            None => self.checks.kept.get(&flow).cloned().flatten(),
+    pub(crate) fn view(&self, flow: usize) -> Option<Rc<Group>> {
+        let Some(controller) = &self.controller else { return self.checks.kept.get(&flow).cloned().flatten() };
+        let (run, version, id) = (controller.run, controller.version, self.flows[flow].id);
+        let mut views = self.checks.views.borrow_mut();
+        let is_current = |view: &&View| (view.run, view.version, view.id) == (run, version, id);
+        if let Some(view) = views.get(&flow).filter(is_current) {
+            return view.group.clone();
         }
+        let group = shown(controller.core(), &self.flows[flow]).map(Rc::new);
+        views.insert(flow, View { run, version, id, group: group.clone() });
+        group
     }
 
     /// The members of a flow as the API shows them: receiver, queue pair, and first PSN.
@@ -86,10 +104,13 @@ impl World<'_> {
         let Some(members) = self.members(flow).filter(|_| !self.flows[flow].is_spoiled) else { return };
         let mut missing = None;
         // After a start of the controller the API vouches for no receiver before its nodes have reported.
-        let is_unverified = self
-            .view(flow)
-            .is_some_and(|group| group.members.iter().any(|member| member.state == ReceiverState::Unverified));
-        if members.is_empty() && !is_unverified && packets > self.flows[flow].confirmed {
+        // One that leaves is served until its leave is committed.
+        let has_others = self.view(flow).is_some_and(|group| {
+            let is_other =
+                |member: &Receiver| matches!(member.state, ReceiverState::Unverified | ReceiverState::Leaving);
+            group.summary.state == GroupState::Verifying || group.members.iter().any(is_other)
+        });
+        if members.is_empty() && !has_others && packets > self.flows[flow].confirmed {
             missing = Some((None, "the group has no member".to_owned()));
         }
         for (address, qpn, first_psn) in members {
@@ -98,11 +119,11 @@ impl World<'_> {
             let (from, to) = (state.octets_before(first_psn), state.octets_of(packets));
             let receiver = self.testbed.receiver_of(address);
             let has = receiver.and_then(|receiver| {
-                let participant = state.participants.get(&receiver)?;
-                let connected = participant.connected.filter(|_| participant.qpn.get() == qpn)?;
+                let participant = state.participant(receiver, qpn)?;
+                let connected = participant.connected?;
                 // What lies before the queue pair's first PSN did not arrive.
                 let begins = state.octets_before(connected) <= from;
-                let memory = state.memory(receiver, &self.testbed, &self.network)?;
+                let memory = state.memory(receiver, participant, &self.testbed, &self.network)?;
                 (begins && memory.agrees_from(from)).then(|| memory.complete_octets())
             });
             if to > from && has.unwrap_or(0) < to {
@@ -134,9 +155,10 @@ impl World<'_> {
             if state.is_over {
                 continue;
             }
-            let Some(first_psn) = state.participants.get(&receiver).and_then(|one| one.connected) else { continue };
+            let Some(participant) = state.participants.get(&receiver) else { continue };
+            let Some(first_psn) = participant.connected else { continue };
             let from = state.octets_before(first_psn);
-            let memory = state.memory(receiver, &self.testbed, &self.network);
+            let memory = state.memory(receiver, participant, &self.testbed, &self.network);
             if memory.is_some_and(|memory| !memory.agrees_from(from)) {
                 let text = format!("flow {flow}: receiver {receiver} has octets that differ from the source's");
                 let finding = if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
@@ -243,7 +265,9 @@ impl World<'_> {
     }
 
     fn tasks_are_calm(&self) -> bool {
-        self.crash.is_none() && self.flow_of.iter().flatten().all(|flow| self.flows[*flow].steps.is_empty())
+        self.crash.is_none()
+            && self.aimed.is_empty()
+            && self.flow_of.iter().flatten().all(|flow| self.flows[*flow].steps.is_empty())
     }
 
     fn makes_progress(&self, flow: usize) -> bool {
@@ -276,6 +300,11 @@ impl World<'_> {
         differences
     }
 
+    /// Whether a node does not have what the API shows.
+    fn differs(&self, group: &Group, node: usize) -> bool {
+        self.differences(group).iter().any(|(other, _)| *other == node)
+    }
+
     /// The checks at the end, when all faults have been over for long.
     pub(crate) fn check_end(&mut self) {
         self.check_responses();
@@ -291,7 +320,9 @@ impl World<'_> {
 
     fn check_end_of(&mut self, flow: usize) {
         let Some(group) = self.view(flow) else {
-            if !self.flows[flow].is_closed && !self.flows[flow].is_over {
+            // Without a commit and a further step, a request was refused, and the application knows why.
+            let is_refused = !self.flows[flow].is_committed && self.flows[flow].steps.is_empty();
+            if !self.flows[flow].is_closed && !self.flows[flow].is_over && !is_refused {
                 let text = format!("flow {flow}: the group does not exist, and its application does not learn it");
                 let finding = self.diagnose_group(flow, None);
                 self.violation(ViolationKind::Convergence, finding, flow, text);
@@ -302,11 +333,11 @@ impl World<'_> {
         if self.flows[flow].is_spoiled {
             return;
         }
-        self.check_evictions(flow, &group);
         // An open group was refused, and its application knows why.
         if state == GroupState::Open {
             return;
         }
+        self.check_evictions(flow, &group);
         if state != GroupState::Ready {
             if !names_something(&group) {
                 let finding = self.diagnose_group(flow, Some(&group));
@@ -320,9 +351,14 @@ impl World<'_> {
         }
         self.outcome.ready += 1;
         // A dead member stops a strict group, and a dead node too.
-        let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address));
+        // A restored store may have the last receiver again that its application has removed.
+        let has_left = |member: &Receiver| self.flows[flow].left.iter().any(|(_, left)| left.qpn.get() == member.qpn);
+        let is_back = |member: &Receiver| self.faults.store_changed && has_left(member);
+        let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address) || is_back(member));
         let differs = !self.differences(&group).is_empty();
-        if !is_blocked && !differs && !self.makes_progress(flow) && self.flows[flow].is_committed {
+        // A restored store may have a group that its application has ended.
+        let has_source = self.flows[flow].is_committed && !self.flows[flow].is_over;
+        if !is_blocked && !differs && !self.makes_progress(flow) && has_source {
             let finding = self.diagnose_progress(flow, &group);
             let text = format!(
                 "flow {flow}: group {id} is ready, but {} packets are confirmed since {} ns",
@@ -341,7 +377,8 @@ impl World<'_> {
         let (dead, alive): (Vec<&Receiver>, Vec<&Receiver>) =
             group.members.iter().partition(|member| self.is_member_dead(member.address));
         // Only what was sent shows that a receiver is dead.
-        let has_begun = self.flows[flow].confirmed > 0 && self.flows[flow].session.may_send;
+        let state = &self.flows[flow];
+        let has_begun = state.confirmed > 0 && state.session.may_send && !state.is_over;
         let differs = !self.differences(group).is_empty();
         if alive.is_empty() || !has_begun {
             return;
@@ -351,8 +388,10 @@ impl World<'_> {
             let edge = receiver.map(|receiver| self.testbed.node_of_receiver(receiver));
             let is_edge_dead = edge.is_some_and(|edge| self.faults.is_dead(edge));
             let is_named = edge.is_some_and(|edge| is_named(group, edge));
-            // No data come to its edge that would show it.
-            if (is_edge_dead && is_named) || (!is_edge_dead && differs) {
+            let parent = edge.and_then(|edge| parent_of(group, edge));
+            let is_watched = parent.is_some_and(|parent| self.is_heard(parent) && !self.differs(group, parent));
+            // No data come to its edge that would show it, or no node sees that it does not respond (D99).
+            if (is_edge_dead && is_named && !is_watched) || (!is_edge_dead && differs) {
                 continue;
             }
             let finding = match is_edge_dead {
@@ -380,6 +419,13 @@ pub(crate) fn is_named(group: &Group, node: usize) -> bool {
     let failure = group.failure.as_deref().unwrap_or_default();
     let names = |text: &str| text.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == name);
     group.awaited.contains(&name) || names(failure) || failure.contains(&loopback)
+}
+
+/// The node above another one in a group's tree.
+fn parent_of(group: &Group, node: usize) -> Option<usize> {
+    let name = crate::data_network::name_of(node);
+    let shown = group.tree.iter().flat_map(|tree| &tree.nodes).find(|one| one.name == name)?;
+    node_of(shown.parent.as_deref()?)
 }
 
 /// A failure says what is missing.

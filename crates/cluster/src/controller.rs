@@ -6,9 +6,10 @@
 //!                  └─ answer, polls ◄──────┘
 //! ```
 
-use crate::adapter::{self, Reply, Request};
+use crate::adapter::{self, Identity, Reply, Request};
+use crate::phase::Phase;
 use srdma_api::{SourceOrder, SourceReport};
-use srdma_controller_core::{Answer, Core, Pipeline, Row, RowError, Write};
+use srdma_controller_core::{Answer, Core, Pipeline, Row, RowError, Settings, Write};
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -47,7 +48,7 @@ pub(crate) enum Output {
     /// Orders of this kind leave for a node.
     Orders {
         node: Ipv6Addr,
-        kinds: Vec<(u32, &'static str)>,
+        kinds: Vec<(u32, Phase)>,
     },
     /// The record of a group is in the writes of a transaction.
     Stored(u32),
@@ -79,9 +80,12 @@ impl Store {
 
 pub(crate) struct Controller {
     pipeline: Pipeline,
+    settings: Settings,
     pub(crate) started: Instant,
     /// Number of this start.
     pub(crate) run: u32,
+    /// Counts transactions that have changed what the API shows of groups.
+    pub(crate) version: u64,
     /// Batches that are not durable, and how many of them the present write has.
     unwritten: VecDeque<(u64, Vec<Write>)>,
     writing: usize,
@@ -122,18 +126,20 @@ impl Controller {
     /// Starts with the rows of a store.
     pub(crate) fn start(
         rows: &[Row],
-        identity: u64,
-        rebuilds: Option<u64>,
+        identity: Identity,
+        settings: Settings,
         run: u32,
         now: Instant,
         clock_ms: i64,
         out: &mut Vec<Output>,
     ) -> Result<Self, RowError> {
-        let core = adapter::restore(rows, identity, rebuilds, adapter::time(now, now, clock_ms))?;
+        let core = adapter::restore(settings.clone(), rows, identity, adapter::time(now, now, clock_ms))?;
         let mut controller = Controller {
             pipeline: Pipeline::new(core),
+            settings,
             started: now,
             run,
+            version: 0,
             unwritten: VecDeque::new(),
             writing: 0,
             waiting: Vec::new(),
@@ -191,10 +197,12 @@ impl Controller {
     }
 
     /// The present write has failed: the core is restored from the store, and unanswered requests fail.
-    pub(crate) fn recover(&mut self, now: Instant, store: &Store, identity: u64, out: &mut Vec<Output>) {
+    pub(crate) fn recover(&mut self, now: Instant, store: &Store, new: u64, out: &mut Vec<Output>) {
         let time = adapter::time(now, self.started, self.clock_ms);
-        let Ok(core) = adapter::restore(&store.state(), identity, None, time) else { return };
+        let identity = Identity { new, rebuilds: None };
+        let Ok(core) = adapter::restore(self.settings.clone(), &store.state(), identity, time) else { return };
         self.pipeline.replace_core(core);
+        self.version += 1;
         self.unwritten.clear();
         self.writing = 0;
         let failed = srdma_api::ProblemType::StoreFailed;
@@ -219,6 +227,9 @@ impl Controller {
     fn transact<T>(&mut self, now: Instant, act: impl FnOnce(&mut Core) -> T, out: &mut Vec<Output>) -> Answer<T> {
         let time = adapter::time(now, self.started, self.clock_ms);
         let transaction = self.pipeline.transact(time, act);
+        if !transaction.changed_groups.is_empty() || !transaction.ended_sessions.is_empty() {
+            self.version += 1;
+        }
         if !transaction.writes.is_empty() {
             out.extend(transaction.writes.iter().filter_map(adapter::stored_record).map(Output::Stored));
             self.unwritten.push_back((transaction.number, transaction.writes));

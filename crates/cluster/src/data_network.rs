@@ -7,10 +7,12 @@
 //! A node has routes to its neighbours only: the path of a group's packets is that of its tree.
 
 use crate::schedule::Schedule;
+use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{Link, Registration};
 use srdma_chaos::address;
 use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
 use srdma_frame::PortId;
+use srdma_group::Safeguard;
 use srdma_random::Probability;
 use srdma_sim::addressing;
 use srdma_sim::fabric::{self, LinkSettings, Neighbour};
@@ -46,6 +48,8 @@ pub(crate) struct DataNetwork {
     link_ids: Vec<LinkId>,
     small: Vec<bool>,
     receiver_nodes: Vec<usize>,
+    /// Disabled in this run.
+    pub(crate) without: Option<Safeguard>,
     first_edge: usize,
     pub(crate) sources: Vec<ElementId>,
     pub(crate) nodes: Vec<ElementId>,
@@ -56,7 +60,11 @@ pub(crate) struct DataNetwork {
 
 impl DataNetwork {
     /// Builds the network into `network`, which must be empty.
-    pub(crate) fn new(schedule: &Schedule, network: &mut Network<NodeOrHost>) -> Result<Self, ConfigError> {
+    pub(crate) fn new(
+        schedule: &Schedule,
+        without: Option<Safeguard>,
+        network: &mut Network<NodeOrHost>,
+    ) -> Result<Self, ConfigError> {
         let links = schedule.links();
         let mut ports: Vec<Vec<Peer>> = vec![Vec::new(); schedule.nodes()];
         ports[0].extend((0..schedule.groups.len()).map(Peer::Source));
@@ -77,6 +85,7 @@ impl DataNetwork {
             small: (0..schedule.nodes()).map(is_small).collect(),
             receiver_nodes: (0..schedule.receivers.len()).map(|receiver| schedule.node_of_receiver(receiver)).collect(),
             first_edge: 1 + schedule.transits,
+            without,
             sources: Vec::new(),
             nodes: Vec::new(),
             receivers: Vec::new(),
@@ -132,7 +141,8 @@ impl DataNetwork {
         let addresses = address::node(node);
         let neighbours = self.ports[node].iter().map(|peer| self.neighbour(node, *peer));
         let position = self.position(Peer::Node(node));
-        let mut value = fabric::node(position, addresses.loopback, &settings, restarted, neighbours)?;
+        let value = fabric::node(position, addresses.loopback, &settings, restarted, neighbours)?;
+        let mut value = value.without(self.without);
         value.apply(Command::SetDomain(address::domain()))?;
         for (port, peer) in (0..).map(PortId).zip(&self.ports[node]) {
             let sources = match *peer {
@@ -177,13 +187,14 @@ impl DataNetwork {
         }
     }
 
-    /// The SIDs that a controller may use at a node.
-    pub(crate) fn allowed_sids(&self, node: usize) -> srdma_agent::AllowedSids {
+    /// The table of an agent without groups.
+    pub(crate) fn group_table(&self, node: usize) -> GroupTable {
         let is_edge = node >= self.first_edge;
-        srdma_agent::AllowedSids {
+        let allowed = AllowedSids {
             end_mt: is_edge.then(|| address::node(node).end_mt),
             replication: (!is_edge).then(|| replication_prefix(node)),
-        }
+        };
+        GroupTable::new(allowed).without(self.without)
     }
 
     pub(crate) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {

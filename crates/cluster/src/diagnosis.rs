@@ -118,32 +118,4 @@ impl World<'_> {
         }
         path
     }
-
-    /// Counts the phase of each group's change at a fault.
-    pub(crate) fn note_phases(&mut self, fault: &'static str) {
-        let phases: Vec<&'static str> = (0..self.flows.len()).filter_map(|flow| self.phase(flow)).collect();
-        for phase in phases {
-            *self.outcome.phases.entry((fault, phase)).or_default() += 1;
-        }
-    }
-
-    fn phase(&self, flow: usize) -> Option<&'static str> {
-        use srdma_api::{GroupState, SourceOrder};
-        let core = self.controller.as_ref().map(|controller| controller.core());
-        let Some(core) = core else { return Some("down") };
-        let id = self.flows[flow].id.filter(|_| !self.flows[flow].is_over)?;
-        Some(match adapter::shown_state(core, id)? {
-            GroupState::Open => "open",
-            GroupState::Ready => "ready",
-            GroupState::Closing | GroupState::Closed => "closing",
-            GroupState::Verifying => "verifying",
-            GroupState::Stopped => "stopped",
-            GroupState::Creating | GroupState::Changing => match core.source_order(id) {
-                SourceOrder::Pause { .. } => "pausing",
-                SourceOrder::Wait | SourceOrder::Send { .. } | SourceOrder::End => {
-                    self.activity.get(&id).copied().unwrap_or("preparing")
-                }
-            },
-        })
-    }
 }

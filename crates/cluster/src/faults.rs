@@ -1,6 +1,6 @@
 //! Faults of nodes, agents, links, receivers, the controller and its store.
 
-use crate::adapter;
+use crate::adapter::{self, Identity};
 use crate::agent_host::AgentHost;
 use crate::controller::{Controller, Party};
 use crate::flow::Step;
@@ -88,7 +88,8 @@ impl Faults {
         self.is_registered.fill(false);
     }
 
-    fn note(&mut self, until: Instant) {
+    /// The run goes on for some time after this fault.
+    pub(crate) fn note(&mut self, until: Instant) {
         if until < Instant::NEVER {
             self.until = self.until.max(until);
         }
@@ -198,7 +199,7 @@ impl World<'_> {
             }
         }
         let incarnation = self.agents[node].incarnation + 1;
-        self.agents[node] = AgentHost::new(self.testbed.allowed_sids(node), incarnation);
+        self.agents[node] = AgentHost::new(self.testbed.group_table(node), incarnation);
         self.count("node restart");
         self.log(&format_args!("n{node} restarts"));
         self.tasks.push(self.now(), 0, Task::AgentNext(node, incarnation));
@@ -314,10 +315,11 @@ impl World<'_> {
         }
         let now = self.now();
         self.starts += 1;
-        let (run, identity) = (self.starts, self.rng.below(1 << 62) + 1);
-        let rebuilds = std::mem::take(&mut self.rebuilds);
+        let run = self.starts;
+        let identity = Identity { new: self.rng.below(1 << 62) + 1, rebuilds: std::mem::take(&mut self.rebuilds) };
+        let settings = adapter::settings(self.testbed.without);
         let mut out = Vec::new();
-        match Controller::start(&self.store.state(), identity, rebuilds, run, now, self.clock_ms, &mut out) {
+        match Controller::start(&self.store.state(), identity, settings, run, now, self.clock_ms, &mut out) {
             Ok(controller) => {
                 self.controller = Some(controller);
                 self.faults.started(now, run > 1);

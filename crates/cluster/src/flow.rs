@@ -75,6 +75,7 @@ pub(crate) struct Flow {
     /// The numbers of the outstanding requests.
     pub(crate) source_call: Option<u64>,
     pub(crate) application_call: Option<u64>,
+    draining_since: Option<Instant>,
     pub(crate) steps: VecDeque<Step>,
     pub(crate) attempts: u32,
     /// The commit was accepted.
@@ -83,6 +84,10 @@ pub(crate) struct Flow {
     /// The application has ended it, or the controller lost it.
     pub(crate) is_over: bool,
     pub(crate) participants: BTreeMap<usize, Participant>,
+    /// Receivers that have left. A restored store may have them as members, and they still answer.
+    pub(crate) left: Vec<(usize, Participant)>,
+    /// Leaves that were repeated because a restored store had their receivers again.
+    pub(crate) repeated_leaves: u32,
     /// Packets that responses covered so far.
     pub(crate) confirmed: u64,
     pub(crate) progress_at: Instant,
@@ -137,12 +142,15 @@ impl Flow {
             session: SourceSession::default(),
             source_call: None,
             application_call: None,
+            draining_since: None,
             steps: [Step::Create].into_iter().chain(joins).chain([Step::Commit]).collect(),
             attempts: 0,
             is_committed: false,
             is_closed: false,
             is_over: false,
             participants: BTreeMap::new(),
+            left: Vec::new(),
+            repeated_leaves: 0,
             confirmed: 0,
             progress_at: Instant::ZERO,
             requests: 0,
@@ -278,14 +286,26 @@ impl Flow {
         (packets * u64::from(PATH_MTU_OCTETS)).min(self.data.len() as u64)
     }
 
+    /// A receiver by its queue pair.
+    pub(crate) fn participant(&self, receiver: usize, qpn: u32) -> Option<&Participant> {
+        let left = self.left.iter().filter(|(one, _)| *one == receiver).map(|(_, participant)| participant);
+        self.participants.get(&receiver).into_iter().chain(left).find(|participant| participant.qpn.get() == qpn)
+    }
+
+    /// The application has ended: its source sends nothing more.
+    pub(crate) fn end_source(&self, network: &mut Network<NodeOrHost>) {
+        network.with_host(self.source, |host| host.remove_queue_pair(self.qpn));
+    }
+
     /// The memory of a receiver.
     pub(crate) fn memory<'n>(
         &self,
         receiver: usize,
+        participant: &Participant,
         testbed: &DataNetwork,
         network: &'n Network<NodeOrHost>,
     ) -> Option<&'n Replica> {
-        let participant = self.participants.get(&receiver).filter(|participant| participant.connected.is_some())?;
+        participant.connected?;
         network.host(testbed.receivers[receiver])?.region(participant.key)
     }
 
@@ -299,20 +319,25 @@ impl Flow {
         }
     }
 
-    /// The source's report; `None` while it drains.
-    pub(crate) fn report(&self, network: &Network<NodeOrHost>) -> Option<SourceReport> {
+    /// The source's report; `None` while it drains, for some time.
+    pub(crate) fn report(&mut self, now: Instant, network: &Network<NodeOrHost>) -> Option<SourceReport> {
         let stream = network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)?;
         let pausing = self.session.is_pausing();
-        if pausing && !stream.is_quiescent() {
-            return None;
+        let is_quiescent = stream.is_quiescent();
+        if pausing && !is_quiescent {
+            let since = *self.draining_since.get_or_insert(now);
+            if now.since(since).as_millis() < u128::from(SOURCE_WAIT_MS) {
+                return None;
+            }
         }
+        self.draining_since = None;
         let psn = |octets: u64| ((u64::from(self.first_psn) + octets / u64::from(PATH_MTU_OCTETS)) & 0xFF_FFFF) as u32;
         let acknowledged = stream.acknowledged_octets();
         let messages = acknowledged / u64::from(self.message_packets * PATH_MTU_OCTETS);
         Some(SourceReport {
             round: self.session.round,
             pausing,
-            paused_at_psn: pausing.then(|| psn(stream.posted_octets())),
+            paused_at_psn: (pausing && is_quiescent).then(|| psn(stream.posted_octets())),
             completed_messages: (messages & 0xFF_FFFF) as u32,
             acknowledged_psn: (acknowledged > 0).then(|| psn(acknowledged)),
             ended: false,

@@ -1,5 +1,6 @@
 //! The distribution of schedules: from a seed to a schedule. `docs/chaos.md` has it as a table.
 
+use crate::phase::Phase;
 use crate::schedule::{EdgePlan, Event, GroupPlan, ManagementPlan, Schedule, StoreFate, TimedEvent};
 use srdma_chaos::rng::Rng;
 
@@ -132,16 +133,62 @@ fn draw_events(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
             Some(at_ns) if rng.one_in(2) => at_ns + rng.log_uniform(MS, 400 * MS),
             Some(_) | None => rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
         };
-        for event in draw_event(rng, schedule) {
+        for event in draw_event(rng, schedule, &WEIGHTS) {
             if event == Event::Backup {
                 let at_ns = rng.range(EVENTS_FROM_NS, at_ns.max(EVENTS_FROM_NS));
-                events.insert(0, TimedEvent { at_ns, event });
+                events.insert(0, TimedEvent::at(at_ns, event));
             } else {
-                events.push(TimedEvent { at_ns, event });
+                events.push(TimedEvent::at(at_ns, event));
             }
         }
     }
+    let aims = &mut Rng::new(schedule.seed, "cluster aims");
+    for _ in 0..aims.below(4) {
+        events.extend(draw_aimed(aims, schedule));
+    }
     events.sort_by_key(|timed| timed.at_ns);
+    events
+}
+
+/// A fault that waits for a phase of a group's change, after what brings that phase about. Phases and kinds of faults
+/// are equally frequent.
+fn draw_aimed(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
+    let phase = rng.choose(&Phase::AIMED);
+    let receiver = rng.below(schedule.receivers.len());
+    let node = schedule.node_of_receiver(receiver);
+    let group = rng.below(schedule.groups.len());
+    let at_ns = if phase == Phase::Open { 0 } else { rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS) };
+    let crash = |for_ns| Event::CrashController { after_writes: 0, for_ns, store: StoreFate::Kept };
+    let join = Event::Join { group, receiver };
+    let at = |event| TimedEvent::at(at_ns, event);
+    let mut events = match phase {
+        Phase::Open | Phase::Ready | Phase::Stopped => Vec::new(),
+        Phase::Preparing | Phase::Storing | Phase::Committing => {
+            vec![at(if rng.one_in(2) { Event::Leave { group, receiver } } else { join })]
+        }
+        Phase::Pausing => vec![at(join)],
+        Phase::Aborting => {
+            let silent = Event::PartitionNode { node, for_ns: rng.range(3_200 * MS, 6_000 * MS) };
+            vec![at(join), TimedEvent { at_ns, event: silent, phase: Some(Phase::Preparing) }]
+        }
+        Phase::Removing => {
+            let drained = Event::Drain { node: 1 + rng.below(schedule.transits), for_ns: rng.range(MS, 4_000 * MS) };
+            vec![at(if rng.one_in(2) { Event::Leave { group, receiver } } else { drained })]
+        }
+        Phase::Restoring => {
+            let for_ns = Some(rng.log_uniform(20 * MS, 2_000 * MS));
+            vec![at(Event::CrashNode { node: rng.below(schedule.nodes()), for_ns })]
+        }
+        Phase::Closing => vec![at(Event::Close { group })],
+        Phase::Verifying => vec![at(crash(20 * MS))],
+        Phase::Down => vec![at(crash(rng.range(200 * MS, 2_000 * MS)))],
+    };
+    for event in draw_event(rng, schedule, &WEIGHTS.map(|(kind, _)| (kind, 1))) {
+        match event {
+            Event::Backup => events.insert(0, TimedEvent::at(rng.range(0, at_ns), event)),
+            _ => events.push(TimedEvent { at_ns, event, phase: Some(phase) }),
+        }
+    }
     events
 }
 
@@ -157,10 +204,11 @@ fn draw_change_at_silent_node(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEv
         _ => Event::Join { group: rng.below(schedule.groups.len()), receiver },
     };
     let later_ns = at_ns + rng.range(3_200 * MS, 3_200 * MS + for_ns);
-    vec![TimedEvent { at_ns, event: silent }, TimedEvent { at_ns: later_ns, event: change }]
+    vec![TimedEvent::at(at_ns, silent), TimedEvent::at(later_ns, change)]
 }
 
-fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
+/// A fault or request of a kind that is drawn with these weights; a backup comes before the crash that needs it.
+fn draw_event(rng: &mut Rng, schedule: &Schedule, weights: &[(Kind, u64)]) -> Vec<Event> {
     let node = rng.below(schedule.nodes());
     let group = rng.below(schedule.groups.len());
     let receiver = rng.below(schedule.receivers.len());
@@ -174,7 +222,7 @@ fn draw_event(rng: &mut Rng, schedule: &Schedule) -> Vec<Event> {
         for_ns: rng.log_uniform(20 * MS, 6_000 * MS),
         store,
     };
-    match rng.weighted(&WEIGHTS) {
+    match rng.weighted(weights) {
         Kind::PartitionNode => {
             let for_ns = rng.log_uniform(20 * MS, 14_000 * MS);
             vec![Event::PartitionNode { node, for_ns }]

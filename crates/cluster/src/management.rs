@@ -4,7 +4,7 @@
 
 use crate::adapter::{self, Reply, Request};
 use crate::agent_host::{Call, Followed};
-use crate::controller::{Caller, Party};
+use crate::controller::{Caller, Output, Party};
 use crate::data_network::name_of;
 use crate::world::{Task, World};
 
@@ -101,7 +101,8 @@ impl World<'_> {
                 self.flows[flow].application_call = None;
                 self.application_reply(flow, reply);
             }
-            Party::Node(_) | Party::Source(_) | Party::Application(_) | Party::Operator => {}
+            Party::Operator => self.operator_reply(&reply),
+            Party::Node(_) | Party::Source(_) | Party::Application(_) => {}
         }
     }
 
@@ -174,7 +175,7 @@ impl World<'_> {
         let agent = &mut host.agent;
         let answer =
             self.network.with_node(self.testbed.nodes[node], |value| adapter::carry_out(agent, value, order)).flatten();
-        self.log(&format_args!("n{node}: group {id} {kind}: {answer:?}"));
+        self.log(&format_args!("n{node}: group {id} {}: {answer:?}", kind.name()));
         self.agents[node].answers.extend(answer);
         self.count("order executed");
         self.tasks.push(now.after_ns(ORDER_NS), 0, Task::AgentExecute(node, incarnation));
@@ -182,13 +183,14 @@ impl World<'_> {
 
     /// Sends the next report of a source.
     pub(crate) fn source_next(&mut self, flow: usize) {
-        let state = &self.flows[flow];
+        let now = self.now();
+        let state = &mut self.flows[flow];
         if state.is_over || state.session.is_over || state.source_call.is_some() {
             return;
         }
         let Some(id) = state.id else { return };
-        let Some(report) = state.report(&self.network) else {
-            return self.tasks.push(self.now().after_ns(DRAIN_NS), 0, Task::SourceNext(flow));
+        let Some(report) = state.report(now, &self.network) else {
+            return self.tasks.push(now.after_ns(DRAIN_NS), 0, Task::SourceNext(flow));
         };
         let request = Request::Source { id, qpn: state.qpn.get(), report };
         self.flows[flow].requests += 1;
@@ -214,7 +216,16 @@ impl World<'_> {
                 self.log(&format_args!("source of flow {flow}: the group is gone"));
                 0
             }
-            _ => SOURCE_RETRY_NS,
+            Reply::Refused(..)
+            | Reply::Session(_)
+            | Reply::Orders(_)
+            | Reply::Synced(_)
+            | Reply::Created(_)
+            | Reply::Done
+            | Reply::Unreachable => {
+                self.log(&format_args!("source of flow {flow}: {reply:?}"));
+                SOURCE_RETRY_NS
+            }
         };
         if self.flows[flow].session.is_over {
             self.lost(flow);
@@ -253,7 +264,12 @@ impl World<'_> {
         // A crash comes before any output leaves, or after it.
         let crashes = self.crash_is_due();
         if crashes && self.rng.below(2) == 0 {
-            return self.crash_controller();
+            self.crash_controller();
+            let callers = out.into_iter().filter_map(|output| match output {
+                Output::Reply(caller, _) => Some(caller),
+                Output::Write | Output::WakeAt(_) | Output::Orders { .. } | Output::Stored(_) => None,
+            });
+            return self.reset(callers.collect());
         }
         self.carry_out_outputs(run, out);
         if crashes {

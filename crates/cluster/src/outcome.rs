@@ -1,6 +1,7 @@
 //! The outcome of a run.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
+use crate::phase::Phase;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +19,7 @@ pub struct Outcome {
     /// Those events by name.
     pub counts: BTreeMap<&'static str, u64>,
     /// Faults by name and phase of a group.
-    pub phases: BTreeMap<(&'static str, &'static str), u64>,
+    pub phases: BTreeMap<(&'static str, Phase), u64>,
     /// Responses to sources that were checked.
     pub responses: u64,
     /// Members whose memory was compared with a response.

@@ -1,6 +1,7 @@
 //! The schedule of a run: a cluster, its groups, and events (see `docs/chaos.md`).
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
+use crate::phase::Phase;
 use serde::{Deserialize, Serialize};
 
 /// Octets of a full packet's payload.
@@ -65,6 +66,9 @@ pub struct ManagementPlan {
 pub struct TimedEvent {
     pub at_ns: u64,
     pub event: Event,
+    /// It waits for this phase of a group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
 }
 
 /// A fault or a request of the application. Nodes are counted from the headend, 0, over transit nodes to edges.
@@ -230,6 +234,13 @@ impl Schedule {
             }
         }
         Ok(())
+    }
+}
+
+impl TimedEvent {
+    /// An event at a time.
+    pub const fn at(at_ns: u64, event: Event) -> TimedEvent {
+        TimedEvent { at_ns, event, phase: None }
     }
 }
 

@@ -2,11 +2,12 @@
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::outcome::{Finding, Outcome, Violation, ViolationKind};
+use crate::phase::Phase;
 use crate::schedule::Schedule;
 use crate::world;
 use srdma_chaos::runner::{self, Merge, Progress, RunConfig};
 use srdma_chaos::summary::add_counts;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Totals of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct Summary {
     pub virtual_ns: u64,
     pub counts: BTreeMap<&'static str, u64>,
     /// Faults by name and phase of a group.
-    pub phases: BTreeMap<(&'static str, &'static str), u64>,
+    pub phases: BTreeMap<(&'static str, Phase), u64>,
     pub responses: u64,
     pub comparisons: u64,
     pub groups: u64,
@@ -53,6 +54,16 @@ impl Summary {
             digest: outcome.digest,
             counts: outcome.counts,
         }
+    }
+}
+
+impl Summary {
+    /// The fault and the phase that met least often, of those that faults are aimed at.
+    pub fn rarest(&self) -> Option<(&'static str, Phase, u64)> {
+        let faults: BTreeSet<&'static str> = self.phases.keys().map(|(fault, _)| *fault).collect();
+        let pairs = faults.into_iter().flat_map(|fault| Phase::AIMED.map(|phase| (fault, phase)));
+        let times = pairs.map(|(fault, phase)| (fault, phase, self.phases.get(&(fault, phase)).copied().unwrap_or(0)));
+        times.min_by_key(|(_, _, times)| *times)
     }
 }
 

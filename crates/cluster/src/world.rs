@@ -14,9 +14,12 @@ use crate::controller::{Controller, Output, PERIOD_NS, Party, Store};
 use crate::data_network::DataNetwork;
 use crate::flow::{Flow, MESSAGE_INTERVAL_NS};
 use crate::management::Message;
+use crate::operator::Operator;
 use crate::outcome::{Finding, Outcome, Violation, ViolationKind};
+use crate::phase::{Aimed, Phase};
 use crate::reading::Tap;
 use crate::schedule::Schedule;
+use srdma_group::Safeguard;
 use srdma_random::Stream;
 use srdma_sim::event_queue::EventQueue;
 use srdma_sim::network::{ElementId, Network};
@@ -53,18 +56,23 @@ thread_local! {
 
 /// Runs a schedule.
 pub fn run(schedule: &Schedule) -> Outcome {
-    run_with(schedule, false)
+    run_with(schedule, None, false)
+}
+
+/// The same without a safeguard.
+pub fn run_without(schedule: &Schedule, safeguard: Safeguard) -> Outcome {
+    run_with(schedule, Some(safeguard), false)
 }
 
 /// Runs a schedule and records its timeline.
 pub fn run_with_timeline(schedule: &Schedule) -> Outcome {
-    run_with(schedule, true)
+    run_with(schedule, None, true)
 }
 
-fn run_with(schedule: &Schedule, keeps_timeline: bool) -> Outcome {
+fn run_with(schedule: &Schedule, without: Option<Safeguard>, keeps_timeline: bool) -> Outcome {
     let mut network = MEMORY.take().unwrap_or_else(|| Network::new(0, POOL_CHUNKS));
     network.reset(schedule.seed);
-    match World::new(schedule, network, keeps_timeline) {
+    match World::new(schedule, network, without, keeps_timeline) {
         Ok(mut world) => {
             world.run();
             let (outcome, network) = world.finish();
@@ -117,6 +125,7 @@ pub(crate) enum Task {
     RepairLink(usize, usize),
     RepairReceiver(usize),
     Undrain(usize),
+    Operate,
     Check,
 }
 
@@ -143,10 +152,13 @@ pub(crate) struct World<'s> {
     pub(crate) calls: u64,
     pub(crate) next_qpn: u32,
     pub(crate) faults: crate::faults::Faults,
+    pub(crate) operator: Operator,
     pub(crate) taps: Vec<Tap>,
     pub(crate) checks: Checks,
+    /// Events that wait for a phase.
+    pub(crate) aimed: Vec<Aimed>,
     /// The last known activity of a change of each group.
-    pub(crate) activity: BTreeMap<u32, &'static str>,
+    pub(crate) activity: BTreeMap<u32, Phase>,
     pub(crate) outcome: Outcome,
     digest: DefaultHasher,
     last_event: Instant,
@@ -157,10 +169,11 @@ impl<'s> World<'s> {
     fn new(
         schedule: &'s Schedule,
         mut network: Network<NodeOrHost>,
+        without: Option<Safeguard>,
         keeps_timeline: bool,
     ) -> Result<Self, Box<dyn Error>> {
         schedule.check()?;
-        let testbed = DataNetwork::new(schedule, &mut network)?;
+        let testbed = DataNetwork::new(schedule, without, &mut network)?;
         let mut taps = Vec::new();
         for link in &testbed.source_links {
             let tap = Tap::default();
@@ -168,7 +181,7 @@ impl<'s> World<'s> {
             taps.push(tap);
         }
         testbed.set_loss(&mut network, schedule.data_loss_ppm);
-        let agents = (0..schedule.nodes()).map(|node| AgentHost::new(testbed.allowed_sids(node), 0));
+        let agents = (0..schedule.nodes()).map(|node| AgentHost::new(testbed.group_table(node), 0));
         let mut world = World {
             agents: agents.collect(),
             schedule,
@@ -188,8 +201,10 @@ impl<'s> World<'s> {
             calls: 0,
             next_qpn: 0x2000,
             faults: crate::faults::Faults::new(schedule),
+            operator: Operator::new(schedule.seed),
             taps,
             checks: Checks::default(),
+            aimed: Vec::new(),
             activity: BTreeMap::new(),
             outcome: Outcome::default(),
             digest: DefaultHasher::new(),
@@ -214,6 +229,7 @@ impl<'s> World<'s> {
         }
         self.tasks.push(Instant::from_ns(self.schedule.faults_end_ns), 0, Task::EndRandomFaults);
         self.tasks.push(Instant::from_ns(CHECK_INTERVAL_NS), 0, Task::Check);
+        self.tasks.push(Instant::from_ns(CHECK_INTERVAL_NS), 0, Task::Operate);
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -255,6 +271,7 @@ impl<'s> World<'s> {
                 self.network.advance_to(next.unwrap_or(limit));
                 let Some((_, task)) = next.and_then(|next| self.tasks.pop_until(next)) else { return false };
                 self.perform(task);
+                self.fire();
             }
         }
         true
@@ -273,7 +290,10 @@ impl<'s> World<'s> {
     fn perform(&mut self, task: Task) {
         (self.now().as_ns(), task).hash(&mut self.digest);
         match task {
-            Task::Event(position) => self.apply_event(position),
+            Task::Event(position) => match self.schedule.events[position].phase {
+                Some(phase) => self.aim(position, phase),
+                None => self.apply_event(position),
+            },
             Task::Begin(group) => self.begin(group),
             Task::EndRandomFaults => self.end_random_faults(),
             Task::Arrive(number) => self.arrive(number),
@@ -308,6 +328,7 @@ impl<'s> World<'s> {
             Task::RepairLink(upper, lower) => self.update_link(upper, lower),
             Task::RepairReceiver(receiver) => self.update_receiver(receiver),
             Task::Undrain(node) => self.drain(node, false),
+            Task::Operate => self.operate(),
             Task::Check => {
                 self.check_all();
                 self.tasks.push(self.now().after_ns(CHECK_INTERVAL_NS), 0, Task::Check);
@@ -332,6 +353,7 @@ impl<'s> World<'s> {
                     let is_leader = self.controller.as_ref().is_some_and(|controller| controller.run == run);
                     if let (true, Party::Node(node), Reply::Session(_)) = (is_leader, caller.party, &reply) {
                         self.faults.is_registered[node] = true;
+                        self.log(&format_args!("n{node} has registered"));
                     }
                     self.send_reply(caller, reply);
                 }
@@ -343,12 +365,12 @@ impl<'s> World<'s> {
                 Output::Orders { node, kinds } => {
                     for (id, kind) in kinds {
                         self.activity.insert(id, kind);
-                        self.count(kind);
-                        self.log(&format_args!("order to {node}: group {id} {kind}"));
+                        self.count(kind.name());
+                        self.log(&format_args!("order to {node}: group {id} {}", kind.name()));
                     }
                 }
                 Output::Stored(id) => {
-                    self.activity.insert(id, "storing");
+                    self.activity.insert(id, Phase::Storing);
                 }
             }
         }

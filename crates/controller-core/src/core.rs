@@ -111,6 +111,8 @@ struct Group {
     joining: Vec<Newcomer>,
     /// Time at which the source reported last, or the controller started.
     source_seen: Duration,
+    /// The round of the pause that the source was ordered, and the time.
+    pausing: Option<(u32, Duration)>,
     /// The explanation of the tree.
     explanation: Vec<String>,
     /// Number of links that unicast would use, when the record was made; none for one that was recovered.
@@ -189,14 +191,14 @@ impl Core {
     fn seen(&self, id: u32, principal: &Principal) -> Result<&Group, Refusal> {
         principal.may_read_some()?;
         let group = self.groups.get(&id).filter(|group| principal.may_read(&group.row.tenant).is_ok());
-        group.ok_or_else(|| unknown(id))
+        group.ok_or_else(|| self.missing(id))
     }
 
     /// The group, if the principal may change it, at this version; others as by [`Core::seen`].
     fn changeable(&self, id: u32, principal: &Principal, version: Option<u64>) -> Result<&Group, Refusal> {
         principal.may_change_some()?;
         let group = self.groups.get(&id).filter(|group| principal.may_change(&group.row.tenant).is_ok());
-        let group = group.ok_or_else(|| unknown(id))?;
+        let group = group.ok_or_else(|| self.missing(id))?;
         if group.row.is_closing {
             return Err(Refusal::new(ProblemType::GroupClosing, format!("group {id} is being closed")));
         }

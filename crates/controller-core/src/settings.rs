@@ -4,6 +4,7 @@ use crate::identity::overlap;
 use crate::reports::check_node_name;
 use serde::Deserialize;
 use srdma_api::NodeIdentity;
+use srdma_group::Safeguard;
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -30,6 +31,8 @@ pub struct Settings {
     pub node_lease: Option<Duration>,
     /// Timeout after which joins that wait for a silent source are aborted.
     pub source_silent_after: Duration,
+    /// Disabled by a test; `None` in the product.
+    pub without: Option<Safeguard>,
 }
 
 impl Default for Settings {
@@ -41,6 +44,7 @@ impl Default for Settings {
             node_dead_after: Duration::from_secs(3),
             node_lease: None,
             source_silent_after: Duration::from_secs(30),
+            without: None,
         }
     }
 }

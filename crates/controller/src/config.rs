@@ -322,6 +322,7 @@ impl Config {
             node_dead_after: Duration::from_millis(self.node_dead_after_ms.into()),
             node_lease: (self.node_lease_ms > 0).then(|| Duration::from_millis(self.node_lease_ms.into())),
             source_silent_after: self.source_silent_after(),
+            without: None,
         }
     }
 

@@ -11,7 +11,7 @@ use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
 use crate::security::{Cover, Domain, HmacKey};
 use srdma_frame::PortId;
-use srdma_group::{GroupEntry, GroupId};
+use srdma_group::{GroupEntry, GroupId, Safeguard};
 use srdma_wire::Prefix;
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::tlv::TlvTypes;
@@ -74,6 +74,8 @@ pub struct NodeConfig {
     pub marking_seed: u64,
     /// Seed of discriminators and UDP source ports of BFD, which attackers must not be able to guess (D92).
     pub bfd_seed: u64,
+    /// Disabled by a test; `None` in the product.
+    pub without: Option<Safeguard>,
 }
 
 impl NodeConfig {
@@ -93,6 +95,7 @@ impl NodeConfig {
             restarted: false,
             marking_seed: 0,
             bfd_seed: 0,
+            without: None,
         }
     }
 }

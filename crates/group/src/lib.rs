@@ -11,6 +11,7 @@ mod lifecycle;
 mod lists;
 mod name;
 mod policy;
+mod safeguard;
 mod tree;
 
 pub use conflicts::{ConflictError, check_conflicts};
@@ -20,4 +21,5 @@ pub use lifecycle::{Ahead, ChangeError, Lifecycle, NewNode, Newcomer, Order, Reh
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use name::{Digest, DigestError, EntryName, Held};
 pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};
+pub use safeguard::Safeguard;
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

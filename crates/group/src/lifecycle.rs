@@ -47,6 +47,7 @@ pub use resume::Resumption;
 
 use crate::group::{Group, GroupError, Join, Record};
 use crate::name::EntryName;
+use crate::safeguard::Safeguard;
 use change::{Waiting, Wanted, check_eviction, is_over};
 use member::{Effect, Member, Presence, Reply, Step};
 use srdma_wire::Psn;
@@ -70,6 +71,8 @@ pub struct Lifecycle {
     orders: VecDeque<Order>,
     last_epoch: u32,
     rounds: u32,
+    /// Disabled by a test.
+    without: Option<Safeguard>,
 }
 
 /// A change in progress.
@@ -84,6 +87,8 @@ struct Change {
     receivers: BTreeSet<Ipv6Addr>,
     /// It takes the place of a stored change that a lost node holds up, so that it cannot be aborted.
     is_superseding: bool,
+    /// It was resumed from the store: any node may have committed it.
+    is_resumed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,9 +124,19 @@ impl Lifecycle {
             orders: VecDeque::new(),
             last_epoch: after.record().epoch,
             rounds: 0,
+            without: None,
         };
         lifecycle.begin(after, None);
         Ok(lifecycle)
+    }
+
+    /// The same without a safeguard, for tests that show what it prevents.
+    pub fn without(mut self, safeguard: Option<Safeguard>) -> Self {
+        self.without = safeguard;
+        for concern in self.members.values_mut().filter_map(|member| member.concern.as_mut()) {
+            concern.must_commit &= safeguard != Some(Safeguard::LostNodesAwaited);
+        }
+        self
     }
 
     /// The next order.
@@ -159,9 +174,34 @@ impl Lifecycle {
         let receivers: BTreeSet<Ipv6Addr> = receivers.iter().copied().collect();
         let group = self.latest()?;
         let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
+        let members: BTreeSet<Ipv6Addr> = members.into_iter().chain(self.waiting.newcomers()).collect();
         let waiting = self.waiting.evictions().into_iter().filter(|receiver| members.contains(receiver));
-        check_eviction(group, &waiting.chain(receivers.iter().copied()).collect())?;
+        let gone = waiting.chain(receivers.iter().copied()).collect();
+        check_eviction(&members, group.record().policy.min_receivers, &gone)?;
         self.want(Wanted::Evict(receivers))
+    }
+
+    /// The receivers whose eviction waits or is in progress.
+    pub fn leaving(&self) -> BTreeSet<Ipv6Addr> {
+        let mut leaving = self.waiting.evictions();
+        if let Some(change) = &self.change {
+            let stay = &change.after.record().receivers;
+            let is_gone = |address: &&Ipv6Addr| !stay.iter().any(|receiver| receiver.address == **address);
+            leaving.extend(change.receivers.iter().filter(is_gone));
+        }
+        leaving
+    }
+
+    /// The receivers whose join waits or is in progress.
+    pub fn joining(&self) -> BTreeSet<Ipv6Addr> {
+        let mut joining = self.waiting.newcomers();
+        if let Some(change) = &self.change {
+            let before = change.before.iter().flat_map(|before| &before.record().receivers);
+            let before: BTreeSet<Ipv6Addr> = before.map(|receiver| receiver.address).collect();
+            let after = change.after.record().receivers.iter().map(|receiver| receiver.address);
+            joining.extend(after.filter(|receiver| !before.contains(receiver)));
+        }
+        joining
     }
 
     /// Receivers leave: an eviction at their own request (D30).
@@ -274,6 +314,20 @@ impl Lifecycle {
         self.advance();
     }
 
+    /// The source has an order of this round, which another controller or a later state of the store has given it: the
+    /// rounds that follow are not less, since it ignores earlier ones.
+    pub fn source_knows(&mut self, round: u32) {
+        if round <= self.rounds {
+            return;
+        }
+        match self.source {
+            Source::Waiting | Source::Quiet(_) => self.rounds = round,
+            Source::Running { .. } => (self.rounds, self.source) = (round, Source::Running { acknowledged: false }),
+            // It ignores the pause of a round that it was released from.
+            Source::Pausing => self.rounds = round.saturating_add(1),
+        }
+    }
+
     /// The source has acknowledged its release.
     pub fn running(&mut self, round: u32) {
         match self.source {
@@ -366,7 +420,7 @@ impl Lifecycle {
         };
         let records = before.iter().chain([&after]).flat_map(|group| &group.record().receivers);
         receivers.extend(records.map(|receiver| receiver.address));
-        self.change = Some(Change { before, after, stages, wanted, receivers, is_superseding });
+        self.change = Some(Change { before, after, stages, wanted, receivers, is_superseding, is_resumed: false });
         self.phase = Phase::Preparing;
         self.order_for_all();
     }
@@ -382,7 +436,11 @@ impl Lifecycle {
             };
             Before { entry: group.and_then(|group| stages::entry_of(group, node)), is_unsettled }
         };
-        stages::stages(before, after)
+        let (mut concerned, stages) = stages::stages(before, after);
+        for concern in concerned.values_mut() {
+            concern.must_commit &= self.without != Some(Safeguard::LostNodesAwaited);
+        }
+        (concerned, stages)
     }
 
     fn on_reply(&mut self, node: Ipv6Addr, name: EntryName, reply: Reply, reason: String) {
@@ -410,6 +468,12 @@ impl Lifecycle {
 }
 
 impl Change {
+    /// Whether a node may have committed its next entry, or one between the two records, without the controller's
+    /// knowledge.
+    fn is_unsettled(&self) -> bool {
+        self.is_resumed || self.is_superseding
+    }
+
     /// Whether the node was in the tree before.
     fn is_known(&self, node: Ipv6Addr) -> bool {
         self.before.as_ref().is_some_and(|before| stages::entry_of(before, node).is_some())

@@ -89,6 +89,12 @@ impl Host {
         Ok(())
     }
 
+    /// Removes a queue pair and its stream to send.
+    pub fn remove_queue_pair(&mut self, qpn: Qpn) {
+        self.endpoint.remove_queue_pair(qpn);
+        self.send_streams.retain(|stream| stream.qpn() != qpn);
+    }
+
     /// Adds a memory region, which peers may write to from `base_address` on.
     pub fn add_region(&mut self, replica: Replica, base_address: u64, key_tag: u8) -> MemoryKey {
         self.endpoint.register_memory(replica, base_address, Access::REMOTE_WRITE, key_tag)

@@ -9,6 +9,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use srdma_chaos::runner::RunConfig;
 use srdma_cluster::outcome::{Outcome, Violation};
+use srdma_cluster::phase::Phase;
 use srdma_cluster::schedule::Schedule;
 use srdma_cluster::summary::{self, Summary};
 use srdma_cluster::token::ReplayToken;
@@ -97,8 +98,10 @@ fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall:
             "shrunk": shrunk,
         })
     });
-    let phases =
-        summary.phases.iter().map(|((fault, phase), times)| json!({ "fault": fault, "phase": phase, "times": times }));
+    let phases = summary
+        .phases
+        .iter()
+        .map(|((fault, phase), times)| json!({ "fault": fault, "phase": phase.name(), "times": times }));
     json!({
         "first_seed": ReplayToken::Seed(config.first_seed).to_string(),
         "schedules": summary.schedules,
@@ -172,10 +175,10 @@ fn print(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: 
 
 /// How often each fault met each phase of a group's change.
 fn print_phases(summary: &Summary) {
-    let phases: BTreeSet<&str> = summary.phases.keys().map(|(_, phase)| *phase).collect();
+    let phases: BTreeSet<Phase> = summary.phases.keys().map(|(_, phase)| *phase).collect();
     let faults: BTreeSet<&str> = summary.phases.keys().map(|(fault, _)| *fault).collect();
     print!("{:<26}", "fault, by phase");
-    phases.iter().for_each(|phase| print!(" {phase:>12.12}"));
+    phases.iter().for_each(|phase| print!(" {:>12}", phase.name()));
     println!();
     for fault in faults {
         print!("{fault:<26}");
@@ -184,6 +187,9 @@ fn print_phases(summary: &Summary) {
             print!(" {:>12}", grouped(times.map_or(0, |(_, times)| *times)));
         }
         println!();
+    }
+    if let Some((fault, phase, times)) = summary.rarest() {
+        println!("rarest: {fault} while a group is {}, {} times", phase.name(), grouped(times));
     }
     println!();
 }

@@ -1,4 +1,5 @@
-//! The cluster in virtual time: default seeds, known findings, and the checks themselves.
+//! The cluster in virtual time: default seeds, known findings, and safeguards.
 
 mod findings;
+mod safeguards;
 mod seeds;

@@ -5,9 +5,11 @@
 use crate::findings::KNOWN;
 use srdma_chaos::runner::RunConfig;
 use srdma_cluster::outcome::{Finding, ViolationKind};
+use srdma_cluster::phase::Phase;
 use srdma_cluster::schedule::Schedule;
 use srdma_cluster::summary;
 use srdma_cluster::world;
+use std::collections::BTreeSet;
 use std::thread;
 
 const DEFAULT_SEEDS: u64 = 200;
@@ -25,7 +27,7 @@ fn default_seeds_have_known_findings_only() {
         .iter()
         .filter(|(cause, _)| !known.contains(cause))
         .map(|((finding, kind), (times, seed))| {
-            format!("{} ({}) in {times} schedules, the first is cluster-v1:{seed}", kind.name(), finding.name())
+            format!("{} ({}) in {times} schedules, the first is cluster-v2:{seed}", kind.name(), finding.name())
         })
         .collect();
     assert!(others.is_empty(), "{others:#?}");
@@ -37,10 +39,12 @@ fn default_seeds_have_known_findings_only() {
     if config.seeds < DEFAULT_SEEDS {
         return;
     }
-    for phase in ["open", "preparing", "storing", "committing", "restoring", "removing", "pausing", "ready", "down"] {
+    for phase in Phase::AIMED {
         let is_met = summary.phases.keys().any(|(_, met)| *met == phase);
-        assert!(is_met, "no fault met a group that is {phase}");
+        assert!(is_met, "no fault met a group that is {}", phase.name());
     }
+    let met: BTreeSet<(&str, Phase)> = summary.phases.keys().copied().collect();
+    assert!(met.len() > 100, "{} pairs of a fault and a phase", met.len());
     for event in ["controller crash", "node crash", "node partitioned", "join", "leave", "restoring", "committing"] {
         assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}");
     }

@@ -9,7 +9,7 @@ use crate::tree::{Step, TreeBuilder, TreeError};
 use srdma_api::ProblemType;
 use srdma_api::{NewReceiver, SourceState};
 use srdma_group::{
-    GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Source, Tree, TreeNode,
+    GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Safeguard, Source, Tree, TreeNode,
 };
 use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,6 +53,7 @@ impl Core {
         let (record, explanation, links_of_unicast) = record(&self.network, group)?;
         let epoch = record.epoch;
         let lifecycle = Lifecycle::create(record)
+            .map(|lifecycle| lifecycle.without(self.settings.without))
             .map_err(|error| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {error}")))?;
         group.row.last_epoch = epoch;
         group.row.failure = None;
@@ -154,14 +155,18 @@ impl Core {
                 edge: edges[address],
             })
         });
-        let link_mtu = link_mtu(&self.network, record, &new_nodes, None);
+        let link_mtu = link_mtu(&self.network, record, &new_nodes, None).filter(|_| self.renews_link_mtu());
         Ok(Extension { newcomers: newcomers.collect::<Result<_, Refusal>>()?, new_nodes, link_mtu })
+    }
+
+    pub(super) fn renews_link_mtu(&self) -> bool {
+        self.settings.without != Some(Safeguard::LinkMtuRenewed)
     }
 
     /// Whether the node of a host is connected: a receiver at a lost one waits for it.
     fn is_reachable(&self, host: Ipv6Addr) -> bool {
         let node = self.network.node_of_host(host).and_then(|node| self.nodes.get(&node));
-        node.is_none_or(|node| node.session.is_some())
+        self.settings.without == Some(Safeguard::LostNodesAwaited) || node.is_none_or(|node| node.session.is_some())
     }
 
     /// The nodes that receivers wait for who are not in the record yet.

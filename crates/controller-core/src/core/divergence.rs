@@ -14,7 +14,7 @@
 use super::restore::{Recovered, parse};
 use super::{Core, Group};
 use crate::rows::{self, RecordRow, Write};
-use srdma_api::{EventKind, HeldGroup, NodeOrder};
+use srdma_api::{EventKind, HeldGroup, NodeOrder, SourceState};
 use srdma_group::{Ahead, Digest, EntryName, Held, Lifecycle, Resumption};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -90,6 +90,10 @@ impl Reports {
     /// Passes what the nodes of a diverged group have to its lifecycle, which is closing: the newest epochs first,
     /// since no removal may be older than what a node has.
     pub(super) fn hand_over(&mut self, lifecycle: &mut Lifecycle) {
+        // The lifecycle of another group has them already, and knows what has changed since.
+        if self.state == State::Consistent {
+            return;
+        }
         let mut reports: Vec<(Ipv6Addr, Held)> =
             std::mem::take(&mut self.nodes).into_iter().map(|(node, report)| (node, report.held)).collect();
         reports.sort_by_key(|(_, held)| std::cmp::Reverse(held.newest_epoch()));
@@ -340,7 +344,7 @@ impl Core {
         group.row.last_epoch = group.row.last_epoch.max(newest_epoch(&reports)).max(epoch);
         let resumption = Resumption::Committing { before: before.clone().map(Box::new) };
         let lifecycle = match Lifecycle::resume(record.clone(), resumption, group.row.last_epoch, round) {
-            Ok(lifecycle) => lifecycle,
+            Ok(lifecycle) => lifecycle.without(self.settings.without),
             Err(error) => {
                 group.reports.state = State::Stopped;
                 let obstacle = Obstacle::Invalid(error.to_string());
@@ -353,6 +357,10 @@ impl Core {
         group.joining.clear();
         group.row.failure = None;
         group.row.is_committed = true;
+        // The snapshot is from before the source's first report.
+        if group.row.source == SourceState::Idle {
+            group.row.source = SourceState::Sending;
+        }
         for (address, member) in former {
             self.queue_pairs.remove(&(address, member.receiver.qpn));
             self.write(Write::Delete { key: rows::member_key(id, address) });

@@ -19,14 +19,10 @@ impl Core {
         loop {
             self.execute_orders(id);
             self.start_joins(id);
-            let group = self.groups.get_mut(&id);
-            let Some(lifecycle) = group.and_then(|group| group.lifecycle.as_mut()) else { break };
-            // A source that has never reported has sent nothing.
-            if let Some(Order::Pause { round }) = lifecycle.source_order()
-                && let Some(group) = self.groups.get_mut(&id)
-                && group.row.source == SourceState::Idle
-                && let Some(lifecycle) = &mut group.lifecycle
-            {
+            let is_idle = self.has_sent_nothing(id);
+            let Some(group) = self.groups.get_mut(&id) else { break };
+            let Some(lifecycle) = &mut group.lifecycle else { break };
+            if is_idle && let Some(Order::Pause { round }) = lifecycle.source_order() {
                 lifecycle.quiescent(round, Psn::new(group.row.request.initial_psn), 0);
                 continue;
             }
@@ -35,16 +31,39 @@ impl Core {
         self.update_unsettled(id);
     }
 
-    /// Aborts the joins that wait for a silent source.
+    /// Whether a source has sent nothing: it has never reported. A store may have been restored from before its first
+    /// report; then the headend has not forwarded any data either.
+    fn has_sent_nothing(&self, id: u32) -> bool {
+        let Some(group) = self.groups.get(&id).filter(|group| group.row.source == SourceState::Idle) else {
+            return false;
+        };
+        let headend = group.record.as_ref().and_then(|record| Some(record.tree.nodes().first()?.loopback));
+        let status = headend.and_then(|headend| self.nodes.get(&headend)?.status.as_ref());
+        let reported = status.and_then(|status| status.groups.iter().find(|status| status.group == id));
+        !group.is_restored || reported.is_some_and(|status| status.highest_psn.is_none())
+    }
+
+    /// Aborts the joins that wait for a source that is silent, or does not complete its messages.
     fn abort_joins(&mut self, id: u32) {
         let silent_after = self.settings.source_silent_after;
         let Some(group) = self.groups.get_mut(&id) else { return };
         let Some(lifecycle) = &mut group.lifecycle else { return };
-        let is_waited_for = matches!(lifecycle.source_order(), Some(Order::Pause { .. }));
-        if is_waited_for && self.now.monotonic.saturating_sub(group.source_seen) >= silent_after {
-            let silence = silent_after.as_millis();
-            lifecycle
-                .abort_joins(&format!("the source was silent for {silence} ms: no receiver can join before it pauses"));
+        let now = self.now.monotonic;
+        let Some(Order::Pause { round }) = lifecycle.source_order() else {
+            group.pausing = None;
+            return;
+        };
+        let (_, since) =
+            *group.pausing.insert(group.pausing.filter(|(known, _)| *known == round).unwrap_or((round, now)));
+        let limit_ms = silent_after.as_millis();
+        if now.saturating_sub(group.source_seen) >= silent_after {
+            lifecycle.abort_joins(&format!(
+                "the source was silent for {limit_ms} ms: no receiver can join before it pauses"
+            ));
+        } else if now.saturating_sub(since) >= silent_after {
+            lifecycle.abort_joins(&format!(
+                "the source has not completed its messages within {limit_ms} ms: no receiver can join before"
+            ));
         }
     }
 
@@ -128,7 +147,11 @@ impl Core {
     fn changed(&mut self, id: u32, epoch: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.before = None;
-        group.joining.clear();
+        // A join that was postponed still waits.
+        let record = group.record.as_ref();
+        let has_joined =
+            |address| record.is_some_and(|record| record.receivers.iter().any(|one| one.address == address));
+        group.joining.retain(|newcomer| !has_joined(newcomer.address));
         group.row.failure = None;
         if let Some(record) = group.record.clone() {
             let (explanation, links_of_unicast) = (group.explanation.clone(), group.links_of_unicast);
@@ -140,14 +163,35 @@ impl Core {
         self.emit_for_group(id, EventKind::GroupChanged { group: id, epoch });
     }
 
-    /// A change was aborted: joining receivers are removed.
+    /// A change was aborted: receivers whose join was it are removed.
     fn change_aborted(&mut self, id: u32, reason: String) {
         self.record_failure(id, &reason);
-        let joining = self.groups.get_mut(&id).map(|group| std::mem::take(&mut group.joining));
-        for newcomer in joining.into_iter().flatten() {
+        let mut rejected = Vec::new();
+        if let Some(group) = self.groups.get_mut(&id) {
+            let waiting = group.lifecycle.as_ref().map(|lifecycle| lifecycle.joining()).unwrap_or_default();
+            rejected.extend(group.joining.extract_if(.., |newcomer| !waiting.contains(&newcomer.address)));
+        }
+        for newcomer in rejected {
             self.delete_member(id, newcomer.address);
         }
+        self.keep_those_that_cannot_leave(id);
         self.reindex(id);
+    }
+
+    /// Receivers whose leave was aborted are members as before.
+    fn keep_those_that_cannot_leave(&mut self, id: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let (Some(lifecycle), Some(record)) = (&group.lifecycle, &group.record) else { return };
+        let leaving = lifecycle.leaving();
+        let stays = |address: &Ipv6Addr| {
+            !leaving.contains(address) && record.receivers.iter().any(|receiver| receiver.address == *address)
+        };
+        for (address, member) in group.members.iter_mut().filter(|(_, member)| member.is_leaving) {
+            if stays(address) {
+                member.is_leaving = false;
+                self.effects.writes.push(rows::put(rows::member_key(id, *address), member));
+            }
+        }
     }
 
     pub(super) fn record_failure(&mut self, id: u32, reason: &str) {
@@ -166,11 +210,7 @@ impl Core {
             self.forget(id);
         } else {
             group.row.is_committed = false;
-            // Those that left during the first commit are in no record.
-            let left = group.members.iter().filter(|(_, member)| member.is_leaving).map(|(address, _)| *address);
-            for address in left.collect::<Vec<_>>() {
-                self.delete_member(id, address);
-            }
+            self.delete_leaving(id);
             self.reindex(id);
             self.write_group(id);
         }

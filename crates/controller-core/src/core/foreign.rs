@@ -4,13 +4,13 @@
 
 use super::divergence::{Report, newest_epoch};
 use super::restore::Recovered;
-use super::{Core, unknown};
+use super::{Core, Group, unknown};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, ForeignRow, Write};
 use srdma_api::{EventKind, ForeignGroup, ForeignGroups, HeldGroup, NodeOrder, ProblemType};
-use srdma_group::Held;
-use std::collections::BTreeMap;
+use srdma_group::{Held, Safeguard};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// Limit of the foreign groups that one node has introduced (D128).
@@ -23,6 +23,9 @@ pub(super) struct Foreign {
     groups: BTreeMap<(u64, u32), Entry>,
     /// How many of them have each number.
     numbers: BTreeMap<u32, u32>,
+    /// Groups of the store without a record whose headend has not registered since the controller's start: it may have
+    /// a record, of which the store does not know.
+    unreported: BTreeSet<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,6 +33,14 @@ struct Entry {
     row: ForeignRow,
     /// What the nodes have reported since the controller's start.
     reports: BTreeMap<Ipv6Addr, Report>,
+}
+
+impl Entry {
+    /// It was removed, and no node has it. While a store is rebuilt it is remembered: a node that registers later must
+    /// not bring it back.
+    fn is_gone(&self) -> bool {
+        self.row.is_removing && self.reports.is_empty()
+    }
 }
 
 impl Foreign {
@@ -73,15 +84,17 @@ impl Foreign {
         self.groups.get(&(store, group)).map(|foreign| foreign.reports.clone()).unwrap_or_default()
     }
 
-    pub(super) fn has(&self, key: (u64, u32)) -> bool {
-        self.groups.contains_key(&key)
+    /// A group of the store has no record.
+    pub(super) fn await_report(&mut self, group: u32) {
+        self.unreported.insert(group);
     }
-}
 
-impl Entry {
-    /// Its removal was requested, and no connected node has it.
-    fn is_gone(&self) -> bool {
-        self.row.is_removing && self.reports.is_empty()
+    pub(super) fn may_be_adopted(&self, key: (u64, u32)) -> bool {
+        self.groups.get(&key).is_some_and(|foreign| !foreign.row.is_removing)
+    }
+
+    pub(super) fn has(&self, key: (u64, u32)) -> bool {
+        self.groups.get(&key).is_some_and(|foreign| !foreign.is_gone())
     }
 }
 
@@ -91,9 +104,19 @@ impl Core {
         for foreign in self.foreign.groups.values_mut() {
             foreign.reports.remove(&node);
         }
+        let is_headend = |id: &u32| {
+            self.groups
+                .get(id)
+                .is_none_or(|group| self.network.node_of_host(group.row.request.source.address) == Some(node))
+        };
+        let reported: Vec<u32> = self.foreign.unreported.iter().copied().filter(is_headend).collect();
+        for id in reported {
+            self.foreign.unreported.remove(&id);
+            self.effects.changed_groups.insert(id);
+        }
         for held in held {
             let key @ (store, group) = (held.store, held.group);
-            let is_ours = store == self.site.store;
+            let is_ours = store == self.site.store || self.settings.without == Some(Safeguard::EntriesNamed);
             let known = self.groups.get(&group).filter(|_| is_ours);
             if known.is_some_and(|group| group.lifecycle.is_some()) {
                 continue;
@@ -106,12 +129,12 @@ impl Core {
                 continue;
             }
             let is_deleted = is_ours && known.is_none() && group <= self.site.last_group && !self.rebuilds;
-            if is_deleted && !self.foreign.has(key) {
+            if is_deleted && !self.foreign.groups.contains_key(&key) {
                 let epoch = held.entries.newest_epoch();
                 self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
                 continue;
             }
-            if !self.foreign.has(key) {
+            if !self.foreign.groups.contains_key(&key) {
                 let row = ForeignRow {
                     store,
                     group,
@@ -138,7 +161,7 @@ impl Core {
     pub(super) fn check_foreign(&self, node: Ipv6Addr, held: &[HeldGroup]) -> Result<(), Refusal> {
         let is_new = |held: &&HeldGroup| {
             let is_known = held.store == self.site.store && self.groups.contains_key(&held.group);
-            !is_known && !self.foreign.has((held.store, held.group))
+            !is_known && !self.foreign.groups.contains_key(&(held.store, held.group))
         };
         let new = held.iter().filter(is_new).count();
         let introduced = self.foreign.groups.values().filter(|foreign| foreign.row.reporter == Some(node)).count();
@@ -149,6 +172,37 @@ impl Core {
             return Err(Refusal::new(ProblemType::InvalidRequest, text));
         }
         Ok(())
+    }
+
+    /// Refuses a request for a group that does not exist. While a store is rebuilt, its groups may exist: their sources
+    /// must not end before the nodes have reported.
+    pub(super) fn missing(&self, id: u32) -> Refusal {
+        let may_come = self.now.monotonic < self.expects_until || self.foreign.may_be_adopted((self.site.store, id));
+        if self.rebuilds && may_come {
+            let text = format!("group {id} is not known yet: the store is being rebuilt from what the nodes report");
+            return Refusal::new(ProblemType::Recovering, text);
+        }
+        unknown(id)
+    }
+
+    /// Whether nodes may have a record of a group that has none in the store, which is older than its first commit.
+    pub(super) fn may_have_record(&self, group: &Group) -> bool {
+        let id = group.row.id;
+        let is_older = group.is_restored && group.lifecycle.is_none();
+        is_older && (self.foreign.unreported.contains(&id) || self.foreign.has((self.site.store, id)))
+    }
+
+    /// The record that nodes have of a group without one, as a failure.
+    pub(super) fn foreign_record(&self, group: &Group) -> Option<String> {
+        let key @ (store, id) = (self.site.store, group.row.id);
+        if !self.may_have_record(group) {
+            return None;
+        }
+        if !self.foreign.has(key) {
+            return Some("waiting for the report of the headend".to_owned());
+        }
+        let obstacle = self.agreed(id, &self.foreign.reports(store, id), None).err()?;
+        Some(format!("nodes have a newer record than the store: {obstacle}"))
     }
 
     /// A node has removed a group of this store and number.
@@ -162,6 +216,9 @@ impl Core {
     /// Deletes the rows of groups whose removal was requested and that no node has, unless the number of one of this
     /// store could be used again.
     fn forget_removed(&mut self) {
+        if self.rebuilds {
+            return;
+        }
         let is_used = |(store, group): &(u64, u32)| *store != self.site.store || self.groups.contains_key(group);
         let gone = self.foreign.groups.iter().filter(|(key, foreign)| foreign.is_gone() && is_used(key));
         for key @ (store, group) in gone.map(|(key, _)| *key).collect::<Vec<_>>() {
@@ -225,6 +282,10 @@ impl Core {
                 "group {group} is of store {store:016x}: only `srdma controller run --rebuild {store:016x}` with an \
                  empty store takes over groups of another store"
             );
+            return Err(Refusal::new(ProblemType::InvalidGroup, text));
+        }
+        if foreign.row.is_removing {
+            let text = format!("group {group} is being removed: create another one");
             return Err(Refusal::new(ProblemType::InvalidGroup, text));
         }
         let recovered = self.agreed(group, &foreign.reports, None).map_err(|obstacle| {

@@ -87,6 +87,7 @@ impl Core {
             before: None,
             joining: Vec::new(),
             source_seen: self.now.monotonic,
+            pausing: None,
             explanation: Vec::new(),
             links_of_unicast: None,
             nodes: BTreeSet::new(),

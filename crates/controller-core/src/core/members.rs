@@ -105,6 +105,10 @@ impl Core {
     ) -> Result<(), Refusal> {
         let group = self.changeable(id, principal, version)?;
         let Some(member) = group.members.get(&address).copied() else {
+            if self.is_verifying(group) {
+                let text = format!("the nodes of group {id} have not reported its receivers yet");
+                return Err(Refusal::new(ProblemType::Recovering, text));
+            }
             let text = format!("{address} is not a receiver of group {id}");
             return Err(Refusal::new(ProblemType::UnknownReceiver, text));
         };
@@ -122,10 +126,11 @@ impl Core {
     pub(super) fn remove_receiver(&mut self, id: u32, address: Ipv6Addr) -> Result<(), Refusal> {
         let group = self.groups.get_mut(&id).ok_or_else(|| unknown(id))?;
         let is_in = |record: &srdma_group::Record| record.receivers.iter().any(|receiver| receiver.address == address);
-        let is_known_to_nodes = group.record.as_ref().is_some_and(is_in)
+        let newest = group.lifecycle.as_ref().and_then(|lifecycle| lifecycle.newest()).map(srdma_group::Group::record);
+        let is_known_to_nodes = group.record.as_ref().into_iter().chain(newest).any(is_in)
             || group.joining.iter().any(|newcomer| newcomer.address == address);
         match &mut group.lifecycle {
-            Some(lifecycle) if is_known_to_nodes || lifecycle.group().is_none() => {
+            Some(lifecycle) if is_known_to_nodes => {
                 lifecycle.leave(&[address]).map_err(|error| refused(id, &error))?;
                 if let Some(member) = group.members.get_mut(&address) {
                     member.is_leaving = true;
@@ -136,6 +141,15 @@ impl Core {
             Some(_) | None => self.delete_member(id, address),
         }
         Ok(())
+    }
+
+    /// Deletes the receivers that left during a first commit that was aborted: they are in no record.
+    pub(super) fn delete_leaving(&mut self, id: u32) {
+        let members = self.groups.get(&id).into_iter().flat_map(|group| &group.members);
+        let leaving = members.filter(|(_, member)| member.is_leaving).map(|(address, _)| *address);
+        for address in leaving.collect::<Vec<_>>() {
+            self.delete_member(id, address);
+        }
     }
 
     /// Deletes a receiver.

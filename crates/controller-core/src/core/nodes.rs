@@ -9,6 +9,7 @@ use crate::refusal::Refusal;
 use crate::reports;
 use srdma_api::ProblemType;
 use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeIdentity, NodeStatus, Registration, Sync};
+use srdma_group::Safeguard;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -103,7 +104,8 @@ impl Core {
     /// Compares the groups that a node has with those that it should have. Groups of other stores are left alone.
     fn reconcile(&mut self, loopback: Ipv6Addr, held: &[HeldGroup]) {
         let store = self.site.store;
-        let ours = held.iter().filter(|held| held.store == store);
+        let is_ours = |held: &&HeldGroup| held.store == store || self.settings.without == Some(Safeguard::EntriesNamed);
+        let ours = held.iter().filter(is_ours);
         let has: BTreeMap<u32, &HeldGroup> = ours.clone().map(|held| (held.group, held)).collect();
         let known = has.keys().filter(|id| self.groups.get(*id).is_some_and(|group| group.lifecycle.is_some()));
         let mut compared = self.groups_of_node.get(&loopback).cloned().unwrap_or_default();
@@ -247,7 +249,9 @@ impl Core {
             self.nodes.values_mut().for_each(|node| node.heard += since);
         }
         // Nodes that have not registered since the controller's start are dead at the same age.
-        let is_dead = |node: &Node| !node.was_dead && now.saturating_sub(node.heard) > dead_after;
+        let without = self.settings.without;
+        let is_expected = |node: &Node| node.session.is_some() || without != Some(Safeguard::SilentSinceStart);
+        let is_dead = |node: &Node| !node.was_dead && is_expected(node) && now.saturating_sub(node.heard) > dead_after;
         let dead: Vec<Ipv6Addr> =
             self.nodes.iter().filter(|(_, node)| is_dead(node)).map(|(loopback, _)| *loopback).collect();
         for loopback in dead {

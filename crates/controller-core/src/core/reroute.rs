@@ -69,7 +69,8 @@ impl Core {
             step.path.pop();
             let Ok(new_nodes) = new_nodes_of(&self.network, id, &step.path, NodeRole::Transit) else { continue };
             taken.extend(new_nodes.iter().map(|new| new.loopback));
-            let link_mtu = link_mtu(&self.network, record, &new_nodes, Some((child.loopback, parent)));
+            let link_mtu = link_mtu(&self.network, record, &new_nodes, Some((child.loopback, parent)))
+                .filter(|_| self.renews_link_mtu());
             reroutes.push(Rehoming { node: child.loopback, parent, parent_sid: None, new_nodes, link_mtu });
         }
         reroutes

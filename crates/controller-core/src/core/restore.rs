@@ -136,9 +136,13 @@ impl Core {
         for (id, is_closing) in unfinished {
             if is_closing {
                 core.forget(id);
-            } else if core.groups[&id].row.is_committed {
+                continue;
+            }
+            core.foreign.await_report(id);
+            if core.groups[&id].row.is_committed {
                 core.unsettled.insert(id);
             }
+            core.delete_leaving(id);
         }
         Ok(core)
     }
@@ -167,7 +171,8 @@ impl Core {
         let stated = self.settings.nodes.get(&name).filter(|stated| stated.loopback == loopback).cloned();
         let identity = stated.or(identity).unwrap_or_else(|| registration.identity());
         let heard = self.now.monotonic;
-        let node = Node { name, is_drained, is_removing, heard, was_dead: is_lost, ..Node::new(registration, identity) };
+        let node =
+            Node { name, is_drained, is_removing, heard, was_dead: is_lost, ..Node::new(registration, identity) };
         // It is not usable before it registers.
         self.network.put(&node.used(), false);
         self.nodes.insert(loopback, node);
@@ -184,13 +189,20 @@ impl Core {
         // Greater than any round of an earlier start.
         let round = self.site.starts << 16;
         let lifecycle = Lifecycle::resume(row.record.clone(), resumption, group.row.last_epoch, round);
-        let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?;
+        let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?.without(self.settings.without);
         for (node, _) in self.nodes.iter().filter(|(_, node)| node.was_dead) {
             lifecycle.lost(*node);
         }
         let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
         let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
         let leaving: Vec<Ipv6Addr> = leaving.map(|(address, _)| *address).collect();
+        // Those that left before their join began are in no record.
+        let was_in = |address: &Ipv6Addr| {
+            row.before.as_ref().is_some_and(|before| before.receivers.iter().any(|one| one.address == *address))
+        };
+        let is_gone = |address: &Ipv6Addr, member: &MemberRow| member.is_leaving && !is_in(address) && !was_in(address);
+        let gone = group.members.iter().filter(|(address, member)| is_gone(address, member));
+        let gone: Vec<Ipv6Addr> = gone.map(|(address, _)| *address).collect();
         let waits = group.members.keys().any(|address| !is_in(address));
         if group.row.is_closing {
             lifecycle.close();
@@ -206,6 +218,7 @@ impl Core {
         group.links_of_unicast = row.links_of_unicast;
         group.before = row.before.map(|before| *before);
         group.lifecycle = Some(lifecycle);
+        gone.into_iter().for_each(|address| self.delete_member(id, address));
         self.reindex(id);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Source sessions: permission to send, and pauses (D30, D31).
 
-use super::{Core, unknown};
+use super::Core;
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use srdma_api::ProblemType;
@@ -16,7 +16,7 @@ impl Core {
         id: u32,
         report: SourceReport,
     ) -> Result<SourceOrder, Refusal> {
-        let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
+        let group = self.groups.get(&id).ok_or_else(|| self.missing(id))?;
         principal.may_change(&group.row.tenant)?;
         if group.row.source == SourceState::Ended && !report.ended {
             let text = format!("the source of group {id} has ended: create another group to send again");
@@ -25,6 +25,7 @@ impl Core {
         self.note_source(id, report.ended);
         let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());
         if let (Some(lifecycle), Some(round)) = (lifecycle, report.round) {
+            lifecycle.source_knows(round);
             match report.paused_at_psn {
                 Some(psn) if report.pausing => lifecycle.quiescent(round, Psn::new(psn), report.completed_messages),
                 Some(_) | None if !report.pausing => lifecycle.running(round),

@@ -6,7 +6,7 @@
 
 use super::Core;
 use srdma_api::{BranchStatus, EventKind};
-use srdma_group::{NodeIndex, NodeRole, OnFailure};
+use srdma_group::{NodeIndex, NodeRole, OnFailure, Safeguard};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -43,6 +43,9 @@ pub(super) enum Actor<'a> {
 impl Core {
     /// Evicts the receivers of lost edges that their parents find stalled.
     pub(super) fn evict_stalled(&mut self) {
+        if self.settings.without == Some(Safeguard::DeadEdgesEvicted) {
+            return;
+        }
         let lost: Vec<Ipv6Addr> =
             self.nodes.iter().filter(|(_, node)| node.was_dead).map(|(loopback, _)| *loopback).collect();
         for edge in lost {
@@ -72,7 +75,9 @@ impl Core {
         let parent = self.nodes.get(&nodes.get(node.parent?.0)?.loopback).filter(|node| node.session.is_some())?;
         let group = parent.status.as_ref()?.groups.iter().find(|group| group.group == id)?;
         let branch = group.branches.iter().find(|branch| branch.address == edge)?;
-        branch.lag.is_some_and(|lag| lag > 0).then_some((*branch, record.policy.t_stall))
+        // After a restart of the parent the branch is unknown until it responds.
+        let is_outstanding = branch.lag.map_or(group.highest_psn.is_some(), |lag| lag > 0);
+        is_outstanding.then_some((*branch, record.policy.t_stall))
     }
 
     fn evict_below(&mut self, id: u32, edge: Ipv6Addr) {

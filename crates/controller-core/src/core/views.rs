@@ -25,7 +25,7 @@ impl Core {
         let group = self.seen(id, principal)?;
         let request = &group.row.request;
         let view = srdma_api::Group {
-            summary: summary(group),
+            summary: self.summary(group),
             source: request.source,
             source_state: group.row.source,
             designated_qpn: request.designated_qpn,
@@ -33,10 +33,10 @@ impl Core {
             path_mtu: request.path_mtu,
             region: request.region,
             policy: request.policy,
-            members: members(group),
+            members: self.members(group),
             tree: self.tree(group),
             awaited: self.awaited(group),
-            failure: group.row.failure.clone().or_else(|| self.lost_nodes(group)),
+            failure: self.failure(group),
             warnings: self.repair_warnings(group),
         };
         Ok((view, group.row.version))
@@ -49,22 +49,34 @@ impl Core {
         awaited.into_iter().map(|node| self.network.name(node)).collect()
     }
 
+    /// The last failure of a change, what its nodes have instead of a record, and the nodes that are lost.
+    fn failure(&self, group: &Group) -> Option<String> {
+        let failures = [group.row.failure.clone(), self.foreign_record(group), self.lost_nodes(group)];
+        let failures: Vec<String> = failures.into_iter().flatten().collect();
+        (!failures.is_empty()).then(|| failures.join("; "))
+    }
+
     /// Which nodes of a group's tree are lost, as a failure.
     fn lost_nodes(&self, group: &Group) -> Option<String> {
-        let is_lost = |node: &&Ipv6Addr| self.nodes.get(*node).is_some_and(|node| node.was_dead);
+        let is_lost = |node: &&Ipv6Addr| self.nodes.get(*node).is_none_or(|node| node.was_dead);
         let lost: Vec<String> = group.nodes.iter().filter(is_lost).map(|node| self.network.name(*node)).collect();
         (!lost.is_empty()).then(|| format!("the controller has lost the connection of {}", lost.join(", ")))
     }
 
     /// The state of a group; `None` when it does not exist.
     pub fn group_state(&self, id: u32) -> Option<GroupState> {
-        self.groups.get(&id).map(state)
+        self.groups.get(&id).map(|group| self.state(group))
+    }
+
+    /// Whether the nodes of a group may have another record than the store.
+    pub(super) fn is_verifying(&self, group: &Group) -> bool {
+        self.state(group) == GroupState::Verifying
     }
 
     /// A receiver of a group, with the group's version.
     pub fn receiver(&self, principal: &Principal, id: u32, address: Ipv6Addr) -> Result<(Receiver, u64), Refusal> {
         let group = self.seen(id, principal)?;
-        let receiver = member(group, address);
+        let receiver = self.member(group, address);
         let receiver = receiver.ok_or_else(|| {
             Refusal::new(ProblemType::UnknownReceiver, format!("{address} is not a receiver of group {id}"))
         })?;
@@ -88,7 +100,7 @@ impl Core {
         let first = after.map_or(Bound::Unbounded, Bound::Excluded);
         let is_meant = |group: &Group| tenant.is_none_or(|tenant| group.row.tenant == tenant);
         let mut behind = self.groups.range((first, Bound::Unbounded)).filter(|(_, group)| is_meant(group));
-        let groups: Vec<GroupSummary> = behind.by_ref().take(most).map(|(_, group)| summary(group)).collect();
+        let groups: Vec<GroupSummary> = behind.by_ref().take(most).map(|(_, group)| self.summary(group)).collect();
         let next = behind.next().and(groups.last()).map(|group| group.id);
         let total = match tenant {
             Some(tenant) => self.groups_of_tenant.get(tenant).copied().unwrap_or(0),
@@ -256,15 +268,79 @@ fn unconfirmed_view(name: &str, identity: &NodeIdentity) -> srdma_api::Node {
     }
 }
 
-/// All receivers.
-fn members(group: &Group) -> Vec<Receiver> {
-    let stored = group.record.iter().flat_map(|record| &record.receivers);
-    let stored: BTreeMap<Ipv6Addr, &StoredReceiver> = stored.map(|receiver| (receiver.address, receiver)).collect();
-    let former: BTreeSet<Ipv6Addr> = former(group).collect();
-    let view = |(address, row): (&Ipv6Addr, &MemberRow)| {
-        receiver_view(group, *address, row, stored.get(address).copied(), former.contains(address))
-    };
-    group.members.iter().map(view).collect()
+impl Core {
+    /// All receivers.
+    fn members(&self, group: &Group) -> Vec<Receiver> {
+        let stored = group.record.iter().flat_map(|record| &record.receivers);
+        let stored: BTreeMap<Ipv6Addr, &StoredReceiver> = stored.map(|receiver| (receiver.address, receiver)).collect();
+        let former: BTreeSet<Ipv6Addr> = former(group).collect();
+        let view = |(address, row): (&Ipv6Addr, &MemberRow)| {
+            self.receiver_view(group, *address, row, stored.get(address).copied(), former.contains(address))
+        };
+        group.members.iter().map(view).collect()
+    }
+
+    fn state(&self, group: &Group) -> GroupState {
+        match &group.lifecycle {
+            _ if group.row.is_closing => GroupState::Closing,
+            _ if group.is_stopped() => GroupState::Stopped,
+            None if group.row.is_committed || self.may_have_record(group) => GroupState::Verifying,
+            None => GroupState::Open,
+            Some(lifecycle) if lifecycle.group().is_none() || group.record.is_none() => GroupState::Creating,
+            Some(_) if !group.is_verified() => GroupState::Verifying,
+            Some(lifecycle) if lifecycle.is_steady() && group.joining.is_empty() => GroupState::Ready,
+            // The source is released when all nodes have answered the first commit.
+            Some(lifecycle) if lifecycle.source_order().is_none() && group.before.is_none() => GroupState::Creating,
+            Some(_) => GroupState::Changing,
+        }
+    }
+
+    fn summary(&self, group: &Group) -> GroupSummary {
+        let request = &group.row.request;
+        GroupSummary {
+            id: group.row.id,
+            name: request.name.clone().unwrap_or_default(),
+            tenant: group.row.tenant.clone(),
+            state: self.state(group),
+            proxy: request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED),
+            receivers: group.members.len() as u32,
+            epoch: group.record.as_ref().map_or(0, |record| record.epoch),
+            version: group.row.version,
+        }
+    }
+
+    fn member(&self, group: &Group, address: Ipv6Addr) -> Option<Receiver> {
+        let row = group.members.get(&address)?;
+        let stored = group.record.iter().flat_map(|record| &record.receivers).find(|one| one.address == address);
+        let was_there = former(group).any(|former| former == address);
+        Some(self.receiver_view(group, address, row, stored, was_there))
+    }
+
+    fn receiver_view(
+        &self,
+        group: &Group,
+        address: Ipv6Addr,
+        row: &MemberRow,
+        stored: Option<&StoredReceiver>,
+        was_there: bool,
+    ) -> Receiver {
+        Receiver {
+            address,
+            qpn: row.receiver.qpn,
+            region: row.receiver.region,
+            state: match stored {
+                _ if row.is_leaving => ReceiverState::Leaving,
+                Some(_) if !was_there => ReceiverState::Joining,
+                Some(_) if !group.is_verified() => ReceiverState::Unverified,
+                Some(_) => ReceiverState::Member,
+                None if group.lifecycle.is_none() && (group.row.is_committed || self.may_have_record(group)) => {
+                    ReceiverState::Unverified
+                }
+                None => ReceiverState::Joining,
+            },
+            joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
+        }
+    }
 }
 
 /// A node's branches, with their state in the node's last status.
@@ -284,68 +360,9 @@ fn branches(group: &srdma_group::Group, position: usize, status: Option<&NodeSta
     views.collect()
 }
 
-fn state(group: &Group) -> GroupState {
-    match &group.lifecycle {
-        _ if group.row.is_closing => GroupState::Closing,
-        _ if group.is_stopped() => GroupState::Stopped,
-        None if group.row.is_committed => GroupState::Verifying,
-        None => GroupState::Open,
-        Some(lifecycle) if lifecycle.group().is_none() || group.record.is_none() => GroupState::Creating,
-        Some(_) if !group.is_verified() => GroupState::Verifying,
-        Some(lifecycle) if lifecycle.is_steady() && group.joining.is_empty() => GroupState::Ready,
-        // The source is released when all nodes have answered the first commit.
-        Some(lifecycle) if lifecycle.source_order().is_none() && group.before.is_none() => GroupState::Creating,
-        Some(_) => GroupState::Changing,
-    }
-}
-
-fn summary(group: &Group) -> GroupSummary {
-    let request = &group.row.request;
-    GroupSummary {
-        id: group.row.id,
-        name: request.name.clone().unwrap_or_default(),
-        tenant: group.row.tenant.clone(),
-        state: state(group),
-        proxy: request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED),
-        receivers: group.members.len() as u32,
-        epoch: group.record.as_ref().map_or(0, |record| record.epoch),
-        version: group.row.version,
-    }
-}
-
 /// The receivers of the record that all nodes had before the change in progress, or have: the others of the record are
 /// joining, until all nodes have committed.
 fn former(group: &Group) -> impl Iterator<Item = Ipv6Addr> {
     let record = group.before.as_ref().or(group.record.as_ref());
     record.into_iter().flat_map(|record| &record.receivers).map(|receiver| receiver.address)
-}
-
-fn member(group: &Group, address: Ipv6Addr) -> Option<Receiver> {
-    let row = group.members.get(&address)?;
-    let stored = group.record.iter().flat_map(|record| &record.receivers).find(|one| one.address == address);
-    let was_there = former(group).any(|former| former == address);
-    Some(receiver_view(group, address, row, stored, was_there))
-}
-
-fn receiver_view(
-    group: &Group,
-    address: Ipv6Addr,
-    row: &MemberRow,
-    stored: Option<&StoredReceiver>,
-    was_there: bool,
-) -> Receiver {
-    Receiver {
-        address,
-        qpn: row.receiver.qpn,
-        region: row.receiver.region,
-        state: match stored {
-            _ if row.is_leaving => ReceiverState::Leaving,
-            Some(_) if !was_there => ReceiverState::Joining,
-            Some(_) if !group.is_verified() => ReceiverState::Unverified,
-            Some(_) => ReceiverState::Member,
-            None if group.lifecycle.is_none() && group.row.is_committed => ReceiverState::Unverified,
-            None => ReceiverState::Joining,
-        },
-        joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
-    }
 }

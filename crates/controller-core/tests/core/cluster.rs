@@ -183,9 +183,14 @@ impl Cluster {
             self.nodes.get_mut(&number).unwrap().session = Some(session);
             return;
         };
-        let status = node.status.clone();
+        let idle =
+            |held: srdma_api::HeldGroup| GroupStatus { group: held.group, highest_psn: None, branches: Vec::new() };
+        let status = node.status.clone().unwrap_or_else(|| NodeStatus {
+            groups: node.table.held().into_iter().map(idle).collect(),
+            ..NodeStatus::default()
+        });
         let answers = self.execute(number);
-        let sync = Sync { session, answers, status, ..Sync::default() };
+        let sync = Sync { session, answers, status: Some(status), ..Sync::default() };
         let name = format!("N{number}");
         if self.commit(|core| core.sync(&admin(), &name, sync)).is_err() {
             self.nodes.get_mut(&number).unwrap().session = None;

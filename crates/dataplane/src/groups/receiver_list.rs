@@ -7,7 +7,7 @@ use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn, receiver
 use crate::tables::Target;
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool};
-use srdma_group::{GroupEntry, NodeRole};
+use srdma_group::{GroupEntry, NodeRole, Safeguard};
 use srdma_wire::ipv6::NextHeader;
 use srdma_wire::{BthView, Ipv6View, Srh};
 use std::net::Ipv6Addr;
@@ -225,8 +225,8 @@ impl Groups {
         }
         let listed = receivers.len();
         let receivers = match recorded {
-            Some(state) => self.in_record(state, receivers)?,
-            None => receivers,
+            Some(state) if config.without != Some(Safeguard::ListsInRecord) => self.in_record(state, receivers)?,
+            Some(_) | None => receivers,
         };
         let omitted = (listed - receivers.len()) as u16;
         // Learning happens after all checks of the packet (D17).

@@ -34,7 +34,7 @@ use crate::tables::Tables;
 use crate::token_bucket::TokenBucket;
 use srdma_aggregation::{Acknowledgements, BranchIndex};
 use srdma_frame::{Element, Frame, Pool, PortId};
-use srdma_group::{GroupEntry, GroupId};
+use srdma_group::{GroupEntry, GroupId, Safeguard};
 use srdma_steering::SetId;
 use srdma_wire::{Instant, Prefix};
 use std::net::Ipv6Addr;
@@ -72,6 +72,12 @@ impl Node {
             icmp_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
             config,
         }
+    }
+
+    /// The same without a safeguard, for tests that show what it prevents.
+    pub fn without(mut self, safeguard: Option<Safeguard>) -> Self {
+        self.config.without = safeguard;
+        self
     }
 }
 

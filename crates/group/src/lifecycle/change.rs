@@ -1,6 +1,6 @@
 //! Changes that can be requested, those that wait, and the reasons for rejecting one.
 
-use crate::group::{Group, GroupError, Receiver};
+use crate::group::{GroupError, Receiver};
 use crate::lists::ReceiverRegion;
 use crate::tree::{NodeRole, TreeError};
 use srdma_wire::{Psn, Qpn};
@@ -124,6 +124,14 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
+    /// The receivers that it evicts.
+    pub(super) fn evicted(self) -> BTreeSet<Ipv6Addr> {
+        match self {
+            Wanted::Evict(receivers) => receivers,
+            Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_) => BTreeSet::new(),
+        }
+    }
+
     pub(super) fn needs_quiet_source(&self) -> bool {
         match self {
             Wanted::Join { .. } => true,
@@ -185,6 +193,31 @@ impl Waiting {
         self.0.len() < before
     }
 
+    /// Separates the evictions of those that are no members yet: they wait for the joins.
+    pub(super) fn separate_evictions(&mut self, is_member: impl Fn(&Ipv6Addr) -> bool) {
+        let mut later = BTreeSet::new();
+        for wanted in &mut self.0 {
+            match wanted {
+                Wanted::Evict(set) if set.iter().any(&is_member) => {
+                    later.extend(set.extract_if(.., |receiver| !is_member(receiver)));
+                }
+                Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_) => {}
+            }
+        }
+        if !later.is_empty() {
+            self.0.push_back(Wanted::Evict(later));
+        }
+    }
+
+    /// The receivers with a waiting join.
+    pub(super) fn newcomers(&self) -> BTreeSet<Ipv6Addr> {
+        let joins = self.0.iter().flat_map(|wanted| match wanted {
+            Wanted::Join { newcomers, .. } => newcomers.as_slice(),
+            Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Settle(_) => &[],
+        });
+        joins.map(|newcomer| newcomer.address).collect()
+    }
+
     /// The receivers with a waiting eviction.
     pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
         let sets = self.0.iter().filter_map(|wanted| match wanted {
@@ -208,13 +241,16 @@ pub(super) fn is_over(receiver: &Receiver, psn: Psn) -> bool {
     receiver.joined.is_some_and(|join| psn.distance_from(join.psn) >= JOIN_OVER)
 }
 
-/// Checks that enough receivers remain without these (D25).
-pub(super) fn check_eviction(group: &Group, receivers: &BTreeSet<Ipv6Addr>) -> Result<(), ChangeError> {
-    let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
-    if let Some(unknown) = receivers.difference(&members).next() {
+/// Checks that enough of these members remain without the receivers (D25).
+pub(super) fn check_eviction(
+    members: &BTreeSet<Ipv6Addr>,
+    min_receivers: u32,
+    receivers: &BTreeSet<Ipv6Addr>,
+) -> Result<(), ChangeError> {
+    if let Some(unknown) = receivers.difference(members).next() {
         return Err(ChangeError::NotAReceiver(*unknown));
     }
     let left = members.len() - receivers.len();
-    let least = (group.record().policy.min_receivers as usize).max(1);
+    let least = (min_receivers as usize).max(1);
     if left < least { Err(ChangeError::TooFew { left, least }) } else { Ok(()) }
 }

@@ -29,7 +29,9 @@ pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Joi
     let mut draft = Draft::new(group, epoch);
     match wanted {
         Wanted::Evict(receivers) => {
-            check_eviction(group, receivers)?;
+            let record = group.record();
+            let members = record.receivers.iter().map(|receiver| receiver.address).collect();
+            check_eviction(&members, record.policy.min_receivers, receivers)?;
             draft.evict(receivers);
         }
         Wanted::Rehome(rehoming) => {

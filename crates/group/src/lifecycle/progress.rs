@@ -1,6 +1,6 @@
 //! Progress of a lifecycle: phases that wait for no reply, and their orders.
 
-use super::change::Wanted;
+use super::change::{ChangeError, Wanted};
 use super::member::{Member, Presence, Step};
 use super::order::Order;
 use super::{Change, Lifecycle, Phase, Source, draft, stages};
@@ -174,17 +174,24 @@ impl Lifecycle {
             return false;
         }
         let Some(group) = &self.stored else { return false };
+        let is_member = |address: &Ipv6Addr| group.record().receivers.iter().any(|one| one.address == *address);
+        self.waiting.separate_evictions(is_member);
         if let Some(headend) = self.unverified_headend() {
             self.blocked_by.insert(headend);
             return false;
         }
         let epoch = self.next_epoch();
+        // Too few receivers may be left, or one may be unknown, because those that were to join have not joined yet.
+        let joins_wait = self.waiting.in_order().any(|(_, wanted)| wanted.needs_quiet_source());
         let mut next = None;
         for (position, wanted) in self.waiting.in_order() {
             if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) {
                 continue;
             }
             let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet));
+            if matches!(after, Err(ChangeError::TooFew { .. } | ChangeError::NotAReceiver(_))) && joins_wait {
+                continue;
+            }
             let blockers = after.as_ref().map(|after| self.blockers(after)).unwrap_or_default();
             if blockers.is_empty() {
                 next = Some((position, after));
@@ -196,6 +203,11 @@ impl Lifecycle {
         let wanted = self.waiting.remove(position);
         match after {
             Ok(after) => self.begin(after, wanted),
+            // Its join was aborted.
+            Err(ChangeError::NotAReceiver(_)) => {
+                let receivers = wanted.into_iter().flat_map(Wanted::evicted);
+                self.orders.extend(receivers.map(|receiver| Order::Evicted { receiver }));
+            }
             Err(error) => self.orders.push_back(Order::Aborted { reason: error.to_string() }),
         }
         true

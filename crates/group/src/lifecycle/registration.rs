@@ -2,8 +2,9 @@
 
 use super::member::{Presence, Step};
 use super::order::Order;
-use super::{Lifecycle, Phase, stages};
+use super::{Change, Lifecycle, Phase, stages};
 use crate::name::{EntryName, Held};
+use crate::safeguard::Safeguard;
 use std::net::Ipv6Addr;
 
 /// A node has an entry of a record that the controller does not know: its store was lost or is an older one (D98).
@@ -25,7 +26,7 @@ impl Lifecycle {
     /// The node is ahead of the stored record; nothing has changed. The group must not be driven any more.
     pub fn registered(&mut self, node: Ipv6Addr, held: Held) -> Result<(), Ahead> {
         if !matches!(self.phase, Phase::Closing | Phase::Closed)
-            && let Some(name) = held.names().find(|name| self.is_unknown(*name))
+            && let Some(name) = held.names().find(|name| self.is_unknown(*name, held.committed == Some(*name)))
         {
             return Err(Ahead { node, name });
         }
@@ -62,11 +63,18 @@ impl Lifecycle {
         self.members.iter().filter(|(_, member)| !member.is_verified).map(|(loopback, _)| *loopback)
     }
 
-    /// Whether no record of this name was ever made from this store.
-    fn is_unknown(&self, name: EntryName) -> bool {
+    /// Whether no record of this name was ever made from this store. A record that a node has committed was stored, so
+    /// that none is newer than the last one.
+    fn is_unknown(&self, name: EntryName, is_committed: bool) -> bool {
+        let newest = self.newest().map_or(0, |group| group.record().epoch);
         let change = self.change.iter().flat_map(|change| change.before.iter().chain([&change.after]));
+        if self.without == Some(Safeguard::EntriesNamed) {
+            return false;
+        }
         let is_other = |group: &crate::Group| group.record().epoch == name.epoch && group.digest() != name.record;
-        name.epoch > self.last_epoch || self.stored.iter().chain(change).any(is_other)
+        name.epoch > self.last_epoch
+            || (is_committed && name.epoch > newest)
+            || self.stored.iter().chain(change).any(is_other)
     }
 
     fn compare(&mut self, node: Ipv6Addr, step: Step, held: Held) {
@@ -79,12 +87,15 @@ impl Lifecycle {
         // An entry between the two records of a change is of a change that this one has superseded: it is replaced in
         // the order of commits.
         let fits = match (wanted, held.committed) {
+            (Some(_), Some(_)) if self.without == Some(Safeguard::OldEntriesReplaced) => true,
+            (Some(wanted), Some(has)) if self.without == Some(Safeguard::EntriesNamed) => has.epoch >= wanted.epoch,
             (Some(wanted), Some(has)) => {
                 has.entry == wanted.entry || (has.epoch > wanted.epoch && step != Step::Settled)
             }
             (None, has) => has.is_none() || step != Step::Settled,
             (Some(_), None) => false,
         };
+        let is_unsettled = self.change.as_ref().is_some_and(Change::is_unsettled);
         let Some(member) = self.members.get_mut(&node) else { return };
         member.is_verified = true;
         member.presence = Presence::Here;
@@ -100,6 +111,12 @@ impl Lifecycle {
             Step::Committing if has_prepared => self.order_for(node),
             Step::Preparing | Step::Prepared if fits && has_prepared => member.step = Step::Prepared,
             Step::Preparing | Step::Prepared if fits => {
+                member.step = Step::Preparing;
+                self.order_for(node);
+            }
+            // It may have committed its next entry, which nodes above it count on: its former one would acknowledge
+            // data without a receiver. It has none before its stage.
+            Step::Preparing | Step::Prepared if held.committed.is_none() && is_unsettled => {
                 member.step = Step::Preparing;
                 self.order_for(node);
             }

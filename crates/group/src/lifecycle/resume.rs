@@ -43,6 +43,7 @@ impl Lifecycle {
             blocked_by: BTreeSet::new(),
             orders: VecDeque::new(),
             rounds: round,
+            without: None,
             stored: Some(group.clone()),
         };
         if let Resumption::Committing { before } = resumption {
@@ -63,8 +64,9 @@ impl Lifecycle {
             }
             let receivers = before.iter().chain([&group]).flat_map(|group| &group.record().receivers);
             let receivers = receivers.map(|receiver| receiver.address).collect();
-            lifecycle.change =
-                Some(Change { before, after: group, stages, wanted: None, receivers, is_superseding: false });
+            let (after, wanted, is_superseding) = (group, None, false);
+            let is_resumed = true;
+            lifecycle.change = Some(Change { before, after, stages, wanted, receivers, is_superseding, is_resumed });
             lifecycle.phase = Phase::Committing { stage: 0 };
         }
         lifecycle.advance();

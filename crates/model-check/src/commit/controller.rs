@@ -37,9 +37,9 @@ fn settings() -> Settings {
     Settings {
         tenants: BTreeMap::from([(GROUP_TENANT.to_owned(), Tenant::default())]),
         node_dead_after: DEAD_AFTER,
-        node_lease: None,
         // Sources are never silent for so long.
         source_silent_after: Duration::from_secs(1_000_000),
+        ..Settings::default()
     }
 }
 

@@ -1,0 +1,36 @@
+//! Each safeguard is necessary: without it the cluster finds a violation within 10,000 schedules.
+
+use srdma_cluster::outcome::ViolationKind;
+use srdma_cluster::schedule::Schedule;
+use srdma_cluster::world;
+use srdma_group::Safeguard;
+
+/// A safeguard, a seed that fails without it (the first one, and the first of the most severe kind), and how.
+const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
+    (Safeguard::LostNodesAwaited, 285, ViolationKind::Liveness),
+    (Safeguard::LostNodesAwaited, 380, ViolationKind::Safety),
+    (Safeguard::EntriesNamed, 70, ViolationKind::NotAsShown),
+    (Safeguard::EntriesNamed, 92, ViolationKind::Safety),
+    (Safeguard::OldEntriesReplaced, 19, ViolationKind::NotAsShown),
+    (Safeguard::SilentSinceStart, 1, ViolationKind::Convergence),
+    (Safeguard::DeadEdgesEvicted, 7, ViolationKind::Eviction),
+    (Safeguard::LinkMtuRenewed, 71, ViolationKind::Liveness),
+];
+
+/// Seeds before that one, which do not fail.
+const RANGE: u64 = 5;
+
+#[test]
+fn without_a_safeguard_schedules_fail() {
+    for (safeguard, first, kind) in FIRST {
+        for seed in first.saturating_sub(RANGE).max(1)..=*first {
+            let schedule = Schedule::from_seed(seed);
+            let with = world::run(&schedule).violations;
+            assert!(with.is_empty(), "seed {seed}: {with:#?}");
+            let without = world::run_without(&schedule, *safeguard).violations;
+            let worst = without.iter().map(|violation| violation.kind).min();
+            let expected = (seed == *first).then_some(*kind);
+            assert_eq!(worst, expected, "seed {seed} without {safeguard:?}: {without:#?}");
+        }
+    }
+}
