@@ -121,8 +121,8 @@ impl GroupTable {
         GroupTable { without: safeguard, ..self }
     }
 
-    /// Forgets the removed groups: orders of earlier sessions do not come any more, and a restored store may have a group
-    /// at an epoch before its removal.
+    /// Forgets the removed groups: orders of earlier sessions do not come any more, and a restored store may have a
+    /// group at an epoch before its removal.
     pub fn forget_removed(&mut self) {
         self.removed.clear();
     }
