@@ -103,7 +103,8 @@ fn a_join_is_not_shown_before_it_is_committed() {
             let (members, acknowledged) = (cluster.members(), cluster.acknowledged());
             assert!(members.is_subset(&acknowledged), "after {syncs_before}: {members:?}, {acknowledged:?}");
         }
-        assert!(cluster.members().contains(&receiver(2, 9)), "after {syncs_before}");
+        cluster.pass(500);
+        assert!(cluster.members().contains(&receiver(2, 9)), "after {syncs_before}: {:?}", cluster.group());
     }
 }
 
