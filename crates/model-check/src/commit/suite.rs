@@ -42,25 +42,19 @@ pub const COMMIT_SMALL: [CommitBounds; 7] = [
 ];
 
 /// Minutes; the last, all faults at once, hours.
-pub const COMMIT_LARGE: [CommitBounds; 10] = [
+pub const COMMIT_LARGE: [CommitBounds; 7] = [
     of("store lost", CommitFaults { partitions: 1, restarts: 2, store_losses: 1, creations: 2, ..NONE }),
     CommitBounds {
         store_loss: StoreLoss::Rebuilt,
         ..of("rebuilt", CommitFaults { partitions: 1, restarts: 2, store_losses: 1, leaves: 1, ..NONE })
     },
-    CommitBounds {
-        store_loss: StoreLoss::Backup,
-        ..of("backup", CommitFaults { partitions: 1, restarts: 1, store_losses: 1, joins: 1, ..NONE })
-    },
     of("join", CommitFaults { partitions: 1, restarts: 1, controller_restarts: 1, joins: 1, ..NONE }),
     of("leave", CommitFaults { partitions: 1, restarts: 1, controller_restarts: 1, leaves: 1, ..NONE }),
     of("join and leave", CommitFaults { restarts: 1, controller_restarts: 1, joins: 1, leaves: 1, ..NONE }),
-    of("messages", CommitFaults { losses: 1, delays: 1, partitions: 1, restarts: 1, joins: 1, ..NONE }),
     CommitBounds {
         is_ready: false,
         ..of("first commit", CommitFaults { losses: 1, delays: 1, restarts: 2, controller_restarts: 1, ..NONE })
     },
-    CommitBounds { edges: 2, sends: true, ..of("two edges", CommitFaults { partitions: 1, joins: 1, ..NONE }) },
     of(
         "all faults",
         CommitFaults {
