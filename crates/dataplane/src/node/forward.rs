@@ -62,7 +62,8 @@ const HOP_LIMIT_EXCEEDED: Verdict = Verdict::Report(DropReason::HopLimitExceeded
 impl Node {
     /// Processes a frame as it comes from the wire.
     #[inline]
-    pub(super) fn ingress(&mut self, mut context: PacketContext, port: PortId, mut frame: Frame, pool: &mut Pool) {
+    pub(super) fn ingress(&mut self, now: Instant, port: PortId, mut frame: Frame, pool: &mut Pool) {
+        let mut context = PacketContext::received(now, port);
         let verdict = match admission::admit(&mut self.ports, port, &mut frame, pool) {
             Ok(()) => self.route(&mut context, &mut frame, pool),
             Err(reason) => Verdict::Drop(reason),

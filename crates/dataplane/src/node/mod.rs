@@ -121,7 +121,7 @@ impl Element for Node {
         while coming.len() > 0 {
             prefetch_headers(&coming.as_slice()[..coming.len().min(PREFETCHED_TOGETHER)], pool);
             for frame in coming.by_ref().take(PREFETCHED_TOGETHER) {
-                self.ingress(context, port, frame, pool);
+                self.ingress(now, port, frame, pool);
             }
         }
     }
