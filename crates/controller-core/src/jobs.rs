@@ -72,16 +72,16 @@ impl Jobs {
         }
         self.state = Arc::new(state);
         let next = self.state.after(&self.plan(Deadline::NONE)?, &BTreeSet::new(), self.take_stage());
-        let JobRows { parts, rows } = next.rows_since(&self.state, &self.fabric.topology);
-        changed.extend(parts.into_iter().chain(rows));
+        let JobRows { chunks, rows } = next.rows_since(&self.state, &self.fabric.topology);
+        changed.extend(chunks.into_iter().chain(rows));
         self.state = Arc::new(next);
         Ok(changed)
     }
 
     /// All rows.
     pub fn rows(&self) -> Vec<JobRow> {
-        let JobRows { parts, rows } = self.state.rows_since(&State::default(), &self.fabric.topology);
-        parts.into_iter().chain(rows).collect()
+        let JobRows { chunks, rows } = self.state.rows_since(&State::default(), &self.fabric.topology);
+        chunks.into_iter().chain(rows).collect()
     }
 
     fn take_stage(&self) -> u64 {

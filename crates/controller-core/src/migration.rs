@@ -3,7 +3,7 @@
 //! | from | to | what changes |
 //! |---|---|---|
 //! | 1 | 2 | a group has the state of its source (`source`) instead of whether it has begun (`has_begun`) |
-//! | 3 | 4 | a job's flows may lie in parts: nothing changes |
+//! | 3 | 4 | a job's flows may lie in chunks: nothing changes |
 //! | 2 | 3 | a silent source is `idle` instead of `unheard`; a node has a `registration` instead of a `hello` |
 
 use crate::rows::{self, FORMAT, FORMAT_KEY, Row, RowError, Write};

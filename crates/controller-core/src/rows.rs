@@ -12,7 +12,7 @@
 //! | `response/LENGTH/TOKEN/KEY` | a response that an idempotency key receives again; LENGTH: octets of TOKEN |
 //! | `answer/TOKEN/KEY` | the same, of earlier programs: replaced or deleted at the start (D102) |
 //! | `audit/NUMBER` | an entry of the audit log |
-//! | `job/...`, `job-part/...`, `drained` | placed jobs |
+//! | `job/...`, `job-chunk/...`, `drained` | placed jobs |
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -215,7 +215,7 @@ pub const STATE_PREFIXES: [&str; 12] = [
     "foreign/",
     "format",
     "group/",
-    "job-part/",
+    "job-chunk/",
     "job/",
     "member/",
     "node/",

@@ -127,7 +127,7 @@ impl Service {
                 discard(outcome);
                 return Ok(body);
             }
-            // On a task of its own: a client that leaves does not leave parts behind.
+            // On a task of its own: a client that leaves does not leave chunks behind.
             let applied = tokio::spawn(Arc::clone(self).apply_jobs(outcome, Arc::clone(&slot)));
             if applied.await.map_err(|_| failed())?? {
                 return Ok(body);
@@ -138,17 +138,17 @@ impl Service {
         Err(Refusal::new(ProblemType::Busy, text).into())
     }
 
-    /// Writes the parts of a change one by one, so that other writes come between them, and makes the change. `false`:
+    /// Writes the chunks of a change one by one, so that other writes come between them, and makes the change. `false`:
     /// another one was made meanwhile.
     async fn apply_jobs(self: Arc<Self>, mut outcome: JobOutcome, _slot: Arc<Slot>) -> Result<bool, StoreError> {
-        let (parts, undo) = outcome.take_parts();
-        for part in parts {
-            self.transaction(|core| core.write_part(part)).durable().await?;
+        let (chunks, undo) = outcome.take_chunks();
+        for chunk in chunks {
+            self.transaction(|core| core.write_chunk(chunk)).durable().await?;
         }
         let is_applied = self.transaction(|core| core.apply_jobs(&mut outcome)).durable().await?;
         discard(outcome);
-        for part in undo.into_iter().filter(|_| !is_applied) {
-            self.transaction(|core| core.write_part(part)).durable().await?;
+        for chunk in undo.into_iter().filter(|_| !is_applied) {
+            self.transaction(|core| core.write_chunk(chunk)).durable().await?;
         }
         Ok(is_applied)
     }

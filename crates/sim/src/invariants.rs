@@ -81,7 +81,7 @@ pub struct Checker {
     layout: Layout,
     /// Packets that the responses so far vouched for, rightly.
     confirmed_packets: u64,
-    /// Octets that every receiver was seen to have. Memory is never emptied, so that this stays true of these receivers.
+    /// Octets that every receiver was seen to have. Memory is never emptied, so that this stays true of them.
     octets_at_all_receivers: u64,
     violations: u64,
     first: Option<Violation>,

@@ -78,8 +78,8 @@ pub struct JobOutcome {
     evaluated: Evaluated,
     is_change: bool,
     who: String,
-    /// Writes of parts, each to be durable [before](Core::write_part) the change is applied.
-    parts: Vec<Write>,
+    /// Writes of chunks, each to be durable [before](Core::write_chunk) the change is applied.
+    chunks: Vec<Write>,
     writes: Vec<Write>,
     /// Actions and targets.
     audit: Vec<(&'static str, String)>,
@@ -112,11 +112,11 @@ impl JobTask {
             Kind::Release => (vec![("release", format!("fabric {}", change.release.join(" ")))], Vec::new()),
             Kind::WhatIf => (Vec::new(), Vec::new()),
         };
-        let JobRows { parts, rows } = std::mem::take(&mut evaluated.rows);
+        let JobRows { chunks, rows } = std::mem::take(&mut evaluated.rows);
         let is_change = *kind != Kind::WhatIf;
         let writes = |rows: Vec<JobRow>| rows.into_iter().filter(|_| is_change).map(write_of).collect();
-        let (parts, writes) = (writes(parts), writes(rows));
-        Ok(JobOutcome { evaluated, is_change, who: self.who.clone(), parts, writes, audit, events })
+        let (chunks, writes) = (writes(chunks), writes(rows));
+        Ok(JobOutcome { evaluated, is_change, who: self.who.clone(), chunks, writes, audit, events })
     }
 }
 
@@ -126,11 +126,11 @@ impl JobOutcome {
         self.is_change
     }
 
-    /// Takes the writes of parts, and those that undo them if the change is not applied.
-    pub fn take_parts(&mut self) -> (Vec<Write>, Vec<Write>) {
-        let parts = std::mem::take(&mut self.parts);
-        let undo = parts.iter().map(|part| Write::Delete { key: part.key().to_owned() }).collect();
-        (parts, undo)
+    /// Takes the writes of chunks, and those that undo them if the change is not applied.
+    pub fn take_chunks(&mut self) -> (Vec<Write>, Vec<Write>) {
+        let chunks = std::mem::take(&mut self.chunks);
+        let undo = chunks.iter().map(|chunk| Write::Delete { key: chunk.key().to_owned() }).collect();
+        (chunks, undo)
     }
 
     /// The effect.
@@ -160,13 +160,13 @@ impl Core {
         Ok(JobTask { request: Arc::clone(request), jobs: jobs.clone(), tenant, viewer, who })
     }
 
-    /// Writes a part of the rows of a change that is not applied yet, or undoes such a write.
-    pub fn write_part(&mut self, part: Write) {
-        self.effects.writes.push(part);
+    /// Writes a chunk of the rows of a change that is not applied yet, or undoes such a write.
+    pub fn write_chunk(&mut self, chunk: Write) {
+        self.effects.writes.push(chunk);
     }
 
-    /// Makes an evaluated change, whose parts are durable, if the jobs are still those of its snapshot; `false` if they are not. The outcome has
-    /// no writes left then or afterwards, but its answer.
+    /// Makes an evaluated change, whose chunks are durable, if the jobs are still those of its snapshot; `false` if
+    /// they are not. The outcome has no writes left then or afterwards, but its answer.
     pub fn apply_jobs(&mut self, outcome: &mut JobOutcome) -> bool {
         let Some(jobs) = &mut self.jobs else { return false };
         if !jobs.apply(&outcome.evaluated) {

@@ -113,7 +113,7 @@ impl Core {
                 }
                 "foreign" => core.foreign.restore(rows::get(row)?),
                 "answer" => core.restore_former_answer(key, rows::get(row)?),
-                "job" | "job-part" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
+                "job" | "job-chunk" | "drained" => placed.push(JobRow { key: key.clone(), value: Some(row.1.clone()) }),
                 // The format is checked by the caller, and the audit log is read on request.
                 _ => {}
             }

@@ -2,8 +2,8 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `job/TENANT/NAME` | a job: tenant, version, flows with their paths by the names of links, or the stage and number of their parts |
-//! | `job-part/STAGE/INDEX` | a part of the flows of a large job, written before its job |
+//! | `job/TENANT/NAME` | a job: tenant, version, flows with their paths by the names of links, or their chunks |
+//! | `job-chunk/STAGE/INDEX` | a chunk of the flows of a large job, written before its job |
 //! | `job/NAME` | the same as earlier programs wrote it, when names were unique among tenants |
 //! | `drained` | how many changes there were, and the links that are drained |
 
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 const DRAINED: &str = "drained";
 const JOB: &str = "job/";
-const PART: &str = "job-part/";
+const CHUNK: &str = "job-chunk/";
 
 /// Limit of flows in a row, some hundred octets each: the time to write one delays other writes.
 const ROW_FLOWS: usize = 1024;
@@ -54,7 +54,7 @@ pub(super) struct State {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct KeptJob {
     pub(super) version: u64,
-    parts: Option<Parts>,
+    chunks: Option<Chunks>,
     /// By their numbers.
     pub(super) flows: Vec<KeptFlow>,
 }
@@ -62,7 +62,7 @@ pub(super) struct KeptJob {
 /// Where the flows of a large job are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Parts {
+struct Chunks {
     /// The number of the change that wrote them.
     stage: u64,
     /// The number of the first one among those of the change.
@@ -70,21 +70,21 @@ struct Parts {
     count: u32,
 }
 
-impl Parts {
+impl Chunks {
     fn keys(self) -> impl Iterator<Item = String> {
-        (self.first..self.first.saturating_add(self.count)).map(move |index| part_key(self.stage, index))
+        (self.first..self.first.saturating_add(self.count)).map(move |index| chunk_key(self.stage, index))
     }
 }
 
-fn part_key(stage: u64, index: u32) -> String {
-    format!("{PART}{stage:016x}/{index:08}")
+fn chunk_key(stage: u64, index: u32) -> String {
+    format!("{CHUNK}{stage:016x}/{index:08}")
 }
 
 /// Rows of a change.
 #[derive(Debug, Default)]
 pub struct JobRows {
-    /// Parts of large jobs, to be written before: each may be a batch of its own.
-    pub parts: Vec<JobRow>,
+    /// Chunks of large jobs, to be written before: each may be a batch of its own.
+    pub chunks: Vec<JobRow>,
     /// All others, to be written in one batch.
     pub rows: Vec<JobRow>,
 }
@@ -97,7 +97,7 @@ struct JobValue {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flows: Vec<SavedFlow>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    parts: Option<Parts>,
+    chunks: Option<Chunks>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,7 +108,7 @@ struct DrainedValue {
 }
 
 impl State {
-    /// State after a change of the plan, in which these jobs are new. `stage`: number of the change, for parts.
+    /// State after a change of the plan, in which these jobs are new. `stage`: number of the change, for chunks.
     pub(super) fn after(&self, plan: &Plan<'_>, new: &BTreeSet<String>, stage: u64) -> State {
         let mut flows: BTreeMap<String, Vec<KeptFlow>> = BTreeMap::new();
         for flow in plan.kept() {
@@ -118,9 +118,9 @@ impl State {
         let mut first = 0;
         let job = |(key, flows): (String, Vec<KeptFlow>)| {
             let old = self.jobs.get(&key).filter(|old| !new.contains(&key) && old.flows == flows);
-            let (version, parts) =
-                old.map_or_else(|| (next, parts_for(flows.len(), stage, &mut first)), |old| (old.version, old.parts));
-            (key, KeptJob { version, parts, flows })
+            let (version, chunks) =
+                old.map_or_else(|| (next, chunks_for(flows.len(), stage, &mut first)), |old| (old.version, old.chunks));
+            (key, KeptJob { version, chunks, flows })
         };
         let jobs: BTreeMap<String, KeptJob> = flows.into_iter().map(job).collect();
         let drained: BTreeSet<LinkId> = plan.drained().into_iter().collect();
@@ -130,22 +130,22 @@ impl State {
 
     /// The rows that differ from those before.
     pub(super) fn rows_since(&self, before: &State, topology: &Topology) -> JobRows {
-        let JobRows { mut parts, mut rows } = JobRows::default();
+        let JobRows { mut chunks, mut rows } = JobRows::default();
         for (key, old) in before.jobs.iter().filter(|(key, old)| self.jobs.get(*key) != Some(*old)) {
             if !self.jobs.contains_key(key) {
                 rows.push(JobRow { key: format!("{JOB}{key}"), value: None });
             }
-            rows.extend(old.parts.into_iter().flat_map(Parts::keys).map(|key| JobRow { key, value: None }));
+            rows.extend(old.chunks.into_iter().flat_map(Chunks::keys).map(|key| JobRow { key, value: None }));
         }
         for (key, job) in self.jobs.iter().filter(|(key, job)| before.jobs.get(*key) != Some(*job)) {
             let (tenant, name) = parts_of(key);
             let saved = |flow| SavedFlow { job: name.to_owned(), ..SavedFlow::of(topology, flow) };
             let mut value =
-                JobValue { tenant: tenant.to_owned(), version: job.version, flows: Vec::new(), parts: job.parts };
-            match job.parts {
+                JobValue { tenant: tenant.to_owned(), version: job.version, flows: Vec::new(), chunks: job.chunks };
+            match job.chunks {
                 Some(own) => {
                     let flows = job.flows.chunks(ROW_FLOWS).map(|flows| flows.iter().map(saved).collect());
-                    parts.extend(own.keys().zip(flows).map(|(key, flows): (_, Vec<SavedFlow>)| put(key, &flows)));
+                    chunks.extend(own.keys().zip(flows).map(|(key, flows): (_, Vec<SavedFlow>)| put(key, &flows)));
                 }
                 None => value.flows = job.flows.iter().map(saved).collect(),
             }
@@ -155,16 +155,16 @@ impl State {
             let links = self.drained.iter().map(|link| topology.link_name(*link)).collect();
             rows.push(put(DRAINED.to_owned(), &DrainedValue { changes: self.changes, links }));
         }
-        JobRows { parts, rows }
+        JobRows { chunks, rows }
     }
 
-    /// The number of the last change that has written parts of these jobs.
+    /// The number of the last change that has written chunks of these jobs.
     pub(super) fn last_stage(&self) -> Option<u64> {
-        self.jobs.values().filter_map(|job| Some(job.parts?.stage)).max()
+        self.jobs.values().filter_map(|job| Some(job.chunks?.stage)).max()
     }
 
-    /// State from stored rows; the rows that bring those of earlier programs to their present keys, and delete parts of
-    /// changes that were not made.
+    /// State from stored rows; the rows that bring those of earlier programs to their present keys, and delete chunks
+    /// of changes that were not made.
     pub(super) fn of_rows(
         rows: &[JobRow],
         topology: &Topology,
@@ -172,12 +172,12 @@ impl State {
     ) -> Result<(State, Vec<JobRow>), JobError> {
         let mut state = State::default();
         let mut renamed = Vec::new();
-        let is_part = |row: &&JobRow| row.key.starts_with(PART);
-        let mut parts: BTreeMap<&str, &[u8]> = BTreeMap::new();
-        for row in rows.iter().filter(is_part) {
-            parts.extend(row.value.as_deref().map(|value| (row.key.as_str(), value)));
+        let is_chunk = |row: &&JobRow| row.key.starts_with(CHUNK);
+        let mut chunks: BTreeMap<&str, &[u8]> = BTreeMap::new();
+        for row in rows.iter().filter(is_chunk) {
+            chunks.extend(row.value.as_deref().map(|value| (row.key.as_str(), value)));
         }
-        for JobRow { key, value } in rows.iter().filter(|row| !is_part(row)) {
+        for JobRow { key, value } in rows.iter().filter(|row| !is_chunk(row)) {
             let Some(value) = value else { continue };
             let wrong = |problem: String| JobError::Row { key: key.clone(), problem };
             if key == DRAINED {
@@ -185,10 +185,11 @@ impl State {
                 let links = links.iter().map(|name| names.link(name)).collect::<Result<_, _>>();
                 (state.changes, state.drained) = (changes, links.map_err(|error| wrong(error.to_string()))?);
             } else if let Some(stored) = key.strip_prefix(JOB) {
-                let JobValue { tenant, version, mut flows, parts: own_parts } = get(key, value)?;
-                for part in own_parts.into_iter().flat_map(Parts::keys) {
-                    let value = parts.remove(part.as_str()).ok_or_else(|| wrong(format!("row {part} is missing")))?;
-                    flows.append(&mut get(&part, value)?);
+                let JobValue { tenant, version, mut flows, chunks: own_chunks } = get(key, value)?;
+                for chunk in own_chunks.into_iter().flat_map(Chunks::keys) {
+                    let value =
+                        chunks.remove(chunk.as_str()).ok_or_else(|| wrong(format!("row {chunk} is missing")))?;
+                    flows.append(&mut get(&chunk, value)?);
                 }
                 let (owner, name) = stored.split_once('/').unwrap_or((&tenant, stored));
                 if owner != tenant {
@@ -204,23 +205,23 @@ impl State {
                     renamed.push(JobRow { key: key.clone(), value: None });
                     renamed.push(JobRow { key: format!("{JOB}{own}"), value: Some(value.clone()) });
                 }
-                state.jobs.insert(own, KeptJob { version, parts: own_parts, flows });
+                state.jobs.insert(own, KeptJob { version, chunks: own_chunks, flows });
             } else {
                 return Err(wrong("not a row of a job".to_owned()));
             }
         }
-        renamed.extend(parts.into_keys().map(|key| JobRow { key: key.to_owned(), value: None }));
+        renamed.extend(chunks.into_keys().map(|key| JobRow { key: key.to_owned(), value: None }));
         Ok((state, renamed))
     }
 }
 
-/// Parts for so many flows, if one row cannot have them all.
-fn parts_for(flows: usize, stage: u64, next: &mut u32) -> Option<Parts> {
+/// Chunks for so many flows, if one row cannot have them all.
+fn chunks_for(flows: usize, stage: u64, next: &mut u32) -> Option<Chunks> {
     let count = flows.div_ceil(ROW_FLOWS) as u32;
-    let parts = Parts { stage, first: *next, count };
+    let chunks = Chunks { stage, first: *next, count };
     (count > 1).then(|| {
         *next += count;
-        parts
+        chunks
     })
 }
 

@@ -54,8 +54,8 @@ impl Changes for Jobs {
     fn change(&mut self, change: &WhatIf, owner: &str) -> Changed {
         let evaluated = self.whatif(change, owner)?;
         assert!(self.apply(&evaluated), "no other change was made");
-        let JobRows { parts, rows } = evaluated.rows;
-        Ok((parts.into_iter().chain(rows).collect(), evaluated.answer))
+        let JobRows { chunks, rows } = evaluated.rows;
+        Ok((chunks.into_iter().chain(rows).collect(), evaluated.answer))
     }
 }
 
@@ -312,7 +312,7 @@ fn rows_without_a_tenant_in_their_key_are_renamed() {
     assert_eq!(flows(&stored.restart(FIGURE1)), flows(&jobs));
 }
 
-/// D103: the flows of a large job are written in parts, before the job; a change of the job replaces them.
+/// D103: the flows of a large job are written in chunks, before the job; a change of the job replaces them.
 #[test]
 fn large_jobs_are_stored_in_parts() {
     let fabric = LEAF_SPINE.replace("hosts_per_leaf = 4", "hosts_per_leaf = 16");
@@ -321,26 +321,26 @@ fn large_jobs_are_stored_in_parts() {
     let add = WhatIf { add: Some(new(job)), ..WhatIf::default() };
     let evaluated = jobs.whatif(&add, "ai").unwrap();
     assert!(jobs.apply(&evaluated));
-    let JobRows { parts, rows } = evaluated.rows;
-    assert_eq!((parts.len(), rows.len()), (4, 2), "64 x 63 flows");
+    let JobRows { chunks, rows } = evaluated.rows;
+    assert_eq!((chunks.len(), rows.len()), (4, 2), "64 x 63 flows");
     let mut stored = Stored::default();
-    stored.take(parts.clone());
+    stored.take(chunks.clone());
     // The controller ended before the change was made.
     let mut next = jobs_on(&fabric);
     let undo = next.restore(&stored.rows()).unwrap();
-    let deleted = |part: &JobRow| JobRow { key: part.key.clone(), value: None };
-    assert_eq!(undo, parts.iter().map(deleted).collect::<Vec<_>>());
+    let deleted = |chunk: &JobRow| JobRow { key: chunk.key.clone(), value: None };
+    assert_eq!(undo, chunks.iter().map(deleted).collect::<Vec<_>>());
     assert_eq!(flows(&next), []);
 
     stored.take(rows);
-    let torn: Vec<JobRow> = stored.rows().into_iter().filter(|row| row.key != parts[2].key).collect();
+    let torn: Vec<JobRow> = stored.rows().into_iter().filter(|row| row.key != chunks[2].key).collect();
     let refused = jobs_on(&fabric).restore(&torn).unwrap_err();
-    assert_eq!(refused.to_string(), format!("the store's row job/ai/x: row {} is missing", parts[2].key));
+    assert_eq!(refused.to_string(), format!("the store's row job/ai/x: row {} is missing", chunks[2].key));
     let mut jobs = stored.restart(&fabric);
     assert_eq!(flows(&jobs).len(), 64 * 63);
     stored.take(jobs.drain(&names(&["spine1"])).unwrap().0);
-    let left = stored.0.keys().filter(|key| key.starts_with("job-part/")).count();
-    assert_eq!((left, stored.0.contains_key(&parts[0].key)), (4, false), "the moved flows are in new parts");
+    let left = stored.0.keys().filter(|key| key.starts_with("job-chunk/")).count();
+    assert_eq!((left, stored.0.contains_key(&chunks[0].key)), (4, false), "the moved flows are in new chunks");
     assert_eq!(flows(&stored.restart(&fabric)), flows(&jobs));
     stored.take(jobs.remove("ai", "x").unwrap().0);
     assert_eq!(stored.0.keys().collect::<Vec<_>>(), ["drained"]);
