@@ -7,8 +7,7 @@ use srdma_group::Safeguard;
 
 /// A safeguard, a seed that fails without it (the first one, and the first of the most severe kind), and how.
 const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
-    (Safeguard::LostNodesAwaited, 285, ViolationKind::Liveness),
-    (Safeguard::LostNodesAwaited, 380, ViolationKind::Safety),
+    (Safeguard::LostNodesAwaited, 285, ViolationKind::Safety),
     (Safeguard::EntriesNamed, 70, ViolationKind::NotAsShown),
     (Safeguard::EntriesNamed, 92, ViolationKind::Safety),
     (Safeguard::OldEntriesReplaced, 19, ViolationKind::NotAsShown),

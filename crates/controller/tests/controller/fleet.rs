@@ -3,7 +3,8 @@
 use crate::running::Running;
 use srdma_agent::{AllowedSids, GroupTable, Plan};
 use srdma_api::{
-    Client, Event, EventKind, EvictionRequest, Link, NodeAnswer, NodeOrder, Registration, Session, Sync, SyncAnswer,
+    Client, Event, EventKind, EvictionRequest, GroupStatus, HeldGroup, Link, NodeAnswer, NodeOrder, NodeStatus,
+    Registration, Session, Sync, SyncAnswer,
 };
 use srdma_group::GroupEntry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -133,11 +134,12 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
     let mut answers = Vec::new();
     while !ends.load(Ordering::Relaxed) {
         let eviction_requests = std::mem::take(&mut state.lock().unwrap().eviction_requests);
+        let status = status(&state.lock().unwrap().table);
         let sync = Sync {
             session: session.session,
             answers: std::mem::take(&mut answers),
             eviction_requests,
-            status: None,
+            status: Some(status),
             wait_ms: 50,
         };
         let Ok(reply) = client.post::<SyncAnswer>(&path, &sync, None) else { return };
@@ -145,6 +147,12 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
             answers.extend(execute(&mut state.lock().unwrap(), order));
         }
     }
+}
+
+/// The status of a node that has forwarded no data.
+fn status(table: &GroupTable) -> NodeStatus {
+    let idle = |held: HeldGroup| GroupStatus { group: held.group, highest_psn: None, branches: Vec::new() };
+    NodeStatus { groups: table.held().into_iter().map(idle).collect(), ..NodeStatus::default() }
 }
 
 fn execute(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {

@@ -226,9 +226,15 @@ impl Lifecycle {
     }
 
     /// The headend, if it has not registered since the controller's start: the record may not be the newest.
-    fn unverified_headend(&self) -> Option<Ipv6Addr> {
+    pub(super) fn unverified_headend(&self) -> Option<Ipv6Addr> {
         let headend = self.stored.as_ref()?.record().tree.nodes().first()?.loopback;
         self.members.get(&headend).is_some_and(|member| !member.is_verified).then_some(headend)
+    }
+
+    /// Whether a node must not be given an entry yet: the record may not be the newest, and other nodes may count on
+    /// entries of that one.
+    pub(super) fn awaits_headend(&self, node: Ipv6Addr) -> bool {
+        self.unverified_headend().is_some_and(|headend| headend != node)
     }
 
     /// The nodes that have to commit a change, and are not connected.
@@ -265,8 +271,10 @@ impl Lifecycle {
         };
         let epoch = self.last_epoch;
         let entry = self.change.as_ref().and_then(|change| stages::entry_of(&change.after, node)).map(Box::new);
+        let awaits_headend = self.awaits_headend(node);
         match (member.presence, member.step, member.next()) {
             (Presence::Returning(_), _, _) => self.restore(node),
+            (Presence::Here, Step::Preparing | Step::Committing, Some(_)) if awaits_headend => {}
             (Presence::Here, Step::Preparing, Some(name)) => {
                 self.orders.extend(entry.map(|entry| Order::Prepare { node, name, entry }));
             }

@@ -96,6 +96,7 @@ impl Lifecycle {
             (Some(_), None) => false,
         };
         let is_unsettled = self.change.as_ref().is_some_and(Change::is_unsettled);
+        let was_awaited = self.unverified_headend() == Some(node);
         let Some(member) = self.members.get_mut(&node) else { return };
         member.is_verified = true;
         member.presence = Presence::Here;
@@ -128,6 +129,9 @@ impl Lifecycle {
             Step::Removing => self.order_for(node),
             Step::Settled | Step::Committing | Step::Leaving => self.restore(node),
         }
+        if was_awaited {
+            self.order_for_all();
+        }
     }
 
     /// Restores the entry of a node: the next one, if its commit was sent.
@@ -144,7 +148,9 @@ impl Lifecycle {
             Some((group, entry)) => {
                 let name = group.name_of(&entry);
                 member.presence = Presence::Returning(name);
-                self.orders.push_back(Order::Restore { node, name, entry: Box::new(entry) });
+                if !self.awaits_headend(node) {
+                    self.orders.push_back(Order::Restore { node, name, entry: Box::new(entry) });
+                }
             }
             None => {
                 member.presence = Presence::Here;
