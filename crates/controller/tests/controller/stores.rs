@@ -3,7 +3,7 @@
 use crate::fleet::{Agent, figure_1, registration, until_registered};
 use crate::life::ready;
 use crate::running::*;
-use srdma_api::{GroupState, SourceState};
+use srdma_api::{GroupState, SourceOrder, SourceReport, SourceState};
 use srdma_controller::{BackupError, OnDisk, Row, Store, StoreError, Write, restore, write_backup};
 use std::io::{BufReader, Write as _};
 use std::sync::Arc;
@@ -232,6 +232,16 @@ fn a_rebuilt_store_has_the_groups() {
         |group: &srdma_api::Group| group.tree.as_ref().unwrap().nodes.iter().map(|node| node.sid).collect::<Vec<_>>();
     assert_eq!(nodes(&rebuilt), nodes(&before));
     assert!(agents.iter().all(|agent| agent.log().is_empty()));
+    // The source may have sent since the snapshot: a join asks it to pause (D115).
     join(&client, group, 6);
+    let path = format!("{path}/source");
+    let report = |report: SourceReport| client.post::<SourceOrder>(&path, &report, None).unwrap().value;
+    let pause = until("the source is to pause", || match report(SourceReport::default()) {
+        SourceOrder::Pause { round } => Some(round),
+        _ => None,
+    });
+    let paused =
+        SourceReport { round: Some(pause), pausing: true, paused_at_psn: Some(0xff_fff0), ..SourceReport::default() };
+    until("the source may send again", || matches!(report(paused), SourceOrder::Send { .. }).then_some(()));
     assert_eq!(until_ready(&client, group).summary.receivers, 6);
 }

@@ -52,4 +52,13 @@ impl Holds {
         };
         self.counts.iter_mut().enumerate().filter_map(held).collect()
     }
+
+    /// Gives all of it back to the pool.
+    pub(super) fn release_all(&mut self, pool: &mut Pool) {
+        for (offset, count) in self.take_all() {
+            if let Some(chunk) = pool.chunk_at(offset).filter(|_| pool.is_over(self.start)) {
+                (0..count).for_each(|_| pool.release(chunk));
+            }
+        }
+    }
 }

@@ -260,9 +260,12 @@ impl Driver for AfXdp {
         for queue in self.queues.drain(..) {
             queue.receiver.release(pool);
         }
-        // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
-        // write to these chunks; in copy mode, an interface may still read pages of frames that it has not sent. Their
-        // end is not reported: see `Umem::reclaim`.
-        self.retired.retire(Instant::now(), self.holds.take_all());
+        if self.sending == Sending::InPlace {
+            // The kernel stops a zero-copy interface some time after its socket is closed. Until then the hardware may
+            // write to these chunks, and its end is not reported: see `Umem::reclaim`.
+            self.retired.retire(Instant::now(), self.holds.take_all());
+        } else {
+            self.holds.release_all(pool);
+        }
     }
 }

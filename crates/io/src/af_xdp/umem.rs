@@ -59,7 +59,7 @@ impl Umem {
         self.pages
     }
 
-    /// Returns chunks to the pool that sockets held when they were closed, some seconds ago. To be called now
+    /// Returns chunks to the pool that zero-copy sockets held when they were closed, some seconds ago. To be called now
     /// and then.
     pub fn reclaim(&self, now: Instant, pool: &mut Pool) {
         self.retired.reclaim(now, pool);
