@@ -119,7 +119,7 @@ impl Core {
     /// # Errors
     ///
     /// The node has not registered, or otherwise; `controller.toml` states its identity; or that of
-    /// [`Core::check_identity`].
+    /// `check_identity`.
     pub fn confirm_node(&mut self, principal: &Principal, name: &str, identity: &NodeIdentity) -> Result<(), Refusal> {
         principal.may_operate()?;
         if self.settings.nodes.contains_key(name) {
