@@ -1,10 +1,11 @@
 //! The node's BFD sessions (RFC 5880, RFC 5881, RFC 5883; D90-D92, D109): packets to its own addresses in, packets and
 //! events out.
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, NextHop};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
+use crate::tables::Tables;
 use srdma_bfd::{AddError, Config, Diagnostic, Discriminator, Hops, Output, Peer, Refusal, Session, Sessions, udp};
 use srdma_frame::PortId;
 use srdma_wire::{Instant, NextHeader};
@@ -74,14 +75,8 @@ struct Entry {
     is_lost: bool,
 }
 
-/// What a session wants.
-#[derive(Debug)]
-pub(crate) enum Due {
-    /// A packet is to be sent, from the IPv6 header on: by this adjacency, or else by the main table.
-    Packet([u8; udp::LEN], Option<u32>),
-    /// The neighbour of an adjacency is to be avoided where there are others, or not any more.
-    Avoid(u32, bool),
-}
+/// A packet that is due: its octets behind an Ethernet header, and the adjacency, or else the main table sends it.
+type Packet = ([u8; IPV6 + udp::LEN], Option<u32>);
 
 impl Bfd {
     /// No sessions. Discriminators and source ports follow from the seed (D92).
@@ -99,8 +94,29 @@ impl Bfd {
         !self.entries.is_empty()
     }
 
-    /// Adds a session, or changes the one with the peer; `adjacency` is that of a single hop.
-    pub(crate) fn set(&mut self, session: &BfdSession, adjacency: Option<u32>) -> Result<(), ConfigError> {
+    /// Adds a session, or changes the one with the peer. The tables hold the neighbour of a single hop.
+    pub(crate) fn set(&mut self, session: &BfdSession, tables: &mut Tables) -> Result<(), ConfigError> {
+        let peer = session.peer;
+        if self.entries.get(&peer).is_some_and(|entry| entry.local != session.local) {
+            self.remove(peer, tables)?;
+        }
+        let next_hop = peer.port.map(|port| NextHop { port, address: peer.address });
+        let adjacency = match next_hop.filter(|_| !self.entries.contains_key(&peer)) {
+            Some(next_hop) => Some(tables.hold_neighbour(next_hop)?),
+            None => None,
+        };
+        let configured = self.configure(session, adjacency);
+        if configured.is_err() {
+            tables.release_neighbour(adjacency);
+        } else if !session.is_enabled
+            && let Some(adjacency) = self.adjacency(peer)
+        {
+            tables.avoid(adjacency, false);
+        }
+        configured
+    }
+
+    fn configure(&mut self, session: &BfdSession, adjacency: Option<u32>) -> Result<(), ConfigError> {
         let &BfdSession { peer, local, config, is_enabled } = session;
         let discriminator = match self.entries.get(&peer) {
             Some(entry) => {
@@ -130,23 +146,22 @@ impl Bfd {
         Ok(())
     }
 
-    /// The local address of the session with a peer.
-    pub(crate) fn local(&self, peer: BfdPeer) -> Option<Ipv6Addr> {
-        self.entries.get(&peer).map(|entry| entry.local)
-    }
-
     /// The adjacency of the session with a peer over a single hop.
-    pub(crate) fn adjacency(&self, peer: BfdPeer) -> Option<u32> {
+    fn adjacency(&self, peer: BfdPeer) -> Option<u32> {
         self.entries.get(&peer)?.adjacency
     }
 
-    /// Removes a session; returns its adjacency.
-    pub(crate) fn remove(&mut self, peer: BfdPeer) -> Result<Option<u32>, ConfigError> {
+    /// Removes a session.
+    pub(crate) fn remove(&mut self, peer: BfdPeer, tables: &mut Tables) -> Result<(), ConfigError> {
         let entry = self.entries.remove(&peer).ok_or(ConfigError::UnknownBfdPeer(peer.address))?;
         self.sessions.remove(entry.discriminator);
         self.peers.remove(&entry.discriminator);
         self.events.remove(&peer);
-        Ok(entry.adjacency)
+        if let Some(adjacency) = entry.adjacency {
+            tables.avoid(adjacency, false);
+        }
+        tables.release_neighbour(entry.adjacency);
+        Ok(())
     }
 
     /// Frames that arrived before this time have been received: sessions time out by it, not by the present time.
@@ -162,30 +177,37 @@ impl Bfd {
     }
 
     /// Takes a packet to the node itself. A packet out of a tunnel may come from anywhere, whatever its hop limit.
-    pub(crate) fn receive(&mut self, context: &PacketContext, head: &[u8]) -> Result<Option<Due>, DropReason> {
+    #[cold]
+    pub(crate) fn receive(
+        &mut self,
+        context: &PacketContext,
+        head: &[u8],
+        tables: &mut Tables,
+    ) -> Result<(), DropReason> {
         let port = context.port.filter(|_| context.outer_source.is_none()).ok_or(DropReason::BfdHopLimit)?;
         let packet = head.get(IPV6..).unwrap_or_default();
         let taken = self.sessions.receive_packet(port.0.into(), packet, context.now);
         let (discriminator, event) = taken.map_err(drop_reason)?;
-        Ok(event.and_then(|event| self.note(discriminator, event)))
+        if let Some(event) = event {
+            self.note(discriminator, event, tables);
+        }
+        Ok(())
     }
 
-    /// The next packet or change that is due; call until there is none.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Due> {
+    /// Times out silent peers, and returns the next packet that is due; call until there is none.
+    pub(crate) fn poll(&mut self, now: Instant, tables: &mut Tables) -> Option<Packet> {
         let now = self.received_until.map_or(now, |until| until.min(now));
-        while let Some(output) = self.sessions.poll(now) {
-            let due = match output {
-                Output::Event(discriminator, event) => self.note(discriminator, event),
+        loop {
+            match self.sessions.poll(now)? {
+                Output::Event(discriminator, event) => self.note(discriminator, event, tables),
                 Output::Packet { peer, source_port, control } => {
                     let adjacency = self.peers.get(&control.my_discriminator).and_then(|peer| self.adjacency(*peer));
-                    Some(Due::Packet(udp::emit(&peer, source_port, &control), adjacency))
+                    let mut octets = [0; IPV6 + udp::LEN];
+                    octets[IPV6..].copy_from_slice(&udp::emit(&peer, source_port, &control));
+                    return Some((octets, adjacency));
                 }
-            };
-            if due.is_some() {
-                return due;
             }
         }
-        None
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
@@ -206,18 +228,21 @@ impl Bfd {
         self.entries.iter().filter_map(found)
     }
 
-    fn note(&mut self, discriminator: Discriminator, event: srdma_bfd::Event) -> Option<Due> {
-        let peer = *self.peers.get(&discriminator)?;
+    /// Notes an event. The neighbour of a session that is down is avoided where there are others.
+    fn note(&mut self, discriminator: Discriminator, event: srdma_bfd::Event, tables: &mut Tables) {
+        let Some(&peer) = self.peers.get(&discriminator) else { return };
         self.events.insert(peer, event);
         let is_down = match event {
             srdma_bfd::Event::Up => false,
             // D90: a session that was disabled is not even a hint.
             srdma_bfd::Event::Down { is_administrative, .. } => !is_administrative,
         };
-        let entry = self.entries.get_mut(&peer)?;
+        let Some(entry) = self.entries.get_mut(&peer) else { return };
         entry.downs += u64::from(is_down);
         entry.is_lost = is_down;
-        Some(Due::Avoid(entry.adjacency?, is_down))
+        if let Some(adjacency) = entry.adjacency {
+            tables.avoid(adjacency, is_down);
+        }
     }
 }
 

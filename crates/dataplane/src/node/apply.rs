@@ -91,8 +91,8 @@ impl Node {
             Command::SetBackpressureSids(sids) => backpressure.set_sids(&sids, config.loopback)?,
             Command::SetSteering(settings) => headend.set(*settings, config, tables)?,
             Command::RemoveSteering => headend.remove(tables)?,
-            Command::SetBfdSession(session) => self.set_bfd_session(&session)?,
-            Command::RemoveBfdSession(peer) => self.remove_bfd_session(peer)?,
+            Command::SetBfdSession(session) => self.bfd.set(&session, &mut self.tables)?,
+            Command::RemoveBfdSession(peer) => self.bfd.remove(peer, &mut self.tables)?,
             Command::AddConnection(connection) => self.add_connection(connection)?,
             Command::RemoveConnection { host, peer, peer_qpn } => self.remove_connection(host, peer, peer_qpn)?,
         }

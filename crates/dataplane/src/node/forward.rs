@@ -288,7 +288,10 @@ impl Node {
     /// A packet to the node itself: BFD and ICMPv6 errors about Fast CNPs are processed, everything else is dropped.
     fn local(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool) {
         if self.bfd.is_for(frame.head(pool)) {
-            return self.receive_bfd(context, frame, pool);
+            return match self.bfd.receive(context, frame.head(pool), &mut self.tables) {
+                Ok(()) => frame.release(pool),
+                Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
+            };
         }
         if self.fast_cnp.take_unsupported(context.now, &frame, pool, &self.config) {
             return frame.release(pool);
@@ -302,6 +305,18 @@ impl Node {
         self.headend.tick(now);
         while let Some(frame) = self.headend.poll_probe(now, pool) {
             self.send_own(&context, frame, pool);
+        }
+    }
+
+    /// Sends the BFD packets that are due.
+    pub(super) fn send_bfd(&mut self, now: Instant, pool: &mut Pool) {
+        let context = PacketContext::own(now);
+        while let Some((octets, adjacency)) = self.bfd.poll(now, &mut self.tables) {
+            let Some(frame) = Frame::small(&octets, pool) else { return };
+            match adjacency {
+                Some(adjacency) => self.transmit(&context, frame, pool, adjacency),
+                None => self.send_own(&context, frame, pool),
+            };
         }
     }
 }

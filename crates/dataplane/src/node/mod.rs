@@ -12,12 +12,11 @@
 //! nothing: it returns packets, and the node transmits them, all in the same way.
 
 mod apply;
-mod bfd;
 mod forward;
 mod replicate;
 
 use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters, ReceivedPause};
-use crate::bfd::Bfd;
+use crate::bfd::{Bfd, BfdPeer, BfdReport};
 use crate::config::{NodeConfig, SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::counters::{GroupCounters, PortCounters, Traffic};
@@ -134,7 +133,7 @@ impl Element for Node {
         self.groups.forget_idle(now, &mut self.tables);
         self.backpressure_tick(now, pool);
         self.send_probes(now, pool);
-        self.bfd_tick(now, pool);
+        self.send_bfd(now, pool);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
@@ -306,6 +305,30 @@ impl Node {
     /// that is not observed.
     pub fn take_journal(&mut self) -> (Vec<JournalEntry>, u64) {
         self.groups.take_journal()
+    }
+}
+
+/// BFD.
+impl Node {
+    /// Whether the node has BFD sessions.
+    pub fn has_bfd(&self) -> bool {
+        self.bfd.is_on()
+    }
+
+    /// The BFD sessions.
+    pub fn bfd_reports(&self) -> impl Iterator<Item = BfdReport<'_>> {
+        self.bfd.reports()
+    }
+
+    /// The sessions that have come up, or were up and have gone down, since the last call; of each the last change.
+    pub fn take_bfd_events(&mut self) -> impl Iterator<Item = (BfdPeer, srdma_bfd::Event)> {
+        self.bfd.take_events()
+    }
+
+    /// Frames that arrived before this time have been received. Sessions time out by it, so that the delay of a driver
+    /// is not taken for the silence of a peer (D90). Without a call frames are received as soon as they arrive.
+    pub fn set_received_until(&mut self, at: Instant) {
+        self.bfd.set_received_until(at);
     }
 }
 
