@@ -275,6 +275,19 @@ impl GroupTable {
         }
     }
 
+    /// Executes an order where no data plane can refuse its commands; returns its answer, if it has one.
+    pub fn execute(&mut self, order: NodeOrder) -> Option<NodeAnswer> {
+        match self.plan(order, |_| false) {
+            Plan::Nothing => None,
+            Plan::Answer(answer) => Some(answer),
+            Plan::Apply(change) => {
+                let (after, answer) = self.apply(&change);
+                *self = after;
+                answer
+            }
+        }
+    }
+
     /// The table after a change that the node has accepted, and the answer to its order.
     pub fn apply(&self, change: &Change) -> (GroupTable, Option<NodeAnswer>) {
         let Subject { store, group, epoch } = change.order;

@@ -102,6 +102,19 @@ pub struct ForeignGroups {
     pub groups: Vec<ForeignGroup>,
 }
 
+/// The identity of a store from its text.
+///
+/// # Errors
+///
+/// It is not 16 hexadecimal digits.
+pub fn store_identity(text: &str) -> Result<u64, String> {
+    let is_hexadecimal = text.len() == 16 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let identity = u64::from_str_radix(text, 16).ok().filter(|_| is_hexadecimal);
+    identity.ok_or_else(|| {
+        format!("store {text}: expected 16 hexadecimal digits, as `srdma group foreign list` prints them")
+    })
+}
+
 /// The response to a [`Registration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {

@@ -7,7 +7,7 @@ use crate::output::print;
 use crate::remote::{self, token};
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use srdma_api::Client;
+use srdma_api::{Client, store_identity};
 use srdma_controller::{
     BackupError, Config, OnDisk, Standby, StateStore, Store, description, restore, run as run_controller, write_backup,
 };
@@ -168,12 +168,6 @@ fn serve(arguments: &Run) -> Result<ExitCode> {
     run_controller(config, state_store, arguments.rebuild, log::exit, ready)?;
     tracing::info!(target: "controller", "stopped");
     Ok(ExitCode::SUCCESS)
-}
-
-fn store_identity(text: &str) -> Result<u64, String> {
-    let is_hexadecimal = text.len() == 16 && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let number = u64::from_str_radix(text, 16).ok().filter(|_| is_hexadecimal);
-    number.ok_or_else(|| "expected 16 hexadecimal digits, as `srdma group foreign list` prints them".to_owned())
 }
 
 fn backup(arguments: &Backup) -> Result<ExitCode> {

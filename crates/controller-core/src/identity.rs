@@ -71,12 +71,9 @@ pub(crate) fn overlap<'n>(
         |(of, prefix): (Use, Prefix), other: String| Some(format!("node {name}: {of} {prefix} overlaps {other}"));
     let own = |prefix: Prefix| prefixes(identity).find(|(_, own)| *own == prefix);
     if let Some(replication) = identity.replication {
-        let rest = prefixes(identity).filter(|(of, _)| *of != Use::Replication);
-        let found = PrefixSet::from_iter([replication]);
-        for (of, prefix) in rest {
-            if found.overlapping(prefix).is_some() {
-                return text((Use::Replication, replication), format!("its own {of} {prefix}"));
-            }
+        let mut others = prefixes(identity).filter(|(of, _)| *of != Use::Replication);
+        if let Some((of, prefix)) = others.find(|(_, prefix)| prefix.overlaps(replication)) {
+            return text((Use::Replication, replication), format!("its own {of} {prefix}"));
         }
     }
     let set: PrefixSet = prefixes(identity).map(|(_, prefix)| prefix).collect();

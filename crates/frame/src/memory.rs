@@ -28,7 +28,8 @@ impl Pages {
     }
 
     /// Pages of zeros, which are never freed.
-    pub fn leak(count: usize) -> Self {
+    #[cfg(test)]
+    pub(crate) fn leak(count: usize) -> Self {
         let pages = Box::leak(vec![[0; size_of::<Page>()]; count].into_boxed_slice());
         Pages { start: NonNull::from(pages).cast(), count }
     }

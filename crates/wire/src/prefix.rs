@@ -46,6 +46,11 @@ impl Prefix {
     pub fn contains(&self, address: Ipv6Addr) -> bool {
         u128::from(address) & self.mask() == self.address
     }
+
+    /// Whether the two have an address in common: one of them contains the other.
+    pub fn overlaps(&self, other: Prefix) -> bool {
+        self.contains(other.address()) || other.contains(self.address())
+    }
 }
 
 impl fmt::Display for Prefix {

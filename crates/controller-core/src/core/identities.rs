@@ -114,6 +114,15 @@ impl Core {
         Ok(())
     }
 
+    /// Refuses to change a node that `controller.toml` states.
+    pub(super) fn check_not_stated(&self, name: &str) -> Result<(), Refusal> {
+        if !self.settings.nodes.contains_key(name) {
+            return Ok(());
+        }
+        let text = format!("node {name} is stated in controller.toml: change its [[node]] there");
+        Err(Refusal::new(ProblemType::NodeConflict, text))
+    }
+
     /// Confirms what a node has registered. `identity`: what is confirmed.
     ///
     /// # Errors
@@ -122,10 +131,7 @@ impl Core {
     /// `check_identity`.
     pub fn confirm_node(&mut self, principal: &Principal, name: &str, identity: &NodeIdentity) -> Result<(), Refusal> {
         principal.may_operate()?;
-        if self.settings.nodes.contains_key(name) {
-            let text = format!("node {name} is stated in controller.toml: change its [[node]] there");
-            return Err(Refusal::new(ProblemType::NodeConflict, text));
-        }
+        self.check_not_stated(name)?;
         let known = self.loopback_of(name).ok();
         let said = match known.and_then(|loopback| self.nodes.get(&loopback)) {
             Some(node) => Some(node.registration.identity()),

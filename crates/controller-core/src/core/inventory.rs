@@ -116,9 +116,7 @@ impl Core {
         let loopback = self.loopback_of(name)?;
         reports::check_node_name(new)?;
         let conflict = |text: String| Err(Refusal::new(ProblemType::NodeConflict, text));
-        if self.settings.nodes.contains_key(name) {
-            return conflict(format!("node {name} is stated in controller.toml: change its [[node]] there"));
-        }
+        self.check_not_stated(name)?;
         let is_taken = self.loopback_of(new).is_ok_and(|other| other != loopback);
         if is_taken || self.unconfirmed.contains_key(new) || self.settings.nodes.contains_key(new) {
             return conflict(format!("another node has the name {new}"));

@@ -306,7 +306,7 @@ impl Node {
     }
 }
 
-fn milliseconds(time: std::time::Duration) -> u32 {
+fn milliseconds(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).unwrap_or(u32::MAX)
 }
 

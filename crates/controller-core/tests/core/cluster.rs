@@ -1,6 +1,6 @@
 //! A core with its store, and nodes' group tables that execute its orders.
 
-use srdma_agent::{AllowedSids, GroupTable, Plan};
+use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{
     BranchStatus, EventKind, Group, GroupStatus, Link, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus,
     Registration, SourceAddress, Sync,
@@ -324,14 +324,6 @@ impl Node {
             NodeOrder::Restore { name, .. } => format!("restore {}", name.epoch),
             NodeOrder::Remove { epoch, .. } => format!("remove {epoch}"),
         });
-        match self.table.plan(order, |_| false) {
-            Plan::Nothing => None,
-            Plan::Answer(answer) => Some(answer),
-            Plan::Apply(change) => {
-                let (table, answer) = self.table.apply(&change);
-                self.table = table;
-                answer
-            }
-        }
+        self.table.execute(order)
     }
 }

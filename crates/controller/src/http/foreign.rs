@@ -5,8 +5,8 @@ use crate::service::RequestError;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use srdma_api::{ForeignGroups, Problem, ProblemType};
-use srdma_controller_core::{Principal, Refusal};
+use srdma_api::{ForeignGroups, Problem, ProblemType, store_identity};
+use srdma_controller_core::{Core, Principal, Refusal};
 
 /// List the groups that nodes have and the store does not.
 #[utoipa::path(get, path = "/v1/foreign-groups", responses((status = 200, body = ForeignGroups)))]
@@ -27,12 +27,7 @@ pub(super) async fn adopt(
     principal: Principal,
     Path((store, group)): Path<(String, u32)>,
 ) -> Result<Response, RequestError> {
-    let store = parse(&store)?;
-    let groups = app.service.write(|core| {
-        core.adopt_foreign(&principal, store, group)?;
-        core.foreign_groups(&principal)
-    });
-    Ok(answer(StatusCode::OK, &groups.await?, None))
+    changed(&app, &principal, &store, |core, store| core.adopt_foreign(&principal, store, group)).await
 }
 
 /// Remove a group from the nodes that have it.
@@ -47,19 +42,20 @@ pub(super) async fn remove(
     principal: Principal,
     Path((store, group)): Path<(String, u32)>,
 ) -> Result<Response, RequestError> {
-    let store = parse(&store)?;
-    let groups = app.service.write(|core| {
-        core.remove_foreign(&principal, store, group)?;
-        core.foreign_groups(&principal)
-    });
-    Ok(answer(StatusCode::OK, &groups.await?, None))
+    changed(&app, &principal, &store, |core, store| core.remove_foreign(&principal, store, group)).await
 }
 
-/// The identity of a store: 16 hexadecimal digits.
-fn parse(store: &str) -> Result<u64, Refusal> {
-    let is_hexadecimal = store.len() == 16 && store.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let number = u64::from_str_radix(store, 16).ok().filter(|_| is_hexadecimal);
-    number.ok_or_else(|| {
-        Refusal::new(ProblemType::InvalidRequest, format!("store {store}: expected 16 hexadecimal digits"))
-    })
+/// Changes groups of a store; the response is the list.
+async fn changed(
+    app: &App,
+    principal: &Principal,
+    store: &str,
+    change: impl FnOnce(&mut Core, u64) -> Result<(), Refusal>,
+) -> Result<Response, RequestError> {
+    let store = store_identity(store).map_err(|error| Refusal::new(ProblemType::InvalidRequest, error))?;
+    let groups = app.service.write(|core| {
+        change(core, store)?;
+        core.foreign_groups(principal)
+    });
+    Ok(answer(StatusCode::OK, &groups.await?, None))
 }

@@ -12,7 +12,7 @@ use srdma_api::{
     DrainRequest, Node, NodeIdentity, NodePage, Problem, Registration, RenameRequest, Session, Sync, SyncAnswer,
     Topology,
 };
-use srdma_controller_core::{Principal, Refusal};
+use srdma_controller_core::{Core, Principal, Refusal};
 use std::time::Duration;
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -92,6 +92,20 @@ pub(super) async fn sync(
     Ok(answer(StatusCode::OK, &SyncAnswer { orders }, None))
 }
 
+/// Changes a node; the response is the node, which then has this name.
+async fn changed(
+    app: &App,
+    principal: &Principal,
+    name: &str,
+    change: impl FnOnce(&mut Core) -> Result<(), Refusal>,
+) -> Result<Response, RequestError> {
+    let node = app.service.write(|core| {
+        change(core)?;
+        core.node(principal, name)
+    });
+    Ok(answer(StatusCode::OK, &node.await?, None))
+}
+
 /// Exclude a node from new trees and reroute existing ones, or admit it again.
 #[utoipa::path(
     put,
@@ -106,11 +120,7 @@ pub(super) async fn drain(
     Path(name): Path<String>,
     body: Body<DrainRequest>,
 ) -> Result<Response, RequestError> {
-    let drained = app.service.write(|core| {
-        core.drain_node(&principal, &name, body.value.drained)?;
-        core.node(&principal, &name)
-    });
-    Ok(answer(StatusCode::OK, &drained.await?, None))
+    changed(&app, &principal, &name, |core| core.drain_node(&principal, &name, body.value.drained)).await
 }
 
 /// Confirm what a node has registered. The body is what is confirmed, as `unconfirmed` of the node has it.
@@ -127,11 +137,7 @@ pub(super) async fn confirm(
     Path(name): Path<String>,
     body: Body<NodeIdentity>,
 ) -> Result<Response, RequestError> {
-    let confirmed = app.service.write(|core| {
-        core.confirm_node(&principal, &name, &body.value)?;
-        core.node(&principal, &name)
-    });
-    Ok(answer(StatusCode::OK, &confirmed.await?, None))
+    changed(&app, &principal, &name, |core| core.confirm_node(&principal, &name, &body.value)).await
 }
 
 /// Give a node another name. It may use the former one until it registers with the new one.
@@ -148,11 +154,8 @@ pub(super) async fn rename(
     Path(name): Path<String>,
     body: Body<RenameRequest>,
 ) -> Result<Response, RequestError> {
-    let renamed = app.service.write(|core| {
-        core.rename_node(&principal, &name, &body.value.name)?;
-        core.node(&principal, &body.value.name)
-    });
-    Ok(answer(StatusCode::OK, &renamed.await?, None))
+    let new_name = &body.value.name;
+    changed(&app, &principal, new_name, |core| core.rename_node(&principal, &name, new_name)).await
 }
 
 /// Remove a node that is drained or lost, as soon as no group has it. The response is the node as it was.

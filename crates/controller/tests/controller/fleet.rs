@@ -1,7 +1,7 @@
 //! Nodes that register, execute orders, and can be killed.
 
 use crate::running::Running;
-use srdma_agent::{AllowedSids, GroupTable, Plan};
+use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{
     Client, Event, EventKind, EvictionRequest, GroupStatus, HeldGroup, Link, NodeAnswer, NodeOrder, NodeStatus,
     Registration, Session, Sync, SyncAnswer,
@@ -167,13 +167,5 @@ fn execute(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {
     if let (NodeOrder::Prepare { name, .. }, true) = (&order, state.refuses) {
         return Some(NodeAnswer::Refused { group, name: *name, reason: "no room".to_owned() });
     }
-    match state.table.plan(order, |_| false) {
-        Plan::Nothing => None,
-        Plan::Answer(answer) => Some(answer),
-        Plan::Apply(change) => {
-            let (table, answer) = state.table.apply(&change);
-            state.table = table;
-            answer
-        }
-    }
+    state.table.execute(order)
 }

@@ -38,7 +38,7 @@ impl Domain {
 
     /// A prefix of the domain that has addresses in common with another.
     pub fn overlap(&self, other: Prefix) -> Option<Prefix> {
-        self.prefixes().copied().find(|prefix| prefix.contains(other.address()) || other.contains(prefix.address()))
+        self.prefixes().copied().find(|prefix| prefix.overlaps(other))
     }
 
     fn prefixes(&self) -> impl Iterator<Item = &Prefix> {

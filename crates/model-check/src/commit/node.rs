@@ -6,7 +6,7 @@
 use super::bounds::Ablation;
 use super::canonical::fingerprint;
 use super::network::Place;
-use srdma_agent::{ControllerSession, Failure, GroupTable, Plan, Report, Request};
+use srdma_agent::{ControllerSession, Failure, GroupTable, Report, Request};
 use srdma_api::{HeldGroup, NodeAnswer, NodeOrder, Registration, Session, Sync};
 use srdma_group::{EntryName, GroupEntry};
 use std::collections::BTreeSet;
@@ -120,15 +120,7 @@ impl Node {
             return Ok(Some(answer));
         }
         let before = self.table.held();
-        let answer = match self.table.plan(order.clone(), |_| false) {
-            Plan::Nothing => None,
-            Plan::Answer(answer) => Some(answer),
-            Plan::Apply(change) => {
-                let (table, answer) = self.table.apply(&change);
-                self.table = table;
-                answer
-            }
-        };
+        let answer = self.table.execute(order.clone());
         let after = self.table.held();
         check_stores(&order, &before, &after)?;
         check_epochs(&before, &after)?;
