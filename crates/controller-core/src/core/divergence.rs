@@ -373,17 +373,20 @@ impl Core {
         let before = before.map(Box::new);
         let row = RecordRow { record, is_settled: false, before, explanation: Vec::new(), links_of_unicast: None };
         self.write(rows::put(rows::record_key(id), &row));
+        self.repeat_requests(id);
         self.reindex(id);
         self.unsettled.insert(id);
         self.audit("controller", "recover", format!("group {id} epoch {epoch}"));
         self.write_group(id);
         self.emit_for_group(id, EventKind::GroupChanged { group: id, epoch });
         let nodes = self.groups.get(&id).map(|group| group.nodes.clone()).unwrap_or_default();
-        let (mut connected, mut dead) = (Vec::new(), Vec::new());
-        for node in nodes.into_iter().filter(|node| !reports.contains_key(node)) {
+        let (mut connected, mut lost) = (Vec::new(), Vec::new());
+        for node in nodes {
+            let has_reported = reports.contains_key(&node);
             match self.nodes.get(&node) {
-                Some(known) if known.session.is_some() => connected.push(node),
-                Some(known) if known.was_dead => dead.push(node),
+                Some(known) if known.session.is_some() && !has_reported => connected.push(node),
+                // Its report may be older than its loss.
+                Some(known) if known.session.is_none() && (known.was_dead || has_reported) => lost.push(node),
                 Some(_) | None => {}
             }
         }
@@ -393,7 +396,7 @@ impl Core {
                 let _ = lifecycle.registered(node, report.held);
             }
             connected.into_iter().for_each(|node| lifecycle.restarted(node));
-            dead.into_iter().for_each(|node| lifecycle.lost(node));
+            lost.into_iter().for_each(|node| lifecycle.lost(node));
         }
         self.drive(id);
     }

@@ -193,34 +193,37 @@ impl Core {
         for (node, _) in self.nodes.iter().filter(|(_, node)| node.was_dead) {
             lifecycle.lost(*node);
         }
-        let is_in = |address: &Ipv6Addr| row.record.receivers.iter().any(|receiver| receiver.address == *address);
-        let leaving = group.members.iter().filter(|(address, member)| member.is_leaving && is_in(address));
-        let leaving: Vec<Ipv6Addr> = leaving.map(|(address, _)| *address).collect();
-        // Those that left before their join began are in no record.
-        let was_in = |address: &Ipv6Addr| {
-            row.before.as_ref().is_some_and(|before| before.receivers.iter().any(|one| one.address == *address))
-        };
-        let is_gone = |address: &Ipv6Addr, member: &MemberRow| member.is_leaving && !is_in(address) && !was_in(address);
-        let gone = group.members.iter().filter(|(address, member)| is_gone(address, member));
-        let gone: Vec<Ipv6Addr> = gone.map(|(address, _)| *address).collect();
-        let waits = group.members.keys().any(|address| !is_in(address));
+        group.record = Some(row.record);
+        group.explanation = row.explanation;
+        group.links_of_unicast = row.links_of_unicast;
+        group.before = row.before.map(|before| *before);
+        group.lifecycle = Some(lifecycle);
+        self.repeat_requests(id);
+        self.reindex(id);
+        Ok(())
+    }
+
+    /// Repeats the requests that a group's rows have and its resumed lifecycle does not: its removal and leaves.
+    pub(super) fn repeat_requests(&mut self, id: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let (Some(record), Some(lifecycle)) = (&group.record, &mut group.lifecycle) else { return };
+        let has = |record: &Record, address: &Ipv6Addr| record.receivers.iter().any(|one| one.address == *address);
+        let leaving: Vec<Ipv6Addr> =
+            group.members.iter().filter(|(_, member)| member.is_leaving).map(|(address, _)| *address).collect();
+        let (leaving, others): (Vec<_>, Vec<_>) = leaving.into_iter().partition(|address| has(record, address));
         if group.row.is_closing {
             lifecycle.close();
         } else if !leaving.is_empty() {
             // It was checked when it was requested.
             let _ = lifecycle.leave(&leaving);
         }
-        if waits || !lifecycle.is_steady() {
+        if group.members.keys().any(|address| !has(record, address)) || !lifecycle.is_steady() {
             self.unsettled.insert(id);
         }
-        group.record = Some(row.record);
-        group.explanation = row.explanation;
-        group.links_of_unicast = row.links_of_unicast;
-        group.before = row.before.map(|before| *before);
-        group.lifecycle = Some(lifecycle);
+        // Those that left before their join began are in no record.
+        let was_in = |address: &Ipv6Addr| group.before.as_ref().is_some_and(|before| has(before, address));
+        let gone: Vec<Ipv6Addr> = others.into_iter().filter(|address| !was_in(address)).collect();
         gone.into_iter().for_each(|address| self.delete_member(id, address));
-        self.reindex(id);
-        Ok(())
     }
 
     /// Checks that the group of a recovery snapshot may be entered: its tenant exists, and its addresses are the

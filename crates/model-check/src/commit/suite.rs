@@ -28,7 +28,7 @@ const fn of(name: &'static str, faults: CommitFaults) -> CommitBounds {
 }
 
 /// Seconds: for the tests.
-pub const COMMIT_SMALL: [CommitBounds; 7] = [
+pub const COMMIT_SMALL: [CommitBounds; 8] = [
     of("messages", CommitFaults { losses: 1, early_retransmissions: 1, joins: 1, leaves: 1, ..NONE }),
     of("join, node lost", CommitFaults { partitions: 1, joins: 1, restarts: 1, ..NONE }),
     of("leave, controller", CommitFaults { partitions: 1, controller_restarts: 1, leaves: 1, ..NONE }),
@@ -38,6 +38,10 @@ pub const COMMIT_SMALL: [CommitBounds; 7] = [
     },
     CommitBounds { sends: true, ..of("source", CommitFaults { losses: 1, joins: 1, ..NONE }) },
     of("store lost", CommitFaults { restarts: 1, store_losses: 1, creations: 2, ..NONE }),
+    CommitBounds {
+        store_loss: StoreLoss::Rebuilt,
+        ..of("rebuilt", CommitFaults { partitions: 1, store_losses: 1, leaves: 1, ..NONE })
+    },
     CommitBounds { store_loss: StoreLoss::Backup, ..of("backup", CommitFaults { store_losses: 1, leaves: 1, ..NONE }) },
 ];
 

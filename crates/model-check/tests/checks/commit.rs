@@ -50,6 +50,7 @@ fn restarts_of_the_controller_hold() {
 fn lost_and_restored_stores_hold() {
     holds("store lost", &[CommitAction::LoseStore, CommitAction::Create]);
     holds("backup", &[CommitAction::LoseStore, CommitAction::Leave]);
+    holds("rebuilt", &[CommitAction::LoseStore, CommitAction::Leave, CommitAction::Cut { node: 1 }]);
 }
 
 /// D97, D98: a node that compares the number of an epoch alone answers for a record that it does not have.
