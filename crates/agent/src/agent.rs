@@ -2,6 +2,7 @@
 
 use crate::{AllowedSids, EvictionRequests, GroupTable};
 use srdma_api::{EvictionRequest, NodeStatus, Registration};
+use std::net::Ipv6Addr;
 
 /// The controller's groups at a node, and its pending reports.
 #[derive(Clone, Debug, Default)]
@@ -48,6 +49,13 @@ impl Agent {
     /// Replaces the status that is sent next.
     pub fn set_status(&mut self, status: NodeStatus) {
         self.status = Some(status);
+    }
+
+    /// Adds a neighbour to the status that is sent next: it is from before the neighbour was lost.
+    pub fn add_unreachable(&mut self, neighbour: Ipv6Addr) {
+        if let Some(status) = self.status.as_mut().filter(|status| !status.unreachable.contains(&neighbour)) {
+            status.unreachable.push(neighbour);
+        }
     }
 
     /// Takes the due report.

@@ -33,7 +33,7 @@ pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer
 pub use node::{
     BranchStatus, DrainRequest, EvictionRequest, ForeignGroup, ForeignGroups, GroupStatus, HeldGroup, Link,
     MAX_EVICTION_REQUESTS, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus, POLL_INTERVAL_MS, PortStatus,
-    Registration, Session, Sync, SyncAnswer, store_identity,
+    Registration, Session, Sync, SyncAnswer, UnreachableReport, store_identity,
 };
 pub use problem::{Problem, ProblemType};
 pub use source::{SourceOrder, SourceReport, SourceState};

@@ -115,6 +115,14 @@ pub fn store_identity(text: &str) -> Result<u64, String> {
     })
 }
 
+/// Neighbours whose BFD session has gone down, reported beside the node's polls, which may be waiting (D135).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnreachableReport {
+    /// Their loopbacks.
+    #[schema(value_type = Vec<String>)]
+    pub unreachable: Vec<Ipv6Addr>,
+}
+
 /// The response to a [`Registration`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Session {

@@ -137,6 +137,19 @@ impl Network {
         after.difference(&before).copied().collect()
     }
 
+    /// The same beside those that it has reported.
+    pub(crate) fn add_unreachable(&mut self, loopback: Ipv6Addr, reported: &[Ipv6Addr]) -> Vec<Ipv6Addr> {
+        let Some(node) = self.nodes.get(&loopback) else { return Vec::new() };
+        let all: Vec<Ipv6Addr> = node.unreachable.iter().chain(reported).copied().collect();
+        self.set_unreachable(loopback, &all)
+    }
+
+    /// Whether a node has links, and an end of each reports the other as unreachable.
+    pub(crate) fn is_isolated(&self, loopback: Ipv6Addr) -> bool {
+        let mut hops = self.hops(loopback).peekable();
+        hops.peek().is_some() && hops.all(|hop| hop.is_down)
+    }
+
     /// Sets whether new trees may use a node.
     pub(crate) fn set_usable(&mut self, loopback: Ipv6Addr, is_usable: bool) {
         if let Some(node) = self.nodes.get_mut(&loopback) {

@@ -56,6 +56,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/nodes", get(network::list).post(network::register))
         .route("/v1/nodes/{name}", get(network::show).delete(network::remove))
         .route("/v1/nodes/{name}/sync", post(network::sync))
+        .route("/v1/nodes/{name}/unreachable", post(network::unreachable))
         .route("/v1/nodes/{name}/drain", put(network::drain))
         .route("/v1/nodes/{name}/confirm", post(network::confirm))
         .route("/v1/nodes/{name}/rename", post(network::rename))

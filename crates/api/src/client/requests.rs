@@ -4,7 +4,7 @@ use super::{Client, ClientError};
 use crate::{
     AuditPage, CommitRequest, DrainLinks, DrainRequest, ForeignGroups, Group, GroupPage, Job, JobPage, NewGroup,
     NewJob, NewReceiver, Node, NodeIdentity, NodePage, ProblemType, Receiver, Registration, RenameRequest, Session,
-    SourceOrder, SourceReport, Sync, SyncAnswer, Topology, WhatIf, WhatIfAnswer,
+    SourceOrder, SourceReport, Sync, SyncAnswer, Topology, UnreachableReport, WhatIf, WhatIfAnswer,
 };
 use std::fmt::Display;
 use std::io::Read;
@@ -165,6 +165,16 @@ impl Client {
     /// See [`ClientError`].
     pub fn sync(&self, name: &str, sync: &Sync) -> Result<SyncAnswer> {
         Ok(self.post(&format!("{}/sync", node(name)), sync, None)?.value)
+    }
+
+    /// Reports neighbours of a node whose BFD session has gone down, while another request of the node may be waiting.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn report_unreachable(&self, name: &str, report: &UnreachableReport) -> Result<()> {
+        self.post::<()>(&format!("{}/unreachable", node(name)), report, None)?;
+        Ok(())
     }
 
     /// Excludes a node from new trees, or admits it again; may be repeated.

@@ -133,10 +133,7 @@ impl Core {
         if let Some(status) = sync.status {
             let down = self.network.set_unreachable(loopback, &status.unreachable);
             self.note_status(loopback, status);
-            for neighbour in down {
-                self.network_version += 1;
-                self.reroute_link(loopback, neighbour);
-            }
+            self.avoid_links(loopback, &down);
         }
         Ok(loopback)
     }
@@ -256,25 +253,31 @@ impl Core {
             self.nodes.iter().filter(|(_, node)| is_dead(node)).map(|(loopback, _)| *loopback).collect();
         for loopback in dead {
             let Some(node) = self.nodes.get_mut(&loopback) else { continue };
-            node.session = None;
             node.was_dead = true;
-            let name = node.name.clone();
             self.network.set_usable(loopback, false);
             self.write_node(loopback);
             self.network_version += 1;
-            self.effects.ended_sessions.push(loopback);
-            self.emit(None, EventKind::NodeDown { node: name });
-            for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
-                if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
-                    lifecycle.lost(loopback);
-                }
-                self.drive(id);
-            }
+            self.lose(loopback);
             self.resolve_without(loopback);
             self.reroute(loopback);
         }
         self.evict_stalled();
         self.delete_removed();
+    }
+
+    /// Ends the session of a node, which may be forwarding (D97), in all its groups.
+    pub(super) fn lose(&mut self, loopback: Ipv6Addr) {
+        let Some(node) = self.nodes.get_mut(&loopback) else { return };
+        node.session = None;
+        let name = node.name.clone();
+        self.effects.ended_sessions.push(loopback);
+        self.emit(None, EventKind::NodeDown { node: name });
+        for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
+            if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
+                lifecycle.lost(loopback);
+            }
+            self.drive(id);
+        }
     }
 
     pub(super) fn loopback_of(&self, name: &str) -> Result<Ipv6Addr, Refusal> {

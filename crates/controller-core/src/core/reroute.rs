@@ -2,6 +2,8 @@
 
 use super::Core;
 use super::commit::{builder, link_mtu, new_nodes_of};
+use crate::principal::Principal;
+use crate::refusal::Refusal;
 use srdma_group::{NodeIndex, NodeRole, Rehoming};
 use std::net::Ipv6Addr;
 
@@ -10,6 +12,39 @@ impl Core {
     pub(super) fn reroute(&mut self, node: Ipv6Addr) {
         for id in self.groups_of_node.get(&node).cloned().unwrap_or_default() {
             self.rehome(id, self.reroutes(id, node, |_| true));
+        }
+    }
+
+    /// Notes neighbours that a node cannot reach any more, beside those of its status (D135).
+    ///
+    /// # Errors
+    ///
+    /// The principal may not report for this node, or the node has not registered.
+    pub fn note_unreachable(
+        &mut self,
+        principal: &Principal,
+        name: &str,
+        neighbours: &[Ipv6Addr],
+    ) -> Result<(), Refusal> {
+        principal.may_register(name)?;
+        let loopback = self.loopback_of(name)?;
+        let down = self.network.add_unreachable(loopback, neighbours);
+        self.avoid_links(loopback, &down);
+        Ok(())
+    }
+
+    /// Trees avoid the links from a node to neighbours that it cannot reach any more. A neighbour that none of its own
+    /// neighbours reaches is taken for lost: no change waits for its answers, except where it may be forwarding.
+    pub(super) fn avoid_links(&mut self, node: Ipv6Addr, neighbours: &[Ipv6Addr]) {
+        for neighbour in neighbours {
+            self.network_version += 1;
+            let is_connected = self.nodes.get(neighbour).is_some_and(|known| known.session.is_some());
+            if is_connected && self.network.is_isolated(*neighbour) {
+                self.lose(*neighbour);
+                self.reroute(*neighbour);
+            } else {
+                self.reroute_link(node, *neighbour);
+            }
         }
     }
 

@@ -247,6 +247,13 @@ impl Cluster {
         self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { unreachable, ..NodeStatus::default() });
     }
 
+    /// A node reports a neighbour as unreachable at once, beside its status.
+    pub(crate) fn hint(&mut self, node: u16, neighbour: u16) {
+        let name = format!("N{node}");
+        self.commit(|core| core.note_unreachable(&admin(), &name, &[loopback(neighbour)])).unwrap();
+        self.report_unreachable(node, &[neighbour]);
+    }
+
     /// Creates group 1 with these receivers and commits it.
     pub(crate) fn create(&mut self, receivers: &[Ipv6Addr], on_failure: OnFailure) {
         self.create_as(new_group(on_failure), receivers);

@@ -201,6 +201,35 @@ fn trees_are_rerouted_around_links_that_are_down() {
     }
 }
 
+/// D135: a transit node that no neighbour reaches is replaced at once, dead or not; without the report of one neighbour
+/// it takes part in the change, and is waited for until it counts as dead.
+#[test]
+fn an_isolated_transit_node_is_replaced_at_once() {
+    for (is_dead, reporters) in [(true, vec![6, 1, 2, 3]), (false, vec![1, 2, 3, 6]), (true, vec![6, 1, 2])] {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Evict);
+        let [used, other] = if cluster.nodes[&4].table.contains(1) { [4, 5] } else { [5, 4] };
+        if is_dead {
+            cluster.disconnect(used);
+        }
+        let is_isolated = reporters.len() == 4;
+        for reporter in reporters {
+            cluster.hint(reporter, used);
+        }
+        cluster.settle();
+        let group = cluster.group();
+        let tree = group.tree.clone().unwrap();
+        let is_in = |number: u16| tree.nodes.iter().any(|node| node.loopback == loopback(number));
+        assert_eq!((is_in(other), is_in(used)), (true, !is_isolated), "{group:?}");
+        assert_eq!(group.summary.state == GroupState::Ready, is_isolated, "{group:?}");
+        assert!(cluster.members().len() == 2 && cluster.members().is_subset(&cluster.acknowledged()));
+        cluster.pass(DEAD_AFTER_MS + 500);
+        // The dead node does not know.
+        assert_eq!(cluster.nodes[&used].table.contains(1), is_dead);
+        assert_eq!((cluster.group().summary.state, cluster.members().len()), (GroupState::Ready, 2));
+    }
+}
+
 /// With `on_failure = "evict"` the receivers of a dead edge are evicted once its parent finds it stalled; not when the
 /// edge has only lost its connection, nor with another policy.
 #[test]

@@ -35,6 +35,7 @@ use utoipa::OpenApi;
         network::register,
         network::show,
         network::sync,
+        network::unreachable,
         network::drain,
         network::confirm,
         network::rename,

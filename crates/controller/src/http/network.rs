@@ -10,7 +10,7 @@ use serde::Deserialize;
 use srdma_api::ProblemType;
 use srdma_api::{
     DrainRequest, Node, NodeIdentity, NodePage, Problem, Registration, RenameRequest, Session, Sync, SyncAnswer,
-    Topology,
+    Topology, UnreachableReport,
 };
 use srdma_controller_core::{Core, Principal, Refusal};
 use std::time::Duration;
@@ -90,6 +90,24 @@ pub(super) async fn sync(
     app.service.read(|core| core.check_session(loopback, session, &name))?;
     app.service.transaction(|core| core.keep_session(loopback));
     Ok(answer(StatusCode::OK, &SyncAnswer { orders }, None))
+}
+
+/// Report neighbours whose BFD session has gone down: trees take other paths. Beside the polls of the node.
+#[utoipa::path(
+    post,
+    path = "/v1/nodes/{name}/unreachable",
+    params(("name" = String, Path)),
+    request_body = UnreachableReport,
+    responses((status = 200), (status = "4XX", body = Problem))
+)]
+pub(super) async fn unreachable(
+    State(app): State<App>,
+    principal: Principal,
+    Path(name): Path<String>,
+    body: Body<UnreachableReport>,
+) -> Result<Response, RequestError> {
+    app.service.write(|core| core.note_unreachable(&principal, &name, &body.value.unreachable)).await?;
+    Ok(answer(StatusCode::OK, &(), None))
 }
 
 /// Changes a node; the response is the node, which then has this name.

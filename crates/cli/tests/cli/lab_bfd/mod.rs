@@ -1,6 +1,7 @@
-//! BFD in labs: with FRR, and around a dead transit node. Times are those of captures.
+//! BFD in labs: with FRR, and around dead transit nodes. Times are those of captures.
 
 mod frr;
+mod replicating;
 mod transit;
 
 use crate::own_lab::{Lab, wait_until};
@@ -64,6 +65,28 @@ impl Network {
         let output = self.command(node, words[0]).args(&words[1..]).output().expect("ip runs");
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn pid(&self, node: &str) -> u64 {
+        let output = self.lab.command("status", &["--json"]);
+        let status: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+        let nodes = status["nodes"].as_array().expect("nodes").clone();
+        let found = nodes.iter().find(|found| found["name"] == node).expect("the node");
+        found["processes"][0]["pid"].as_u64().expect("a number")
+    }
+
+    /// The data of a link to an edge, by time.
+    fn data(&self, link: &str, sid: &str) -> Vec<u64> {
+        let sid = sid.parse::<std::net::Ipv6Addr>().expect("a SID").octets();
+        let is_data = |seen: &Seen| seen.octets[38..54] == sid;
+        frames(&self.lab.capture(link)).iter().filter(|seen| is_data(seen)).map(|seen| seen.time_ns).collect()
+    }
+
+    /// Kills a node, whose kernel forwards nothing either, but still answers for its addresses.
+    fn kill_node(&self, node: &str) {
+        let kill = format!("kill -KILL {}; sysctl -qw net.ipv6.conf.all.forwarding=0", self.pid(node));
+        self.inside(node, &["sh", "-c", &kill]);
     }
 
     /// Changes the configuration of a node, which notices by itself.

@@ -1,6 +1,6 @@
 //! A group whose branches lead across transit nodes that only forward: what becomes of it when one of them dies.
 
-use super::{MARGIN_NS, Network, Seen, detected_after_ns, frames, wait_until};
+use super::{MARGIN_NS, Network, detected_after_ns, frames, wait_until};
 use serde_json::Value;
 use std::fs;
 use std::process::Stdio;
@@ -43,22 +43,6 @@ impl Network {
         let port = ports.as_array().expect("ports").iter().find(|port| port["name"] == transit.to_lowercase());
         port.expect("a port")["sent"]["frames"].as_u64().expect("a number")
     }
-
-    fn pid(&self, node: &str) -> u64 {
-        let output = self.lab.command("status", &["--json"]);
-        let status: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        let nodes = status["nodes"].as_array().expect("nodes").clone();
-        let found = nodes.iter().find(|found| found["name"] == node).expect("the node");
-        found["processes"][0]["pid"].as_u64().expect("a number")
-    }
-
-    /// The data of a link to an edge, by time.
-    fn data(&self, link: &str, sid: &str) -> Vec<u64> {
-        let sid = sid.parse::<std::net::Ipv6Addr>().expect("a SID").octets();
-        let is_data = |seen: &Seen| seen.octets[38..54] == sid;
-        frames(&self.lab.capture(link)).iter().filter(|seen| is_data(seen)).map(|seen| seen.time_ns).collect()
-    }
 }
 
 /// Two paths of equal cost, of which the data thread takes the other one at once (D109).
@@ -92,8 +76,7 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str]) {
     wait_until(|| TRANSIT.iter().any(|transit| is_busy(transit)), || network.status("N1")["ports"].to_string());
     let busy = TRANSIT.into_iter().find(|transit| is_busy(transit)).expect("one is");
     let other = TRANSIT.into_iter().find(|transit| *transit != busy).expect("two");
-    let kill = format!("kill -KILL {}; sysctl -qw net.ipv6.conf.all.forwarding=0", network.pid(busy));
-    network.inside(busy, &["sh", "-c", &kill]);
+    network.kill_node(busy);
 
     let output = source.wait_with_output().expect("it ends");
     let errors = String::from_utf8_lossy(&output.stderr);

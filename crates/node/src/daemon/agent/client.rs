@@ -4,6 +4,7 @@ use crate::configuration::ControllerSettings;
 use srdma_agent::{ControllerSession, Failure, Report, Request};
 use srdma_api::{Client, ClientError, NodeAnswer, NodeOrder, ProblemType, Registration};
 use std::io;
+use std::path::Path;
 use std::sync::mpsc as plain;
 use std::thread;
 use std::time::Instant;
@@ -90,7 +91,7 @@ impl Thread {
     /// Registers the node, with the current token and certificates of the files.
     fn register(&mut self, client: &mut Option<Client>) -> Result<Result<(), ClientError>, Ended> {
         let registration = self.ask(ControllerEvent::Register)?;
-        let registered = self.client().and_then(|client| {
+        let registered = connect(&self.settings).and_then(|client| {
             let session = client.register(&registration)?;
             Ok((client, session))
         });
@@ -130,19 +131,6 @@ impl Thread {
         Ok(())
     }
 
-    fn client(&self) -> Result<Client, ClientError> {
-        let unreadable = |file: &std::path::Path, error: &srdma_toml_error::FileError| ClientError::Authority {
-            file: file.display().to_string(),
-            reason: error.to_string(),
-        };
-        let token = match &self.settings.token_file {
-            None => None,
-            Some(file) => Some(srdma_toml_error::read_private(file).map_err(|error| unreadable(file, &error))?),
-        };
-        let token = token.map(|token| token.trim().to_owned());
-        Client::new(&self.settings.url, token, self.settings.ca_file.as_deref())
-    }
-
     fn deliver(&self, event: ControllerEvent) -> Result<(), Ended> {
         self.events.send(event).map_err(|_| Ended)
     }
@@ -152,6 +140,20 @@ impl Thread {
         self.deliver(event(Reply(reply)))?;
         answer.recv().map_err(|_| Ended)
     }
+}
+
+/// A client with the current token and certificates of the files.
+pub(super) fn connect(settings: &ControllerSettings) -> Result<Client, ClientError> {
+    let unreadable = |file: &Path, error: &srdma_toml_error::FileError| ClientError::Authority {
+        file: file.display().to_string(),
+        reason: error.to_string(),
+    };
+    let token = match &settings.token_file {
+        None => None,
+        Some(file) => Some(srdma_toml_error::read_private(file).map_err(|error| unreadable(file, &error))?),
+    };
+    let token = token.map(|token| token.trim().to_owned());
+    Client::new(&settings.url, token, settings.ca_file.as_deref())
 }
 
 fn failure(error: &ClientError) -> Failure {

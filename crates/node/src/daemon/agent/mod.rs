@@ -4,13 +4,17 @@
 //! ```text
 //!  controller ◄── register, sync ──┐                           ┌─────────┐
 //!             ─── orders ────────► │ thread ◄── channel ─────► │ control │ ──► data thread
-//!                                  └ one request at a time     └─────────┘
+//!                                  └ one request at a time     │         │ ◄── BFD
+//!             ◄── unreachable ────── thread ◄───────────────── │         │
+//!                                                              └─────────┘
 //! ```
 //!
-//! A thread, since the controller delays its response until it has an order.
+//! Threads, since the controller delays its response until it has an order.
 
 mod client;
+mod hints;
 mod status;
 
 pub(super) use client::{ControllerClient, ControllerEvent};
-pub(super) use status::status_of;
+pub(super) use hints::HintClient;
+pub(super) use status::{neighbour_of, status_of};

@@ -1,7 +1,7 @@
 //! Status of the node, as sent to the controller.
 
 use crate::configuration::{ControllerLink, ControllerSettings};
-use crate::daemon::snapshot::{BfdSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
+use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, Snapshot};
 use srdma_api::{BranchStatus, GroupStatus, NodeStatus, PortStatus};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -33,19 +33,31 @@ pub(in crate::daemon) fn status_of(
     }
 }
 
-/// The neighbours by links of the controller whose session was up and is down: by their port, or by their loopback over
-/// several hops. One that was never up, or is disabled, is no hint.
+/// The neighbours by links of the controller whose session was up and is down. One that was never up, or is disabled,
+/// is no hint.
 fn unreachable(snapshot: &Snapshot, settings: &ControllerSettings) -> Vec<Ipv6Addr> {
-    let is_down = |session: &&BfdSnapshot| session.is_lost;
-    let lost = |link: &&ControllerLink| {
-        let name = link.port.and_then(|id| snapshot.ports.get(id.index())).map(|port| port.name.as_str());
-        let mut down = snapshot.bfd.iter().filter(is_down);
-        down.any(|session| match &session.port {
-            Some(port) => Some(port.as_str()) == name,
-            None => session.peer == link.to,
-        })
+    let lost = snapshot.bfd.iter().filter(|session| session.is_lost).filter_map(|session| {
+        let is_port = |port: &PortSnapshot| session.port.as_ref() == Some(&port.name);
+        match &session.port {
+            Some(_) => neighbour_of(Some(snapshot.ports.iter().position(is_port)?), session.peer, settings),
+            None => neighbour_of(None, session.peer, settings),
+        }
+    });
+    lost.collect()
+}
+
+/// The neighbour at a link of the controller that a BFD session shows: by the session's port, or by its peer's loopback
+/// over several hops.
+pub(in crate::daemon) fn neighbour_of(
+    port: Option<usize>,
+    peer: Ipv6Addr,
+    settings: &ControllerSettings,
+) -> Option<Ipv6Addr> {
+    let is_it = |link: &&ControllerLink| match port {
+        Some(port) => link.port.is_some_and(|id| id.index() == port),
+        None => link.to == peer,
     };
-    settings.links.iter().filter(lost).map(|link| link.to).collect()
+    settings.links.iter().find(is_it).map(|link| link.to)
 }
 
 fn group(group: &GroupSnapshot) -> GroupStatus {

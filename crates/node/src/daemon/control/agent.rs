@@ -2,7 +2,7 @@
 
 use super::Control;
 use crate::configuration::{Configuration, ControllerLink, ControllerSettings};
-use crate::daemon::agent::{ControllerClient, ControllerEvent, status_of};
+use crate::daemon::agent::{ControllerClient, ControllerEvent, HintClient, neighbour_of, status_of};
 use crate::daemon::error::DaemonError;
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
@@ -10,7 +10,7 @@ use crate::daemon::order::Refusal;
 use crate::daemon::snapshot::{ControllerSnapshot, Snapshot};
 use srdma_agent::{Agent, AllowedSids, Change, GroupTable, Plan};
 use srdma_api::{Link, NodeAnswer, NodeOrder, Registration};
-use srdma_dataplane::Command;
+use srdma_dataplane::{BfdPeer, Command};
 use srdma_node_spec::{Entries, Owner};
 use std::time::Instant;
 
@@ -18,6 +18,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(super) struct ControllerSide {
     client: Option<ControllerClient>,
+    hints: Option<HintClient>,
     pub(super) agent: Agent,
     started: Instant,
 }
@@ -28,12 +29,15 @@ impl ControllerSide {
         let settings = configuration.controller.as_ref();
         let allowed =
             |settings: &ControllerSettings| AllowedSids { end_mt: settings.end_mt, replication: settings.replication };
-        let start = |settings: &ControllerSettings| ControllerClient::start(settings.clone());
+        let start = |settings: &ControllerSettings| {
+            Ok((ControllerClient::start(settings.clone())?, HintClient::start(settings.clone())?))
+        };
+        let threads = settings.map(start).transpose();
+        let threads = threads.map_err(super::system("cannot start the threads of the controller client"))?;
+        let (client, hints) = threads.unzip();
         Ok(ControllerSide {
-            client: settings
-                .map(start)
-                .transpose()
-                .map_err(super::system("cannot start the thread of the controller client"))?,
+            client,
+            hints,
             agent: Agent::new(settings.map(allowed).unwrap_or_default()),
             started: Instant::now(),
         })
@@ -66,6 +70,17 @@ impl ControllerSide {
         }));
         let status = status_of(snapshot, settings, |group| table.contains(group));
         self.agent.set_status(status);
+    }
+
+    /// Reports the neighbour of a BFD session that has gone down, at once and in the next status.
+    pub(super) fn neighbour_lost(&mut self, peer: BfdPeer, settings: &ControllerSettings) {
+        let BfdPeer { port, address } = peer;
+        if let (Some(hints), Some(neighbour)) =
+            (&self.hints, neighbour_of(port.map(|port| port.index()), address, settings))
+        {
+            self.agent.add_unreachable(neighbour);
+            hints.report(neighbour);
+        }
     }
 
     /// The controller in the node's status.

@@ -1,4 +1,4 @@
-//! BFD in the control task: log lines, hints for IS-IS, and the kernel's UDP ports.
+//! BFD in the control task: log lines, hints for IS-IS and the controller, and the kernel's UDP ports.
 
 use super::Control;
 use srdma_bfd::{Event, udp};
@@ -31,7 +31,7 @@ pub(super) fn seed() -> u64 {
 
 impl Control {
     /// A session has come up, or was up and has gone down.
-    pub(super) fn bfd_event(&self, peer: BfdPeer, change: Event) {
+    pub(super) fn bfd_event(&mut self, peer: BfdPeer, change: Event) {
         let BfdPeer { port, address } = peer;
         let ports = &self.configuration.spec.node.ports;
         let port = port.and_then(|port| ports.get(port.index())).map(|port| port.name.as_str());
@@ -45,6 +45,9 @@ impl Control {
                 let diagnostic = diagnostic.name();
                 tracing::warn!(target: "bfd", port, peer = %address, diagnostic, "session down");
                 self.isis.lose(peer);
+                if let Some(settings) = &self.configuration.controller {
+                    self.controller.neighbour_lost(peer, settings);
+                }
             }
         }
     }
