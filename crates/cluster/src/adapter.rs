@@ -191,7 +191,7 @@ pub(crate) fn shown_state(core: &Core, id: u32) -> Option<GroupState> {
 
 /// Whether the API shows a node as alive.
 pub(crate) fn is_shown_alive(core: &Core, name: &str) -> bool {
-    core.node(&operator(), name).is_ok_and(|node| node.is_alive)
+    core.is_alive(name)
 }
 
 /// Executes an order at a node, as the daemon does.

@@ -25,7 +25,7 @@ impl World<'_> {
             return;
         }
         let (number, plan) = (self.flows.len(), &self.schedule.groups[group]);
-        match Flow::new(self.schedule.seed, group, number, plan, &self.testbed, &mut self.network) {
+        match Flow::new(group, number, plan, &self.testbed, &mut self.network) {
             Ok(flow) => {
                 self.flows.push(flow);
                 self.faults.group_of_flow.push(group);

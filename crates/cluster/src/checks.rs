@@ -2,6 +2,7 @@
 //! memory of the receivers.
 
 use crate::adapter;
+use crate::controller::Controller;
 use crate::data_network::node_of;
 use crate::flow::Flow;
 use crate::outcome::{Finding, ViolationKind};
@@ -34,16 +35,14 @@ pub(crate) struct Checks {
     pub(crate) calm_since: Option<Instant>,
     /// What the API showed last of each flow, while the controller is down.
     kept: BTreeMap<usize, Option<Rc<Group>>>,
-    /// The same while it runs.
-    views: RefCell<BTreeMap<usize, View>>,
+    /// The groups as the API shows them, at a start and a version of the controller's state.
+    views: RefCell<Views>,
 }
 
-/// What the API showed of a flow's group at a version of the controller's state.
-struct View {
-    run: u32,
-    version: u64,
-    id: Option<u32>,
-    group: Option<Rc<Group>>,
+#[derive(Default)]
+struct Views {
+    of: (u32, u64),
+    groups: BTreeMap<u32, Option<Rc<Group>>>,
 }
 
 impl Checks {
@@ -62,15 +61,19 @@ impl World<'_> {
     /// The group of a flow as the API shows it, or showed it last.
     pub(crate) fn view(&self, flow: usize) -> Option<Rc<Group>> {
         let Some(controller) = &self.controller else { return self.checks.kept.get(&flow).cloned().flatten() };
-        let (run, version, id) = (controller.run, controller.version, self.flows[flow].id);
+        let flow = &self.flows[flow];
+        self.shown_by(controller, flow.id?).filter(|group| group.source.qpn == flow.qpn.get())
+    }
+
+    /// The group of a number as the API of a controller shows it.
+    fn shown_by(&self, controller: &Controller, id: u32) -> Option<Rc<Group>> {
         let mut views = self.checks.views.borrow_mut();
-        let is_current = |view: &&View| (view.run, view.version, view.id) == (run, version, id);
-        if let Some(view) = views.get(&flow).filter(is_current) {
-            return view.group.clone();
+        let version = (controller.run, controller.version);
+        if views.of != version {
+            *views = Views { of: version, groups: BTreeMap::new() };
         }
-        let group = shown(controller.core(), &self.flows[flow]).map(Rc::new);
-        views.insert(flow, View { run, version, id, group: group.clone() });
-        group
+        let shown = || adapter::shown_group(controller.core(), id).map(Rc::new);
+        views.groups.entry(id).or_insert_with(shown).clone()
     }
 
     /// The members of a flow as the API shows them: receiver, queue pair, and first PSN.
@@ -232,18 +235,15 @@ impl World<'_> {
     /// Nodes that are heard have no group that the API does not show, or shows without them. Groups of another store
     /// stay (see `docs/controller.md`). Returns whether there is none.
     fn check_leftovers(&mut self, differing: &mut BTreeSet<(u32, usize)>) -> bool {
-        if self.faults.store_changed || self.controller.is_none() {
-            return true;
-        }
+        let Some(controller) = self.controller.as_ref().filter(|_| !self.faults.store_changed) else { return true };
         let mut leftovers = Vec::new();
         for node in 0..self.agents.len() {
             let Some(value) = self.network.node(self.testbed.nodes[node]).filter(|_| self.is_heard(node)) else {
                 continue;
             };
-            let core = self.controller.as_ref().map(|controller| controller.core());
+            let name = crate::data_network::name_of(node);
             for id in value.groups() {
-                let group = core.and_then(|core| adapter::shown_group(core, id.0));
-                let name = crate::data_network::name_of(node);
+                let group = self.shown_by(controller, id.0);
                 let is_shown = group.as_ref().is_some_and(|group| {
                     // A change in progress has nodes before and after it.
                     group.summary.state != GroupState::Ready

@@ -33,8 +33,9 @@ const SMALL_LINK_MTU: u16 = 1280;
 /// Queue limit of a port, octets.
 const QUEUE_LIMIT_OCTETS: usize = 1 << 20;
 
+/// An element of the network. Sources come first, then nodes, then receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Peer {
+pub(crate) enum Peer {
     Source(usize),
     Node(usize),
     Receiver(usize),
@@ -195,6 +196,16 @@ impl DataNetwork {
             replication: (!is_edge).then(|| replication_prefix(node)),
         };
         GroupTable::new(allowed).without(self.without)
+    }
+
+    /// What an element is.
+    pub(crate) fn peer(&self, element: ElementId) -> Peer {
+        let (position, sources, nodes) = (element.position(), self.sources.len(), self.nodes.len());
+        match position.checked_sub(sources) {
+            None => Peer::Source(position),
+            Some(node) if node < nodes => Peer::Node(node),
+            Some(other) => Peer::Receiver(other - nodes),
+        }
     }
 
     pub(crate) fn receiver_address(&self, receiver: usize) -> Ipv6Addr {

@@ -15,6 +15,7 @@ use srdma_sim::node_or_host::NodeOrHost;
 use srdma_sim::program::{MessageOperation, SendStream};
 use srdma_sim::replica::Replica;
 use srdma_wire::{Instant, Psn, Qpn};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
@@ -97,6 +98,20 @@ pub(crate) struct Flow {
     pub(crate) is_spoiled: bool,
 }
 
+thread_local! {
+    /// The data of flows, by their number and length. Flows differ by their data, and runs need not.
+    static DATA: RefCell<BTreeMap<(usize, usize), Rc<Vec<u8>>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+fn data(number: usize, octets: usize) -> Rc<Vec<u8>> {
+    let fill = || {
+        let mut data = vec![0; octets];
+        Stream::new(0, &format!("data {number}")).fill(&mut data);
+        Rc::new(data)
+    };
+    DATA.with_borrow_mut(|known| Rc::clone(known.entry((number, octets)).or_insert_with(fill)))
+}
+
 impl SourceSession {
     pub(crate) fn apply(&mut self, order: SourceOrder) {
         match order {
@@ -119,7 +134,6 @@ impl SourceSession {
 impl Flow {
     /// A flow whose application creates its group and joins its first members. `number`: distinguishes it from others.
     pub(crate) fn new(
-        seed: u64,
         group: usize,
         number: usize,
         plan: &GroupPlan,
@@ -127,8 +141,6 @@ impl Flow {
         network: &mut Network<NodeOrHost>,
     ) -> Result<Self, ConfigError> {
         let octets = MESSAGES * u64::from(plan.message_packets * PATH_MTU_OCTETS);
-        let mut data = vec![0; octets as usize];
-        Stream::new(seed, &format!("data {number}")).fill(&mut data);
         let joins = plan.members.iter().map(|receiver| Step::Join(*receiver));
         let flow = Flow {
             group,
@@ -137,7 +149,7 @@ impl Flow {
             qpn: Qpn::new(0x100 + number as u32).expect("a small number"),
             first_psn: plan.first_psn,
             message_packets: plan.message_packets,
-            data: Rc::new(data),
+            data: data(number, octets as usize),
             source: testbed.sources[group],
             session: SourceSession::default(),
             source_call: None,

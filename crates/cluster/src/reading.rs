@@ -39,7 +39,7 @@ const ENHANCED_PACKET_BLOCK: u32 = 6;
 impl Tap {
     /// The responses that went to the source since the last call.
     pub(crate) fn responses(&self) -> Vec<Seen> {
-        let octets = std::mem::take(&mut *self.0.borrow_mut());
+        let mut octets = self.0.borrow_mut();
         let mut seen = Vec::new();
         let mut rest = octets.as_slice();
         while let (Some(kind), Some(length)) = (word(rest, 0), word(rest, 4)) {
@@ -53,6 +53,7 @@ impl Tap {
             }
             rest = &rest[length.max(12) as usize..];
         }
+        octets.clear();
         seen
     }
 }

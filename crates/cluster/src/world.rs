@@ -11,7 +11,7 @@ use crate::adapter::Reply;
 use crate::agent_host::AgentHost;
 use crate::checks::Checks;
 use crate::controller::{Controller, Output, PERIOD_NS, Party, Store};
-use crate::data_network::DataNetwork;
+use crate::data_network::{DataNetwork, Peer};
 use crate::flow::{Flow, MESSAGE_INTERVAL_NS};
 use crate::management::Message;
 use crate::operator::Operator;
@@ -278,11 +278,13 @@ impl<'s> World<'s> {
     }
 
     fn observe(&mut self, element: ElementId) {
-        if let Some(node) = self.testbed.nodes.iter().position(|id| *id == element) {
-            let events = self.network.with_node(element, |node| node.take_events().collect::<Vec<_>>());
-            self.agents[node].observe(events.unwrap_or_default().into_iter());
-        } else if let Some(receiver) = self.testbed.receivers.iter().position(|id| *id == element) {
-            self.check_memory(receiver);
+        match self.testbed.peer(element) {
+            Peer::Node(node) => {
+                let host = &mut self.agents[node];
+                self.network.with_node(element, |node| host.observe(node.take_events()));
+            }
+            Peer::Receiver(receiver) => self.check_memory(receiver),
+            Peer::Source(_) => {}
         }
         self.check_responses();
     }

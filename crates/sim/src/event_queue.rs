@@ -28,6 +28,8 @@ pub struct EventQueue<T> {
     slots: Vec<Vec<Entry<T>>>,
     /// One bit for each slot: whether it has events.
     occupied: Vec<u64>,
+    /// The number of these bits.
+    occupied_slots: usize,
     later: BinaryHeap<Reverse<Entry<T>>>,
     pushed: u64,
 }
@@ -51,6 +53,7 @@ impl<T: Copy> EventQueue<T> {
             current_slot: 0,
             slots: (0..SLOTS).map(|_| Vec::new()).collect(),
             occupied: vec![0; SLOTS / 64],
+            occupied_slots: 0,
             later: BinaryHeap::new(),
             pushed: 0,
         }
@@ -66,7 +69,7 @@ impl<T: Copy> EventQueue<T> {
         }
         self.current.clear();
         self.later.clear();
-        (self.current_slot, self.pushed) = (0, 0);
+        (self.current_slot, self.pushed, self.occupied_slots) = (0, 0, 0);
     }
 
     /// Adds an event with a rank below 2^24. An event before the one popped last is popped next.
@@ -81,6 +84,7 @@ impl<T: Copy> EventQueue<T> {
             self.current.insert(place, entry);
         } else if slot - self.current_slot < SLOTS as u64 {
             let index = slot as usize % SLOTS;
+            self.occupied_slots += usize::from(self.slots[index].is_empty());
             self.slots[index].push(entry);
             self.occupied[index / 64] |= 1 << (index % 64);
         } else {
@@ -125,6 +129,7 @@ impl<T: Copy> EventQueue<T> {
         if near == Some(slot) {
             std::mem::swap(&mut self.current, &mut self.slots[index]);
             self.occupied[index / 64] &= !(1 << (index % 64));
+            self.occupied_slots -= 1;
         }
         while let Some(Reverse(entry)) = self.later.peek()
             && entry.time_ns >> SLOT_SHIFT == slot
@@ -137,6 +142,9 @@ impl<T: Copy> EventQueue<T> {
 
     /// The number of the first slot after the current one that has events.
     fn next_occupied_slot(&self) -> Option<u64> {
+        if self.occupied_slots == 0 {
+            return None;
+        }
         let first = (self.current_slot as usize + 1) % SLOTS;
         let words = self.occupied.len();
         for step in 0..=words {

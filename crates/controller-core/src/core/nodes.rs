@@ -287,6 +287,11 @@ impl Core {
 }
 
 impl Node {
+    /// Whether it is connected.
+    pub(super) fn is_alive(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// A node without a session.
     pub(super) fn new(registration: Registration, identity: NodeIdentity) -> Self {
         Node {

@@ -135,13 +135,18 @@ impl Core {
         Ok(self.node_view(loopback, &self.nodes[&loopback]))
     }
 
+    /// Whether a node of this name is shown as alive.
+    pub fn is_alive(&self, name: &str) -> bool {
+        self.loopback_of(name).is_ok_and(|loopback| self.nodes[&loopback].is_alive())
+    }
+
     fn node_view(&self, loopback: Ipv6Addr, node: &Node) -> srdma_api::Node {
         let used = node.used();
         let said = node.registration.identity();
         srdma_api::Node {
             name: node.name.clone(),
             loopback,
-            is_alive: node.session.is_some(),
+            is_alive: node.is_alive(),
             is_drained: node.is_drained,
             is_removing: node.is_removing,
             unconfirmed: (!node.is_removing && used.identity() != said).then_some(said),
@@ -164,7 +169,7 @@ impl Core {
             nodes.push(TopologyNode {
                 name: node.name.clone(),
                 loopback: *loopback,
-                is_alive: node.session.is_some(),
+                is_alive: node.is_alive(),
                 is_drained: node.is_drained,
                 is_edge: self.network.node(*loopback).is_some_and(|node| node.end_mt.is_some()),
                 drops,
