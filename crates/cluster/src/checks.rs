@@ -354,7 +354,10 @@ impl World<'_> {
         // A restored store may have the last receiver again that its application has removed.
         let has_left = |member: &Receiver| self.flows[flow].left.iter().any(|(_, left)| left.qpn.get() == member.qpn);
         let is_back = |member: &Receiver| self.faults.store_changed && has_left(member);
-        let is_blocked = group.members.iter().any(|member| self.is_member_dead(member.address) || is_back(member));
+        // A failure that names a receiver says why it stops the group (D131).
+        let is_named = |member: &Receiver| names_receiver(&group, member.address);
+        let is_blocked = |member: &Receiver| self.is_member_dead(member.address) || is_back(member) || is_named(member);
+        let is_blocked = group.members.iter().any(is_blocked);
         let differs = !self.differences(&group).is_empty();
         // A restored store may have a group that its application has ended.
         let has_source = self.flows[flow].is_committed && !self.flows[flow].is_over;
@@ -419,6 +422,12 @@ pub(crate) fn is_named(group: &Group, node: usize) -> bool {
     let failure = group.failure.as_deref().unwrap_or_default();
     let names = |text: &str| text.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == name);
     group.awaited.contains(&name) || names(failure) || failure.contains(&loopback)
+}
+
+/// Whether the failure of a group names a receiver.
+fn names_receiver(group: &Group, receiver: Ipv6Addr) -> bool {
+    let failure = group.failure.as_deref().unwrap_or_default();
+    failure.split_whitespace().any(|word| word == receiver.to_string())
 }
 
 /// The node above another one in a group's tree.

@@ -1,6 +1,7 @@
 //! The controller's state and decisions: requests go in; answers, writes for the store, orders for nodes and events
 //! come out. The [pipeline](crate::Pipeline) releases them once the writes are durable.
 
+mod arrears;
 mod commit;
 mod divergence;
 mod drive;
@@ -32,6 +33,7 @@ use links::{Link, Load};
 use srdma_api::ProblemType;
 use srdma_api::{AuditEntry, EventKind, NodeIdentity, NodeOrder, NodeStatus, Registration};
 use srdma_group::{Lifecycle, Newcomer, Record};
+use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -122,6 +124,10 @@ struct Group {
     /// The links of its tree, counted in [`Core::load`].
     links: Vec<Link>,
     reports: divergence::Reports,
+    /// The PSN before which the source has completed everything, since the controller's start.
+    completed: Option<Psn>,
+    /// Receivers that have missed data (D131).
+    arrears: BTreeMap<Ipv6Addr, arrears::Arrears>,
     /// It was in the store when the controller started.
     is_restored: bool,
 }

@@ -93,6 +93,8 @@ impl Core {
             nodes: BTreeSet::new(),
             links: Vec::new(),
             reports: super::divergence::Reports::default(),
+            completed: None,
+            arrears: BTreeMap::new(),
             is_restored: false,
         };
         self.groups.insert(id, group);

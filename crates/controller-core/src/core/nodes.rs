@@ -133,6 +133,7 @@ impl Core {
         if let Some(status) = sync.status {
             let down = self.network.set_unreachable(loopback, &status.unreachable);
             self.note_status(loopback, status);
+            self.note_arrears(loopback);
             self.avoid_links(loopback, &down);
         }
         Ok(loopback)

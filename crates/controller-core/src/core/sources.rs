@@ -23,6 +23,9 @@ impl Core {
             return Err(Refusal::new(ProblemType::SourceEnded, text));
         }
         self.note_source(id, report.ended);
+        if let Some((group, psn)) = self.groups.get_mut(&id).zip(report.acknowledged_psn) {
+            group.note_completed(Psn::new(psn));
+        }
         let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());
         if let (Some(lifecycle), Some(round)) = (lifecycle, report.round) {
             lifecycle.source_knows(round);

@@ -235,8 +235,16 @@ impl Cluster {
 
     /// A node reports data outstanding on the branch towards another, which expects this PSN.
     pub(crate) fn report_lag(&mut self, node: u16, branch: u16, expected_psn: u32, lag: u32) {
-        let branch =
-            BranchStatus { address: loopback(branch), expected_psn: Some(expected_psn), lag: Some(lag), cnps: 0 };
+        self.report_branch(node, loopback(branch), expected_psn, lag);
+    }
+
+    /// The same of an edge and a receiver.
+    pub(crate) fn report_receiver(&mut self, edge: u16, receiver: Ipv6Addr, expected_psn: u32, lag: u32) {
+        self.report_branch(edge, receiver, expected_psn, lag);
+    }
+
+    fn report_branch(&mut self, node: u16, address: Ipv6Addr, expected_psn: u32, lag: u32) {
+        let branch = BranchStatus { address, expected_psn: Some(expected_psn), lag: Some(lag), cnps: 0 };
         let group = GroupStatus { group: 1, highest_psn: None, branches: vec![branch] };
         self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { groups: vec![group], ..NodeStatus::default() });
     }

@@ -1,7 +1,7 @@
 //! Stores that are lost, restored from a backup, or replaced by another one (D97, D98).
 
 use crate::cluster::*;
-use srdma_api::GroupState;
+use srdma_api::{GroupState, SourceReport};
 use srdma_group::OnFailure;
 use std::collections::BTreeMap;
 
@@ -221,4 +221,48 @@ fn an_empty_store_changes_no_group_of_another() {
     assert_eq!(cluster.acknowledged(), before);
     let refused = cluster.commit(|core| core.adopt_foreign(&admin(), 1, 1)).unwrap_err().detail;
     assert!(refused.contains("--rebuild 0000000000000001"), "{refused}");
+}
+
+/// A receiver that a backup has again expects data that the source has completed: it is evicted, or named (D131).
+#[test]
+fn a_receiver_that_missed_data_is_evicted_or_named() {
+    for on_failure in [OnFailure::Evict, OnFailure::Strict] {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], on_failure);
+        cluster.restart();
+        cluster.pass(1000);
+        // Edge N1 has sent PSNs 31 to 40, and its receiver expects 20.
+        cluster.report_receiver(1, receiver(1, 1), 20, 21);
+        let report = SourceReport { acknowledged_psn: Some(31), ..SourceReport::default() };
+        cluster.commit(|core| core.report_source(&admin(), 1, report)).unwrap();
+        cluster.pass(DEAD_AFTER_MS - 200);
+        assert_eq!((cluster.members().len(), cluster.group().failure), (2, None), "a report on its way explains it");
+        cluster.pass(400);
+        match on_failure {
+            OnFailure::Evict => {
+                assert_eq!((cluster.members(), cluster.group().failure), ([receiver(2, 1)].into(), None));
+            }
+            OnFailure::Strict => {
+                let failure = cluster.group().failure.unwrap();
+                let expected = format!("receiver {} expects PSN 20, and the source has completed", receiver(1, 1));
+                assert!(failure.contains(&expected), "{failure}");
+                // It has the data: the report was of an entry that was made anew.
+                cluster.report_receiver(1, receiver(1, 1), 41, 0);
+                cluster.pass(100);
+                assert_eq!(cluster.group().failure, None);
+            }
+        }
+    }
+}
+
+/// What a receiver expects before the source's PSN says nothing as long as nothing was sent to it (D131).
+#[test]
+fn a_receiver_that_was_sent_nothing_has_missed_nothing() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Evict);
+    cluster.report_receiver(1, receiver(1, 1), 0, 0);
+    let report = SourceReport { acknowledged_psn: Some(31), ..SourceReport::default() };
+    cluster.commit(|core| core.report_source(&admin(), 1, report)).unwrap();
+    cluster.pass(2 * DEAD_AFTER_MS);
+    assert_eq!((cluster.members().len(), cluster.group().failure), (2, None));
 }
