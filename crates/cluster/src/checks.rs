@@ -3,6 +3,7 @@
 
 use crate::adapter;
 use crate::controller::Controller;
+use crate::copies::Copies;
 use crate::data_network::node_of;
 use crate::flow::Flow;
 use crate::outcome::{Finding, ViolationKind};
@@ -31,6 +32,7 @@ pub(crate) struct Checks {
     pub(crate) reported: BTreeSet<(ViolationKind, Finding, usize)>,
     /// Since when a node differs from what is shown, by group and node.
     differs_since: BTreeMap<(u32, usize), Instant>,
+    pub(crate) copies: Copies,
     /// Since when everything is as it should be.
     pub(crate) calm_since: Option<Instant>,
     /// What the API showed last of each flow, while the controller is down.

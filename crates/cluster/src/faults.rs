@@ -133,6 +133,8 @@ impl World<'_> {
             }
             Event::CutReceiver { receiver, for_ns } => self.cut_receiver(receiver, now.after_ns(for_ns)),
             Event::KillReceiver { receiver } => self.cut_receiver(receiver, Instant::NEVER),
+            // Its store is lost or replaced while it is down.
+            Event::CrashController { store, .. } if self.controller.is_none() => self.change_store(store),
             Event::CrashController { after_writes, for_ns, store } => {
                 self.crash = Some(Crash { after_writes, for_ns, store });
                 let latest = now.after_ns(if after_writes == 0 { 0 } else { LATEST_CRASH_NS });
@@ -252,6 +254,15 @@ impl World<'_> {
             writing.iter().for_each(|writes| self.store.commit(writes));
         }
         self.log(&format_args!("the controller crashes for {for_ns} ns, its store is {store:?}"));
+        self.change_store(store);
+        self.reset(callers);
+        let until = self.now().after_ns(for_ns);
+        self.faults.note(until);
+        self.tasks.push(until, 0, Task::RestartController);
+    }
+
+    /// What a controller that is down finds when it starts.
+    fn change_store(&mut self, store: StoreFate) {
         match store {
             StoreFate::Kept => {}
             StoreFate::Emptied | StoreFate::Rebuilt => {
@@ -267,10 +278,6 @@ impl World<'_> {
                 }
             }
         }
-        self.reset(callers);
-        let until = self.now().after_ns(for_ns);
-        self.faults.note(until);
-        self.tasks.push(until, 0, Task::RestartController);
     }
 
     /// Another controller becomes the leader. The former goes on with those that are connected to it.

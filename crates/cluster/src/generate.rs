@@ -1,17 +1,17 @@
 //! The distribution of schedules: from a seed to a schedule. `docs/chaos.md` has it as a table.
 
-use crate::phase::Phase;
+use crate::aims::draw_aims;
 use crate::schedule::{EdgePlan, Event, GroupPlan, ManagementPlan, Schedule, StoreFate, TimedEvent};
 use srdma_chaos::rng::Rng;
 
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 
 /// Events begin within this time, when groups usually exist.
-const EVENTS_FROM_NS: u64 = 300 * MS;
-const EVENTS_UNTIL_NS: u64 = 9_000 * MS;
+pub(crate) const EVENTS_FROM_NS: u64 = 300 * MS;
+pub(crate) const EVENTS_UNTIL_NS: u64 = 9_000 * MS;
 
 /// Kinds of events and their weights, in percent.
-const WEIGHTS: [(Kind, u64); 18] = [
+pub(crate) const WEIGHTS: [(Kind, u64); 18] = [
     (Kind::PartitionNode, 13),
     (Kind::PartitionSource, 3),
     (Kind::PauseAgent, 4),
@@ -32,8 +32,8 @@ const WEIGHTS: [(Kind, u64); 18] = [
     (Kind::Drain, 4),
 ];
 
-#[derive(Clone, Copy)]
-enum Kind {
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
     PartitionNode,
     PartitionSource,
     PauseAgent,
@@ -142,53 +142,8 @@ fn draw_events(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
             }
         }
     }
-    let aims = &mut Rng::new(schedule.seed, "cluster aims");
-    for _ in 0..aims.below(4) {
-        events.extend(draw_aimed(aims, schedule));
-    }
+    events.extend(draw_aims(&mut Rng::new(schedule.seed, "cluster aims"), schedule));
     events.sort_by_key(|timed| timed.at_ns);
-    events
-}
-
-/// A fault that waits for a phase of a group's change, after what brings that phase about. Phases and kinds of faults
-/// are equally frequent.
-fn draw_aimed(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
-    let phase = rng.choose(&Phase::AIMED);
-    let receiver = rng.below(schedule.receivers.len());
-    let node = schedule.node_of_receiver(receiver);
-    let group = rng.below(schedule.groups.len());
-    let at_ns = if phase == Phase::Open { 0 } else { rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS) };
-    let crash = |for_ns| Event::CrashController { after_writes: 0, for_ns, store: StoreFate::Kept };
-    let join = Event::Join { group, receiver };
-    let at = |event| TimedEvent::at(at_ns, event);
-    let mut events = match phase {
-        Phase::Open | Phase::Ready | Phase::Stopped => Vec::new(),
-        Phase::Preparing | Phase::Storing | Phase::Committing => {
-            vec![at(if rng.one_in(2) { Event::Leave { group, receiver } } else { join })]
-        }
-        Phase::Pausing => vec![at(join)],
-        Phase::Aborting => {
-            let silent = Event::PartitionNode { node, for_ns: rng.range(3_200 * MS, 6_000 * MS) };
-            vec![at(join), TimedEvent { at_ns, event: silent, phase: Some(Phase::Preparing) }]
-        }
-        Phase::Removing => {
-            let drained = Event::Drain { node: 1 + rng.below(schedule.transits), for_ns: rng.range(MS, 4_000 * MS) };
-            vec![at(if rng.one_in(2) { Event::Leave { group, receiver } } else { drained })]
-        }
-        Phase::Restoring => {
-            let for_ns = Some(rng.log_uniform(20 * MS, 2_000 * MS));
-            vec![at(Event::CrashNode { node: rng.below(schedule.nodes()), for_ns })]
-        }
-        Phase::Closing => vec![at(Event::Close { group })],
-        Phase::Verifying => vec![at(crash(20 * MS))],
-        Phase::Down => vec![at(crash(rng.range(200 * MS, 2_000 * MS)))],
-    };
-    for event in draw_event(rng, schedule, &WEIGHTS.map(|(kind, _)| (kind, 1))) {
-        match event {
-            Event::Backup => events.insert(0, TimedEvent::at(rng.range(0, at_ns), event)),
-            _ => events.push(TimedEvent { at_ns, event, phase: Some(phase) }),
-        }
-    }
     events
 }
 
@@ -208,7 +163,7 @@ fn draw_change_at_silent_node(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEv
 }
 
 /// A fault or request of a kind that is drawn with these weights; a backup comes before the crash that needs it.
-fn draw_event(rng: &mut Rng, schedule: &Schedule, weights: &[(Kind, u64)]) -> Vec<Event> {
+pub(crate) fn draw_event(rng: &mut Rng, schedule: &Schedule, weights: &[(Kind, u64)]) -> Vec<Event> {
     let node = rng.below(schedule.nodes());
     let group = rng.below(schedule.groups.len());
     let receiver = rng.below(schedule.receivers.len());

@@ -4,9 +4,11 @@
 
 mod adapter;
 mod agent_host;
+mod aims;
 mod application;
 mod checks;
 mod controller;
+mod copies;
 mod data_network;
 mod diagnosis;
 mod faults;

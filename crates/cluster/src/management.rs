@@ -177,6 +177,7 @@ impl World<'_> {
             self.network.with_node(self.testbed.nodes[node], |value| adapter::carry_out(agent, value, order)).flatten();
         self.log(&format_args!("n{node}: group {id} {}: {answer:?}", kind.name()));
         self.agents[node].answers.extend(answer);
+        self.checks.copies.executed(node, now);
         self.count("order executed");
         self.tasks.push(now.after_ns(ORDER_NS), 0, Task::AgentExecute(node, incarnation));
     }

@@ -47,6 +47,8 @@ pub enum ViolationKind {
     Safety,
     /// A receiver's memory differs from the source's data.
     WrongData,
+    /// An edge copies data to a receiver whose acknowledgement it does not wait for (D96).
+    Unawaited,
     /// A group is shown as ready, but nodes do not have what its record says.
     NotAsShown,
     /// A group is neither ready nor closed, and its failure names nothing.
@@ -100,6 +102,7 @@ impl ViolationKind {
         match self {
             ViolationKind::Safety => "safety",
             ViolationKind::WrongData => "wrong data",
+            ViolationKind::Unawaited => "unawaited copy",
             ViolationKind::NotAsShown => "not as shown",
             ViolationKind::Convergence => "convergence",
             ViolationKind::Liveness => "liveness",

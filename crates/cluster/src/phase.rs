@@ -29,8 +29,8 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The phases that faults are aimed at. A group is stopped only after stores were restored more than once.
-    pub const AIMED: [Phase; 12] = [
+    /// The phases that faults are aimed at: all.
+    pub const AIMED: [Phase; 13] = [
         Phase::Open,
         Phase::Preparing,
         Phase::Storing,
@@ -42,8 +42,15 @@ impl Phase {
         Phase::Ready,
         Phase::Closing,
         Phase::Verifying,
+        Phase::Stopped,
         Phase::Down,
     ];
+
+    /// Why a fault cannot meet this phase.
+    pub fn excludes(self, fault: &str) -> Option<&'static str> {
+        let excluded = EXCLUDED.iter().find(|(other, phase, _)| (*other, *phase) == (fault, self));
+        excluded.map(|(_, _, reason)| *reason)
+    }
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,8 +71,15 @@ impl Phase {
     }
 }
 
-/// An event waits for its phase no longer than this: detection of a dead node, and what follows it.
-const PATIENCE_NS: u64 = 5_000_000_000;
+/// Pairs of a fault and a phase that do not occur, and why.
+pub const EXCLUDED: [(&str, Phase, &str); 3] = [
+    ("controller crash", Phase::Down, "no controller runs that could crash"),
+    ("leader deposed", Phase::Down, "no controller leads"),
+    ("drain", Phase::Down, "a request of the operator that nobody answers is not repeated"),
+];
+
+/// An event waits for its phase no longer than this: detection of a dead node, and what comes before and follows it.
+const PATIENCE_NS: u64 = 6_500_000_000;
 
 /// An event that waits for a phase.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +93,7 @@ impl World<'_> {
     /// Counts the phase of each group's change at a fault.
     pub(crate) fn note_phases(&mut self, fault: &'static str) {
         let phases: Vec<Phase> = (0..self.flows.len()).filter_map(|flow| self.phase(flow)).collect();
-        for phase in phases {
+        for phase in phases.into_iter().filter(|phase| phase.excludes(fault).is_none()) {
             *self.outcome.phases.entry((fault, phase)).or_default() += 1;
         }
     }

@@ -245,6 +245,29 @@ impl TimedEvent {
 }
 
 impl Event {
+    /// The names of the events that are aimed at phases: all but backups, which others need.
+    pub const AIMED: [&'static str; 19] = [
+        "node partitioned",
+        "source partitioned",
+        "agent paused",
+        "node crash",
+        "node death",
+        "link cut",
+        "receiver link cut",
+        "receiver death",
+        "controller crash",
+        "store lost",
+        "store rebuilt",
+        "backup restored",
+        "leader deposed",
+        "store failure",
+        "clock jump",
+        "join",
+        "leave",
+        "close",
+        "drain",
+    ];
+
     /// Name in reports.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -3,11 +3,11 @@
 
 use crate::outcome::{Finding, Outcome, Violation, ViolationKind};
 use crate::phase::Phase;
-use crate::schedule::Schedule;
+use crate::schedule::{Event, Schedule};
 use crate::world;
 use srdma_chaos::runner::{self, Merge, Progress, RunConfig};
 use srdma_chaos::summary::add_counts;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Totals of many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,13 +58,14 @@ impl Summary {
 }
 
 impl Summary {
-    /// The fault and the phase that met least often, of those that are aimed at each other.
-    pub fn rarest(&self) -> Option<(&'static str, Phase, u64)> {
-        let is_aimed = |fault: &&'static str| !matches!(*fault, "backup" | "crash takes effect");
-        let faults: BTreeSet<&'static str> = self.phases.keys().map(|(fault, _)| *fault).filter(is_aimed).collect();
-        let pairs = faults.into_iter().flat_map(|fault| Phase::AIMED.map(|phase| (fault, phase)));
-        let times = pairs.map(|(fault, phase)| (fault, phase, self.phases.get(&(fault, phase)).copied().unwrap_or(0)));
-        times.min_by_key(|(_, _, times)| *times)
+    /// The pairs of a fault and a phase that can meet, with the number of times they did, the rarest first.
+    pub fn pairs(&self) -> Vec<(&'static str, Phase, u64)> {
+        let all = Event::AIMED.into_iter().flat_map(|fault| Phase::AIMED.map(|phase| (fault, phase)));
+        let possible = all.filter(|(fault, phase)| phase.excludes(fault).is_none());
+        let times = |pair| self.phases.get(&pair).copied().unwrap_or(0);
+        let mut pairs: Vec<_> = possible.map(|(fault, phase)| (fault, phase, times((fault, phase)))).collect();
+        pairs.sort_by_key(|(_, _, times)| *times);
+        pairs
     }
 }
 

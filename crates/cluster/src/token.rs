@@ -1,4 +1,4 @@
-//! Replay tokens: a seed (`cluster-v2:4711`) or a whole schedule (`cluster-v2:{"seed":4711,…}`) as one line of text.
+//! Replay tokens: a seed (`cluster-v3:4711`) or a whole schedule (`cluster-v3:{"seed":4711,…}`) as one line of text.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Invalid, Schedule};
@@ -6,9 +6,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
-const PREFIX: &str = "cluster-v2:";
+const PREFIX: &str = "cluster-v3:";
 
 /// A schedule by its seed or in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,9 +88,9 @@ mod tests {
         let wrong = ReplayToken::Schedule(Box::new(wrong)).to_string();
         for (text, message) in [
             ("v1:4711", "expected a token such as"),
-            ("cluster-v1:4711", "expected a token such as"),
-            ("cluster-v2:-3", "expected a seed"),
-            ("cluster-v2:{", "cannot parse the schedule"),
+            ("cluster-v2:4711", "expected a token such as"),
+            ("cluster-v3:-3", "expected a seed"),
+            ("cluster-v3:{", "cannot parse the schedule"),
             (wrong.as_str(), "invalid schedule: receivers"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

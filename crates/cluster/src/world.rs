@@ -283,7 +283,10 @@ impl<'s> World<'s> {
                 let host = &mut self.agents[node];
                 self.network.with_node(element, |node| host.observe(node.take_events()));
             }
-            Peer::Receiver(receiver) => self.check_memory(receiver),
+            Peer::Receiver(receiver) => {
+                self.check_memory(receiver);
+                self.check_copies(receiver);
+            }
             Peer::Source(_) => {}
         }
         self.check_responses();

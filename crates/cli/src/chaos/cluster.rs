@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 use srdma_chaos::runner::RunConfig;
 use srdma_cluster::outcome::{Outcome, Violation};
-use srdma_cluster::phase::Phase;
+use srdma_cluster::phase::{EXCLUDED, Phase};
 use srdma_cluster::schedule::Schedule;
 use srdma_cluster::summary::{self, Summary};
 use srdma_cluster::token::ReplayToken;
@@ -17,6 +17,9 @@ use srdma_cluster::{shrink, world};
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+
+/// Each pair of a fault and a phase is to be met so often.
+const OFTEN: u64 = 1000;
 
 /// Maximum number of runs for shrinking a failure.
 const MAX_RUNS: u32 = 1000;
@@ -113,6 +116,7 @@ fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall:
         "events": summary.events,
         "counts": summary.counts,
         "phases": phases.collect::<Vec<_>>(),
+        "excluded": EXCLUDED.map(|(fault, phase, reason)| json!({ "fault": fault, "phase": phase.name(), "reason": reason })),
         "responses": summary.responses,
         "comparisons": summary.comparisons,
         "groups": summary.groups,
@@ -188,8 +192,14 @@ fn print_phases(summary: &Summary) {
         }
         println!();
     }
-    if let Some((fault, phase, times)) = summary.rarest() {
-        println!("rarest: {fault} while a group is {}, {} times", phase.name(), grouped(times));
+    let pairs = summary.pairs();
+    let often = pairs.iter().filter(|(_, _, times)| *times >= OFTEN).count();
+    println!("{often} of {} pairs at least {} times", pairs.len(), grouped(OFTEN));
+    if let Some((fault, phase, times)) = pairs.first() {
+        println!("rarest: {fault} while a group is {}, {} times", phase.name(), grouped(*times));
+    }
+    for (fault, phase, reason) in EXCLUDED {
+        println!("excluded: {fault} while a group is {}: {reason}", phase.name());
     }
     println!();
 }

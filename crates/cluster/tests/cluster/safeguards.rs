@@ -8,16 +8,24 @@ use srdma_group::Safeguard;
 /// A safeguard, a seed that fails without it (the first one, and the first of the most severe kind), and how.
 const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
     (Safeguard::LostNodesAwaited, 285, ViolationKind::Safety),
-    (Safeguard::EntriesNamed, 70, ViolationKind::NotAsShown),
-    (Safeguard::EntriesNamed, 92, ViolationKind::Safety),
-    (Safeguard::OldEntriesReplaced, 19, ViolationKind::NotAsShown),
-    (Safeguard::SilentSinceStart, 1, ViolationKind::Convergence),
+    (Safeguard::EntriesNamed, 38, ViolationKind::NotAsShown),
+    (Safeguard::EntriesNamed, 66, ViolationKind::Safety),
+    (Safeguard::OldEntriesReplaced, 33, ViolationKind::NotAsShown),
+    (Safeguard::ListsInRecord, 1834, ViolationKind::Unawaited),
+    (Safeguard::SilentSinceStart, 6, ViolationKind::Convergence),
     (Safeguard::DeadEdgesEvicted, 7, ViolationKind::Eviction),
-    (Safeguard::LinkMtuRenewed, 71, ViolationKind::Liveness),
+    (Safeguard::LinkMtuRenewed, 122, ViolationKind::Liveness),
 ];
 
 /// Seeds before that one, which do not fail.
 const RANGE: u64 = 5;
+
+/// All safeguards are in the list.
+#[test]
+fn each_safeguard_is_tried() {
+    let missing = |safeguard: &&Safeguard| !FIRST.iter().any(|(tried, ..)| tried == *safeguard);
+    assert_eq!(Safeguard::ALL.iter().find(missing), None);
+}
 
 #[test]
 fn without_a_safeguard_schedules_fail() {

@@ -1,0 +1,66 @@
+//! The check that edges copy to nobody whose acknowledgement they do not wait for (D96).
+
+use crate::data_network::DataNetwork;
+use crate::outcome::{Finding, ViolationKind};
+use crate::world::World;
+use srdma_chaos::address;
+use srdma_dataplane::Node;
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+
+/// A copy that left before an order was executed arrives within this time.
+const IN_FLIGHT_NS: u64 = 1_000_000;
+
+/// What receivers had at the last look.
+#[derive(Default)]
+pub(crate) struct Copies {
+    /// Complete octets, by flow and queue pair.
+    octets: BTreeMap<(usize, u32), u64>,
+    /// The last order that each node executed.
+    executed_at: BTreeMap<usize, Instant>,
+}
+
+impl Copies {
+    /// A node has executed an order.
+    pub(crate) fn executed(&mut self, node: usize, now: Instant) {
+        self.executed_at.insert(node, now);
+    }
+}
+
+impl World<'_> {
+    /// A receiver that has new data is a branch of its edge's entry, if that has one.
+    pub(crate) fn check_copies(&mut self, receiver: usize) {
+        let node = self.testbed.node_of_receiver(receiver);
+        let mut unawaited = Vec::new();
+        for (number, flow) in self.flows.iter().enumerate() {
+            let left = flow.left.iter().filter(|(one, _)| *one == receiver).map(|(_, participant)| participant);
+            for participant in flow.participants.get(&receiver).into_iter().chain(left) {
+                let memory = flow.memory(receiver, participant, &self.testbed, &self.network);
+                let Some(octets) = memory.map(|memory| memory.complete_octets()) else { continue };
+                let before = self.checks.copies.octets.insert((number, participant.qpn.get()), octets);
+                if before.is_some_and(|before| before < octets) {
+                    unawaited.push((number, flow.group));
+                }
+            }
+        }
+        let is_recent = |at: &Instant| self.now() < at.after_ns(IN_FLIGHT_NS);
+        if unawaited.is_empty() || self.checks.copies.executed_at.get(&node).is_some_and(is_recent) {
+            return;
+        }
+        let Some(value) = self.network.node(self.testbed.nodes[node]) else { return };
+        unawaited.retain(|(_, group)| !is_awaited(value, *group, receiver, &self.testbed));
+        for (flow, _) in unawaited {
+            let finding = if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
+            let text = format!("flow {flow}: n{node} copies to receiver {receiver}, which is no branch of its entry");
+            self.violation(ViolationKind::Unawaited, finding, flow, text);
+        }
+    }
+}
+
+/// Whether a receiver is a branch of a group at its edge. An edge without an entry copies to all that are listed.
+fn is_awaited(edge: &Node, group: usize, receiver: usize, testbed: &DataNetwork) -> bool {
+    let mut entries = edge.groups().filter_map(|id| edge.group_entry(id));
+    let entry = entries.find(|entry| entry.proxy == address::proxy(group));
+    let address = testbed.receiver_address(receiver);
+    entry.is_none_or(|entry| entry.branches.iter().any(|branch| branch.responder == address))
+}
