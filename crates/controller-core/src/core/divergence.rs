@@ -33,11 +33,13 @@ pub(super) struct Reports {
 pub(super) struct Report {
     held: Held,
     recovery_snapshots: Vec<String>,
+    /// The group's lifecycle has it, and knows what has changed since.
+    is_passed_on: bool,
 }
 
 impl Report {
     pub(super) fn of(held: &HeldGroup) -> Self {
-        Report { held: held.entries, recovery_snapshots: held.recovery_snapshots.clone() }
+        Report { held: held.entries, recovery_snapshots: held.recovery_snapshots.clone(), is_passed_on: false }
     }
 }
 
@@ -90,12 +92,8 @@ impl Reports {
     /// Passes what the nodes of a diverged group have to its lifecycle, which is closing: the newest epochs first,
     /// since no removal may be older than what a node has.
     pub(super) fn hand_over(&mut self, lifecycle: &mut Lifecycle) {
-        // The lifecycle of another group has them already, and knows what has changed since.
-        if self.state == State::Consistent {
-            return;
-        }
-        let mut reports: Vec<(Ipv6Addr, Held)> =
-            std::mem::take(&mut self.nodes).into_iter().map(|(node, report)| (node, report.held)).collect();
+        let reports = std::mem::take(&mut self.nodes).into_iter().filter(|(_, report)| !report.is_passed_on);
+        let mut reports: Vec<(Ipv6Addr, Held)> = reports.map(|(node, report)| (node, report.held)).collect();
         reports.sort_by_key(|(_, held)| std::cmp::Reverse(held.newest_epoch()));
         for (node, held) in reports {
             // A group that is closing accepts any entry.
@@ -150,7 +148,7 @@ impl Core {
                 group.reports.has_agreed |=
                     is_headend && report.held.committed.is_some_and(|name| known.any(|known| known == name.record));
                 if !is_verified {
-                    group.reports.nodes.insert(node, report);
+                    group.reports.nodes.insert(node, Report { is_passed_on: true, ..report });
                 }
             }
             Err(ahead) if !group.nodes.contains(&node) => return self.outsider_ahead(id, ahead, report),

@@ -86,6 +86,31 @@ fn a_group_whose_nodes_contradict_its_store_stops() {
     assert!(cluster.nodes.values().all(|node| node.table.is_empty()));
 }
 
+/// The same when its headend, which has nothing, is given the entry of the backup before another node contradicts it: all
+/// nodes remove the group.
+#[test]
+fn a_stopped_group_is_removed_from_nodes_that_had_nothing() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let backup = cluster.rows.clone();
+    cluster.join(receiver(2, 2)).unwrap();
+    cluster.settle();
+    cluster.reinstall(6);
+    (1..=5).for_each(|number| cluster.disconnect(number));
+    cluster.start_with(backup, 1);
+    cluster.pass(300);
+    assert!(cluster.nodes[&6].table.contains(1));
+    (1..=5).for_each(|number| cluster.connect(number));
+    cluster.pass(1000);
+    assert_eq!(cluster.group().summary.state, GroupState::Stopped);
+    cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+    cluster.pass(1000);
+    assert!(cluster.commit(|core| core.group(&admin(), 1)).is_err(), "closed");
+    let left: Vec<u16> =
+        cluster.nodes.iter().filter(|(_, node)| !node.table.is_empty()).map(|(node, _)| *node).collect();
+    assert_eq!(left, [0; 0], "nodes that still have it");
+}
+
 /// A group that was created after the backup is left alone and listed; its number and Proxy Address are not used again.
 /// It is adopted with its members, or removed.
 #[test]
