@@ -111,6 +111,30 @@ fn a_stopped_group_is_removed_from_nodes_that_had_nothing() {
     assert_eq!(left, [0; 0], "nodes that still have it");
 }
 
+/// A node has committed a record that was lost, and a change in progress has a later epoch: the group stops, since that epoch
+/// says nothing of what was stored.
+#[test]
+fn a_change_in_progress_hides_no_record_that_was_lost() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(1, 2), receiver(2, 1)], OnFailure::Strict);
+    let backup = cluster.rows.clone();
+    cluster.leave(receiver(1, 2)).unwrap();
+    cluster.settle();
+    cluster.reinstall(6);
+    cluster.disconnect(1);
+    cluster.start_with(backup, 1);
+    cluster.pass(300);
+    cluster.leave(receiver(1, 1)).unwrap();
+    cluster.pass(300);
+    cluster.restart();
+    cluster.pass(300);
+    assert_eq!(cluster.nodes[&6].log.last().map(String::as_str), Some("prepare 3"));
+    cluster.connect(1);
+    cluster.pass(1000);
+    assert!(cluster.members().is_subset(&cluster.acknowledged()), "{:?}", cluster.group());
+    assert_eq!(cluster.group().summary.state, GroupState::Stopped);
+}
+
 /// A group that was created after the backup is left alone and listed; its number and Proxy Address are not used again.
 /// It is adopted with its members, or removed.
 #[test]

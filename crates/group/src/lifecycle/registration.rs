@@ -64,9 +64,9 @@ impl Lifecycle {
     }
 
     /// Whether no record of this name was ever made from this store. A record that a node has committed was stored, so
-    /// that none is newer than the last one.
+    /// that none is newer than the last stored one: the epoch of a change that is being prepared says nothing.
     fn is_unknown(&self, name: EntryName, is_committed: bool) -> bool {
-        let newest = self.newest().map_or(0, |group| group.record().epoch);
+        let newest = self.stored.as_ref().or(self.newest()).map_or(0, |group| group.record().epoch);
         let change = self.change.iter().flat_map(|change| change.before.iter().chain([&change.after]));
         if self.without == Some(Safeguard::EntriesNamed) {
             return false;
