@@ -154,6 +154,11 @@ impl Lifecycle {
         self.last_epoch
     }
 
+    /// The epoch of the stored record; 0 without one.
+    fn stored_epoch(&self) -> u32 {
+        self.stored.as_ref().map_or(0, |group| group.record().epoch)
+    }
+
     /// Whether all connected nodes have committed the stored record, and no change waits.
     pub fn is_steady(&self) -> bool {
         let is_returning = |member: &Member| matches!(member.presence, Presence::Returning(_) | Presence::Unheard);
@@ -220,7 +225,7 @@ impl Lifecycle {
         if newcomers.is_empty() {
             return Err(ChangeError::Nothing);
         }
-        self.want_checked(Wanted::Join { newcomers, new_nodes, link_mtu })
+        self.want_checked(Wanted::Join { newcomers, new_nodes, link_mtu, of_epoch: self.stored_epoch() })
     }
 
     /// Moves a node with its descendants to another parent. The old parent may be dead; the source is not paused.
@@ -235,7 +240,7 @@ impl Lifecycle {
 
     /// The same by nodes that are new to the tree.
     pub fn rehome_by(&mut self, rehoming: Rehoming) -> Result<(), ChangeError> {
-        self.want_checked(Wanted::Rehome(rehoming))
+        self.want_checked(Wanted::Rehome { rehoming, of_epoch: self.stored_epoch() })
     }
 
     /// Aborts the joins that wait for a quiescent source, after a timeout that the driver measures. A source that

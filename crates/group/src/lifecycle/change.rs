@@ -113,11 +113,17 @@ const JOIN_OVER: i32 = 1 << 22;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     Evict(BTreeSet<Ipv6Addr>),
-    Rehome(Rehoming),
+    Rehome {
+        rehoming: Rehoming,
+        /// Epoch of the stored record when it was requested.
+        of_epoch: u32,
+    },
     Join {
         newcomers: Vec<Newcomer>,
         new_nodes: Vec<NewNode>,
         link_mtu: Option<u16>,
+        /// As for a re-homing.
+        of_epoch: u32,
     },
     /// Everything before this PSN has been acknowledged to the source: old join points can be removed.
     Settle(Psn),
@@ -128,14 +134,22 @@ impl Wanted {
     pub(super) fn evicted(self) -> BTreeSet<Ipv6Addr> {
         match self {
             Wanted::Evict(receivers) => receivers,
-            Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_) => BTreeSet::new(),
+            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) => BTreeSet::new(),
+        }
+    }
+
+    /// Whether it re-homes this node.
+    fn moves(&self, node: Ipv6Addr) -> bool {
+        match self {
+            Wanted::Rehome { rehoming, .. } => rehoming.node == node,
+            Wanted::Evict(_) | Wanted::Join { .. } | Wanted::Settle(_) => false,
         }
     }
 
     pub(super) fn needs_quiet_source(&self) -> bool {
         match self {
             Wanted::Join { .. } => true,
-            Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Settle(_) => false,
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) => false,
         }
     }
 }
@@ -152,15 +166,15 @@ impl Waiting {
                     set.extend(more);
                     return Ok(());
                 }
-                (Wanted::Rehome(waits), Wanted::Rehome(new)) if waits.node == new.node => {
-                    *waits = new.clone();
+                (waits @ Wanted::Rehome { .. }, Wanted::Rehome { rehoming, .. }) if waits.moves(rehoming.node) => {
+                    *waits = wanted;
                     return Ok(());
                 }
                 (Wanted::Settle(psn), Wanted::Settle(newer)) => {
                     *psn = *newer;
                     return Ok(());
                 }
-                (Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_), _) => {}
+                (Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_), _) => {}
             }
         }
         if self.0.len() >= MOST_WAITING {
@@ -201,7 +215,7 @@ impl Waiting {
                 Wanted::Evict(set) if set.iter().any(&is_member) => {
                     later.extend(set.extract_if(.., |receiver| !is_member(receiver)));
                 }
-                Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_) => {}
+                Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) => {}
             }
         }
         if !later.is_empty() {
@@ -213,7 +227,7 @@ impl Waiting {
     pub(super) fn newcomers(&self) -> BTreeSet<Ipv6Addr> {
         let joins = self.0.iter().flat_map(|wanted| match wanted {
             Wanted::Join { newcomers, .. } => newcomers.as_slice(),
-            Wanted::Evict(_) | Wanted::Rehome(_) | Wanted::Settle(_) => &[],
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) => &[],
         });
         joins.map(|newcomer| newcomer.address).collect()
     }
@@ -222,7 +236,7 @@ impl Waiting {
     pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
         let sets = self.0.iter().filter_map(|wanted| match wanted {
             Wanted::Evict(set) => Some(set),
-            Wanted::Rehome(_) | Wanted::Join { .. } | Wanted::Settle(_) => None,
+            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) => None,
         });
         sets.flatten().copied().collect()
     }

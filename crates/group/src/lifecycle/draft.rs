@@ -34,12 +34,12 @@ pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Joi
             check_eviction(&members, record.policy.min_receivers, receivers)?;
             draft.evict(receivers);
         }
-        Wanted::Rehome(rehoming) => {
-            draft.set_link_mtu(rehoming.link_mtu);
+        Wanted::Rehome { rehoming, of_epoch } => {
+            draft.set_link_mtu(rehoming.link_mtu, *of_epoch == group.record().epoch);
             draft.rehome(rehoming)?;
         }
-        Wanted::Join { newcomers, new_nodes, link_mtu } => {
-            draft.set_link_mtu(*link_mtu);
+        Wanted::Join { newcomers, new_nodes, link_mtu, of_epoch } => {
+            draft.set_link_mtu(*link_mtu, *of_epoch == group.record().epoch);
             draft.join(newcomers, new_nodes, join)?;
         }
         Wanted::Settle(psn) => draft.settle(*psn),
@@ -64,8 +64,11 @@ impl Draft {
         Draft { record: Record { epoch, ..record.clone() }, nodes, receivers }
     }
 
-    fn set_link_mtu(&mut self, link_mtu: Option<u16>) {
-        self.record.link_mtu = link_mtu.unwrap_or(self.record.link_mtu);
+    /// `is_current`: it was computed for this record. Another change has come before else, whose links it does not know,
+    /// and the lesser of both is that of all links at most.
+    fn set_link_mtu(&mut self, link_mtu: Option<u16>, is_current: bool) {
+        let known = self.record.link_mtu;
+        self.record.link_mtu = link_mtu.map_or(known, |new| if is_current { new } else { new.min(known) });
     }
 
     fn evict(&mut self, receivers: &BTreeSet<Ipv6Addr>) {

@@ -198,6 +198,25 @@ fn a_node_is_rehomed_below_one_that_is_new() {
     assert_eq!(renewals(&lifecycle), all);
 }
 
+/// The link MTU of a change was computed before an earlier one was made: the lesser of both is in effect.
+#[test]
+fn waiting_changes_do_not_raise_the_link_mtu_again() {
+    let (mut lifecycle, mut fleet) = running();
+    let rehoming = |node, link_mtu| {
+        let (parent, new_nodes) = (loopback(6), Vec::new());
+        Rehoming { node: loopback(node), parent, parent_sid: None, new_nodes, link_mtu: Some(link_mtu) }
+    };
+    lifecycle.rehome_by(rehoming(1, 4400)).unwrap();
+    lifecycle.rehome_by(rehoming(2, 4608)).unwrap();
+    fleet.settle(&mut lifecycle);
+    let record = |lifecycle: &Lifecycle| lifecycle.group().unwrap().record().clone();
+    assert_eq!((record(&lifecycle).epoch, record(&lifecycle).link_mtu), (3, 4400));
+    // Computed for the present tree.
+    lifecycle.rehome_by(rehoming(3, 4608)).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert_eq!((record(&lifecycle).epoch, record(&lifecycle).link_mtu), (4, 4608));
+}
+
 /// Impossible changes are rejected at once.
 #[test]
 fn impossible_changes_are_refused_with_a_reason() {
