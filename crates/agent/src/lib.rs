@@ -17,4 +17,4 @@ mod session;
 pub use agent::{Agent, Report};
 pub use eviction_requests::EvictionRequests;
 pub use group_table::{AllowedSids, Change, GroupTable, Plan};
-pub use session::{ControllerSession, Failure, Request};
+pub use session::{ControllerSession, Failure, ProtocolError, Request};

@@ -10,7 +10,7 @@
 
 use crate::Report;
 use crate::lease::Lease;
-use srdma_api::{NodeAnswer, POLL_INTERVAL_MS, Session, Sync};
+use srdma_api::{FIRST_PROTOCOL, NodeAnswer, POLL_INTERVAL_MS, PROTOCOL, Protocols, Session, Sync};
 use std::time::Duration;
 
 /// The first and the longest delay before a request to an unreachable controller is retried.
@@ -21,7 +21,10 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct ControllerSession {
     session: Option<u64>,
-    accepts_unreachable: bool,
+    /// Protocol of the session.
+    protocol: u32,
+    /// The newest protocol that the next registration states.
+    offer: u32,
     /// Time of the last registration request.
     begun: Duration,
     /// Answers that the controller has not received yet.
@@ -34,7 +37,10 @@ pub struct ControllerSession {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     /// The node's registration.
-    Register,
+    Register {
+        /// The newest protocol that it states.
+        protocol: u32,
+    },
     /// The report of [`ControllerSession::sync`].
     Sync,
 }
@@ -46,15 +52,33 @@ pub enum Failure {
     Unreachable,
     /// The controller does not know the session any more.
     UnknownSession,
+    /// The controller has refused the request as invalid.
+    NotUnderstood,
     /// The controller has refused for another reason, or its response is invalid.
     Refused,
+}
+
+/// The session has a protocol that the node does not speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProtocolError {
+    /// Protocol of the session.
+    pub protocol: u32,
+}
+
+impl std::fmt::Display for ProtocolError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ProtocolError { protocol } = self;
+        let older = if *protocol > PROTOCOL { "node" } else { "controller" };
+        write!(f, "the controller speaks protocol {protocol}, the node {}: upgrade the {older}", Protocols::OWN)
+    }
 }
 
 impl Default for ControllerSession {
     fn default() -> Self {
         ControllerSession {
             session: None,
-            accepts_unreachable: false,
+            protocol: FIRST_PROTOCOL,
+            offer: PROTOCOL,
             begun: Duration::ZERO,
             answers: Vec::new(),
             retry: FIRST_RETRY,
@@ -73,23 +97,32 @@ impl ControllerSession {
             }
             None => {
                 self.begun = now;
-                Request::Register
+                Request::Register { protocol: self.offer }
             }
         }
     }
 
     /// The registration was accepted.
-    pub fn registered(&mut self, session: &Session) {
+    ///
+    /// # Errors
+    ///
+    /// The node does not speak the protocol of the session, which is not used: [`Failure::Refused`] follows.
+    pub fn registered(&mut self, session: &Session) -> Result<(), ProtocolError> {
+        let protocol = session.protocol;
+        if !Protocols::OWN.contain(protocol) {
+            return Err(ProtocolError { protocol });
+        }
         self.session = Some(session.session);
-        self.accepts_unreachable = session.accepts_unreachable;
+        (self.protocol, self.offer) = (protocol, PROTOCOL);
         self.answers.clear();
         self.lease.begin(session.lease_ms);
+        Ok(())
     }
 
     /// The next report.
     pub fn sync(&self, report: Report) -> Sync {
         let Report { eviction_requests, mut status } = report;
-        if let Some(status) = status.as_mut().filter(|_| !self.accepts_unreachable) {
+        if let Some(status) = status.as_mut().filter(|_| self.protocol == FIRST_PROTOCOL) {
             status.unreachable.clear();
         }
         let session = self.session.unwrap_or_default();
@@ -111,10 +144,16 @@ impl ControllerSession {
 
     /// A request has failed; returns the delay before the next one.
     pub fn failed(&mut self, failure: Failure, now: Duration) -> Duration {
+        let offered = std::mem::replace(&mut self.offer, PROTOCOL);
         match failure {
+            // A controller of protocol 1 refuses the key that states the protocol (D112).
+            Failure::NotUnderstood if self.session.is_none() && offered != FIRST_PROTOCOL => {
+                self.offer = FIRST_PROTOCOL;
+                Duration::ZERO
+            }
             // A controller that is reached again may know the session: the answers are retransmitted.
             Failure::Unreachable => self.back_off(),
-            Failure::Refused => {
+            Failure::Refused | Failure::NotUnderstood => {
                 self.session = None;
                 self.back_off()
             }
@@ -138,7 +177,8 @@ mod tests {
     use super::*;
     use srdma_api::NodeStatus;
 
-    const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000, accepts_unreachable: true, lease_ms: 0 };
+    const NEW: Session = Session { session: 7, store: 1, dead_after_ms: 3000, protocol: PROTOCOL, lease_ms: 0 };
+    const REGISTER: Request = Request::Register { protocol: PROTOCOL };
 
     fn answers() -> Vec<NodeAnswer> {
         vec![NodeAnswer::Committed { group: 1, name: srdma_group::EntryName::default() }]
@@ -147,8 +187,8 @@ mod tests {
     #[test]
     fn answers_are_sent_until_they_are_received() {
         let mut session = ControllerSession::default();
-        assert_eq!(session.next(Duration::ZERO), Request::Register);
-        session.registered(&NEW);
+        assert_eq!(session.next(Duration::ZERO), REGISTER);
+        session.registered(&NEW).unwrap();
         session.synced(answers());
         assert_eq!(session.next(Duration::ZERO), Request::Sync);
         assert_eq!(session.sync(Report::default()).answers, answers());
@@ -159,16 +199,54 @@ mod tests {
         assert!(session.sync(Report::default()).answers.is_empty());
     }
 
-    /// A controller of the version before refuses keys that it does not know.
+    /// A controller of protocol 1 refuses keys that it does not know.
     #[test]
-    fn unreachable_neighbours_are_reported_to_controllers_that_accept_it() {
+    fn unreachable_neighbours_are_reported_from_protocol_2_on() {
         let status = NodeStatus { unreachable: vec![std::net::Ipv6Addr::LOCALHOST], ..NodeStatus::default() };
         let report = Report { status: Some(status.clone()), ..Report::default() };
-        for accepts_unreachable in [false, true] {
+        for protocol in [1, 2] {
             let mut session = ControllerSession::default();
-            session.registered(&Session { accepts_unreachable, ..NEW });
+            session.registered(&Session { protocol, ..NEW }).unwrap();
             let sent = session.sync(report.clone()).status.expect("a status");
-            assert_eq!(sent.unreachable == status.unreachable, accepts_unreachable);
+            assert_eq!(sent.unreachable == status.unreachable, protocol == 2);
+        }
+    }
+
+    /// D112: a controller of protocol 1 is asked without the number, at once; and each later registration begins with
+    /// the newest protocol, since the controller may have been upgraded.
+    #[test]
+    fn a_controller_of_protocol_1_gets_a_registration_without_the_number() {
+        let mut session = ControllerSession::default();
+        assert_eq!(session.next(Duration::ZERO), REGISTER);
+        assert_eq!(session.failed(Failure::NotUnderstood, Duration::ZERO), Duration::ZERO);
+        assert_eq!(session.next(Duration::ZERO), Request::Register { protocol: 1 });
+        session.registered(&Session { protocol: 1, ..NEW }).unwrap();
+        assert_eq!(session.next(Duration::ZERO), Request::Sync);
+        session.failed(Failure::UnknownSession, Duration::from_secs(9));
+        assert_eq!(session.next(Duration::from_secs(9)), REGISTER);
+        session.failed(Failure::NotUnderstood, Duration::from_secs(9));
+        assert_eq!(session.failed(Failure::NotUnderstood, Duration::from_secs(9)), FIRST_RETRY, "neither is right");
+        assert_eq!(session.next(Duration::from_secs(9)), REGISTER);
+    }
+
+    /// A report that is refused as invalid does not choose the protocol of the next session.
+    #[test]
+    fn a_report_that_is_not_understood_leads_to_a_registration_of_the_newest_protocol() {
+        let mut session = ControllerSession::default();
+        session.registered(&NEW).unwrap();
+        assert_eq!(session.failed(Failure::NotUnderstood, Duration::ZERO), FIRST_RETRY);
+        assert_eq!(session.next(Duration::ZERO), REGISTER);
+    }
+
+    #[test]
+    fn a_session_of_a_protocol_that_the_node_does_not_speak_is_not_used() {
+        for (protocol, older) in [(0, "upgrade the controller"), (PROTOCOL + 1, "upgrade the node")] {
+            let mut session = ControllerSession::default();
+            let error = session.registered(&Session { protocol, ..NEW }).unwrap_err();
+            assert!(error.to_string().ends_with(older), "{error}");
+            assert!(error.to_string().contains(&format!("protocol {protocol}, the node {}", Protocols::OWN)));
+            assert_eq!(session.failed(Failure::Refused, Duration::ZERO), FIRST_RETRY);
+            assert_eq!(session.next(Duration::ZERO), REGISTER);
         }
     }
 
@@ -176,11 +254,11 @@ mod tests {
     fn an_unknown_session_is_registered_again_without_its_answers() {
         let mut session = ControllerSession::default();
         session.next(Duration::ZERO);
-        session.registered(&NEW);
+        session.registered(&NEW).unwrap();
         session.synced(answers());
         assert_eq!(session.failed(Failure::UnknownSession, Duration::from_secs(9)), Duration::ZERO);
-        assert_eq!(session.next(Duration::from_secs(9)), Request::Register);
-        session.registered(&NEW);
+        assert_eq!(session.next(Duration::from_secs(9)), REGISTER);
+        session.registered(&NEW).unwrap();
         assert!(session.sync(Report::default()).answers.is_empty());
         assert_eq!(session.failed(Failure::UnknownSession, Duration::from_secs(9)), FIRST_RETRY, "at once again");
     }
@@ -191,7 +269,7 @@ mod tests {
         let at = Duration::from_millis;
         let mut session = ControllerSession::default();
         session.next(at(0));
-        session.registered(&Session { lease_ms: 2000, ..NEW });
+        session.registered(&Session { lease_ms: 2000, ..NEW }).unwrap();
         assert_eq!(session.lease_end(), None, "the entries are not compared yet");
         session.next(at(100));
         assert_eq!(session.lease_end(), None);
@@ -203,12 +281,12 @@ mod tests {
         assert_eq!(session.lease_end(), Some(at(2100)), "no report was answered since");
         session.failed(Failure::UnknownSession, at(1800));
         session.next(at(1900));
-        session.registered(&Session { lease_ms: 2000, ..NEW });
+        session.registered(&Session { lease_ms: 2000, ..NEW }).unwrap();
         assert_eq!(session.lease_end(), Some(at(2100)), "a registration alone does not extend it");
         session.next(at(3000));
         session.synced(Vec::new());
         assert_eq!(session.lease_end(), Some(at(5000)));
-        session.registered(&NEW);
+        session.registered(&NEW).unwrap();
         session.next(at(4000));
         session.synced(Vec::new());
         assert_eq!(session.lease_end(), None, "the controller gives none any more");

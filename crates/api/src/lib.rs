@@ -18,8 +18,12 @@ mod job;
 mod node;
 pub mod prefix;
 mod problem;
+mod protocol;
+#[cfg(test)]
+mod recorded;
 mod source;
 mod topology;
+mod unreadable;
 
 #[cfg(feature = "client")]
 pub use client::{Client, ClientError, Reply};
@@ -36,5 +40,7 @@ pub use node::{
     Registration, Session, Sync, SyncAnswer, UnreachableReport, store_identity,
 };
 pub use problem::{Problem, ProblemType};
+pub use protocol::{FIRST_PROTOCOL, PROTOCOL, Protocols};
 pub use source::{SourceOrder, SourceReport, SourceState};
 pub use topology::{Topology, TopologyLink, TopologyNode};
+pub use unreadable::UnreadableOrder;

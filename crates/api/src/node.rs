@@ -1,6 +1,7 @@
-//! Messages of nodes and the controller.
+//! Messages of nodes and the controller. Each side ignores keys that it does not know (D112).
 
-use crate::{NodeIdentity, prefix};
+use crate::unreadable::{self, UnreadableOrder};
+use crate::{NodeIdentity, prefix, protocol};
 use serde::{Deserialize, Serialize};
 use srdma_group::{EntryName, GroupEntry, Held};
 use srdma_wire::Prefix;
@@ -15,8 +16,10 @@ pub const POLL_INTERVAL_MS: u32 = 1000;
 /// The registration of a node: sent when it starts, and when the controller does not know its session.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Registration {
+    /// The newest protocol that the node speaks; absent: 1.
+    #[serde(default = "protocol::first", skip_serializing_if = "protocol::is_first")]
+    pub protocol: u32,
     pub name: String,
     /// Its loopback, which no other node has.
     #[schema(value_type = String, format = "ipv6")]
@@ -40,7 +43,6 @@ pub struct Registration {
 
 /// A link to another node, used only if both ends have registered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Link {
     /// The other's loopback.
     #[schema(value_type = String, format = "ipv6")]
@@ -59,7 +61,6 @@ fn one() -> u32 {
 /// A group that a registering node holds.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct HeldGroup {
     /// Identity of the store that it is from.
     pub store: u64,
@@ -132,11 +133,11 @@ pub struct Session {
     pub store: u64,
     /// Timeout after which a silent node is dead, milliseconds.
     pub dead_after_ms: u32,
-    /// Whether the controller accepts [`NodeStatus::unreachable`]; older ones refuse it.
-    #[serde(default)]
-    pub accepts_unreachable: bool,
+    /// The protocol of the session, the newest that both speak; absent: 1.
+    #[serde(default = "protocol::first")]
+    pub protocol: u32,
     /// Time after sending its last answered report at which the node stops to acknowledge for the controller's groups,
-    /// milliseconds; 0: it does not (D122).
+    /// milliseconds; 0: it does not (D122). Nodes of protocol 1 have no lease.
     #[serde(default)]
     pub lease_ms: u32,
 }
@@ -147,12 +148,11 @@ pub const MAX_EVICTION_REQUESTS: usize = 256;
 /// A report of a node, and a poll for orders.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Sync {
     /// From [`Session`].
     pub session: u64,
     /// Answers to its orders.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "unreadable::readable")]
     pub answers: Vec<NodeAnswer>,
     /// At most 256.
     #[serde(default)]
@@ -168,8 +168,13 @@ pub struct Sync {
 /// Orders to a node, to be executed in this sequence.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(from = "unreadable::Received")]
 pub struct SyncAnswer {
     pub orders: Vec<NodeOrder>,
+    /// Orders that this version cannot read.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub unreadable: Vec<UnreadableOrder>,
 }
 
 /// An order to a node, about a group of this store. An entry is named by epoch and digests, which the node returns as
@@ -255,7 +260,6 @@ pub enum NodeAnswer {
 /// A request of an edge to remove a receiver (D25).
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct EvictionRequest {
     pub group: u32,
     /// Address of the receiver.
@@ -268,7 +272,6 @@ pub struct EvictionRequest {
 /// The status of a node. Counters start at 0 with the node.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct NodeStatus {
     #[serde(default)]
     pub ports: Vec<PortStatus>,
@@ -281,7 +284,7 @@ pub struct NodeStatus {
     #[serde(default)]
     pub programs: Vec<String>,
     /// Loopbacks of neighbours whose BFD session was up and is down: hints to use other paths, no proof that they are
-    /// dead (D90, D111).
+    /// dead (D90, D111). From protocol 2 on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = Vec<String>)]
     pub unreachable: Vec<Ipv6Addr>,
@@ -290,7 +293,6 @@ pub struct NodeStatus {
 /// A port of a node.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct PortStatus {
     pub name: String,
     /// Loopback of the node at its other end; absent if that is no node.
@@ -306,7 +308,6 @@ pub struct PortStatus {
 /// A group at a node.
 #[allow(missing_docs, reason = "names and types explain the other items")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct GroupStatus {
     pub group: u32,
     /// The highest PSN that it has forwarded.
@@ -317,7 +318,6 @@ pub struct GroupStatus {
 
 /// A branch of a group at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct BranchStatus {
     /// A receiver's address, or a child's loopback.
     #[schema(value_type = String, format = "ipv6")]
@@ -342,6 +342,9 @@ pub struct Node {
     pub loopback: Ipv6Addr,
     /// Whether it has a live session.
     pub is_alive: bool,
+    /// The protocol of its session: below 2 it has no lease (D112, D122).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<u32>,
     /// Whether it is excluded from new trees.
     pub is_drained: bool,
     /// Whether it is being removed: it is deleted when no group has it any more.

@@ -57,6 +57,7 @@ problem_types! {
     MethodNotAllowed "method-not-allowed" 405 "The resource does not support the method",
     RequestTimeout "request-timeout" 408 "The body of the request did not arrive in time",
     UnknownSession "unknown-session" 409 "The session has ended: the node has to register again",
+    ProtocolNotSupported "protocol-not-supported" 409 "Node and controller are of versions that do not work together",
     NodeConflict "node-conflict" 409 "Another node has this name or loopback",
     NodeInUse "node-in-use" 409 "The node is in use by groups, or connected",
     PrefixOverlap "prefix-overlap" 409 "A prefix or address of the node is that of another node, a tenant or a group",

@@ -68,7 +68,9 @@ impl AgentHost {
     /// The next request to the controller.
     pub(crate) fn next(&mut self, now: Instant, registration: Registration, node: &Node) -> Call {
         match self.session.next(since_origin(now)) {
-            Next::Register => Call::Register(Box::new(self.agent.registration(registration))),
+            Next::Register { protocol } => {
+                Call::Register(Box::new(self.agent.registration(Registration { protocol, ..registration })))
+            }
             Next::Sync => {
                 self.evictions.retain(|(group, receiver), _| lags(node, *group, *receiver));
                 let known = self.evictions.iter().filter(|((group, _), _)| adapter::has_group(&self.agent, *group));
@@ -84,11 +86,13 @@ impl AgentHost {
     /// Handles the reply to the request, which is no longer outstanding.
     pub(crate) fn reply(&mut self, now: Instant, reply: Reply) -> Followed {
         let (failure, reason) = match reply {
-            Reply::Session(session) => {
-                self.session.registered(&session);
-                self.agent.registered();
-                return Followed::NextAfter(Duration::ZERO);
-            }
+            Reply::Session(session) => match self.session.registered(&session) {
+                Ok(()) => {
+                    self.agent.registered();
+                    return Followed::NextAfter(Duration::ZERO);
+                }
+                Err(error) => (Failure::Refused, error.to_string()),
+            },
             Reply::Orders(orders) => {
                 self.agent.answered();
                 self.orders = orders.into();
@@ -98,6 +102,7 @@ impl AgentHost {
             }
             Reply::Unreachable => (Failure::Unreachable, "no response".to_owned()),
             Reply::Refused(ProblemType::UnknownSession, reason) => (Failure::UnknownSession, reason),
+            Reply::Refused(ProblemType::InvalidRequest, reason) => (Failure::NotUnderstood, reason),
             Reply::Refused(_, reason) => (Failure::Refused, reason),
             Reply::Synced(_) | Reply::Order(_) | Reply::Created(_) | Reply::Done => {
                 (Failure::Refused, "the response is invalid".to_owned())

@@ -8,7 +8,7 @@
 
 use crate::schedule::Schedule;
 use srdma_agent::{AllowedSids, GroupTable};
-use srdma_api::{Link, Registration};
+use srdma_api::{Link, PROTOCOL, Registration};
 use srdma_chaos::address;
 use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
 use srdma_frame::PortId;
@@ -178,6 +178,7 @@ impl DataNetwork {
             Peer::Source(_) | Peer::Receiver(_) => None,
         });
         Registration {
+            protocol: PROTOCOL,
             name: name_of(node),
             loopback: addresses.loopback,
             end_mt: is_edge.then_some(addresses.end_mt),

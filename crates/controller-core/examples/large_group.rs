@@ -3,7 +3,7 @@
 //! 400 leaves below 32 spines; the source is at the first leaf, and a receiver at each other one. The times are those
 //! in which the controller is locked: a transaction or a view, without HTTP and store.
 
-use srdma_api::{Link, NewGroup, NewReceiver, Registration, SourceAddress};
+use srdma_api::{Link, NewGroup, NewReceiver, PROTOCOL, Registration, SourceAddress};
 use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Time};
 use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
@@ -89,6 +89,7 @@ fn registration(number: u16) -> Registration {
     let others = if is_leaf { LEAVES..LEAVES + SPINES } else { 0..LEAVES };
     let prefix = |text: String| text.parse().expect("a prefix");
     Registration {
+        protocol: PROTOCOL,
         name: format!("N{number}"),
         loopback: loopback(number),
         end_mt: (is_leaf && number > 0).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),

@@ -145,6 +145,8 @@ struct Node {
     /// It is deleted when no group has it.
     is_removing: bool,
     session: Option<u64>,
+    /// Protocol of the session.
+    protocol: u32,
     /// Time of its last request, or of the controller's start.
     heard: Duration,
     /// It is dead, and has not registered since.

@@ -169,6 +169,7 @@ mod tests {
     #[test]
     fn a_registration_is_restricted_to_the_identity() {
         let said = Registration {
+            protocol: srdma_api::PROTOCOL,
             name: "N1".to_owned(),
             loopback: identity(1).loopback,
             end_mt: identity(2).end_mt,

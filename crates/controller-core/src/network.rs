@@ -235,6 +235,7 @@ mod tests {
 
     fn registration(number: u16, to: &[u16], hosts: &[&str]) -> Registration {
         Registration {
+            protocol: srdma_api::PROTOCOL,
             name: format!("N{number}"),
             loopback: loopback(number),
             end_mt: None,

@@ -237,7 +237,7 @@ impl<'a> Search<'a> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use srdma_api::{Link, Registration};
+    use srdma_api::{Link, PROTOCOL, Registration};
 
     fn loopback(number: u16) -> Ipv6Addr {
         Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1)
@@ -249,6 +249,7 @@ mod tests {
             let ends = links.iter().flat_map(|(a, b, cost)| [(*a, *b, *cost), (*b, *a, *cost)]);
             let links = ends.filter(|(from, _, _)| *from == number);
             let registration = Registration {
+                protocol: PROTOCOL,
                 name: format!("N{number}"),
                 loopback: loopback(number),
                 end_mt: None,

@@ -4,7 +4,7 @@
 //! deadline of 10 s. Meanwhile one client reads the list of groups, and a node synchronises, each one request after the
 //! other, and each every 5 ms.
 
-use srdma_api::{Client, GroupPage, NewJob, Registration, Session, Sync, SyncAnswer, WhatIfAnswer};
+use srdma_api::{Client, GroupPage, NewJob, PROTOCOL, Registration, Session, Sync, SyncAnswer, WhatIfAnswer};
 use srdma_controller::{Config, OnDisk, Server, Store};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,6 +80,7 @@ fn jobs() -> NewJob {
 
 fn registration() -> Registration {
     Registration {
+        protocol: PROTOCOL,
         name: "N1".to_owned(),
         loopback: "2001:db8:ff:1::1".parse().expect("an address"),
         end_mt: None,

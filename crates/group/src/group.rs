@@ -19,6 +19,7 @@ pub struct GroupId(pub u32);
 /// The source, as the root needs it to deliver responses (D13).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Source {
     pub address: Ipv6Addr,
     /// Its own queue pair.
@@ -40,6 +41,7 @@ pub struct SourceRegion {
 
 /// A receiver (MT-5.1-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Receiver {
     /// Unicast address.
     pub address: Ipv6Addr,
@@ -56,6 +58,7 @@ pub struct Receiver {
 
 /// Join point of a member in a running group: J of D30. Part of the committed record until no earlier PSN can recur.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Join {
     /// J: the source's next PSN when the member joined. Nothing before it is ever sent to the member.
     #[serde(with = "document::psn")]

@@ -12,7 +12,7 @@ use std::net::Ipv6Addr;
 /// Destination of a node's responses (D12, D13).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Parent {
     /// The node is the root: it delivers to the source.
     Source(Source),
@@ -26,6 +26,7 @@ pub enum Parent {
 
 /// A branch of a node, whose responses the node aggregates (D14).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Branch {
     /// The source address of the branch's responses: a receiver's address, or a child's loopback.
     pub responder: Ipv6Addr,
@@ -55,6 +56,7 @@ pub enum Downstream {
 
 /// Additional state of the headend (D1, D4, D26, D27).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HeadendEntry {
     /// The source whose packets it encapsulates.
     pub source: Source,
@@ -66,9 +68,11 @@ pub struct HeadendEntry {
     pub link_mtu: u16,
 }
 
-/// A node's entry of a group.
+/// A node's entry of a group. Unknown keys are refused in it and its parts: a node that ignores one would acknowledge for
+/// something else than the record says (D112).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupEntry {
     pub id: GroupId,
     pub epoch: u32,

@@ -9,6 +9,7 @@ use std::net::Ipv6Addr;
 /// A receiver's memory for the group (D27). Its length is that of the group's [`SourceRegion`](crate::SourceRegion);
 /// packets have it as a [`RegionView`](srdma_wire::tlv::RegionView).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ReceiverRegion {
     /// Virtual address that corresponds to the group's base address.
     pub base: u64,
@@ -19,6 +20,7 @@ pub struct ReceiverRegion {
 /// The receivers of one edge, in the order of its TLVs.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EdgeList {
     /// Edge Node Address.
     pub edge: Ipv6Addr,

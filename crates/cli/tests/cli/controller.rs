@@ -1,6 +1,6 @@
 //! `srdma controller` as a process: killed, saved, restored, and given what it cannot use.
 
-use srdma_api::{Client, NewGroup, NewReceiver, Registration, SourceAddress};
+use srdma_api::{Client, NewGroup, NewReceiver, PROTOCOL, Registration, SourceAddress};
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv6Addr, TcpListener};
 use std::path::Path;
@@ -154,6 +154,7 @@ fn nodes_are_listed_renamed_and_removed() {
     let folder = tempfile::tempdir().unwrap();
     let controller = Controller::start(folder.path());
     let registration = Registration {
+        protocol: PROTOCOL,
         name: "N1".to_owned(),
         loopback: "2001:db8:ff:1::1".parse().unwrap(),
         end_mt: "2001:db8:ff:1::e".parse().ok(),

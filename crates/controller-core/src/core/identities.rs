@@ -13,7 +13,7 @@ use crate::identity::{describe, overlap, own_prefixes, restricted};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, NodeRow};
-use srdma_api::{EventKind, NodeIdentity, ProblemType, Registration};
+use srdma_api::{EventKind, FIRST_PROTOCOL, NodeIdentity, ProblemType, Registration};
 use std::net::Ipv6Addr;
 
 impl Core {
@@ -178,7 +178,8 @@ impl Node {
     fn unregistered(name: &str, identity: NodeIdentity) -> Self {
         let NodeIdentity { loopback, end_mt, replication, hosts } = identity.clone();
         let (name, links, groups) = (name.to_owned(), Vec::new(), Vec::new());
-        let registration = Registration { name, loopback, end_mt, replication, links, hosts, groups };
+        let protocol = FIRST_PROTOCOL;
+        let registration = Registration { protocol, name, loopback, end_mt, replication, links, hosts, groups };
         Node { was_dead: true, ..Node::new(registration, identity) }
     }
 

@@ -8,7 +8,10 @@ use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::reports;
 use srdma_api::ProblemType;
-use srdma_api::{EventKind, EvictionRequest, HeldGroup, NodeAnswer, NodeIdentity, NodeStatus, Registration, Sync};
+use srdma_api::{
+    EventKind, EvictionRequest, FIRST_PROTOCOL, HeldGroup, NodeAnswer, NodeIdentity, NodeStatus, PROTOCOL, Protocols,
+    Registration, Sync,
+};
 use srdma_group::Safeguard;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -25,13 +28,14 @@ impl Core {
         registration: Registration,
     ) -> Result<srdma_api::Session, Refusal> {
         principal.may_register(&registration.name)?;
+        let protocol = common_protocol(&registration)?;
         self.check_registration(&registration)?;
         self.check_foreign(registration.loopback, &registration.groups)?;
         let identity = self.admit(principal, &registration)?;
         self.forget_unconfirmed(&registration.name);
         let loopback = registration.loopback;
         let held = registration.groups.clone();
-        let registration = Registration { groups: Vec::new(), ..registration };
+        let registration = Registration { protocol: FIRST_PROTOCOL, groups: Vec::new(), ..registration };
         self.sessions += 1;
         let number = u64::from(self.site.starts) << 32 | self.sessions;
         let (session, heard) = (Some(number), self.now.monotonic);
@@ -43,9 +47,9 @@ impl Core {
                 // It registers with the name that an administrator has given it, or still with the former one.
                 let is_former = known.registration.name == registration.name;
                 let name = if is_former { known.name.clone() } else { registration.name.clone() };
-                Node { name, is_drained, is_removing, session, heard, ..Node::new(registration, identity) }
+                Node { name, is_drained, is_removing, session, protocol, heard, ..Node::new(registration, identity) }
             }
-            None => Node { session, heard, ..Node::new(registration, identity) },
+            None => Node { session, protocol, heard, ..Node::new(registration, identity) },
         };
         let (name, is_changed) = (node.name.clone(), before != Some(node.row()));
         self.nodes.insert(loopback, node);
@@ -61,8 +65,8 @@ impl Core {
             session: number,
             store: self.site.store,
             dead_after_ms: milliseconds(self.settings.node_dead_after),
-            accepts_unreachable: true,
-            lease_ms: self.settings.node_lease.map_or(0, milliseconds),
+            protocol,
+            lease_ms: self.settings.node_lease.filter(|_| protocol > FIRST_PROTOCOL).map_or(0, milliseconds),
         })
     }
 
@@ -302,6 +306,7 @@ impl Node {
             is_drained: false,
             is_removing: false,
             session: None,
+            protocol: FIRST_PROTOCOL,
             heard: Duration::ZERO,
             was_dead: false,
             status: None,
@@ -313,6 +318,16 @@ impl Node {
     fn has_name(&self, name: &str) -> bool {
         self.name == name || self.registration.name == name
     }
+}
+
+/// The protocol of a session with the node (D112).
+fn common_protocol(registration: &Registration) -> Result<u32, Refusal> {
+    let (node, own) = (Protocols::up_to(registration.protocol), Protocols::OWN);
+    node.common(own).ok_or_else(|| {
+        let older = if registration.protocol < PROTOCOL { "node" } else { "controller" };
+        let text = format!("node {} speaks {node}, the controller {own}: upgrade the {older}", registration.name);
+        Refusal::new(ProblemType::ProtocolNotSupported, text)
+    })
 }
 
 fn milliseconds(time: Duration) -> u32 {

@@ -2,7 +2,7 @@
 
 use crate::cluster::*;
 use srdma_api::{
-    EventKind, EvictionRequest, GroupState, HeldGroup, NewGroup, Node, NodeIdentity, NodeOrder, ProblemType,
+    EventKind, EvictionRequest, GroupState, HeldGroup, NewGroup, Node, NodeIdentity, NodeOrder, PROTOCOL, ProblemType,
     ReceiverState, Registration, Sync,
 };
 use srdma_controller_core::{Core, Principal, Refusal, Role, Settings, Tenant, Time};
@@ -17,6 +17,7 @@ fn node_token(number: u16) -> Principal {
 /// An edge without links.
 fn seventh() -> Registration {
     Registration {
+        protocol: PROTOCOL,
         name: "N7".to_owned(),
         loopback: loopback(7),
         end_mt: Some(Ipv6Addr::new(0x2001, 0xdb8, 0xff, 7, 0, 0, 0, 0xe)),

@@ -3,7 +3,7 @@
 use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{
     BranchStatus, EventKind, Group, GroupStatus, Link, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus,
-    Registration, SourceAddress, Sync,
+    PROTOCOL, Registration, SourceAddress, Sync,
 };
 use srdma_controller_core::{Core, Pipeline, Principal, Refusal, Role, Row, Settings, Time, Write};
 use srdma_group::{OnFailure, Policy};
@@ -60,6 +60,7 @@ fn allowed(number: u16) -> AllowedSids {
 pub(crate) fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registration {
     let ends = LINKS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).filter(|(from, _)| *from == number);
     Registration {
+        protocol: PROTOCOL,
         name: format!("N{number}"),
         loopback: loopback(number),
         end_mt: (number <= 3).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),

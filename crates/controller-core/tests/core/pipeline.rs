@@ -1,6 +1,6 @@
 //! Nothing leaves the pipeline before the writes that precede it are durable.
 
-use srdma_api::{Link, NewGroup, NewReceiver, Registration, SourceAddress};
+use srdma_api::{Link, NewGroup, NewReceiver, PROTOCOL, Registration, SourceAddress};
 use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Time, Transaction};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -24,6 +24,7 @@ fn loopback(number: u16) -> Ipv6Addr {
 /// N1 is the headend, N2 the edge.
 fn node(number: u16) -> Registration {
     Registration {
+        protocol: PROTOCOL,
         name: format!("N{number}"),
         loopback: loopback(number),
         end_mt: (number == 2).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),

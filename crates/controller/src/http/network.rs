@@ -89,7 +89,7 @@ pub(super) async fn sync(
     // Another registration meanwhile has replaced the orders.
     app.service.read(|core| core.check_session(loopback, session, &name))?;
     app.service.transaction(|core| core.keep_session(loopback));
-    Ok(answer(StatusCode::OK, &SyncAnswer { orders }, None))
+    Ok(answer(StatusCode::OK, &SyncAnswer { orders, unreadable: Vec::new() }, None))
 }
 
 /// Report neighbours whose BFD session has gone down: trees take other paths. Beside the polls of the node.

@@ -4,7 +4,7 @@ use crate::running::Running;
 use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{
     Client, Event, EventKind, EvictionRequest, GroupStatus, HeldGroup, Link, NodeAnswer, NodeOrder, NodeStatus,
-    Registration, Session, Sync, SyncAnswer,
+    PROTOCOL, Registration, Session, Sync, SyncAnswer,
 };
 use srdma_group::GroupEntry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +48,7 @@ pub(crate) fn registration(number: u16) -> Registration {
         _ => Vec::new(),
     };
     Registration {
+        protocol: PROTOCOL,
         name: format!("N{number}"),
         loopback: loopback(number),
         end_mt: (number <= 3).then(|| Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),

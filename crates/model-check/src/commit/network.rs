@@ -6,7 +6,7 @@
 //! ```
 
 use srdma_agent::AllowedSids;
-use srdma_api::{Link, NewGroup, Registration, SourceAddress};
+use srdma_api::{Link, NewGroup, PROTOCOL, Registration, SourceAddress};
 use srdma_controller_core::{DEFAULT_TENANT, Principal, Role};
 use srdma_group::Policy;
 use srdma_wire::Prefix;
@@ -38,6 +38,7 @@ impl Place {
         let neighbours = places.iter().filter(|other| (self == HEADEND) != (**other == HEADEND));
         let hosts = if self == HEADEND { 0xaa } else { 0xb0 + u16::from(self.0) };
         Registration {
+            protocol: PROTOCOL,
             name: self.name(),
             loopback: self.loopback(),
             end_mt: self.allowed().end_mt,

@@ -63,9 +63,9 @@ impl Node {
     /// The next request. `places`: of the network.
     pub(super) fn request(&mut self, place: Place, places: &[Place]) -> Message {
         match self.session.next(Duration::ZERO) {
-            Request::Register => {
+            Request::Register { protocol } => {
                 let groups = self.table.held();
-                Message::Register(Box::new(Registration { groups, ..place.registration(places) }))
+                Message::Register(Box::new(Registration { protocol, groups, ..place.registration(places) }))
             }
             Request::Sync => Message::Report(self.session.sync(Report::default())),
         }
@@ -100,7 +100,10 @@ impl Node {
     /// The response arrives: orders are executed. Returns what the table did that it must not do.
     pub(super) fn receive(&mut self, ablation: Ablation) -> Result<(), String> {
         match self.response.take() {
-            Some(Response::Registered(session)) => self.session.registered(&session),
+            Some(Response::Registered(session)) => match self.session.registered(&session) {
+                Ok(()) => {}
+                Err(_) => self.failed(Failure::Refused),
+            },
             Some(Response::Orders(orders)) => {
                 let mut answers = Vec::new();
                 for order in orders {

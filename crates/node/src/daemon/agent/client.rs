@@ -2,7 +2,7 @@
 
 use crate::configuration::ControllerSettings;
 use srdma_agent::{ControllerSession, Failure, Report, Request};
-use srdma_api::{Client, ClientError, NodeAnswer, NodeOrder, ProblemType, Registration};
+use srdma_api::{Client, ClientError, NodeAnswer, NodeOrder, ProblemType, Registration, SyncAnswer};
 use std::io;
 use std::path::Path;
 use std::sync::mpsc as plain;
@@ -61,6 +61,9 @@ impl ControllerClient {
 /// The control task has ended.
 struct Ended;
 
+/// What came of a request; if it has failed, the reason.
+type Outcome = Result<(), (Failure, String)>;
+
 struct Thread {
     settings: ControllerSettings,
     events: mpsc::UnboundedSender<ControllerEvent>,
@@ -75,49 +78,62 @@ impl Thread {
         let mut client = None;
         loop {
             let outcome = match self.session.next(self.started.elapsed()) {
-                Request::Register => self.register(&mut client)?,
+                Request::Register { protocol } => self.register(&mut client, protocol)?,
                 Request::Sync => self.sync(client.as_ref())?,
             };
-            if let Err(error) = outcome {
-                let failure = failure(&error);
-                if failure != Failure::UnknownSession {
-                    self.deliver(ControllerEvent::Failed(error.to_string()))?;
+            if let Err((failure, reason)) = outcome {
+                let delay = self.session.failed(failure, self.started.elapsed());
+                let is_routine = match failure {
+                    Failure::UnknownSession => true,
+                    // The older protocol follows at once.
+                    Failure::NotUnderstood => delay.is_zero(),
+                    Failure::Unreachable | Failure::Refused => false,
+                };
+                if !is_routine {
+                    self.deliver(ControllerEvent::Failed(reason))?;
                 }
-                thread::sleep(self.session.failed(failure, self.started.elapsed()));
+                thread::sleep(delay);
             }
         }
     }
 
     /// Registers the node, with the current token and certificates of the files.
-    fn register(&mut self, client: &mut Option<Client>) -> Result<Result<(), ClientError>, Ended> {
-        let registration = self.ask(ControllerEvent::Register)?;
+    fn register(&mut self, client: &mut Option<Client>, protocol: u32) -> Result<Outcome, Ended> {
+        let registration = Registration { protocol, ..*self.ask(ControllerEvent::Register)? };
         let registered = connect(&self.settings).and_then(|client| {
             let session = client.register(&registration)?;
             Ok((client, session))
         });
         match registered {
             Ok((new, session)) => {
+                if let Err(error) = self.session.registered(&session) {
+                    return Ok(Err((Failure::Refused, error.to_string())));
+                }
                 *client = Some(new);
-                self.session.registered(&session);
                 self.deliver(ControllerEvent::Registered)?;
                 Ok(Ok(()))
             }
-            Err(error) => Ok(Err(error)),
+            Err(error) => Ok(Err(failure(&error))),
         }
     }
 
     /// Sends a report, and passes the orders of the response to the control task.
-    fn sync(&mut self, client: Option<&Client>) -> Result<Result<(), ClientError>, Ended> {
+    fn sync(&mut self, client: Option<&Client>) -> Result<Outcome, Ended> {
         let Some(client) = client else { return Ok(Ok(())) };
         let sync = self.session.sync(self.ask(ControllerEvent::Report)?);
         match client.sync(&self.settings.name, &sync) {
             Ok(answer) => {
-                let answers = self.ask(|answers| ControllerEvent::Orders(answer.orders, answers))?;
+                let SyncAnswer { orders, unreadable } = answer;
+                let mut answers = self.ask(|answers| ControllerEvent::Orders(orders, answers))?;
+                for order in unreadable {
+                    tracing::warn!(order = order.order, "cannot read an order of the controller: upgrade the node");
+                    answers.extend(order.refusal());
+                }
                 self.session.synced(answers);
                 self.lease()?;
                 Ok(Ok(()))
             }
-            Err(error) => Ok(Err(error)),
+            Err(error) => Ok(Err(failure(&error))),
         }
     }
 
@@ -156,10 +172,12 @@ pub(super) fn connect(settings: &ControllerSettings) -> Result<Client, ClientErr
     Client::new(&settings.url, token, settings.ca_file.as_deref())
 }
 
-fn failure(error: &ClientError) -> Failure {
-    match error {
+fn failure(error: &ClientError) -> (Failure, String) {
+    let failure = match error {
         ClientError::Unreachable { .. } => Failure::Unreachable,
         error if error.is(ProblemType::UnknownSession) => Failure::UnknownSession,
+        error if error.is(ProblemType::InvalidRequest) => Failure::NotUnderstood,
         _ => Failure::Refused,
-    }
+    };
+    (failure, error.to_string())
 }

@@ -9,7 +9,7 @@ use crate::daemon::interest;
 use crate::daemon::order::Refusal;
 use crate::daemon::snapshot::{ControllerSnapshot, Snapshot};
 use srdma_agent::{Agent, AllowedSids, Change, GroupTable, Plan};
-use srdma_api::{Link, NodeAnswer, NodeOrder, Registration};
+use srdma_api::{Link, NodeAnswer, NodeOrder, PROTOCOL, Registration};
 use srdma_dataplane::{BfdPeer, Command};
 use srdma_node_spec::{Entries, Owner};
 use std::time::Instant;
@@ -140,6 +140,7 @@ impl Control {
             Link { to: link.to, mtu: link.mtu.unwrap_or(of_port), cost: link.cost }
         };
         Registration {
+            protocol: PROTOCOL,
             name: settings.name.clone(),
             loopback: self.configuration.spec.node.loopback,
             end_mt: settings.end_mt,
