@@ -14,6 +14,7 @@ mod jobs;
 mod life;
 mod memory;
 mod process;
+mod protocol;
 mod refusals;
 mod running;
 mod slow_clients;

@@ -181,3 +181,6 @@ fn failure(error: &ClientError) -> (Failure, String) {
     };
     (failure, error.to_string())
 }
+
+#[cfg(test)]
+mod tests;
