@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type {
-  Branch, ControllerEvent, Flow, Group, NewGroup, NewReceiver, Problem, TreeNode,
+  Branch, ControllerEvent, Flow, ForeignGroup, Group, NodeIdentity, NewGroup, NewReceiver, Problem, TreeNode,
 } from "../src/api/types.ts";
 import type { Fabric } from "./fabric.ts";
 
@@ -35,6 +35,11 @@ export class FakeController {
   flows: Flow[] = [];
   /** Names of dead nodes. */
   readonly lost = new Set<string>();
+  /** Nodes that are being removed. */
+  readonly removing = new Set<string>();
+  /** What nodes have registered and is not confirmed, by name. */
+  readonly unconfirmed = new Map<string, NodeIdentity>();
+  foreign: ForeignGroup[] = [];
   #kept: string[] = [];
   #next = 0;
   /** The bearer token that requests need, if it is set. */
@@ -120,6 +125,7 @@ export class FakeController {
       case "GET nodes": return { nodes: this.#fabric.nodes.map((node) => this.#node(node.name)) };
       case "GET nodes/_": return this.#node(name ?? "");
       case "PUT nodes/_/drain": return this.#drain(name ?? "", body);
+      case "GET foreign-groups": return { store: "1".repeat(16), groups: this.foreign };
       case "GET groups": return { groups: [...this.#groups.values()], total: this.#groups.size };
       case "POST groups": return this.#create(body);
       case "GET groups/_": return this.#moved(this.#group(name));
@@ -173,6 +179,11 @@ export class FakeController {
 
   #node(name: string): unknown {
     const node = this.#fabric.nodes.find((node) => node.name === name);
+    const unconfirmed = this.unconfirmed.get(name);
+    if (!node && unconfirmed) {
+      const state = { is_alive: false, is_drained: false, is_removing: false, hosts: [], links: [], groups: 0 };
+      return { name, loopback: unconfirmed.loopback, unconfirmed, ...state };
+    }
     if (!node) {
       throw new Refused(404, "No such node", name);
     }
@@ -182,6 +193,9 @@ export class FakeController {
       loopback: node.loopback,
       is_alive: !this.lost.has(name),
       is_drained: this.#drained.has(name),
+      is_removing: this.removing.has(name),
+      unconfirmed,
+      protocol: 2,
       end_mt: node.isEdge ? `${node.loopback}:100` : undefined,
       replication: `${node.loopback}:0/112`,
       hosts: node.isEdge ? [`${node.hosts}/64`] : [],
@@ -196,7 +210,7 @@ export class FakeController {
     };
   }
 
-  #emit(change: Omit<ControllerEvent, "number" | "unix_ms">): void {
+  emit(change: Omit<ControllerEvent, "number" | "unix_ms">): void {
     const event = { ...change, number: this.#events.length + 1, unix_ms: Date.now() };
     this.#events.push(event);
     this.#listeners.forEach((listener) => listener.write(this.#message(event)));
@@ -219,7 +233,7 @@ export class FakeController {
     } else {
       this.#drained.delete(name);
     }
-    this.#emit({ kind: "node-drained", node: name, drained });
+    this.emit({ kind: "node-drained", node: name, drained });
     this.#groups.forEach((group) => {
       if (group.tree) {
         group.tree = this.#treeOf(group);
@@ -256,7 +270,7 @@ export class FakeController {
       begunMs: 0,
     };
     this.#groups.set(id, group);
-    this.#emit({ kind: "group-created", group: id });
+    this.emit({ kind: "group-created", group: id });
     return group;
   }
 
@@ -266,7 +280,7 @@ export class FakeController {
     }
     group.members.push({ address, qpn, state: group.state === "open" ? "joining" : "member" });
     group.receivers = group.members.length;
-    this.#emit({ kind: "receiver-joining", group: group.id, receiver: address });
+    this.emit({ kind: "receiver-joining", group: group.id, receiver: address });
     if (group.state === "ready") {
       this.#change(group);
     }
@@ -287,20 +301,20 @@ export class FakeController {
   #change(group: FakeGroup): void {
     group.epoch += 1;
     group.tree = this.#treeOf(group);
-    this.#emit({ kind: "group-changed", group: group.id, epoch: group.epoch });
+    this.emit({ kind: "group-changed", group: group.id, epoch: group.epoch });
   }
 
   #evict(group: FakeGroup, address: string): unknown {
     group.members = group.members.filter((member) => member.address !== address);
     group.receivers = group.members.length;
     this.#change(group);
-    this.#emit({ kind: "receiver-removed", group: group.id, receiver: address });
+    this.emit({ kind: "receiver-removed", group: group.id, receiver: address });
     return group;
   }
 
   #close(group: FakeGroup): unknown {
     this.#groups.delete(group.id);
-    this.#emit({ kind: "group-closed", group: group.id });
+    this.emit({ kind: "group-closed", group: group.id });
     return undefined;
   }
 

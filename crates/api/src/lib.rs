@@ -19,8 +19,6 @@ mod node;
 pub mod prefix;
 mod problem;
 mod protocol;
-#[cfg(test)]
-mod recorded;
 mod source;
 mod topology;
 mod unreadable;

@@ -92,6 +92,9 @@ pub struct ForeignGroup {
     pub nodes: Vec<String>,
     /// Whether it is of the controller's own store, so that it can be adopted.
     pub is_adoptable: bool,
+    /// Whether its removal was requested, and nodes have it still.
+    #[serde(default)]
+    pub is_removing: bool,
 }
 
 /// All foreign groups.

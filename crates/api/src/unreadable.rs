@@ -83,3 +83,6 @@ impl From<Received> for SyncAnswer {
         answer
     }
 }
+
+#[cfg(test)]
+mod recorded;

@@ -68,8 +68,8 @@ pub struct HeadendEntry {
     pub link_mtu: u16,
 }
 
-/// A node's entry of a group. Unknown keys are refused in it and its parts: a node that ignores one would acknowledge for
-/// something else than the record says (D112).
+/// A node's entry of a group. Unknown keys are refused in it and its parts: a node that ignores one would acknowledge
+/// for something else than the record says (D112).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -138,11 +138,39 @@ export interface Node {
   loopback: string;
   is_alive: boolean;
   is_drained: boolean;
+  is_removing?: boolean;
+  /** What it has registered and is not confirmed. */
+  unconfirmed?: NodeIdentity;
+  /** The protocol of its session. */
+  protocol?: number;
   end_mt?: string;
   replication?: string;
   hosts: string[];
   groups: number;
   status?: NodeStatus;
+}
+
+export interface NodeIdentity {
+  loopback: string;
+  end_mt?: string;
+  replication?: string;
+  hosts: string[];
+}
+
+/** Groups that nodes have and the controller's store does not. */
+export interface ForeignGroup {
+  store: string;
+  group: number;
+  proxy: string;
+  epoch: number;
+  nodes: string[];
+  is_adoptable: boolean;
+  is_removing?: boolean;
+}
+
+export interface ForeignGroups {
+  store: string;
+  groups: ForeignGroup[];
 }
 
 export interface NodePage {
@@ -182,6 +210,7 @@ export interface ControllerEvent {
   receiver?: string;
   node?: string;
   drained?: boolean;
+  name?: string;
   job?: string;
   cause?: string;
   reason?: string;

@@ -1,7 +1,7 @@
 import { ask, open, Refusal } from "../api/client.ts";
 import { Messages } from "../api/sse.ts";
 import type {
-  ControllerEvent, Group, GroupPage, GroupSummary, Job, JobPage, Node, NodePage, Topology,
+  ControllerEvent, ForeignGroups, Group, GroupPage, GroupSummary, Job, JobPage, Node, NodePage, Topology,
 } from "../api/types.ts";
 import type { Drops, State, Store } from "./store.ts";
 
@@ -28,6 +28,7 @@ export class Live {
     void this.#repeat(() => this.#group(), () => this.intervalMs, ({ groupId }) => groupId !== null);
     void this.#repeat(() => this.#node(), () => this.intervalMs, ({ nodeName }) => nodeName !== null);
     void this.#repeat(() => this.groups(), () => SLOW_MS, ({ tab }) => tab === "groups");
+    void this.#repeat(() => this.#foreign(), () => SLOW_MS, ({ tab }) => tab === "groups");
     void this.#repeat(() => this.#drops(), () => SLOW_MS, ({ tab }) => tab === "drops");
     void this.#repeat(() => this.#jobs(), () => SLOW_MS, ({ tab }) => tab === "flows");
     void this.#listen();
@@ -99,6 +100,11 @@ export class Live {
       after = page.next;
     } while (after !== undefined && groups.length < this.#store.state.groupsWanted);
     this.#put({ groups, groupsTotal: total });
+  }
+
+  async #foreign(): Promise<void> {
+    const { groups } = await ask<ForeignGroups>("GET", "/v1/foreign-groups");
+    this.#put({ foreign: groups });
   }
 
   async #group(): Promise<void> {

@@ -1,4 +1,4 @@
-import type { Flow, Group, GroupSummary, Job, ControllerEvent, Node, Topology } from "../api/types.ts";
+import type { Flow, ForeignGroup, Group, GroupSummary, Job, ControllerEvent, Node, Topology } from "../api/types.ts";
 
 /** The connection to the source of the data. */
 export interface Standing {
@@ -16,6 +16,7 @@ export interface State {
   groups: GroupSummary[];
   groupsTotal: number;
   groupsWanted: number;
+  foreign: ForeignGroup[];
   /** The selected group. */
   groupId: number | null;
   group: Group | null;
@@ -50,6 +51,7 @@ export class Store {
     groups: [],
     groupsTotal: 0,
     groupsWanted: 100,
+    foreign: [],
     groupId: null,
     group: null,
     nodeName: null,

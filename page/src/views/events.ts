@@ -65,6 +65,10 @@ export function describe(store: Store, event: ControllerEvent): string {
     case "node-up": return "has registered";
     case "node-down": return "is dead: its timeout has passed";
     case "node-drained": return event.drained ? "is drained: new trees avoid it" : "is admitted to trees again";
+    case "node-unconfirmed": return "has registered what is not confirmed";
+    case "node-confirmed": return "is confirmed";
+    case "node-renamed": return `is now ${event.name}`;
+    case "node-removed": return "was removed";
     case "job-placed": return `job ${event.job} was placed`;
     case "job-removed": return `job ${event.job} was removed`;
     case "events-missed":

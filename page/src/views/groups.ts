@@ -6,6 +6,7 @@ import type { Store } from "../state/store.ts";
 import { ask, type Field, type Values } from "../ui/dialog.ts";
 import { cells, h, List, row, table, text } from "../ui/dom.ts";
 import { attempt } from "../ui/notice.ts";
+import { foreignGroups } from "./foreign.ts";
 import { groupView } from "./group.ts";
 
 const COLUMNS = ["#Id", "Name", "State", "#Receivers", "#Epoch"];
@@ -26,7 +27,8 @@ export function groups(store: Store, live: () => Live | null): HTMLElement {
       void live()?.groups();
     },
   });
-  const all = h("div", { class: "list" }, h("div", { class: "bar" }, filter, create), rows, none, more);
+  const all = h("div", { class: "list" }, h("div", { class: "bar" }, filter, create), rows, none, more,
+    foreignGroups(store));
   const one = groupView(store);
   const element = h("section", { class: "panel groups" }, all, one);
 

@@ -1,5 +1,5 @@
 import { ask } from "../api/client.ts";
-import type { Node, TopologyLink, TopologyNode } from "../api/types.ts";
+import type { Node, NodeIdentity, TopologyLink, TopologyNode } from "../api/types.ts";
 import { ReasonRows } from "../drops/rows.ts";
 import { count, rate } from "../format.ts";
 import type { Store } from "../state/store.ts";
@@ -15,6 +15,7 @@ const DROPS = ["Drop reason", "#Packets"];
 export function nodeCard(store: Store): { element: HTMLElement } {
   const title = h("h2", {});
   const state = h("p", {});
+  const unconfirmed = h("p", { class: "bad-text" });
   const facts = h("dl", { class: "facts-list" });
   const history = new History();
   const chart = new Chart("Traffic on its links", (value) => rate(value), clockOf(store));
@@ -32,7 +33,8 @@ export function nodeCard(store: Store): { element: HTMLElement } {
         "aria-label": "Close",
         onclick: () => store.set({ nodeName: null, node: null }),
       }, "×")),
-    state, h("div", { class: "buttons" }, drain), facts, chart.element, dropTable.element, noDrops, programs);
+    state, unconfirmed, h("div", { class: "buttons" }, drain), facts,
+    chart.element, dropTable.element, noDrops, programs);
   let shown: string | null = null;
 
   drain.addEventListener("click", () => {
@@ -51,7 +53,8 @@ export function nodeCard(store: Store): { element: HTMLElement } {
 
   store.on(["nodeName", "node", "topology", "canChange"], () => {
     const { nodeName, node, topology, canChange } = store.state;
-    const brief = nodeName === null ? undefined : topologyNode(store, nodeName);
+    const isInTopology = nodeName !== null && topologyNode(store, nodeName) !== undefined;
+    const brief = nodeName === null ? undefined : topologyNode(store, nodeName) ?? outside(node);
     element.hidden = !brief;
     if (!brief) {
       return;
@@ -61,10 +64,14 @@ export function nodeCard(store: Store): { element: HTMLElement } {
       history.clear();
     }
     text(title, brief.name);
-    text(state, words(brief));
+    text(state, isInTopology ? words(brief, node) : "It has no session, since its registration is not confirmed.");
+    unconfirmed.hidden = !node?.unconfirmed;
+    text(unconfirmed, node?.unconfirmed
+      ? `Not confirmed: ${identityWords(node.unconfirmed)}. Confirm it by srdma controller node confirm ${node.name}.`
+      : "");
     text(drain, brief.is_drained ? "End the drain" : "Drain…");
     drain.disabled = !canChange;
-    drain.hidden = brief.is_host ?? false;
+    drain.hidden = !isInTopology || (brief.is_host ?? false) || (node?.is_removing ?? false);
     showFacts(facts, brief, node);
     const [out, back] = traffic(topology.links, brief.name);
     history.push(timeOf(store), [back, out]);
@@ -85,13 +92,31 @@ function topologyNode(store: Store, name: string): TopologyNode | undefined {
   return store.state.topology.nodes.find((node) => node.name === name);
 }
 
-function words(node: TopologyNode): string {
-  if (node.is_host) {
+/** A node that is not confirmed is not in the topology. */
+function outside(node: Node | null): TopologyNode | undefined {
+  return node ? { ...node, is_edge: false, drops: 0 } : undefined;
+}
+
+function words(brief: TopologyNode, node: Node | null): string {
+  if (brief.is_host) {
     return "A host.";
   }
-  const state = node.is_alive ? "Alive" : "Dead";
-  const drained = node.is_drained ? "; drained: new trees avoid it." : ".";
+  const state = brief.is_alive ? "Alive" : "Dead";
+  if (node?.is_removing) {
+    return `${state}; being removed: it is deleted when no group has it.`;
+  }
+  const drained = brief.is_drained ? "; drained: new trees avoid it." : ".";
   return state + drained;
+}
+
+function identityWords({ loopback, end_mt, replication, hosts }: NodeIdentity): string {
+  const parts: [string, string | undefined][] = [
+    ["loopback", loopback],
+    ["End.MT SID", end_mt],
+    ["Replication SIDs", replication],
+    ["hosts", hosts.length > 0 ? hosts.join(", ") : undefined],
+  ];
+  return parts.filter(([, value]) => value !== undefined).map(([term, value]) => `${term} ${value}`).join(", ");
 }
 
 function showFacts(facts: HTMLElement, brief: TopologyNode, node: Node | null): void {
@@ -100,6 +125,7 @@ function showFacts(facts: HTMLElement, brief: TopologyNode, node: Node | null): 
     ["End.MT SID", node?.end_mt],
     ["Replication SIDs", node?.replication],
     ["Hosts", node && node.hosts.length > 0 ? node.hosts.join(", ") : undefined],
+    ["Protocol", node?.protocol === undefined ? undefined : String(node.protocol)],
     ["Groups", node ? count(node.groups) : undefined],
     ["Ports", node?.status ? portWords(node.status.ports) : undefined],
     ["Drops", count(brief.drops)],

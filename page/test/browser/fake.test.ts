@@ -100,6 +100,46 @@ test("a group is created, watched and changed, and a node is drained", async () 
   await page.close();
 });
 
+test("nodes that are not confirmed or being removed, and foreign groups, are shown", async () => {
+  const { page, errors } = await open();
+  controller.removing.add("agg1.1");
+  controller.unconfirmed.set("edge1.1", { loopback: "2001:db8::1", hosts: ["2001:db8:66::/64"] });
+  controller.unconfirmed.set("new1", { loopback: "2001:db8::77", end_mt: "2001:db8::77:e", hosts: [] });
+  const find = async (name: string): Promise<void> => {
+    await page.getByLabel("Find a node").fill(name);
+    await page.getByLabel("Find a node").press("Enter");
+  };
+  await find("agg1.1");
+  await page.getByText("Alive; being removed: it is deleted when no group has it.").waitFor();
+  assert.equal(await page.locator("button.drain").isVisible(), false);
+  await find("edge1.1");
+  await page.getByText("Not confirmed: loopback 2001:db8::1, hosts 2001:db8:66::/64.").waitFor();
+  await picture(page, "unconfirmed");
+  // A node without a session is not in the topology, but in the events.
+  controller.emit({ kind: "node-unconfirmed", node: "new1" });
+  await page.getByRole("tab", { name: "Events" }).click();
+  await page.getByText("has registered what is not confirmed").waitFor();
+  await page.getByRole("button", { name: "new1" }).click();
+  await page.getByText("It has no session, since its registration is not confirmed.").waitFor();
+  await page.getByText("End.MT SID 2001:db8::77:e. Confirm it by srdma controller node confirm new1.").waitFor();
+  await picture(page, "no-session");
+  const group = { store: "2".repeat(16), proxy: "2001:db8:cc::9", epoch: 4, nodes: ["edge1.1"] };
+  controller.foreign = [
+    { ...group, group: 7, is_adoptable: false, is_removing: true },
+    { ...group, store: "1".repeat(16), group: 8, is_adoptable: true },
+  ];
+  await page.getByRole("tab", { name: "Groups" }).click();
+  await page.getByRole("heading", { name: "Foreign groups (2)" }).waitFor();
+  const states = page.getByRole("table", { name: "Foreign groups" }).locator("tbody tr td:nth-child(2)");
+  assert.deepEqual(await states.allTextContents(), ["being removed", "adoptable"]);
+  await picture(page, "foreign");
+  assert.deepEqual(errors, []);
+  controller.foreign = [];
+  controller.removing.clear();
+  controller.unconfirmed.clear();
+  await page.close();
+});
+
 test("a program is decoded, drops are counted by reason", async () => {
   const { page, errors } = await open({ colorScheme: "dark" });
   await page.keyboard.press("3");

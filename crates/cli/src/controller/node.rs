@@ -3,7 +3,7 @@
 use crate::group::Output;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
-use srdma_api::{Node, NodeIdentity};
+use srdma_api::{Node, NodeIdentity, PROTOCOL};
 use std::process::ExitCode;
 
 /// List, confirm, drain, rename and remove the nodes of a controller.
@@ -86,7 +86,7 @@ fn confirm(One { node, output }: &One) -> Result<()> {
 
 /// A node in a line, and one with what is not confirmed.
 fn text(node: &Node) -> String {
-    let Node { name, loopback, end_mt, replication, hosts, groups, .. } = node;
+    let Node { name, loopback, end_mt, replication, hosts, groups, protocol, .. } = node;
     let used = NodeIdentity { loopback: *loopback, end_mt: *end_mt, replication: *replication, hosts: hosts.clone() };
     let state = match node {
         Node { is_removing: true, .. } => "is being removed",
@@ -96,7 +96,12 @@ fn text(node: &Node) -> String {
         Node { is_alive: false, is_drained: false, .. } => "is not connected",
     };
     let plural = if *groups == 1 { "" } else { "s" };
-    let mut lines = format!("node {name} {state}, {groups} group{plural}: {}\n", identity(&used));
+    // The version before: no lease, no reports of BFD (D112).
+    let by = match protocol {
+        Some(protocol) if *protocol < PROTOCOL => format!(" by protocol {protocol}"),
+        Some(_) | None => String::new(),
+    };
+    let mut lines = format!("node {name} {state}{by}, {groups} group{plural}: {}\n", identity(&used));
     if let Some(unconfirmed) = &node.unconfirmed {
         lines.push_str(&format!("node {name} is not confirmed as {}\n", identity(unconfirmed)));
     }

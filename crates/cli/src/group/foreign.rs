@@ -56,11 +56,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 fn text(groups: &ForeignGroups) -> String {
     let mut text = format!("store {}: {} foreign groups\n", groups.store, groups.groups.len());
-    for ForeignGroup { store, group, proxy, epoch, nodes, is_adoptable, .. } in &groups.groups {
-        let adoptable = if *is_adoptable { ", adoptable" } else { "" };
+    for ForeignGroup { store, group, proxy, epoch, nodes, is_adoptable, is_removing, .. } in &groups.groups {
+        let state = match (is_removing, is_adoptable) {
+            (true, _) => ", being removed",
+            (false, true) => ", adoptable",
+            (false, false) => "",
+        };
         let nodes = if nodes.is_empty() { "no connected node".to_owned() } else { nodes.join(", ") };
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{store} group {group}: Proxy Address {proxy}, epoch {epoch}, at {nodes}{adoptable}");
+        let _ = writeln!(text, "{store} group {group}: Proxy Address {proxy}, epoch {epoch}, at {nodes}{state}");
     }
     text
 }

@@ -243,6 +243,7 @@ impl Core {
             epoch: newest_epoch(&foreign.reports),
             nodes: foreign.reports.keys().map(|node| self.network.name(*node)).collect(),
             is_adoptable: store == self.site.store,
+            is_removing: foreign.row.is_removing,
         });
         Ok(ForeignGroups { store: format!("{:016x}", self.site.store), groups: groups.collect() })
     }

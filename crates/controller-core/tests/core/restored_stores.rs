@@ -150,6 +150,7 @@ fn groups_newer_than_the_backup_are_adopted_or_removed() {
         assert_eq!(listed.groups.len(), 1);
         let foreign = &listed.groups[0];
         assert_eq!((foreign.group, foreign.epoch, foreign.nodes.len(), foreign.is_adoptable), (1, 1, 4, true));
+        assert!(!foreign.is_removing);
         assert_eq!(cluster.acknowledged(), before, "left alone");
         let refused = cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict)));
         assert!(refused.unwrap_err().detail.contains("is the Proxy Address of group 1 of store"));
@@ -173,6 +174,8 @@ fn groups_newer_than_the_backup_are_adopted_or_removed() {
             cluster.pass(DEAD_AFTER_MS + 500);
             cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
             cluster.pass(500);
+            let listed = cluster.commit(|core| core.foreign_groups(&admin())).unwrap().groups;
+            assert!(listed.len() == 1 && listed[0].is_removing && listed[0].nodes == ["N1"], "{listed:?}");
             assert!(cluster.nodes.iter().all(|(number, node)| *number == 1 || node.table.is_empty()));
             cluster.connect(1);
             cluster.pass(500);

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 fn exchanges() -> Vec<Value> {
-    serde_json::from_str(include_str!("../../../testdata/protocol/1.json")).unwrap()
+    serde_json::from_str(include_str!("../../../../testdata/protocol/1.json")).unwrap()
 }
 
 /// Reads a message, which is the same when it is written again.
