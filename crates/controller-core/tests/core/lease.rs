@@ -23,7 +23,7 @@ fn a_lease_ends_before_a_controller_acts() {
         let registration = Registration { groups: held, ..registration(2, |_, _| 9000) };
         let session = cluster.commit(|core| core.register(&admin(), registration)).unwrap();
         assert_eq!(u64::from(session.lease_ms), LEASE_MS);
-        node.registered(&session);
+        node.registered(&session).unwrap();
         cluster.now_ms += 700;
         node.next(now(&cluster));
         let report = node.sync(Report::default());
