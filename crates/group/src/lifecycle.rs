@@ -49,7 +49,7 @@ use crate::group::{Group, GroupError, Join, Record};
 use crate::name::EntryName;
 use crate::safeguard::Safeguard;
 use change::{Waiting, Wanted, check_eviction, is_over};
-use member::{Effect, Member, Presence, Reply, Step};
+use member::{Effect, Member, Presence, Reply, Step, Verification};
 use srdma_wire::Psn;
 use stages::Before;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -412,7 +412,8 @@ impl Lifecycle {
             member.concern = None;
         }
         for (loopback, concern) in concerned {
-            let new = Member { step: Step::Preparing, presence: Presence::Here, concern: None, is_verified: true };
+            let (step, presence) = (Step::Preparing, Presence::Here);
+            let new = Member { step, presence, concern: None, verification: Verification::Verified };
             let member = self.members.entry(loopback).or_insert(new);
             *member = Member { step: Step::Preparing, concern: Some(concern), ..*member };
         }

@@ -103,10 +103,10 @@ impl Reports {
 }
 
 impl Group {
-    /// Whether all its nodes have reported since the controller's start, and agree with the store.
+    /// Whether all its nodes have reported since the controller's start, and agree with the store, or have confirmed what
+    /// was restored (D132).
     pub(super) fn is_verified(&self) -> bool {
-        let is_unverified = |lifecycle: &Lifecycle| lifecycle.unverified().next().is_some();
-        !self.has_diverged() && !self.lifecycle.as_ref().is_some_and(is_unverified)
+        !self.has_diverged() && self.lifecycle.as_ref().is_none_or(Lifecycle::is_verified)
     }
 
     /// Whether the nodes have another record than the store.

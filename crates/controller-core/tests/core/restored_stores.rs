@@ -135,6 +135,34 @@ fn a_change_in_progress_hides_no_record_that_was_lost() {
     assert_eq!(cluster.group().summary.state, GroupState::Stopped);
 }
 
+/// A node has an entry of a lost record whose epoch was used again meanwhile: its receivers are no members before it has
+/// confirmed the entry that is restored (D132).
+#[test]
+fn receivers_at_a_node_with_another_entry_are_unverified() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(1, 2), receiver(2, 1)], OnFailure::Strict);
+    let backup = cluster.rows.clone();
+    cluster.leave(receiver(1, 2)).unwrap();
+    cluster.settle();
+    cluster.reinstall(6);
+    cluster.disconnect(1);
+    cluster.start_with(backup, 1);
+    cluster.pass(DEAD_AFTER_MS + 300);
+    // Epochs 2 and 3, which do not concern node N1.
+    cluster.join(receiver(2, 2)).unwrap();
+    cluster.pass(300);
+    cluster.leave(receiver(2, 2)).unwrap();
+    cluster.pass(300);
+    assert_eq!(cluster.group().summary.epoch, 3, "{:?}", cluster.group());
+    assert!(cluster.members().is_empty());
+    cluster.connect(1);
+    for _ in 0..10 {
+        cluster.sync(1);
+        assert!(cluster.members().is_subset(&cluster.acknowledged()), "{:?}", cluster.group());
+    }
+    assert_eq!(cluster.members().len(), 3);
+}
+
 /// A group that was created after the backup is left alone and listed; its number and Proxy Address are not used again.
 /// It is adopted with its members, or removed.
 #[test]

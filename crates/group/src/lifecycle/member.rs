@@ -50,6 +50,17 @@ pub(super) enum Presence {
     Lost,
 }
 
+/// What is known of the entry that a node has in effect, since the controller's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verification {
+    /// It has not registered.
+    Unreported,
+    /// It had an entry that the record does not explain, and may acknowledge less than the record says (D132).
+    Differs,
+    /// It has what the record says, or has confirmed an entry since, or had none.
+    Verified,
+}
+
 /// A node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
@@ -57,8 +68,7 @@ pub(super) struct Member {
     pub(super) presence: Presence,
     /// Its part in the change in progress; `None`: it keeps its entry.
     pub(super) concern: Option<Concern>,
-    /// Whether the entry that it has is known: it has registered since the controller's start.
-    pub(super) is_verified: bool,
+    pub(super) verification: Verification,
 }
 
 /// A node's reply, together with its epoch.
@@ -94,6 +104,7 @@ impl Member {
             (Presence::Lost | Presence::Unheard, _, Prepared | Refused | Committed | Removed) => Effect::Nothing,
             (Presence::Returning(_), step, Committed) => {
                 self.presence = Presence::Here;
+                self.verification = Verification::Verified;
                 match step {
                     Step::Settled | Step::Leaving => Effect::Progress,
                     Step::Preparing | Step::Prepared => {
@@ -122,6 +133,7 @@ impl Member {
             }
             (Presence::Here, Step::Committing, Committed) => {
                 self.step = Step::Settled;
+                self.verification = Verification::Verified;
                 Effect::Progress
             }
             (Presence::Here, Step::Removing, Removed) => Effect::Gone,
@@ -130,6 +142,11 @@ impl Member {
             | (Presence::Here, Step::Committing, Prepared | Removed)
             | (Presence::Here, Step::Removing, Prepared | Refused | Committed) => Effect::Nothing,
         }
+    }
+
+    /// Whether it has not registered since the controller's start.
+    pub(super) fn is_unreported(&self) -> bool {
+        self.verification == Verification::Unreported
     }
 
     /// Whether the change in progress waits for the node to prepare.

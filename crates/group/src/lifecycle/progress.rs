@@ -228,7 +228,7 @@ impl Lifecycle {
     /// The headend, if it has not registered since the controller's start: the record may not be the newest.
     pub(super) fn unverified_headend(&self) -> Option<Ipv6Addr> {
         let headend = self.stored.as_ref()?.record().tree.nodes().first()?.loopback;
-        self.members.get(&headend).is_some_and(|member| !member.is_verified).then_some(headend)
+        self.members.get(&headend).is_some_and(Member::is_unreported).then_some(headend)
     }
 
     /// Whether a node must not be given an entry yet: the record may not be the newest, and other nodes may count on

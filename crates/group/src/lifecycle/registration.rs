@@ -1,6 +1,6 @@
 //! Registrations of nodes: what a node has of the group is compared with what it should have.
 
-use super::member::{Presence, Step};
+use super::member::{Presence, Step, Verification};
 use super::order::Order;
 use super::{Change, Lifecycle, Phase, stages};
 use crate::name::{EntryName, Held};
@@ -60,7 +60,13 @@ impl Lifecycle {
     /// The nodes whose entries are not known: they have not registered since the controller's start. While the
     /// headend is one of them, no change begins.
     pub fn unverified(&self) -> impl Iterator<Item = Ipv6Addr> {
-        self.members.iter().filter(|(_, member)| !member.is_verified).map(|(loopback, _)| *loopback)
+        self.members.iter().filter(|(_, member)| member.is_unreported()).map(|(loopback, _)| *loopback)
+    }
+
+    /// Whether all nodes have what the records say, as far as they have registered since the controller's start or have
+    /// confirmed an entry: until then a receiver may be one that its node does not wait for.
+    pub fn is_verified(&self) -> bool {
+        self.members.values().all(|member| member.verification == Verification::Verified)
     }
 
     /// Whether no record of this name was ever made from this store. A record that a node has committed was stored, so
@@ -98,11 +104,18 @@ impl Lifecycle {
         let is_unsettled = self.change.as_ref().is_some_and(Change::is_unsettled);
         let was_awaited = self.unverified_headend() == Some(node);
         let Some(member) = self.members.get_mut(&node) else { return };
-        member.is_verified = true;
         member.presence = Presence::Here;
         let next = member.next();
         let (has_committed, has_prepared) =
             (next.is_some() && held.committed == next, next.is_some() && held.prepared == next);
+        let is_explained = has_committed || (step == Step::Settled && fits);
+        let is_other = |has: EntryName| !is_explained && wanted.is_some_and(|wanted| has.entry != wanted.entry);
+        member.verification = match member.verification {
+            Verification::Unreported | Verification::Differs if held.committed.is_some_and(is_other) => {
+                Verification::Differs
+            }
+            Verification::Unreported | Verification::Differs | Verification::Verified => Verification::Verified,
+        };
         match step {
             Step::Settled if fits => {
                 let abandoned = held.prepared.map(|name| Order::Abort { node, name });

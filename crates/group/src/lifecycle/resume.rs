@@ -1,6 +1,6 @@
 //! Resumption of a lifecycle from the store, after its driver has restarted.
 
-use super::member::{Member, Presence, Step};
+use super::member::{Member, Presence, Step, Verification};
 use super::order::Order;
 use super::{Change, Lifecycle, Phase, Source, Waiting, stages};
 use crate::group::{Group, GroupError, Record};
@@ -31,7 +31,8 @@ impl Lifecycle {
     /// If a record is invalid.
     pub fn resume(record: Record, resumption: Resumption, last_epoch: u32, round: u32) -> Result<Self, GroupError> {
         let group = Group::new(record)?;
-        let settled = Member { step: Step::Settled, presence: Presence::Unheard, concern: None, is_verified: false };
+        let (step, verification) = (Step::Settled, Verification::Unreported);
+        let settled = Member { step, presence: Presence::Unheard, concern: None, verification };
         let stay: BTreeSet<Ipv6Addr> = group.record().tree.nodes().iter().map(|node| node.loopback).collect();
         let mut lifecycle = Lifecycle {
             last_epoch: group.record().epoch.max(last_epoch),
