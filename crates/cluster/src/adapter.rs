@@ -251,15 +251,35 @@ pub(crate) fn newest_epoch(agent: &Agent, id: u32) -> u32 {
     held.iter().filter(|held| held.group == id).map(|held| held.entries.newest_epoch()).max().unwrap_or(0)
 }
 
-/// What an order is, in reports.
-pub(crate) fn order_name(order: &NodeOrder) -> (u32, Phase) {
-    match order {
-        NodeOrder::Prepare { entry, .. } => (entry.id.0, Phase::Preparing),
-        NodeOrder::Commit { group, .. } => (*group, Phase::Committing),
-        NodeOrder::Abort { group, .. } => (*group, Phase::Aborting),
-        NodeOrder::Restore { entry, .. } => (entry.id.0, Phase::Restoring),
-        NodeOrder::Remove { group, .. } => (*group, Phase::Removing),
-    }
+/// An order: its group, what it is, and its epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrderName {
+    pub(crate) group: u32,
+    pub(crate) phase: Phase,
+    pub(crate) epoch: u32,
+}
+
+pub(crate) fn order_name(order: &NodeOrder) -> OrderName {
+    let (group, phase, epoch) = match order {
+        NodeOrder::Prepare { entry, name, .. } => (entry.id.0, Phase::Preparing, name.epoch),
+        NodeOrder::Commit { group, name, .. } => (*group, Phase::Committing, name.epoch),
+        NodeOrder::Abort { group, name, .. } => (*group, Phase::Aborting, name.epoch),
+        NodeOrder::Restore { entry, name, .. } => (entry.id.0, Phase::Restoring, name.epoch),
+        NodeOrder::Remove { group, epoch, .. } => (*group, Phase::Removing, *epoch),
+    };
+    OrderName { group, phase, epoch }
+}
+
+/// The groups and epochs of the orders that a request answers.
+pub(crate) fn answered_orders(request: &Request) -> Vec<(u32, u32)> {
+    let Request::Sync { sync, .. } = request else { return Vec::new() };
+    let answered = sync.answers.iter().map(|answer| match answer {
+        NodeAnswer::Prepared { group, name }
+        | NodeAnswer::Refused { group, name, .. }
+        | NodeAnswer::Committed { group, name } => (*group, name.epoch),
+        NodeAnswer::Removed { group, epoch, .. } => (*group, *epoch),
+    });
+    answered.collect()
 }
 
 /// The group whose record a write stores, unless all nodes have it.

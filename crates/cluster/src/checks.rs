@@ -6,6 +6,7 @@ use crate::controller::Controller;
 use crate::copies::Copies;
 use crate::data_network::node_of;
 use crate::flow::Flow;
+use crate::orders::Orders;
 use crate::outcome::{Finding, ViolationKind};
 use crate::reading::{Seen, distance};
 use crate::world::{DETECTION_NS, World};
@@ -33,6 +34,7 @@ pub(crate) struct Checks {
     /// Since when a node differs from what is shown, by group and node.
     differs_since: BTreeMap<(u32, usize), Instant>,
     pub(crate) copies: Copies,
+    pub(crate) orders: Orders,
     /// Since when everything is as it should be.
     pub(crate) calm_since: Option<Instant>,
     /// What the API showed last of each flow, while the controller is down.
@@ -68,7 +70,7 @@ impl World<'_> {
     }
 
     /// The group of a number as the API of a controller shows it.
-    fn shown_by(&self, controller: &Controller, id: u32) -> Option<Rc<Group>> {
+    pub(crate) fn shown_by(&self, controller: &Controller, id: u32) -> Option<Rc<Group>> {
         let mut views = self.checks.views.borrow_mut();
         let version = (controller.run, controller.version);
         if views.of != version {
@@ -176,6 +178,7 @@ impl World<'_> {
     pub(crate) fn check_all(&mut self) {
         self.poll_members();
         self.check_requests();
+        self.check_orders();
         for node in 0..self.agents.len() {
             if !self.is_heard(node) {
                 self.faults.unheard_at[node] = self.now();

@@ -6,8 +6,7 @@
 //!                  └─ answer, polls ◄──────┘
 //! ```
 
-use crate::adapter::{self, Identity, Reply, Request};
-use crate::phase::Phase;
+use crate::adapter::{self, Identity, OrderName, Reply, Request};
 use srdma_api::{SourceOrder, SourceReport};
 use srdma_controller_core::{Answer, Core, Pipeline, Row, RowError, Settings, Write};
 use srdma_wire::Instant;
@@ -45,10 +44,10 @@ pub(crate) enum Output {
     Write,
     /// Call [`Controller::settle`] at this time.
     WakeAt(Instant),
-    /// Orders of this kind leave for a node.
+    /// Orders leave for a node.
     Orders {
         node: Ipv6Addr,
-        kinds: Vec<(u32, Phase)>,
+        orders: Vec<OrderName>,
     },
     /// The record of a group is in the writes of a transaction.
     Stored(u32),
@@ -291,8 +290,8 @@ impl Controller {
                     return Some(poll);
                 }
                 if !orders.is_empty() {
-                    let kinds = orders.iter().map(adapter::order_name).collect();
-                    out.push(Output::Orders { node: *node, kinds });
+                    let names = orders.iter().map(adapter::order_name).collect();
+                    out.push(Output::Orders { node: *node, orders: names });
                 }
                 // Another registration meanwhile has replaced the orders.
                 let finish = |core: &mut Core| adapter::finish_poll(core, *node, *session, name);

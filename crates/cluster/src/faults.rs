@@ -330,6 +330,7 @@ impl World<'_> {
             Ok(controller) => {
                 self.controller = Some(controller);
                 self.faults.started(now, run > 1);
+                self.checks.orders.clear();
                 self.tasks.push(now.after_ns(crate::controller::PERIOD_NS), 0, Task::Period(run));
                 self.count("controller start");
                 self.log(&"the controller starts");

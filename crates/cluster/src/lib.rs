@@ -16,6 +16,7 @@ mod flow;
 mod generate;
 mod management;
 mod operator;
+mod orders;
 pub mod outcome;
 pub mod phase;
 mod reading;

@@ -2,7 +2,7 @@
 //!
 //! A reply that comes after its request was given up is ignored; a request that comes late is executed.
 
-use crate::adapter::{self, Reply, Request};
+use crate::adapter::{self, OrderName, Reply, Request};
 use crate::agent_host::{Call, Followed};
 use crate::controller::{Caller, Output, Party};
 use crate::data_network::name_of;
@@ -81,6 +81,11 @@ impl World<'_> {
         match (body, self.controller_of(caller.party)) {
             (Body::Request(request), Some(run)) => {
                 let now = self.now();
+                if let Party::Node(node) = caller.party
+                    && self.controller.as_ref().is_some_and(|controller| controller.run == run)
+                {
+                    self.checks.orders.answered(node, &request);
+                }
                 self.with_controller(run, |controller, out| controller.request(now, caller, request, out));
             }
             // The connection is refused.
@@ -171,11 +176,11 @@ impl World<'_> {
             host.executed();
             return self.tasks.push(now, 0, Task::AgentNext(node, incarnation));
         };
-        let (id, kind) = adapter::order_name(&order);
+        let OrderName { group, phase, .. } = adapter::order_name(&order);
         let agent = &mut host.agent;
         let answer =
             self.network.with_node(self.testbed.nodes[node], |value| adapter::carry_out(agent, value, order)).flatten();
-        self.log(&format_args!("n{node}: group {id} {}: {answer:?}", kind.name()));
+        self.log(&format_args!("n{node}: group {group} {}: {answer:?}", phase.name()));
         self.agents[node].answers.extend(answer);
         self.checks.copies.executed(node, now);
         self.count("order executed");
@@ -257,6 +262,7 @@ impl World<'_> {
             let identity = self.rng.below(1 << 62);
             controller.recover(now, &self.store, identity, &mut out);
             self.faults.started(now, true);
+            self.checks.orders.clear();
         } else {
             controller.written(now, &mut self.store, &mut out);
             self.count("write durable");

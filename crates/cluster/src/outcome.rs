@@ -53,6 +53,8 @@ pub enum ViolationKind {
     NotAsShown,
     /// A group is neither ready nor closed, and its failure names nothing.
     Convergence,
+    /// A node has not answered an order, and neither `awaited` nor `failure` of its group names it.
+    Unanswered,
     /// A group is ready, but its source makes no progress.
     Liveness,
     /// A receiver that is dead, or whose edge is, was not evicted although the policy demands it (D25).
@@ -105,6 +107,7 @@ impl ViolationKind {
             ViolationKind::Unawaited => "unawaited copy",
             ViolationKind::NotAsShown => "not as shown",
             ViolationKind::Convergence => "convergence",
+            ViolationKind::Unanswered => "unanswered order",
             ViolationKind::Liveness => "liveness",
             ViolationKind::Eviction => "eviction",
             ViolationKind::Busy => "busy",

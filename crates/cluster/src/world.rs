@@ -7,7 +7,7 @@
 //!                  └─────────── checks ◄────────── capture, memory, API
 //! ```
 
-use crate::adapter::Reply;
+use crate::adapter::{OrderName, Reply};
 use crate::agent_host::AgentHost;
 use crate::checks::Checks;
 use crate::controller::{Controller, Output, PERIOD_NS, Party, Store};
@@ -19,6 +19,7 @@ use crate::outcome::{Finding, Outcome, Violation, ViolationKind};
 use crate::phase::{Aimed, Phase};
 use crate::reading::Tap;
 use crate::schedule::Schedule;
+use srdma_chaos::address;
 use srdma_group::Safeguard;
 use srdma_random::Stream;
 use srdma_sim::event_queue::EventQueue;
@@ -358,6 +359,7 @@ impl<'s> World<'s> {
                     let is_leader = self.controller.as_ref().is_some_and(|controller| controller.run == run);
                     if let (true, Party::Node(node), Reply::Session(_)) = (is_leader, caller.party, &reply) {
                         self.faults.is_registered[node] = true;
+                        self.checks.orders.registered(node);
                         self.log(&format_args!("n{node} has registered"));
                     }
                     self.send_reply(caller, reply);
@@ -367,11 +369,16 @@ impl<'s> World<'s> {
                     self.tasks.push(self.now().after_ns(delay_ns), 0, Task::Written(run));
                 }
                 Output::WakeAt(at) => self.tasks.push(at, 0, Task::Wake(run)),
-                Output::Orders { node, kinds } => {
-                    for (id, kind) in kinds {
-                        self.activity.insert(id, kind);
-                        self.count(kind.name());
-                        self.log(&format_args!("order to {node}: group {id} {}", kind.name()));
+                Output::Orders { node, orders } => {
+                    let is_leader = self.controller.as_ref().is_some_and(|controller| controller.run == run);
+                    let ordered = address::node_of(node, self.agents.len()).filter(|_| is_leader);
+                    for order @ OrderName { group, phase, .. } in orders {
+                        self.activity.insert(group, phase);
+                        self.count(phase.name());
+                        self.log(&format_args!("order to {node}: group {group} {}", phase.name()));
+                        if let Some(ordered) = ordered {
+                            self.checks.orders.sent(ordered, order, self.network.now());
+                        }
                     }
                 }
                 Output::Stored(id) => {

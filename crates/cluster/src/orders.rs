@@ -1,0 +1,69 @@
+//! The check that no order of the leader stays unanswered while nothing names its node.
+
+use crate::adapter::{self, OrderName, Request};
+use crate::checks::is_named;
+use crate::data_network::name_of;
+use crate::outcome::ViolationKind;
+use crate::phase::Phase;
+use crate::world::{DETECTION_NS, World};
+use srdma_wire::Instant;
+use std::collections::BTreeMap;
+
+/// The newest order of each node and group that is not answered, and since when.
+#[derive(Default)]
+pub(crate) struct Orders(BTreeMap<(usize, u32), (OrderName, Instant)>);
+
+impl Orders {
+    /// An order has left, for the first time or again.
+    pub(crate) fn sent(&mut self, node: usize, order: OrderName, now: Instant) {
+        let key = (node, order.group);
+        match order.phase {
+            // It has no answer, and takes back the one before.
+            Phase::Aborting => drop(self.0.remove(&key)),
+            _ if self.0.get(&key).is_some_and(|(known, _)| *known == order) => {}
+            _ => drop(self.0.insert(key, (order, now))),
+        }
+    }
+
+    /// A node's request with its answers has arrived.
+    pub(crate) fn answered(&mut self, node: usize, request: &Request) {
+        for (group, epoch) in adapter::answered_orders(request) {
+            if self.0.get(&(node, group)).is_some_and(|(order, _)| order.epoch == epoch) {
+                self.0.remove(&(node, group));
+            }
+        }
+    }
+
+    /// A node has registered: its orders are made anew.
+    pub(crate) fn registered(&mut self, node: usize) {
+        self.0.retain(|(of, _), _| *of != node);
+    }
+
+    /// A controller has read its store.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl World<'_> {
+    /// Orders that were not answered for longer than the detection of a silent node takes.
+    pub(crate) fn check_orders(&mut self) {
+        let Some(controller) = &self.controller else { return };
+        let is_late = |since: Instant| self.now().since(since).as_nanos() > u128::from(DETECTION_NS);
+        let late = self.checks.orders.0.iter().filter(|(_, (_, since))| is_late(*since));
+        let unnamed = late.filter(|((node, group), _)| {
+            // A group that is gone has leftovers, which have a check of their own. A lost node that was to join its tree is
+            // no longer awaited.
+            let Some(group) = self.shown_by(controller, *group) else { return false };
+            let is_in_tree = group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name_of(*node));
+            (is_in_tree || self.is_heard(*node)) && !is_named(&group, *node)
+        });
+        let unnamed: Vec<(usize, u32, OrderName)> =
+            unnamed.map(|((node, group), (order, _))| (*node, *group, *order)).collect();
+        for (node, group, OrderName { phase, epoch, .. }) in unnamed {
+            let finding = self.diagnose_node(node);
+            let text = format!("n{node} has not answered an order ({}, epoch {epoch}) of group {group}", phase.name());
+            self.violation(ViolationKind::Unanswered, finding, node, text);
+        }
+    }
+}
