@@ -119,7 +119,7 @@ impl Default for Config {
             node_dead_after_ms: 3000,
             node_lease_ms: 0,
             source_silent_after_ms: 30_000,
-            connections: 8192,
+            connections: 4096,
             connections_per_client: 2048,
             placement_deadline_ms: 30_000,
             placements: 2,

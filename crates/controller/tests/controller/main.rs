@@ -19,3 +19,4 @@ mod refusals;
 mod running;
 mod slow_clients;
 mod stores;
+mod tls_memory;
