@@ -1,8 +1,10 @@
 //! `srdma doctor`: checks of this machine. `docs/operating.md` describes it.
 
+use crate::node::check;
 use crate::output;
 use srdma_doctor::Report;
 use std::io::{self, IsTerminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Check whether this machine meets the requirements of nodes and labs, with a remedy for each missing one.
@@ -18,6 +20,9 @@ pub(crate) struct Arguments {
     /// kernel.
     #[arg(long, value_name = "INTERFACE", num_args = 0..)]
     probe: Option<Vec<String>>,
+    /// Also print the side of the domain that each port of this configuration of a node is at.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -32,9 +37,18 @@ Examples:
 ///
 /// # Errors
 ///
-/// The output cannot be written.
+/// The output cannot be written, or the configuration is invalid.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let report = Report::new(arguments.probe.as_deref());
+    let mut report = Report::new(arguments.probe.as_deref());
+    if let Some(file) = &arguments.config {
+        let configuration = check::read(file)?;
+        for (port, side) in check::sides(&configuration) {
+            report.add_port(port, &side);
+        }
+        if configuration.has_open_sids() {
+            report.add_open_sids();
+        }
+    }
     let text =
         if arguments.json { serde_json::to_string(&report)? + "\n" } else { report.text(io::stdout().is_terminal()) };
     output::print(&text)?;

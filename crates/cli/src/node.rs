@@ -1,7 +1,10 @@
 //! `srdma node`: a node on interfaces. Its configuration is described in `docs/configuration.md`, how to run it in
 //! `docs/running.md`.
 
+pub(crate) mod check;
+
 use crate::log::{Log, LogArguments};
+use anyhow::Context;
 use srdma_node::daemon;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,19 +19,29 @@ use std::process::ExitCode;
 /// Exit code 3: the node did not start, because another one uses an interface or the status socket. Exit code 2: it did
 /// not start for another reason. Exit code 1: it failed while it was running.
 #[derive(clap::Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Configuration of the node; docs/configuration.md describes it.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    config: Option<PathBuf>,
     #[command(flatten)]
     log: LogArguments,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Check(check::Arguments),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   srdma node --config /etc/srdma/leaf1.toml
       Runs the node. Ctrl-C ends it.
+
+  srdma node check --config leaf1.toml
+      Checks the file, and prints the side of the domain that each port is at.
 
   kill -HUP $PID
       Makes a running node read its configuration again.
@@ -60,10 +73,15 @@ const IN_USE: u8 = 3;
 ///
 /// # Errors
 ///
-/// If the log cannot be started. Failures of the node are in the log and in the exit code.
+/// If the log cannot be started, or a checked configuration is invalid. Failures of the node are in the log and in the
+/// exit code.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
+    if let Some(Command::Check(arguments)) = &arguments.command {
+        return check::run(arguments);
+    }
+    let config = arguments.config.as_ref().context("--config is required")?;
     let log = Log::start(&arguments.log)?;
-    Ok(log.run(|log| match daemon::run(&arguments.config, log.dropped_lines()) {
+    Ok(log.run(|log| match daemon::run(config, log.dropped_lines()) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(error) if error.was_running() => {
             tracing::error!("{error}");

@@ -22,6 +22,9 @@ pub struct Report {
     findings: Vec<Finding>,
 }
 
+/// Theme of what a configuration says of the domain.
+const BOUNDARY: &str = "Boundary";
+
 impl Report {
     /// Runs all checks. With `probe` it also tries the drivers on a veth and on these interfaces.
     pub fn new(probe: Option<&[String]>) -> Self {
@@ -36,6 +39,17 @@ impl Report {
 
     fn of(findings: Vec<Finding>) -> Self {
         Report { node_can_run: !findings.iter().any(Finding::stops_a_node), findings }
+    }
+
+    /// Adds the side of the domain that a port is at.
+    pub fn add_port(&mut self, port: &str, side: &str) {
+        self.findings.push(Finding::info(BOUNDARY, port, side));
+    }
+
+    /// Adds that any source address may send to the SIDs of the configuration.
+    pub fn add_open_sids(&mut self) {
+        let finding = Finding::degraded(BOUNDARY, "SIDs", "open to every sender: there is no [domain]");
+        self.findings.push(finding.with_remedy("docs/configuration.md describes [domain]"));
     }
 
     /// Whether all requirements of `srdma node` are met.

@@ -23,6 +23,7 @@ mod member;
 mod paths_file;
 mod ports;
 mod routes;
+mod sides;
 mod sids;
 mod steering;
 
@@ -32,6 +33,7 @@ pub use daemon::DaemonSettings;
 pub use interfaces::{InterfaceFacts, PortInterface, Purpose};
 pub use isis::{IsisCircuit, IsisSettings};
 pub use paths_file::PathsFile;
+pub use sides::Side;
 use srdma_dataplane::{ConfigError, Node};
 use srdma_frame::PortId;
 pub use srdma_node_spec::file::parse_duration;

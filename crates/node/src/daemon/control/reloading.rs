@@ -68,12 +68,10 @@ impl Control {
 
     /// Logs the side of each port, or that the SIDs are open to every sender, if they are (D129).
     pub(super) fn say_boundary(&self) {
-        let NodeSpec { node, entries } = &self.configuration.spec;
-        for (port, section) in (0..).map(PortId).zip(&node.ports).filter(|_| entries.domain.is_some()) {
-            let side = if entries.borders.contains_key(&port) { "border" } else { "inside" };
-            tracing::info!(port = section.name, side, "side of the domain");
+        for (port, side) in self.configuration.sides() {
+            tracing::info!(port, side = side.name(), "side of the domain");
         }
-        if self.configuration.node().is_ok_and(|node| node.has_open_sids()) {
+        if self.configuration.has_open_sids() {
             tracing::warn!("the SIDs are open to every sender: there is no [domain]");
         }
     }
