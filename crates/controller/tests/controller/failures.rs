@@ -164,3 +164,27 @@ fn joins_do_not_wait_for_a_silent_source() {
     report(SourceReport { round: Some(2), ..quiet });
     assert_eq!(until_ready(&client, group).summary.receivers, 6);
 }
+
+/// D111: a node reports that BFD has found a neighbour down: its branch moves to another path, and no receiver is evicted.
+#[test]
+fn a_hint_of_bfd_moves_a_branch() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::on_disk(&folder.path().join("store"));
+    let agents = figure_1(&running);
+    let (group, client) = ready(&running);
+    let parent = |shown: &srdma_api::Group, name: &str| {
+        let nodes = shown.tree.as_ref().unwrap().nodes.iter();
+        nodes.clone().find(|node| node.name == name).and_then(|node| node.parent.clone())
+    };
+    let before = show(&client, group);
+    assert_eq!(parent(&before, "N3").as_deref(), Some("N4"));
+    agents[&4].state.lock().unwrap().unreachable = vec![loopback(3)];
+    let after = until("the branch has moved", || {
+        Some(show(&client, group)).filter(|shown| parent(shown, "N3").as_deref() == Some("N5"))
+    });
+    assert_eq!(after.members.len(), before.members.len());
+    let settled = until_ready(&client, group);
+    assert!(settled.failure.is_none() && agents[&5].group_entry(group).is_some());
+    let node: srdma_api::Node = client.get("/v1/nodes/N3").unwrap().value;
+    assert!(node.is_alive, "a hint is no proof of death");
+}

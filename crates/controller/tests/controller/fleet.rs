@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(crate) log: Vec<String>,
     pub(crate) eviction_requests: Vec<EvictionRequest>,
     pub(crate) refuses: bool,
+    /// Neighbours that BFD has found down.
+    pub(crate) unreachable: Vec<Ipv6Addr>,
 }
 
 pub(crate) fn loopback(number: u16) -> Ipv6Addr {
@@ -135,7 +137,7 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
     let mut answers = Vec::new();
     while !ends.load(Ordering::Relaxed) {
         let eviction_requests = std::mem::take(&mut state.lock().unwrap().eviction_requests);
-        let status = status(&state.lock().unwrap().table);
+        let status = status(&state.lock().unwrap());
         let sync = Sync {
             session: session.session,
             answers: std::mem::take(&mut answers),
@@ -151,9 +153,10 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
 }
 
 /// The status of a node that has forwarded no data.
-fn status(table: &GroupTable) -> NodeStatus {
+fn status(state: &State) -> NodeStatus {
     let idle = |held: HeldGroup| GroupStatus { group: held.group, highest_psn: None, branches: Vec::new() };
-    NodeStatus { groups: table.held().into_iter().map(idle).collect(), ..NodeStatus::default() }
+    let (groups, unreachable) = (state.table.held().into_iter().map(idle).collect(), state.unreachable.clone());
+    NodeStatus { groups, unreachable, ..NodeStatus::default() }
 }
 
 fn execute(state: &mut State, order: NodeOrder) -> Option<NodeAnswer> {

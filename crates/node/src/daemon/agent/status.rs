@@ -69,3 +69,93 @@ fn group(group: &GroupSnapshot) -> GroupStatus {
     });
     GroupStatus { group: group.id, highest_psn: group.highest_psn, branches: branches.collect() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration::{Configuration, Purpose};
+    use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, PortState};
+    use srdma_frame::PortId;
+    use srdma_io::DriverStatistics;
+    use std::path::Path;
+
+    fn address(text: &str) -> Ipv6Addr {
+        text.parse().unwrap()
+    }
+
+    /// A node of two ports with these sessions.
+    fn snapshot(bfd: Vec<BfdSnapshot>) -> Snapshot {
+        let text = "[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'p0'\n[[port]]\nname = 'p1'\n";
+        let configuration =
+            Configuration::parse_for(Path::new("node.toml"), text, Purpose::Interfaces(&BTreeMap::new()));
+        let configuration = configuration.unwrap();
+        let port = |interface: &str| PortState {
+            interface: interface.to_owned(),
+            driver: None,
+            note: None,
+            is_up: true,
+            statistics: DriverStatistics::default(),
+        };
+        let daemon = DaemonState {
+            name: "N1".to_owned(),
+            started_unix_s: 0,
+            uptime_ns: 0,
+            ports: vec![port("p0"), port("p1")],
+            controller: None,
+            configuration: ConfigurationSnapshot { generation: 1, last_reload: None },
+            dropped_log_lines: 0,
+        };
+        Snapshot { bfd, ..Snapshot::of(&configuration.node().unwrap(), &daemon) }
+    }
+
+    fn session(peer: &str, port: Option<&str>, is_lost: bool) -> BfdSnapshot {
+        BfdSnapshot {
+            peer: address(peer),
+            port: port.map(str::to_owned),
+            local: address("fe80::1"),
+            state: if is_lost { "down" } else { "up" }.to_owned(),
+            remote_state: "down".to_owned(),
+            diagnostic: "none".to_owned(),
+            discriminator: 7,
+            remote_discriminator: None,
+            interval_ns: None,
+            detection_time_ns: None,
+            downs: u64::from(is_lost),
+            is_lost,
+        }
+    }
+
+    /// D111: the neighbour at the port of a lost session, or at its peer's loopback over several hops; others are not
+    /// named.
+    #[test]
+    fn neighbours_of_lost_sessions_are_named() {
+        let link = |to: &str, port| ControllerLink { to: address(to), port, mtu: None, cost: 1 };
+        let links = vec![
+            link("2001:db8::10", Some(PortId(0))),
+            link("2001:db8::11", Some(PortId(1))),
+            link("2001:db8::12", None),
+        ];
+        let settings = ControllerSettings {
+            url: "http://[::1]:8470".to_owned(),
+            token_file: None,
+            ca_file: None,
+            name: "N1".to_owned(),
+            end_mt: None,
+            replication: None,
+            links,
+            hosts: Vec::new(),
+        };
+        let named = |bfd| status_of(&snapshot(bfd), &settings, |_| true).unreachable;
+        let sessions = |lost: [bool; 4]| {
+            vec![
+                session("fe80::10", Some("p0"), lost[0]),
+                session("fe80::11", Some("p1"), lost[1]),
+                session("2001:db8::12", None, lost[2]),
+                session("2001:db8::99", None, lost[3]),
+            ]
+        };
+        assert_eq!(named(sessions([false; 4])), [Ipv6Addr::UNSPECIFIED; 0]);
+        assert_eq!(named(sessions([true, false, false, true])), [address("2001:db8::10")]);
+        assert_eq!(named(sessions([false, true, true, false])), [address("2001:db8::11"), address("2001:db8::12")]);
+    }
+}
