@@ -6,6 +6,7 @@ use crate::problem::{Problem, ProblemType};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,6 +45,12 @@ pub enum ClientError {
         /// The invalid URL.
         url: String,
     },
+    /// The token would be sent without encryption, beyond this machine.
+    #[error("{url}: a token is sent by https:// only, or to a loopback address")]
+    Unencrypted {
+        /// The URL.
+        url: String,
+    },
     /// A CA bundle or token file cannot be read.
     #[error("{file}: {reason}")]
     Authority { file: String, reason: String },
@@ -65,6 +72,7 @@ impl ClientError {
         match self {
             ClientError::Refused(problem) => Some(problem),
             ClientError::Url { .. }
+            | ClientError::Unencrypted { .. }
             | ClientError::Authority { .. }
             | ClientError::Unreachable { .. }
             | ClientError::NoController { .. } => None,
@@ -77,6 +85,17 @@ impl ClientError {
     }
 }
 
+fn is_encrypted(url: &str) -> bool {
+    url.starts_with("https://")
+}
+
+/// Whether the host of a URL is `localhost` or a loopback address.
+fn is_of_this_machine(url: &str) -> bool {
+    let uri = url.parse::<ureq::http::Uri>();
+    let host = uri.ok().and_then(|uri| Some(uri.host()?.trim_matches(['[', ']']).to_ascii_lowercase()));
+    host.is_some_and(|host| host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()))
+}
+
 /// Timeout of a response, longer than the longest wait of a request.
 const TIMEOUT: Duration = Duration::from_secs(70);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -87,7 +106,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// A URL is not one of a controller, or the file has no certificate.
+    /// A URL is not one of a controller, there is a token for one without encryption that is not of this machine, or
+    /// the file has no certificate.
     pub fn new(url: &str, token: Option<String>, authority: Option<&Path>) -> Result<Self, ClientError> {
         let urls: Arc<[String]> = url.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
         let is_wrong = |url: &&String| {
@@ -96,6 +116,11 @@ impl Client {
         };
         if let Some(url) = urls.iter().find(is_wrong) {
             return Err(ClientError::Url { url: url.clone() });
+        }
+        if token.is_some()
+            && let Some(url) = urls.iter().find(|url| !is_encrypted(url) && !is_of_this_machine(url))
+        {
+            return Err(ClientError::Unencrypted { url: url.clone() });
         }
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -318,4 +343,26 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
         })
         .collect::<Result<_, _>>()?;
     if certificates.is_empty() { Err(refused("has no certificate in PEM".to_owned())) } else { Ok(certificates) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A token is not sent to other machines without encryption.
+    #[test]
+    fn tokens_are_sent_encrypted_or_to_this_machine() {
+        let client = |url: &str, token: Option<&str>| Client::new(url, token.map(str::to_owned), None);
+        for url in ["http://192.0.2.1:8470", "http://[2001:db8::1]:8470", "http://127.0.0.1.example", "http://a@b"] {
+            let mixed = format!("https://controller.example,{url}");
+            for url in [url, &mixed] {
+                let error = client(url, Some("secret")).unwrap_err();
+                assert!(matches!(error, ClientError::Unencrypted { .. }), "{url}: {error}");
+                client(url, None).unwrap();
+            }
+        }
+        for url in ["http://localhost:8470", "http://127.0.0.1:1", "http://[::1]:8470", "https://192.0.2.1:8470"] {
+            client(url, Some("secret")).unwrap();
+        }
+    }
 }

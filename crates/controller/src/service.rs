@@ -18,6 +18,7 @@ use srdma_controller_core::{
     Released, Row, SEARCH_INTERVAL, STATE_PREFIXES, Time, Write, migrate,
 };
 use std::net::Ipv6Addr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
@@ -136,14 +137,19 @@ impl Service {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // The lock is used after a panic: it leaves at most one group changed in part.
+        // Only reading panics: a change that does ends the process.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs a transaction; its answer is to be sent when all writes before it are durable.
     pub(crate) fn transaction<T>(&self, act: impl FnOnce(&mut Core) -> T) -> Pending<T> {
         let mut inner = self.lock();
-        let transaction = inner.pipeline.transact(time(self.started), act);
+        let transaction = catch_unwind(AssertUnwindSafe(|| inner.pipeline.transact(time(self.started), act)));
+        let Ok(transaction) = transaction else {
+            // What it has changed in memory is in no batch, and the next one would have a part of it (D114).
+            tracing::error!("a change has failed by a panic: exiting");
+            (self.exit)()
+        };
         if !transaction.writes.is_empty() {
             inner.writer.submit(transaction.number, transaction.writes);
         }
@@ -347,5 +353,22 @@ fn identity() -> u64 {
     match provider.secure_random.fill(&mut octets) {
         Ok(()) => u64::from_le_bytes(octets) >> 1,
         Err(_) => unix_ms(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OnDisk;
+
+    /// D114: what a change that has failed by a panic has left in memory does not reach the store.
+    #[test]
+    fn a_change_that_panics_ends_the_controller() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(OnDisk::open(&folder.path().join("store")).unwrap());
+        let service = Service::start(Config::default(), None, store, None, || panic!("exit")).unwrap();
+        let change = AssertUnwindSafe(|| drop(service.transaction(|_| panic!("in the core"))));
+        let panic = catch_unwind(change).unwrap_err();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"exit"));
     }
 }

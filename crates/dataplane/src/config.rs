@@ -60,7 +60,7 @@ pub struct NodeConfig {
     pub icrc: IcrcMode,
     /// Whether an edge verifies the ICRC of a data packet before it copies it (D10).
     pub verify_icrc: bool,
-    /// ICMPv6 errors a second, and as many at once (RFC 4443 section 2.4 f).
+    /// ICMPv6 errors a second, and as many at once (RFC 4443 section 2.4 f); Packet Too Big apart from the others.
     pub icmp_errors_per_second: u32,
     /// Packets with a lower hop limit are not replicated (RFC 9524 section 2.2).
     pub replication_hop_limit: u8,

@@ -14,6 +14,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
 
 const HMAC_MD5: u8 = 54;
 const GENERIC: u8 = 3;
@@ -26,10 +27,13 @@ const APAD: [u8; 4] = [0x87, 0x8F, 0xE1, 0xF3];
 #[derive(Clone, PartialEq, Eq)]
 pub enum Key {
     /// RFC 5304.
-    Md5 { secret: Vec<u8> },
+    Md5 { secret: Secret },
     /// RFC 5310 with SHA-256.
-    Sha256 { key_id: u16, secret: Vec<u8> },
+    Sha256 { key_id: u16, secret: Secret },
 }
+
+/// The octets of a key, which are overwritten when they go.
+pub type Secret = Zeroizing<Vec<u8>>;
 
 impl std::fmt::Debug for Key {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -137,4 +141,19 @@ fn mac<M: Mac + KeyInit>(secret: &[u8], text: &[u8]) -> Vec<u8> {
     let Ok(mut mac) = <M as KeyInit>::new_from_slice(secret) else { return Vec::new() };
     mac.update(text);
     mac.finalize().into_bytes().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zeroize::ZeroizeOnDrop;
+
+    /// Keys do not stay in memory that was freed.
+    #[test]
+    fn secrets_are_overwritten_when_they_go() {
+        fn overwrites_itself(_: &impl ZeroizeOnDrop) {}
+        match (Key::Sha256 { key_id: 1, secret: vec![7; 8].into() }) {
+            Key::Md5 { secret } | Key::Sha256 { secret, .. } => overwrites_itself(&secret),
+        }
+    }
 }

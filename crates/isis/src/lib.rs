@@ -30,7 +30,7 @@ mod speaker;
 pub mod tlv;
 
 pub use adjacency::{Adjacency, HelloRefusal};
-pub use authentication::Key;
+pub use authentication::{Key, Secret};
 pub use config::{CircuitConfig, Config, Timers};
 pub use database::Database;
 pub use id::{LspId, NodeId, SystemId};

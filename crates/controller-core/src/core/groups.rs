@@ -37,7 +37,7 @@ impl Core {
         })?;
         let proxy = match request.proxy {
             Some(proxy) => proxy,
-            None => self.free_proxy(&tenant)?,
+            None => self.free_proxy(&tenant, request.source.address)?,
         };
         let name = request.name.clone().unwrap_or_else(|| format!("group-{id}"));
         if name.len() > 128 || !crate::reports::is_printable(&name) {
@@ -230,16 +230,23 @@ impl Core {
     }
 
     /// The first address of the tenant's pool that is no Proxy Address yet. The pool's own address is left out.
-    fn free_proxy(&self, tenant: &str) -> Result<Ipv6Addr, Refusal> {
+    fn free_proxy(&self, tenant: &str, source: Ipv6Addr) -> Result<Ipv6Addr, Refusal> {
         let pool = self.settings.tenants.get(tenant).and_then(|tenant| tenant.proxies);
         let Some(pool) = pool else {
             let text = format!("proxy: tenant {tenant} has no pool of Proxy Addresses, so the request has to name one");
             return Err(Refusal::new(ProblemType::InvalidAddress, text));
         };
         let first = pool.address().to_bits();
-        let candidates = (1..=self.proxies.len() as u128 + 1).map(|offset| Ipv6Addr::from_bits(first | offset));
+        let is_member = |address| self.queue_pairs.range((address, 0)..=(address, u32::MAX)).next().is_some();
+        // Each address of a group, a member and a node, and the source's, makes one candidate unusable at most.
+        let used = self.proxies.len() + self.queue_pairs.len() + 2 * self.nodes.len() + 1;
+        let candidates = (1..=used as u128 + 1).map(|offset| Ipv6Addr::from_bits(first | offset));
         let mut free = candidates.filter(|address| {
-            pool.contains(*address) && !self.proxies.contains_key(address) && self.foreign.owner_of(*address).is_none()
+            pool.contains(*address)
+                && *address != source
+                && !self.proxies.contains_key(address)
+                && !is_member(*address)
+                && self.check_free("proxy", *address).is_ok()
         });
         free.next()
             .ok_or_else(|| Refusal::new(ProblemType::InvalidAddress, format!("proxy: the pool {pool} is exhausted")))

@@ -1,7 +1,7 @@
 //! Nothing leaves the pipeline before the writes that precede it are durable.
 
 use srdma_api::{Link, NewGroup, NewReceiver, PROTOCOL, Registration, SourceAddress};
-use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Time, Transaction};
+use srdma_controller_core::{Core, Pipeline, Principal, Role, Settings, Tenant, Time, Transaction};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -95,4 +95,29 @@ fn output_that_waits_for_lost_writes_is_discarded() {
     let next = pipeline.transact(at(3), |_| ());
     assert_eq!(next.number, 1, "the restored core has to write that it was started");
     assert!(pipeline.durable(next.number).events.is_empty());
+}
+
+/// Addresses of members do not block the pool that they are in.
+#[test]
+fn a_group_without_a_proxy_gets_one_that_is_no_members() {
+    let proxies = Some("2001:db8:cc::/64".parse().unwrap());
+    let tenants = [("default".to_owned(), Tenant { proxies, ..Tenant::default() })].into();
+    let settings = Settings { tenants, ..Settings::default() };
+    let mut pipeline = Pipeline::new(Core::restore(settings, None, &[], 1, None, at(0)).unwrap());
+    let new = |source: &str, proxy: Option<&str>| NewGroup {
+        name: None,
+        source: SourceAddress { address: source.parse().unwrap(), qpn: 0x100 },
+        proxy: proxy.map(|proxy| proxy.parse().unwrap()),
+        designated_qpn: 0xd0_0000,
+        initial_psn: 0,
+        path_mtu: 4096,
+        region: None,
+        policy: srdma_group::Policy::default(),
+        transport: None,
+    };
+    let mut create = |group| commit(&mut pipeline, |core| core.create_group(&admin(), None, group)).unwrap();
+    create(new("2001:db8:cc::1", Some("2001:db8:cc::2")));
+    let second = create(new("2001:db8:cc::3", None));
+    let shown = commit(&mut pipeline, |core| core.group(&admin(), second)).unwrap().0;
+    assert_eq!(shown.summary.proxy.to_string(), "2001:db8:cc::4");
 }

@@ -276,8 +276,10 @@ impl Node {
             frame.pull(context.encapsulated_octets);
         }
         let may_answer = context.port.is_some() && icmp::may_be_reported(frame.head(pool), context.replicated, error);
+        let is_too_big = matches!(error, Icmpv6Error::PacketTooBig(_));
+        let limit = if is_too_big { &mut self.too_big_errors } else { &mut self.icmp_errors };
         if may_answer
-            && self.icmp_errors.take(context.now)
+            && limit.take(context.now)
             && let Some(answer) = icmp::build(self.config.loopback, &frame, pool, error)
         {
             self.send_own(&PacketContext { port: None, ..*context }, answer, pool);

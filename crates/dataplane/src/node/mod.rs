@@ -53,6 +53,8 @@ pub struct Node {
     bfd: Bfd,
     /// Limits ICMPv6 errors (RFC 4443 section 2.4 f).
     icmp_errors: TokenBucket,
+    /// Apart from other errors: a source that is not told the MTU sends what does not arrive.
+    too_big_errors: TokenBucket,
 }
 
 impl Node {
@@ -69,6 +71,7 @@ impl Node {
             headend: PlacedRoutes::default(),
             bfd: Bfd::new(config.bfd_seed),
             icmp_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
+            too_big_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
             config,
         }
     }

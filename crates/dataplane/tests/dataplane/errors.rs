@@ -140,6 +140,18 @@ fn errors_are_limited_in_rate() {
     assert_eq!(bench.drops(0), [("no_route", 40)]);
 }
 
+/// A flood that causes other errors does not keep a source from learning the MTU.
+#[test]
+fn packet_too_big_has_a_limit_of_its_own() {
+    let mut bench = node();
+    let unroutable = ipv6(SOURCE, "2001:db8:77::1", 0, 59, &[]);
+    assert_eq!((0..20).map(|_| bench.send(0, &unroutable).len()).sum::<usize>(), 5);
+    let long = ipv6(SOURCE, "2001:db8:1::1", 0, 59, &[0; 1361]);
+    let sent = (0..20).flat_map(|_| bench.send(0, &long)).collect::<Vec<_>>();
+    assert_eq!(sent.len(), 5);
+    assert!(sent.iter().all(|(_, error)| read(error).0 == 2));
+}
+
 /// RFC 9524 section 2.2.3: for copies, only a Packet Too Big is sent, to the headend, within the rate limit.
 #[test]
 fn replicated_packets_are_answered_by_packet_too_big_only() {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const COUNT: usize = 6;
 
 fn key(number: u64) -> Key {
-    let secret = b"the key of the network".to_vec();
+    let secret = b"the key of the network".to_vec().into();
     if number.is_multiple_of(2) { Key::Md5 { secret } } else { Key::Sha256 { key_id: 7, secret } }
 }
 

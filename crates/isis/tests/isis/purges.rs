@@ -49,7 +49,7 @@ impl Bench {
     }
 
     fn with_md5() -> Self {
-        let bench = Bench::new(Key::Md5 { secret: b"srdma-wan".to_vec() }, &[1, 3]);
+        let bench = Bench::new(Key::Md5 { secret: b"srdma-wan".to_vec().into() }, &[1, 3]);
         let up = |circuit| bench.speaker.adjacency(CircuitId(circuit)).unwrap().state == AdjacencyState::Up;
         assert!(up(0) && up(1));
         assert_eq!(bench.routes(), ["5f00:0:9::/48 15"]);
@@ -161,9 +161,9 @@ fn a_purge_without_or_with_another_signature_is_refused() {
 
 #[test]
 fn an_expired_lsp_is_purged_in_the_own_name() {
-    let sha256 = Key::Sha256 { key_id: 7, secret: b"srdma-wan".to_vec() };
+    let sha256 = Key::Sha256 { key_id: 7, secret: b"srdma-wan".to_vec().into() };
     for (key, frames, purge) in [
-        (Key::Md5 { secret: b"srdma-wan".to_vec() }, [1, 3], 5),
+        (Key::Md5 { secret: b"srdma-wan".to_vec().into() }, [1, 3], 5),
         // Circuit 1 has no neighbour: the second hello is not signed by this key.
         (sha256, [11, 12], 13),
     ] {

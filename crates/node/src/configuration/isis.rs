@@ -5,7 +5,7 @@ use super::ports::port_named;
 use srdma_dataplane::{Flavors, NodeConfig, SidBehavior};
 use srdma_frame::PortId;
 use srdma_isis::tlv::{CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure};
-use srdma_isis::{Behaviors, Config, Key, Level, SystemId, Timers};
+use srdma_isis::{Behaviors, Config, Key, Level, Secret, SystemId, Timers};
 use srdma_node_spec::file::{Algorithm, Integer, IsisSection, KeySection, Located, LocatorSection, Net, NodeFile};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
@@ -96,9 +96,9 @@ fn beside(path: &Path, file: &Path) -> PathBuf {
 
 fn key(path: &Path, section: &Spanned<KeySection>) -> Result<Key, Problem> {
     let (at, section) = (section.span().start, section.get_ref());
-    let secret = match (&section.secret, &section.secret_file) {
-        (Some(secret), None) => secret.value.0.clone(),
-        (None, Some(file)) => secret_of(path, file)?,
+    let secret: Secret = match (&section.secret, &section.secret_file) {
+        (Some(secret), None) => secret.value.0.clone().into(),
+        (None, Some(file)) => secret_of(path, file)?.into(),
         _ => return Err(Problem::new(at, "expected exactly one of secret and secret_file")),
     };
     match (section.algorithm, &section.id) {

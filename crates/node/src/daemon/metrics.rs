@@ -12,19 +12,21 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use prometheus_client::encoding::text;
 use prometheus_client::registry::Registry;
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 /// Octets that the head of a request may have.
 const HEAD_LIMIT_OCTETS: usize = 16 << 10;
 /// Time limit of a connection, from its beginning to the last octet.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Connections at a time; others wait.
+/// Connections at a time; the oldest one is closed for a new one.
 const CONNECTIONS: usize = 16;
 /// Time without accepting connections after the process ran out of descriptors or memory.
 const REST: Duration = Duration::from_millis(100);
@@ -71,19 +73,24 @@ impl MetricsServer {
 
     /// Answers each request from the newest snapshot; ends when the future is dropped.
     pub async fn serve(self, latest: watch::Receiver<Latest>) -> Infallible {
-        let free = Arc::new(Semaphore::new(CONNECTIONS));
+        let mut open: VecDeque<AbortHandle> = VecDeque::new();
         let is_local = self.listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
         loop {
-            // The semaphore is never closed.
-            let place = Arc::clone(&free).acquire_owned().await.ok();
             match self.listener.accept().await {
                 Ok((stream, _)) => {
+                    open.retain(|connection| !connection.is_finished());
+                    // A collector sends its request at once: connections without one do not keep it waiting.
+                    if open.len() >= CONNECTIONS
+                        && let Some(oldest) = open.pop_front()
+                    {
+                        oldest.abort();
+                    }
                     let latest = latest.clone();
-                    tokio::spawn(async move {
+                    let connection = tokio::spawn(async move {
                         // A client that is too slow, or gone, affects only itself.
                         let _ = tokio::time::timeout(PATIENCE, answer(stream, latest, is_local)).await;
-                        drop(place);
                     });
+                    open.push_back(connection.abort_handle());
                 }
                 Err(_) => tokio::time::sleep(REST).await,
             }

@@ -150,12 +150,13 @@ fn two_systems_with_one_id_are_counted_and_do_not_hang() {
 
 #[test]
 fn only_systems_with_the_key_are_accepted() {
-    for key in [Key::Md5 { secret: b"wan".to_vec() }, Key::Sha256 { key_id: 7, secret: b"wan".to_vec() }] {
+    for key in [Key::Md5 { secret: b"wan".to_vec().into() }, Key::Sha256 { key_id: 7, secret: b"wan".to_vec().into() }]
+    {
         let mut net = Net::default();
         for number in 0..3 {
             net.add(Config { key: Some(key.clone()), ..config(number) });
         }
-        net.add(Config { key: Some(Key::Md5 { secret: b"other".to_vec() }), ..config(3) });
+        net.add(Config { key: Some(Key::Md5 { secret: b"other".to_vec().into() }), ..config(3) });
         (1..4).for_each(|number| net.join(number - 1, number, 10));
         net.run_ms(5000);
         assert_eq!(net.has(0), net.has(1));

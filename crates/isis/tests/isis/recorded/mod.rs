@@ -73,7 +73,7 @@ struct Player {
 impl Player {
     fn new(system: &System) -> Self {
         let mut config = Config::new(system.id.parse().expect("an id"), vec![vec![0x49, 0, 1]], "own");
-        config.key = system.md5.as_ref().map(|secret| Key::Md5 { secret: secret.clone().into_bytes() });
+        config.key = system.md5.as_ref().map(|secret| Key::Md5 { secret: secret.clone().into_bytes().into() });
         // The recordings have exact times, and no start whose database is incomplete.
         (config.timers.jitter_percent, config.timers.startup_s) = (0, 0);
         let mut speaker = Speaker::new(config, 1, 1);

@@ -314,11 +314,16 @@ const LLC_OCTETS: usize = 3;
 /// A speaker that has lost its memory: its numbers come from the clock, so that they are above those before.
 fn speaker(plan: &Plan) -> Speaker {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let first_sequence = u32::try_from(since_1970.as_secs()).unwrap_or(1);
     let [a, b, c, d, e, f] = plan.settings.system.system.0;
     // Nodes that were started at once have different ids.
     let seed = u64::from_be_bytes([0, 0, a, b, c, d, e, f]) ^ since_1970.as_nanos() as u64;
-    Speaker::new(plan.settings.system.clone(), first_sequence, seed)
+    Speaker::new(plan.settings.system.clone(), first_sequence(since_1970), seed)
+}
+
+/// The seconds since 1970, at most half of all numbers: a clock that is far ahead does not exhaust them, and the
+/// numbers of a speaker whose LSPs are newer in the network follow those (ISO 10589 section 7.3.16.1).
+fn first_sequence(since_1970: Duration) -> u32 {
+    u32::try_from(since_1970.as_secs()).map_or(u32::MAX / 2, |seconds| seconds.min(u32::MAX / 2))
 }
 
 #[cfg(test)]
@@ -338,6 +343,14 @@ mod tests {
         let (orders, received) = mpsc::unbounded_channel();
         drop(orders);
         Task::new(plan(key), received, watch::channel(Arc::default()).0)
+    }
+
+    /// A clock that is far ahead leaves numbers for later.
+    #[test]
+    fn first_numbers_leave_room() {
+        let years = |years: u64| first_sequence(Duration::from_secs(years * 31_557_600));
+        assert_eq!(years(50), 50 * 31_557_600, "the seconds, which are above those before a restart");
+        assert_eq!((years(130), years(5000)), (u32::MAX / 2, u32::MAX / 2));
     }
 
     #[derive(Clone, Default)]
@@ -366,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_system_without_a_key_is_logged_once() {
-        let key = Key::Sha256 { key_id: 1, secret: b"12345678".to_vec() };
+        let key = Key::Sha256 { key_id: 1, secret: b"12345678".to_vec().into() };
         let (mut open, lines) = logged(|| task(None));
         assert_eq!(lines, [NO_KEY]);
         assert_eq!(open.snapshot().authentication, "none");
@@ -384,7 +397,7 @@ mod tests {
 
     #[test]
     fn the_overload_bit_is_logged_with_its_cause() {
-        let mut task = task(Some(Key::Md5 { secret: b"12345678".to_vec() }));
+        let mut task = task(Some(Key::Md5 { secret: b"12345678".to_vec().into() }));
         let ((), lines) = logged(|| (0..2).for_each(|_| task.work()));
         assert_eq!(lines, ["overload bit set cause=\"starting\""]);
         assert_eq!((task.snapshot().is_overloaded, task.snapshot().overload.as_deref()), (true, Some("starting")));

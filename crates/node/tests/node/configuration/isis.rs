@@ -108,7 +108,7 @@ fn adjacency_sids_go_with_their_circuit() {
 #[test]
 fn keys_are_given_or_read_from_a_file() {
     let key = |more: &str| settings(&format!("{ISIS}{more}\n")).system.key;
-    let secret = b"secretkey".to_vec();
+    let secret: srdma_isis::Secret = b"secretkey".to_vec().into();
     let given = key("key = { secret = '7365637265746b6579' }");
     assert_eq!(given, Some(Key::Sha256 { key_id: 1, secret: secret.clone() }));
     let directory = tempfile::tempdir().expect("a directory");

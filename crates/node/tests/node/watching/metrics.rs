@@ -182,6 +182,20 @@ fn malformed_requests_do_not_disturb_the_server() {
     drop(idle);
 }
 
+/// Connections without a request do not keep a collector waiting: the oldest one is closed.
+#[test]
+fn idle_connections_give_way() {
+    let (_runtime, address, _sender) = serve(example());
+    let idle: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(address).unwrap()).collect();
+    assert!(request(address, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    let is_open = |stream: &&TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        stream.peek(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    let open = idle.iter().filter(is_open).count();
+    assert!(open >= 15, "the request was answered after {} had timed out", 20 - open);
+}
+
 #[test]
 fn an_address_in_use_is_named() {
     let (runtime, address, _sender) = serve(example());
