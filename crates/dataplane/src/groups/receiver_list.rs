@@ -230,7 +230,7 @@ impl Groups {
         };
         let omitted = (listed - receivers.len()) as u16;
         // Learning happens after all checks of the packet (D17).
-        let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_learnt(receiver));
+        let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_receiver(receiver));
         let learns = match state {
             Some(state) => state.learnt.is_some() && !is_known(state),
             None => group.is_none() && self.learns(&proxy),
@@ -262,7 +262,8 @@ impl Groups {
 
 impl Groups {
     /// The listed receivers of the edge's record, which waits for the acknowledgements of these alone (D96). A receiver
-    /// of neither this record nor the one before or after it drops the packet.
+    /// of neither this record nor the one before or after it drops the packet; one with another queue pair than the
+    /// record's, which was or will be a member, loses its copy: responses do not tell two queue pairs of a host apart.
     fn in_record(
         &self,
         state: &GroupState,
@@ -279,7 +280,7 @@ impl Groups {
         if !listed.iter().all(is_known) {
             return Err(DropReason::ReceiverNotInRecord);
         }
-        listed.retain(|receiver| is_recorded(&receiver.address.octets()));
+        listed.retain(|receiver| state.has_receiver(receiver));
         if listed.is_empty() { Err(DropReason::ReceiverNotInRecord) } else { Ok(listed) }
     }
 }

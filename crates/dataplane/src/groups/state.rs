@@ -52,8 +52,8 @@ impl GroupState {
         self.learnt.is_some() && self.entry.proxy == proxy
     }
 
-    /// Whether a receiver has been learnt, with this queue pair.
-    pub(crate) fn has_learnt(&self, receiver: &ListedReceiver) -> bool {
+    /// Whether the edge's entry has a receiver, with this queue pair.
+    pub(crate) fn has_receiver(&self, receiver: &ListedReceiver) -> bool {
         let index = self.branch_of(&receiver.address.octets());
         index.and_then(|index| self.entry.receivers.get(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
     }

@@ -25,7 +25,7 @@ fn edge_of(entry: GroupEntry) -> Bench {
 #[test]
 fn the_packets_list_takes_precedence_over_the_records() {
     let recorded = [receiver(1, 0x101, None), receiver(2, 0x102, None)];
-    let listed = [receiver(2, 0x202, None)];
+    let listed = [recorded[1]];
     let (own, others) = (end_mt_tlv(EDGE, &listed), end_mt_tlv(OTHER_EDGE, &[receiver(9, 0x909, None)]));
     let by_record = copies(&send(), &recorded);
     let by_tlv = copies(&send(), &listed);
@@ -143,6 +143,20 @@ fn copies_go_to_receivers_of_the_record_alone() {
     assert_eq!(bench.drops(0), [("receiver_not_in_record", 7)]);
 }
 
+/// D96: a host that has left and joined again has another queue pair. What the headend's older list sends to the former
+/// one, the host would acknowledge for the new one, since responses have no number of their own queue pair.
+#[test]
+fn copies_go_to_queue_pairs_of_the_record_alone() {
+    let [former, other] = [receiver(1, 0x101, None), receiver(2, 0x102, None)];
+    let joined_again = receiver(1, 0x1FF, None);
+    let mut bench = edge_of(entry(&[joined_again, other], None));
+    let of_headend = |listed: &[Receiver]| with_tlvs(&send(), &[&end_mt_tlv(EDGE, listed)]);
+    assert_eq!(bench.send(0, &of_headend(&[former, other])), copies(&send(), &[other]));
+    assert_eq!(bench.send(0, &of_headend(&[former])), []);
+    assert_eq!(bench.drops(0), [("receiver_not_in_record", 2)]);
+    assert_eq!(bench.send(0, &of_headend(&[joined_again, other])), copies(&send(), &[joined_again, other]));
+}
+
 /// D27: a WRITE that leaves the region, or names another key, is dropped.
 #[test]
 fn writes_stay_inside_the_region() {
@@ -185,14 +199,14 @@ fn kept_lists_are_never_stale() {
     let mut bench = edge_of(entry(&first, None));
     assert_eq!(bench.send(0, &packet), copies(&send(), &first));
     // Another SRH, another source, and the first again: they share a slot.
-    let tlv = with_tlvs(&send(), &[&end_mt_tlv(EDGE, &second)]);
+    let tlv = with_tlvs(&send(), &[&end_mt_tlv(EDGE, &first[1..])]);
     let mut spoofed = send();
     spoofed[8..24].copy_from_slice(&address("2001:db8:1::2").octets());
     let icrc = srdma_testkit::checksums::icrc(&spoofed[..spoofed.len() - 4]);
     let end = spoofed.len() - 4;
     spoofed[end..].copy_from_slice(&icrc);
     for _ in 0..3 {
-        assert_eq!(bench.send(0, &tlv), copies(&send(), &second));
+        assert_eq!(bench.send(0, &tlv), copies(&send(), &first[1..]));
         assert_eq!(bench.send(0, &encapsulated(&spoofed)), copies(&spoofed, &first));
         assert_eq!(bench.send(0, &packet), copies(&send(), &first));
     }
