@@ -154,8 +154,10 @@ impl Core {
 
     /// Deletes a receiver.
     pub(super) fn delete_member(&mut self, id: u32, address: Ipv6Addr) {
-        let member = self.groups.get_mut(&id).and_then(|group| group.members.remove(&address));
-        if let Some(member) = member {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        // Its eviction may have taken the place of its join.
+        group.joining.retain(|newcomer| newcomer.address != address);
+        if let Some(member) = group.members.remove(&address) {
             self.queue_pairs.remove(&(address, member.receiver.qpn));
             self.write(Write::Delete { key: rows::member_key(id, address) });
             self.emit_for_group(id, EventKind::ReceiverRemoved { group: id, receiver: address });
