@@ -8,7 +8,7 @@ use srdma_chaos::rng::Rng;
 /// Greatest number of aimed faults in a schedule.
 const MAX_AIMS: usize = 4;
 
-/// How often faults are aimed at each phase: more often at those that are short, or that other events bring about seldom.
+/// How often faults are aimed at each phase: more often at those that are short, or rare otherwise.
 const AIMS: [(Phase, u64); 13] = [
     (Phase::Open, 1),
     (Phase::Preparing, 1),

@@ -1,4 +1,4 @@
-//! The check that edges copy to nobody whose acknowledgement they do not wait for (D96).
+//! The check that edges copy only to receivers whose acknowledgement they wait for (D96).
 
 use crate::data_network::DataNetwork;
 use crate::outcome::{Finding, ViolationKind};

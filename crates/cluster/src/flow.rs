@@ -98,9 +98,12 @@ pub(crate) struct Flow {
     pub(crate) is_spoiled: bool,
 }
 
+/// The data of flows, by their number and length.
+type Data = BTreeMap<(usize, usize), Rc<Vec<u8>>>;
+
 thread_local! {
-    /// The data of flows, by their number and length. Flows differ by their data, and runs need not.
-    static DATA: RefCell<BTreeMap<(usize, usize), Rc<Vec<u8>>>> = const { RefCell::new(BTreeMap::new()) };
+    /// Flows differ by their data, and runs need not.
+    static DATA: RefCell<Data> = const { RefCell::new(BTreeMap::new()) };
 }
 
 fn data(number: usize, octets: usize) -> Rc<Vec<u8>> {

@@ -9,7 +9,7 @@ use crate::world::{DETECTION_NS, World};
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
-/// The newest order of each node and group that is not answered, and since when.
+/// The newest order of each node and group that is not answered, and since when nothing names the node.
 #[derive(Default)]
 pub(crate) struct Orders(BTreeMap<(usize, u32), (OrderName, Instant)>);
 
@@ -46,24 +46,30 @@ impl Orders {
 }
 
 impl World<'_> {
-    /// Orders that were not answered for longer than the detection of a silent node takes.
+    /// Orders that were not answered, and whose node was not named, for longer than detection takes.
     pub(crate) fn check_orders(&mut self) {
-        let Some(controller) = &self.controller else { return };
-        let is_late = |since: Instant| self.now().since(since).as_nanos() > u128::from(DETECTION_NS);
-        let late = self.checks.orders.0.iter().filter(|(_, (_, since))| is_late(*since));
-        let unnamed = late.filter(|((node, group), _)| {
-            // A group that is gone has leftovers, which have a check of their own. A lost node that was to join its tree is
-            // no longer awaited.
-            let Some(group) = self.shown_by(controller, *group) else { return false };
-            let is_in_tree = group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name_of(*node));
-            (is_in_tree || self.is_heard(*node)) && !is_named(&group, *node)
+        let now = self.now();
+        let mut orders = std::mem::take(&mut self.checks.orders);
+        orders.0.iter_mut().filter(|((node, group), _)| !self.is_missed(*node, *group)).for_each(|(_, (_, since))| {
+            *since = now;
         });
-        let unnamed: Vec<(usize, u32, OrderName)> =
-            unnamed.map(|((node, group), (order, _))| (*node, *group, *order)).collect();
-        for (node, group, OrderName { phase, epoch, .. }) in unnamed {
+        let is_late = |since: Instant| now.since(since).as_nanos() > u128::from(DETECTION_NS);
+        let late = orders.0.iter().filter(|(_, (_, since))| is_late(*since));
+        let late: Vec<(usize, OrderName)> = late.map(|((node, _), (order, _))| (*node, *order)).collect();
+        self.checks.orders = orders;
+        for (node, OrderName { group, phase, epoch }) in late {
             let finding = self.diagnose_node(node);
             let text = format!("n{node} has not answered an order ({}, epoch {epoch}) of group {group}", phase.name());
             self.violation(ViolationKind::Unanswered, finding, node, text);
         }
+    }
+
+    /// Whether nothing names a node that has to answer an order. A group that is gone has leftovers, which have a
+    /// check of their own; a lost node that was to join a tree is no longer awaited.
+    fn is_missed(&self, node: usize, group: u32) -> bool {
+        let controller = self.controller.as_ref();
+        let Some(group) = controller.and_then(|controller| self.shown_by(controller, group)) else { return false };
+        let is_in_tree = group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name_of(node));
+        (is_in_tree || self.is_heard(node)) && !is_named(&group, node)
     }
 }

@@ -75,7 +75,7 @@ impl Phase {
 pub const EXCLUDED: [(&str, Phase, &str); 3] = [
     ("controller crash", Phase::Down, "no controller runs that could crash"),
     ("leader deposed", Phase::Down, "no controller leads"),
-    ("drain", Phase::Down, "a request of the operator that nobody answers is not repeated"),
+    ("drain", Phase::Down, "a request of the operator that is not answered is not repeated"),
 ];
 
 /// An event waits for its phase no longer than this: detection of a dead node, and what comes before and follows it.

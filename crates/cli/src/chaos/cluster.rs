@@ -105,6 +105,8 @@ fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall:
         .phases
         .iter()
         .map(|((fault, phase), times)| json!({ "fault": fault, "phase": phase.name(), "times": times }));
+    let excluded =
+        EXCLUDED.map(|(fault, phase, reason)| json!({ "fault": fault, "phase": phase.name(), "reason": reason }));
     json!({
         "first_seed": ReplayToken::Seed(config.first_seed).to_string(),
         "schedules": summary.schedules,
@@ -116,7 +118,7 @@ fn report(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall:
         "events": summary.events,
         "counts": summary.counts,
         "phases": phases.collect::<Vec<_>>(),
-        "excluded": EXCLUDED.map(|(fault, phase, reason)| json!({ "fault": fault, "phase": phase.name(), "reason": reason })),
+        "excluded": excluded,
         "responses": summary.responses,
         "comparisons": summary.comparisons,
         "groups": summary.groups,

@@ -7,7 +7,7 @@ use srdma_group::Safeguard;
 
 /// A safeguard, a seed that fails without it (the first one, and the first of the most severe kind), and how.
 const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
-    (Safeguard::LostNodesAwaited, 285, ViolationKind::Safety),
+    (Safeguard::LostNodesAwaited, 811, ViolationKind::Safety),
     (Safeguard::EntriesNamed, 38, ViolationKind::NotAsShown),
     (Safeguard::EntriesNamed, 66, ViolationKind::Safety),
     (Safeguard::OldEntriesReplaced, 33, ViolationKind::NotAsShown),

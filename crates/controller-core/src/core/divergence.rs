@@ -103,8 +103,8 @@ impl Reports {
 }
 
 impl Group {
-    /// Whether all its nodes have reported since the controller's start, and agree with the store, or have confirmed what
-    /// was restored (D132).
+    /// Whether all its nodes have reported since the controller's start, and agree with the store, or have confirmed
+    /// what was restored (D132).
     pub(super) fn is_verified(&self) -> bool {
         !self.has_diverged() && self.lifecycle.as_ref().is_none_or(Lifecycle::is_verified)
     }

@@ -64,8 +64,8 @@ impl Draft {
         Draft { record: Record { epoch, ..record.clone() }, nodes, receivers }
     }
 
-    /// `is_current`: it was computed for this record. Another change has come before else, whose links it does not know,
-    /// and the lesser of both is that of all links at most.
+    /// `is_current`: it was computed for this record. Else another change has come before, whose links it does not
+    /// know, and the lesser of both is that of all links at most.
     fn set_link_mtu(&mut self, link_mtu: Option<u16>, is_current: bool) {
         let known = self.record.link_mtu;
         self.record.link_mtu = link_mtu.map_or(known, |new| if is_current { new } else { new.min(known) });
