@@ -344,25 +344,3 @@ fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, ClientError> {
         .collect::<Result<_, _>>()?;
     if certificates.is_empty() { Err(refused("has no certificate in PEM".to_owned())) } else { Ok(certificates) }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A token is not sent to other machines without encryption.
-    #[test]
-    fn tokens_are_sent_encrypted_or_to_this_machine() {
-        let client = |url: &str, token: Option<&str>| Client::new(url, token.map(str::to_owned), None);
-        for url in ["http://192.0.2.1:8470", "http://[2001:db8::1]:8470", "http://127.0.0.1.example", "http://a@b"] {
-            let mixed = format!("https://controller.example,{url}");
-            for url in [url, &mixed] {
-                let error = client(url, Some("secret")).unwrap_err();
-                assert!(matches!(error, ClientError::Unencrypted { .. }), "{url}: {error}");
-                client(url, None).unwrap();
-            }
-        }
-        for url in ["http://localhost:8470", "http://127.0.0.1:1", "http://[::1]:8470", "https://192.0.2.1:8470"] {
-            client(url, Some("secret")).unwrap();
-        }
-    }
-}

@@ -200,3 +200,20 @@ fn tokens_have_names_and_digests_of_their_own() {
     assert!(check(other("\x1b[2J", &"0".repeat(64))).unwrap_err().contains("printed"));
     check(other("two/a", &"0".repeat(64))).unwrap();
 }
+
+/// A token is not sent to other machines without encryption.
+#[test]
+fn tokens_are_sent_encrypted_or_to_this_machine() {
+    let client = |url: &str, token: Option<&str>| Client::new(url, token.map(str::to_owned), None);
+    for url in ["http://192.0.2.1:8470", "http://[2001:db8::1]:8470", "http://127.0.0.1.example", "http://a@b"] {
+        let mixed = format!("https://controller.example,{url}");
+        for url in [url, &mixed] {
+            let error = client(url, Some("secret")).unwrap_err();
+            assert!(matches!(error, ClientError::Unencrypted { .. }), "{url}: {error}");
+            client(url, None).unwrap();
+        }
+    }
+    for url in ["http://localhost:8470", "http://127.0.0.1:1", "http://[::1]:8470", "https://192.0.2.1:8470"] {
+        client(url, Some("secret")).unwrap();
+    }
+}
