@@ -6,6 +6,8 @@ use crate::instance::Instance;
 use crate::network::{Side, WIRES};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::thread::sleep;
+use std::time::Duration;
 
 /// Counters of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -34,6 +36,25 @@ struct Statistics {
 struct Counter {
     bytes: u64,
     packets: u64,
+}
+
+/// Delay between two readings, and the most readings, until no frame is on its way.
+const SETTLING: Duration = Duration::from_millis(20);
+const MAX_READINGS: usize = 50;
+
+/// Reads the counters of so many links when they have stopped to change: a frame on its way is not lost. Links that
+/// carry frames all the time are read as they are.
+pub(crate) fn of_idle_links(instance: &Instance, links: usize) -> Result<Vec<LinkCounters>> {
+    let mut before = of_links(instance, links)?;
+    for _ in 1..MAX_READINGS {
+        sleep(SETTLING);
+        let after = of_links(instance, links)?;
+        if after == before {
+            break;
+        }
+        before = after;
+    }
+    Ok(before)
 }
 
 /// Reads the counters of so many links.

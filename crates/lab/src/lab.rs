@@ -169,6 +169,15 @@ impl Lab {
         counters::of_links(&self.instance, self.topology.links.len())
     }
 
+    /// The same once no frame is on its way, or after a second.
+    ///
+    /// # Errors
+    ///
+    /// If the counters cannot be read.
+    pub fn idle_link_counters(&self) -> Result<Vec<LinkCounters>> {
+        counters::of_idle_links(&self.instance, self.topology.links.len())
+    }
+
     /// Runs a command in the namespace of a node and gives its output.
     ///
     /// # Errors

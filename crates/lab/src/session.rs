@@ -378,7 +378,7 @@ impl Session {
         let group = parts.first().and_then(|parts| parts.group.as_ref());
         let controlled = self.created.as_ref().map(CreatedGroup::view).transpose()?;
         let overhead = controlled.as_ref().and_then(|group| Some(&group.tree.as_ref()?.overhead));
-        let links = topology.links.iter().zip(self.lab.link_counters()?);
+        let links = topology.links.iter().zip(self.lab.idle_link_counters()?);
         let nodes = self.statuses(interrupt)?;
         Ok(Outcome {
             lab: topology.name.clone(),
