@@ -83,9 +83,9 @@ impl Network {
         frames(&self.lab.capture(link)).iter().filter(|seen| is_data(seen)).map(|seen| seen.time_ns).collect()
     }
 
-    /// Kills a node, whose kernel forwards nothing either, but still answers for its addresses.
-    fn kill_node(&self, node: &str) {
-        let kill = format!("kill -KILL {}; sysctl -qw net.ipv6.conf.all.forwarding=0", self.pid(node));
+    /// Kills a node by its process, whose kernel forwards nothing either, but still answers for its addresses.
+    fn kill_node(&self, node: &str, pid: u64) {
+        let kill = format!("kill -KILL {pid}; sysctl -qw net.ipv6.conf.all.forwarding=0");
         self.inside(node, &["sh", "-c", &kill]);
     }
 

@@ -74,7 +74,9 @@ fn a_tree_moves_around_a_dead_replicating_node() {
     );
     assert_eq!(created["id"], 1, "{created}");
     let receivers = ["R1", "R2"].map(|host| access.transfer(&network, host, "recv", &["--timeout=50s"]));
-    let options = ["--random=16MiB", "--window=256", "--ack-timeout=14", "--retries=7"];
+    let options = ["--random=32MiB", "--window=256", "--ack-timeout=14", "--retries=7"];
+    // Before the transfer, which a busy machine must not outlast.
+    let pids = TRANSIT.map(|node| network.pid(node));
     let capture = network.lab.starts_capture();
     let source = access.transfer(&network, "S", "send", &[&options[..], &["--receivers=2", "--commit"]].concat());
 
@@ -85,7 +87,8 @@ fn a_tree_moves_around_a_dead_replicating_node() {
     wait_until(|| TRANSIT.iter().any(|node| data_packets(node) > 500), || network.status("N1").to_string());
     let used = TRANSIT.into_iter().find(|node| data_packets(node) > 500).expect("one is");
     let other = TRANSIT.into_iter().find(|node| *node != used).expect("two");
-    network.kill_node(used);
+    let [first, second] = pids;
+    network.kill_node(used, if used == TRANSIT[0] { first } else { second });
 
     let sent = json(&source.wait_with_output().expect("it ends"));
     for receiver in receivers {

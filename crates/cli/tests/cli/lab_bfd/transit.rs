@@ -66,17 +66,20 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str]) {
     let network = Network::start("bfd-transit", text);
     network.converges(used);
     let epoch = network.status("N1")["groups"][0]["epoch"].clone();
+    // Before the transfer, which a busy machine must not outlast.
+    let pids = TRANSIT.map(|node| network.pid(node));
     let capture = network.lab.starts_capture();
     let group = network.directory().join("group.toml");
     let mut source = network.command("S", env!("CARGO_BIN_EXE_srdma"));
-    source.args(["send", "--random", "16MiB", "--path-mtu", "1024", "--window", "256", "--json"]);
+    source.args(["send", "--random", "32MiB", "--path-mtu", "1024", "--window", "256", "--json"]);
     source.args(["--ack-timeout", "14", "--retries", "6", "--group"]).arg(&group);
     let source = source.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let is_busy = |transit: &str| network.sent_to(transit) > 1_000;
     wait_until(|| TRANSIT.iter().any(|transit| is_busy(transit)), || network.status("N1")["ports"].to_string());
     let busy = TRANSIT.into_iter().find(|transit| is_busy(transit)).expect("one is");
     let other = TRANSIT.into_iter().find(|transit| *transit != busy).expect("two");
-    network.kill_node(busy);
+    let [first, second] = pids;
+    network.kill_node(busy, if busy == TRANSIT[0] { first } else { second });
 
     let output = source.wait_with_output().expect("it ends");
     let errors = String::from_utf8_lossy(&output.stderr);
