@@ -1,6 +1,6 @@
 //! Kernel-owned chunks, with the number of entries of each.
 
-use super::retired::Held;
+use super::retired::{Held, release};
 use super::umem::Umem;
 use srdma_frame::{Chunk, Page, Pool};
 use std::ptr::NonNull;
@@ -55,10 +55,9 @@ impl Holds {
 
     /// Gives all of it back to the pool.
     pub(super) fn release_all(&mut self, pool: &mut Pool) {
-        for (offset, count) in self.take_all() {
-            if let Some(chunk) = pool.chunk_at(offset).filter(|_| pool.is_over(self.start)) {
-                (0..count).for_each(|_| pool.release(chunk));
-            }
+        let held = self.take_all();
+        if pool.is_over(self.start) {
+            release(held, pool);
         }
     }
 }

@@ -29,11 +29,16 @@ impl Retired {
     pub(super) fn reclaim(&self, now: Instant, pool: &mut Pool) {
         let mut retired = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, held)) = retired.pop_front_if(|(since, _)| now.duration_since(*since) >= REST) {
-            for (offset, count) in held {
-                if let Some(chunk) = pool.chunk_at(offset) {
-                    (0..count).for_each(|_| pool.release(chunk));
-                }
-            }
+            release(held, pool);
+        }
+    }
+}
+
+/// Returns chunks to their pool, once for each entry.
+pub(super) fn release(held: Vec<Held>, pool: &mut Pool) {
+    for (offset, count) in held {
+        if let Some(chunk) = pool.chunk_at(offset) {
+            (0..count).for_each(|_| pool.release(chunk));
         }
     }
 }
