@@ -8,22 +8,22 @@ use srdma_chaos::rng::Rng;
 /// Greatest number of aimed faults in a schedule.
 const MAX_AIMS: usize = 4;
 
-/// How often faults are aimed at each phase: more often at those that are short, or rare otherwise.
-const AIMS: [(Phase, u64); 13] = [
-    (Phase::Open, 1),
-    (Phase::Preparing, 1),
-    (Phase::Storing, 2),
-    (Phase::Committing, 1),
-    (Phase::Restoring, 2),
-    (Phase::Removing, 4),
-    (Phase::Aborting, 4),
-    (Phase::Pausing, 1),
-    (Phase::Ready, 1),
-    (Phase::Closing, 1),
-    (Phase::Verifying, 1),
-    (Phase::Stopped, 3),
-    (Phase::Down, 1),
-];
+/// How often faults are aimed at a phase: more often at those that are short, or rare otherwise.
+fn weight(phase: Phase) -> u64 {
+    match phase {
+        Phase::Removing | Phase::Aborting => 4,
+        Phase::Stopped => 3,
+        Phase::Storing | Phase::Restoring => 2,
+        Phase::Open
+        | Phase::Preparing
+        | Phase::Committing
+        | Phase::Pausing
+        | Phase::Ready
+        | Phase::Closing
+        | Phase::Verifying
+        | Phase::Down => 1,
+    }
+}
 
 /// A change before a store is restored from a backup is committed within this time.
 const CHANGE_NS: u64 = 2_500 * MS;
@@ -35,7 +35,7 @@ pub(crate) fn draw_aims(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
 
 /// A fault of any kind at a phase. All kinds are equally frequent.
 fn draw_aim(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
-    let phase = rng.weighted(&AIMS);
+    let phase = rng.weighted(&Phase::AIMED.map(|phase| (phase, weight(phase))));
     let (mut events, at_ns) = draw_cause(rng, schedule, phase);
     // The loss of a store is two kinds.
     let kinds = WEIGHTS.map(|(kind, _)| (kind, if kind == Kind::LoseStore { 2 } else { 1 }));

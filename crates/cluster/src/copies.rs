@@ -33,8 +33,7 @@ impl World<'_> {
         let node = self.testbed.node_of_receiver(receiver);
         let mut unawaited = Vec::new();
         for (number, flow) in self.flows.iter().enumerate() {
-            let left = flow.left.iter().filter(|(one, _)| *one == receiver).map(|(_, participant)| participant);
-            for participant in flow.participants.get(&receiver).into_iter().chain(left) {
+            for participant in flow.participants_at(receiver) {
                 let memory = flow.memory(receiver, participant, &self.testbed, &self.network);
                 let Some(octets) = memory.map(|memory| memory.complete_octets()) else { continue };
                 let before = self.checks.copies.octets.insert((number, participant.qpn.get()), octets);

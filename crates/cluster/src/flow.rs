@@ -232,11 +232,9 @@ impl Flow {
 
     fn new_group(&self, plan: &GroupPlan) -> NewGroup {
         let (base, rkey) = address::group_region(self.group);
+        let source = SourceAddress { address: address::source(self.group), qpn: self.qpn.get() };
         NewGroup {
-            name: None,
-            source: SourceAddress { address: address::source(self.group), qpn: self.qpn.get() },
             proxy: Some(address::proxy(self.group)),
-            designated_qpn: address::designated_qpn(self.group).get(),
             initial_psn: self.first_psn,
             path_mtu: PATH_MTU_OCTETS as u16,
             region: Some(SourceRegion { base, length: self.data.len() as u64, rkey: rkey.0 }),
@@ -245,7 +243,7 @@ impl Flow {
                 t_stall: T_STALL,
                 ..Policy::default()
             },
-            transport: None,
+            ..NewGroup::new(source, address::designated_qpn(self.group).get())
         }
     }
 
@@ -303,8 +301,13 @@ impl Flow {
 
     /// A receiver by its queue pair.
     pub(crate) fn participant(&self, receiver: usize, qpn: u32) -> Option<&Participant> {
-        let left = self.left.iter().filter(|(one, _)| *one == receiver).map(|(_, participant)| participant);
-        self.participants.get(&receiver).into_iter().chain(left).find(|participant| participant.qpn.get() == qpn)
+        self.participants_at(receiver).find(|participant| participant.qpn.get() == qpn)
+    }
+
+    /// The present queue pair of a receiver, and those that have left.
+    pub(crate) fn participants_at(&self, receiver: usize) -> impl Iterator<Item = &Participant> {
+        let left = self.left.iter().filter(move |(one, _)| *one == receiver).map(|(_, participant)| participant);
+        self.participants.get(&receiver).into_iter().chain(left)
     }
 
     /// The application has ended: its source sends nothing more.
