@@ -175,10 +175,16 @@ impl Core {
             return Err(Refusal::new(ProblemType::AddressInUse, format!("proxy {proxy} is the source's own address")));
         }
         self.check_free("proxy", proxy)?;
-        if self.queue_pairs.range((proxy, 0)..=(proxy, u32::MAX)).next().is_some() {
+        if self.member_in(proxy, proxy).is_some() {
             return Err(Refusal::new(ProblemType::AddressInUse, format!("proxy {proxy} is a member of a group (D2)")));
         }
         self.check_queue_pair("source", request.source.address, request.source.qpn, None)
+    }
+
+    /// A member with an address from one to another, and its group.
+    pub(super) fn member_in(&self, first: Ipv6Addr, last: Ipv6Addr) -> Option<(Ipv6Addr, u32)> {
+        let ((address, _), group) = self.queue_pairs.range((first, 0)..=(last, u32::MAX)).next()?;
+        Some((*address, *group))
     }
 
     /// Checks that the tenant may use the address.
@@ -237,7 +243,6 @@ impl Core {
             return Err(Refusal::new(ProblemType::InvalidAddress, text));
         };
         let first = pool.address().to_bits();
-        let is_member = |address| self.queue_pairs.range((address, 0)..=(address, u32::MAX)).next().is_some();
         // Each address of a group, a member and a node, and the source's, makes one candidate unusable at most.
         let used = self.proxies.len() + self.queue_pairs.len() + 2 * self.nodes.len() + 1;
         let candidates = (1..=used as u128 + 1).map(|offset| Ipv6Addr::from_bits(first | offset));
@@ -245,7 +250,7 @@ impl Core {
             pool.contains(*address)
                 && *address != source
                 && !self.proxies.contains_key(address)
-                && !is_member(*address)
+                && self.member_in(*address, *address).is_none()
                 && self.check_free("proxy", *address).is_ok()
         });
         free.next()

@@ -104,9 +104,8 @@ impl Core {
     fn check_unused(&self, name: &str, identity: &NodeIdentity) -> Result<(), Refusal> {
         for prefix in own_prefixes(identity) {
             let last = Ipv6Addr::from_bits(prefix.bits() | !prefix.mask());
-            let proxy = self.proxies.range(prefix.address()..=last).next();
-            let member = self.queue_pairs.range((prefix.address(), 0)..=(last, u32::MAX)).next();
-            if let Some((address, group)) = proxy.or(member.map(|((address, _), group)| (address, group))) {
+            let proxy = self.proxies.range(prefix.address()..=last).next().map(|(address, group)| (*address, *group));
+            if let Some((address, group)) = proxy.or_else(|| self.member_in(prefix.address(), last)) {
                 let text = format!("node {name}: {prefix} contains {address}, which is an address of group {group}");
                 return Err(Refusal::new(ProblemType::PrefixOverlap, text));
             }
