@@ -42,8 +42,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(arguments.probe.as_deref());
     if let Some(file) = &arguments.config {
         let configuration = check::read(file)?;
-        for (port, side) in check::sides(&configuration) {
-            report.add_port(port, &side);
+        for (port, side) in configuration.sides() {
+            report.add_port(port, &side.to_string());
         }
         if configuration.has_open_sids() {
             report.add_open_sids();

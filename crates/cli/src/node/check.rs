@@ -2,7 +2,7 @@
 
 use crate::output;
 use anyhow::Result;
-use srdma_node::{Configuration, Purpose, Side};
+use srdma_node::{Configuration, Purpose};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -30,15 +30,9 @@ pub(crate) fn read(file: &Path) -> Result<Configuration> {
     Ok(configuration)
 }
 
-/// The names of ports, each with its side. Without a domain none has one.
-pub(crate) fn sides(configuration: &Configuration) -> Vec<(&str, String)> {
-    let port = |(port, side): (_, Side<'_>)| (port, side.to_string());
-    configuration.sides().into_iter().map(port).collect()
-}
-
 fn text(configuration: &Configuration) -> String {
     let mut text = String::new();
-    for (port, side) in sides(configuration) {
+    for (port, side) in configuration.sides() {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "port {port}: {side}");
     }

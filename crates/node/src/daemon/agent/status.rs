@@ -74,8 +74,7 @@ fn group(group: &GroupSnapshot) -> GroupStatus {
 mod tests {
     use super::*;
     use crate::configuration::{Configuration, Purpose};
-    use crate::daemon::snapshot::BfdSnapshot;
-    use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, PortState};
+    use crate::daemon::snapshot::{BfdSnapshot, ConfigurationSnapshot, DaemonState, PortState};
     use srdma_frame::PortId;
     use srdma_io::DriverStatistics;
     use std::path::Path;
