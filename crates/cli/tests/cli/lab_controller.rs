@@ -1,7 +1,7 @@
 //! The lab `figure1-controller`: nodes that have their groups from a controller, hosts that join by themselves, and what
 //! becomes of a transfer while controller and nodes are killed.
 
-use crate::own_lab::Lab;
+use crate::own_lab::{ControllerAccess, Lab};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -54,8 +54,7 @@ impl Drop for Running {
 struct Network {
     lab: Lab,
     directory: tempfile::TempDir,
-    /// The URL of the controller, a file with its token, and one with its certificate.
-    access: [String; 3],
+    access: ControllerAccess,
     controller: Option<Running>,
 }
 
@@ -67,11 +66,9 @@ impl Network {
         let up = lab.command("up", &[]);
         let said = String::from_utf8_lossy(&up.stderr);
         assert!(up.status.success(), "{said}");
-        let status = lab_status(&lab);
-        let access = ["url", "token_file", "ca_file"];
-        let access = access.map(|key| status["controller"][key].as_str().expect("a string").to_owned());
-        assert_eq!((access[0].as_str(), &status["controller"]["node"]), (URL, &Value::from("C")), "{status}");
-        assert!(access.iter().all(|text| said.contains(text)), "{access:?}: {said}");
+        let (status, access) = (lab.lab_status(), lab.controller());
+        assert_eq!((access.url(), &status["controller"]["node"]), (URL, &Value::from("C")), "{status}");
+        assert!(access.0.iter().all(|text| said.contains(text)), "{:?}: {said}", access.0);
         let network = Network { lab, directory, access, controller: None };
         for node in NODES {
             assert_eq!(
@@ -93,11 +90,11 @@ impl Network {
             let mut nodes = status["nodes"].as_array().expect("nodes").iter();
             nodes.find(|node| node["name"] == "C").expect("C")["processes"][0].clone()
         };
-        let old = controller(&lab_status(&self.lab));
+        let old = controller(&self.lab.lab_status());
         assert_eq!((&old["name"], &old["is_running"]), (&Value::from("C.controller"), &Value::Bool(true)), "{old}");
         let killed = Command::new("kill").args(["-KILL", &old["pid"].to_string()]).status();
         assert!(killed.expect("kill runs").success());
-        self.waits("the controller is gone", |network| controller(&lab_status(&network.lab))["is_running"] == false);
+        self.waits("the controller is gone", |network| controller(&network.lab.lab_status())["is_running"] == false);
         let mut command = self.inside("C", "srdma");
         let directory = self.state().join("controller");
         command.args(["controller", "run", "--config"]).arg(directory.join("controller.toml"));
@@ -111,8 +108,7 @@ impl Network {
         let program = if program == "srdma" { env!("CARGO_BIN_EXE_srdma") } else { program };
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &format!("srdma-{NAME}-{}-{node}", self.lab.suffix), program]);
-        let [url, token_file, ca_file] = &self.access;
-        command.env("SRDMA_CONTROLLER", url).env("SRDMA_TOKEN_FILE", token_file).env("SRDMA_CA", ca_file);
+        self.access.set(&mut command);
         command
     }
 
@@ -283,13 +279,6 @@ fn a_refused_group_ends_the_run() {
     assert!(last.starts_with("srdma: the lab's controller: ") && last.contains("2001:db8:bb::3"), "{stderr}");
     let status = lab.command("status", &[]);
     assert!(String::from_utf8_lossy(&status.stderr).contains("is not up"), "{status:?}");
-}
-
-/// The output of `srdma lab status`.
-fn lab_status(lab: &Lab) -> Value {
-    let output = lab.command("status", &["--json"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
 fn data() -> Vec<u8> {

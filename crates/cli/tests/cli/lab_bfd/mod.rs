@@ -14,6 +14,11 @@ use std::process::Command;
 /// What a busy machine may add to the time of a detection, in nanoseconds.
 const MARGIN_NS: u64 = 100_000_000;
 
+/// The transit nodes of the topologies that have two.
+const TRANSIT: [&str; 2] = ["T1", "T2"];
+/// Their edges with their End.MT SIDs.
+const EDGES: [(&str, &str); 2] = [("N2", "2001:db8:ff:2::e"), ("N3", "2001:db8:ff:3::e")];
+
 /// A lab that is up, of a name.
 struct Network {
     lab: Lab,
@@ -67,13 +72,34 @@ impl Network {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn pid(&self, node: &str) -> u64 {
-        let output = self.lab.command("status", &["--json"]);
-        let status: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
-        let nodes = status["nodes"].as_array().expect("nodes").clone();
-        let found = nodes.iter().find(|found| found["name"] == node).expect("the node");
-        found["processes"][0]["pid"].as_u64().expect("a number")
+    /// Whether all sessions of the topologies with two transit nodes are up.
+    fn has_all_sessions(&self) -> bool {
+        let is_up = |(node, count): &(&str, usize)| {
+            let sessions = self.status(node)["bfd"].clone();
+            let sessions = sessions.as_array().expect("sessions");
+            sessions.len() == *count && sessions.iter().all(|session| session["state"] == "up")
+        };
+        [("N1", 2), ("N2", 2), ("N3", 2), ("T1", 3), ("T2", 3)].iter().all(is_up)
+    }
+
+    /// The processes of the transit nodes. To be called before a transfer, which a busy machine must not outlast.
+    fn transit_pids(&self) -> [u64; 2] {
+        let status = self.lab.lab_status();
+        let nodes = status["nodes"].as_array().expect("nodes");
+        TRANSIT.map(|node| {
+            let found = nodes.iter().find(|found| found["name"] == node).expect("the node");
+            found["processes"][0]["pid"].as_u64().expect("a number")
+        })
+    }
+
+    /// From the last packet through a dead transit node to an edge to the first one by the other, in nanoseconds;
+    /// `None`: no data went by the dead one.
+    fn outage_ns(&self, dead: &str, other: &str, (edge, sid): (&str, &str)) -> Option<u64> {
+        let last = self.data(&format!("{dead}-{edge}"), sid).into_iter().max()?;
+        let around = self.data(&format!("{other}-{edge}"), sid).into_iter().filter(|time| *time > last);
+        let outage_ns = around.min().expect("packets around the dead node") - last;
+        println!("{edge}: around {dead} after {} us", outage_ns / 1_000);
+        Some(outage_ns)
     }
 
     /// The data of a link to an edge, by time.
@@ -83,9 +109,10 @@ impl Network {
         frames(&self.lab.capture(link)).iter().filter(|seen| is_data(seen)).map(|seen| seen.time_ns).collect()
     }
 
-    /// Kills a node by its process, whose kernel forwards nothing either, but still answers for its addresses.
-    fn kill_node(&self, node: &str, pid: u64) {
-        let kill = format!("kill -KILL {pid}; sysctl -qw net.ipv6.conf.all.forwarding=0");
+    /// Kills a transit node, whose kernel forwards nothing either, but still answers for its addresses.
+    fn kill_transit(&self, node: &str, pids: [u64; 2]) {
+        let position = TRANSIT.iter().position(|one| *one == node).expect("a transit node");
+        let kill = format!("kill -KILL {}; sysctl -qw net.ipv6.conf.all.forwarding=0", pids[position]);
         self.inside(node, &["sh", "-c", &kill]);
     }
 

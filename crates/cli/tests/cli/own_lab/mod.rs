@@ -1,5 +1,6 @@
 //! A lab that is one test's own.
 
+use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,24 @@ impl Lab {
         srdma.output().expect("the program runs")
     }
 
+    /// The output of `srdma lab status`.
+    #[track_caller]
+    pub(crate) fn lab_status(&self) -> Value {
+        let output = self.command("status", &["--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    }
+
+    /// Access to its controller.
+    #[track_caller]
+    pub(crate) fn controller(&self) -> ControllerAccess {
+        let status = self.lab_status();
+        ControllerAccess(
+            ["url", "token_file", "ca_file"]
+                .map(|key| status["controller"][key].as_str().expect("a string").to_owned()),
+        )
+    }
+
     /// Directory of the captures of its links.
     pub(crate) fn captures(&self) -> PathBuf {
         self.directory.path().join("captures")
@@ -55,6 +74,21 @@ impl Lab {
     /// The capture of a link.
     pub(crate) fn capture(&self, link: &str) -> PathBuf {
         self.captures().join(link).with_extension("pcapng")
+    }
+}
+
+/// The URL of a lab's controller, a file with its token, and one with its certificate.
+pub(crate) struct ControllerAccess(pub(crate) [String; 3]);
+
+impl ControllerAccess {
+    pub(crate) fn url(&self) -> &str {
+        &self.0[0]
+    }
+
+    /// Lets a command of `srdma` reach the controller.
+    pub(crate) fn set(&self, command: &mut Command) {
+        let ControllerAccess([url, token_file, ca_file]) = self;
+        command.env("SRDMA_CONTROLLER", url).env("SRDMA_TOKEN_FILE", token_file).env("SRDMA_CA", ca_file);
     }
 }
 
