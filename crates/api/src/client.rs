@@ -6,7 +6,7 @@ use crate::problem::{Problem, ProblemType};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -89,11 +89,16 @@ fn is_encrypted(url: &str) -> bool {
     url.starts_with("https://")
 }
 
-/// Whether the host of a URL is `localhost` or a loopback address.
+/// Whether a host, as in a URL, is `localhost` or a loopback address.
+pub fn is_loopback_host(host: &str) -> bool {
+    let v6 = || host.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+        || v6().is_some_and(|address| address.is_loopback())
+}
+
 fn is_of_this_machine(url: &str) -> bool {
-    let uri = url.parse::<ureq::http::Uri>();
-    let host = uri.ok().and_then(|uri| Some(uri.host()?.trim_matches(['[', ']']).to_ascii_lowercase()));
-    host.is_some_and(|host| host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()))
+    url.parse::<ureq::http::Uri>().is_ok_and(|uri| uri.host().is_some_and(is_loopback_host))
 }
 
 /// Timeout of a response, longer than the longest wait of a request.

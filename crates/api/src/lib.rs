@@ -24,7 +24,7 @@ mod topology;
 mod unreadable;
 
 #[cfg(feature = "client")]
-pub use client::{Client, ClientError, Reply};
+pub use client::{Client, ClientError, Reply, is_loopback_host};
 pub use event::{AuditEntry, AuditPage, EVENT_KEEP_ALIVE, EVENT_TIMEOUT, Event, EventKind};
 pub use group::{
     BranchView, CommitRequest, Group, GroupPage, GroupState, GroupSummary, MemoryRegion, NewGroup, NewReceiver,

@@ -9,9 +9,8 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, ORIGIN, TRANSFER_EN
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, Method};
-use srdma_api::ProblemType;
+use srdma_api::{ProblemType, is_loopback_host};
 use srdma_controller_core::Refusal;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// The checks of one controller.
 #[derive(Clone, Debug)]
@@ -67,11 +66,7 @@ impl Names {
     }
 
     fn is_own(&self, host: &str) -> bool {
-        let v6 = || host.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();
-        host.eq_ignore_ascii_case("localhost")
-            || host.parse::<Ipv4Addr>().is_ok_and(|address| address.is_loopback())
-            || v6().is_some_and(|address| address.is_loopback())
-            || self.url.as_ref().is_some_and(|(_, own)| own.eq_ignore_ascii_case(host))
+        is_loopback_host(host) || self.url.as_ref().is_some_and(|(_, own)| own.eq_ignore_ascii_case(host))
     }
 
     fn check_origin(&self, head: &Parts) -> Result<(), Refusal> {
