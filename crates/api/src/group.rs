@@ -38,6 +38,24 @@ pub struct NewGroup {
     pub transport: Option<SourceTransport>,
 }
 
+impl NewGroup {
+    /// A group that carries SEND from PSN 0 on with a path MTU of 4096, has a Proxy Address of the tenant's pool, and
+    /// the default settings.
+    pub fn new(source: SourceAddress, designated_qpn: u32) -> Self {
+        NewGroup {
+            name: None,
+            source,
+            proxy: None,
+            designated_qpn,
+            initial_psn: 0,
+            path_mtu: 4096,
+            region: None,
+            policy: Policy::default(),
+            transport: None,
+        }
+    }
+}
+
 /// Retransmission by the source's queue pair (IBTA volume 1, section 9.7.6.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -101,15 +101,7 @@ fn registration(number: u16) -> Registration {
 }
 
 fn group() -> NewGroup {
-    NewGroup {
-        name: None,
-        source: SourceAddress { address: address(0, 1), qpn: 0x100 },
-        proxy: Some("2001:db8:cc::1".parse().expect("an address")),
-        designated_qpn: 0xd0_0000,
-        initial_psn: 0,
-        path_mtu: 4096,
-        region: None,
-        policy: srdma_group::Policy::default(),
-        transport: None,
-    }
+    let source = SourceAddress { address: address(0, 1), qpn: 0x100 };
+    let proxy = Some("2001:db8:cc::1".parse().expect("an address"));
+    NewGroup { proxy, ..NewGroup::new(source, 0xd0_0000) }
 }

@@ -85,17 +85,9 @@ fn start(file: &Path) -> (Runtime, SocketAddr, Arc<Counting>) {
 }
 
 fn group(number: u16) -> NewGroup {
-    NewGroup {
-        name: None,
-        source: SourceAddress { address: "2001:db8:aa::1".parse().expect("an address"), qpn: 2 + u32::from(number) },
-        proxy: Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, 1 + number)),
-        designated_qpn: 0xd0_0000,
-        initial_psn: 0,
-        path_mtu: 4096,
-        region: None,
-        policy: srdma_group::Policy::default(),
-        transport: None,
-    }
+    let source = SourceAddress { address: "2001:db8:aa::1".parse().expect("an address"), qpn: 2 + u32::from(number) };
+    let proxy = Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, 1 + number));
+    NewGroup { proxy, ..NewGroup::new(source, 0xd0_0000) }
 }
 
 /// Joins a second, their 99th percentile, and how many shared a batch.

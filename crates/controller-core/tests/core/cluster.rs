@@ -79,16 +79,11 @@ pub(crate) fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registratio
 
 /// Group of source 2001:db8:aa::1 and Proxy Address 2001:db8:cc::1.
 pub(crate) fn new_group(on_failure: OnFailure) -> NewGroup {
+    let source = SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 };
     NewGroup {
-        name: None,
-        source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
         proxy: Some("2001:db8:cc::1".parse().unwrap()),
-        designated_qpn: 0xd0_0000,
-        initial_psn: 0,
-        path_mtu: 4096,
-        region: None,
         policy: Policy { on_failure, min_receivers: 1, ..Policy::default() },
-        transport: None,
+        ..NewGroup::new(source, 0xd0_0000)
     }
 }
 

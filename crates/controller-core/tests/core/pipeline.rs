@@ -42,23 +42,19 @@ fn commit<T: std::fmt::Debug>(pipeline: &mut Pipeline, act: impl FnOnce(&mut Cor
     answer.release(pipeline.durable_number()).unwrap()
 }
 
+/// A group of this source.
+fn group(source: &str, proxy: Option<&str>) -> NewGroup {
+    let source = SourceAddress { address: source.parse().unwrap(), qpn: 0x100 };
+    NewGroup { proxy: proxy.map(|proxy| proxy.parse().unwrap()), ..NewGroup::new(source, 0xd0_0000) }
+}
+
 #[test]
 fn answers_orders_and_events_wait_for_the_writes_before_them() {
     let mut pipeline = pipeline();
     for number in [1, 2] {
         commit(&mut pipeline, |core| core.register(&admin(), node(number))).unwrap();
     }
-    let new = NewGroup {
-        name: None,
-        source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
-        proxy: Some("2001:db8:cc::1".parse().unwrap()),
-        designated_qpn: 0xd0_0000,
-        initial_psn: 0,
-        path_mtu: 4096,
-        region: None,
-        policy: srdma_group::Policy::default(),
-        transport: None,
-    };
+    let new = group("2001:db8:aa::1", Some("2001:db8:cc::1"));
     let group = commit(&mut pipeline, |core| core.create_group(&admin(), None, new)).unwrap();
     let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
     let join =
@@ -104,20 +100,9 @@ fn a_group_without_a_proxy_gets_one_that_is_no_members() {
     let tenants = [("default".to_owned(), Tenant { proxies, ..Tenant::default() })].into();
     let settings = Settings { tenants, ..Settings::default() };
     let mut pipeline = Pipeline::new(Core::restore(settings, None, &[], 1, None, at(0)).unwrap());
-    let new = |source: &str, proxy: Option<&str>| NewGroup {
-        name: None,
-        source: SourceAddress { address: source.parse().unwrap(), qpn: 0x100 },
-        proxy: proxy.map(|proxy| proxy.parse().unwrap()),
-        designated_qpn: 0xd0_0000,
-        initial_psn: 0,
-        path_mtu: 4096,
-        region: None,
-        policy: srdma_group::Policy::default(),
-        transport: None,
-    };
     let mut create = |group| commit(&mut pipeline, |core| core.create_group(&admin(), None, group)).unwrap();
-    create(new("2001:db8:cc::1", Some("2001:db8:cc::2")));
-    let second = create(new("2001:db8:cc::3", None));
+    create(group("2001:db8:cc::1", Some("2001:db8:cc::2")));
+    let second = create(group("2001:db8:cc::3", None));
     let shown = commit(&mut pipeline, |core| core.group(&admin(), second)).unwrap().0;
     assert_eq!(shown.summary.proxy.to_string(), "2001:db8:cc::4");
 }

@@ -70,16 +70,12 @@ pub(crate) fn receiver_address(number: u16) -> Ipv6Addr {
 
 /// Figure 1's group, with another Proxy Address and source queue pair for each number.
 pub(crate) fn new_group(number: u16) -> NewGroup {
+    let source = SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 + u32::from(number) };
     NewGroup {
-        name: None,
-        source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 + u32::from(number) },
         proxy: Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, number)),
-        designated_qpn: 0xd0_0000,
         initial_psn: 0xff_fff0,
-        path_mtu: 4096,
         region: Some(SourceRegion { base: 0x10_0000, length: 1 << 30, rkey: 7 }),
-        policy: srdma_group::Policy::default(),
-        transport: None,
+        ..NewGroup::new(source, 0xd0_0000)
     }
 }
 

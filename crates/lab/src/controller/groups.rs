@@ -42,11 +42,10 @@ impl CreatedGroup {
         let token = fs::read_to_string(token_file).map_err(LabError::file("read", token_file))?;
         let client = Client::new(&access.url, Some(token), Some(&access.ca_file))?;
         let namespace = lab.instance().namespace(&topology.nodes[own.node].name);
+        let source = SourceAddress { address: address(topology, plan.source)?, qpn: source.get() };
         let new = NewGroup {
             name: Some(topology.name.clone()),
-            source: SourceAddress { address: address(topology, plan.source)?, qpn: source.get() },
             proxy: Some(plan.proxy),
-            designated_qpn: plan.designated_qpn.get(),
             initial_psn: plan.initial_psn.get(),
             path_mtu: transfer.path_mtu.into(),
             region: writes(transfer).then_some(srdma_api::SourceRegion {
@@ -55,7 +54,7 @@ impl CreatedGroup {
                 rkey: REGION_RKEY,
             }),
             policy: Policy { lists: list_mode(transfer.lists), ..Policy::default() },
-            transport: None,
+            ..NewGroup::new(source, plan.designated_qpn.get())
         };
         let receivers = plan.receivers.len();
         let mut group = CreatedGroup { client, namespace, access, id: 0, receivers, transfer: transfer.clone() };

@@ -8,7 +8,6 @@
 use srdma_agent::AllowedSids;
 use srdma_api::{Link, NewGroup, PROTOCOL, Registration, SourceAddress};
 use srdma_controller_core::{DEFAULT_TENANT, Principal, Role};
-use srdma_group::Policy;
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
@@ -73,15 +72,7 @@ pub(super) fn admin() -> Principal {
 }
 
 pub(super) fn new_group() -> NewGroup {
-    NewGroup {
-        name: None,
-        source: SourceAddress { address: Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, 1), qpn: 0x100 },
-        proxy: Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, 1)),
-        designated_qpn: 0xd0_0000,
-        initial_psn: 0,
-        path_mtu: 4096,
-        region: None,
-        policy: Policy::default(),
-        transport: None,
-    }
+    let source = SourceAddress { address: Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, 1), qpn: 0x100 };
+    let proxy = Some(Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, 1));
+    NewGroup { proxy, ..NewGroup::new(source, 0xd0_0000) }
 }
