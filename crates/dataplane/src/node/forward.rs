@@ -7,13 +7,14 @@
 //! ```
 
 use super::Node;
+use super::verdict::{HopLimit, Progress, Step, Verdict};
 use crate::behavior::{Outcome, end, end_dt6, end_x, inner_packet};
 use crate::config::{SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::egress::{CongestionPoint, Room};
 use crate::fast_cnp::{Decision, FirstHop, Message, NoticeSources, Notified, Prepared};
-use crate::headers::{AFTER_IPV6, IPV6, decrement, ipv6};
+use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::icmp;
 use crate::tables::{Adjacency, Target};
 use crate::{admission, backpressure};
@@ -23,41 +24,6 @@ use srdma_wire::icmpv6::Icmpv6Error;
 
 /// How often one packet may come to SIDs of this node before it is taken for a loop.
 const MAX_LOCAL_SEGMENTS: usize = 16;
-
-/// Whether forwarding still has to decrement the hop limit.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HopLimit {
-    ToDecrement,
-    Done,
-}
-
-/// Result for a frame.
-#[derive(Clone, Copy, Debug)]
-enum Verdict {
-    /// It is rewritten, and goes into the plain queue of a port, which has room for its octets.
-    Enqueue(PortId, usize),
-    /// It is rewritten, and goes into its class at a port with classes.
-    EnterClass(PortId, usize),
-    Drop(DropReason),
-    /// It is dropped, and an ICMPv6 error sent to its source.
-    Report(DropReason, Icmpv6Error),
-    /// Its destination is a multicast group.
-    Multicast,
-    /// Its destination is the End.Replicate SID of a group.
-    Replicate(u32),
-    /// Its destination is an End.MT SID.
-    EndMt {
-        require_hmac: bool,
-    },
-    /// Its destination is an END.C SID.
-    EndC,
-    /// Its destination is a group's Proxy Address.
-    Proxied(u32),
-    /// Its destination is the node itself.
-    Local,
-}
-
-const HOP_LIMIT_EXCEEDED: Verdict = Verdict::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded);
 
 impl Node {
     /// Processes a frame as it comes from the wire.
@@ -102,11 +68,9 @@ impl Node {
     /// is: a frame that was edited a moment ago is slow to move.
     #[inline]
     fn route(&mut self, context: &mut PacketContext, frame: &mut Frame, pool: &mut Pool) -> Verdict {
-        let mut hop_limit = HopLimit::ToDecrement;
-        let mut table = TableId(0);
+        let mut progress = Progress { hop_limit: HopLimit::ToDecrement, table: TableId(0) };
         for _ in 0..MAX_LOCAL_SEGMENTS {
-            let head = frame.head(pool);
-            let Some(headers) = head.first_chunk::<AFTER_IPV6>() else {
+            let Some(headers) = frame.head(pool).first_chunk::<AFTER_IPV6>() else {
                 return Verdict::Drop(DropReason::Truncated);
             };
             let destination: &[u8; 16] = headers[IPV6 + 24..].first_chunk().expect("an IPv6 header has 40 octets");
@@ -114,89 +78,144 @@ impl Node {
                 context.encapsulated_octets = 0;
                 return Verdict::Multicast;
             }
-            let adjacency = match self.tables.lookup(table, destination) {
+            let adjacency = match self.tables.lookup(progress.table, destination) {
                 Some(Target::Adjacency(adjacency)) => adjacency,
-                Some(Target::Ecmp(set)) => self.tables.choose(set, head),
-                Some(Target::Sid(sid)) => {
-                    let outer_source = *headers[IPV6 + 8..].first_chunk().expect("an IPv6 header has 40 octets");
-                    if self.security.guards_sids(&self.config)
-                        && let Err(reason) =
-                            self.security.guard_sid(self.tables.sid(sid), &outer_source, head, &self.config)
-                    {
-                        return Verdict::Drop(reason);
-                    }
-                    let sid = self.tables.enter_sid(sid, frame.len());
-                    context.encapsulated_octets = 0;
-                    let (outcome, by) = match sid.behavior {
-                        SidBehavior::End(flavors) => (end(frame, pool, flavors), None),
-                        SidBehavior::EndX(flavors, _) => (end_x(frame, pool, flavors), sid.adjacency),
-                        SidBehavior::EndDt6(next) => {
-                            table = next;
-                            (end_dt6(frame, pool), None)
-                        }
-                        SidBehavior::EndE(next) => {
-                            table = next;
-                            context.by_end_e = true;
-                            (self.end_e(context.now, &outer_source, frame, pool), None)
-                        }
-                        SidBehavior::EndReplicate(_) => {
-                            return sid.group.map_or(Verdict::Drop(DropReason::UnknownGroup), Verdict::Replicate);
-                        }
-                        SidBehavior::EndMt { require_hmac } => return Verdict::EndMt { require_hmac },
-                        SidBehavior::EndC => return Verdict::EndC,
-                    };
-                    match outcome {
-                        Outcome::Forward => hop_limit = HopLimit::Done,
-                        Outcome::Inner => {
-                            hop_limit = HopLimit::ToDecrement;
-                            context.outer_source = Some(outer_source);
-                        }
-                        Outcome::Drop(reason) => return Verdict::Drop(reason),
-                        Outcome::Report(reason, error) => return Verdict::Report(reason, error),
-                    }
-                    match by {
-                        Some(adjacency) => adjacency,
-                        None => continue,
-                    }
-                }
-                Some(Target::Encaps(policy)) => {
-                    // The inner hop limit counts this node once, whatever SID of it the packet came to before (RFC 2473
-                    // section 3.1).
-                    if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
-                        return HOP_LIMIT_EXCEEDED;
-                    }
-                    let policy = self.tables.encaps(policy);
-                    if let Err(reason) = policy.push(frame, pool) {
-                        return Verdict::Drop(reason);
-                    }
-                    context.encapsulated_octets += policy.octets();
-                    hop_limit = HopLimit::Done;
-                    table = TableId(0);
-                    continue;
-                }
-                Some(Target::Placed(place)) => {
-                    if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
-                        return HOP_LIMIT_EXCEEDED;
-                    }
-                    match self.headend.encapsulate(context.now, place, frame, pool) {
-                        Ok(octets) => context.encapsulated_octets += octets,
-                        Err(reason) => return Verdict::Drop(reason),
-                    }
-                    hop_limit = HopLimit::Done;
-                    table = TableId(0);
-                    continue;
-                }
-                Some(Target::Group(group)) => return Verdict::Proxied(group),
-                Some(Target::Local) => return Verdict::Local,
-                Some(Target::Blackhole) => return Verdict::Drop(DropReason::Blackhole),
-                None => return Verdict::Report(DropReason::NoRoute, Icmpv6Error::NoRoute),
+                Some(Target::Ecmp(set)) => self.tables.choose(set, frame.head(pool)),
+                Some(Target::Sid(sid)) => match self.process_sid(sid, &mut progress, context, frame, pool) {
+                    Step::Next => continue,
+                    Step::Neighbour(adjacency) => adjacency,
+                    Step::Done(verdict) => return verdict,
+                },
+                Some(Target::Encaps(policy)) => match self.encapsulate(policy, &mut progress, context, frame, pool) {
+                    Step::Next => continue,
+                    Step::Neighbour(adjacency) => adjacency,
+                    Step::Done(verdict) => return verdict,
+                },
+                target => match self.process(target, &mut progress, context, frame, pool) {
+                    Step::Next => continue,
+                    Step::Neighbour(adjacency) => adjacency,
+                    Step::Done(verdict) => return verdict,
+                },
             };
-            if hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
-                return HOP_LIMIT_EXCEEDED;
+            if let Err(verdict) = progress.decrement(frame, pool) {
+                return verdict;
             }
             return self.rewrite(context, frame, pool, adjacency);
         }
         Verdict::Drop(DropReason::SegmentLoop)
+    }
+
+    /// Processes a packet by any target; out of line, so that the frequent targets keep the registers.
+    #[inline(never)]
+    fn process(
+        &mut self,
+        target: Option<Target>,
+        progress: &mut Progress,
+        context: &mut PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Step {
+        let verdict = match target {
+            Some(Target::Adjacency(adjacency)) => return Step::Neighbour(adjacency),
+            Some(Target::Ecmp(set)) => return Step::Neighbour(self.tables.choose(set, frame.head(pool))),
+            Some(Target::Sid(sid)) => return self.process_sid(sid, progress, context, frame, pool),
+            Some(Target::Encaps(policy)) => return self.encapsulate(policy, progress, context, frame, pool),
+            Some(Target::Placed(place)) => return self.encapsulate_placed(place, progress, context, frame, pool),
+            Some(Target::Group(group)) => Verdict::Proxied(group),
+            Some(Target::Local) => Verdict::Local,
+            Some(Target::Blackhole) => Verdict::Drop(DropReason::Blackhole),
+            None => Verdict::Report(DropReason::NoRoute, Icmpv6Error::NoRoute),
+        };
+        Step::Done(verdict)
+    }
+
+    /// Encapsulates a packet by a policy (H.Encaps and its variants).
+    #[inline(always)]
+    fn encapsulate(
+        &mut self,
+        policy: u32,
+        progress: &mut Progress,
+        context: &mut PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Step {
+        if let Err(verdict) = progress.decrement(frame, pool) {
+            return Step::Done(verdict);
+        }
+        let policy = self.tables.encaps(policy);
+        match policy.push(frame, pool) {
+            Ok(()) => progress.encapsulated(context, policy.octets()),
+            Err(reason) => Step::Done(Verdict::Drop(reason)),
+        }
+    }
+
+    /// Encapsulates a packet of a placed flow.
+    fn encapsulate_placed(
+        &mut self,
+        place: u32,
+        progress: &mut Progress,
+        context: &mut PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Step {
+        if let Err(verdict) = progress.decrement(frame, pool) {
+            return Step::Done(verdict);
+        }
+        match self.headend.encapsulate(context.now, place, frame, pool) {
+            Ok(octets) => progress.encapsulated(context, octets),
+            Err(reason) => Step::Done(Verdict::Drop(reason)),
+        }
+    }
+
+    /// Processes a packet by the behaviour of a SID.
+    #[inline(always)]
+    fn process_sid(
+        &mut self,
+        sid: u32,
+        progress: &mut Progress,
+        context: &mut PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Step {
+        let head = frame.head(pool);
+        let source = head.get(IPV6 + 8..).and_then(<[u8]>::first_chunk);
+        let outer_source = *source.expect("an IPv6 header has 40 octets");
+        if self.security.guards_sids(&self.config)
+            && let Err(reason) = self.security.guard_sid(self.tables.sid(sid), &outer_source, head, &self.config)
+        {
+            return Step::Done(Verdict::Drop(reason));
+        }
+        let sid = self.tables.enter_sid(sid, frame.len());
+        context.encapsulated_octets = 0;
+        let (outcome, by) = match sid.behavior {
+            SidBehavior::End(flavors) => (end(frame, pool, flavors), None),
+            SidBehavior::EndX(flavors, _) => (end_x(frame, pool, flavors), sid.adjacency),
+            SidBehavior::EndDt6(next) => {
+                progress.table = next;
+                (end_dt6(frame, pool), None)
+            }
+            SidBehavior::EndE(next) => {
+                progress.table = next;
+                context.by_end_e = true;
+                (self.end_e(context.now, &outer_source, frame, pool), None)
+            }
+            SidBehavior::EndReplicate(_) => {
+                let unknown = Verdict::Drop(DropReason::UnknownGroup);
+                return Step::Done(sid.group.map_or(unknown, Verdict::Replicate));
+            }
+            SidBehavior::EndMt { require_hmac } => return Step::Done(Verdict::EndMt { require_hmac }),
+            SidBehavior::EndC => return Step::Done(Verdict::EndC),
+        };
+        match outcome {
+            Outcome::Forward => progress.hop_limit = HopLimit::Done,
+            Outcome::Inner => {
+                progress.hop_limit = HopLimit::ToDecrement;
+                context.outer_source = Some(outer_source);
+            }
+            Outcome::Drop(reason) => return Step::Done(Verdict::Drop(reason)),
+            Outcome::Report(reason, error) => return Step::Done(Verdict::Report(reason, error)),
+        }
+        by.map_or(Step::Next, Step::Neighbour)
     }
 
     /// Makes a packet ready for a neighbour: egress check, room in the queue, Ethernet header.

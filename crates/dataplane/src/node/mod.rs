@@ -14,6 +14,7 @@
 mod apply;
 mod forward;
 mod replicate;
+mod verdict;
 
 use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters, ReceivedPause};
 use crate::bfd::{Bfd, BfdPeer, BfdReport};

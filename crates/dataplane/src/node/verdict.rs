@@ -1,0 +1,76 @@
+//! Result of forwarding for a frame, and the state of a packet between two lookups.
+
+use crate::config::TableId;
+use crate::context::PacketContext;
+use crate::drop::DropReason;
+use crate::headers::decrement;
+use srdma_frame::{Frame, Pool, PortId};
+use srdma_wire::icmpv6::Icmpv6Error;
+
+/// Whether forwarding still has to decrement the hop limit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum HopLimit {
+    ToDecrement,
+    Done,
+}
+
+/// Result for a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    /// It is rewritten, and goes into the plain queue of a port, which has room for its octets.
+    Enqueue(PortId, usize),
+    /// It is rewritten, and goes into its class at a port with classes.
+    EnterClass(PortId, usize),
+    Drop(DropReason),
+    /// It is dropped, and an ICMPv6 error sent to its source.
+    Report(DropReason, Icmpv6Error),
+    /// Its destination is a multicast group.
+    Multicast,
+    /// Its destination is the End.Replicate SID of a group.
+    Replicate(u32),
+    /// Its destination is an End.MT SID.
+    EndMt {
+        require_hmac: bool,
+    },
+    /// Its destination is an END.C SID.
+    EndC,
+    /// Its destination is a group's Proxy Address.
+    Proxied(u32),
+    /// Its destination is the node itself.
+    Local,
+}
+
+/// State of a packet between two lookups.
+pub(super) struct Progress {
+    pub(super) hop_limit: HopLimit,
+    /// The table of the next lookup.
+    pub(super) table: TableId,
+}
+
+impl Progress {
+    /// Decrements the hop limit once for this node, no matter how many of its SIDs processed the packet (RFC 2473
+    /// section 3.1).
+    #[inline(always)]
+    pub(super) fn decrement(&self, frame: &mut Frame, pool: &mut Pool) -> Result<(), Verdict> {
+        if self.hop_limit == HopLimit::ToDecrement && decrement(frame, pool).is_err() {
+            return Err(Verdict::Report(DropReason::HopLimitExceeded, Icmpv6Error::HopLimitExceeded));
+        }
+        Ok(())
+    }
+
+    /// The packet was encapsulated: its new destination is looked up in the main table.
+    pub(super) fn encapsulated(&mut self, context: &mut PacketContext, octets: usize) -> Step {
+        context.encapsulated_octets += octets;
+        *self = Progress { hop_limit: HopLimit::Done, table: TableId(0) };
+        Step::Next
+    }
+}
+
+/// Result of processing a packet by one target.
+pub(super) enum Step {
+    /// The packet has a new destination, which is looked up.
+    Next,
+    /// The packet leaves by this adjacency.
+    Neighbour(u32),
+    Done(Verdict),
+}
