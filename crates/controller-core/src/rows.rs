@@ -18,6 +18,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use srdma_api::{AuditEntry, NewGroup, NewReceiver, NodeIdentity, Registration, SourceState};
 use srdma_group::Record;
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 /// The version of the rows. A program that changes them increments it and migrates older ones.
@@ -96,6 +97,9 @@ pub(crate) struct GroupRow {
     pub(crate) source: SourceState,
     /// The last epoch that a node may have.
     pub(crate) last_epoch: u32,
+    /// The nodes that are to be renewed (D136).
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) unrenewed: BTreeSet<Ipv6Addr>,
     /// Reason for which the last change was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,

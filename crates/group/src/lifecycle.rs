@@ -368,6 +368,7 @@ impl Lifecycle {
 
     /// Retransmits the orders without a reply.
     pub fn repeat(&mut self) {
+        self.want_renewal();
         if self.orders.is_empty() {
             self.order_for_all();
             self.order_for_source();
@@ -389,7 +390,7 @@ impl Lifecycle {
     fn want_checked(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
         let group = self.latest()?;
         let join = Join { psn: group.record().initial_psn, msn: 0 };
-        draft::after(group, self.next_epoch()?, &wanted, Some(join))?;
+        draft::after(group, self.next_epoch()?, &wanted, Some(join), &BTreeSet::new())?;
         self.want(wanted)
     }
 
@@ -413,7 +414,8 @@ impl Lifecycle {
         }
         for (loopback, concern) in concerned {
             let (step, presence) = (Step::Preparing, Presence::Here);
-            let new = Member { step, presence, concern: None, verification: Verification::Verified };
+            let verification = Verification::Verified;
+            let new = Member { step, presence, concern: None, verification, must_renew: false };
             let member = self.members.entry(loopback).or_insert(new);
             *member = Member { step: Step::Preparing, concern: Some(concern), ..*member };
         }

@@ -17,11 +17,13 @@ pub enum Safeguard {
     DeadEdgesEvicted,
     /// Joins and re-homings compute the link MTU of the tree again.
     LinkMtuRenewed,
+    /// Nodes whose entry is replaced are renewed at their parents (D136).
+    NodesRenewed,
 }
 
 impl Safeguard {
     /// All safeguards.
-    pub const ALL: [Safeguard; 7] = [
+    pub const ALL: [Safeguard; 8] = [
         Safeguard::LostNodesAwaited,
         Safeguard::EntriesNamed,
         Safeguard::OldEntriesReplaced,
@@ -29,5 +31,6 @@ impl Safeguard {
         Safeguard::SilentSinceStart,
         Safeguard::DeadEdgesEvicted,
         Safeguard::LinkMtuRenewed,
+        Safeguard::NodesRenewed,
     ];
 }

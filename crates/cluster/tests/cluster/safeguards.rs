@@ -15,6 +15,7 @@ const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
     (Safeguard::SilentSinceStart, 6, ViolationKind::Convergence),
     (Safeguard::DeadEdgesEvicted, 7, ViolationKind::Eviction),
     (Safeguard::LinkMtuRenewed, 122, ViolationKind::Liveness),
+    (Safeguard::NodesRenewed, 2_111_329, ViolationKind::Safety),
 ];
 
 /// Seeds before that one, which do not fail.

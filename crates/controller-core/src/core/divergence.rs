@@ -342,7 +342,7 @@ impl Core {
         group.row.last_epoch = group.row.last_epoch.max(newest_epoch(&reports)).max(epoch);
         let resumption = Resumption::Committing { before: before.clone().map(Box::new) };
         let lifecycle = match Lifecycle::resume(record.clone(), resumption, group.row.last_epoch, round) {
-            Ok(lifecycle) => lifecycle.without(self.settings.without),
+            Ok(lifecycle) => lifecycle.without(self.settings.without).renewing(&group.row.unrenewed),
             Err(error) => {
                 group.reports.state = State::Stopped;
                 let obstacle = Obstacle::Invalid(error.to_string());

@@ -69,7 +69,7 @@ impl Core {
 
     fn execute_orders(&mut self, id: u32) {
         let store = self.site.store;
-        self.note_epoch(id);
+        self.note_progress(id);
         while let Some(order) =
             self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()).and_then(|life| life.next_order())
         {
@@ -112,12 +112,15 @@ impl Core {
     }
 
     /// Writes the epoch of a change before a node is given it: an entry that a node has prepared and that was never
-    /// stored is known by its epoch (D98).
-    fn note_epoch(&mut self, id: u32) {
+    /// stored is known by its epoch (D98). So are the nodes that are to be renewed, before their entries are replaced
+    /// (D136).
+    fn note_progress(&mut self, id: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
-        let Some(last_epoch) = group.lifecycle.as_ref().map(srdma_group::Lifecycle::last_epoch) else { return };
-        if group.row.last_epoch < last_epoch {
-            group.row.last_epoch = last_epoch;
+        let Some(lifecycle) = &group.lifecycle else { return };
+        let last_epoch = lifecycle.last_epoch().max(group.row.last_epoch);
+        let unrenewed: BTreeSet<Ipv6Addr> = lifecycle.unrenewed().collect();
+        if (group.row.last_epoch, &group.row.unrenewed) != (last_epoch, &unrenewed) {
+            (group.row.last_epoch, group.row.unrenewed) = (last_epoch, unrenewed);
             self.effects.writes.push(rows::put(rows::group_key(id), &group.row));
         }
     }

@@ -58,6 +58,7 @@ impl Core {
             is_committed: false,
             source: SourceState::Idle,
             last_epoch: 0,
+            unrenewed: BTreeSet::new(),
             failure: None,
         };
         self.enter(row);

@@ -189,7 +189,8 @@ impl Core {
         // Greater than any round of an earlier start.
         let round = self.site.starts << 16;
         let lifecycle = Lifecycle::resume(row.record.clone(), resumption, group.row.last_epoch, round);
-        let mut lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?.without(self.settings.without);
+        let lifecycle = lifecycle.map_err(|error| wrong(error.to_string()))?.without(self.settings.without);
+        let mut lifecycle = lifecycle.renewing(&group.row.unrenewed);
         for (node, _) in self.nodes.iter().filter(|(_, node)| node.was_dead) {
             lifecycle.lost(*node);
         }

@@ -83,7 +83,10 @@ fn an_edge_with_a_stale_entry_is_restored() {
     cluster.connect(2);
     cluster.pass(500);
     let node = &cluster.nodes[&2];
-    assert!(node.log.last().unwrap().starts_with("restore"), "{:?}", node.log);
+    let restored = node.log.iter().rposition(|order| order.starts_with("restore"));
+    let renewal = &node.log[restored.unwrap() + 1..];
+    assert!(renewal.first().is_some_and(|order| order == "prepare 3"), "{:?}", node.log);
+    assert_eq!(renewal.last().map(String::as_str), Some("commit 3"), "{:?}", node.log);
     assert_eq!(node.table.entry(1).unwrap().branches.len(), 1);
 }
 

@@ -156,11 +156,39 @@ fn receivers_at_a_node_with_another_entry_are_unverified() {
     assert_eq!(cluster.group().summary.epoch, 3, "{:?}", cluster.group());
     assert!(cluster.members().is_empty());
     cluster.connect(1);
-    for _ in 0..10 {
-        cluster.sync(1);
+    for number in (1..=6).cycle().take(60) {
+        cluster.sync(number);
         assert!(cluster.members().is_subset(&cluster.acknowledged()), "{:?}", cluster.group());
+        assert!(cluster.members().is_empty() || cluster.group().summary.epoch == 4, "{:?}", cluster.group());
     }
     assert_eq!(cluster.members().len(), 3);
+}
+
+/// The same, and the controller restarts when the node has the right entry: that its parents may count what it
+/// acknowledged before is in the store (D136).
+#[test]
+fn a_node_is_renewed_after_a_restart_between_its_entry_and_its_renewal() {
+    let mut renewed = 0;
+    for syncs in 0..12 {
+        let mut cluster = restored_without_a_leave();
+        cluster.pass(DEAD_AFTER_MS + 300);
+        cluster.join(receiver(2, 2)).unwrap();
+        cluster.pass(300);
+        cluster.leave(receiver(2, 2)).unwrap();
+        cluster.pass(300);
+        cluster.connect(1);
+        (0..syncs).for_each(|_| cluster.sync(1));
+        renewed += usize::from(cluster.group().summary.epoch == 4);
+        cluster.restart();
+        cluster.pass(1000);
+        assert_eq!(cluster.members().len(), 3, "after {syncs}");
+        let parent = cluster.nodes.values().filter_map(|node| node.table.entry(1));
+        let is_of_n1 = |branch: &&srdma_group::Branch| branch.responder == loopback(1);
+        let renewals: Vec<u32> =
+            parent.flat_map(|entry| entry.branches.iter().filter(is_of_n1).map(|branch| branch.renewed)).collect();
+        assert!(!renewals.is_empty() && renewals.iter().all(|epoch| *epoch >= 4), "after {syncs}: {renewals:?}");
+    }
+    assert!(renewed < 12, "no restart came before the renewal");
 }
 
 /// A group that was created after the backup is left alone and listed; its number and Proxy Address are not used again.

@@ -127,6 +127,8 @@ pub(super) enum Wanted {
     },
     /// Everything before this PSN has been acknowledged to the source: old join points can be removed.
     Settle(Psn),
+    /// Nodes are renewed, as by every change.
+    Renew,
 }
 
 impl Wanted {
@@ -134,7 +136,7 @@ impl Wanted {
     pub(super) fn evicted(self) -> BTreeSet<Ipv6Addr> {
         match self {
             Wanted::Evict(receivers) => receivers,
-            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) => BTreeSet::new(),
+            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => BTreeSet::new(),
         }
     }
 
@@ -142,14 +144,14 @@ impl Wanted {
     fn moves(&self, node: Ipv6Addr) -> bool {
         match self {
             Wanted::Rehome { rehoming, .. } => rehoming.node == node,
-            Wanted::Evict(_) | Wanted::Join { .. } | Wanted::Settle(_) => false,
+            Wanted::Evict(_) | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => false,
         }
     }
 
     pub(super) fn needs_quiet_source(&self) -> bool {
         match self {
             Wanted::Join { .. } => true,
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) => false,
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => false,
         }
     }
 }
@@ -158,7 +160,7 @@ impl Wanted {
 pub(super) struct Waiting(VecDeque<Wanted>);
 
 impl Waiting {
-    /// Merges evictions; of two re-homings of a node the later one remains.
+    /// Merges evictions and renewals; of two re-homings of a node the later one remains.
     pub(super) fn push(&mut self, wanted: Wanted) -> Result<(), ChangeError> {
         for waits in &mut self.0 {
             match (waits, &wanted) {
@@ -174,7 +176,11 @@ impl Waiting {
                     *psn = *newer;
                     return Ok(());
                 }
-                (Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_), _) => {}
+                (Wanted::Renew, Wanted::Renew) => return Ok(()),
+                (
+                    Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew,
+                    _,
+                ) => {}
             }
         }
         if self.0.len() >= MOST_WAITING {
@@ -215,7 +221,7 @@ impl Waiting {
                 Wanted::Evict(set) if set.iter().any(&is_member) => {
                     later.extend(set.extract_if(.., |receiver| !is_member(receiver)));
                 }
-                Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) => {}
+                Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => {}
             }
         }
         if !later.is_empty() {
@@ -227,7 +233,7 @@ impl Waiting {
     pub(super) fn newcomers(&self) -> BTreeSet<Ipv6Addr> {
         let joins = self.0.iter().flat_map(|wanted| match wanted {
             Wanted::Join { newcomers, .. } => newcomers.as_slice(),
-            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) => &[],
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
         });
         joins.map(|newcomer| newcomer.address).collect()
     }
@@ -236,7 +242,7 @@ impl Waiting {
     pub(super) fn evictions(&self) -> BTreeSet<Ipv6Addr> {
         let sets = self.0.iter().filter_map(|wanted| match wanted {
             Wanted::Evict(set) => Some(set),
-            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) => None,
+            Wanted::Rehome { .. } | Wanted::Join { .. } | Wanted::Settle(_) | Wanted::Renew => None,
         });
         sets.flatten().copied().collect()
     }

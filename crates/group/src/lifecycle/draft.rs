@@ -24,8 +24,14 @@ struct Placed {
     parent: Option<Ipv6Addr>,
 }
 
-/// The group after a change. `join` is J, which only a join needs.
-pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Join>) -> Result<Group, ChangeError> {
+/// The group after a change. `join` is J, which only a join needs. `renewed`: the nodes that are renewed with it.
+pub(super) fn after(
+    group: &Group,
+    epoch: u32,
+    wanted: &Wanted,
+    join: Option<Join>,
+    renewed: &BTreeSet<Ipv6Addr>,
+) -> Result<Group, ChangeError> {
     let mut draft = Draft::new(group, epoch);
     match wanted {
         Wanted::Evict(receivers) => {
@@ -43,7 +49,9 @@ pub(super) fn after(group: &Group, epoch: u32, wanted: &Wanted, join: Option<Joi
             draft.join(newcomers, new_nodes, join)?;
         }
         Wanted::Settle(psn) => draft.settle(*psn),
+        Wanted::Renew => {}
     }
+    draft.renew(renewed)?;
     draft.finish()
 }
 
@@ -127,6 +135,21 @@ impl Draft {
                 receiver.joined = None;
             }
         }
+    }
+
+    /// Renews nodes and all between them and the headend: the parent of each may have counted responses that did not
+    /// include all of its members.
+    fn renew(&mut self, nodes: &BTreeSet<Ipv6Addr>) -> Result<(), ChangeError> {
+        let epoch = self.record.epoch;
+        for node in nodes {
+            if self.placed(*node).is_none() {
+                continue;
+            }
+            let way = self.way_up(*node)?;
+            let on_way = |placed: &&mut Placed| placed.parent.is_some() && way.contains(&placed.node.loopback);
+            self.nodes.iter_mut().filter(on_way).for_each(|placed| placed.node.renewed = epoch);
+        }
+        Ok(())
     }
 
     fn add_nodes(&mut self, nodes: &[NewNode], joined: Option<Join>) -> Result<(), ChangeError> {

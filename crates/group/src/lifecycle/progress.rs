@@ -122,12 +122,18 @@ impl Lifecycle {
 
     pub(super) fn finish(&mut self) -> bool {
         let Some(change) = self.change.take() else { return false };
+        let (epoch, nodes) = (change.after.record().epoch, change.after.record().tree.nodes());
+        for node in nodes.iter().filter(|node| node.renewed == epoch) {
+            if let Some(member) = self.members.get_mut(&node.loopback) {
+                member.must_renew = false;
+            }
+        }
         let stay: BTreeSet<Ipv6Addr> =
             change.after.record().receivers.iter().map(|receiver| receiver.address).collect();
         for receiver in change.receivers.into_iter().filter(|receiver| !stay.contains(receiver)) {
             self.orders.push_back(Order::Evicted { receiver });
         }
-        self.orders.push_back(Order::Changed { epoch: change.after.record().epoch });
+        self.orders.push_back(Order::Changed { epoch });
         self.phase = Phase::Steady;
         true
     }
@@ -181,6 +187,7 @@ impl Lifecycle {
             return false;
         }
         let epoch = self.next_epoch();
+        let renewed: BTreeSet<Ipv6Addr> = self.unrenewed().collect();
         // Too few receivers may be left, or one may be unknown, because those that were to join have not joined yet.
         let joins_wait = self.waiting.in_order().any(|(_, wanted)| wanted.needs_quiet_source());
         let mut next = None;
@@ -188,7 +195,7 @@ impl Lifecycle {
             if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) {
                 continue;
             }
-            let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet));
+            let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet, &renewed));
             if matches!(after, Err(ChangeError::TooFew { .. } | ChangeError::NotAReceiver(_))) && joins_wait {
                 continue;
             }
@@ -219,7 +226,8 @@ impl Lifecycle {
         let join = Join { psn: group.record().initial_psn, msn: 0 };
         let mut waiting = self.waiting.in_order().filter(|(_, wanted)| wanted.needs_quiet_source());
         waiting.any(|(_, wanted)| {
-            let after = self.next_epoch().and_then(|epoch| draft::after(group, epoch, wanted, Some(join)));
+            let after =
+                self.next_epoch().and_then(|epoch| draft::after(group, epoch, wanted, Some(join), &BTreeSet::new()));
             // An impossible change is rejected when the source is quiet.
             after.map_or(true, |after| self.blockers(&after).is_empty())
         })
@@ -227,8 +235,12 @@ impl Lifecycle {
 
     /// The headend, if it has not registered since the controller's start: the record may not be the newest.
     pub(super) fn unverified_headend(&self) -> Option<Ipv6Addr> {
-        let headend = self.stored.as_ref()?.record().tree.nodes().first()?.loopback;
-        self.members.get(&headend).is_some_and(Member::is_unreported).then_some(headend)
+        self.headend().filter(|headend| self.members.get(headend).is_some_and(Member::is_unreported))
+    }
+
+    /// The headend of the stored record.
+    pub(super) fn headend(&self) -> Option<Ipv6Addr> {
+        Some(self.stored.as_ref()?.record().tree.nodes().first()?.loopback)
     }
 
     /// Whether a node must not be given an entry yet: the record may not be the newest, and other nodes may count on

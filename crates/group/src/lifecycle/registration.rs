@@ -1,10 +1,12 @@
 //! Registrations of nodes: what a node has of the group is compared with what it should have.
 
-use super::member::{Presence, Step, Verification};
+use super::change::Wanted;
+use super::member::{Member, Presence, Step, Verification};
 use super::order::Order;
 use super::{Change, Lifecycle, Phase, stages};
 use crate::name::{EntryName, Held};
 use crate::safeguard::Safeguard;
+use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 /// A node has an entry of a record that the controller does not know: its store was lost or is an older one (D98).
@@ -64,9 +66,36 @@ impl Lifecycle {
     }
 
     /// Whether all nodes have what the records say, as far as they have registered since the controller's start or have
-    /// confirmed an entry: until then a receiver may be one that its node does not wait for.
+    /// confirmed an entry, and have been renewed where that is required: until then a receiver may be one that its node
+    /// does not wait for.
     pub fn is_verified(&self) -> bool {
-        self.members.values().all(|member| member.verification == Verification::Verified)
+        let is_verified = |member: &Member| member.verification == Verification::Verified && !member.must_renew;
+        self.members.values().all(is_verified)
+    }
+
+    /// The nodes that are to be renewed: they had an entry that the record does not explain, or have lost the one that
+    /// they had, and their parents may count what they acknowledged by it (D136). A driver stores them before it
+    /// executes the orders that follow, and passes them to [`renewing`](Lifecycle::renewing) when it resumes.
+    pub fn unrenewed(&self) -> impl Iterator<Item = Ipv6Addr> {
+        self.members.iter().filter(|(_, member)| member.must_renew).map(|(loopback, _)| *loopback)
+    }
+
+    /// A resumed lifecycle, of which these nodes have not been renewed yet.
+    pub fn renewing(mut self, nodes: &BTreeSet<Ipv6Addr>) -> Self {
+        for (_, member) in self.members.iter_mut().filter(|(loopback, _)| nodes.contains(loopback)) {
+            member.must_renew = true;
+        }
+        self.want_renewal();
+        self.advance();
+        self
+    }
+
+    /// Requests a change that renews nodes, if there are any to renew. One that is rejected is requested again by
+    /// [`repeat`](Lifecycle::repeat).
+    pub(super) fn want_renewal(&mut self) {
+        if self.unrenewed().next().is_some() && !matches!(self.phase, Phase::Closing | Phase::Closed) {
+            let _ = self.waiting.push(Wanted::Renew);
+        }
     }
 
     /// Whether no record of this name was ever made from this store. A record that a node has committed was stored, so
@@ -103,15 +132,19 @@ impl Lifecycle {
         };
         let is_unsettled = self.change.as_ref().is_some_and(Change::is_unsettled);
         let was_awaited = self.unverified_headend() == Some(node);
+        let is_headend = self.headend() == Some(node);
         let Some(member) = self.members.get_mut(&node) else { return };
         member.presence = Presence::Here;
         let next = member.next();
         let (has_committed, has_prepared) =
             (next.is_some() && held.committed == next, next.is_some() && held.prepared == next);
         let is_explained = has_committed || (step == Step::Settled && fits);
-        let is_other = |has: EntryName| !is_explained && wanted.is_some_and(|wanted| has.entry != wanted.entry);
+        let entry = |name: EntryName| name.entry;
+        let is_other = !is_explained && held.committed.map(entry) != wanted.map(entry);
+        let may_be_counted = member.verification != Verification::Verified && !is_headend && step != Step::Removing;
+        member.must_renew |= is_other && may_be_counted && self.without != Some(Safeguard::NodesRenewed);
         member.verification = match member.verification {
-            Verification::Unreported | Verification::Differs if held.committed.is_some_and(is_other) => {
+            Verification::Unreported | Verification::Differs if is_other && held.committed.is_some() => {
                 Verification::Differs
             }
             Verification::Unreported | Verification::Differs | Verification::Verified => Verification::Verified,
@@ -145,6 +178,7 @@ impl Lifecycle {
         if was_awaited {
             self.order_for_all();
         }
+        self.want_renewal();
     }
 
     /// Restores the entry of a node: the next one, if its commit was sent.
