@@ -81,6 +81,10 @@ impl World<'_> {
         if step == Step::Create && matches!(reply, Reply::Refused(ProblemType::AddressInUse, _)) {
             self.close_former(self.flows[flow].group);
         }
+        // A commit may be repeated without end.
+        if let (Step::Join(_) | Step::Leave(_), Reply::Done) = (step, &reply) {
+            self.last_accepted = now;
+        }
         let state = &mut self.flows[flow];
         state.attempts += 1;
         let is_done = match (&reply, step) {

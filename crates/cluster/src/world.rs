@@ -163,6 +163,8 @@ pub(crate) struct World<'s> {
     pub(crate) outcome: Outcome,
     digest: DefaultHasher,
     last_event: Instant,
+    /// The last time at which the controller has accepted a request of an application.
+    pub(crate) last_accepted: Instant,
     keeps_timeline: bool,
 }
 
@@ -209,6 +211,7 @@ impl<'s> World<'s> {
             activity: BTreeMap::new(),
             outcome: Outcome::default(),
             digest: DefaultHasher::new(),
+            last_accepted: Instant::ZERO,
             last_event: Instant::from_ns(schedule.events.last().map_or(0, |timed| timed.at_ns)),
             keeps_timeline,
             testbed,
@@ -239,7 +242,8 @@ impl<'s> World<'s> {
 
     fn run(&mut self) {
         loop {
-            let deadline = self.faults_end().after_ns(CONVERGENCE_NS);
+            // An application repeats what is refused, so that its last request may follow long after the last event.
+            let deadline = self.faults_end().max(self.last_accepted).after_ns(CONVERGENCE_NS);
             if !self.advance(deadline) || self.is_calm() {
                 return;
             }
