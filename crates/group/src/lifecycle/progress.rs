@@ -24,6 +24,14 @@ impl Lifecycle {
         }
     }
 
+    /// Ends the lifecycle for another one that takes its place. Returns the orders by which nodes drop the entries that
+    /// they have prepared: the next record may have an earlier epoch.
+    pub fn abandon(mut self) -> Vec<Order> {
+        self.orders.clear();
+        self.undo();
+        self.orders.into()
+    }
+
     fn undo(&mut self) -> Option<Change> {
         let change = self.change.take_if(|change| !change.is_superseding)?;
         for (node, member) in &mut self.members {
