@@ -89,6 +89,11 @@ impl Obstacle {
 }
 
 impl Reports {
+    /// The nodes that have reported.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Ipv6Addr> {
+        self.nodes.keys()
+    }
+
     /// Passes what the nodes of a diverged group have to its lifecycle, which is closing: the newest epochs first,
     /// since no removal may be older than what a node has.
     pub(super) fn hand_over(&mut self, lifecycle: &mut Lifecycle) {
@@ -181,6 +186,8 @@ impl Core {
         let is_awaited = unverified.any(|node| Some(node) == headend);
         drop(unverified);
         group.reports.nodes.insert(node, report);
+        // Its next registration replaces the report, also if it has the group no more.
+        self.groups_of_node.entry(node).or_default().insert(id);
         if !is_awaited {
             group.reports.state = State::Diverged;
             self.resolve(id, Some(ahead));
@@ -197,6 +204,7 @@ impl Core {
             let (Some(report), Some(lifecycle)) = (group.reports.nodes.remove(&node), &mut group.lifecycle) else {
                 continue;
             };
+            self.groups_of_node.get_mut(&node).map(|groups| groups.remove(&id));
             if let Err(ahead) = lifecycle.registered(node, report.held) {
                 self.outsider_ahead(id, ahead, report);
             }

@@ -144,7 +144,7 @@ impl Core {
         if let Some(count) = self.groups_of_tenant.get_mut(&group.row.tenant) {
             *count = count.saturating_sub(1);
         }
-        for node in &group.nodes {
+        for node in group.nodes.iter().chain(group.reports.nodes()) {
             self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
         }
         self.load.replace(&group.links, &[]);

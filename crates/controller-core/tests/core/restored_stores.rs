@@ -164,7 +164,29 @@ fn receivers_at_a_node_with_another_entry_are_unverified() {
     assert_eq!(cluster.members().len(), 3);
 }
 
-/// The same, and the controller restarts when the node has the right entry: that its parents may count what it
+/// A node that only a lost record has loses its state between two registrations, before the headend has registered: it is
+/// not taken to have what it had reported first.
+#[test]
+fn the_last_report_of_a_node_outside_the_backup_counts() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let backup = cluster.rows.clone();
+    cluster.join(receiver(3, 1)).unwrap();
+    cluster.settle();
+    (1..=6).for_each(|number| cluster.disconnect(number));
+    cluster.start_with(backup, 1);
+    cluster.connect(3);
+    cluster.pass(300);
+    cluster.reinstall(3);
+    cluster.pass(300);
+    (1..=6).for_each(|number| cluster.connect(number));
+    cluster.pass(1000);
+    assert!(cluster.nodes[&3].table.contains(1), "{:?}", cluster.group());
+    assert_eq!(cluster.members(), cluster.acknowledged());
+    assert_eq!(cluster.members().len(), 3);
+}
+
+/// A node has an entry of a lost record, and the controller restarts when it has the right one: that its parents may count what it
 /// acknowledged before is in the store (D136).
 #[test]
 fn a_node_is_renewed_after_a_restart_between_its_entry_and_its_renewal() {
