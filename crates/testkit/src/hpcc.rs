@@ -84,9 +84,7 @@ pub fn state_at(parameters: &Parameters, history: &[Feedback], now_ns: u64) -> S
         state.u = state.u.max(parameters.u_noticed);
         compute_wind(parameters, &mut state, feedback.at_ns, 0.0);
     }
-    if state.w < most {
-        state.feedback_at_ns = Some(feedback.at_ns);
-    }
+    state.feedback_at_ns = (state.w < most).then_some(feedback.at_ns);
     grown(parameters, state, now_ns)
 }
 
@@ -116,9 +114,6 @@ fn grown(parameters: &Parameters, mut state: State, now_ns: u64) -> State {
             state.w = (state.w + times as f64 * step).min(most);
             state.w_c = state.w;
             state.stage = 0;
-        }
-        if state.w >= most {
-            state.feedback_at_ns = None;
         }
     }
     state
