@@ -15,7 +15,7 @@ use super::restore::{Recovered, parse};
 use super::{Core, Group};
 use crate::rows::{self, RecordRow, Write};
 use srdma_api::{EventKind, HeldGroup, NodeOrder, SourceState};
-use srdma_group::{Ahead, Digest, EntryName, Held, Lifecycle, Order, Resumption};
+use srdma_group::{Ahead, Digest, EntryName, Held, Lifecycle, Resumption};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -359,11 +359,8 @@ impl Core {
         };
         let former = std::mem::take(&mut group.members);
         (group.record, group.before) = (Some(record.clone()), before.clone());
-        let abandoned = group.lifecycle.replace(lifecycle);
-        for order in abandoned.map(Lifecycle::abandon).unwrap_or_default() {
-            if let Order::Abort { node, name } = order {
-                self.effects.orders.push((node, NodeOrder::Abort { store, group: id, name }));
-            }
+        for (node, name) in group.lifecycle.replace(lifecycle).into_iter().flat_map(Lifecycle::abandon) {
+            self.effects.orders.push((node, NodeOrder::Abort { store, group: id, name }));
         }
         group.joining.clear();
         group.row.failure = None;

@@ -117,10 +117,10 @@ impl Core {
     fn note_progress(&mut self, id: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let Some(lifecycle) = &group.lifecycle else { return };
-        let last_epoch = lifecycle.last_epoch().max(group.row.last_epoch);
-        let unrenewed: BTreeSet<Ipv6Addr> = lifecycle.unrenewed().collect();
-        if (group.row.last_epoch, &group.row.unrenewed) != (last_epoch, &unrenewed) {
-            (group.row.last_epoch, group.row.unrenewed) = (last_epoch, unrenewed);
+        let row = &mut group.row;
+        if row.last_epoch < lifecycle.last_epoch() || !lifecycle.unrenewed().eq(row.unrenewed.iter().copied()) {
+            row.last_epoch = row.last_epoch.max(lifecycle.last_epoch());
+            row.unrenewed = lifecycle.unrenewed().collect();
             self.effects.writes.push(rows::put(rows::group_key(id), &group.row));
         }
     }

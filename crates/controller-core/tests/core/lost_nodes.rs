@@ -85,7 +85,7 @@ fn an_edge_with_a_stale_entry_is_restored() {
     let node = &cluster.nodes[&2];
     let restored = node.log.iter().rposition(|order| order.starts_with("restore"));
     let renewal = &node.log[restored.unwrap() + 1..];
-    assert!(renewal.first().is_some_and(|order| order == "prepare 3"), "{:?}", node.log);
+    assert_eq!(renewal.first().map(String::as_str), Some("prepare 3"), "{:?}", node.log);
     assert_eq!(renewal.last().map(String::as_str), Some("commit 3"), "{:?}", node.log);
     assert_eq!(node.table.entry(1).unwrap().branches.len(), 1);
 }

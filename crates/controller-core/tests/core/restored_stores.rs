@@ -39,15 +39,21 @@ fn a_restored_backup_does_not_replace_a_newer_membership() {
     assert_eq!(cluster.group().summary.epoch, epoch + 1);
 }
 
+/// A group, and a backup from before a receiver of N3 joined.
+fn backup_before_a_join() -> (Cluster, BTreeMap<String, Vec<u8>>) {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let backup = cluster.rows.clone();
+    cluster.join(receiver(3, 1)).unwrap();
+    cluster.settle();
+    (cluster, backup)
+}
+
 /// The same when nodes register in any order, some of them while a change is requested.
 #[test]
 fn changes_wait_until_a_restored_store_is_verified() {
     for last in 1..=6 {
-        let mut cluster = Cluster::new();
-        cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
-        let backup = cluster.rows.clone();
-        cluster.join(receiver(3, 1)).unwrap();
-        cluster.settle();
+        let (mut cluster, backup) = backup_before_a_join();
         cluster.disconnect(last);
         cluster.start_with(backup, 1);
         cluster.pass(200);
@@ -125,6 +131,17 @@ fn restored_without_a_leave() -> Cluster {
     cluster
 }
 
+/// The same, and epochs 2 and 3 were used again, by changes that do not concern N1.
+fn restored_with_epochs_used_again() -> Cluster {
+    let mut cluster = restored_without_a_leave();
+    cluster.pass(DEAD_AFTER_MS + 300);
+    cluster.join(receiver(2, 2)).unwrap();
+    cluster.pass(300);
+    cluster.leave(receiver(2, 2)).unwrap();
+    cluster.pass(300);
+    cluster
+}
+
 /// A node has committed a record that was lost, and a change in progress has a later epoch: the group stops, since that epoch
 /// says nothing of what was stored.
 #[test]
@@ -146,13 +163,7 @@ fn a_change_in_progress_hides_no_record_that_was_lost() {
 /// confirmed the entry that is restored (D132).
 #[test]
 fn receivers_at_a_node_with_another_entry_are_unverified() {
-    let mut cluster = restored_without_a_leave();
-    cluster.pass(DEAD_AFTER_MS + 300);
-    // Epochs 2 and 3, which do not concern node N1.
-    cluster.join(receiver(2, 2)).unwrap();
-    cluster.pass(300);
-    cluster.leave(receiver(2, 2)).unwrap();
-    cluster.pass(300);
+    let mut cluster = restored_with_epochs_used_again();
     assert_eq!(cluster.group().summary.epoch, 3, "{:?}", cluster.group());
     assert!(cluster.members().is_empty());
     cluster.connect(1);
@@ -168,11 +179,7 @@ fn receivers_at_a_node_with_another_entry_are_unverified() {
 /// not taken to have what it had reported first.
 #[test]
 fn the_last_report_of_a_node_outside_the_backup_counts() {
-    let mut cluster = Cluster::new();
-    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
-    let backup = cluster.rows.clone();
-    cluster.join(receiver(3, 1)).unwrap();
-    cluster.settle();
+    let (mut cluster, backup) = backup_before_a_join();
     (1..=6).for_each(|number| cluster.disconnect(number));
     cluster.start_with(backup, 1);
     cluster.connect(3);
@@ -192,12 +199,7 @@ fn the_last_report_of_a_node_outside_the_backup_counts() {
 fn a_node_is_renewed_after_a_restart_between_its_entry_and_its_renewal() {
     let mut renewed = 0;
     for syncs in 0..12 {
-        let mut cluster = restored_without_a_leave();
-        cluster.pass(DEAD_AFTER_MS + 300);
-        cluster.join(receiver(2, 2)).unwrap();
-        cluster.pass(300);
-        cluster.leave(receiver(2, 2)).unwrap();
-        cluster.pass(300);
+        let mut cluster = restored_with_epochs_used_again();
         cluster.connect(1);
         (0..syncs).for_each(|_| cluster.sync(1));
         renewed += usize::from(cluster.group().summary.epoch == 4);

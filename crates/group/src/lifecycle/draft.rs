@@ -140,15 +140,13 @@ impl Draft {
     /// Renews nodes and all between them and the headend: the parent of each may have counted responses that did not
     /// include all of its members.
     fn renew(&mut self, nodes: &BTreeSet<Ipv6Addr>) -> Result<(), ChangeError> {
-        let epoch = self.record.epoch;
-        for node in nodes {
-            if self.placed(*node).is_none() {
-                continue;
-            }
-            let way = self.way_up(*node)?;
-            let on_way = |placed: &&mut Placed| placed.parent.is_some() && way.contains(&placed.node.loopback);
-            self.nodes.iter_mut().filter(on_way).for_each(|placed| placed.node.renewed = epoch);
+        let mut ways = BTreeSet::new();
+        for node in nodes.iter().filter(|node| self.placed(**node).is_some()) {
+            ways.extend(self.way_up(*node)?);
         }
+        let epoch = self.record.epoch;
+        let is_renewed = |placed: &&mut Placed| placed.parent.is_some() && ways.contains(&placed.node.loopback);
+        self.nodes.iter_mut().filter(is_renewed).for_each(|placed| placed.node.renewed = epoch);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use super::member::{Member, Presence, Step};
 use super::order::Order;
 use super::{Change, Lifecycle, Phase, Source, draft, stages};
 use crate::group::{Group, Join};
+use crate::name::EntryName;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
@@ -24,12 +25,15 @@ impl Lifecycle {
         }
     }
 
-    /// Ends the lifecycle for another one that takes its place. Returns the orders by which nodes drop the entries that
-    /// they have prepared: the next record may have an earlier epoch.
-    pub fn abandon(mut self) -> Vec<Order> {
+    /// Ends the lifecycle for another one that takes its place. Returns the entries that nodes have prepared, and have
+    /// to drop: the next record may have an earlier epoch.
+    pub fn abandon(mut self) -> impl Iterator<Item = (Ipv6Addr, EntryName)> {
         self.orders.clear();
         self.undo();
-        self.orders.into()
+        self.orders.into_iter().filter_map(|order| match order {
+            Order::Abort { node, name } => Some((node, name)),
+            _ => None,
+        })
     }
 
     fn undo(&mut self) -> Option<Change> {
