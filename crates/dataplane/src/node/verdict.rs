@@ -58,11 +58,17 @@ impl Progress {
         Ok(())
     }
 
-    /// The packet was encapsulated: its new destination is looked up in the main table.
-    pub(super) fn encapsulated(&mut self, context: &mut PacketContext, octets: usize) -> Step {
-        context.encapsulated_octets += octets;
-        *self = Progress { hop_limit: HopLimit::Done, table: TableId(0) };
-        Step::Next
+    /// The packet was encapsulated in so many octets: its new destination is looked up in the main table.
+    #[inline(always)]
+    pub(super) fn encapsulated(&mut self, context: &mut PacketContext, octets: Result<usize, DropReason>) -> Step {
+        match octets {
+            Ok(octets) => {
+                context.encapsulated_octets += octets;
+                *self = Progress { hop_limit: HopLimit::Done, table: TableId(0) };
+                Step::Next
+            }
+            Err(reason) => Step::Done(Verdict::Drop(reason)),
+        }
     }
 }
 
