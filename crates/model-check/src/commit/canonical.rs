@@ -52,19 +52,27 @@ pub(super) fn fingerprint(value: &impl Debug) -> u64 {
 }
 
 impl Fingerprint {
-    fn read(&mut self, octet: u8) {
-        if octet.is_ascii_alphanumeric() || octet == b'_' {
-            self.word.push(octet);
-            self.state = State::Reading;
-        } else {
+    /// Reads words and what is between them, up to the first octet behind an ignored word. Returns what is behind that.
+    fn read<'a>(&mut self, text: &'a [u8]) -> &'a [u8] {
+        let is_of_word = |octet: &u8| octet.is_ascii_alphanumeric() || *octet == b'_';
+        let mut at = 0;
+        while at < text.len() {
+            let word = text[at..].iter().take_while(|octet| is_of_word(octet)).count();
+            self.word.extend_from_slice(&text[at..at + word]);
+            at += word;
+            let Some(next) = text.get(at) else { break };
             let is_ignored = IGNORED.iter().any(|ignored| ignored.as_bytes() == self.word);
             self.word.clear();
             if is_ignored {
+                self.rest.extend_from_slice(&text[..at]);
                 self.state = State::Name;
-                return self.name(octet);
+                self.name(*next);
+                return &text[at + 1..];
             }
+            at += 1;
         }
-        self.rest.push(octet);
+        self.rest.extend_from_slice(text);
+        &[]
     }
 
     /// Up to the colon: quotation marks of JSON, which are escaped within strings.
@@ -95,12 +103,19 @@ impl Fingerprint {
 
 impl Write for Fingerprint {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        for octet in text.bytes() {
-            match self.state {
-                State::Reading => self.read(octet),
-                State::Name => self.name(octet),
-                State::Value(depth) => self.value(octet, depth),
-            }
+        let mut text = text.as_bytes();
+        while let [octet, rest @ ..] = text {
+            text = match self.state {
+                State::Reading => self.read(text),
+                State::Name => {
+                    self.name(*octet);
+                    rest
+                }
+                State::Value(depth) => {
+                    self.value(*octet, depth);
+                    rest
+                }
+            };
         }
         Ok(())
     }
