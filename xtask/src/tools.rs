@@ -24,6 +24,7 @@ const TEST_TOOLS: &[Tool] = &[
     tool("bash", "bash"),
     tool("etcd", "etcd-server"),
     tool("kill", "procps"),
+    tool("mergecap", "wireshark-common"),
     // scapy for Debian's own interpreter, which the tests start by this path.
     tool("/usr/bin/python3", "python3"),
     tool("scapy3", "python3-scapy"),

@@ -36,8 +36,8 @@ pub(crate) struct DataplaneArguments {
     /// repeated.
     #[arg(long = "case", value_name = "TEXT")]
     cases: Vec<String>,
-    /// Repetitions of the long measurements, at least 11. Those inside L2 are repeated ten times as often.
-    #[arg(long, default_value_t = 11, value_name = "N", value_parser = clap::value_parser!(u32).range(11..=10_000))]
+    /// Repetitions of the long measurements. Those inside L2 are repeated ten times as often.
+    #[arg(long, default_value_t = 11, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repetitions: u32,
     /// Frames that the driver hands over in one call.
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]

@@ -1,6 +1,8 @@
 //! `srdma decode` over the golden captures, over packets made for it, and over damaged files.
 
+use crate::tshark;
 use serde_json::{Value, json};
+use srdma_testkit::seeds;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -327,7 +329,8 @@ fn a_cut_file_is_shown_up_to_the_cut() {
     let file = testdata("golden/scapy_02_endmt_in.pcap");
     let whole = std::fs::read(&file).expect("a file");
     let cut = tempfile::NamedTempFile::new().expect("a file");
-    for len in (0..whole.len()).step_by(7) {
+    let step = (whole.len() / seeds::count(10_000) as usize).max(7);
+    for len in (0..whole.len()).step_by(step) {
         std::fs::write(cut.path(), &whole[..len]).expect("written");
         let output = srdma(&["--json"], cut.path());
         assert_eq!(output.status.code(), Some(if len < 24 { 2 } else { 0 }), "cut at {len}");
@@ -363,27 +366,25 @@ fn a_closed_pipe_is_no_error() {
 /// The addresses of all IPv6 headers and the fields of the BTH are those that tshark sees.
 #[test]
 fn addresses_and_bth_equal_those_of_tshark() {
-    for file in golden().into_iter().chain([testdata("decode/layers.pcap")]) {
-        let fields = ["ipv6.src", "ipv6.dst", "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp"];
-        let mut tshark = Command::new("tshark");
-        tshark.arg("-r").arg(&file).args(["-T", "fields", "-E", "aggregator= "]);
-        tshark.args(fields.iter().flat_map(|field| ["-e", field]));
-        let output = tshark.output().expect("tshark is installed, as `cargo xtask ci` sees to");
-        let seen = String::from_utf8(output.stdout).expect("UTF-8");
-        let objects = decode(&file, &[]);
-        assert_eq!(seen.lines().count(), objects.len(), "{}", file.display());
-        for (line, object) in seen.lines().zip(&objects) {
-            let columns: Vec<_> = line.split('\t').collect();
-            let place = format!("{} frame {}", file.display(), object["frame"]);
-            if !object["ipv6"].is_null() {
-                assert_eq!(addresses(object, "source"), columns[0], "{place}");
-                assert_eq!(addresses(object, "destination"), columns[1], "{place}");
-            }
-            if !object["bth"].is_null() {
-                let bth = |field: &str| object["bth"][field].as_u64().expect("a number");
-                let found = [bth("opcode").to_string(), bth("psn").to_string(), format!("{:#08x}", bth("dest_qpn"))];
-                assert_eq!(found, columns[2..5], "{place}");
-            }
+    let files: Vec<_> = golden().into_iter().chain([testdata("decode/layers.pcap")]).collect();
+    let fields = ["ipv6.src", "ipv6.dst", "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.bth.destqp"];
+    let seen = tshark::lines(&files, &["-E", "aggregator= "], &fields);
+    let frames = |file: &PathBuf| {
+        let name = name(file).to_owned();
+        decode(file, &[]).into_iter().map(move |object| (format!("{name} frame {}", object["frame"]), object))
+    };
+    let objects: Vec<_> = files.iter().flat_map(frames).collect();
+    assert_eq!(seen.len(), objects.len());
+    for (line, (place, object)) in seen.iter().zip(&objects) {
+        let columns: Vec<_> = line.split('\t').collect();
+        if !object["ipv6"].is_null() {
+            assert_eq!(addresses(object, "source"), columns[0], "{place}");
+            assert_eq!(addresses(object, "destination"), columns[1], "{place}");
+        }
+        if !object["bth"].is_null() {
+            let bth = |field: &str| object["bth"][field].as_u64().expect("a number");
+            let found = [bth("opcode").to_string(), bth("psn").to_string(), format!("{:#08x}", bth("dest_qpn"))];
+            assert_eq!(found, columns[2..5], "{place}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The dissector for Wireshark against `srdma decode`, which shares no code with it, over captures of others and our own.
 
+use crate::tshark;
 use serde_json::Value;
 use srdma_capture::{Reader, Writer};
 use std::fs;
@@ -29,17 +30,12 @@ const FIELDS: [&str; 16] = [
     "srdma.end_c.congested",
 ];
 
-/// The fields that tshark finds in each frame of a capture, with numbers as numbers.
-fn dissected(file: &Path, fields: &[&str]) -> Vec<Vec<Vec<String>>> {
-    let mut tshark = Command::new("tshark");
-    tshark.arg("-r").arg(file).arg("-X").arg(format!("lua_script:{SCRIPT}")).args(["-T", "fields"]);
-    let output = tshark.args(fields.iter().flat_map(|field| ["-e", field])).output();
-    let output = output.expect("tshark is installed, as `cargo xtask ci` sees to");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !stderr.contains("Lua"), "{stderr}");
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
+/// The fields that the dissector finds in each frame of captures, with numbers as numbers.
+fn dissected(files: &[PathBuf], fields: &[&str]) -> Vec<Vec<Vec<String>>> {
+    let script = format!("lua_script:{SCRIPT}");
     let cells = |cell: &str| cell.split(',').filter(|value| !value.is_empty()).map(plain).collect();
-    text.lines().map(|line| line.split('\t').map(cells).collect()).collect()
+    let lines = tshark::lines(files, &["-X", &script], fields);
+    lines.iter().map(|line| line.split('\t').map(cells).collect()).collect()
 }
 
 /// A number in decimal notation; everything else as it is.
@@ -104,25 +100,29 @@ fn captures(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn compare(file: &Path) -> usize {
-    let (seen, expected) = (dissected(file, &FIELDS), decoded(file));
-    assert_eq!(seen.len(), expected.len(), "{}", file.display());
-    for (number, (seen, expected)) in (1..).zip(seen.iter().zip(&expected)) {
+/// Compares all frames; the number of cells that have anything in them.
+fn compare(files: &[PathBuf]) -> usize {
+    let frames = |file: &PathBuf| {
+        let name = file.display().to_string();
+        (1..).zip(decoded(file)).map(move |(number, expected)| (format!("{name} frame {number}"), expected))
+    };
+    let expected: Vec<_> = files.iter().flat_map(frames).collect();
+    let seen = dissected(files, &FIELDS);
+    assert_eq!(seen.len(), expected.len());
+    for (seen, (frame, expected)) in seen.iter().zip(&expected) {
         for ((field, seen), expected) in FIELDS.iter().zip(seen).zip(expected) {
-            assert_eq!(seen, expected, "{} frame {number}: {field}", file.display());
+            assert_eq!(seen, expected, "{frame}: {field}");
         }
     }
-    expected.iter().flatten().filter(|cells| !cells.is_empty()).count()
+    seen.iter().flatten().filter(|cells| !cells.is_empty()).count()
 }
 
 #[test]
 fn foreign_captures_are_dissected_as_by_decode() {
     let root = Path::new(ROOT).join("testdata");
-    let found: usize = ["golden", "golden/rxe", "decode"]
-        .iter()
-        .flat_map(|folder| captures(&root.join(folder)))
-        .map(|file| compare(&file))
-        .sum();
+    let files: Vec<_> =
+        ["golden", "golden/rxe", "decode"].iter().flat_map(|folder| captures(&root.join(folder))).collect();
+    let found = compare(&files);
     assert!(found > 300, "only {found} cells have anything in them");
 }
 
@@ -136,7 +136,7 @@ fn own_captures_are_dissected_as_by_decode() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let files = captures(directory.path());
     assert!(files.len() > 5, "{files:?}");
-    assert!(files.iter().map(|file| compare(file)).sum::<usize>() > 108, "an ICRC in each frame, and lists");
+    assert!(compare(&files) > 108, "an ICRC in each frame, and lists");
 }
 
 /// The n-th frame of a capture, from 1.
@@ -175,7 +175,7 @@ fn errors_are_reported() {
         writer.write_packet(interface, 0, &[octets]).expect("a frame");
     }
     writer.finish().expect("a whole capture");
-    let seen = dissected(&file, &["_ws.expert.message"]);
+    let seen = dissected(&[file], &["_ws.expert.message"]);
     assert_eq!(seen.len(), cases.len());
     for ((_, expected), seen) in cases.iter().zip(seen) {
         let messages = seen[0].join(",");

@@ -42,4 +42,5 @@ mod sim_wan;
 mod sizing_document;
 mod start_document;
 mod transfer;
+mod tshark;
 mod units;

@@ -21,10 +21,13 @@ fn text(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// A file that is this test's own.
+/// A file, replaced at once: another test may be reading it.
 fn written(name: &str, text: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::write(&path, text).expect("the file is written");
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let file = tempfile::NamedTempFile::new_in(&directory).expect("a file");
+    std::fs::write(file.path(), text).expect("the file is written");
+    let path = directory.join(name);
+    file.persist(&path).expect("the file is renamed");
     path
 }
 
