@@ -78,8 +78,11 @@ impl Scripted {
         node
     }
 
+    /// The kinds of its orders. One that is given again, to a node that answers late, counts once.
     fn orders(&self) -> String {
-        self.script.lock().unwrap().orders.join(", ")
+        let mut orders = self.script.lock().unwrap().orders.clone();
+        orders.dedup();
+        orders.join(", ")
     }
 
     fn end(mut self) -> Option<Value> {
