@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// Number of seeds that the tests over many seeds run in the fast tier. In the full tier each runs its own number.
 const FAST_TIER_SEEDS: &str = "40";
 
+/// Number of tests of a binary that run at once: many wait for timers and other processes.
+const TEST_THREADS: &str = "16";
+
 /// Extent of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Tier {
@@ -60,7 +63,11 @@ const STEPS: &[Step] = &[
         action: Action::Cargo("clippy --workspace --all-targets -- -D warnings", &[]),
     },
     Step { name: "tools", tier: Tier::Fast, action: Action::Tools },
-    Step { name: "tests", tier: Tier::Fast, action: Action::Cargo("test --workspace", &[]) },
+    Step {
+        name: "tests",
+        tier: Tier::Fast,
+        action: Action::Cargo("test --workspace", &[("RUST_TEST_THREADS", TEST_THREADS)]),
+    },
     Step { name: "labs", tier: Tier::Full, action: Action::Labs },
     Step {
         name: "docs",

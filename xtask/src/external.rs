@@ -1,6 +1,7 @@
 //! External programs that chores need and that are no part of a Rust toolchain.
 
 use anyhow::{Result, bail};
+use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
 /// A program that comes from a crate.
@@ -24,9 +25,18 @@ impl Program {
     }
 }
 
-/// The cargo that has started this program.
+/// The cargo that has started this program, without what it has set for this package: build scripts of dependencies
+/// (ring's) run again when these variables change, and all that depends on them is built again.
 pub(crate) fn cargo() -> Command {
-    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let is_of_package = |name: &OsString| {
+        name.to_str()
+            .is_some_and(|name| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| name.starts_with(prefix)))
+    };
+    std::env::vars_os().map(|(name, _)| name).filter(is_of_package).for_each(|name| {
+        cargo.env_remove(name);
+    });
+    cargo
 }
 
 #[cfg(test)]

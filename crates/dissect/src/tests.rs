@@ -5,6 +5,7 @@ use super::layer::Layer;
 use super::record::{IcrcVerdict, Within};
 use super::{Format, Keys, Record, Settings, dissector, text, write_packets};
 use srdma_capture::{Interface, LinkType, Packet, Reader};
+use srdma_testkit::seeds;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,10 +46,15 @@ fn assert_objects(octets: &[u8], place: &str) {
     }
 }
 
+/// Distance between the damaged octets of a capture: `least`, or more with fewer seeds than a capture has octets.
+fn step(octets: &[u8], least: usize) -> usize {
+    (octets.len() / seeds::count(50_000) as usize).max(least)
+}
+
 #[test]
 fn every_capture_cut_at_every_7th_octet_is_dissected() {
     for (name, octets) in all_captures() {
-        for len in (0..octets.len()).step_by(7) {
+        for len in (0..octets.len()).step_by(step(&octets, 7)) {
             assert_objects(&octets[..len], &format!("{name} cut at {len}"));
         }
     }
@@ -57,8 +63,8 @@ fn every_capture_cut_at_every_7th_octet_is_dissected() {
 #[test]
 fn every_capture_with_flipped_octets_is_dissected() {
     for (name, octets) in all_captures() {
-        let step = if octets.len() < 8_000 { 3 } else { 3 * 31 };
-        for position in (0..octets.len()).step_by(step) {
+        let least = if octets.len() < 8_000 { 3 } else { 3 * 31 };
+        for position in (0..octets.len()).step_by(step(&octets, least)) {
             for flip in [0x01, 0x80, 0xFF] {
                 let mut damaged = octets.clone();
                 damaged[position] ^= flip;

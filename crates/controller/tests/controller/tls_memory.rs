@@ -6,6 +6,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use srdma_controller::{Config, OnDisk, StateStore, Tls, run};
+use srdma_testkit::seeds;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -15,7 +16,10 @@ use std::time::Duration;
 /// The folder of the controller's store.
 const FOLDER: &str = "SRDMA_TEST_TLS_MEMORY";
 
-const CONNECTIONS: usize = 1000;
+/// Connections of an attack: 200 in the fast tier.
+fn connections() -> usize {
+    5 * seeds::count(200) as usize
+}
 
 /// Budgets of bodies, responses, events and streams (docs/controller.md, "Memory"), and the target, KiB.
 const BUDGETS_KIB: u64 = (64 + 80 + 16 + 16) << 10;
@@ -25,7 +29,7 @@ const MAX_KIB: u64 = 512 << 10;
 fn control(folder: &Path) {
     let store = Arc::new(OnDisk::open(&folder.join("store")).unwrap());
     let tls = Some(Tls { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") });
-    let config = Config { tls, connections_per_client: 2 * CONNECTIONS, ..config() };
+    let config = Config { tls, connections_per_client: 2 * connections(), ..config() };
     run(config, StateStore::Own(store), None, || std::process::exit(1), &mut |addresses| {
         std::fs::write(folder.join("writing"), addresses[0].to_string()).unwrap();
         std::fs::rename(folder.join("writing"), folder.join("ready")).unwrap();
@@ -114,6 +118,7 @@ fn tls_connections_take_little_memory() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return control(Path::new(&folder));
     }
+    let connections = connections();
     for attack in [Attack::Idle, Attack::Handshake, Attack::Head, Attack::Responses] {
         let folder = tempfile::tempdir().unwrap();
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -131,13 +136,13 @@ fn tls_connections_take_little_memory() {
         let address: SocketAddr = address.parse().unwrap();
         drop(attack.connect(address, &tls));
         let before = resident_kib(child.id());
-        let held: Vec<_> = (0..CONNECTIONS).map(|_| attack.connect(address, &tls)).collect();
-        let each = resident_kib(child.id()).saturating_sub(before) / CONNECTIONS as u64;
+        let held: Vec<_> = (0..connections).map(|_| attack.connect(address, &tls)).collect();
+        let each = resident_kib(child.id()).saturating_sub(before) / connections as u64;
         child.kill().unwrap();
         child.wait().unwrap();
         drop(held);
         let all = Config::default().connections as u64 * each + BUDGETS_KIB;
-        println!("{attack:?}: {each} KiB for each of {CONNECTIONS} connections, {all} KiB in all");
+        println!("{attack:?}: {each} KiB for each of {connections} connections, {all} KiB in all");
         assert!(all <= MAX_KIB, "{attack:?}: {each} KiB for each connection, {all} KiB in all");
     }
 }

@@ -138,20 +138,15 @@ fn stalled_and_failed_receivers_are_evicted() {
 /// responses.
 #[test]
 fn without_epochs_the_checks_find_false_responses() {
-    let found = |faults: Faults| {
+    let is_unsafe = |seed, faults: Faults| {
         let faults = Faults { changes: 4, loss_per_mille: 50, reorder_per_mille: 200, ..faults };
-        let unsafe_ones = (0..3_000).filter(|&seed| {
-            Tree::random(seed, Rules::default(), SourceHabit::Strict, faults).run().unsafe_responses > 0
-        });
-        unsafe_ones.count()
+        Tree::random(seed, Rules::default(), SourceHabit::Strict, faults).run().unsafe_responses > 0
     };
-    let found = [
-        found(Faults::default()),
-        found(Faults { credulous: true, ..Faults::default() }),
-        found(Faults { disorderly: true, ..Faults::default() }),
-    ];
-    println!("unsafe: as it is, credulous, disorderly: {found:?}");
-    assert!(found[0] == 0 && found[1] > 0 && found[2] > 0, "{found:?}");
+    let first = |number, faults| (0..number).find(|seed| is_unsafe(*seed, faults));
+    assert_eq!(first(seeds::count(3_000), Faults::default()), None, "with epochs");
+    for faults in [Faults { credulous: true, ..Faults::default() }, Faults { disorderly: true, ..Faults::default() }] {
+        println!("false response in schedule {:?} with {faults:?}", first(3_000, faults).expect("one is unsafe"));
+    }
 }
 
 /// Seeds that once failed. 223236: a fatal NAK was overtaken by an ACK, and data out of order hid that the source went
