@@ -10,6 +10,7 @@ mod groups;
 mod identities;
 mod inventory;
 mod jobs;
+mod leftovers;
 mod links;
 mod members;
 mod nodes;
@@ -80,6 +81,7 @@ pub struct Core {
     rebuilds: bool,
     stalls: stalls::Stalls,
     foreign: foreign::Foreign,
+    leftovers: leftovers::Leftovers,
     /// Time of the last search for dead nodes.
     searched: Duration,
     /// Deadline for nodes to register after the controller's start.
@@ -181,6 +183,7 @@ impl Core {
             rebuilds: false,
             stalls: stalls::Stalls::default(),
             foreign: foreign::Foreign::default(),
+            leftovers: leftovers::Leftovers::default(),
             searched: now.monotonic,
             effects: Effects::default(),
         }

@@ -178,8 +178,7 @@ impl Core {
         let (store, node) = (self.site.store, ahead.node);
         let Some(group) = self.groups.get_mut(&id) else { return };
         if group.is_newest() {
-            let epoch = report.held.newest_epoch();
-            return self.effects.orders.push((node, NodeOrder::Remove { store, group: id, epoch }));
+            return self.remove_leftover((node, store, id), report.held.newest_epoch());
         }
         let headend = group.headend();
         let mut unverified = group.lifecycle.iter().flat_map(Lifecycle::unverified);
@@ -338,8 +337,7 @@ impl Core {
         let (reports, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
             reports.into_iter().partition(|(node, _)| is_inside(node));
         for (node, report) in outside.into_iter().filter(|(_, report)| !report.held.is_empty()) {
-            let epoch = report.held.newest_epoch();
-            self.effects.orders.push((node, NodeOrder::Remove { store, group: id, epoch }));
+            self.remove_leftover((node, store, id), report.held.newest_epoch());
         }
         if !self.groups.contains_key(&id) {
             self.enter(row);

@@ -87,7 +87,11 @@ impl Core {
                 }
                 Order::Commit { node, name } => self.order(id, node, NodeOrder::Commit { store, group: id, name }),
                 Order::Abort { node, name } => self.order(id, node, NodeOrder::Abort { store, group: id, name }),
-                Order::Remove { node, epoch } => self.order(id, node, NodeOrder::Remove { store, group: id, epoch }),
+                Order::Remove { node, epoch } => {
+                    self.order(id, node, NodeOrder::Remove { store, group: id, epoch });
+                    // The node may be in no record any more, or the group be closed before it answers.
+                    self.leftovers.note((node, store, id), epoch);
+                }
                 Order::Evicted { receiver } => self.delete_member(id, receiver),
                 Order::Changed { epoch } => self.changed(id, epoch),
                 Order::Aborted { reason } => self.change_aborted(id, reason),
@@ -97,6 +101,7 @@ impl Core {
     }
 
     fn order(&mut self, id: u32, node: Ipv6Addr, order: NodeOrder) {
+        self.leftovers.forget((node, self.site.store, id));
         if let Some(group) = self.groups.get_mut(&id)
             && group.nodes.insert(node)
         {
@@ -248,8 +253,9 @@ impl Core {
         }
     }
 
-    /// Retransmits unanswered orders in all groups with a change in progress.
+    /// Retransmits unanswered orders in all groups with a change in progress, and orders to remove what is left over.
     pub fn retransmit(&mut self) {
+        self.repeat_removals();
         let may_wait = self.now.monotonic < self.expects_until;
         for id in self.unsettled.clone() {
             self.retry_creation(id, may_wait);

@@ -130,8 +130,7 @@ impl Core {
             }
             let is_deleted = is_ours && known.is_none() && group <= self.site.last_group && !self.rebuilds;
             if is_deleted && !self.foreign.groups.contains_key(&key) {
-                let epoch = held.entries.newest_epoch();
-                self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
+                self.remove_leftover((node, store, group), held.entries.newest_epoch());
                 continue;
             }
             if !self.foreign.groups.contains_key(&key) {
@@ -149,8 +148,7 @@ impl Core {
             if let Some(foreign) = self.foreign.groups.get_mut(&key) {
                 foreign.reports.insert(node, Report::of(held));
                 if foreign.row.is_removing {
-                    let epoch = held.entries.newest_epoch();
-                    self.effects.orders.push((node, NodeOrder::Remove { store, group, epoch }));
+                    self.remove_leftover((node, store, group), held.entries.newest_epoch());
                 }
             }
         }
@@ -259,8 +257,8 @@ impl Core {
         foreign.row.is_removing = true;
         let row = foreign.row;
         let epoch = newest_epoch(&foreign.reports);
-        for node in foreign.reports.keys() {
-            self.effects.orders.push((*node, NodeOrder::Remove { store, group, epoch }));
+        for node in foreign.reports.keys().copied().collect::<Vec<_>>() {
+            self.remove_leftover((node, store, group), epoch);
         }
         self.write(rows::put(rows::foreign_key(store, group), &row));
         self.audit(&principal.name, "remove", format!("group {group} of store {store:016x}"));

@@ -100,6 +100,7 @@ impl Core {
             self.network.set_unconfirmed(&node.name, &[]);
             self.network_version += 1;
             self.groups_of_node.remove(&loopback);
+            self.leftovers.forget_node(loopback);
             self.effects.ended_sessions.push(loopback);
             self.write(Write::Delete { key: rows::node_key(loopback) });
             self.emit(None, EventKind::NodeRemoved { node: node.name });

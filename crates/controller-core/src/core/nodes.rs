@@ -59,6 +59,7 @@ impl Core {
         }
         self.effects.ended_sessions.push(loopback);
         self.emit(None, EventKind::NodeUp { node: name });
+        self.leftovers.forget_node(loopback);
         self.reconcile(loopback, &held);
         self.adopt_agreed();
         Ok(srdma_api::Session {
@@ -165,10 +166,11 @@ impl Core {
         | NodeAnswer::Refused { group: id, .. }
         | NodeAnswer::Committed { group: id, .. }
         | NodeAnswer::Removed { group: id, .. }) = answer;
-        if let NodeAnswer::Removed { store, group, .. } = answer
-            && store != self.site.store
-        {
-            return self.foreign_removed(loopback, store, group);
+        if let NodeAnswer::Removed { store, group, .. } = answer {
+            self.leftovers.forget((loopback, store, group));
+            if store != self.site.store {
+                return self.foreign_removed(loopback, store, group);
+            }
         }
         let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) else {
             return self.foreign_removed(loopback, self.site.store, id);

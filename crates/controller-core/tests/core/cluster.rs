@@ -199,6 +199,11 @@ impl Cluster {
         orders.into_iter().filter_map(|order| node.execute(order)).collect()
     }
 
+    /// The orders of a node are lost.
+    pub(crate) fn lose_orders(&mut self, number: u16) {
+        assert!(!self.pipeline.take_orders(loopback(number)).is_empty(), "there were orders");
+    }
+
     /// Lets time pass, in which connected nodes report and the controller looks for dead ones.
     pub(crate) fn pass(&mut self, milliseconds: u64) {
         let until = self.now_ms + milliseconds;

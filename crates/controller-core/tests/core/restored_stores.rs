@@ -215,6 +215,33 @@ fn a_node_is_renewed_after_a_restart_between_its_entry_and_its_renewal() {
     assert!(renewed < 12, "no restart came before the renewal");
 }
 
+/// No change repeats the order to remove a foreign group, or a group that was deleted while the node was lost.
+#[test]
+fn lost_orders_to_remove_leftovers_are_repeated() {
+    for is_foreign in [true, false] {
+        let mut cluster = Cluster::new();
+        let backup = cluster.rows.clone();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+        if is_foreign {
+            cluster.start_with(backup, 1);
+            cluster.pass(500);
+            cluster.commit(|core| core.remove_foreign(&admin(), 1, 1)).unwrap();
+        } else {
+            cluster.disconnect(1);
+            cluster.pass(DEAD_AFTER_MS + 500);
+            cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+            cluster.pass(500);
+            assert!(cluster.commit(|core| core.group(&admin(), 1)).is_err(), "closed");
+            cluster.connect(1);
+            cluster.sync(1);
+        }
+        cluster.lose_orders(1);
+        assert!(!cluster.nodes[&1].table.is_empty());
+        cluster.pass(500);
+        assert!(cluster.nodes[&1].table.is_empty(), "foreign: {is_foreign}");
+    }
+}
+
 /// A group that was created after the backup is left alone and listed; its number and Proxy Address are not used again.
 /// It is adopted with its members, or removed.
 #[test]
