@@ -155,6 +155,13 @@ impl Tree {
         self.nodes.get(index.0)
     }
 
+    /// Whether a node is another one or below it.
+    pub fn is_below(&self, node: NodeIndex, upper: NodeIndex) -> bool {
+        // Its nodes form no loop (`TreeError`).
+        let mut above = std::iter::successors(Some(node), |node| self.nodes.get(node.0)?.parent);
+        above.any(|node| node == upper)
+    }
+
     /// The nodes below a node.
     pub fn children(&self, index: NodeIndex) -> &[NodeIndex] {
         self.children.get(index.0).map_or(&[], Vec::as_slice)

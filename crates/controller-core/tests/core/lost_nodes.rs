@@ -254,6 +254,34 @@ fn receivers_of_a_dead_edge_are_evicted() {
     }
 }
 
+/// A dead transit node stops the group for all; where no other path leads around it, what hangs below it is evicted
+/// (D99). A change that leads around it comes first.
+#[test]
+fn receivers_below_a_dead_transit_node_are_evicted_if_no_path_leads_around_it() {
+    for (policy, has_path, remain) in
+        [(OnFailure::Evict, false, 1), (OnFailure::Evict, true, 3), (OnFailure::Strict, false, 3)]
+    {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], policy);
+        let (used, other) = if cluster.nodes[&4].table.contains(1) { (4, 5) } else { (5, 4) };
+        cluster.report_unreachable(used, &[3]);
+        cluster.report_unreachable(other, if has_path { &[] } else { &[1, 2] });
+        cluster.pass(100);
+        cluster.join(receiver(3, 1)).unwrap();
+        cluster.settle();
+        assert_eq!((cluster.members().len(), cluster.nodes[&other].table.contains(1)), (3, true));
+        cluster.disconnect(used);
+        cluster.report_lag(6, used, 40, 7);
+        cluster.pass(DEAD_AFTER_MS + 500);
+        assert_eq!(cluster.group().members.len(), 3, "not before the stall time");
+        cluster.pass(2000);
+        assert_eq!(cluster.group().members.len(), remain, "{policy:?}, another path: {has_path}");
+        if remain == 1 {
+            assert_eq!(cluster.members(), [receiver(3, 1)].into());
+        }
+    }
+}
+
 /// A join behind a link with a smaller MTU changes the MTU of the group, and with it where the lists are.
 #[test]
 fn joins_and_reroutes_compute_the_link_mtu_anew() {
