@@ -1,4 +1,5 @@
-//! Receivers that have missed data which the source does not send again (D131).
+//! Receivers that hold their group back: those that have missed data which the source does not send again, and those
+//! that do not acknowledge what they are sent (D131).
 //!
 //! A backup may have receivers that have left since, and a record that is lost is replaced by one of other receivers.
 //! Such a receiver expects data that the source has completed. Nothing false is acknowledged, since its edge waits for
@@ -8,7 +9,7 @@ use super::stalls::Actor;
 use super::{Core, Group};
 use srdma_group::OnFailure;
 use srdma_wire::Psn;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -17,6 +18,8 @@ use std::time::Duration;
 pub(super) struct Arrears {
     edge: Ipv6Addr,
     expected: Psn,
+    /// The source has completed what the receiver expects.
+    has_missed: bool,
     since: Duration,
     /// They have lasted long enough that no report on its way explains them.
     is_proven: bool,
@@ -30,65 +33,78 @@ impl Group {
         }
     }
 
-    /// The receivers that have missed data, as a failure.
-    pub(super) fn missed_data(&self) -> Option<String> {
-        let completed = self.completed?.get();
+    /// The receivers that have missed data or do not acknowledge any, as a failure.
+    pub(super) fn receivers_in_arrears(&self) -> Option<String> {
         let is_member = |address: &Ipv6Addr| self.members.get(address).is_some_and(|member| !member.is_leaving);
-        let missed = self.arrears.iter().filter(|(address, arrears)| arrears.is_proven && is_member(address));
-        let texts: Vec<String> = missed
-            .map(|(address, Arrears { expected, .. })| {
-                format!(
-                    "receiver {address} expects PSN {}, and the source has completed everything before PSN \
-                     {completed}: it has missed data that are not sent again, and has to leave",
-                    expected.get()
-                )
-            })
-            .collect();
+        let proven = self.arrears.iter().filter(|(address, arrears)| arrears.is_proven && is_member(address));
+        let texts: Vec<String> = proven.map(|(address, arrears)| self.text_of(*address, *arrears)).collect();
         (!texts.is_empty()).then(|| texts.join("; "))
+    }
+
+    fn text_of(&self, address: Ipv6Addr, Arrears { expected, has_missed, .. }: Arrears) -> String {
+        let expected = expected.get();
+        match self.completed.filter(|_| has_missed).map(Psn::get) {
+            Some(completed) => format!(
+                "receiver {address} expects PSN {expected}, and the source has completed everything before PSN \
+                 {completed}: it has missed data that are not sent again, and has to leave"
+            ),
+            None => format!("receiver {address} has not acknowledged PSN {expected}, which it was sent"),
+        }
     }
 }
 
 impl Core {
-    /// Compares what the receivers of an edge expect, by its last status, with what their sources have completed.
+    /// Notes which receivers of an edge have data outstanding, by its last status, and whether their sources have
+    /// completed these.
     pub(super) fn note_arrears(&mut self, edge: Ipv6Addr) {
         let now = self.now.monotonic;
         let found = self.arrears_at(edge);
         let has_some = |id: &&u32| self.groups.get(id).is_some_and(|group| !group.arrears.is_empty());
         let known = self.groups_of_node.get(&edge).into_iter().flatten().filter(has_some);
-        let concerned: BTreeSet<u32> = known.chain(found.iter().map(|(id, ..)| id)).copied().collect();
+        let concerned: BTreeSet<u32> = known.chain(found.keys()).copied().collect();
         for id in concerned {
             let Some(group) = self.groups.get_mut(&id) else { continue };
             let limit = self.settings.node_dead_after.max(group.row.request.policy.t_stall);
-            let of_group = || found.iter().filter(|(of, ..)| *of == id);
-            let is_found = |address: &Ipv6Addr| of_group().any(|(_, receiver, _)| receiver == address);
-            group.arrears.retain(|address, arrears| arrears.edge != edge || is_found(address));
+            let of_group = found.get(&id).map_or(&[][..], Vec::as_slice);
+            let is_found = |address: &Ipv6Addr| of_group.iter().any(|(receiver, ..)| receiver == address);
+            let mut is_changed = false;
+            group.arrears.retain(|address, arrears| {
+                let is_kept = arrears.edge != edge || is_found(address);
+                is_changed |= !is_kept && arrears.is_proven;
+                is_kept
+            });
             let mut due = Vec::new();
-            for (_, receiver, expected) in of_group() {
-                let new = Arrears { edge, expected: *expected, since: now, is_proven: false };
-                let arrears = group.arrears.entry(*receiver).or_insert(new);
-                if (arrears.edge, arrears.expected) != (edge, *expected) {
+            for (receiver, expected, has_missed) in of_group.iter().copied() {
+                let new = Arrears { edge, expected, has_missed, since: now, is_proven: false };
+                let arrears = group.arrears.entry(receiver).or_insert(new);
+                if (arrears.edge, arrears.expected, arrears.has_missed) != (edge, expected, has_missed) {
+                    is_changed |= arrears.is_proven;
                     *arrears = new;
                 }
                 if now.saturating_sub(arrears.since) >= limit {
-                    (arrears.is_proven, arrears.since) = (true, now);
-                    due.push(*receiver);
+                    (arrears.is_proven, arrears.since, is_changed) = (true, now, true);
+                    due.extend(has_missed.then_some(receiver));
                 }
+            }
+            if is_changed {
+                self.effects.changed_groups.insert(id);
             }
             self.remove_those_in_arrears(id, &due);
         }
     }
 
-    /// Receivers of an edge that were sent data, by group, and expect earlier ones than the source will send.
-    fn arrears_at(&self, edge: Ipv6Addr) -> Vec<(u32, Ipv6Addr, Psn)> {
+    /// Receivers of an edge with data outstanding, by group: what each expects, and whether the source has completed it.
+    fn arrears_at(&self, edge: Ipv6Addr) -> BTreeMap<u32, Vec<(Ipv6Addr, Psn, bool)>> {
         let status = self.nodes.get(&edge).and_then(|node| node.status.as_ref());
-        let mut found = Vec::new();
+        let mut found: BTreeMap<u32, Vec<_>> = BTreeMap::new();
         for status in status.iter().flat_map(|status| &status.groups) {
             let Some(group) = self.groups.get(&status.group) else { continue };
-            let Some(completed) = group.completed else { continue };
             for branch in status.branches.iter().filter(|branch| group.members.contains_key(&branch.address)) {
-                let expected = branch.expected_psn.map(Psn::new).filter(|psn| psn.is_before(completed));
-                let was_sent = branch.lag.is_some_and(|lag| lag > 0);
-                found.extend(expected.filter(|_| was_sent).map(|expected| (status.group, branch.address, expected)));
+                let Some(expected) = branch.expected_psn.map(Psn::new) else { continue };
+                let has_missed = group.completed.is_some_and(|completed| expected.is_before(completed));
+                if branch.lag.is_some_and(|lag| lag > 0) {
+                    found.entry(status.group).or_default().push((branch.address, expected, has_missed));
+                }
             }
         }
         found
@@ -98,7 +114,6 @@ impl Core {
         if receivers.is_empty() {
             return;
         }
-        self.effects.changed_groups.insert(id);
         let policy = self.groups.get(&id).map(|group| group.row.request.policy.on_failure);
         if policy == Some(OnFailure::Evict) {
             for receiver in receivers {

@@ -49,11 +49,15 @@ impl Core {
         awaited.into_iter().map(|node| self.network.name(node)).collect()
     }
 
-    /// The last failure of a change, what its nodes have instead of a record, the receivers that have missed data, and
+    /// The last failure of a change, what its nodes have instead of a record, the receivers that hold it back, and
     /// the nodes that are lost.
     fn failure(&self, group: &Group) -> Option<String> {
-        let failures =
-            [group.row.failure.clone(), self.foreign_record(group), group.missed_data(), self.lost_nodes(group)];
+        let failures = [
+            group.row.failure.clone(),
+            self.foreign_record(group),
+            group.receivers_in_arrears(),
+            self.lost_nodes(group),
+        ];
         let failures: Vec<String> = failures.into_iter().flatten().collect();
         (!failures.is_empty()).then(|| failures.join("; "))
     }

@@ -414,6 +414,26 @@ fn a_receiver_that_missed_data_is_evicted_or_named() {
     }
 }
 
+/// A receiver whose group began again at a later PSN has missed data, too, but its edge does not know it: `failure` names
+/// a receiver that acknowledges nothing (D131). Whether to evict it is its edge's to say (D25).
+#[test]
+fn a_receiver_that_acknowledges_nothing_is_named() {
+    for on_failure in [OnFailure::Evict, OnFailure::Strict] {
+        let mut cluster = Cluster::new();
+        cluster.create(&[receiver(1, 1), receiver(2, 1)], on_failure);
+        cluster.report_receiver(1, receiver(1, 1), 41, 2);
+        cluster.pass(DEAD_AFTER_MS - 200);
+        assert_eq!(cluster.group().failure, None, "an acknowledgement may be on its way");
+        cluster.pass(400);
+        let failure = cluster.group().failure.unwrap();
+        assert_eq!(failure, format!("receiver {} has not acknowledged PSN 41, which it was sent", receiver(1, 1)));
+        assert_eq!(cluster.members().len(), 2);
+        cluster.report_receiver(1, receiver(1, 1), 42, 1);
+        cluster.pass(100);
+        assert_eq!(cluster.group().failure, None, "it makes progress");
+    }
+}
+
 /// What a receiver expects before the source's PSN says nothing as long as nothing was sent to it (D131).
 #[test]
 fn a_receiver_that_was_sent_nothing_has_missed_nothing() {
