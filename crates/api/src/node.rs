@@ -316,6 +316,9 @@ pub struct GroupStatus {
     /// The highest PSN that it has forwarded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub highest_psn: Option<u32>,
+    /// Whether the headend of a new group waits for the group's first PSN, and drops other data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_first_psn: bool,
     pub branches: Vec<BranchStatus>,
 }
 

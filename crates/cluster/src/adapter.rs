@@ -235,7 +235,8 @@ pub(crate) fn status(agent: &Agent, node: &Node) -> NodeStatus {
             cnps: 0,
         });
         let highest_psn = acknowledgements.highest_psn().map(Psn::get);
-        Some(GroupStatus { group: id.0, highest_psn, branches: branches.collect() })
+        let awaits_first_psn = node.awaits_first_psn(id);
+        Some(GroupStatus { group: id.0, highest_psn, awaits_first_psn, branches: branches.collect() })
     });
     NodeStatus { groups: groups.collect(), ..NodeStatus::default() }
 }

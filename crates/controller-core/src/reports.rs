@@ -148,7 +148,12 @@ mod tests {
         let address = "2001:db8::1".parse().unwrap();
         let branch = BranchStatus { address, expected_psn: None, lag: None, cnps: 0 };
         let port = PortStatus { name: "p".repeat(999), to: None, is_up: true, received_octets: 0, sent_octets: 0 };
-        let group = GroupStatus { group: 1, highest_psn: None, branches: vec![branch; MAX_BRANCHES / 2 + 1] };
+        let group = GroupStatus {
+            group: 1,
+            highest_psn: None,
+            awaits_first_psn: false,
+            branches: vec![branch; MAX_BRANCHES / 2 + 1],
+        };
         let status = NodeStatus {
             ports: vec![port; MAX_PORTS + 1],
             groups: vec![group; 3],

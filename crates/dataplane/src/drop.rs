@@ -220,6 +220,8 @@ drop_reasons! {
     Pruned = "pruned",
     /// A copy withheld because its PSN is from before its receiver joined (D30).
     BeforeJoin = "before_join",
+    /// Data at the headend of a new group whose first PSN has not come (D137).
+    BeforeFirstPsn = "before_first_psn",
 }
 
 impl DropReason {

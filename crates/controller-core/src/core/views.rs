@@ -49,17 +49,33 @@ impl Core {
         awaited.into_iter().map(|node| self.network.name(node)).collect()
     }
 
-    /// The last failure of a change, what its nodes have instead of a record, the receivers that hold it back, and
-    /// the nodes that are lost.
+    /// The last failure of a change, what its nodes have instead of a record, the receivers that hold it back, and the
+    /// nodes that are lost.
     fn failure(&self, group: &Group) -> Option<String> {
         let failures = [
             group.row.failure.clone(),
             self.foreign_record(group),
+            self.lost_stream(group),
             group.receivers_in_arrears(),
             self.lost_nodes(group),
         ];
         let failures: Vec<String> = failures.into_iter().flatten().collect();
         (!failures.is_empty()).then(|| failures.join("; "))
+    }
+
+    /// The source goes on with a group that the store knows as a new one, as a failure (D137).
+    fn lost_stream(&self, group: &Group) -> Option<String> {
+        let completed = group.completed?.get();
+        let headend = group.record.as_ref()?.tree.nodes().first()?.loopback;
+        let status = self.nodes.get(&headend)?.status.as_ref()?;
+        let status = status.groups.iter().find(|status| status.group == group.row.id)?;
+        let first = group.row.request.initial_psn;
+        status.awaits_first_psn.then(|| {
+            format!(
+                "the headend waits for PSN {first}, the group's first, and the source has completed everything before \
+                 PSN {completed}, for a record that the store has lost: close the group and create it again"
+            )
+        })
     }
 
     /// Which nodes of a group's tree are lost, as a failure.

@@ -179,8 +179,12 @@ impl Cluster {
             self.nodes.get_mut(&number).unwrap().session = Some(session);
             return;
         };
-        let idle =
-            |held: srdma_api::HeldGroup| GroupStatus { group: held.group, highest_psn: None, branches: Vec::new() };
+        let idle = |held: srdma_api::HeldGroup| GroupStatus {
+            group: held.group,
+            highest_psn: None,
+            awaits_first_psn: false,
+            branches: Vec::new(),
+        };
         let status = node.status.clone().unwrap_or_else(|| NodeStatus {
             groups: node.table.held().into_iter().map(idle).collect(),
             ..NodeStatus::default()
@@ -246,8 +250,14 @@ impl Cluster {
 
     fn report_branch(&mut self, node: u16, address: Ipv6Addr, expected_psn: u32, lag: u32) {
         let branch = BranchStatus { address, expected_psn: Some(expected_psn), lag: Some(lag), cnps: 0 };
-        let group = GroupStatus { group: 1, highest_psn: None, branches: vec![branch] };
+        let group = GroupStatus { group: 1, highest_psn: None, awaits_first_psn: false, branches: vec![branch] };
         self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { groups: vec![group], ..NodeStatus::default() });
+    }
+
+    /// The headend of group 1 reports whether it waits for the first PSN.
+    pub(crate) fn report_headend(&mut self, awaits_first_psn: bool) {
+        let group = GroupStatus { group: 1, highest_psn: None, awaits_first_psn, branches: Vec::new() };
+        self.nodes.get_mut(&6).unwrap().status = Some(NodeStatus { groups: vec![group], ..NodeStatus::default() });
     }
 
     /// A node reports these neighbours as unreachable.

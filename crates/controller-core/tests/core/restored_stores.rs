@@ -434,6 +434,24 @@ fn a_receiver_that_acknowledges_nothing_is_named() {
     }
 }
 
+/// A group that was committed anew after its store was restored, whose source goes on where it is: no data pass, and
+/// `failure` says why as soon as the source reports (D137).
+#[test]
+fn a_source_beyond_the_first_psn_of_a_new_group_is_named() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.report_headend(true);
+    cluster.pass(100);
+    assert_eq!(cluster.group().failure, None);
+    let report = SourceReport { acknowledged_psn: Some(31), ..SourceReport::default() };
+    cluster.commit(|core| core.report_source(&admin(), 1, report)).unwrap();
+    let failure = cluster.group().failure.unwrap();
+    assert!(failure.starts_with("the headend waits for PSN 0, the group's first, and the source"), "{failure}");
+    cluster.report_headend(false);
+    cluster.pass(100);
+    assert_eq!(cluster.group().failure, None);
+}
+
 /// What a receiver expects before the source's PSN says nothing as long as nothing was sent to it (D131).
 #[test]
 fn a_receiver_that_was_sent_nothing_has_missed_nothing() {

@@ -154,7 +154,12 @@ fn serve(client: &Client, registration: &Registration, state: &Mutex<State>, end
 
 /// The status of a node that has forwarded no data.
 fn status(state: &State) -> NodeStatus {
-    let idle = |held: HeldGroup| GroupStatus { group: held.group, highest_psn: None, branches: Vec::new() };
+    let idle = |held: HeldGroup| GroupStatus {
+        group: held.group,
+        highest_psn: None,
+        awaits_first_psn: false,
+        branches: Vec::new(),
+    };
     let (groups, unreachable) = (state.table.held().into_iter().map(idle).collect(), state.unreachable.clone());
     NodeStatus { groups, unreachable, ..NodeStatus::default() }
 }

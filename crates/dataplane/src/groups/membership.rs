@@ -43,7 +43,16 @@ impl Groups {
         around: &mut Surroundings<'_>,
     ) -> Result<Unused, ConfigError> {
         match self.prepared.remove(&id) {
-            Some(entry) if entry.epoch == epoch => self.add(entry, around.config.restarted, Owner::Controller, around),
+            Some(entry) if entry.epoch == epoch => {
+                // A headend is in each record of its group: one that has no entry has lost it, and has it restored, or
+                // this is the first.
+                let is_first = entry.headend.is_some() && self.find(id).is_none();
+                let unused = self.add(entry, around.config.restarted, Owner::Controller, around)?;
+                if let Some(state) = self.slots.iter_mut().flatten().find(|state| state.entry.id == id) {
+                    state.awaits_first_psn |= is_first;
+                }
+                Ok(unused)
+            }
             other => {
                 self.prepared.extend(other.map(|entry| (id, entry)));
                 let in_effect = self.find(id).is_some_and(|group| group.entry.epoch == epoch);
@@ -216,6 +225,7 @@ pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) 
         headers,
         copies: Vec::new(),
         resolved_for: None,
+        awaits_first_psn: false,
         refused: None,
         is_leased: false,
         learnt: None,

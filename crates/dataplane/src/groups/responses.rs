@@ -87,7 +87,12 @@ impl Groups {
             return Err(DropReason::NotMulticastable);
         }
         if is_carried(opcode) {
-            return Ok(Request::Carried(Data::of(packet.bth)));
+            let data = Data::of(packet.bth);
+            return if state.awaits_other(data.psn) {
+                Err(DropReason::BeforeFirstPsn)
+            } else {
+                Ok(Request::Carried(data))
+            };
         }
         // The refusal fails the source's queue pair: a damaged request must not cause it (D33).
         check_icrc(&packet, frame, pool)?;

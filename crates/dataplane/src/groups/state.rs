@@ -31,6 +31,9 @@ pub(crate) struct GroupState {
     /// Where copies go, resolved; valid for `resolved_for`.
     pub(crate) copies: Vec<ResolvedCopy>,
     pub(crate) resolved_for: Option<u64>,
+    /// A controller has committed the group for the first time, and its first PSN has not come to the headend: other
+    /// data belong to a record that was lost (D137).
+    pub(crate) awaits_first_psn: bool,
     /// A request of the source that the headend refuses, from its PSN on (D26).
     pub(crate) refused: Option<Psn>,
     /// A controller has installed it: the node acts for it as long as its lease lasts (D122).
@@ -56,6 +59,12 @@ impl GroupState {
     pub(crate) fn has_receiver(&self, receiver: &ListedReceiver) -> bool {
         let index = self.branch_of(&receiver.address.octets());
         index.and_then(|index| self.entry.receivers.get(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
+    }
+
+    /// Whether the headend must not forward a packet of the source.
+    #[inline]
+    pub(crate) fn awaits_other(&self, psn: Psn) -> bool {
+        self.awaits_first_psn && psn != self.entry.initial_psn
     }
 
     /// Data or a response have come.

@@ -280,6 +280,11 @@ impl Node {
         self.groups.find(id).map(|group| &group.entry)
     }
 
+    /// Whether the node is the headend of a new group whose first PSN has not come (D137).
+    pub fn awaits_first_psn(&self, id: GroupId) -> bool {
+        self.groups.find(id).is_some_and(|group| group.awaits_first_psn)
+    }
+
     /// The counters of a group.
     pub fn group_counters(&self, id: GroupId) -> Option<GroupCounters> {
         self.groups.counters(id)

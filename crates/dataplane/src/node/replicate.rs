@@ -101,6 +101,7 @@ impl Node {
         let Some(state) = self.groups.get_mut(group) else {
             return self.ports.drop_frame(context, frame, pool, DropReason::UnknownGroup);
         };
+        state.awaits_first_psn = false;
         let flow = entropy::of_packet(frame.head(pool));
         let traffic_class = ipv6(frame.head(pool)).map_or(0, |view| view.traffic_class());
         let finished = complete_outer(&mut state.headers, traffic_class, flow, outer_len - 40);

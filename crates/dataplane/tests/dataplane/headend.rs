@@ -153,6 +153,43 @@ fn signed_headers_cover_the_lists() {
     assert_eq!(without_flow_label(bench.send(0, &data)[0].1.clone()), signed(b"second"));
 }
 
+/// D137: the headend of a group that is committed for the first time forwards nothing before the first PSN, and all
+/// after it; one whose entry is restored, or committed again, accepts any PSN.
+#[test]
+fn a_new_group_begins_at_its_first_psn() {
+    let data = |psn: u32| {
+        let mut data = inner(0x04, 0, &[1; 16], false);
+        data[40 + 8 + 9..][..3].copy_from_slice(&psn.to_be_bytes()[1..]);
+        data
+    };
+    let entry = |epoch| group(|record| record.epoch = epoch).at(NodeIndex(0)).unwrap();
+    let commit = |bench: &mut Bench, epoch| {
+        bench.apply(Command::PrepareGroup(Box::new(entry(epoch))));
+        bench.apply(Command::CommitGroup { id: GroupId(1), epoch });
+    };
+    let new = || {
+        let mut bench = headend_of(&group(|_| ()));
+        bench.apply(Command::RemoveGroup(GroupId(1)));
+        bench
+    };
+    let mut bench = new();
+    commit(&mut bench, 2);
+    for psn in [140, 101, 99] {
+        assert_eq!((bench.send(0, &data(psn)).len(), bench.node.awaits_first_psn(GroupId(1))), (0, true));
+    }
+    commit(&mut bench, 3);
+    assert_eq!(bench.send(0, &data(140)).len(), 0, "the change has forwarded nothing");
+    assert_eq!(bench.drops(0), [("before_first_psn", 4)]);
+    assert_eq!((bench.send(0, &data(100)).len(), bench.node.awaits_first_psn(GroupId(1))), (2, false));
+    assert_eq!(bench.send(0, &data(140)).len(), 2);
+    commit(&mut bench, 4);
+    assert_eq!(bench.send(0, &data(141)).len(), 2);
+
+    let mut restored = new();
+    restored.apply(Command::RestoreGroup(Box::new(entry(2))));
+    assert_eq!(restored.send(0, &data(140)).len(), 2);
+}
+
 /// D26, MT-9-2: SEND and WRITE of the source are replicated; its other packets, and packets with a forged source, are
 /// not.
 #[test]

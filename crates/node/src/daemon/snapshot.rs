@@ -176,6 +176,9 @@ pub struct GroupSnapshot {
     pub is_root: bool,
     /// The highest PSN sent down; absent before the first data packet.
     pub highest_psn: Option<u32>,
+    /// Whether the headend of a new group waits for the first PSN, and drops other data.
+    #[serde(default)]
+    pub awaits_first_psn: bool,
     /// Counters of packets.
     #[serde(flatten)]
     pub counters: GroupCountersReport,

@@ -70,6 +70,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
             parent: "2001:db8:aa::1".parse().unwrap(),
             is_root: true,
             highest_psn: Some(0xfffff4),
+            awaits_first_psn: false,
             counters: GroupCountersReport {
                 data_packets: 1_000 * at,
                 copies: 3_000 * at,

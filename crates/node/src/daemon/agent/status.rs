@@ -67,7 +67,12 @@ fn group(group: &GroupSnapshot) -> GroupStatus {
         lag: branch.lag,
         cnps: branch.cnps,
     });
-    GroupStatus { group: group.id, highest_psn: group.highest_psn, branches: branches.collect() }
+    GroupStatus {
+        group: group.id,
+        highest_psn: group.highest_psn,
+        awaits_first_psn: group.awaits_first_psn,
+        branches: branches.collect(),
+    }
 }
 
 #[cfg(test)]

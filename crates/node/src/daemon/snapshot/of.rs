@@ -124,6 +124,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         parent,
         is_root,
         highest_psn: state.highest_psn().map(|psn| psn.get()),
+        awaits_first_psn: node.awaits_first_psn(id),
         counters: counters.into(),
         eviction_requests: 0,
         to_evict: Vec::new(),
