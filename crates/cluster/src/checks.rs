@@ -359,14 +359,14 @@ impl World<'_> {
         // A restored store may have the last receiver again that its application has removed.
         let has_left = |member: &Receiver| self.flows[flow].left.iter().any(|(_, left)| left.qpn.get() == member.qpn);
         let is_back = |member: &Receiver| self.faults.store_changed && has_left(member);
-        // A failure that names a receiver says why it stops the group (D131).
-        let is_named = |member: &Receiver| names_receiver(&group, member.address);
+        // A failure that names a receiver says why it stops the group, if the receiver has missed data (D131).
+        let is_named = |member: &Receiver| names_receiver(&group, member.address) && self.has_missed(flow, member);
         let is_blocked = |member: &Receiver| self.is_member_dead(member.address) || is_back(member) || is_named(member);
         let is_blocked = group.members.iter().any(is_blocked);
         let differs = !self.differences(&group).is_empty();
         // A restored store may have a group that its application has ended.
         let has_source = self.flows[flow].is_committed && !self.flows[flow].is_over;
-        if !is_blocked && !differs && !self.makes_progress(flow) && has_source {
+        if !is_blocked && !self.has_lost_stream(flow, &group) && !differs && !self.makes_progress(flow) && has_source {
             let finding = self.diagnose_progress(flow, &group);
             let text = format!(
                 "flow {flow}: group {id} is ready, but {} packets are confirmed since {} ns",
@@ -375,6 +375,27 @@ impl World<'_> {
             );
             self.violation(ViolationKind::Liveness, finding, flow, text);
         }
+    }
+
+    /// Whether the group is a new one for its headend, and not for its source, and `failure` says so (D137).
+    fn has_lost_stream(&self, flow: usize, group: &Group) -> bool {
+        let is_named =
+            group.failure.as_ref().is_some_and(|failure| failure.contains("a record that the store has lost"));
+        let headend = group.tree.as_ref().and_then(|tree| node_of(&tree.nodes.first()?.name));
+        let node = headend.and_then(|headend| self.network.node(self.testbed.nodes[headend]));
+        let state = node.and_then(|node| node.acknowledgements(adapter::group_id(group.summary.id)));
+        let has_forwarded = state.is_some_and(|state| state.highest_psn().is_some());
+        is_named && !has_forwarded && self.flows[flow].confirmed > 0
+    }
+
+    /// Whether a member lacks data that its source has completed.
+    fn has_missed(&self, flow: usize, member: &Receiver) -> bool {
+        let state = &self.flows[flow];
+        let memory = self.testbed.receiver_of(member.address).and_then(|receiver| {
+            let participant = state.participant(receiver, member.qpn)?;
+            state.memory(receiver, participant, &self.testbed, &self.network)
+        });
+        memory.is_some_and(|memory| memory.complete_octets() < state.octets_of(state.confirmed))
     }
 
     /// D25: the dead receivers of a group that evicts are gone, as far as enough others are left.

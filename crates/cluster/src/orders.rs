@@ -6,30 +6,37 @@ use crate::data_network::name_of;
 use crate::outcome::ViolationKind;
 use crate::phase::Phase;
 use crate::world::{DETECTION_NS, World};
+use srdma_api::GroupState;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
-/// The newest order of each node and group that is not answered, and since when nothing names the node.
+/// The newest order of each node and group.
 #[derive(Default)]
-pub(crate) struct Orders(BTreeMap<(usize, u32), (OrderName, Instant)>);
+pub(crate) struct Orders(BTreeMap<(usize, u32), Newest>);
+
+struct Newest {
+    order: OrderName,
+    /// Since when it is not answered and nothing names the node, unless it is answered.
+    missed_since: Option<Instant>,
+}
 
 impl Orders {
-    /// An order has left, for the first time or again.
+    /// An order has left, for the first time or again: a repetition may leave after the answer has arrived.
     pub(crate) fn sent(&mut self, node: usize, order: OrderName, now: Instant) {
         let key = (node, order.group);
         match order.phase {
             // It has no answer, and takes back the one before.
             Phase::Aborting => drop(self.0.remove(&key)),
-            _ if self.0.get(&key).is_some_and(|(known, _)| *known == order) => {}
-            _ => drop(self.0.insert(key, (order, now))),
+            _ if self.0.get(&key).is_some_and(|known| known.order == order) => {}
+            _ => drop(self.0.insert(key, Newest { order, missed_since: Some(now) })),
         }
     }
 
     /// A node's request with its answers has arrived.
     pub(crate) fn answered(&mut self, node: usize, request: &Request) {
         for (group, epoch) in adapter::answered_orders(request) {
-            if self.0.get(&(node, group)).is_some_and(|(order, _)| order.epoch == epoch) {
-                self.0.remove(&(node, group));
+            if let Some(newest) = self.0.get_mut(&(node, group)).filter(|newest| newest.order.epoch == epoch) {
+                newest.missed_since = None;
             }
         }
     }
@@ -50,12 +57,13 @@ impl World<'_> {
     pub(crate) fn check_orders(&mut self) {
         let now = self.now();
         let mut orders = std::mem::take(&mut self.checks.orders);
-        orders.0.iter_mut().filter(|((node, group), _)| !self.is_missed(*node, *group)).for_each(|(_, (_, since))| {
-            *since = now;
-        });
+        let unanswered = orders.0.iter_mut().filter(|(_, newest)| newest.missed_since.is_some());
+        for (_, newest) in unanswered.filter(|((node, group), _)| !self.is_missed(*node, *group)) {
+            newest.missed_since = Some(now);
+        }
         let is_late = |since: Instant| now.since(since).as_nanos() > u128::from(DETECTION_NS);
-        let late = orders.0.iter().filter(|(_, (_, since))| is_late(*since));
-        let late: Vec<(usize, OrderName)> = late.map(|((node, _), (order, _))| (*node, *order)).collect();
+        let late = orders.0.iter().filter(|(_, newest)| newest.missed_since.is_some_and(is_late));
+        let late: Vec<(usize, OrderName)> = late.map(|((node, _), newest)| (*node, newest.order)).collect();
         self.checks.orders = orders;
         for (node, OrderName { group, phase, epoch }) in late {
             let finding = self.diagnose_node(node);
@@ -65,11 +73,13 @@ impl World<'_> {
     }
 
     /// Whether nothing names a node that has to answer an order. A group that is gone has leftovers, which have a
-    /// check of their own; a lost node that was to join a tree is no longer awaited.
+    /// check of their own; a lost node that was to join a tree is no longer awaited; a stopped group, whose `failure`
+    /// says why, gives no orders until it is closed.
     fn is_missed(&self, node: usize, group: u32) -> bool {
         let controller = self.controller.as_ref();
         let Some(group) = controller.and_then(|controller| self.shown_by(controller, group)) else { return false };
         let is_in_tree = group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name_of(node));
-        (is_in_tree || self.is_heard(node)) && !is_named(&group, node)
+        let is_stopped = group.summary.state == GroupState::Stopped && group.failure.is_some();
+        (is_in_tree || self.is_heard(node)) && !is_stopped && !is_named(&group, node)
     }
 }

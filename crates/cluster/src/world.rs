@@ -7,6 +7,7 @@
 //!                  └─────────── checks ◄────────── capture, memory, API
 //! ```
 
+use crate::adapter;
 use crate::adapter::{OrderName, Reply};
 use crate::agent_host::AgentHost;
 use crate::checks::Checks;
@@ -394,6 +395,9 @@ impl<'s> World<'s> {
 
     fn finish(mut self) -> (Outcome, Network<NodeOrHost>) {
         self.check_end();
+        if !self.outcome.violations.is_empty() {
+            self.log_end();
+        }
         self.outcome.ended_ns = self.now().as_ns();
         self.outcome.hops = self.network.hops();
         self.outcome.violations.iter().for_each(|violation| violation.text.hash(&mut self.digest));
@@ -408,6 +412,27 @@ impl<'s> World<'s> {
             let at_ns = self.now().as_ns();
             self.log(&format_args!("VIOLATION {} ({}): {text}", kind.name(), finding.name()));
             self.outcome.violations.push(Violation { at_ns, kind, finding, text });
+        }
+    }
+
+    /// Adds the groups as the API shows them, and each node's branches, to the timeline.
+    fn log_end(&mut self) {
+        if !self.keeps_timeline {
+            return;
+        }
+        let views: Vec<_> = (0..self.flows.len()).filter_map(|flow| self.view(flow)).collect();
+        for group in views {
+            let (id, state) = (group.summary.id, group.summary.state);
+            self.log(&format_args!("group {id} is {state:?}, awaits {:?}, failure {:?}", group.awaited, group.failure));
+            for member in &group.members {
+                self.log(&format_args!("group {id} has {member:?}"));
+            }
+        }
+        for number in 0..self.agents.len() {
+            let Some(node) = self.network.node(self.testbed.nodes[number]) else { continue };
+            for status in adapter::status(&self.agents[number].agent, node).groups {
+                self.log(&format_args!("n{number} has {status:?}"));
+            }
         }
     }
 
