@@ -6,10 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
+use srdma_etcd::{Comparison, EtcdError, Gateway, KeyValue, Operation, Outcome, Property, Range, end_of};
 use std::fmt::Display;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use ureq::Agent;
 use ureq::tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
 
@@ -22,81 +24,79 @@ const MAX_OCTETS: u64 = 256 << 20;
 
 /// Servers of one etcd.
 #[derive(Debug)]
-pub(super) struct Gateway {
+pub(super) struct HttpGateway {
     agent: Agent,
     servers: Vec<String>,
     /// Index of the server that responded last.
     current: AtomicUsize,
-}
-
-/// Reason for a failed request to etcd.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum EtcdError {
-    /// No server responded: the request may have taken effect.
-    #[error("etcd does not respond: {0}")]
-    NoResponse(String),
-    /// The request was rejected and had no effect.
-    #[error("etcd has rejected the request: {0}")]
-    Rejected(String),
-}
-
-impl From<EtcdError> for StoreError {
-    fn from(error: EtcdError) -> Self {
-        StoreError::System(error.to_string())
-    }
+    started: Instant,
 }
 
 /// Header of every response.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Header {
+struct Header {
     /// The store's revision.
     #[serde(deserialize_with = "number")]
-    pub(super) revision: i64,
+    revision: i64,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct KeyValue {
+struct FoundKey {
     #[serde(deserialize_with = "octets")]
-    pub(super) key: Vec<u8>,
+    key: Vec<u8>,
     #[serde(deserialize_with = "octets")]
-    pub(super) value: Vec<u8>,
+    value: Vec<u8>,
     #[serde(deserialize_with = "number")]
-    pub(super) mod_revision: i64,
+    mod_revision: i64,
     /// The lease that deletes it on expiry.
     #[serde(deserialize_with = "number")]
-    pub(super) lease: i64,
+    lease: i64,
 }
 
 /// Response to a range request.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Range {
-    pub(super) kvs: Vec<KeyValue>,
+struct FoundRange {
+    kvs: Vec<FoundKey>,
     /// More keys follow behind the limit.
-    pub(super) more: bool,
+    more: bool,
 }
 
 /// Result of a transaction.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Outcome {
-    pub(super) header: Header,
-    pub(super) succeeded: bool,
+struct Transacted {
+    header: Header,
+    succeeded: bool,
     responses: Vec<Response>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Response {
-    response_range: Range,
+    response_range: FoundRange,
 }
 
-impl Outcome {
-    /// The first key that the transaction's range request with this index has found.
-    pub(super) fn found(&self, index: usize) -> Option<&KeyValue> {
-        self.responses.get(index)?.response_range.kvs.first()
+impl From<FoundKey> for KeyValue {
+    fn from(found: FoundKey) -> Self {
+        let FoundKey { key, value, mod_revision, lease } = found;
+        KeyValue { key, value, mod_revision, lease }
+    }
+}
+
+impl From<FoundRange> for Range {
+    fn from(found: FoundRange) -> Self {
+        Range { kvs: found.kvs.into_iter().map(KeyValue::from).collect(), more: found.more }
+    }
+}
+
+impl From<Transacted> for Outcome {
+    fn from(transacted: Transacted) -> Self {
+        let Transacted { header: Header { revision }, succeeded, responses } = transacted;
+        let found = responses.into_iter().map(|response| Range::from(response.response_range).kvs);
+        Outcome { revision, succeeded, found: found.collect() }
     }
 }
 
@@ -152,7 +152,7 @@ fn unusable(file: &Path, reason: impl Display) -> StoreError {
     StoreError::System(format!("{}: {reason}", file.display()))
 }
 
-impl Gateway {
+impl HttpGateway {
     /// Servers by their URLs, with commas between them.
     pub(super) fn new(servers: &str, trust: &EtcdTrust) -> Result<Self, StoreError> {
         let servers: Vec<String> = servers.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
@@ -171,39 +171,7 @@ impl Gateway {
             .max_redirects(0)
             .tls_config(tls(trust)?)
             .build();
-        Ok(Gateway { agent: config.into(), servers, current: AtomicUsize::new(0) })
-    }
-
-    /// Keys from `key` to before `end`, or `key` alone.
-    pub(super) fn range(&self, key: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Range, EtcdError> {
-        let end = end.map(|end| STANDARD.encode(end)).unwrap_or_default();
-        self.call("kv/range", &json!({"key": STANDARD.encode(key), "range_end": end, "limit": limit.to_string()}))
-    }
-
-    /// Runs `success`, or if a comparison fails, `failure`.
-    pub(super) fn transact(
-        &self,
-        compare: &[Value],
-        success: &[Value],
-        failure: &[Value],
-    ) -> Result<Outcome, EtcdError> {
-        self.call("kv/txn", &json!({"compare": compare, "success": success, "failure": failure}))
-    }
-
-    /// Grants a lease of `ttl_s` seconds.
-    pub(super) fn grant(&self, ttl_s: u64) -> Result<i64, EtcdError> {
-        self.call("lease/grant", &json!({"TTL": ttl_s.to_string()})).map(|granted: Granted| granted.id)
-    }
-
-    /// Renews a lease; `false` when it has expired.
-    pub(super) fn keep_alive(&self, lease: i64) -> Result<bool, EtcdError> {
-        let response: Result<KeptAlive, _> = self.call("lease/keepalive", &json!({"ID": lease.to_string()}));
-        response.map(|response| response.result.ttl > 0)
-    }
-
-    /// Revokes a lease and deletes its keys.
-    pub(super) fn revoke(&self, lease: i64) -> Result<(), EtcdError> {
-        self.call("lease/revoke", &json!({"ID": lease.to_string()})).map(|_: Value| ())
+        Ok(HttpGateway { agent: config.into(), servers, current: AtomicUsize::new(0), started: Instant::now() })
     }
 
     /// Sends the request to one server after the other, prefix with the one that responded last, until one responds.
@@ -239,6 +207,73 @@ impl Gateway {
     }
 }
 
+impl Gateway for HttpGateway {
+    fn range(&self, key: &[u8], end: Option<&[u8]>, limit: usize) -> Result<Range, EtcdError> {
+        let end = end.map(|end| STANDARD.encode(end)).unwrap_or_default();
+        let body = json!({"key": STANDARD.encode(key), "range_end": end, "limit": limit.to_string()});
+        self.call("kv/range", &body).map(|found: FoundRange| found.into())
+    }
+
+    fn transact(
+        &self,
+        compare: &[Comparison],
+        success: &[Operation],
+        failure: &[Operation],
+    ) -> Result<Outcome, EtcdError> {
+        let compare: Vec<Value> = compare.iter().map(comparison).collect();
+        let [success, failure] =
+            [success, failure].map(|operations| operations.iter().map(operation).collect::<Vec<_>>());
+        let body = json!({"compare": compare, "success": success, "failure": failure});
+        self.call("kv/txn", &body).map(|transacted: Transacted| transacted.into())
+    }
+
+    fn grant(&self, ttl_s: u64) -> Result<i64, EtcdError> {
+        self.call("lease/grant", &json!({"TTL": ttl_s.to_string()})).map(|granted: Granted| granted.id)
+    }
+
+    fn keep_alive(&self, lease: i64) -> Result<bool, EtcdError> {
+        let response: Result<KeptAlive, _> = self.call("lease/keepalive", &json!({"ID": lease.to_string()}));
+        response.map(|response| response.result.ttl > 0)
+    }
+
+    fn revoke(&self, lease: i64) -> Result<(), EtcdError> {
+        self.call("lease/revoke", &json!({"ID": lease.to_string()})).map(|_: Value| ())
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn wait(&self, time: Duration) {
+        sleep(time);
+    }
+}
+
+fn comparison(Comparison { key, property, revision }: &Comparison) -> Value {
+    let (key, revision) = (STANDARD.encode(key), revision.to_string());
+    match property {
+        Property::Created => {
+            json!({"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": revision})
+        }
+        Property::Changed => json!({"key": key, "target": "MOD", "result": "EQUAL", "mod_revision": revision}),
+    }
+}
+
+fn operation(operation: &Operation) -> Value {
+    match operation {
+        Operation::Put { key, value, lease } => {
+            let (key, value) = (STANDARD.encode(key), STANDARD.encode(value));
+            json!({"request_put": {"key": key, "value": value, "lease": lease.to_string()}})
+        }
+        Operation::Get { key } => json!({"request_range": {"key": STANDARD.encode(key)}}),
+        Operation::Delete { key } => json!({"request_delete_range": {"key": STANDARD.encode(key)}}),
+        Operation::DeleteAll { prefix } => {
+            let end = STANDARD.encode(end_of(prefix));
+            json!({"request_delete_range": {"key": STANDARD.encode(prefix), "range_end": end}})
+        }
+    }
+}
+
 /// Message of an error response.
 fn error_message(text: &str) -> String {
     let value: Option<Value> = serde_json::Deserializer::from_str(text).into_iter().next().and_then(Result::ok);
@@ -251,63 +286,5 @@ fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
 }
 
 fn octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
-    of_base64(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
-}
-
-pub(super) fn to_base64(octets: &Vec<u8>) -> String {
-    STANDARD.encode(octets)
-}
-
-pub(super) fn of_base64(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
-    STANDARD.decode(text)
-}
-
-/// Comparisons and operations of transactions.
-pub(super) mod operation {
-    use super::{Engine, STANDARD, Value, json};
-
-    /// Compares the revision of a key's creation; 0: the key does not exist.
-    pub(in super::super) fn created_at(key: &[u8], revision: i64) -> Value {
-        let (key, revision) = (STANDARD.encode(key), revision.to_string());
-        json!({"key": key, "target": "CREATE", "result": "EQUAL", "create_revision": revision})
-    }
-
-    /// Compares the revision of a key's last change; 0: the key does not exist.
-    pub(in super::super) fn changed_at(key: &[u8], revision: i64) -> Value {
-        let (key, revision) = (STANDARD.encode(key), revision.to_string());
-        json!({"key": key, "target": "MOD", "result": "EQUAL", "mod_revision": revision})
-    }
-
-    pub(in super::super) fn put(key: &[u8], value: &[u8]) -> Value {
-        json!({"request_put": {"key": STANDARD.encode(key), "value": STANDARD.encode(value)}})
-    }
-
-    /// Puts a key that a lease deletes on expiry.
-    pub(in super::super) fn put_with(key: &[u8], value: &[u8], lease: i64) -> Value {
-        let (key, value) = (STANDARD.encode(key), STANDARD.encode(value));
-        json!({"request_put": {"key": key, "value": value, "lease": lease.to_string()}})
-    }
-
-    pub(in super::super) fn get(key: &[u8]) -> Value {
-        json!({"request_range": {"key": STANDARD.encode(key)}})
-    }
-
-    pub(in super::super) fn delete(key: &[u8]) -> Value {
-        json!({"request_delete_range": {"key": STANDARD.encode(key)}})
-    }
-
-    /// Deletes all keys with this prefix.
-    pub(in super::super) fn delete_all(prefix: &[u8]) -> Value {
-        let end = STANDARD.encode(super::end_of(prefix));
-        json!({"request_delete_range": {"key": STANDARD.encode(prefix), "range_end": end}})
-    }
-}
-
-/// The first key behind all with this prefix, whose last octet must be below 255.
-pub(super) fn end_of(prefix: &[u8]) -> Vec<u8> {
-    let mut end = prefix.to_vec();
-    if let Some(last) = end.last_mut() {
-        *last = last.saturating_add(1);
-    }
-    end
+    STANDARD.decode(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }

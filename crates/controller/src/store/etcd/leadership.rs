@@ -1,46 +1,24 @@
-//! Leader election: the leader is the controller whose key is in etcd. The key has a lease that its controller renews,
-//! and each write is conditional on the key.
+//! The thread that renews the leader's lease, and controllers that wait to become the leader.
 
-use super::gateway::{EtcdError, Gateway, operation};
-use super::{Etcd, LEADER};
+use super::Etcd;
+use super::gateway::HttpGateway;
 use crate::config::EtcdTrust;
 use crate::store::StoreError;
-use serde::{Deserialize, Serialize};
+use srdma_etcd::{Election, EtcdError, Gateway, LEASE, Leadership, campaign};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-/// Lifetime of a lease that is not renewed, seconds.
-const LEASE_S: u64 = 5;
-pub(crate) const LEASE: Duration = Duration::from_secs(LEASE_S);
 /// Interval for renewing the lease.
 const RENEWAL_INTERVAL: Duration = Duration::from_millis(1000);
 /// Interval at which a standby checks for a leader.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The leader, as a controller has last read it.
-#[allow(missing_docs, reason = "names and types explain the other items")]
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Leadership {
-    /// This controller.
-    Own,
-    /// Another controller.
-    Other { url: String },
-    /// Unknown: etcd does not respond, or no leader was elected yet.
-    Unknown { reason: String },
-}
-
-/// The value of the leader's key.
-#[derive(Debug, Serialize, Deserialize)]
-struct LeaderValue {
-    url: String,
-}
-
 /// A controller that waits to become the leader.
 #[derive(Debug)]
 pub struct Standby {
-    gateway: Arc<Gateway>,
+    gateway: Arc<HttpGateway>,
     url: String,
 }
 
@@ -51,7 +29,7 @@ impl Standby {
     ///
     /// A URL is wrong, or a certificate or key cannot be used.
     pub fn new(servers: &str, url: &str, trust: &EtcdTrust) -> Result<Self, StoreError> {
-        Ok(Standby { gateway: Arc::new(Gateway::new(servers, trust)?), url: url.to_owned() })
+        Ok(Standby { gateway: Arc::new(HttpGateway::new(servers, trust)?), url: url.to_owned() })
     }
 
     /// Becomes the leader at once, for a backup or restore while no controller runs.
@@ -61,13 +39,10 @@ impl Standby {
     /// There is a leader, or etcd cannot be used.
     pub fn lead_now(&self) -> Result<Etcd, StoreError> {
         match self.campaign()? {
-            Election::Leads(lease) => {
-                let renewal = Renewal::start(Arc::clone(&self.gateway), lease, || ())?;
-                Etcd::open(Arc::clone(&self.gateway), &lease, renewal)
-            }
-            Election::Not(Leadership::Other { url }) => Err(StoreError::Led { url }),
-            Election::Not(Leadership::Unknown { reason }) => Err(StoreError::System(reason)),
-            Election::Not(Leadership::Own) => Err(StoreError::Deposed),
+            (Election::Leads { lease, created_at }, since) => self.open(Lease { id: lease, created_at, since }, || ()),
+            (Election::Not(Leadership::Other { url }), _) => Err(StoreError::Led { url }),
+            (Election::Not(Leadership::Unknown { reason }), _) => Err(StoreError::System(reason)),
+            (Election::Not(Leadership::Own), _) => Err(StoreError::Deposed),
         }
     }
 
@@ -83,69 +58,35 @@ impl Standby {
         deposed: impl FnOnce() + Send + 'static,
     ) -> Result<Etcd, StoreError> {
         let mut last = None;
-        let lease = loop {
-            let found = self
-                .campaign()
-                .unwrap_or_else(|error| Election::Not(Leadership::Unknown { reason: error.to_string() }));
+        loop {
+            let unknown = |error: EtcdError| Election::Not(Leadership::Unknown { reason: error.to_string() });
+            let (found, since) = self.campaign().unwrap_or_else(|error| (unknown(error), Instant::now()));
             let now = match &found {
-                Election::Leads(_) => Leadership::Own,
-                Election::Not(leadership) => leadership.clone(),
+                Election::Leads { .. } => &Leadership::Own,
+                Election::Not(leadership) => leadership,
             };
-            if last.as_ref() != Some(&now) {
-                changed(&now);
-                last = Some(now);
+            if last.as_ref() != Some(now) {
+                changed(now);
+                last = Some(now.clone());
             }
             match found {
-                Election::Leads(lease) => break lease,
+                Election::Leads { lease, created_at } => {
+                    return self.open(Lease { id: lease, created_at, since }, deposed);
+                }
                 Election::Not(_) => sleep(POLL_INTERVAL),
             }
-        };
+        }
+    }
+
+    /// Becomes the leader if there is none; the time is from before the lease was requested.
+    fn campaign(&self) -> Result<(Election, Instant), EtcdError> {
+        let since = Instant::now();
+        Ok((campaign(&self.gateway, &self.url)?, since))
+    }
+
+    fn open(&self, lease: Lease, deposed: impl FnOnce() + Send + 'static) -> Result<Etcd, StoreError> {
         let renewal = Renewal::start(Arc::clone(&self.gateway), lease, deposed)?;
         Etcd::open(Arc::clone(&self.gateway), &lease, renewal)
-    }
-
-    /// Becomes the leader if there is none.
-    fn campaign(&self) -> Result<Election, EtcdError> {
-        if let Some(other) = self.gateway.range(LEADER, None, 1)?.kvs.first() {
-            return Ok(Election::Not(leadership(&other.value)));
-        }
-        let since = Instant::now();
-        let id = self.gateway.grant(LEASE_S)?;
-        let value = serde_json::to_vec(&LeaderValue { url: self.url.clone() }).unwrap_or_default();
-        let outcome = self.gateway.transact(
-            &[operation::created_at(LEADER, 0)],
-            &[operation::put_with(LEADER, &value, id)],
-            &[operation::get(LEADER)],
-        );
-        match outcome {
-            Ok(outcome) if outcome.succeeded => {
-                Ok(Election::Leads(Lease { id, created_at: outcome.header.revision, since }))
-            }
-            Ok(outcome) => {
-                // If this fails, the lease expires.
-                let _ = self.gateway.revoke(id);
-                let other = outcome.found(0).filter(|found| found.lease != id);
-                let unknown = || Leadership::Unknown { reason: "no leader was elected yet".to_owned() };
-                Ok(Election::Not(other.map_or_else(unknown, |found| leadership(&found.value))))
-            }
-            Err(error) => {
-                // The transaction may have taken effect: undo it.
-                let _ = self.gateway.revoke(id);
-                Err(error)
-            }
-        }
-    }
-}
-
-enum Election {
-    Leads(Lease),
-    Not(Leadership),
-}
-
-fn leadership(value: &[u8]) -> Leadership {
-    match serde_json::from_slice(value) {
-        Ok(LeaderValue { url }) => Leadership::Other { url },
-        Err(error) => Leadership::Unknown { reason: format!("the leader's key cannot be parsed: {error}") },
     }
 }
 
@@ -154,7 +95,7 @@ pub(super) struct Lease {
     pub(super) id: i64,
     /// Revision of the creation of the leader's key.
     pub(super) created_at: i64,
-    /// Time at which it was requested: its lifetime counts from then.
+    /// Time before it was requested: its lifetime counts from then.
     since: Instant,
 }
 
@@ -174,7 +115,11 @@ enum LeaseEvent {
 }
 
 impl Renewal {
-    fn start(gateway: Arc<Gateway>, lease: Lease, deposed: impl FnOnce() + Send + 'static) -> Result<Self, StoreError> {
+    fn start(
+        gateway: Arc<HttpGateway>,
+        lease: Lease,
+        deposed: impl FnOnce() + Send + 'static,
+    ) -> Result<Self, StoreError> {
         let (end, ended) = channel();
         let (sender, events) = channel();
         spawn("lease-watch", move || {
@@ -188,7 +133,7 @@ impl Renewal {
 }
 
 /// Renews a lease until `ended` is closed or the lease has expired.
-fn renew(gateway: &Gateway, lease: i64, ended: &Receiver<()>, sender: &Sender<LeaseEvent>) {
+fn renew(gateway: &HttpGateway, lease: i64, ended: &Receiver<()>, sender: &Sender<LeaseEvent>) {
     loop {
         let sent_at = Instant::now();
         let result = match gateway.keep_alive(lease) {
