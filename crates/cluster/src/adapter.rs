@@ -12,6 +12,7 @@ use srdma_api::{
     BranchStatus, Group, GroupState, GroupStatus, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus,
     ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync,
 };
+use srdma_chaos::address;
 use srdma_controller_core::{Core, Principal, Refusal, Role, Row, RowError, Settings, Time, Write};
 use srdma_dataplane::{Command, Node};
 use srdma_group::{GroupId, Safeguard};
@@ -33,6 +34,7 @@ const UNIX_MS: u64 = 1_800_000_000_000;
 pub(crate) enum Request {
     Register(Box<Registration>),
     Sync { name: String, sync: Sync },
+    Unreachable { name: String, neighbours: Vec<usize> },
     Source { id: u32, qpn: u32, report: SourceReport },
     Create { key: String, group: Box<NewGroup> },
     Join { id: u32, address: Ipv6Addr, receiver: NewReceiver },
@@ -63,10 +65,13 @@ fn operator() -> Principal {
     Principal { name: "chaos".to_owned(), role: Role::Admin, tenant: None, node: None }
 }
 
-pub(crate) fn settings(without: Option<Safeguard>) -> Settings {
+/// Lease of nodes (D122): the longest for that timeout.
+pub(crate) const NODE_LEASE_NS: u64 = 2_500_000_000;
+
+pub(crate) fn settings(without: Option<Safeguard>, has_leases: bool) -> Settings {
     Settings {
         node_dead_after: Duration::from_nanos(NODE_DEAD_AFTER_NS),
-        node_lease: None,
+        node_lease: has_leases.then_some(Duration::from_nanos(NODE_LEASE_NS)),
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
         without,
         ..Settings::default()
@@ -106,6 +111,10 @@ pub(crate) fn execute(core: &mut Core, request: Request) -> Reply {
     let result = match request {
         Request::Register(registration) => core.register(&operator, *registration).map(Reply::Session),
         Request::Sync { name, sync } => core.sync(&operator, &name, sync).map(Reply::Synced),
+        Request::Unreachable { name, neighbours } => {
+            let neighbours: Vec<Ipv6Addr> = neighbours.into_iter().map(|node| address::node(node).loopback).collect();
+            done(core.note_unreachable(&operator, &name, &neighbours))
+        }
         Request::Source { id, qpn, report } => match core.group(&operator, id) {
             // A group of another application has this number.
             Ok((group, _)) if group.source.qpn != qpn => Ok(Reply::Refused(ProblemType::UnknownGroup, String::new())),

@@ -1,10 +1,11 @@
 //! The process of a node's agent: what the daemon does around `srdma_agent`, without HTTP and threads.
 
 use crate::adapter::{self, Reply};
+use crate::reachability::Sessions;
 use srdma_agent::{Agent, ControllerSession, Failure, GroupTable, Report, Request as Next};
 use srdma_aggregation::{BranchIndex, EvictionCause};
-use srdma_api::{NodeAnswer, NodeOrder, ProblemType, Registration, Sync};
-use srdma_dataplane::{Event, Node};
+use srdma_api::{NodeAnswer, NodeOrder, NodeStatus, ProblemType, Registration, Sync};
+use srdma_dataplane::{Event, Lease, Node};
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -29,6 +30,10 @@ pub(crate) struct AgentHost {
     pub(crate) answers: Vec<NodeAnswer>,
     /// The node is in execution of orders.
     pub(crate) is_executing: bool,
+    pub(crate) sessions: Sessions,
+    /// When the last report was sent, and when the last one was whose answer is executed: the check's own count.
+    sent_at: Instant,
+    pub(crate) answered_at: Option<Instant>,
 }
 
 /// What the agent sends next.
@@ -62,6 +67,9 @@ impl AgentHost {
             orders: VecDeque::new(),
             answers: Vec::new(),
             is_executing: false,
+            sessions: Sessions::default(),
+            sent_at: Instant::ZERO,
+            answered_at: None,
         }
     }
 
@@ -76,7 +84,9 @@ impl AgentHost {
                 let known = self.evictions.iter().filter(|((group, _), _)| adapter::has_group(&self.agent, *group));
                 let pending: Vec<_> = known.map(|((group, receiver), cause)| (*group, *receiver, *cause)).collect();
                 self.agent.evictions.set(pending);
-                self.agent.set_status(adapter::status(&self.agent, node));
+                let unreachable = self.sessions.unreachable();
+                self.agent.set_status(NodeStatus { unreachable, ..adapter::status(&self.agent, node) });
+                self.sent_at = now;
                 let report: Report = self.agent.report(now.as_ns());
                 Call::Sync(self.session.sync(report))
             }
@@ -114,10 +124,12 @@ impl AgentHost {
         Followed::NextAfter(self.session.failed(failure, since_origin(now)))
     }
 
-    /// All orders are executed.
-    pub(crate) fn executed(&mut self) {
+    /// All orders are executed; returns the lease of the node (D122).
+    pub(crate) fn executed(&mut self) -> Lease {
         self.is_executing = false;
         self.session.synced(std::mem::take(&mut self.answers));
+        self.answered_at = Some(self.sent_at);
+        self.session.lease_end().map_or(Lease::Off, |end| Lease::Until(Instant::ZERO + end))
     }
 
     /// Takes the events of the node.

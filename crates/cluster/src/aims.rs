@@ -9,7 +9,7 @@ use srdma_chaos::rng::Rng;
 const MAX_AIMS: usize = 4;
 
 /// How often faults are aimed at a phase: more often at those that are short, or rare otherwise.
-fn weight(phase: Phase) -> u64 {
+pub(crate) fn weight(phase: Phase) -> u64 {
     match phase {
         Phase::Removing | Phase::Aborting => 4,
         Phase::Stopped => 3,
@@ -55,7 +55,7 @@ fn draw_aim(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
 }
 
 /// What brings a phase about, and when to wait for it.
-fn draw_cause(rng: &mut Rng, schedule: &Schedule, phase: Phase) -> (Vec<TimedEvent>, u64) {
+pub(crate) fn draw_cause(rng: &mut Rng, schedule: &Schedule, phase: Phase) -> (Vec<TimedEvent>, u64) {
     let receiver = rng.below(schedule.receivers.len());
     let group = rng.below(schedule.groups.len());
     let at_ns = rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS);

@@ -7,10 +7,11 @@
 //! ```
 
 use crate::adapter::{self, Identity, OrderName, Reply, Request};
+use crate::store::{Leader, Store, Written};
 use srdma_api::{SourceOrder, SourceReport};
 use srdma_controller_core::{Answer, Core, Pipeline, Row, RowError, Settings, Write};
 use srdma_wire::Instant;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::Ipv6Addr;
 
 /// Interval for detecting dead nodes.
@@ -53,30 +54,6 @@ pub(crate) enum Output {
     Stored(u32),
 }
 
-/// The durable rows, which outlive the controller.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Store {
-    pub(crate) rows: BTreeMap<String, Vec<u8>>,
-    pub(crate) backup: Option<BTreeMap<String, Vec<u8>>>,
-    pub(crate) fails_next: bool,
-}
-
-impl Store {
-    pub(crate) fn commit(&mut self, writes: &[Write]) {
-        for write in writes {
-            match write {
-                Write::Put { key, value } => self.rows.insert(key.clone(), value.clone()),
-                Write::Delete { key } => self.rows.remove(key),
-            };
-        }
-    }
-
-    pub(crate) fn state(&self) -> Vec<Row> {
-        let is_state = |key: &&String| !key.starts_with(srdma_controller_core::AUDIT_PREFIX);
-        self.rows.keys().filter(is_state).map(|key| (key.clone(), self.rows[key].clone())).collect()
-    }
-}
-
 pub(crate) struct Controller {
     pipeline: Pipeline,
     settings: Settings,
@@ -93,6 +70,10 @@ pub(crate) struct Controller {
     rounds: u32,
     /// What the wall clock was set by.
     pub(crate) clock_ms: i64,
+    /// In etcd.
+    pub(crate) leader: Option<Leader>,
+    /// The outcome of the present write, which the controller has not received yet.
+    pub(crate) outcome: Option<Written>,
 }
 
 /// A request whose writes are not durable.
@@ -145,6 +126,8 @@ impl Controller {
             polls: Vec::new(),
             rounds: 0,
             clock_ms,
+            leader: None,
+            outcome: None,
         };
         // The writes of the restoration.
         controller.transact(now, |_| (), out);
@@ -184,13 +167,10 @@ impl Controller {
     }
 
     /// The present write is durable.
-    pub(crate) fn written(&mut self, now: Instant, store: &mut Store, out: &mut Vec<Output>) {
-        let mut last = 0;
-        for (number, writes) in self.unwritten.drain(..self.writing) {
-            store.commit(&writes);
-            last = number;
-        }
+    pub(crate) fn written(&mut self, now: Instant, out: &mut Vec<Output>) {
+        let last = self.unwritten.drain(..self.writing).next_back().map_or(0, |(number, _)| number);
         self.writing = 0;
+        self.outcome = None;
         let _ = self.pipeline.durable(last);
         self.settle(now, out);
     }
@@ -204,6 +184,7 @@ impl Controller {
         self.version += 1;
         self.unwritten.clear();
         self.writing = 0;
+        self.outcome = None;
         let failed = srdma_api::ProblemType::StoreFailed;
         let replies =
             self.waiting.drain(..).map(|one| Output::Reply(one.caller, Reply::Refused(failed, String::new())));
@@ -211,16 +192,15 @@ impl Controller {
         self.settle(now, out);
     }
 
-    /// The batches of the present write.
-    pub(crate) fn writing(&self) -> impl Iterator<Item = &[Write]> {
-        self.unwritten.iter().take(self.writing).map(|(_, writes)| writes.as_slice())
+    /// The present write.
+    pub(crate) fn writing(&self) -> Vec<Write> {
+        self.unwritten.iter().take(self.writing).flat_map(|(_, writes)| writes).cloned().collect()
     }
 
-    /// The crash of the process: the present write, which may be durable or not, and the callers that wait.
-    pub(crate) fn crash(self) -> (Vec<Vec<Write>>, Vec<Caller>) {
-        let writing = self.unwritten.into_iter().take(self.writing).map(|(_, writes)| writes).collect();
-        let callers = self.waiting.iter().map(|one| one.caller).chain(self.polls.iter().map(|poll| poll.caller));
-        (writing, callers.collect())
+    /// The callers that wait, when the process ends.
+    pub(crate) fn callers(&self) -> Vec<Caller> {
+        let polls = self.polls.iter().map(|poll| poll.caller);
+        self.waiting.iter().map(|one| one.caller).chain(polls).collect()
     }
 
     fn transact<T>(&mut self, now: Instant, act: impl FnOnce(&mut Core) -> T, out: &mut Vec<Output>) -> Answer<T> {

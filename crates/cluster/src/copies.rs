@@ -9,7 +9,7 @@ use srdma_wire::Instant;
 use std::collections::BTreeMap;
 
 /// A copy that left before an order was executed arrives within this time.
-const IN_FLIGHT_NS: u64 = 1_000_000;
+pub(crate) const IN_FLIGHT_NS: u64 = 1_000_000;
 
 /// What receivers had at the last look.
 #[derive(Default)]
@@ -41,6 +41,9 @@ impl World<'_> {
                     unawaited.push((number, flow.group));
                 }
             }
+        }
+        if let Some((flow, _)) = unawaited.first() {
+            self.check_lease(node, *flow, "copies to a receiver");
         }
         let is_recent = |at: &Instant| self.now() < at.after_ns(IN_FLIGHT_NS);
         if unawaited.is_empty() || self.checks.copies.executed_at.get(&node).is_some_and(is_recent) {

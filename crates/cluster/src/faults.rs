@@ -1,8 +1,8 @@
 //! Faults of nodes, agents, links, receivers, the controller and its store.
 
-use crate::adapter::{self, Identity};
+use crate::adapter;
 use crate::agent_host::AgentHost;
-use crate::controller::{Controller, Party};
+use crate::controller::Party;
 use crate::flow::Step;
 use crate::outcome::{Finding, ViolationKind};
 use crate::schedule::{Event, Schedule, StoreFate};
@@ -33,16 +33,19 @@ pub(crate) struct Faults {
     pub(crate) node_down_until: Vec<Instant>,
     /// The nodes that have registered since the controller's last start.
     pub(crate) is_registered: Vec<bool>,
-    link_down_until: BTreeMap<(usize, usize), Instant>,
+    pub(crate) link_down_until: BTreeMap<(usize, usize), Instant>,
     pub(crate) receiver_down_until: Vec<Instant>,
     pub(crate) group_of_flow: Vec<usize>,
+    pub(crate) session_down_until: BTreeMap<(usize, usize), Instant>,
+    /// The leader that does not reach etcd, and until when.
+    pub(crate) etcd_cut: Option<(u32, Instant)>,
     /// The last check at which the API showed a node as not alive.
     pub(crate) unheard_at: Vec<Instant>,
     /// The last time at which the controller read its store, and how often it did so again.
     pub(crate) controller_started: Instant,
     pub(crate) restarts: u32,
     /// Those that are connected to the former leader.
-    follow_former: BTreeSet<Party>,
+    pub(crate) follow_former: BTreeSet<Party>,
     /// The store was emptied, rebuilt or restored.
     pub(crate) store_changed: bool,
 }
@@ -59,6 +62,8 @@ impl Faults {
             link_down_until: BTreeMap::new(),
             receiver_down_until: vec![Instant::ZERO; schedule.receivers.len()],
             group_of_flow: Vec::new(),
+            session_down_until: BTreeMap::new(),
+            etcd_cut: None,
             controller_started: Instant::ZERO,
             restarts: 0,
             follow_former: BTreeSet::new(),
@@ -79,6 +84,11 @@ impl Faults {
 
     pub(crate) fn is_dead(&self, node: usize) -> bool {
         self.node_down_until[node] == Instant::NEVER
+    }
+
+    /// Until when the leader of this start does not reach etcd.
+    pub(crate) fn etcd_cut_until(&self, run: u32) -> Option<Instant> {
+        self.etcd_cut.filter(|(cut, _)| *cut == run).map(|(_, until)| until)
     }
 
     /// The controller has read its store.
@@ -143,7 +153,9 @@ impl World<'_> {
             }
             Event::Depose { for_ns } => self.depose(for_ns),
             Event::FailStore => self.store.fails_next = true,
-            Event::Backup => self.store.backup = Some(self.store.rows.clone()),
+            Event::Backup => self.store.back_up(),
+            Event::CutEtcd { for_ns } => self.cut_etcd(now.after_ns(for_ns)),
+            Event::BreakSession { upper, lower, for_ns } => self.break_session(upper, lower, now.after_ns(for_ns)),
             Event::JumpClock { by_ms } => {
                 self.clock_ms += by_ms;
                 if let Some(controller) = &mut self.controller {
@@ -173,6 +185,7 @@ impl World<'_> {
         if until < Instant::NEVER {
             self.tasks.push(until, 0, Task::RestartNode(node));
         }
+        self.note_sessions_of(node);
         let host = &mut self.agents[node];
         host.is_down = true;
         host.call = None;
@@ -204,6 +217,7 @@ impl World<'_> {
         self.agents[node] = AgentHost::new(self.testbed.group_table(node), incarnation);
         self.count("node restart");
         self.log(&format_args!("n{node} restarts"));
+        self.note_sessions_of(node);
         self.tasks.push(self.now(), 0, Task::AgentNext(node, incarnation));
     }
 
@@ -215,6 +229,7 @@ impl World<'_> {
                 self.network.faults_mut(link, direction).is_down = is_down;
             }
         }
+        self.note_session(upper, lower);
     }
 
     fn cut_receiver(&mut self, receiver: usize, until: Instant) {
@@ -248,14 +263,9 @@ impl World<'_> {
             self.note_phases("crash takes effect");
         }
         let Some(controller) = self.controller.take() else { return };
-        self.checks.keep_views(controller.core(), &self.flows);
-        let (writing, callers) = controller.crash();
-        if self.rng.below(2) == 0 {
-            writing.iter().for_each(|writes| self.store.commit(writes));
-        }
         self.log(&format_args!("the controller crashes for {for_ns} ns, its store is {store:?}"));
+        self.stop(controller);
         self.change_store(store);
-        self.reset(callers);
         let until = self.now().after_ns(for_ns);
         self.faults.note(until);
         self.tasks.push(until, 0, Task::RestartController);
@@ -268,75 +278,13 @@ impl World<'_> {
             StoreFate::Emptied | StoreFate::Rebuilt => {
                 let lost = adapter::store_identity(&self.store.state());
                 self.rebuilds = lost.filter(|_| store == StoreFate::Rebuilt);
-                self.store.rows.clear();
+                self.store.clear();
                 self.faults.store_changed = true;
             }
             StoreFate::Backup => {
-                if let Some(backup) = &self.store.backup {
-                    self.store.rows = backup.clone();
-                    self.faults.store_changed = true;
-                }
+                let rng = self.rng_of_etcd();
+                self.faults.store_changed |= self.store.restore_backup(rng);
             }
-        }
-    }
-
-    /// Another controller becomes the leader. The former goes on with those that are connected to it.
-    fn depose(&mut self, for_ns: u64) {
-        if self.former.is_some() {
-            return;
-        }
-        let Some(former) = self.controller.take() else { return };
-        if self.rng.below(2) == 0 {
-            former.writing().for_each(|writes| self.store.commit(writes));
-        }
-        let (run, until) = (former.run, self.now().after_ns(for_ns));
-        let parties = (0..self.agents.len()).map(Party::Node).chain((0..self.flows.len()).map(Party::Source));
-        let rng = &mut self.rng;
-        self.faults.follow_former = parties.filter(|_| rng.below(2) == 0).collect();
-        self.former = Some(former);
-        self.faults.note(until);
-        self.tasks.push(until, 0, Task::EndFormer(run));
-        self.log(&"the controller loses its lease");
-        self.start_controller();
-    }
-
-    /// The former leader ends: when it learns that it is none, by a write, or later.
-    pub(crate) fn end_former(&mut self, run: u32) {
-        if let Some(former) = self.former.take_if(|former| former.run == run) {
-            self.log(&"the former controller ends");
-            self.faults.follow_former.clear();
-            let (_, callers) = former.crash();
-            self.reset(callers);
-        }
-    }
-
-    /// The controller that a party is connected to.
-    pub(crate) fn controller_of(&self, party: Party) -> Option<u32> {
-        let former = self.former.as_ref().filter(|_| self.faults.follow_former.contains(&party));
-        former.or(self.controller.as_ref()).map(|controller| controller.run)
-    }
-
-    pub(crate) fn start_controller(&mut self) {
-        if self.controller.is_some() {
-            return;
-        }
-        let now = self.now();
-        self.starts += 1;
-        let run = self.starts;
-        let identity = Identity { new: self.rng.below(1 << 62) + 1, rebuilds: std::mem::take(&mut self.rebuilds) };
-        let settings = adapter::settings(self.testbed.without);
-        let mut out = Vec::new();
-        match Controller::start(&self.store.state(), identity, settings, run, now, self.clock_ms, &mut out) {
-            Ok(controller) => {
-                self.controller = Some(controller);
-                self.faults.started(now, run > 1);
-                self.checks.orders.clear();
-                self.tasks.push(now.after_ns(crate::controller::PERIOD_NS), 0, Task::Period(run));
-                self.count("controller start");
-                self.log(&"the controller starts");
-                self.carry_out_outputs(run, out);
-            }
-            Err(error) => self.violation(ViolationKind::Setup, Finding::Unknown, 0, error.to_string()),
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The distribution of schedules: from a seed to a schedule. `docs/chaos.md` has it as a table.
 
-use crate::aims::draw_aims;
-use crate::schedule::{EdgePlan, Event, GroupPlan, ManagementPlan, Schedule, StoreFate, TimedEvent};
+use crate::aims::{draw_aims, draw_cause, weight};
+use crate::phase::Phase;
+use crate::schedule::{EdgePlan, EtcdPlan, Event, GroupPlan, ManagementPlan, Schedule, StoreFate, TimedEvent};
 use srdma_chaos::rng::Rng;
 
 pub(crate) const MS: u64 = 1_000_000;
@@ -57,6 +58,13 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_3(seed);
+        extend(&mut Rng::new(seed, "cluster extension"), &mut schedule);
+        schedule
+    }
+
+    /// The schedule of a seed in version 3 of the generator: without etcd, leases and BFD.
+    pub fn from_seed_of_version_3(seed: u64) -> Schedule {
         let mut rng = Rng::new(seed, "cluster");
         let transits = rng.choose(&[2, 2, 2, 3]);
         let edges: Vec<EdgePlan> = (0..rng.range(2, 4)).map(|_| draw_edge(&mut rng, transits)).collect();
@@ -80,12 +88,56 @@ impl Schedule {
             management,
             data_loss_ppm: if rng.one_in(3) { rng.log_uniform(500, 30_000) as u32 } else { 0 },
             store_delay_ns: rng.log_uniform(MS / 2, 100 * MS),
+            etcd: None,
+            has_leases: false,
+            has_bfd: false,
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
             events: Vec::new(),
         };
         schedule.events = draw_events(&mut rng, &schedule);
         schedule
     }
+}
+
+/// Adds what version 4 has and version 3 has not.
+fn extend(rng: &mut Rng, schedule: &mut Schedule) {
+    schedule.etcd = rng.one_in(2).then(|| draw_etcd(rng));
+    // Those of a leader in etcd have to be longer than the timeout of silent nodes in these runs.
+    schedule.has_leases = schedule.etcd.is_none() && rng.one_in(2);
+    schedule.has_bfd = rng.one_in(2);
+    let cuts = if schedule.etcd.is_some() { rng.below(3) } else { 0 };
+    let breaks = if schedule.has_bfd { rng.below(3) } else { 0 };
+    for _ in 0..cuts {
+        let fault = Event::CutEtcd { for_ns: rng.log_uniform(20 * MS, 12_000 * MS) };
+        schedule.events.extend(draw_fault(rng, schedule, fault));
+    }
+    for _ in 0..breaks {
+        let (upper, lower) = rng.choose(&schedule.links());
+        let fault = Event::BreakSession { upper, lower, for_ns: rng.log_uniform(20 * MS, 8_000 * MS) };
+        schedule.events.extend(draw_fault(rng, schedule, fault));
+    }
+    schedule.events.sort_by_key(|timed| timed.at_ns);
+}
+
+/// A fault at a phase, or at any time.
+fn draw_fault(rng: &mut Rng, schedule: &Schedule, fault: Event) -> Vec<TimedEvent> {
+    let phase = rng.weighted(&Phase::AIMED.map(|phase| (phase, weight(phase))));
+    if rng.one_in(3) || phase.excludes(fault.name()).is_some() {
+        return vec![TimedEvent::at(rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS), fault)];
+    }
+    let (mut events, at_ns) = draw_cause(rng, schedule, phase);
+    events.push(TimedEvent { at_ns, event: fault, phase: Some(phase) });
+    events
+}
+
+fn draw_etcd(rng: &mut Rng) -> EtcdPlan {
+    let is_rough = rng.one_in(2);
+    let mut ppm = || if is_rough { rng.log_uniform(1_000, 100_000) as u32 } else { 0 };
+    let (lost_request_ppm, lost_response_ppm, late_ppm) = (ppm(), ppm(), ppm());
+    // Those of the product, or few, so that batches are written by journals.
+    let (operations, piece_octets) =
+        if rng.one_in(2) { (120, 700_000) } else { (rng.range(3, 12) as usize, rng.range(200, 4_000) as usize) };
+    EtcdPlan { lost_request_ppm, lost_response_ppm, late_ppm, operations, piece_octets }
 }
 
 fn draw_edge(rng: &mut Rng, transits: usize) -> EdgePlan {

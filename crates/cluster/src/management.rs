@@ -6,7 +6,9 @@ use crate::adapter::{self, OrderName, Reply, Request};
 use crate::agent_host::{Call, Followed};
 use crate::controller::{Caller, Output, Party};
 use crate::data_network::name_of;
+use crate::store::Written;
 use crate::world::{Task, World};
+use std::time::Duration;
 
 /// Maximum delay of a message that is late.
 const LATE_NS: u64 = 3_000_000_000;
@@ -173,7 +175,8 @@ impl World<'_> {
             return self.tasks.push(host.paused_until, 0, Task::AgentExecute(node, incarnation));
         }
         let Some(order) = host.orders.pop_front() else {
-            host.executed();
+            let lease = host.executed();
+            self.network.with_node(self.testbed.nodes[node], |value| value.set_lease(lease));
             return self.tasks.push(now, 0, Task::AgentNext(node, incarnation));
         };
         let OrderName { group, phase, .. } = adapter::order_name(&order);
@@ -254,18 +257,36 @@ impl World<'_> {
     pub(crate) fn written(&mut self, run: u32) {
         let now = self.now();
         let Some(mut controller) = self.controller.take_if(|controller| controller.run == run) else {
-            // The store refuses the writes of a former leader.
-            return self.end_former(run);
+            return self.former_writes(run);
+        };
+        if let Some(later) = self.faults.etcd_cut_until(run).filter(|until| now < *until) {
+            self.controller = Some(controller);
+            return self.tasks.push(later, 0, Task::Written(run));
+        }
+        let outcome = match controller.outcome {
+            Some(outcome) => outcome,
+            None => {
+                let (outcome, waited) = self.commit(&controller);
+                controller.outcome = Some(outcome);
+                if waited > Duration::ZERO {
+                    self.controller = Some(controller);
+                    return self.tasks.push(now + waited, 0, Task::Written(run));
+                }
+                outcome
+            }
         };
         let mut out = Vec::new();
-        if std::mem::take(&mut self.store.fails_next) {
-            let identity = self.rng.below(1 << 62);
-            controller.recover(now, &self.store, identity, &mut out);
-            self.faults.started(now, true);
-            self.checks.orders.clear();
-        } else {
-            controller.written(now, &mut self.store, &mut out);
-            self.count("write durable");
+        match outcome {
+            Written::Durable => {
+                controller.written(now, &mut out);
+                self.count("write durable");
+            }
+            Written::Unknown => {
+                if !self.reopen(&mut controller, &mut out) {
+                    return self.end_leader(controller);
+                }
+            }
+            Written::Deposed => return self.end_leader(controller),
         }
         self.controller = Some(controller);
         // A crash comes before any output leaves, or after it.

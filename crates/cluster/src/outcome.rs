@@ -49,6 +49,10 @@ pub enum ViolationKind {
     WrongData,
     /// An edge copies data to a receiver whose acknowledgement it does not wait for (D96).
     Unawaited,
+    /// A node copies or acknowledges although its lease is over (D122).
+    Lease,
+    /// A store has other rows than were committed, or commits writes of a former leader.
+    Store,
     /// A group is shown as ready, but nodes do not have what its record says.
     NotAsShown,
     /// A group is neither ready nor closed, and its failure names nothing.
@@ -105,6 +109,8 @@ impl ViolationKind {
             ViolationKind::Safety => "safety",
             ViolationKind::WrongData => "wrong data",
             ViolationKind::Unawaited => "unawaited copy",
+            ViolationKind::Lease => "lease",
+            ViolationKind::Store => "store",
             ViolationKind::NotAsShown => "not as shown",
             ViolationKind::Convergence => "convergence",
             ViolationKind::Unanswered => "unanswered order",

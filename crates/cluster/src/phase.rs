@@ -72,9 +72,10 @@ impl Phase {
 }
 
 /// Pairs of a fault and a phase that do not occur, and why.
-pub const EXCLUDED: [(&str, Phase, &str); 3] = [
+pub const EXCLUDED: [(&str, Phase, &str); 4] = [
     ("controller crash", Phase::Down, "no controller runs that could crash"),
     ("leader deposed", Phase::Down, "no controller leads"),
+    ("etcd cut", Phase::Down, "no controller leads"),
     ("drain", Phase::Down, "a request of the operator that is not answered is not repeated"),
 ];
 

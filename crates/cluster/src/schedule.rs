@@ -23,6 +23,15 @@ pub struct Schedule {
     pub data_loss_ppm: u32,
     /// Time that a write needs to be durable.
     pub store_delay_ns: u64,
+    /// The store is in etcd, else in a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<EtcdPlan>,
+    /// Nodes have a lease (D122).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_leases: bool,
+    /// Nodes report neighbours that they do not reach (D111, D135).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_bfd: bool,
     /// End of random losses, delays and duplicates.
     pub faults_end_ns: u64,
     pub events: Vec<TimedEvent>,
@@ -60,6 +69,21 @@ pub struct ManagementPlan {
     pub duplicate_ppm: u32,
     /// Probability that a message is delayed by up to 3 s, behind later ones.
     pub late_ppm: u32,
+}
+
+/// A store in etcd, and faults of its requests until the end of random faults.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EtcdPlan {
+    /// Probability that a request does not arrive.
+    pub lost_request_ppm: u32,
+    /// Probability that a response does not arrive.
+    pub lost_response_ppm: u32,
+    /// Probability that a request arrives behind later ones, of whatever controller, when its sender has given it up.
+    pub late_ppm: u32,
+    /// Limit of operations of a transaction, so that batches of a few rows are journals, too.
+    pub operations: usize,
+    /// Limit of octets of a value that is not split.
+    pub piece_octets: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +124,12 @@ pub enum Event {
         lower: usize,
         for_ns: u64,
     },
+    /// Both ends of a link take each other for unreachable. Data pass.
+    BreakSession {
+        upper: usize,
+        lower: usize,
+        for_ns: u64,
+    },
     /// A receiver's link is cut.
     CutReceiver {
         receiver: usize,
@@ -118,6 +148,10 @@ pub enum Event {
     /// The controller loses its lease: another one starts with the durable rows. The former serves those that are
     /// connected to it until it writes, or for a time.
     Depose {
+        for_ns: u64,
+    },
+    /// The leader does not reach etcd. Another controller leads when its lease is over.
+    CutEtcd {
         for_ns: u64,
     },
     /// A write fails, and the controller reopens its store.
@@ -210,6 +244,11 @@ impl Schedule {
                 return invalid(format!("groups[{group}]: {plan:?}"));
             }
         }
+        if let Some(plan) = &self.etcd
+            && (plan.operations < 3 || plan.piece_octets < 64)
+        {
+            return invalid(format!("etcd: {plan:?}"));
+        }
         let links = self.links();
         for (position, TimedEvent { event, .. }) in self.events.iter().enumerate() {
             let is_right = match event {
@@ -218,13 +257,16 @@ impl Schedule {
                 | Event::CrashNode { node, .. }
                 | Event::Drain { node, .. } => *node < nodes,
                 Event::PartitionSource { group, .. } | Event::Close { group } => *group < groups,
-                Event::CutLink { upper, lower, .. } => links.contains(&(*upper, *lower)),
+                Event::CutLink { upper, lower, .. } | Event::BreakSession { upper, lower, .. } => {
+                    links.contains(&(*upper, *lower))
+                }
                 Event::CutReceiver { receiver, .. } | Event::KillReceiver { receiver } => *receiver < receivers,
                 Event::Join { group, receiver } | Event::Leave { group, receiver } => {
                     *group < groups && *receiver < receivers
                 }
                 Event::CrashController { .. }
                 | Event::Depose { .. }
+                | Event::CutEtcd { .. }
                 | Event::FailStore
                 | Event::Backup
                 | Event::JumpClock { .. } => true,
@@ -237,6 +279,12 @@ impl Schedule {
     }
 }
 
+impl EtcdPlan {
+    pub(crate) const fn is_rough(&self) -> bool {
+        self.lost_request_ppm + self.lost_response_ppm + self.late_ppm > 0
+    }
+}
+
 impl TimedEvent {
     /// An event at a time.
     pub const fn at(at_ns: u64, event: Event) -> TimedEvent {
@@ -246,13 +294,14 @@ impl TimedEvent {
 
 impl Event {
     /// The names of the events that are aimed at phases: all but backups, which others need.
-    pub const AIMED: [&'static str; 19] = [
+    pub const AIMED: [&'static str; 21] = [
         "node partitioned",
         "source partitioned",
         "agent paused",
         "node crash",
         "node death",
         "link cut",
+        "session broken",
         "receiver link cut",
         "receiver death",
         "controller crash",
@@ -260,6 +309,7 @@ impl Event {
         "store rebuilt",
         "backup restored",
         "leader deposed",
+        "etcd cut",
         "store failure",
         "clock jump",
         "join",
@@ -277,6 +327,7 @@ impl Event {
             Event::CrashNode { for_ns: Some(_), .. } => "node crash",
             Event::CrashNode { for_ns: None, .. } => "node death",
             Event::CutLink { .. } => "link cut",
+            Event::BreakSession { .. } => "session broken",
             Event::CutReceiver { .. } => "receiver link cut",
             Event::KillReceiver { .. } => "receiver death",
             Event::CrashController { store: StoreFate::Kept, .. } => "controller crash",
@@ -284,6 +335,7 @@ impl Event {
             Event::CrashController { store: StoreFate::Rebuilt, .. } => "store rebuilt",
             Event::CrashController { store: StoreFate::Backup, .. } => "backup restored",
             Event::Depose { .. } => "leader deposed",
+            Event::CutEtcd { .. } => "etcd cut",
             Event::FailStore => "store failure",
             Event::Backup => "backup",
             Event::JumpClock { .. } => "clock jump",

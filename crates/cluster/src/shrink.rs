@@ -60,13 +60,16 @@ impl Shrinker {
     }
 
     fn faults(&mut self) {
-        const SIMPLER: [fn(&mut Schedule); 7] = [
+        const SIMPLER: [fn(&mut Schedule); 10] = [
             |schedule| schedule.data_loss_ppm = 0,
             |schedule| schedule.management.loss_ppm = 0,
             |schedule| schedule.management.duplicate_ppm = 0,
             |schedule| schedule.management.late_ppm = 0,
             |schedule| schedule.management.delay_ns = 100_000,
             |schedule| schedule.store_delay_ns = 500_000,
+            |schedule| schedule.etcd = None,
+            |schedule| schedule.has_leases = false,
+            |schedule| schedule.has_bfd = false,
             |schedule| schedule.edges.iter_mut().for_each(|edge| edge.has_small_mtu = false),
         ];
         for simpler in SIMPLER {

@@ -1,4 +1,5 @@
-//! Replay tokens: a seed (`cluster-v3:4711`) or a whole schedule (`cluster-v3:{"seed":4711,…}`) as one line of text.
+//! Replay tokens: a seed (`cluster-v4:4711`) or a whole schedule (`cluster-v4:{"seed":4711,…}`) as one line of text.
+//! Those of version 3 are read, too: its schedules are those of version 4 without what that has added.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Invalid, Schedule};
@@ -6,9 +7,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
-const PREFIX: &str = "cluster-v3:";
+const PREFIX: &str = "cluster-v4:";
+const FORMER_PREFIX: &str = "cluster-v3:";
 
 /// A schedule by its seed or in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,13 +57,17 @@ impl FromStr for ReplayToken {
     type Err = TokenError;
 
     fn from_str(text: &str) -> Result<ReplayToken, TokenError> {
-        let rest = text.trim().strip_prefix(PREFIX).ok_or(TokenError::NoVersion)?;
+        let text = text.trim();
+        let former = text.strip_prefix(FORMER_PREFIX);
+        let rest = former.or_else(|| text.strip_prefix(PREFIX)).ok_or(TokenError::NoVersion)?;
         if rest.starts_with('{') {
             let schedule: Schedule = serde_json::from_str(rest)?;
             schedule.check()?;
             return Ok(ReplayToken::Schedule(Box::new(schedule)));
         }
-        rest.parse().map(ReplayToken::Seed).map_err(|_| TokenError::NoSeed)
+        let seed = rest.parse().map_err(|_| TokenError::NoSeed)?;
+        let of_former = |_| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_3(seed)));
+        Ok(former.map_or(ReplayToken::Seed(seed), of_former))
     }
 }
 
@@ -82,6 +88,17 @@ mod tests {
     }
 
     #[test]
+    fn tokens_of_version_3_have_schedules_without_what_version_4_has_added() {
+        let of = |text: &str| text.parse::<ReplayToken>().unwrap().schedule();
+        let schedule = of("cluster-v3:4711");
+        assert_eq!((&schedule.etcd, schedule.has_leases, schedule.has_bfd), (&None, false, false));
+        let in_full = ReplayToken::Schedule(Box::new(schedule.clone())).to_string();
+        assert_eq!(of(&in_full.replace("cluster-v4:", "cluster-v3:")), schedule);
+        let added = (0..100).map(|seed| of(&format!("cluster-v4:{seed}")));
+        assert!(added.filter(|schedule| schedule.etcd.is_some() || schedule.has_bfd).count() > 50);
+    }
+
+    #[test]
     fn bad_tokens_are_rejected() {
         let mut wrong = Schedule::from_seed(1);
         wrong.receivers[0] = 99;
@@ -89,8 +106,8 @@ mod tests {
         for (text, message) in [
             ("v1:4711", "expected a token such as"),
             ("cluster-v2:4711", "expected a token such as"),
-            ("cluster-v3:-3", "expected a seed"),
-            ("cluster-v3:{", "cannot parse the schedule"),
+            ("cluster-v4:-3", "expected a seed"),
+            ("cluster-v4:{", "cannot parse the schedule"),
             (wrong.as_str(), "invalid schedule: receivers"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

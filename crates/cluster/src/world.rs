@@ -11,7 +11,7 @@ use crate::adapter;
 use crate::adapter::{OrderName, Reply};
 use crate::agent_host::AgentHost;
 use crate::checks::Checks;
-use crate::controller::{Controller, Output, PERIOD_NS, Party, Store};
+use crate::controller::{Controller, Output, PERIOD_NS, Party};
 use crate::data_network::{DataNetwork, Peer};
 use crate::flow::{Flow, MESSAGE_INTERVAL_NS};
 use crate::management::Message;
@@ -19,7 +19,8 @@ use crate::operator::Operator;
 use crate::outcome::{Finding, Outcome, Violation, ViolationKind};
 use crate::phase::{Aimed, Phase};
 use crate::reading::Tap;
-use crate::schedule::Schedule;
+use crate::schedule::{EtcdPlan, Schedule};
+use crate::store::Store;
 use srdma_chaos::address;
 use srdma_group::Safeguard;
 use srdma_random::Stream;
@@ -125,6 +126,10 @@ pub(crate) enum Task {
     Post(usize),
     RestartNode(usize),
     RepairLink(usize, usize),
+    /// The sessions of a link are looked at.
+    Session(usize, usize),
+    /// A session passes again.
+    EndBreak(usize, usize),
     RepairReceiver(usize),
     Undrain(usize),
     Operate,
@@ -192,7 +197,7 @@ impl<'s> World<'s> {
             network,
             tasks: EventQueue::new(),
             rng: Stream::new(schedule.seed, "cluster world"),
-            store: Store::default(),
+            store: Store::new(schedule),
             controller: None,
             former: None,
             starts: 0,
@@ -232,6 +237,9 @@ impl<'s> World<'s> {
         for node in 0..self.agents.len() {
             self.tasks.push(Instant::from_ns(1_000_000 * node as u64), 0, Task::AgentNext(node, 0));
         }
+        for (upper, lower) in self.schedule.links() {
+            self.note_session(upper, lower);
+        }
         self.tasks.push(Instant::from_ns(self.schedule.faults_end_ns), 0, Task::EndRandomFaults);
         self.tasks.push(Instant::from_ns(CHECK_INTERVAL_NS), 0, Task::Check);
         self.tasks.push(Instant::from_ns(CHECK_INTERVAL_NS), 0, Task::Operate);
@@ -260,7 +268,9 @@ impl<'s> World<'s> {
 
     fn has_random_faults(&self) -> bool {
         let management = &self.schedule.management;
-        self.schedule.data_loss_ppm + management.loss_ppm + management.duplicate_ppm + management.late_ppm > 0
+        let data = self.schedule.data_loss_ppm;
+        let is_etcd_rough = self.schedule.etcd.as_ref().is_some_and(EtcdPlan::is_rough);
+        data + management.loss_ppm + management.duplicate_ppm + management.late_ppm > 0 || is_etcd_rough
     }
 
     fn is_calm(&self) -> bool {
@@ -311,6 +321,7 @@ impl<'s> World<'s> {
             Task::Written(run) => self.written(run),
             Task::Period(run) => {
                 let now = self.now();
+                self.renew_leadership(run);
                 self.with_controller(run, |controller, out| controller.period(now, out));
                 if [&self.controller, &self.former].into_iter().flatten().any(|controller| controller.run == run) {
                     self.tasks.push(now.after_ns(PERIOD_NS), 0, Task::Period(run));
@@ -337,6 +348,8 @@ impl<'s> World<'s> {
             }
             Task::RestartNode(node) => self.restart_node(node),
             Task::RepairLink(upper, lower) => self.update_link(upper, lower),
+            Task::Session(upper, lower) => self.session(upper, lower),
+            Task::EndBreak(upper, lower) => self.note_session(upper, lower),
             Task::RepairReceiver(receiver) => self.update_receiver(receiver),
             Task::Undrain(node) => self.drain(node, false),
             Task::Operate => self.operate(),
@@ -395,6 +408,7 @@ impl<'s> World<'s> {
 
     fn finish(mut self) -> (Outcome, Network<NodeOrHost>) {
         self.check_end();
+        self.check_store();
         if !self.outcome.violations.is_empty() {
             self.log_end();
         }

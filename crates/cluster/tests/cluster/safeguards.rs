@@ -32,7 +32,7 @@ fn each_safeguard_is_tried() {
 fn without_a_safeguard_schedules_fail() {
     for (safeguard, first, kind) in FIRST {
         for seed in first.saturating_sub(RANGE).max(1)..=*first {
-            let schedule = Schedule::from_seed(seed);
+            let schedule = Schedule::from_seed_of_version_3(seed);
             let with = world::run(&schedule).violations;
             assert!(with.is_empty(), "seed {seed}: {with:#?}");
             let without = world::run_without(&schedule, *safeguard).violations;

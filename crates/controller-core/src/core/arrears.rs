@@ -93,7 +93,8 @@ impl Core {
         }
     }
 
-    /// Receivers of an edge with data outstanding, by group: what each expects, and whether the source has completed it.
+    /// Receivers of an edge with data outstanding, by group: what each expects, and whether its source has completed
+    /// it.
     fn arrears_at(&self, edge: Ipv6Addr) -> BTreeMap<u32, Vec<(Ipv6Addr, Psn, bool)>> {
         let status = self.nodes.get(&edge).and_then(|node| node.status.as_ref());
         let mut found: BTreeMap<u32, Vec<_>> = BTreeMap::new();

@@ -1,0 +1,161 @@
+//! The checks at the end of a run, when all faults have been over for long.
+
+use crate::adapter;
+use crate::checks::is_named;
+use crate::data_network::node_of;
+use crate::outcome::{Finding, ViolationKind};
+use crate::world::World;
+use srdma_api::{Group, GroupState, Receiver, ReceiverState};
+use srdma_wire::Instant;
+use std::net::Ipv6Addr;
+
+impl World<'_> {
+    /// Checks what each group has come to.
+    pub(crate) fn check_end(&mut self) {
+        self.check_responses();
+        if self.checks.calm_since.is_some() {
+            self.outcome.ready += self.flow_of.iter().flatten().count() as u64;
+            return;
+        }
+        for group in 0..self.flow_of.len() {
+            let Some(flow) = self.flow_of[group] else { continue };
+            self.check_end_of(flow);
+        }
+    }
+
+    fn check_end_of(&mut self, flow: usize) {
+        let Some(group) = self.view(flow) else {
+            // Without a commit and a further step, a request was refused, and the application knows why.
+            let is_refused = !self.flows[flow].is_committed && self.flows[flow].steps.is_empty();
+            if !self.flows[flow].is_closed && !self.flows[flow].is_over && !is_refused {
+                let text = format!("flow {flow}: the group does not exist, and its application does not learn it");
+                let finding = self.diagnose_group(flow, None);
+                self.violation(ViolationKind::Convergence, finding, flow, text);
+            }
+            return;
+        };
+        let (id, state) = (group.summary.id, group.summary.state);
+        if self.flows[flow].is_spoiled {
+            return;
+        }
+        // An open group was refused, and its application knows why.
+        if state == GroupState::Open {
+            return;
+        }
+        self.check_evictions(flow, &group);
+        if state != GroupState::Ready {
+            if !names_something(&group) {
+                let finding = self.diagnose_group(flow, Some(&group));
+                let text = format!(
+                    "flow {flow}: group {id} is {state:?}, awaits {:?}, failure {:?}",
+                    group.awaited, group.failure
+                );
+                self.violation(ViolationKind::Convergence, finding, flow, text);
+            }
+            return;
+        }
+        self.outcome.ready += 1;
+        // A dead member stops a strict group, and a dead node too.
+        // A restored store may have the last receiver again that its application has removed.
+        let has_left = |member: &Receiver| self.flows[flow].left.iter().any(|(_, left)| left.qpn.get() == member.qpn);
+        let is_back = |member: &Receiver| self.faults.store_changed && has_left(member);
+        // A failure that names a receiver says why it stops the group, if the receiver has missed data (D131).
+        let is_named = |member: &Receiver| names_receiver(&group, member.address) && self.has_missed(flow, member);
+        let is_blocked = |member: &Receiver| self.is_member_dead(member.address) || is_back(member) || is_named(member);
+        let is_blocked = group.members.iter().any(is_blocked);
+        let differs = !self.differences(&group).is_empty();
+        // A restored store may have a group that its application has ended.
+        let has_source = self.flows[flow].is_committed && !self.flows[flow].is_over;
+        if !is_blocked && !self.has_lost_stream(flow, &group) && !differs && !self.makes_progress(flow) && has_source {
+            let finding = self.diagnose_progress(flow, &group);
+            let text = format!(
+                "flow {flow}: group {id} is ready, but {} packets are confirmed since {} ns",
+                self.flows[flow].confirmed,
+                self.flows[flow].progress_at.as_ns()
+            );
+            self.violation(ViolationKind::Liveness, finding, flow, text);
+        }
+    }
+
+    /// Whether the group is a new one for its headend, and not for its source, and `failure` says so (D137).
+    fn has_lost_stream(&self, flow: usize, group: &Group) -> bool {
+        let is_named =
+            group.failure.as_ref().is_some_and(|failure| failure.contains("a record that the store has lost"));
+        let headend = group.tree.as_ref().and_then(|tree| node_of(&tree.nodes.first()?.name));
+        let node = headend.and_then(|headend| self.network.node(self.testbed.nodes[headend]));
+        let state = node.and_then(|node| node.acknowledgements(adapter::group_id(group.summary.id)));
+        let has_forwarded = state.is_some_and(|state| state.highest_psn().is_some());
+        is_named && !has_forwarded && self.flows[flow].confirmed > 0
+    }
+
+    /// Whether a member lacks data that its source has completed.
+    fn has_missed(&self, flow: usize, member: &Receiver) -> bool {
+        let state = &self.flows[flow];
+        let memory = self.testbed.receiver_of(member.address).and_then(|receiver| {
+            let participant = state.participant(receiver, member.qpn)?;
+            state.memory(receiver, participant, &self.testbed, &self.network)
+        });
+        memory.is_some_and(|memory| memory.complete_octets() < state.octets_of(state.confirmed))
+    }
+
+    /// D25: the dead receivers of a group that evicts are gone, as far as enough others are left.
+    fn check_evictions(&mut self, flow: usize, group: &Group) {
+        if !self.schedule.groups[self.flows[flow].group].evict {
+            return;
+        }
+        let (dead, alive): (Vec<&Receiver>, Vec<&Receiver>) =
+            group.members.iter().partition(|member| self.is_member_dead(member.address));
+        // Only what was sent shows that a receiver is dead.
+        let state = &self.flows[flow];
+        let has_begun = state.confirmed > 0 && state.session.may_send && !state.is_over;
+        let differs = !self.differences(group).is_empty();
+        if alive.is_empty() || !has_begun {
+            return;
+        }
+        for member in dead.iter().filter(|member| member.state == ReceiverState::Member) {
+            let receiver = self.testbed.receiver_of(member.address);
+            let edge = receiver.map(|receiver| self.testbed.node_of_receiver(receiver));
+            let is_edge_dead = edge.is_some_and(|edge| self.faults.is_dead(edge));
+            let is_named = edge.is_some_and(|edge| is_named(group, edge));
+            let parent = edge.and_then(|edge| parent_of(group, edge));
+            let is_watched = parent.is_some_and(|parent| self.is_heard(parent) && !self.differs(group, parent));
+            // No data come to its edge that would show it, or no node sees that it does not respond (D99).
+            if (is_edge_dead && is_named && !is_watched) || (!is_edge_dead && differs) {
+                continue;
+            }
+            let finding = match is_edge_dead {
+                _ if self.faults.store_changed => Finding::OtherStore,
+                true => Finding::DeadEdgeKept,
+                false => self.diagnose_group(flow, Some(group)),
+            };
+            let text = format!("flow {flow}: {} is dead and still a member", member.address);
+            self.violation(ViolationKind::Eviction, finding, flow, text);
+        }
+    }
+
+    /// Whether a receiver or its edge is dead for good.
+    fn is_member_dead(&self, address: Ipv6Addr) -> bool {
+        self.testbed.receiver_of(address).is_some_and(|receiver| {
+            self.faults.receiver_down_until[receiver] == Instant::NEVER
+                || self.faults.is_dead(self.testbed.node_of_receiver(receiver))
+        })
+    }
+}
+
+/// Whether the failure of a group names a receiver.
+fn names_receiver(group: &Group, receiver: Ipv6Addr) -> bool {
+    let failure = group.failure.as_deref().unwrap_or_default();
+    failure.split_whitespace().any(|word| word == receiver.to_string())
+}
+
+/// The node above another one in a group's tree.
+fn parent_of(group: &Group, node: usize) -> Option<usize> {
+    let name = crate::data_network::name_of(node);
+    let shown = group.tree.iter().flat_map(|tree| &tree.nodes).find(|one| one.name == name)?;
+    node_of(shown.parent.as_deref()?)
+}
+
+/// A failure says what is missing.
+fn names_something(group: &Group) -> bool {
+    group.failure.as_ref().is_some_and(|failure| !failure.is_empty())
+}
