@@ -95,6 +95,10 @@ impl Server {
         }
         let succeeded = compare.iter().all(|comparison| self.holds(comparison));
         let operations = if succeeded { success } else { failure };
+        let is_unknown = |lease: i64| lease != 0 && !self.leases.contains_key(&lease);
+        if operations.iter().any(|one| matches!(one, Operation::Put { lease, .. } if is_unknown(*lease))) {
+            return Err(EtcdError::Rejected("requested lease not found".to_owned()));
+        }
         let writes = operations.iter().any(|operation| !matches!(operation, Operation::Get { .. }));
         self.revision += i64::from(writes);
         let found = operations.iter().map(|operation| self.perform(operation)).collect();
@@ -345,5 +349,38 @@ impl Servers {
 
     pub(crate) fn clear(&self) {
         lock(&self.0).clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As etcd 3.5 does.
+    #[test]
+    fn requests_that_etcd_rejects_are_rejected() {
+        let put = |key: &[u8], lease| Operation::Put { key: key.to_vec(), value: b"v".to_vec(), lease };
+        let delete = |key: &[u8]| Operation::Delete { key: key.to_vec() };
+        let delete_all = |prefix: &[u8]| Operation::DeleteAll { prefix: prefix.to_vec() };
+        let mut server = Server::default();
+        server.leases.insert(7, Instant::from_ns(5));
+        for (operations, reason) in [
+            (vec![put(b"a", 7)], None),
+            (vec![put(b"a", 8)], Some("requested lease not found")),
+            (vec![put(b"a", 0), put(b"a", 0)], Some("duplicate key given in txn request")),
+            (vec![put(b"a", 0), delete(b"a")], Some("duplicate key given in txn request")),
+            (vec![put(b"ab", 0), delete_all(b"a")], Some("duplicate key given in txn request")),
+            (vec![put(b"b", 0), delete_all(b"a")], None),
+            (vec![put(b"a", 0); 129], Some("too many operations in txn request")),
+        ] {
+            let transaction = Transaction { compare: Vec::new(), success: operations, failure: Vec::new() };
+            let expected = reason.map(|reason| EtcdError::Rejected(reason.to_owned()));
+            assert_eq!(server.transact(&transaction).err(), expected, "{transaction:?}");
+        }
+        server
+            .transact(&Transaction { compare: Vec::new(), success: vec![put(b"c", 7)], failure: Vec::new() })
+            .unwrap();
+        server.advance(Instant::from_ns(5));
+        assert!(server.range(b"c", None, 1).kvs.is_empty(), "it had the lease");
     }
 }

@@ -49,6 +49,9 @@ pub const CONVERGENCE_NS: u64 = 18_000_000_000;
 /// node (3 s), the longest delay of an agent before it retries (5 s), and the exchange that follows.
 pub const DETECTION_NS: u64 = 9_500_000_000;
 
+/// The end of every run: events end before 25 s, the controllers and applications that follow them long before this.
+const LATEST_END: Instant = Instant::from_ns(180_000_000_000);
+
 /// A run ends early when all groups have been as they should be for this time.
 const CALM_NS: u64 = 1_500_000_000;
 
@@ -255,6 +258,10 @@ impl<'s> World<'s> {
             let deadline = self.faults_end().max(self.last_accepted).after_ns(CONVERGENCE_NS);
             if !self.advance(deadline) || self.is_calm() {
                 return;
+            }
+            if self.now() > LATEST_END {
+                let text = "applications or controllers go on for ever".to_owned();
+                return self.violation(ViolationKind::Convergence, Finding::Unknown, 0, text);
             }
         }
     }

@@ -98,7 +98,7 @@ impl Jobs {
         is_current
     }
 
-    /// A job of a tenant with its flows.
+    /// A job of a tenant with its flows (D104).
     ///
     /// # Errors
     ///

@@ -144,7 +144,7 @@ pub(crate) struct NodeRow {
     pub(crate) identity: Option<NodeIdentity>,
     #[serde(default)]
     pub(crate) is_removing: bool,
-    /// Its connection is lost: it may have the entries of an earlier epoch (D97).
+    /// Its connection is lost: it may have the entries of an earlier epoch (D97, D121).
     #[serde(default)]
     pub(crate) is_lost: bool,
 }

@@ -39,7 +39,7 @@ pub struct Config {
     pub node_lease_ms: u32,
     /// Timeout after which joins that wait for a silent source are aborted, milliseconds.
     pub source_silent_after_ms: u32,
-    /// Limit of open connections.
+    /// Limit of open connections, each of which takes memory (D113).
     pub connections: usize,
     /// Limit of open connections from one IPv4 address or IPv6 /64.
     pub connections_per_client: usize,

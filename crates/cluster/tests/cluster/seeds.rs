@@ -1,4 +1,4 @@
-//! Default seeds (MT-5.3.1-1, MT-5.3.2-1, D25, D30, D31).
+//! Default seeds (MT-5.3.1-1, MT-5.3.2-1, D25, D30, D31, D115, D116, D121, D122).
 //!
 //! `SRDMA_TEST_SEEDS` sets the number of seeds.
 

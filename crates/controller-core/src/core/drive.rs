@@ -155,7 +155,7 @@ impl Core {
     fn changed(&mut self, id: u32, epoch: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         group.before = None;
-        // A join that was postponed still waits.
+        // A join that was postponed still waits (D116).
         let record = group.record.as_ref();
         let has_joined =
             |address| record.is_some_and(|record| record.receivers.iter().any(|one| one.address == address));
@@ -186,7 +186,7 @@ impl Core {
         self.reindex(id);
     }
 
-    /// Receivers whose leave was aborted are members as before.
+    /// Receivers whose leave was aborted are members as before (D116).
     fn keep_those_that_cannot_leave(&mut self, id: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let (Some(lifecycle), Some(record)) = (&group.lifecycle, &group.record) else { return };

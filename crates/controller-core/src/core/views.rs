@@ -313,6 +313,7 @@ impl Core {
         match &group.lifecycle {
             _ if group.row.is_closing => GroupState::Closing,
             _ if group.is_stopped() => GroupState::Stopped,
+            // Nodes may have a record that the store lacks (D115).
             None if group.row.is_committed || self.may_have_record(group) => GroupState::Verifying,
             None => GroupState::Open,
             Some(lifecycle) if lifecycle.group().is_none() || group.record.is_none() => GroupState::Creating,

@@ -111,7 +111,7 @@ fn a_join_is_not_shown_before_it_is_committed() {
     }
 }
 
-/// A node that was lost before a restart is lost after it, without a wait, and until it registers.
+/// D121: a node that was lost before a restart is lost after it, without a wait, and until it registers.
 #[test]
 fn lost_nodes_are_known_after_a_restart() {
     let mut cluster = Cluster::new();
@@ -136,7 +136,7 @@ fn lost_nodes_are_known_after_a_restart() {
     assert_eq!(cluster.group().failure, None, "it has registered");
 }
 
-/// A node that dies while no controller runs is dead as soon as it does not register.
+/// D121: a node that dies while no controller runs is dead as soon as it does not register.
 #[test]
 fn nodes_that_do_not_return_after_a_restart_are_dead() {
     let mut cluster = Cluster::new();
