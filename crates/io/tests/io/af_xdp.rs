@@ -1,134 +1,18 @@
 //! AF_XDP on veth links, against the kernel's own sockets at their other ends.
 
-use nix::ifaddrs::getifaddrs;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{
-    AddressFamily, LinkAddr, MsgFlags, SockFlag, SockProtocol, SockType, recv, sendto, setsockopt, socket, sockopt,
+mod link;
+
+use link::{
+    ADDRESSES, ENODEV, Link, MODES, PAGES, PATIENCE, Wire, connect, everything, namespace, octets, open, receive, send,
+    wait_for,
 };
-use nix::sys::time::{TimeVal, TimeValLike};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{setsockopt, sockopt};
 use srdma_frame::{Frame, HEADER_SPAN, Pool, Segment};
-use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
 use srdma_io::{AfXdp, Driver, Interest, Match, OpenError, Umem, XdpMode};
 use srdma_wire::Prefix;
 use std::net::{Ipv6Addr, UdpSocket};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
-
-const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
-const PAGES: usize = 8192;
-
-/// Error of an interface that is gone.
-const ENODEV: i32 = 19;
-
-/// Deadline of every wait, far beyond what a busy machine needs.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// An EtherType for experiments (IEEE 802).
-const EXPERIMENT: [u8; 2] = [0x88, 0xB5];
-
-/// Link-layer addresses of no interface.
-const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
-
-fn everything() -> Interest {
-    Interest { everything: true, ..Interest::default() }
-}
-
-/// Two namespaces and a link between them: `port` in the first, `wire` in the second.
-struct Link {
-    node: NamespaceGuard,
-    host: NamespaceGuard,
-}
-
-impl Link {
-    fn new() -> Self {
-        let link = Link { node: namespace(), host: namespace() };
-        connect(&link.node, "port", &link.host);
-        link
-    }
-}
-
-fn namespace() -> NamespaceGuard {
-    NamespaceGuard::unique("srdma-t").unwrap()
-}
-
-fn connect(node: &NamespaceGuard, port: &'static str, host: &NamespaceGuard) {
-    let near = VethEnd { namespace: node, interface: port, mac: None, addresses: &["2001:db8::1/64"] };
-    let far = VethEnd { namespace: host, interface: "wire", mac: None, addresses: &["2001:db8::2/64"] };
-    veth(9000, [near, far]).unwrap();
-}
-
-/// A raw socket at `wire`.
-struct Wire {
-    socket: OwnedFd,
-    address: LinkAddr,
-}
-
-impl Wire {
-    fn open(host: &NamespaceGuard) -> Self {
-        host.enter(|| {
-            let all = SockProtocol::EthAll;
-            let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), all).unwrap();
-            setsockopt(&socket, sockopt::RcvBufForce, &(1 << 24)).unwrap();
-            setsockopt(&socket, sockopt::ReceiveTimeout, &TimeVal::seconds(5)).unwrap();
-            let mut interfaces = getifaddrs().unwrap().filter(|found| found.interface_name == "wire");
-            let address = interfaces.find_map(|found| found.address?.as_link_addr().copied()).unwrap();
-            Wire { socket, address }
-        })
-        .unwrap()
-    }
-
-    fn send(&self, octets: &[u8]) {
-        let sent = sendto(self.socket.as_raw_fd(), octets, &self.address, MsgFlags::empty()).unwrap();
-        assert_eq!(sent, octets.len());
-    }
-
-    /// The next frame of the experiment.
-    fn receive(&self) -> Vec<u8> {
-        let mut octets = vec![0; 20_000];
-        loop {
-            let len = recv(self.socket.as_raw_fd(), &mut octets, MsgFlags::empty()).expect("no frame in time");
-            if octets[12..14] == EXPERIMENT {
-                return octets[..len].to_vec();
-            }
-        }
-    }
-}
-
-/// A frame of the experiment, whose octets encode its number.
-fn octets(len: usize, number: usize) -> Vec<u8> {
-    let mut octets: Vec<u8> = (0..len).map(|index| (index * 7 + index / 251 + number * 13) as u8).collect();
-    octets[..12].copy_from_slice(&ADDRESSES);
-    octets[12..14].copy_from_slice(&EXPERIMENT);
-    octets
-}
-
-fn open(link: &Link, mode: XdpMode, interest: &Interest) -> (AfXdp, Pool) {
-    let (umem, pool) = Umem::new(PAGES).unwrap();
-    let driver = link.node.enter(|| AfXdp::open("port", mode, interest, &umem)).unwrap().unwrap();
-    (driver, pool)
-}
-
-/// The next frame of the experiment that a driver has.
-fn receive(driver: &mut dyn Driver, pool: &mut Pool) -> Frame {
-    let end = Instant::now() + PATIENCE;
-    let mut frames = Vec::new();
-    while Instant::now() < end {
-        driver.receive(pool, &mut frames, 1).unwrap();
-        match frames.pop() {
-            Some(frame) if frame.head(pool)[12..14] == EXPERIMENT => return frame,
-            Some(frame) => frame.release(pool),
-            None => std::thread::yield_now(),
-        }
-    }
-    panic!("no frame in time");
-}
-
-fn send(driver: &mut dyn Driver, frame: Frame, pool: &mut Pool) {
-    assert!(driver.room(pool) > 0);
-    driver.push(frame, pool);
-    driver.flush(pool).unwrap();
-    assert!(driver.is_flushed());
-}
 
 #[test]
 #[ignore = "needs root"]
@@ -507,13 +391,5 @@ fn frames_of_sockets_arrive_as_on_a_wire() {
         }
         driver.detach(&mut pool);
         assert_eq!(pool.in_use(), 0);
-    }
-}
-
-fn wait_for(mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(Instant::now() < end, "not in time");
-        std::thread::yield_now();
     }
 }
