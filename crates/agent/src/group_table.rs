@@ -232,9 +232,9 @@ impl GroupTable {
                     }),
                 }
             }
-            NodeOrder::Commit { name, .. } => match prepared.filter(|_| is(prepared, name)) {
+            NodeOrder::Commit { name, is_first, .. } => match prepared.filter(|_| is(prepared, name)) {
                 Some(installed) => {
-                    let command = Command::CommitGroup { id: GroupId(group), epoch: name.epoch };
+                    let command = Command::CommitGroup { id: GroupId(group), epoch: name.epoch, is_first };
                     apply(install(committed, &installed.entry, command, Change::of(subject, Update::Commit(name))))
                 }
                 None => refuse(name, EntryError::NotPrepared { group, epoch: name.epoch }),
@@ -387,7 +387,7 @@ fn subject(order: &NodeOrder) -> Subject {
         NodeOrder::Prepare { store, entry, .. } | NodeOrder::Restore { store, entry, .. } => {
             Subject { store: *store, group: entry.id.0, epoch: entry.epoch }
         }
-        NodeOrder::Commit { store, group, name } | NodeOrder::Abort { store, group, name } => {
+        NodeOrder::Commit { store, group, name, .. } | NodeOrder::Abort { store, group, name } => {
             Subject { store: *store, group: *group, epoch: name.epoch }
         }
         NodeOrder::Remove { store, group, epoch } => Subject { store: *store, group: *group, epoch: *epoch },

@@ -204,6 +204,9 @@ pub enum NodeOrder {
         group: u32,
         #[schema(value_type = Object)]
         name: EntryName,
+        /// The group is new: its headend waits for the first PSN (D137).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_first: bool,
     },
     /// Drop the prepared group entry of this name. No answer.
     Abort {

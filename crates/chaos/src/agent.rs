@@ -28,8 +28,8 @@ impl World<'_> {
         let removal = |epoch| EntryName { epoch, ..EntryName::default() };
         let (node, name, command) = match message {
             Message::Prepare { node, name, entry } => (node, name, Some(Command::PrepareGroup(entry))),
-            Message::Commit { node, name } => {
-                (node, name, Some(Command::CommitGroup { id: self.flows[group].id(), epoch: name.epoch }))
+            Message::Commit { node, name, is_first } => {
+                (node, name, Some(Command::CommitGroup { id: self.flows[group].id(), epoch: name.epoch, is_first }))
             }
             Message::Abort { node } => {
                 let id = self.flows[group].id();

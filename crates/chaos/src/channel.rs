@@ -16,7 +16,7 @@ const CHANNEL_SPREAD: u64 = 4;
 #[derive(Clone, Debug)]
 pub(crate) enum Message {
     Prepare { node: usize, name: EntryName, entry: Box<GroupEntry> },
-    Commit { node: usize, name: EntryName },
+    Commit { node: usize, name: EntryName, is_first: bool },
     Abort { node: usize },
     Restore { node: usize, name: EntryName, entry: Box<GroupEntry> },
     Remove { node: usize, epoch: u32 },

@@ -93,7 +93,7 @@ impl World<'_> {
             Order::Pause { round } => Some(Message::Pause { round }),
             Order::Ready { round } => Some(Message::Ready { round }),
             Order::Prepare { node, name, entry } => Some(Message::Prepare { node: at(node)?, name, entry }),
-            Order::Commit { node, name } => Some(Message::Commit { node: at(node)?, name }),
+            Order::Commit { node, name, is_first } => Some(Message::Commit { node: at(node)?, name, is_first }),
             Order::Abort { node, name: _ } => Some(Message::Abort { node: at(node)? }),
             Order::Restore { node, name, entry } => Some(Message::Restore { node: at(node)?, name, entry }),
             Order::Remove { node, epoch } => Some(Message::Remove { node: at(node)?, epoch }),

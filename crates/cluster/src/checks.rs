@@ -149,6 +149,7 @@ impl World<'_> {
             }
             None if packets > self.flows[flow].confirmed => {
                 let now = self.now();
+                self.log(&format_args!("flow {flow}: {packets} packets are confirmed"));
                 let state = &mut self.flows[flow];
                 (state.confirmed, state.progress_at) = (packets, now);
             }

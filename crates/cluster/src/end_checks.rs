@@ -109,7 +109,7 @@ impl World<'_> {
         let state = &self.flows[flow];
         let has_begun = state.confirmed > 0 && state.session.may_send && !state.is_over;
         let differs = !self.differences(group).is_empty();
-        if alive.is_empty() || !has_begun {
+        if alive.is_empty() || !has_begun || self.has_lost_stream(flow, group) {
             return;
         }
         for member in dead.iter().filter(|member| member.state == ReceiverState::Member) {

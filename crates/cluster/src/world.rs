@@ -416,9 +416,6 @@ impl<'s> World<'s> {
     fn finish(mut self) -> (Outcome, Network<NodeOrHost>) {
         self.check_end();
         self.check_store();
-        if !self.outcome.violations.is_empty() {
-            self.log_end();
-        }
         self.outcome.ended_ns = self.now().as_ns();
         self.outcome.hops = self.network.hops();
         self.outcome.violations.iter().for_each(|violation| violation.text.hash(&mut self.digest));
@@ -432,12 +429,13 @@ impl<'s> World<'s> {
         if self.checks.reported.insert((kind, finding, subject)) {
             let at_ns = self.now().as_ns();
             self.log(&format_args!("VIOLATION {} ({}): {text}", kind.name(), finding.name()));
+            self.log_state();
             self.outcome.violations.push(Violation { at_ns, kind, finding, text });
         }
     }
 
-    /// Adds the groups as the API shows them, and each node's branches, to the timeline.
-    fn log_end(&mut self) {
+    /// Adds the groups as the API shows them, and each node's branches, to the timeline, at a violation.
+    fn log_state(&mut self) {
         if !self.keeps_timeline {
             return;
         }

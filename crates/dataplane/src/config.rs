@@ -298,6 +298,8 @@ pub enum Command {
         id: GroupId,
         /// The epoch that was prepared.
         epoch: u32,
+        /// The group is new: its headend waits for the first PSN (D137).
+        is_first: bool,
     },
     /// Forgets what was prepared for a group.
     AbortGroup(GroupId),

@@ -125,7 +125,7 @@ fn to_node(order: Order) -> Option<(Ipv6Addr, NodeOrder)> {
         Order::Prepare { node, name, entry } => {
             (node, NodeOrder::Prepare { store: STORE, name, recovery_snapshot: recovery_snapshot(&entry), entry })
         }
-        Order::Commit { node, name } => (node, NodeOrder::Commit { store: STORE, group: 7, name }),
+        Order::Commit { node, name, is_first } => (node, NodeOrder::Commit { store: STORE, group: 7, name, is_first }),
         Order::Abort { node, name } => (node, NodeOrder::Abort { store: STORE, group: 7, name }),
         Order::Restore { node, name, entry } => {
             (node, NodeOrder::Restore { store: STORE, name, recovery_snapshot: recovery_snapshot(&entry), entry })
@@ -239,7 +239,7 @@ fn restore(number: usize, epoch: u32) -> NodeOrder {
 fn outdated_orders_have_no_effect() {
     let mut agent = Agent::new(2);
     let name = |epoch| entry(2, epoch).1;
-    let commit = |epoch| NodeOrder::Commit { store: STORE, group: 7, name: name(epoch) };
+    let commit = |epoch| NodeOrder::Commit { store: STORE, group: 7, name: name(epoch), is_first: false };
     let abort = |epoch| NodeOrder::Abort { store: STORE, group: 7, name: name(epoch) };
     let remove = |epoch| NodeOrder::Remove { store: STORE, group: 7, epoch };
     let prepared = |epoch| Some(NodeAnswer::Prepared { group: 7, name: name(epoch) });
@@ -278,7 +278,7 @@ fn entries_are_named_by_their_record() {
     let other = group.name_of(&group.at(NodeIndex(1)).unwrap());
     assert_eq!((other.epoch, other.entry), (name.epoch, name.entry), "the record differs elsewhere");
     let prepare = |name| NodeOrder::Prepare { store: STORE, name, entry: entry.clone(), recovery_snapshot: None };
-    let commit = |name| NodeOrder::Commit { store: STORE, group: 7, name };
+    let commit = |name| NodeOrder::Commit { store: STORE, group: 7, name, is_first: false };
     let text = "epoch 3 of group 7 is known with another record".to_owned();
     let refused = Some(NodeAnswer::Refused { group: 7, name: other, reason: text });
     assert_eq!(agent.execute(prepare(name)), Some(NodeAnswer::Prepared { group: 7, name }));
@@ -297,12 +297,12 @@ fn groups_of_another_store_are_left_alone() {
     let mut agent = Agent::new(2);
     let (entry, name) = entry(2, 3);
     agent.execute(prepare(2, 3));
-    agent.execute(NodeOrder::Commit { store: STORE, group: 7, name });
+    agent.execute(NodeOrder::Commit { store: STORE, group: 7, name, is_first: false });
     let order = NodeOrder::Prepare { store: OTHER_STORE, name, entry: entry.clone(), recovery_snapshot: None };
     let reason = "group 7 is held for store 0000000000000001: remove it for that store first".to_owned();
     let refused = Some(NodeAnswer::Refused { group: 7, name, reason });
     assert_eq!(agent.execute(order), refused);
-    assert_eq!(agent.execute(NodeOrder::Commit { store: OTHER_STORE, group: 7, name }), refused);
+    assert_eq!(agent.execute(NodeOrder::Commit { store: OTHER_STORE, group: 7, name, is_first: false }), refused);
     let order = NodeOrder::Restore { store: OTHER_STORE, name, entry, recovery_snapshot: None };
     assert_eq!(agent.execute(order), refused);
     assert_eq!(agent.execute(NodeOrder::Remove { store: OTHER_STORE, group: 7, epoch: 9 }), None);

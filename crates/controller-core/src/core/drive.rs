@@ -85,7 +85,9 @@ impl Core {
                     let recovery_snapshot = self.recovery_snapshot(id, &entry);
                     self.order(id, node, NodeOrder::Restore { store, name, entry, recovery_snapshot });
                 }
-                Order::Commit { node, name } => self.order(id, node, NodeOrder::Commit { store, group: id, name }),
+                Order::Commit { node, name, is_first } => {
+                    self.order(id, node, NodeOrder::Commit { store, group: id, name, is_first });
+                }
                 Order::Abort { node, name } => self.order(id, node, NodeOrder::Abort { store, group: id, name }),
                 Order::Remove { node, epoch } => {
                     self.order(id, node, NodeOrder::Remove { store, group: id, epoch });

@@ -40,13 +40,12 @@ impl Groups {
         &mut self,
         id: GroupId,
         epoch: u32,
+        is_first: bool,
         around: &mut Surroundings<'_>,
     ) -> Result<Unused, ConfigError> {
         match self.prepared.remove(&id) {
             Some(entry) if entry.epoch == epoch => {
-                // A headend is in each record of its group: one that has no entry has lost it, and has it restored, or
-                // this is the first.
-                let is_first = entry.headend.is_some() && self.find(id).is_none();
+                let is_first = is_first && entry.headend.is_some() && self.find(id).is_none();
                 let unused = self.add(entry, around.config.restarted, Owner::Controller, around)?;
                 if let Some(state) = self.slots.iter_mut().flatten().find(|state| state.entry.id == id) {
                     state.awaits_first_psn |= is_first;
@@ -88,7 +87,7 @@ impl Groups {
     }
 
     /// Joins a group or takes over a new epoch of it. `restarted`: the node was in it before and has lost what its
-    /// branches had acknowledged.
+    /// branches had acknowledged, or has another entry than the record says.
     pub(crate) fn add(
         &mut self,
         entry: GroupEntry,
@@ -108,7 +107,7 @@ impl Groups {
             None => group_state(entry, headers, restarted || goes_on),
             Some(before) => {
                 around.tables.withdraw(proxy_prefix(&before.entry), Target::Group(index as u32));
-                succeeding_state(before, entry, headers)
+                succeeding_state(before, entry, headers, restarted)
             }
         };
         state.is_leased = is_leased;
@@ -243,7 +242,7 @@ pub(super) fn responders_of(entry: &GroupEntry) -> Vec<([u8; 16], BranchIndex)> 
 
 /// The state of a group for its next committed entry. With another initial PSN the state starts from scratch (D17,
 /// D28). Otherwise the data continue, and each branch starts at the PSN given by `aggregation::succession`.
-fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> GroupState {
+fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>, restarted: bool) -> GroupState {
     if before.entry.initial_psn != entry.initial_psn {
         return GroupState { counters: before.counters, ..group_state(entry, headers, false) };
     }
@@ -270,7 +269,9 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>) -> 
     }
     // Responses that were sent upstream do not hold for the branches below now, or the parent is another.
     let renewed = before.entry.renewed != entry.renewed;
-    let forgets = renewed || before.entry.parent != entry.parent;
+    // So they do not for a branch that the node lacked in an entry of a lost record (D136).
+    let lacked = restarted && origins.contains(&Origin::Unknown);
+    let forgets = renewed || lacked || before.entry.parent != entry.parent;
     let responders = responders_of(&entry);
     let is_recorded =
         |responder: &Ipv6Addr| responders.binary_search_by(|(address, _)| address.cmp(&responder.octets())).is_ok();

@@ -30,7 +30,7 @@ impl Node {
             }
             Command::RestoreGroup(entry) => unused = groups.add(*entry, true, Owner::Controller, &mut around)?,
             Command::PrepareGroup(entry) => groups.prepare(*entry, &around)?,
-            Command::CommitGroup { id, epoch } => unused = groups.commit(id, epoch, &mut around)?,
+            Command::CommitGroup { id, epoch, is_first } => unused = groups.commit(id, epoch, is_first, &mut around)?,
             Command::AbortGroup(id) => groups.abort(id),
             Command::RemoveGroup(id) => groups.remove(id, &mut around)?,
             Command::SetLearning(learning) => groups.set_learning(learning, &mut around)?,

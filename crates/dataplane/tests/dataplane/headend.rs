@@ -154,7 +154,7 @@ fn signed_headers_cover_the_lists() {
 }
 
 /// D137: the headend of a group that is committed for the first time forwards nothing before the first PSN, and all
-/// after it; one whose entry is restored, or committed again, accepts any PSN.
+/// after it; one that has lost an earlier entry, or whose entry is restored, accepts any PSN.
 #[test]
 fn a_new_group_begins_at_its_first_psn() {
     let data = |psn: u32| {
@@ -163,9 +163,9 @@ fn a_new_group_begins_at_its_first_psn() {
         data
     };
     let entry = |epoch| group(|record| record.epoch = epoch).at(NodeIndex(0)).unwrap();
-    let commit = |bench: &mut Bench, epoch| {
+    let commit = |bench: &mut Bench, epoch, is_first| {
         bench.apply(Command::PrepareGroup(Box::new(entry(epoch))));
-        bench.apply(Command::CommitGroup { id: GroupId(1), epoch });
+        bench.apply(Command::CommitGroup { id: GroupId(1), epoch, is_first });
     };
     let new = || {
         let mut bench = headend_of(&group(|_| ()));
@@ -173,21 +173,24 @@ fn a_new_group_begins_at_its_first_psn() {
         bench
     };
     let mut bench = new();
-    commit(&mut bench, 2);
+    commit(&mut bench, 2, true);
     for psn in [140, 101, 99] {
         assert_eq!((bench.send(0, &data(psn)).len(), bench.node.awaits_first_psn(GroupId(1))), (0, true));
     }
-    commit(&mut bench, 3);
+    commit(&mut bench, 3, false);
     assert_eq!(bench.send(0, &data(140)).len(), 0, "the change has forwarded nothing");
     assert_eq!(bench.drops(0), [("before_first_psn", 4)]);
     assert_eq!((bench.send(0, &data(100)).len(), bench.node.awaits_first_psn(GroupId(1))), (2, false));
     assert_eq!(bench.send(0, &data(140)).len(), 2);
-    commit(&mut bench, 4);
+    commit(&mut bench, 4, false);
     assert_eq!(bench.send(0, &data(141)).len(), 2);
 
     let mut restored = new();
     restored.apply(Command::RestoreGroup(Box::new(entry(2))));
     assert_eq!(restored.send(0, &data(140)).len(), 2);
+    let mut changed = new();
+    commit(&mut changed, 3, false);
+    assert_eq!(changed.send(0, &data(140)).len(), 2, "it has lost the entry before, which was not the first");
 }
 
 /// D26, MT-9-2: SEND and WRITE of the source are replicated; its other packets, and packets with a forged source, are

@@ -45,7 +45,7 @@ fn entry(node: usize, epoch: u32, change: impl FnOnce(&mut Record, &mut Vec<Tree
 fn commit(bench: &mut Bench, entry: GroupEntry) {
     let (id, epoch) = (entry.id, entry.epoch);
     bench.apply(Command::PrepareGroup(Box::new(entry)));
-    bench.apply(Command::CommitGroup { id, epoch });
+    bench.apply(Command::CommitGroup { id, epoch, is_first: false });
 }
 
 fn routes(bench: &mut Bench, routes: &[(&str, u16)]) {

@@ -2,7 +2,7 @@
 
 use crate::common::group::{self, HEADEND, address, member, receiver};
 use crate::common::{Bench, next_hop};
-use srdma_aggregation::EvictionCause;
+use srdma_aggregation::{BranchIndex, EvictionCause};
 use srdma_dataplane::{Command, Event, RouteAction, SidBehavior, TableId};
 use srdma_group::*;
 use srdma_testkit::checksums;
@@ -30,7 +30,7 @@ fn entry(epoch: u32, with_r2: bool, joined: Option<Join>) -> GroupEntry {
 fn commit(bench: &mut Bench, entry: GroupEntry) {
     let (id, epoch) = (entry.id, entry.epoch);
     bench.apply(Command::PrepareGroup(Box::new(entry)));
-    bench.apply(Command::CommitGroup { id, epoch });
+    bench.apply(Command::CommitGroup { id, epoch, is_first: false });
 }
 
 fn edge(restarted: bool) -> Bench {
@@ -118,11 +118,33 @@ fn a_late_commit_does_not_bring_a_removed_group_back() {
     commit(&mut bench, entry(1, true, None));
     bench.apply(Command::PrepareGroup(Box::new(entry(2, true, None))));
     bench.apply(Command::RemoveGroup(GroupId(1)));
-    let late = bench.node.apply(Command::CommitGroup { id: GroupId(1), epoch: 2 });
+    let late = bench.node.apply(Command::CommitGroup { id: GroupId(1), epoch: 2, is_first: false });
     assert!(late.is_err());
     assert!(bench.node.acknowledgements(GroupId(1)).is_none());
     // Nor where it was prepared only.
     bench.apply(Command::PrepareGroup(Box::new(entry(3, true, None))));
     assert!(bench.node.apply(Command::RemoveGroup(GroupId(1))).is_err(), "not in effect");
-    assert!(bench.node.apply(Command::CommitGroup { id: GroupId(1), epoch: 3 }).is_err());
+    assert!(bench.node.apply(Command::CommitGroup { id: GroupId(1), epoch: 3, is_first: false }).is_err());
+}
+
+/// D136: the node had an entry of a lost record, without R2, and has acknowledged for R1 alone. That does not hold for
+/// R2 when its entry is restored, whose first response is believed however old it is.
+#[test]
+fn what_was_sent_for_a_lost_record_does_not_hold_for_a_restored_branch() {
+    let respond = |host: &str, psn, syndrome| group::response(0x11, host, psn, &[syndrome, 0, 0, 1]);
+    let (r1, ack, nak) = ("2001:db8:2::1", 0x1F, 0x60);
+    let mut bench = edge(false);
+    commit(&mut bench, entry(2, false, None));
+    bench.send(0, &data(100));
+    bench.send(0, &data(101));
+    assert_eq!(bench.send(1, &respond(r1, 101, ack)).len(), 1, "sent upstream");
+    bench.apply(Command::RestoreGroup(Box::new(entry(3, true, None))));
+    bench.send(1, &respond(R2, 100, nak));
+    let expected = |bench: &Bench| {
+        let state = bench.node.acknowledgements(GroupId(1)).unwrap();
+        [0, 1].map(|branch| state.expected_psn(BranchIndex(branch)).map(Psn::get))
+    };
+    assert_eq!(expected(&bench), [Some(102), Some(100)]);
+    bench.send(0, &data(102));
+    assert_eq!(bench.send(1, &respond(r1, 102, ack)), [], "R2 has not acknowledged it");
 }

@@ -285,7 +285,7 @@ impl World {
             return;
         };
         self.apply(Command::PrepareGroup(Box::new(entry(group, &whole))));
-        self.apply(Command::CommitGroup { id, epoch });
+        self.apply(Command::CommitGroup { id, epoch, is_first: false });
     }
 
     /// Joins a group again.

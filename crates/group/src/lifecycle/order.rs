@@ -40,7 +40,12 @@ pub enum Order {
         entry: Box<GroupEntry>,
     },
     /// Second phase at a node. Answer: `committed`, or `refused` if no entry of this name is prepared.
-    Commit { node: Ipv6Addr, name: EntryName },
+    Commit {
+        node: Ipv6Addr,
+        name: EntryName,
+        /// The group is new: its source has not been released (D137).
+        is_first: bool,
+    },
     /// The prepared entry of this name is dropped. No answer: a later entry replaces it anyway.
     Abort { node: Ipv6Addr, name: EntryName },
     /// The entry of a node that has lost its state is restored, both phases at once, with unknown branches (R6, D17).

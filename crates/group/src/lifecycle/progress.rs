@@ -89,11 +89,12 @@ impl Lifecycle {
 
     /// Sends the commit to the nodes of a stage; continues when they have committed.
     pub(super) fn commit_stage(&mut self, stage: usize) -> bool {
+        let is_first = self.is_creation();
         for (node, member) in self.members.iter_mut().filter(|(_, member)| member.is_in_stage(stage)) {
             match (member.presence, member.step, member.next()) {
                 (Presence::Here, Step::Prepared, Some(name)) => {
                     member.step = Step::Committing;
-                    self.orders.push_back(Order::Commit { node: *node, name });
+                    self.orders.push_back(Order::Commit { node: *node, name, is_first });
                 }
                 // When it returns, its new entry is restored.
                 (Presence::Lost, Step::Preparing | Step::Prepared | Step::Committing, _) if !member.must_commit() => {
@@ -288,6 +289,11 @@ impl Lifecycle {
         }
     }
 
+    /// Whether the change in progress is the group's first: its source is released when it is complete.
+    fn is_creation(&self) -> bool {
+        self.change.as_ref().is_some_and(|change| change.before.is_none())
+    }
+
     /// The order that a node has not replied to.
     pub(super) fn order_for(&mut self, node: Ipv6Addr) {
         let Some(member) = self.members.get(&node) else {
@@ -295,14 +301,16 @@ impl Lifecycle {
         };
         let epoch = self.last_epoch;
         let entry = self.change.as_ref().and_then(|change| stages::entry_of(&change.after, node)).map(Box::new);
-        let awaits_headend = self.awaits_headend(node);
+        let (awaits_headend, is_first) = (self.awaits_headend(node), self.is_creation());
         match (member.presence, member.step, member.next()) {
             (Presence::Returning(_), _, _) => self.restore(node),
             (Presence::Here, Step::Preparing | Step::Committing, Some(_)) if awaits_headend => {}
             (Presence::Here, Step::Preparing, Some(name)) => {
                 self.orders.extend(entry.map(|entry| Order::Prepare { node, name, entry }));
             }
-            (Presence::Here, Step::Committing, Some(name)) => self.orders.push_back(Order::Commit { node, name }),
+            (Presence::Here, Step::Committing, Some(name)) => {
+                self.orders.push_back(Order::Commit { node, name, is_first });
+            }
             (Presence::Here, Step::Removing, _) => self.orders.push_back(Order::Remove { node, epoch }),
             (Presence::Here, Step::Preparing | Step::Committing, None)
             | (Presence::Here, Step::Settled | Step::Prepared | Step::Leaving, _)

@@ -44,7 +44,9 @@ impl Agent {
                 self.held.prepared = Some(name);
                 Some(Answer::Prepared(node, name))
             }
-            Order::Commit { node, name } | Order::Restore { node, name, .. } if self.held.committed == Some(name) => {
+            Order::Commit { node, name, .. } | Order::Restore { node, name, .. }
+                if self.held.committed == Some(name) =>
+            {
                 Some(Answer::Committed(node, name))
             }
             Order::Restore { node, name, .. } if name.epoch < now => refused(node, name, "old"),
@@ -53,12 +55,12 @@ impl Agent {
                 self.held = Held { committed: Some(name), prepared: None };
                 Some(Answer::Committed(node, name))
             }
-            Order::Commit { node, name } if self.held.prepared == Some(name) => {
+            Order::Commit { node, name, .. } if self.held.prepared == Some(name) => {
                 self.entry = self.prepared.take();
                 self.held = Held { committed: Some(name), prepared: None };
                 Some(Answer::Committed(node, name))
             }
-            Order::Commit { node, name } => refused(node, name, "nothing is prepared"),
+            Order::Commit { node, name, .. } => refused(node, name, "nothing is prepared"),
             Order::Abort { name, .. } => {
                 if self.held.prepared == Some(name) {
                     (self.prepared, self.held.prepared) = (None, None);
@@ -180,7 +182,7 @@ pub(crate) fn short(order: &Order) -> String {
         Order::Ready { round } => format!("ready {round}"),
         Order::Store { record, .. } => format!("store {}", record.epoch),
         Order::Prepare { node, name, .. } => format!("prepare {} {}", number(node), name.epoch),
-        Order::Commit { node, name } => format!("commit {} {}", number(node), name.epoch),
+        Order::Commit { node, name, .. } => format!("commit {} {}", number(node), name.epoch),
         Order::Abort { node, name } => format!("abort {} {}", number(node), name.epoch),
         Order::Restore { node, name, .. } => format!("restore {} {}", number(node), name.epoch),
         Order::Remove { node, epoch } => format!("remove {} {epoch}", number(node)),

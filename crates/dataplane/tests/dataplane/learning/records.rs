@@ -20,7 +20,7 @@ fn a_record_replaces_a_learnt_group() {
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [FIRST_LEARNT_GROUP]);
     ack(&mut bench, 1, 104);
     assert_eq!(ack(&mut bench, 2, 104), [(0x1F, 104)]);
-    bench.apply(Command::CommitGroup { id: GroupId(1), epoch: 1 });
+    bench.apply(Command::CommitGroup { id: GroupId(1), epoch: 1, is_first: false });
     assert_eq!(bench.node.groups().collect::<Vec<_>>(), [GroupId(1)]);
     assert_eq!(bench.node.acknowledgements(GroupId(1)).map(|acks| acks.unknown_branches()), Some(2));
     // Lists are still received; they no longer create branches, and a receiver without one stops the packet (D96).
