@@ -415,7 +415,7 @@ impl Lifecycle {
         for (loopback, concern) in concerned {
             let (step, presence) = (Step::Preparing, Presence::Here);
             let verification = Verification::Verified;
-            let new = Member { step, presence, concern: None, verification, must_renew: false };
+            let new = Member { step, presence, concern: None, verification, abandoned: None, must_renew: false };
             let member = self.members.entry(loopback).or_insert(new);
             *member = Member { step: Step::Preparing, concern: Some(concern), ..*member };
         }

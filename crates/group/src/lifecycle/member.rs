@@ -69,6 +69,8 @@ pub(super) struct Member {
     /// Its part in the change in progress; `None`: it keeps its entry.
     pub(super) concern: Option<Concern>,
     pub(super) verification: Verification,
+    /// An entry of another change that it had prepared when it registered: it drops that before it prepares.
+    pub(super) abandoned: Option<EntryName>,
     /// Its parent may count responses that it sent for an entry without members of the record (D136).
     pub(super) must_renew: bool,
 }

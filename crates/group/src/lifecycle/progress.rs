@@ -306,6 +306,8 @@ impl Lifecycle {
             (Presence::Returning(_), _, _) => self.restore(node),
             (Presence::Here, Step::Preparing | Step::Committing, Some(_)) if awaits_headend => {}
             (Presence::Here, Step::Preparing, Some(name)) => {
+                // An order to prepare an earlier epoch than that would be refused.
+                self.orders.extend(member.abandoned.map(|name| Order::Abort { node, name }));
                 self.orders.extend(entry.map(|entry| Order::Prepare { node, name, entry }));
             }
             (Presence::Here, Step::Committing, Some(name)) => {

@@ -138,6 +138,7 @@ impl Lifecycle {
         let next = member.next();
         let (has_committed, has_prepared) =
             (next.is_some() && held.committed == next, next.is_some() && held.prepared == next);
+        member.abandoned = held.prepared.filter(|name| Some(*name) != next);
         let is_explained = has_committed || (step == Step::Settled && fits);
         let entry = |name: EntryName| name.entry;
         let is_other = !is_explained && held.committed.map(entry) != wanted.map(entry);

@@ -32,7 +32,14 @@ impl Lifecycle {
     pub fn resume(record: Record, resumption: Resumption, last_epoch: u32, round: u32) -> Result<Self, GroupError> {
         let group = Group::new(record)?;
         let (step, verification) = (Step::Settled, Verification::Unreported);
-        let settled = Member { step, presence: Presence::Unheard, concern: None, verification, must_renew: false };
+        let settled = Member {
+            step,
+            presence: Presence::Unheard,
+            concern: None,
+            verification,
+            abandoned: None,
+            must_renew: false,
+        };
         let stay: BTreeSet<Ipv6Addr> = group.record().tree.nodes().iter().map(|node| node.loopback).collect();
         let mut lifecycle = Lifecycle {
             last_epoch: group.record().epoch.max(last_epoch),
