@@ -4,7 +4,7 @@ use super::commit::links_of_unicast;
 use super::links::links_of;
 use super::{Core, Group};
 use crate::rows::{self, RecordRow};
-use srdma_api::{EventKind, NodeOrder, SourceState};
+use srdma_api::{EventKind, FIRST_PROTOCOL, NodeOrder, SourceState};
 use srdma_group::{GroupEntry, Order, Record};
 use srdma_wire::Psn;
 use std::collections::BTreeSet;
@@ -86,6 +86,9 @@ impl Core {
                     self.order(id, node, NodeOrder::Restore { store, name, entry, recovery_snapshot });
                 }
                 Order::Commit { node, name, is_first } => {
+                    // A node of protocol 1 does not know it (D112).
+                    let knows = self.nodes.get(&node).is_some_and(|node| node.protocol > FIRST_PROTOCOL);
+                    let is_first = is_first && knows;
                     self.order(id, node, NodeOrder::Commit { store, group: id, name, is_first });
                 }
                 Order::Abort { node, name } => self.order(id, node, NodeOrder::Abort { store, group: id, name }),

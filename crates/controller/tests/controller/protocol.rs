@@ -116,7 +116,12 @@ fn serve(client: &Client, name: &str, version: Version, script: &Mutex<Script>, 
         let response: Value = client.post(&format!("/v1/nodes/{name}/sync"), &sync, None).unwrap().value;
         for order in response["orders"].as_array().unwrap() {
             let like = recorded_order(&all, order);
-            assert_eq!(shape(order), shape(like), "an order has the keys of protocol 1 alone");
+            let mut common = order.clone();
+            if version == Version::Newer && name == "N6" {
+                // Of the headend's first commit (D137).
+                common.as_object_mut().unwrap().remove("is_first");
+            }
+            assert_eq!(shape(&common), shape(like), "an order has the keys of protocol 1 alone");
             let mut script = script.lock().unwrap();
             script.orders.push(order["order"].as_str().unwrap().to_owned());
             execute(&mut script, order);

@@ -43,7 +43,7 @@ pub enum Order {
     Commit {
         node: Ipv6Addr,
         name: EntryName,
-        /// The group is new: its source has not been released (D137).
+        /// The node is the headend of a new group, whose source has not been released (D137).
         is_first: bool,
     },
     /// The prepared entry of this name is dropped. No answer: a later entry replaces it anyway.

@@ -89,11 +89,12 @@ impl Lifecycle {
 
     /// Sends the commit to the nodes of a stage; continues when they have committed.
     pub(super) fn commit_stage(&mut self, stage: usize) -> bool {
-        let is_first = self.is_creation();
+        let begins = self.headend().filter(|_| self.is_creation());
         for (node, member) in self.members.iter_mut().filter(|(_, member)| member.is_in_stage(stage)) {
             match (member.presence, member.step, member.next()) {
                 (Presence::Here, Step::Prepared, Some(name)) => {
                     member.step = Step::Committing;
+                    let is_first = begins == Some(*node);
                     self.orders.push_back(Order::Commit { node: *node, name, is_first });
                 }
                 // When it returns, its new entry is restored.
@@ -301,7 +302,8 @@ impl Lifecycle {
         };
         let epoch = self.last_epoch;
         let entry = self.change.as_ref().and_then(|change| stages::entry_of(&change.after, node)).map(Box::new);
-        let (awaits_headend, is_first) = (self.awaits_headend(node), self.is_creation());
+        let (awaits_headend, is_first) =
+            (self.awaits_headend(node), self.headend() == Some(node) && self.is_creation());
         match (member.presence, member.step, member.next()) {
             (Presence::Returning(_), _, _) => self.restore(node),
             (Presence::Here, Step::Preparing | Step::Committing, Some(_)) if awaits_headend => {}
