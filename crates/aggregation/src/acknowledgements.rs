@@ -189,6 +189,15 @@ impl Acknowledgements {
         }
     }
 
+    /// This node has sent a packet of its buffer to a branch again, for a receiver that makes no progress (D25, D150).
+    pub fn data_resent(&mut self, now: Instant, branch: BranchIndex, psn: Psn) {
+        let is_expected = self.expected_psn(branch).is_none_or(|expected| expected == psn);
+        if let Some(stall) = self.stall.as_mut().filter(|_| is_expected) {
+            let look = stall.resent(now, branch.index());
+            self.group.deadline = self.group.deadline.min(look.unwrap_or(Instant::NEVER));
+        }
+    }
+
     /// Whether to withhold a copy for `branch`, because its receiver has acknowledged that PSN (D22).
     #[inline]
     pub fn withholds(&self, branch: BranchIndex, psn: Psn) -> bool {

@@ -273,6 +273,12 @@ impl StallWatch {
         [known, unknown].into_iter().flatten().min()
     }
 
+    /// The data at the expected PSN of a branch were sent to it again, not to the others. Returns the time of the next
+    /// check of the branch.
+    pub(super) fn resent(&mut self, now: Instant, branch: usize) -> Option<Instant> {
+        if branch < self.branches.len() { self.sent(now, branch, false) } else { None }
+    }
+
     fn sent(&mut self, now: Instant, branch: usize, first: bool) -> Option<Instant> {
         let (ticks, mark, t_stall, sends) = (self.ticks(now), self.group.mark, self.t_stall, self.rules.sends);
         let watch = self.set(branch, |watch| watch.sent(ticks, mark, first).checked(ticks, t_stall, sends));

@@ -31,6 +31,8 @@ pub enum Rule {
     Literal,
     /// A variant of retransmission that R2 replaces.
     Repetition,
+    /// D154: data are missing at this node itself, whose parent does not repair.
+    Gap,
     /// D26: the headend's own response to a request that a group cannot carry.
     RefusedRequest,
 }
@@ -47,6 +49,7 @@ impl Rule {
             Rule::R7 => "R7",
             Rule::Literal => "literal",
             Rule::Repetition => "repetition",
+            Rule::Gap => "gap",
             Rule::RefusedRequest => "refused request",
         }
     }
