@@ -180,6 +180,7 @@ impl PlannedGroup {
                 multicast: None,
                 joined: None,
                 renewed: 0,
+                can_repair: true,
             }
         });
         let tree = Tree::new(nodes.collect())?;

@@ -3,7 +3,7 @@
 use crate::document;
 use crate::group::{Group, GroupId, Join, Receiver, Source, SourceRegion, edge_lists};
 use crate::lists::EdgeList;
-use crate::policy::Policy;
+use crate::policy::{Policy, Rules};
 use crate::tree::{NodeIndex, NodeRole};
 use serde::{Deserialize, Serialize};
 use srdma_wire::{Psn, Qpn};
@@ -68,6 +68,20 @@ pub struct HeadendEntry {
     pub link_mtu: u16,
 }
 
+/// How a node repairs (D150).
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RepairEntry {
+    /// Packets that the buffer has room for: the source's window.
+    pub window_packets: u32,
+    pub parent_repairs: bool,
+    /// Which children repair, in the order of the branches; empty at an edge.
+    pub children: Vec<bool>,
+    /// Levels of nodes from this one to the lowest edge below, both counted.
+    pub levels: u32,
+}
+
 /// A node's entry of a group. Unknown keys are refused in it and its parts: a node that ignores one would acknowledge
 /// for something else than the record says (D112).
 #[allow(missing_docs, reason = "the names say it")]
@@ -102,6 +116,9 @@ pub struct GroupEntry {
     pub region: Option<SourceRegion>,
     /// Set at the headend only.
     pub headend: Option<HeadendEntry>,
+    /// Set at nodes that repair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairEntry>,
     pub policy: Policy,
 }
 
@@ -151,7 +168,27 @@ impl Group {
             receivers,
             region: record.region,
             headend,
+            repair: self.repair_of(index),
             policy: record.policy,
+        })
+    }
+
+    /// How a node repairs, if it does.
+    fn repair_of(&self, index: NodeIndex) -> Option<RepairEntry> {
+        let record = self.record();
+        let (tree, policy) = (&record.tree, record.policy.repair);
+        let repairs = |index: &NodeIndex| tree.node(*index).is_some_and(|node| node.repairs(policy.mode));
+        let node = tree.node(index).filter(|node| node.repairs(policy.mode))?;
+        // The literal rules take a NAK for what it is.
+        if record.policy.rules == Rules::Literal {
+            return None;
+        }
+        let children = tree.children(index).iter().map(repairs).collect();
+        Some(RepairEntry {
+            window_packets: policy.window_octets.div_ceil(record.path_mtu.octets()).max(1),
+            parent_repairs: node.parent.as_ref().is_some_and(repairs),
+            children,
+            levels: tree.levels_below(index),
         })
     }
 }

@@ -16,10 +16,10 @@ mod tree;
 
 pub use conflicts::{ConflictError, check_conflicts};
 pub use group::{Group, GroupError, GroupId, Join, Receiver, Record, Source, SourceRegion};
-pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent};
+pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent, RepairEntry};
 pub use lifecycle::{Ahead, ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use name::{Digest, DigestError, EntryName, Held};
-pub use policy::{CnpMode, ListMode, OnFailure, Policy, Rules};
+pub use policy::{CnpMode, ListMode, OnFailure, Policy, RepairMode, RepairPolicy, Rules};
 pub use safeguard::Safeguard;
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

@@ -51,6 +51,56 @@ pub enum ListMode {
     Auto,
 }
 
+/// Nodes of a group that repair losses (D150).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RepairMode {
+    /// None: the source sends again for all receivers.
+    #[default]
+    Off,
+    /// The edges.
+    Edge,
+    /// All nodes that can.
+    Tree,
+}
+
+/// In-network repair of a group (D150).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RepairPolicy {
+    /// Off, edge or tree.
+    pub mode: RepairMode,
+    /// Octets of payload that the source has in flight at most: what each node's buffer has room for. A source that has
+    /// more is not repaired beyond.
+    pub window_octets: u32,
+    /// The source's ACK timeout: nodes repair within it.
+    #[serde(rename = "ack_timeout_ns", with = "document::nanoseconds")]
+    pub ack_timeout: Duration,
+    /// Round trip between neighbours that nodes assume until they have measured it.
+    #[serde(rename = "round_trip_ns", with = "document::nanoseconds")]
+    pub round_trip: Duration,
+}
+
+impl RepairPolicy {
+    /// Whether no node repairs.
+    pub fn is_off(&self) -> bool {
+        self.mode == RepairMode::Off
+    }
+}
+
+impl Default for RepairPolicy {
+    /// Off; 512 KiB are more than the bandwidth-delay product of 100 Gbit/s and 40 us, and ACK timeout code 14, which many
+    /// programs set.
+    fn default() -> Self {
+        RepairPolicy {
+            mode: RepairMode::Off,
+            window_octets: 512 << 10,
+            ack_timeout: Duration::from_nanos(4_096 << 14),
+            round_trip: Duration::from_micros(100),
+        }
+    }
+}
+
 /// A group's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -86,6 +136,9 @@ pub struct Policy {
     pub min_receivers: u32,
     /// The headend signs the SRH with this key (MT-9-1).
     pub hmac_key_id: Option<u32>,
+    /// In-network repair (D150).
+    #[serde(skip_serializing_if = "RepairPolicy::is_off")]
+    pub repair: RepairPolicy,
 }
 
 impl Default for Policy {
@@ -104,6 +157,7 @@ impl Default for Policy {
             stall_sends: 3,
             min_receivers: 1,
             hmac_key_id: None,
+            repair: RepairPolicy::default(),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! ```
 
 use crate::group::{Join, is_host_address};
+use crate::policy::RepairMode;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv6Addr;
 
@@ -51,6 +52,9 @@ pub struct TreeNode {
     pub joined: Option<Join>,
     /// The last epoch at which something that had been in the group before came to hang below the node; 0: never.
     pub renewed: u32,
+    /// The node has a retransmission buffer, if the group's policy is that it repairs (D150).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub can_repair: bool,
 }
 
 /// A tree, checked: the headend is node 0, every other node has a parent that comes before it.
@@ -104,6 +108,18 @@ impl TryFrom<Vec<TreeNode>> for Tree {
 
     fn try_from(nodes: Vec<TreeNode>) -> Result<Self, TreeError> {
         Self::new(nodes)
+    }
+}
+
+impl TreeNode {
+    /// Whether the node repairs under a policy. A node whose copies go to an IPv6 multicast group cannot address one
+    /// branch.
+    pub fn repairs(&self, mode: RepairMode) -> bool {
+        let is_meant = match (mode, self.role) {
+            (RepairMode::Off, _) | (RepairMode::Edge, NodeRole::Transit) => false,
+            (RepairMode::Edge, NodeRole::Edge) | (RepairMode::Tree, NodeRole::Edge | NodeRole::Transit) => true,
+        };
+        is_meant && self.can_repair && (self.multicast.is_none() || self.role == NodeRole::Edge)
     }
 }
 
@@ -165,5 +181,17 @@ impl Tree {
     /// The nodes below a node.
     pub fn children(&self, index: NodeIndex) -> &[NodeIndex] {
         self.children.get(index.0).map_or(&[], Vec::as_slice)
+    }
+
+    /// Levels of nodes from this one down to the lowest below it, both counted.
+    pub fn levels_below(&self, index: NodeIndex) -> u32 {
+        // Every node comes after its parent.
+        let mut levels = vec![1; self.nodes.len()];
+        for (position, node) in self.nodes.iter().enumerate().rev() {
+            if let Some(parent) = node.parent {
+                levels[parent.0] = levels[parent.0].max(levels[position] + 1);
+            }
+        }
+        levels.get(index.0).copied().unwrap_or(1)
     }
 }

@@ -95,6 +95,7 @@ fn tree(topology: &Topology, plan: &GroupPlan) -> Result<Tree> {
             multicast: node.multicast,
             joined: None,
             renewed: 0,
+            can_repair: true,
         }
     });
     Tree::new(nodes.collect()).map_err(|error| LabError::Group(error.to_string()))

@@ -91,6 +91,7 @@ fn group(id: u32, proxy: &str, epoch: u32) -> GroupEntry {
         receivers,
         region: None,
         headend: None,
+        repair: None,
         policy: Policy { lists: ListMode::Provisioned, ..Policy::default() },
     }
 }

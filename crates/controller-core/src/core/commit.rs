@@ -205,7 +205,7 @@ pub(super) fn new_nodes_of(
     let nodes = path.windows(2).enumerate().map(|(position, pair)| {
         let role = if position + 2 == path.len() { last } else { NodeRole::Transit };
         let TreeNode { name, loopback, sid, .. } = tree_node(network, id, pair[1], None, role)?;
-        Ok(NewNode { name, loopback, sid, parent: pair[0], parent_sid: None, role, multicast: None })
+        Ok(NewNode { name, loopback, sid, parent: pair[0], parent_sid: None, role, multicast: None, can_repair: true })
     });
     nodes.collect()
 }
@@ -325,6 +325,7 @@ fn tree_node(
         multicast: None,
         joined: None,
         renewed: 0,
+        can_repair: true,
     })
 }
 

@@ -415,6 +415,7 @@ fn tree(group: u16) -> Vec<TreeNode> {
         multicast: None,
         joined: None,
         renewed: 0,
+        can_repair: true,
     };
     let own_sid = match group {
         2 => REPLICATE,

@@ -37,6 +37,8 @@ pub struct NewNode {
     pub role: NodeRole,
     /// IPv6 multicast group for data to the children (D3).
     pub multicast: Option<Ipv6Addr>,
+    /// The node has a retransmission buffer (D150).
+    pub can_repair: bool,
 }
 
 /// A node that moves to another parent, with its descendants.

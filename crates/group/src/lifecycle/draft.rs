@@ -152,9 +152,11 @@ impl Draft {
 
     fn add_nodes(&mut self, nodes: &[NewNode], joined: Option<Join>) -> Result<(), ChangeError> {
         for new in nodes {
-            let NewNode { name, loopback, sid, parent, parent_sid, role, multicast } = new.clone();
-            let node = TreeNode { name, loopback, sid, parent: None, parent_sid, role, multicast, joined, renewed: 0 };
-            self.nodes.push(Placed { node, parent: Some(parent) });
+            let NewNode { name, loopback, sid, parent: above, parent_sid, role, multicast, can_repair } = new.clone();
+            let (parent, renewed) = (None, 0);
+            let node =
+                TreeNode { name, loopback, sid, parent, parent_sid, role, multicast, joined, renewed, can_repair };
+            self.nodes.push(Placed { node, parent: Some(above) });
         }
         for new in nodes {
             self.way_up(new.parent)?;

@@ -26,7 +26,7 @@ fn newcomer(number: u32, edge: usize) -> Newcomer {
 
 fn new_node(number: usize, parent: usize, role: NodeRole) -> NewNode {
     let TreeNode { name, loopback: own, sid, parent_sid, multicast, .. } = node(number, None, role);
-    NewNode { name, loopback: own, sid, parent: loopback(parent), parent_sid, role, multicast }
+    NewNode { name, loopback: own, sid, parent: loopback(parent), parent_sid, role, multicast, can_repair: true }
 }
 
 fn entry(fleet: &Fleet, number: usize) -> GroupEntry {

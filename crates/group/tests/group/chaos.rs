@@ -368,6 +368,7 @@ impl Chaos {
                 parent_sid: None,
                 role,
                 multicast: None,
+                can_repair: true,
             });
         }
         let _ = self.lifecycle.join(vec![newcomer], new_nodes, None);

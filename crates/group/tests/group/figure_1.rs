@@ -28,6 +28,7 @@ pub(crate) fn node(number: usize, parent: Option<usize>, role: NodeRole) -> Tree
         multicast: None,
         joined: None,
         renewed: 0,
+        can_repair: true,
     }
 }
 

@@ -121,6 +121,7 @@ impl Reader<'_> {
             receivers,
             region,
             headend,
+            repair: None,
             policy,
         })
     }
@@ -387,5 +388,6 @@ pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Poli
         stall_sends: section.stall_sends.as_ref().map_or(default.stall_sends, |sends| sends.value.get() as u8),
         min_receivers: count_or(&section.min_receivers, default.min_receivers),
         hmac_key_id: section.hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32),
+        repair: default.repair,
     })
 }

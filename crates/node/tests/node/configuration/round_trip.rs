@@ -186,6 +186,7 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         receivers: Vec::new(),
         region,
         headend: None,
+        repair: None,
         policy: policy(octets, ListMode::default()),
     };
     if role.is_multiple_of(3) {
