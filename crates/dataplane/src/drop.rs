@@ -220,6 +220,10 @@ drop_reasons! {
     Pruned = "pruned",
     /// A copy withheld because its PSN is from before its receiver joined (D30).
     BeforeJoin = "before_join",
+    /// Data behind a gap for which the retransmission buffer has no room (D150).
+    RepairBufferFull = "repair_buffer_full",
+    /// A request for data from a neighbour that is no child with repair, or for more than a window (D153).
+    RepairRequestRefused = "repair_request_refused",
     /// Data at the headend of a new group whose first PSN has not come (D137).
     BeforeFirstPsn = "before_first_psn",
 }

@@ -54,3 +54,4 @@ pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace
 pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
 pub use node::Node;
 pub use security::{Cover, Domain, HmacKey};
+pub use srdma_repair::{BranchCounters as RepairBranchCounters, Counters as RepairCounters};

@@ -40,6 +40,21 @@ impl<T> Ring<T> {
         self.len += 1;
     }
 
+    /// Adds a frame behind the first `places`, before all others.
+    pub fn insert(&mut self, places: usize, frame: T) {
+        if self.len as usize == self.slots.len() {
+            self.grow();
+        }
+        self.head = self.head.wrapping_sub(1) & (self.slots.len() - 1) as u32;
+        self.len += 1;
+        for place in 0..(places as u32).min(self.len - 1) {
+            let (to, from) = (self.place(place), self.place(place + 1));
+            self.slots[to] = self.slots[from].take();
+        }
+        let index = self.place((places as u32).min(self.len - 1));
+        self.slots[index] = Some(frame);
+    }
+
     /// The frame that has waited longest.
     #[inline]
     pub fn first(&self) -> Option<&T> {
@@ -98,14 +113,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_queue_of_the_standard_library(pushes in prop::collection::vec(any::<bool>(), 0..300)) {
+        fn agrees_with_a_queue_of_the_standard_library(events in prop::collection::vec(0_usize..7, 0..300)) {
             let mut pool = Pool::new(512);
             let (mut ring, mut model) = (Ring::default(), VecDeque::new());
-            for (number, push) in pushes.into_iter().enumerate() {
-                if push {
-                    let octets = vec![number as u8; 1 + number % 60];
+            for (number, event) in events.into_iter().enumerate() {
+                let octets = vec![number as u8; 1 + number % 60];
+                if event < 3 {
                     ring.push(Frame::from_octets(&octets, &mut pool).unwrap());
                     model.push_back(octets);
+                } else if event < 5 {
+                    let place = (event - 3) * (number % 4);
+                    ring.insert(place, Frame::from_octets(&octets, &mut pool).unwrap());
+                    model.insert(place.min(model.len()), octets);
                 } else {
                     prop_assert_eq!(ring.pop().map(|frame| frame.to_vec(&pool)), model.pop_front());
                 }

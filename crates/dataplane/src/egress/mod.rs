@@ -42,6 +42,8 @@ use srdma_wire::pfc::Pfc;
 #[derive(Debug)]
 struct Queue {
     frames: Ring<Frame>,
+    /// Of these the first that went ahead of the others.
+    ahead: usize,
     octets: usize,
     limit_octets: usize,
 }
@@ -99,7 +101,7 @@ impl Egress {
 
     /// Adds the next port's queue.
     pub(crate) fn add_port(&mut self, limit_octets: usize) {
-        self.queues.push(Queue { frames: Ring::default(), octets: 0, limit_octets });
+        self.queues.push(Queue { frames: Ring::default(), ahead: 0, octets: 0, limit_octets });
         self.links.push(None);
     }
 
@@ -129,7 +131,20 @@ impl Egress {
         let queue = self.queues.get_mut(port.index())?;
         let frame = queue.frames.pop()?;
         queue.octets -= frame.len();
+        queue.ahead = queue.ahead.saturating_sub(1);
         Some(frame)
+    }
+
+    /// Queues a frame at a port that [has room](Self::has_room), behind those that went ahead before, and ahead of all
+    /// others.
+    pub(crate) fn push_ahead(&mut self, port: PortId, frame: Frame, len: usize) {
+        let queue = &mut self.queues[port.index()];
+        if queue.frames.is_empty() {
+            self.ready.push(port);
+        }
+        queue.frames.insert(queue.ahead, frame);
+        queue.ahead += 1;
+        queue.octets += len;
     }
 
     /// Moves the ports that have got something to send to `wake`. A port may come more than once.

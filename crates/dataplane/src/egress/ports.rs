@@ -168,6 +168,12 @@ impl Ports {
         self.counters[port.index()].enqueued.count(len);
     }
 
+    /// The same ahead of the frames that wait.
+    pub(crate) fn enqueue_ahead(&mut self, port: PortId, frame: Frame, len: usize) {
+        self.egress.push_ahead(port, frame, len);
+        self.counters[port.index()].enqueued.count(len);
+    }
+
     /// Puts the frame that `make` returns into a port's plain queue, if that has room and the adjacency allows it.
     /// Returns whether it did.
     #[inline(always)]

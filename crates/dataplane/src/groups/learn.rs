@@ -192,6 +192,7 @@ impl Groups {
             receivers: Vec::new(),
             region: None,
             headend: None,
+            repair: None,
             policy: settings.policy,
         };
         let end = now + Duration::from_nanos(settings.idle_ns);

@@ -1,5 +1,6 @@
 //! Commits of group entries (D31), and the initial state of a new or changed group.
 
+use super::repair::{StoredPacket, repair_of, succeeding_repair};
 use super::{GroupState, Groups, Surroundings, proxy_prefix};
 use crate::config::{ConfigError, NodeConfig};
 use crate::counters::GroupCounters;
@@ -14,6 +15,7 @@ use srdma_aggregation::{
     WindowMode, is_older,
 };
 use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Policy};
+use srdma_repair::Effects;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
 
@@ -107,7 +109,7 @@ impl Groups {
             None => group_state(entry, headers, restarted || goes_on),
             Some(before) => {
                 around.tables.withdraw(proxy_prefix(&before.entry), Target::Group(index as u32));
-                succeeding_state(before, entry, headers, restarted)
+                succeeding_state(before, entry, headers, restarted, &mut self.pending.effects)
             }
         };
         state.is_leased = is_leased;
@@ -146,7 +148,9 @@ impl Groups {
 
     /// Forgets the state of a group, and withdraws its Proxy Address.
     pub(super) fn take_out(&mut self, index: usize, tables: &mut Tables) {
-        if let Some(state) = self.slots[index].take() {
+        if let Some(mut state) = self.slots[index].take() {
+            let kept = state.repair.iter_mut().flat_map(|repair| repair.drain());
+            self.pending.effects.released.extend(kept);
             tables.withdraw(proxy_prefix(&state.entry), Target::Group(index as u32));
         }
         self.timers.arm(index as u32, None);
@@ -215,6 +219,7 @@ pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) 
     GroupState {
         acks: Acknowledgements::of_branches(&rules_of(&entry), &origins),
         cnps: CnpWindow::new(&cnp_rules_of(&entry.policy), entry.branches.len() as u16),
+        repair: repair_of(&entry, &origins),
         responders: responders_of(&entry),
         preceding: Vec::new(),
         msn_offsets: entry.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
@@ -242,8 +247,15 @@ pub(super) fn responders_of(entry: &GroupEntry) -> Vec<([u8; 16], BranchIndex)> 
 
 /// The state of a group for its next committed entry. With another initial PSN the state starts from scratch (D17,
 /// D28). Otherwise the data continue, and each branch starts at the PSN given by `aggregation::succession`.
-fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>, restarted: bool) -> GroupState {
+fn succeeding_state(
+    mut before: GroupState,
+    entry: GroupEntry,
+    headers: Vec<u8>,
+    restarted: bool,
+    effects: &mut Effects<StoredPacket>,
+) -> GroupState {
     if before.entry.initial_psn != entry.initial_psn {
+        effects.released.extend(before.repair.iter_mut().flat_map(|repair| repair.drain()));
         return GroupState { counters: before.counters, ..group_state(entry, headers, false) };
     }
     let (mut origins, mut msn_offsets, mut branch_cnps) = (Vec::new(), Vec::new(), Vec::new());
@@ -277,12 +289,13 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>, res
         |responder: &Ipv6Addr| responders.binary_search_by(|(address, _)| address.cmp(&responder.octets())).is_ok();
     let preceding = before.entry.branches.iter().map(|branch| branch.responder);
     let preceding = preceding.filter(|responder| !is_recorded(responder)).collect();
-    let GroupState { mut acks, mut cnps, mut unsent, .. } = before;
+    let GroupState { mut acks, mut cnps, mut unsent, repair, .. } = before;
     if renewed {
         unsent.clear();
     }
     acks.succeed(&rules_of(&entry), &origins, forgets, &mut unsent);
     cnps.succeed(&cnp_rules_of(&entry.policy), &origins);
+    let repair = succeeding_repair(repair, &entry, &origins, effects);
     GroupState {
         responders,
         preceding,
@@ -291,6 +304,7 @@ fn succeeding_state(before: GroupState, entry: GroupEntry, headers: Vec<u8>, res
         withholds_any: withholds_any(&entry),
         acks,
         cnps,
+        repair,
         unsent,
         headers,
         copies: Vec::new(),

@@ -8,6 +8,7 @@ mod learn;
 mod lease;
 mod membership;
 mod receiver_list;
+mod repair;
 mod responses;
 mod state;
 mod upward;
@@ -16,6 +17,7 @@ pub use journal::{GroupEvent, HoldEnd, JournalEntry};
 pub use lease::Lease;
 pub(crate) use membership::Owner;
 pub(crate) use receiver_list::{EdgeCopy, ReceiverList};
+pub(crate) use repair::{GroupRepair, behind_outer, stored_packet};
 pub(crate) use responses::{Data, Outbox, Request};
 pub(crate) use state::{GroupState, ResolvedCopy};
 
@@ -29,7 +31,9 @@ use crate::timers::Timers;
 use journal::Journal;
 use learn::Learner;
 use receiver_list::ListCache;
+use repair::Pending;
 use srdma_aggregation::{Acknowledgements, BranchIndex, CnpUp, UpstreamResponse};
+use srdma_frame::PortId;
 use srdma_group::{Downstream, GroupEntry, GroupId, NodeRole};
 use srdma_wire::{Instant, Prefix, Psn};
 use std::collections::BTreeMap;
@@ -56,6 +60,8 @@ pub(crate) struct Groups {
     responses: Vec<UpstreamResponse>,
     /// Memory for CNPs to send, used again.
     cnps: Vec<CnpUp>,
+    /// Effects of repair.
+    pending: Pending,
 }
 
 /// Other parts that a change of membership needs.
@@ -74,6 +80,17 @@ impl Groups {
     #[inline]
     pub(crate) fn get_mut(&mut self, group: u32) -> Option<&mut GroupState> {
         self.slots[group as usize].as_mut()
+    }
+
+    /// Whether branches wait for room at a port.
+    #[inline]
+    pub(crate) fn is_awaited(&self, port: PortId) -> bool {
+        self.pending.is_awaited(port)
+    }
+
+    #[inline]
+    pub(crate) fn pending(&mut self) -> &mut Pending {
+        &mut self.pending
     }
 
     pub(crate) fn set_lease(&mut self, lease: Lease) {
@@ -128,7 +145,8 @@ impl Groups {
 
     /// When a group, or the search for idle ones, is due.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        [self.timers.next(), self.next_idle_check()].into_iter().flatten().min()
+        let released = (!self.pending.effects.released.is_empty()).then_some(Instant::ZERO);
+        [self.timers.next(), self.next_idle_check(), released].into_iter().flatten().min()
     }
 
     /// The next group whose deadline has come.
@@ -141,7 +159,9 @@ impl Groups {
             return;
         };
         let unsent = (!state.unsent.is_empty()).then_some(Instant::ZERO);
-        let deadline = [unsent, state.acks.next_deadline(), state.cnps.next_deadline()].into_iter().flatten().min();
+        let repair = state.repair.as_ref().and_then(|repair| repair.next_deadline());
+        let deadlines = [unsent, state.acks.next_deadline(), state.cnps.next_deadline(), repair];
+        let deadline = deadlines.into_iter().flatten().min();
         self.timers.arm(group, deadline);
     }
 }

@@ -10,6 +10,7 @@ use crate::security::Security;
 use crate::tables::Tables;
 use srdma_aggregation::{BranchIndex, CnpUp, EpochTag, Refusal, Response, Rule, Syndrome, UpstreamResponse};
 use srdma_frame::{Frame, Pool};
+use srdma_repair::Request as RepairRequest;
 use srdma_wire::rocev2::{Extended, Packet};
 use srdma_wire::{BthView, Instant, Opcode, Psn, Qpn};
 
@@ -134,6 +135,9 @@ impl Groups {
             return Outbox::default();
         };
         state.acks.tick(now, &mut self.responses);
+        if let Some(repair) = &mut state.repair {
+            repair.tick(now, &state.acks, &mut self.responses, &mut self.pending.effects);
+        }
         state.cnps.tick(now, &mut self.cnps);
         self.journal_tick(now, group);
         self.request_evictions(now, group);
@@ -176,11 +180,19 @@ impl Groups {
         let psn = packet.bth.psn();
         match packet.extended {
             Extended::Aeth(aeth) => {
-                let response = Response::from_aeth(psn, aeth.value()).ok_or(DropReason::ReservedSyndrome)?;
+                let request = RepairRequest::from_aeth(psn, aeth.value()).filter(|_| from_node);
+                let response = Response::from_aeth(psn, aeth.value());
+                if request.is_none() && response.is_none() {
+                    return Err(DropReason::ReservedSyndrome);
+                }
                 let tag = EpochTag::from_port(packet.udp.source_port());
                 if from_node && state.is_of_old_epoch(branch, tag) {
                     return Err(DropReason::OldEpoch);
                 }
+                if let Some(request) = request {
+                    return Ok((Outbox::default(), self.requested(context.now, group, branch, request)));
+                }
+                let response = response.ok_or(DropReason::ReservedSyndrome)?;
                 if !from_node && state.is_of_earlier_member(branch, response) {
                     return Err(DropReason::StaleResponse);
                 }
@@ -210,7 +222,12 @@ impl Groups {
             Syndrome::Ack => state.counters.acks_received += 1,
             _ => state.counters.naks_received += 1,
         }
-        let taken = state.acks.response(now, branch, response, &mut self.responses);
+        let GroupState { acks, repair, .. } = state;
+        let (out, effects) = (&mut self.responses, &mut self.pending.effects);
+        let taken = match repair {
+            Some(repair) => repair.response(now, branch, response, acks, out, effects),
+            None => acks.response(now, branch, response, out),
+        };
         self.journal_response(now, group, branch, response, taken);
         self.request_evictions(now, group);
         let taken = taken.map_err(|refusal| match refusal {

@@ -1,5 +1,6 @@
 //! The state of a group.
 
+use super::repair::GroupRepair;
 use crate::counters::GroupCounters;
 use crate::drop::DropReason;
 use crate::multicast::ListedReceiver;
@@ -14,6 +15,8 @@ pub(crate) struct GroupState {
     pub(crate) entry: GroupEntry,
     pub(crate) acks: Acknowledgements,
     pub(crate) cnps: CnpWindow,
+    /// At a node that repairs.
+    pub(crate) repair: Option<Box<GroupRepair>>,
     /// The branches by their responders' addresses, sorted.
     pub(crate) responders: Vec<([u8; 16], BranchIndex)>,
     /// Receivers of the preceding entry that this one does not have: packets on their way may list them (D96).

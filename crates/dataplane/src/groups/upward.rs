@@ -7,6 +7,7 @@ use crate::tables::Tables;
 use srdma_aggregation::{CnpUp, EpochTag, Response, Syndrome, UpstreamResponse};
 use srdma_frame::{Frame, Pool};
 use srdma_group::Parent;
+use srdma_repair::Request;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
 use srdma_wire::transport::CnpView;
@@ -79,6 +80,16 @@ impl Upward {
     pub(crate) fn response(&self, response: &Response, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
         let bth = Bth::new(Opcode::ACKNOWLEDGE, self.qpn, response.psn);
         let aeth: AethView = response.aeth().emit();
+        self.packet(&bth, aeth.as_bytes(), pool)
+    }
+
+    /// A request for data as a packet (D153).
+    pub(crate) fn request(&self, request: &Request, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
+        if self.to_host {
+            return Err(DropReason::NoRoute);
+        }
+        let bth = Bth::new(Opcode::ACKNOWLEDGE, self.qpn, request.psn);
+        let aeth: AethView = request.aeth().emit();
         self.packet(&bth, aeth.as_bytes(), pool)
     }
 

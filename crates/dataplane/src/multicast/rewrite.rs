@@ -180,7 +180,7 @@ impl<'r> Rewrite<'r> {
             whole_len: IPV6 + packet.total_len(),
             icrc,
             reth,
-            udp_checksum: packet.udp.checksum(),
+            udp_checksum: u16::from_be_bytes([headers[UDP_CHECKSUM - IPV6], headers[UDP_CHECKSUM + 1 - IPV6]]),
             source: *packet.ipv6.source_octets(),
             designated_qpn: *packet.bth.dest_qpn_octets(),
         }

@@ -44,7 +44,13 @@ impl Node {
 
     /// Carries out a verdict. Returns whether the frame was enqueued as it is.
     #[inline(never)]
-    fn dispatch(&mut self, verdict: Verdict, context: &PacketContext, frame: Frame, pool: &mut Pool) -> bool {
+    pub(super) fn dispatch(
+        &mut self,
+        verdict: Verdict,
+        context: &PacketContext,
+        frame: Frame,
+        pool: &mut Pool,
+    ) -> bool {
         match verdict {
             Verdict::Enqueue(port, len) => {
                 self.ports.enqueue(port, frame, len);
@@ -217,7 +223,13 @@ impl Node {
 
     /// Makes a packet ready for a neighbour: egress check, room in the queue, Ethernet header.
     #[inline(always)]
-    fn rewrite(&self, context: &PacketContext, frame: &mut Frame, pool: &mut Pool, adjacency: u32) -> Verdict {
+    pub(super) fn rewrite(
+        &self,
+        context: &PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+        adjacency: u32,
+    ) -> Verdict {
         let adjacency = self.tables.adjacency(adjacency);
         let len = frame.len();
         if !adjacency.carries_any(len)

@@ -14,6 +14,7 @@
 mod apply;
 mod forward;
 mod replicate;
+mod resend;
 mod verdict;
 
 use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters, ReceivedPause};
@@ -35,6 +36,7 @@ use crate::token_bucket::TokenBucket;
 use srdma_aggregation::{Acknowledgements, BranchIndex};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{GroupEntry, GroupId, Safeguard};
+use srdma_repair::Counters as RepairCounters;
 use srdma_steering::SetId;
 use srdma_wire::{Instant, Prefix};
 use std::net::Ipv6Addr;
@@ -130,6 +132,7 @@ impl Element for Node {
     }
 
     fn tick(&mut self, now: Instant, pool: &mut Pool) {
+        self.release_kept(pool);
         while let Some(group) = self.groups.take_due(now) {
             self.group_tick(now, group, pool);
         }
@@ -154,10 +157,14 @@ impl Element for Node {
     /// In line, as are those of other elements: a frame that is passed on is moved once less.
     #[inline]
     fn dequeue(&mut self, now: Instant, port: PortId, pool: &mut Pool) -> Option<Frame> {
-        match self.ports.egress.dequeue(port) {
+        let frame = match self.ports.egress.dequeue(port) {
             Some(frame) => Some(frame),
             None => self.dequeue_class(now, port, pool),
+        };
+        if frame.is_some() && self.groups.is_awaited(port) {
+            self.feed_after(now, port, pool);
         }
+        frame
     }
 
     fn take_ready(&mut self, wake: &mut Vec<PortId>) {
@@ -190,6 +197,12 @@ impl Node {
     /// Drops the frames that wait at a port without a link; returns how many.
     pub fn drop_queue(&mut self, port: PortId, pool: &mut Pool) -> usize {
         self.ports.drop_queue(port, pool)
+    }
+
+    /// Releases the packets of all retransmission buffers: the node ends.
+    pub fn drop_kept(&mut self, pool: &mut Pool) {
+        self.groups.drain_kept();
+        self.release_kept(pool);
     }
 
     /// The configuration of a port's classes; `None` when it has none.
@@ -288,6 +301,11 @@ impl Node {
     /// The counters of a group.
     pub fn group_counters(&self, id: GroupId) -> Option<GroupCounters> {
         self.groups.counters(id)
+    }
+
+    /// The counters of a group's repair; `None` where the node does not repair it.
+    pub fn repair_counters(&self, id: GroupId) -> Option<RepairCounters> {
+        Some(self.groups.find(id)?.repair.as_ref()?.counters())
     }
 
     /// PSNs that a group's branches have acknowledged.

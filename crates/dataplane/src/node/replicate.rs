@@ -15,13 +15,15 @@ use crate::groups::{Data, EdgeCopy, Outbox, ReceiverList, Request, ResolvedCopy,
 use crate::headers::{AFTER_IPV6, IPV6, Place, decrement, ipv6, ipv6_mut};
 use crate::multicast::{RethRewrite, Rewrite, check_data, data_packet, is_carried, recompute_icrc};
 use crate::tables::MulticastKey;
+use srdma_aggregation::BranchIndex;
 use srdma_frame::{Body, Frame, HEADROOM, Pool, Segment};
 use srdma_group::NodeRole;
+use srdma_repair::Arrival;
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::{Icrc, Instant, NextHeader};
 
 /// Octets of a small chunk behind its headroom.
-const SMALL_ROOM: usize = 384;
+pub(super) const SMALL_ROOM: usize = 384;
 
 /// Down the tree.
 impl Node {
@@ -35,10 +37,10 @@ impl Node {
             (Ok(()), _) => decrement(&mut frame, pool),
         };
         match enough {
-            Ok(()) => {
-                self.observe_tunnelled(context.now, &frame, pool);
-                self.replicate(context, frame, pool, group);
-            }
+            Ok(()) => match self.observe_tunnelled(context.now, &frame, pool) {
+                Some((of, arrival)) if of == group => self.replicate_and_keep(context, frame, pool, group, arrival),
+                _ => self.replicate(context, frame, pool, group),
+            },
             Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
         }
     }
@@ -64,6 +66,36 @@ impl Node {
             self.ports.drop_frame(context, frame, pool, DropReason::NoBuffer);
         }
         self.groups.return_copies(group, copies, self.tables.generation());
+    }
+
+    /// The same at a node that repairs: a copy for each branch that wants one, and the packet is kept.
+    fn replicate_and_keep(
+        &mut self,
+        context: &PacketContext,
+        frame: Frame,
+        pool: &mut Pool,
+        group: u32,
+        arrival: Arrival,
+    ) {
+        let (Some(head), Some(body)) = (frame.head(pool).first_chunk(), Body::behind(&frame, AFTER_IPV6)) else {
+            return self.ports.drop_frame(context, frame, pool, DropReason::NoBuffer);
+        };
+        let mut head: [u8; AFTER_IPV6] = *head;
+        let copies = self.groups.lend_copies(group, &self.tables, self.config.loopback);
+        let mut made = copies.len();
+        body.share(copies.len(), pool);
+        for (branch, copy) in (0..).map(BranchIndex).zip(&copies) {
+            if !arrival.is_for_all && !self.groups.wants(group, &arrival, branch) {
+                made -= 1;
+                body.release(pool);
+                continue;
+            }
+            head[IPV6 + 24..].copy_from_slice(&copy.destination);
+            self.send_copy(context, &head, body, copy.adjacency, pool);
+        }
+        self.groups.count_copies(group, made);
+        self.groups.return_copies(group, copies, self.tables.generation());
+        self.keep(context, group, arrival, frame, pool);
     }
 
     fn redirect(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool, copy: &ResolvedCopy) {
@@ -97,7 +129,7 @@ impl Node {
         if let Err(reason) = decrement(&mut frame, pool) {
             return self.report(context, frame, pool, reason, Icmpv6Error::HopLimitExceeded);
         }
-        self.data_goes_down(context.now, group, data, pool);
+        let arrival = self.data_goes_down(context.now, group, data, pool);
         let Some(state) = self.groups.get_mut(group) else {
             return self.ports.drop_frame(context, frame, pool, DropReason::UnknownGroup);
         };
@@ -111,7 +143,11 @@ impl Node {
                 let copies = self.groups.lend_copies(group, &self.tables, self.config.loopback);
                 self.groups.count_copies(group, copies.len());
                 body.share(copies.len(), pool);
-                for copy in &copies {
+                for (branch, copy) in (0..).map(BranchIndex).zip(&copies) {
+                    if arrival.is_some_and(|of| !of.is_for_all && !self.groups.wants(group, &of, branch)) {
+                        body.release(pool);
+                        continue;
+                    }
                     headers[IPV6 + 24..AFTER_IPV6].copy_from_slice(&copy.destination);
                     self.send_copy(context, &headers, body, copy.adjacency, pool);
                 }
@@ -122,7 +158,10 @@ impl Node {
             }
             Err(reason) => self.ports.count_drop(context.port, reason),
         }
-        frame.release(pool);
+        match arrival {
+            Some(arrival) => self.keep(context, group, arrival, frame, pool),
+            None => frame.release(pool),
+        }
     }
 
     /// A packet to a multicast destination: static routes, and edges that instantiate a group as their End.MT SID
@@ -203,10 +242,10 @@ impl Node {
 
     /// Reports to the aggregation the PSN that is sent down in an encapsulated packet (rule R2). Packets that are no
     /// group's data pass unnoticed: replication requires nothing of what it copies.
-    fn observe_tunnelled(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) {
-        if let Some((group, data)) = self.tunnelled_data(frame, pool) {
-            self.data_goes_down(now, group, data, pool);
-        }
+    /// Returns the group if this node repairs it, and what the packet is to its repair.
+    fn observe_tunnelled(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Option<(u32, Arrival)> {
+        let (group, data) = self.tunnelled_data(frame, pool)?;
+        Some((group, self.data_goes_down(now, group, data, pool)?))
     }
 
     /// The group in which this node replicates, and whose data packet a frame carries.
@@ -239,11 +278,13 @@ impl Node {
             decapsulate(&mut frame, pool, inner)?;
             let mut list = self.groups.lend_list(slot).ok_or(DropReason::NoReceiverList)?;
             let result = self.copy_to_receivers(context, &mut frame, pool, &mut list);
+            let group = list.group;
             self.groups.return_list(slot, list);
-            result
+            Ok(result?.zip(group))
         });
         match result {
-            Ok(()) => frame.release(pool),
+            Ok(Some(((arrival, icrc), group))) => self.keep(context, group, arrival, frame.with_tail(icrc.0), pool),
+            Ok(None) => frame.release(pool),
             Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
         }
     }
@@ -255,7 +296,7 @@ impl Node {
         frame: &mut Frame,
         pool: &mut Pool,
         list: &mut ReceiverList,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Option<(Arrival, Icrc)>, DropReason> {
         let head = frame.head(pool).get(IPV6..).ok_or(DropReason::Truncated)?;
         let packet = data_packet(head, frame.len() - IPV6)?;
         check_data(&packet, frame, pool, self.config.verify_icrc)?;
@@ -275,14 +316,20 @@ impl Node {
         let data = Data::of(packet.bth);
         frame.truncate(frame.len() - Icrc::LEN, pool);
         let body = Body::behind(frame, rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
-        if let Some(group) = list.group {
-            self.data_goes_down(context.now, group, data, pool);
-        }
+        let arrival = list.group.and_then(|group| self.data_goes_down(context.now, group, data, pool));
         list.prepare_for(rewrite.len() - IPV6);
         body.share(list.copies.len(), pool);
         let withholding = list.group.filter(|group| self.groups.withholds_any(*group));
         let mut made = list.copies.len();
         for copy in &list.copies {
+            if let (Some(of), Some(group), Some(branch)) = (arrival, list.group, copy.branch)
+                && !of.is_for_all
+                && !self.groups.wants(group, &of, branch)
+            {
+                made -= 1;
+                body.release(pool);
+                continue;
+            }
             match withholding.and_then(|group| self.groups.withholds(group, copy.branch, data.psn())) {
                 None => self.copy_to(context, pool, &rewrite, copy, body),
                 Some(reason) => {
@@ -298,12 +345,12 @@ impl Node {
         for _ in 0..list.omitted {
             self.ports.count_drop(context.port, DropReason::ReceiverNotInRecord);
         }
-        Ok(())
+        Ok(arrival.map(|arrival| (arrival, icrc)))
     }
 
     /// S07–S11: one copy, whose share of the body has been counted.
     #[inline]
-    fn copy_to(
+    pub(super) fn copy_to(
         &mut self,
         context: &PacketContext,
         pool: &mut Pool,
@@ -388,21 +435,24 @@ impl Node {
             None => groups.response(context, frame, pool, group, tables, security)?,
         };
         self.send_upstream(context.now, group, outbox, pool);
+        self.settle(context.now, group, pool);
         taken
     }
 
-    /// Rule R2: a data packet is sent downstream.
+    /// Rule R2: a data packet is sent downstream. Returns what it is to the repair of the group, if this node repairs.
     #[inline]
-    fn data_goes_down(&mut self, now: Instant, group: u32, data: Data, pool: &mut Pool) {
+    fn data_goes_down(&mut self, now: Instant, group: u32, data: Data, pool: &mut Pool) -> Option<Arrival> {
         if let Some(outbox) = self.groups.data(now, group, data) {
             self.send_upstream(now, group, outbox, pool);
         }
+        self.groups.arrive(now, group, data)
     }
 
     /// The deadline of a group has come.
     pub(super) fn group_tick(&mut self, now: Instant, group: u32, pool: &mut Pool) {
         let outbox = self.groups.tick(now, group);
         self.send_upstream(now, group, outbox, pool);
+        self.settle(now, group, pool);
     }
 
     /// Sends CNPs and responses to the parent or, at the root, to the source (D12, MT-5.3.1-4).
@@ -426,7 +476,7 @@ impl Node {
         self.groups.sent(group, outbox);
     }
 
-    fn send_response(&mut self, now: Instant, packet: Result<(Frame, u32), DropReason>, pool: &mut Pool) {
+    pub(super) fn send_response(&mut self, now: Instant, packet: Result<(Frame, u32), DropReason>, pool: &mut Pool) {
         match packet {
             Ok((frame, adjacency)) => {
                 self.transmit(&PacketContext::own(now), frame, pool, adjacency);

@@ -33,6 +33,7 @@ fn entry() -> GroupEntry {
         receivers: Vec::new(),
         region: None,
         headend: Some(HeadendEntry { source, lists: Vec::new(), with_regions: false, link_mtu: 1500 }),
+        repair: None,
         policy: Policy::default(),
     }
 }

@@ -78,6 +78,7 @@ pub fn record(nodes: &[(&str, &str, &str, Option<usize>)], receivers: Vec<Receiv
         multicast: None,
         joined: None,
         renewed: 0,
+        can_repair: true,
     };
     Record {
         id: GroupId(1),
