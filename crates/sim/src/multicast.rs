@@ -14,6 +14,7 @@ use crate::snapshot::{self, ElementSnapshot, Snapshot};
 use crate::topology::SOURCE_NAME;
 use crate::transfer::{LinkOutcome, Outcome, ReceiverOutcome, SourceOutcome, TransferConfig};
 use sha2::{Digest, Sha256};
+use srdma_dataplane::RepairCounters;
 use srdma_dataplane::{Command, ConfigError, Node};
 use srdma_group::{Group, NodeRole};
 use srdma_rc::MemoryKey;
@@ -246,11 +247,21 @@ impl Multicast {
             source: self.source_outcome(sha256),
             receivers: receivers.collect(),
             links: links.collect(),
+            repair: self.repair(),
             frames_to_receivers: to_receivers.map(|link| network.counters(*link)[0].frames).sum(),
             hops: network.hops(),
             dropped_for_memory: network.dropped_for_memory(),
             chunks_in_use: network.chunks_in_use(),
         }
+    }
+
+    fn repair(&self) -> RepairCounters {
+        let mut sum = RepairCounters::default();
+        let id = self.group.record().id;
+        for node in self.fabric.switch.iter().chain(&self.fabric.nodes) {
+            sum += self.fabric.node(*node).repair_counters(id).unwrap_or_default();
+        }
+        sum
     }
 
     fn source_outcome(&self, sha256: Sha256Digest) -> SourceOutcome {

@@ -161,6 +161,7 @@ fn record(
             lists: scenario.lists,
             prune_retransmit: scenario.prune_retransmit,
             t_hold: timing.t_hold,
+            repair: scenario.repair_policy(),
             ..Policy::default()
         },
     })
@@ -190,6 +191,7 @@ fn tree_nodes(scenario: &TransferConfig) -> Vec<TreeNode> {
                 multicast: groups.below_switch(),
                 joined: None,
                 renewed: 0,
+                can_repair: true,
             });
             Some(NodeIndex(0))
         }
@@ -210,6 +212,7 @@ fn tree_nodes(scenario: &TransferConfig) -> Vec<TreeNode> {
             multicast: groups.below(position).filter(|_| !is_edge),
             joined: None,
             renewed: 0,
+            can_repair: true,
         });
     }
     nodes

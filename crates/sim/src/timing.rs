@@ -41,8 +41,19 @@ pub struct Timing {
 impl Timing {
     /// For a tree: a path of `hops` links, `levels` of whose nodes aggregate responses.
     pub fn new(link: &LinkModel, hops: usize, levels: usize, path_mtu: PathMtu) -> Self {
+        Timing::with_window(link, hops, levels, path_mtu, None)
+    }
+
+    /// The same with another window than the path's.
+    pub fn with_window(
+        link: &LinkModel,
+        hops: usize,
+        levels: usize,
+        path_mtu: PathMtu,
+        window_packets: Option<u32>,
+    ) -> Self {
         let path = Path::new(link, hops, path_mtu);
-        let window = path.window();
+        let window = window_packets.map_or(path.window(), u64::from);
         // At worst the whole window waits in one queue.
         let longest_ns = path.round_trip_ns + window * path.packet_ps / 1000;
         let ack_timeout = timeout_code(TIMEOUT_FACTOR * longest_ns);

@@ -6,9 +6,11 @@ use crate::link::LinkModel;
 use crate::replica::Sha256Digest;
 use crate::timing::Timing;
 use crate::topology::Topology;
-use srdma_group::{ListMode, Rules};
+use srdma_dataplane::RepairCounters;
+use srdma_group::{ListMode, RepairMode, RepairPolicy, Rules};
 use srdma_rc::Status;
 use srdma_wire::{Instant, PathMtu, Psn, Qpn};
+use std::time::Duration;
 
 /// Octets that may wait in front of a link, at least.
 const MIN_QUEUE_LIMIT_OCTETS: usize = 1 << 20;
@@ -62,6 +64,10 @@ pub struct TransferConfig {
     pub lists: ListMode,
     /// Rules of aggregation.
     pub rules: Rules,
+    /// Nodes that repair losses (D150).
+    pub repair: RepairMode,
+    /// Packets that the source may have outstanding; `None` for as many as the path holds.
+    pub window_packets: Option<u32>,
     /// Whether edges withhold copies of what a receiver has (D22).
     pub prune_retransmit: bool,
     /// Whether the source never gives up, as some endpoints with a retry count of 7; else it gives up after seven
@@ -87,6 +93,8 @@ impl TransferConfig {
             headend: Headend::default(),
             lists: ListMode::default(),
             rules: Rules::default(),
+            repair: RepairMode::Off,
+            window_packets: None,
             prune_retransmit: false,
             unlimited_retries: false,
             time_limit: Instant::NEVER,
@@ -96,7 +104,18 @@ impl TransferConfig {
     /// Timers and windows that fit the tree's longest path.
     pub fn timing(&self) -> Timing {
         let levels = self.topology.levels() + usize::from(self.headend == Headend::Host);
-        Timing::new(&self.link, self.topology.levels() + 1, levels, self.path_mtu)
+        Timing::with_window(&self.link, self.topology.levels() + 1, levels, self.path_mtu, self.window_packets)
+    }
+
+    /// Repair that fits the source's window and the links.
+    pub fn repair_policy(&self) -> RepairPolicy {
+        let timing = self.timing();
+        RepairPolicy {
+            mode: self.repair,
+            window_octets: timing.window_packets * self.path_mtu.octets(),
+            ack_timeout: Duration::from_nanos(4_096 << timing.ack_timeout),
+            round_trip: Duration::from_nanos(timing.round_trip_ns),
+        }
     }
 
     /// Common settings of all links.
@@ -137,6 +156,8 @@ pub struct Outcome {
     pub receivers: Vec<ReceiverOutcome>,
     /// The links, in order.
     pub links: Vec<LinkOutcome>,
+    /// What the nodes have repaired, all together.
+    pub repair: RepairCounters,
     /// Frames that were sent down to receivers.
     pub frames_to_receivers: u64,
     /// Frames that arrived anywhere.

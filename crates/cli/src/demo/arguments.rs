@@ -3,7 +3,7 @@
 use crate::endpoint;
 use crate::units::{parse_delay, parse_octets, parse_probability, parse_rate};
 use clap::{Args, ValueEnum, value_parser};
-use srdma_group::{ListMode, Rules};
+use srdma_group::{ListMode, RepairMode, Rules};
 use srdma_random::{Probability, Stream};
 use srdma_rc::MAX_MESSAGE_OCTETS;
 use srdma_sim::LinkModel;
@@ -83,6 +83,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = RulesName::Default)]
     rules: RulesName,
 
+    /// Nodes that send lost packets again, instead of the source: none, the edges, or all nodes of the tree.
+    #[arg(long, value_enum, default_value_t = RepairName::Off)]
+    repair: RepairName,
+
+    /// Packets that the source may have outstanding [default: as many as the path holds].
+    #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u32).range(1..=65536))]
+    window: Option<u32>,
+
     /// Seed of all random numbers.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
@@ -148,6 +156,13 @@ enum ListName {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
+enum RepairName {
+    Off,
+    Edge,
+    Tree,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
 enum RulesName {
     Default,
     Literal,
@@ -187,6 +202,12 @@ impl Arguments {
                 RulesName::Default => Rules::Default,
                 RulesName::Literal => Rules::Literal,
             },
+            repair: match self.repair {
+                RepairName::Off => RepairMode::Off,
+                RepairName::Edge => RepairMode::Edge,
+                RepairName::Tree => RepairMode::Tree,
+            },
+            window_packets: self.window,
             ..TransferConfig::figure_1()
         }
     }

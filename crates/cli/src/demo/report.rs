@@ -4,6 +4,7 @@ use super::Run;
 use serde::Serialize;
 use srdma_sim::baseline::BaselineOutcome;
 use srdma_sim::transfer::{LinkOutcome, ReceiverOutcome, SourceOutcome};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The result.
@@ -21,6 +22,10 @@ pub(super) struct Report {
     source: Source,
     receivers: Vec<Receiver>,
     links: Vec<Link>,
+    /// Octets on all links, both directions.
+    link_octets: u64,
+    /// What the nodes have repaired, all together, by counter.
+    repair: BTreeMap<&'static str, u64>,
     compare: Vec<Comparison>,
 }
 
@@ -39,6 +44,8 @@ impl Report {
             source: Source::new(&outcome.source, run.size_octets),
             receivers: outcome.receivers.iter().map(Receiver::from).collect(),
             links: outcome.links.iter().map(Link::from).collect(),
+            link_octets: outcome.links.iter().map(|link| link.down_octets + link.up_octets).sum(),
+            repair: outcome.repair.iter().collect(),
             compare: run.compare.iter().map(Comparison::from).collect(),
         }
     }
@@ -54,6 +61,7 @@ struct Source {
     acks_received: u64,
     naks_received: u64,
     cnps_received: u64,
+    timeouts: u64,
 }
 
 #[derive(Serialize)]
@@ -93,6 +101,7 @@ impl Source {
             acks_received: source.acks_received,
             naks_received: source.naks_received,
             cnps_received: source.cnps_received,
+            timeouts: source.timeouts,
         }
     }
 }

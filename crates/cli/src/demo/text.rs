@@ -3,6 +3,7 @@
 use super::Run;
 use super::table::Table;
 use crate::units::{count, grouped, octets, rate, time};
+use srdma_group::RepairMode;
 use srdma_sim::baseline::BaselineOutcome;
 use srdma_sim::fabric::Headend;
 use srdma_sim::topology::Topology;
@@ -161,6 +162,7 @@ impl Run<'_> {
                 ),
             ),
             ("timeouts", grouped(source.timeouts)),
+            ("repair", self.repair()),
             ("completion", self.outcome.completion_ns.map_or("never".to_owned(), |ns| self.completion(ns))),
             ("simulated", self.simulated()),
         ];
@@ -169,6 +171,20 @@ impl Run<'_> {
             table.row([name.to_owned(), value]);
         }
         table
+    }
+
+    fn repair(&self) -> String {
+        if self.scenario.repair == RepairMode::Off {
+            return "off".to_owned();
+        }
+        let repair = &self.outcome.repair;
+        format!(
+            "{} sent again by nodes; {} answered by them, {} between them, {}",
+            count(repair.packets_resent, "packet"),
+            count(repair.naks_absorbed, "NAK"),
+            count(repair.requests_sent, "request"),
+            count(repair.probes, "probe"),
+        )
     }
 
     fn simulated(&self) -> String {
