@@ -4,6 +4,7 @@ use crate::flow::Flow;
 use crate::outcome::ViolationKind;
 use crate::world::{RETRY_ACK_TIMEOUTS, World};
 use srdma_rc::Status;
+use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Instant;
 
 /// Evidence for an eviction is at most this many ACK timeouts old.
@@ -91,6 +92,13 @@ impl World<'_> {
 
     /// No memory may be in use after the last frame has arrived.
     pub(crate) fn check_for_leaks(&mut self) {
+        for node in self.testbed.nodes.clone() {
+            self.network.with(node, |element, _, pool| {
+                if let NodeOrHost::Node(node) = element {
+                    node.drop_kept(pool);
+                }
+            });
+        }
         let chunks = self.network.chunks_in_use();
         if chunks > 0 {
             self.violation(ViolationKind::Leak, format!("{chunks} frame chunks are still in use"));

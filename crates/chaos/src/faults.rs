@@ -214,6 +214,7 @@ impl World<'_> {
                 for port in 0..ports {
                     value.drop_queue(PortId(port as u16), pool);
                 }
+                value.drop_kept(pool);
                 Some(value)
             }
             NodeOrHost::Absent => None,

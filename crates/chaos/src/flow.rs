@@ -5,8 +5,8 @@ use crate::outcome::{GroupOutcome, Step, StepKind, Violation, ViolationKind};
 use crate::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, PolicyPlan, Schedule};
 use crate::testbed::{LINK_MTU, Testbed};
 use srdma_group::{
-    CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, Policy, Receiver, ReceiverRegion, Record, Rules,
-    Source, SourceRegion, Tree, TreeError, TreeNode,
+    CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, Policy, Receiver, ReceiverRegion, Record,
+    RepairMode, RepairPolicy, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
 };
 use srdma_random::Stream;
 use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, Status};
@@ -286,7 +286,18 @@ impl<'s> Flow<'s> {
             on_failure: if evict { OnFailure::Evict } else { OnFailure::Strict },
             t_stall: self.t_stall(),
             min_receivers: self.plan.policy.min_receivers,
+            repair: self.repair(),
             ..Policy::default()
+        }
+    }
+
+    fn repair(&self) -> RepairPolicy {
+        let Some(plan) = self.plan.policy.repair else { return RepairPolicy::default() };
+        RepairPolicy {
+            mode: if plan.edges_only { RepairMode::Edge } else { RepairMode::Tree },
+            window_octets: plan.window_packets * PATH_MTU_OCTETS,
+            ack_timeout: Duration::from_nanos(self.ack_timeout_ns()),
+            round_trip: Duration::from_nanos(plan.round_trip_ns),
         }
     }
 
@@ -468,6 +479,7 @@ pub(crate) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, te
         multicast: None,
         joined: None,
         renewed: 0,
+        can_repair: testbed.can_repair(node),
     }
 }
 

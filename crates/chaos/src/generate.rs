@@ -5,7 +5,7 @@
 use crate::rng::Rng;
 use crate::schedule::{
     DEFAULT_T_STALL_PERCENT, GroupPlan, LinkPlan, ListsPlan, NodePlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan,
-    ReceiverPlan, Schedule,
+    ReceiverPlan, RepairPlan, Schedule,
 };
 use crate::{events, scale::Scale};
 
@@ -26,6 +26,9 @@ const MAX_COPIES: u64 = 1_200;
 /// Maximum number of receivers of a group with lists in TLVs, so that later joins still fit.
 const MAX_RECEIVERS_IN_TLVS: usize = 24;
 
+/// Room for all packets of a group.
+const AMPLE_PACKETS: u32 = 1_024;
+
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
@@ -42,7 +45,26 @@ impl Schedule {
         }
         schedule.faults_end_ns = rng.range(scale.transfer_ns / 2, 2 * scale.transfer_ns + 4 * scale.ack_timeout_ns);
         schedule.events = events::draw(&mut rng, &schedule, &scale);
+        draw_repair(&mut schedule, &scale);
         schedule
+    }
+}
+
+/// Repair in half of the groups without literal rules: at all nodes, some, or the edges; with room for any window, or
+/// for less than one. It has a random stream of its own, so that the rest of a schedule does not depend on it.
+fn draw_repair(schedule: &mut Schedule, scale: &Scale) {
+    let mut rng = Rng::new(schedule.seed, "repair");
+    let is_mixed = rng.one_in(2);
+    for node in &mut schedule.nodes {
+        node.can_repair = !is_mixed || rng.one_in(2);
+    }
+    for group in schedule.groups.iter_mut().filter(|group| !group.policy.literal) {
+        let plan = RepairPlan {
+            edges_only: rng.one_in(4),
+            window_packets: if rng.one_in(3) { rng.log_uniform(1, 64) as u32 } else { AMPLE_PACKETS },
+            round_trip_ns: rng.log_uniform(1_000, scale.ack_timeout_ns / 4),
+        };
+        group.policy.repair = rng.one_in(2).then_some(plan);
     }
 }
 
@@ -50,7 +72,7 @@ impl Schedule {
 fn draw_nodes(rng: &mut Rng) -> Vec<NodePlan> {
     let count = rng.log_uniform(NODES.0, NODES.1) as usize;
     let reach = if rng.one_in(3) { 2 } else { count };
-    let mut nodes = vec![NodePlan { parent: None, spares: Vec::new() }];
+    let mut nodes = vec![NodePlan { parent: None, spares: Vec::new(), can_repair: false }];
     let mut level = vec![0];
     for node in 1..count {
         let mut parent = node - 1 - rng.below(reach.min(node));
@@ -59,7 +81,7 @@ fn draw_nodes(rng: &mut Rng) -> Vec<NodePlan> {
             parent = nodes[parent].parent.unwrap_or(0);
         }
         level.push(level[parent] + 1);
-        nodes.push(NodePlan { parent: Some(parent), spares: Vec::new() });
+        nodes.push(NodePlan { parent: Some(parent), spares: Vec::new(), can_repair: false });
     }
     let inner: Vec<usize> = (0..count).filter(|node| has_children(&nodes, *node)).collect();
     for (node, plan) in nodes.iter_mut().enumerate().skip(1) {
@@ -155,6 +177,7 @@ fn draw_group(rng: &mut Rng, source: usize, members: Vec<usize>, packets: u64) -
             trailing_cnps: rng.one_in(4),
             min_receivers: if rng.one_in(8) { rng.range(1, members.len() as u64) as u32 } else { 1 },
             t_stall_percent: DEFAULT_T_STALL_PERCENT,
+            repair: None,
         },
         // Under the literal rules each NAK of each receiver consumes a retry.
         unlimited_retries: literal || !rng.one_in(4),

@@ -336,6 +336,7 @@ impl World<'_> {
                 parent_sid: None,
                 role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
                 multicast: None,
+                can_repair: self.testbed.can_repair(node),
             }));
         }
         nodes.reverse();

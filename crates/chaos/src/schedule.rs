@@ -42,6 +42,9 @@ pub struct NodePlan {
     /// re-homed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<usize>,
+    /// It has retransmission buffers (D150).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub can_repair: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,6 +152,20 @@ pub struct PolicyPlan {
     /// T_stall in percent of the source's ACK timeout (D25).
     #[serde(default = "default_t_stall_percent", skip_serializing_if = "is_default_t_stall")]
     pub t_stall_percent: u16,
+    /// In-network repair (D150).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairPlan>,
+}
+
+/// Repair by the nodes that can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepairPlan {
+    /// Only edges repair.
+    pub edges_only: bool,
+    /// Room of the buffers, in packets. Less than the source's window is never configured, and has to be safe.
+    pub window_packets: u32,
+    /// Round trip that nodes assume before they have measured it.
+    pub round_trip_ns: u64,
 }
 
 /// Default T_stall: a packet that was sent three times over two ACK timeouts.

@@ -46,6 +46,8 @@ pub(crate) struct Testbed {
     /// Each node's parent by its first link.
     parents: Vec<Option<usize>>,
     edges: Vec<usize>,
+    /// Nodes with retransmission buffers.
+    repairing: Vec<bool>,
     /// Nodes below each node, itself included.
     below: Vec<Vec<usize>>,
     groups: usize,
@@ -70,6 +72,7 @@ impl Testbed {
             ports: ports(schedule, sources),
             parents: schedule.nodes.iter().map(|node| node.parent).collect(),
             edges: schedule.receivers.iter().map(|receiver| receiver.edge).collect(),
+            repairing: schedule.nodes.iter().map(|node| node.can_repair).collect(),
             below: below(schedule),
             groups: schedule.groups.len(),
             first_node: sources,
@@ -145,6 +148,11 @@ impl Testbed {
     /// Whether receivers are attached to a node.
     pub(crate) fn is_edge(&self, node: usize) -> bool {
         self.edges.contains(&node)
+    }
+
+    /// Whether a node has retransmission buffers.
+    pub(crate) fn can_repair(&self, node: usize) -> bool {
+        self.repairing[node]
     }
 
     /// The link between a node and one above it.

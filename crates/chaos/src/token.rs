@@ -9,7 +9,9 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
+/// The version before, whose schedules in full are read: it had no repair.
+const VERSION_WITHOUT_REPAIR: u32 = 1;
 
 /// A schedule by its seed or in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +70,7 @@ impl FromStr for ReplayToken {
             .and_then(|text| text.split_once(':'))
             .and_then(|(version, rest)| Some((version.parse::<u32>().ok()?, rest)))
             .ok_or_else(|| TokenError::NoVersion(shortened(text)))?;
-        if version != VERSION {
+        if version != VERSION && !(version == VERSION_WITHOUT_REPAIR && rest.starts_with('{')) {
             return Err(TokenError::OtherVersion(version));
         }
         if rest.starts_with('{') {

@@ -19,6 +19,9 @@ pub const MAX_OCTETS: u64 = 16 << 20;
 /// Maximum time of any event or end of a fault: a minute.
 pub const LATEST_NS: u64 = 60 * NS_PER_S;
 
+/// Maximum room of a retransmission buffer, in packets.
+pub const MAX_WINDOW_PACKETS: u32 = 1 << 16;
+
 /// Maximum number of frames that one event sends.
 pub const MAX_COPIES: u32 = 100_000;
 
@@ -90,6 +93,18 @@ impl Schedule {
         require(percent <= 100, &format!("{place}.policy.t_hold_percent"), percent, "it must be at most 100")?;
         let percent = plan.policy.t_stall_percent;
         require(percent > 0, &format!("{place}.policy.t_stall_percent"), percent, "it must be more than 0")?;
+        if let Some(repair) = plan.policy.repair {
+            let (packets, round_trip_ns) = (repair.window_packets, repair.round_trip_ns);
+            let fits = (1..=MAX_WINDOW_PACKETS).contains(&packets);
+            require(fits, &format!("{place}.policy.repair.window_packets"), packets, "there must be 1 to 65,536")?;
+            let fits = (1..=LATEST_NS).contains(&round_trip_ns);
+            require(
+                fits,
+                &format!("{place}.policy.repair.round_trip_ns"),
+                round_trip_ns,
+                "it must be within a minute",
+            )?;
+        }
         let least = plan.policy.min_receivers;
         require(least >= 1, &format!("{place}.policy.min_receivers"), least, "a group has at least one receiver")
     }

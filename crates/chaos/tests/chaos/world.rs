@@ -25,7 +25,7 @@ const LONG_NS: u64 = 600_000;
 ///   R0 R1  R2   R3 R4
 /// ```
 fn without_faults() -> Schedule {
-    let node = |parent, spares: &[usize]| NodePlan { parent, spares: spares.to_vec() };
+    let node = |parent, spares: &[usize]| NodePlan { parent, spares: spares.to_vec(), can_repair: false };
     let link = LinkPlan::without_faults(10_000_000_000, 1000);
     Schedule {
         seed: 1,
@@ -63,6 +63,7 @@ fn group(source: usize) -> GroupPlan {
             trailing_cnps: false,
             min_receivers: 1,
             t_stall_percent: DEFAULT_T_STALL_PERCENT,
+            repair: None,
         },
         unlimited_retries: false,
     }
