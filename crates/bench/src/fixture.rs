@@ -29,7 +29,7 @@ const COMPRESSED_SID: u128 = BLOCK | 0x0100 << 80;
 /// Destination of an encapsulation policy.
 const STEERED: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xaa, 0, 0, 0, 0, 0, 0);
 pub(super) const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1);
-const GROUP: GroupId = GroupId(1);
+pub(super) const GROUP: GroupId = GroupId(1);
 const LINK_MTU: u16 = 9000;
 
 /// A node and its traffic.
@@ -345,6 +345,7 @@ pub(super) fn entry() -> GroupEntry {
         receivers: Vec::new(),
         region: None,
         headend: None,
+        repair: None,
         policy: Policy::default(),
     }
 }

@@ -12,6 +12,7 @@ mod machine;
 mod measure;
 mod packets;
 mod point;
+mod repair;
 mod routes;
 mod row;
 mod steering;

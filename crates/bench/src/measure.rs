@@ -6,6 +6,7 @@ use super::check::check;
 use super::fast_cnp::FastCnp;
 use super::fixture::{EGRESS_PORTS, Fixture, INGRESS};
 use super::machine::Machine;
+use super::repair::Repair;
 use super::row::Row;
 use super::steering::Steering;
 use super::wan::Wan;
@@ -103,6 +104,11 @@ impl<'m> Bench<'m> {
     /// Measures END.C and END.E.
     pub(super) fn wan(&mut self, wan: Wan, repetitions: u32) -> anyhow::Result<Row> {
         wan.measure(repetitions, self.machine)
+    }
+
+    /// Measures repair.
+    pub(super) fn repair(&mut self, repair: Repair, repetitions: u32) -> anyhow::Result<Row> {
+        repair.measure(repetitions, self.machine)
     }
 
     /// Frames whose touched lines fill the working set.

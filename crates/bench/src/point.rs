@@ -3,7 +3,7 @@
 use super::cases::{self, Case, WorkingSet};
 use super::measure::Bench;
 use super::row::{MemoryRow, Row};
-use super::{aggregation, fast_cnp, steering, wan, yardsticks};
+use super::{aggregation, fast_cnp, repair, steering, wan, yardsticks};
 use anyhow::ensure;
 use std::collections::BTreeSet;
 
@@ -51,6 +51,7 @@ enum Kind {
     FastCnp(fast_cnp::FastCnp),
     Steering(steering::Steering),
     Wan(wan::Wan),
+    Repair(repair::Repair),
     /// Measured before anything else.
     GroupMemory,
 }
@@ -86,6 +87,7 @@ pub fn points(quick: bool) -> Vec<Point> {
     points.extend(fast_cnp::FastCnp::ALL.into_iter().map(Kind::FastCnp));
     points.extend(steering::Steering::ALL.into_iter().map(Kind::Steering));
     points.extend(wan::Wan::ALL.into_iter().map(Kind::Wan));
+    points.extend(repair::Repair::ALL.into_iter().map(Kind::Repair));
     points.extend(yardsticks::Yardstick::ALL.into_iter().map(Kind::Yardstick));
     points.into_iter().map(Point).collect()
 }
@@ -100,6 +102,7 @@ impl Point {
             Kind::FastCnp(fast_cnp) => fast_cnp.name(),
             Kind::Steering(steering) => steering.name(),
             Kind::Wan(wan) => wan.name(),
+            Kind::Repair(repair) => repair.name(),
             Kind::GroupMemory => "memory of a group".to_owned(),
         }
     }
@@ -107,9 +110,12 @@ impl Point {
     fn working_set(&self) -> WorkingSet {
         match &self.0 {
             Kind::Packet { working_set, .. } => *working_set,
-            Kind::Yardstick(_) | Kind::Aggregation(_) | Kind::FastCnp(_) | Kind::Steering(_) | Kind::Wan(_) => {
-                WorkingSet::InsideL2
-            }
+            Kind::Yardstick(_)
+            | Kind::Aggregation(_)
+            | Kind::FastCnp(_)
+            | Kind::Steering(_)
+            | Kind::Wan(_)
+            | Kind::Repair(_) => WorkingSet::InsideL2,
             Kind::GroupMemory => WorkingSet::Memory,
         }
     }
@@ -133,6 +139,7 @@ impl Point {
             Kind::FastCnp(fast_cnp) => bench.fast_cnp(fast_cnp, repetitions)?,
             Kind::Steering(steering) => bench.steering(steering, repetitions)?,
             Kind::Wan(wan) => bench.wan(wan, repetitions)?,
+            Kind::Repair(repair) => bench.repair(repair, repetitions)?,
             Kind::GroupMemory => return Ok(Measured::Memory(aggregation::memory()?)),
         };
         Ok(Measured::Time(row))

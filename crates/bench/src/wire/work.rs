@@ -226,6 +226,7 @@ fn entry(receivers: u16) -> GroupEntry {
         receivers: receivers_of(receivers).map(of_part).collect(),
         region: None,
         headend: None,
+        repair: None,
         policy: Policy::default(),
     }
 }
