@@ -3,7 +3,7 @@
 use crate::document;
 use crate::group::{Group, GroupId, Join, Receiver, Source, SourceRegion, edge_lists};
 use crate::lists::EdgeList;
-use crate::policy::{Policy, Rules};
+use crate::policy::{Policy, RepairPolicy, Rules};
 use crate::tree::{NodeIndex, NodeRole};
 use serde::{Deserialize, Serialize};
 use srdma_wire::{Psn, Qpn};
@@ -153,6 +153,7 @@ impl Group {
             with_regions: record.region.is_some(),
             link_mtu: record.link_mtu,
         });
+        let repair = self.repair_of(index);
         Some(GroupEntry {
             id: record.id,
             epoch: record.epoch,
@@ -168,8 +169,12 @@ impl Group {
             receivers,
             region: record.region,
             headend,
-            repair: self.repair_of(index),
-            policy: record.policy,
+            // A node that does not repair may be of a version that does not know the keys (D163).
+            policy: match repair {
+                Some(_) => record.policy,
+                None => Policy { repair: RepairPolicy::default(), ..record.policy },
+            },
+            repair,
         })
     }
 
@@ -185,7 +190,7 @@ impl Group {
         }
         let children = tree.children(index).iter().map(repairs).collect();
         Some(RepairEntry {
-            window_packets: policy.window_octets.div_ceil(record.path_mtu.octets()).max(1),
+            window_packets: policy.window_packets(record.path_mtu),
             parent_repairs: node.parent.as_ref().is_some_and(repairs),
             children,
             levels: tree.levels_below(index),

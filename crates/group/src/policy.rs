@@ -2,6 +2,7 @@
 
 use crate::document;
 use serde::{Deserialize, Serialize};
+use srdma_wire::PathMtu;
 use std::time::Duration;
 
 /// Interpretation of the draft by a group's nodes.
@@ -82,9 +83,17 @@ pub struct RepairPolicy {
 }
 
 impl RepairPolicy {
+    /// The greatest window, in packets: PSNs in a buffer are compared serially.
+    pub const MOST_PACKETS: u32 = 1 << 16;
+
     /// Whether no node repairs.
     pub fn is_off(&self) -> bool {
         self.mode == RepairMode::Off
+    }
+
+    /// The window in packets of this path MTU: what a buffer has room for.
+    pub fn window_packets(&self, path_mtu: PathMtu) -> u32 {
+        self.window_octets.div_ceil(path_mtu.octets()).clamp(1, Self::MOST_PACKETS)
     }
 }
 

@@ -63,7 +63,7 @@ pub fn group(
         region: writes.then_some(SourceRegion { base: REGION_BASE, length, rkey: REGION_RKEY }),
         receivers: members.collect::<Result<_>>()?,
         tree: tree(topology, plan)?,
-        policy: Policy { lists: list_mode(transfer.lists), ..Policy::default() },
+        policy: Policy { lists: list_mode(transfer.lists), repair: plan.policy.repair_policy(), ..Policy::default() },
     })
     .map_err(|error| LabError::Group(error.to_string()))
 }

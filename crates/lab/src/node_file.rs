@@ -6,13 +6,16 @@ use crate::routes;
 use crate::topology::{End, GroupPlan, Kind, Topology};
 use srdma_group::{Group, GroupEntry, NodeIndex, NodeRole};
 use srdma_node_spec::file::{
-    BehaviorName, ControllerSection, DaemonSection, DriverName, GroupSection, HostAddress, MulticastAddress,
-    MulticastRouteSection, NodeFile, NodeSection, PortName, PortSection, SidSection, U32, spanned,
+    BehaviorName, ControllerSection, DaemonSection, DriverName, GroupSection, HostAddress, Integer, MulticastAddress,
+    MulticastRouteSection, NodeFile, NodeSection, PolicySection, PortName, PortSection, SidSection, U32, spanned,
 };
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
 use std::path::Path;
 use toml::{Table, Value};
+
+/// Octets of retransmission buffers at each node (D162): a lab has many nodes on one machine, and few groups.
+const REPAIR_MEMORY_OCTETS: u64 = 16 << 20;
 
 /// Choices for all nodes of a lab alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,9 +73,16 @@ pub fn text(
             .collect(),
         group: member
             .iter()
-            .map(|(plan, _, entry)| spanned(GroupSection { policy: plan.policy.clone(), ..GroupSection::of(entry) }))
+            .map(|(plan, _, entry)| {
+                let policy = PolicySection { repair: entry.policy.repair.mode, ..plan.policy.clone() };
+                spanned(GroupSection { policy, ..GroupSection::of(entry) })
+            })
             .collect(),
-        ..NodeFile::new(NodeSection { restarted: choices.restarted, ..NodeSection::new(loopback) })
+        ..NodeFile::new(NodeSection {
+            restarted: choices.restarted,
+            repair_memory_octets: Some(Integer::clamped(REPAIR_MEMORY_OCTETS).into()),
+            ..NodeSection::new(loopback)
+        })
     };
     let config = match &own.kind {
         Kind::Srdma { config } => config,

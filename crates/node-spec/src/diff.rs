@@ -261,6 +261,7 @@ fn check_settings(old: &NodeConfig, new: &NodeConfig) -> Result<(), DiffError> {
         (old.fast_cnp_types.address() == new.fast_cnp_types.address(), "fast_cnp_address_type"),
         (old.fast_cnp_types.trace() == new.fast_cnp_types.trace(), "fast_cnp_trace_type"),
         (old.marking_seed == new.marking_seed, "marking_seed"),
+        (old.repair_memory_octets == new.repair_memory_octets, "repair_memory_octets"),
     ];
     match same.iter().find(|(is_same, _)| !is_same) {
         Some((_, key)) => Err(DiffError::Restart(format!("{key} of [node]"))),

@@ -1,6 +1,7 @@
 //! `[[group]]`: the node's group entry of a multicast group.
 
 use super::policy::PolicySection;
+use super::repair::RepairSection;
 use super::{BranchSection, Epoch, HostAddress, LinkMtu, Located, ReceiverSection, U32, U64, integer, is_default};
 use super::{spanned, unless};
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ pub struct GroupSection {
     pub receiver: Vec<Spanned<ReceiverSection>>,
     pub region: Option<RegionSection>,
     pub headend: Option<Spanned<HeadendSection>>,
+    pub repair: Option<Spanned<RepairSection>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub policy: PolicySection,
 }
@@ -49,13 +51,19 @@ impl GroupSection {
             Parent::Source(source) => (Some(source), None),
             Parent::Node { loopback, sid } => {
                 let source = entry.headend.as_ref().map(|headend| headend.source);
-                (source, Some(spanned(ParentSection::new(loopback, sid))))
+                let repairs = entry.repair.as_ref().is_some_and(|repair| repair.parent_repairs);
+                (source, Some(spanned(ParentSection::new(loopback, sid, repairs))))
             }
         };
         let downstream = entry.downstream.iter().map(|downstream| match downstream {
             Downstream::Sid(address) | Downstream::Multicast(address) => Located::from(*address),
         });
-        let branches = entry.branches.iter().map(|branch| spanned(BranchSection::of(branch)));
+        let children = entry.repair.as_ref().map_or(&[][..], |repair| &repair.children);
+        let repairs = children.iter().copied().chain(std::iter::repeat(false));
+        let branches = entry.branches.iter().zip(repairs);
+        let branches = branches.map(|(branch, repairs)| spanned(BranchSection::of(branch, repairs)));
+        let repair = entry.repair.as_ref();
+        let repair = repair.and_then(|repair| RepairSection::of(repair, &entry.policy.repair, entry.role));
         GroupSection {
             id: integer(entry.id.0),
             epoch: unless(entry.epoch, 0, integer),
@@ -72,6 +80,7 @@ impl GroupSection {
             receiver: entry.receivers.iter().map(|receiver| spanned(ReceiverSection::of(receiver))).collect(),
             region: entry.region.map(RegionSection::of),
             headend: entry.headend.as_ref().map(|headend| spanned(HeadendSection::of(headend))),
+            repair: repair.map(spanned),
             policy: PolicySection::of(&entry.policy),
         }
     }
@@ -95,11 +104,13 @@ impl SourceSection {
 pub struct ParentSection {
     pub loopback: Located<HostAddress>,
     pub sid: Option<Located<HostAddress>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub repairs: bool,
 }
 
 impl ParentSection {
-    pub(super) fn new(loopback: Ipv6Addr, sid: Option<Ipv6Addr>) -> Self {
-        ParentSection { loopback: HostAddress(loopback).into(), sid: sid.map(|sid| HostAddress(sid).into()) }
+    pub(super) fn new(loopback: Ipv6Addr, sid: Option<Ipv6Addr>, repairs: bool) -> Self {
+        ParentSection { loopback: HostAddress(loopback).into(), sid: sid.map(|sid| HostAddress(sid).into()), repairs }
     }
 }
 

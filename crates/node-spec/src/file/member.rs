@@ -34,6 +34,8 @@ pub struct BranchSection {
     pub loopback: HostAddress,
     pub joined: Option<JoinSection>,
     pub renewed: Option<Located<Epoch>>,
+    /// The child repairs (D150).
+    pub repairs: bool,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +44,8 @@ struct BranchTable {
     loopback: Located<HostAddress>,
     joined: Option<JoinSection>,
     renewed: Option<Located<Epoch>>,
+    #[serde(default)]
+    repairs: bool,
 }
 
 impl<'de> Deserialize<'de> for BranchSection {
@@ -57,39 +61,41 @@ impl<'de> Visitor<'de> for BranchVisitor {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         HostAddress::describe(f)?;
-        f.write_str(", or a table of loopback, joined and renewed")
+        f.write_str(", or a table of loopback, joined, renewed and repairs")
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<BranchSection, E> {
         let loopback = HostAddress::from_text(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))?;
-        Ok(BranchSection { loopback, joined: None, renewed: None })
+        Ok(BranchSection { loopback, joined: None, renewed: None, repairs: false })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<BranchSection, A::Error> {
-        let BranchTable { loopback, joined, renewed } = BranchTable::deserialize(MapAccessDeserializer::new(table))?;
-        Ok(BranchSection { loopback: loopback.value, joined, renewed })
+        let BranchTable { loopback, joined, renewed, repairs } =
+            BranchTable::deserialize(MapAccessDeserializer::new(table))?;
+        Ok(BranchSection { loopback: loopback.value, joined, renewed, repairs })
     }
 }
 
 impl Serialize for BranchSection {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let loopback = Located::from(self.loopback);
-        if self.joined.is_none() && self.renewed.is_none() {
+        if self.joined.is_none() && self.renewed.is_none() && !self.repairs {
             return loopback.serialize(serializer);
         }
-        let mut table = serializer.serialize_struct("BranchSection", 3)?;
+        let mut table = serializer.serialize_struct("BranchSection", 4)?;
         table.serialize_field("loopback", &loopback)?;
         table.serialize_field("joined", &self.joined)?;
         table.serialize_field("renewed", &self.renewed)?;
+        table.serialize_field("repairs", &self.repairs.then_some(true))?;
         table.end()
     }
 }
 
 impl BranchSection {
-    pub(super) fn of(branch: &Branch) -> Self {
+    pub(super) fn of(branch: &Branch, repairs: bool) -> Self {
         let loopback = HostAddress(branch.responder);
         let joined = branch.joined.map(JoinSection::of);
-        BranchSection { loopback, joined, renewed: unless(branch.renewed, 0, integer) }
+        BranchSection { loopback, joined, renewed: unless(branch.renewed, 0, integer), repairs }
     }
 }
 

@@ -19,6 +19,7 @@ mod located;
 mod member;
 mod node;
 mod policy;
+mod repair;
 mod route;
 mod sid;
 mod steering;
@@ -41,6 +42,7 @@ pub use node::{
     DaemonSection, DriverName, FastCnpType, HmacKeySection, NeighbourSection, NodeSection, PortSection, TlvType,
 };
 pub use policy::{LearningSection, PolicySection};
+pub use repair::{Levels, RepairSection, WindowPackets};
 pub use route::{EncapsSection, MulticastRouteSection, PathSection, RouteSection};
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
 pub use steering::SteeringSection;

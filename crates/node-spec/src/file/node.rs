@@ -37,6 +37,7 @@ pub struct NodeSection {
     pub fast_cnp_address_type: Option<Located<FastCnpType>>,
     pub fast_cnp_trace_type: Option<Located<FastCnpType>>,
     pub marking_seed: Option<Located<U64>>,
+    pub repair_memory_octets: Option<Located<U64>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwards: Vec<Located<Prefix>>,
 }
@@ -86,6 +87,7 @@ impl NodeSection {
             fast_cnp_address_type: unless(types.address(), default_types.address(), integer),
             fast_cnp_trace_type: unless(types.trace(), default_types.trace(), integer),
             marking_seed: unless(config.marking_seed, default.marking_seed, integer),
+            repair_memory_octets: unless(config.repair_memory_octets, default.repair_memory_octets, integer),
             forwards: Vec::new(),
         }
     }

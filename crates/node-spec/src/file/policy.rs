@@ -1,10 +1,11 @@
 //! `[group.policy]` and `[learning]`.
 
 use super::group::ParentSection;
+use super::repair::RepairName;
 use super::{Integer, Located, PositiveU32, U32, all, integer, is_default, ns, unless};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::Learning;
-use srdma_group::{CnpMode, OnFailure, Policy, Rules};
+use srdma_group::{CnpMode, OnFailure, Policy, RepairMode, RepairPolicy, Rules};
 use srdma_wire::Prefix;
 use std::time::Duration;
 
@@ -27,6 +28,11 @@ pub struct PolicySection {
     pub stall_sends: Option<Located<Integer<2, 15>>>,
     pub min_receivers: Option<Located<PositiveU32>>,
     pub hmac_key_id: Option<Located<U32>>,
+    #[serde(default, with = "RepairName", skip_serializing_if = "is_default")]
+    pub repair: RepairMode,
+    pub window_octets: Option<Located<PositiveU32>>,
+    pub ack_timeout: Option<Located<Duration>>,
+    pub round_trip: Option<Located<Duration>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,6 +73,23 @@ impl PolicySection {
             stall_sends: unless(policy.stall_sends, default.stall_sends, integer),
             min_receivers: unless(policy.min_receivers, default.min_receivers, integer),
             hmac_key_id: policy.hmac_key_id.map(integer),
+            repair: policy.repair.mode,
+            window_octets: unless(policy.repair.window_octets, default.repair.window_octets, integer),
+            ack_timeout: time(policy.repair.ack_timeout, default.repair.ack_timeout),
+            round_trip: time(policy.repair.round_trip, default.repair.round_trip),
+        }
+    }
+
+    /// The part that concerns repair.
+    pub fn repair_policy(&self) -> RepairPolicy {
+        let default = RepairPolicy::default();
+        let time = |time: &Option<Located<Duration>>, default| time.as_ref().map_or(default, |time| time.value);
+        let octets = self.window_octets.as_ref().map(|octets| octets.value.get() as u32);
+        RepairPolicy {
+            mode: self.repair,
+            window_octets: octets.unwrap_or(default.window_octets),
+            ack_timeout: time(&self.ack_timeout, default.ack_timeout),
+            round_trip: time(&self.round_trip, default.round_trip),
         }
     }
 }
@@ -87,7 +110,7 @@ impl LearningSection {
     pub(super) fn of(learning: &Learning) -> Self {
         LearningSection {
             proxies: all(&learning.proxies),
-            parent: ParentSection::new(learning.parent, learning.parent_sid),
+            parent: ParentSection::new(learning.parent, learning.parent_sid, false),
             max_groups: Some(integer(learning.max_groups)),
             max_receivers: Some(integer(learning.max_receivers)),
             idle: Some(ns(learning.idle_ns).into()),

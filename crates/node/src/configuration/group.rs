@@ -1,8 +1,8 @@
 //! `[[group]]`: the node's group entry of a multicast group.
 
 use super::claims::{Claims, Leads};
-use super::member;
 use super::{Draft, count_or};
+use super::{member, repair};
 use srdma_dataplane::NodeConfig;
 use srdma_group::{
     Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
@@ -106,6 +106,7 @@ impl Reader<'_> {
         let parent = self.parent()?;
         let headend = section.headend.as_ref().map(|headend| self.headend(headend.get_ref())).transpose()?;
         let policy = self.policy(&section.policy, headend.as_ref())?;
+        let downstream = self.downstream()?;
         Ok(GroupEntry {
             id: GroupId(section.id.value.get() as u32),
             epoch: self.epoch(),
@@ -117,11 +118,11 @@ impl Reader<'_> {
             sid: self.sid()?,
             parent,
             branches: self.branches(&receivers)?,
-            downstream: self.downstream()?,
+            repair: repair::entry(section, &policy.repair, &downstream)?,
+            downstream,
             receivers,
             region,
             headend,
-            repair: None,
             policy,
         })
     }
@@ -388,6 +389,6 @@ pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Poli
         stall_sends: section.stall_sends.as_ref().map_or(default.stall_sends, |sends| sends.value.get() as u8),
         min_receivers: count_or(&section.min_receivers, default.min_receivers),
         hmac_key_id: section.hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32),
-        repair: default.repair,
+        repair: repair::policy(section)?,
     })
 }

@@ -4,7 +4,7 @@ use super::Draft;
 use super::claims::Claims;
 use super::group::policy_of;
 use srdma_dataplane::Learning;
-use srdma_group::ListMode;
+use srdma_group::{ListMode, RepairMode};
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{BehaviorName, Integer, Located, NodeFile};
 use srdma_toml_error::Problem;
@@ -32,6 +32,13 @@ pub(super) fn add(file: &NodeFile, claims: &Claims<'_>, draft: &mut Draft) -> Re
     }
     if let Some(key_id) = &section.policy.hmac_key_id {
         return Err(Problem::new(key_id.at, "hmac_key_id is a key of the headend, which signs"));
+    }
+    if section.policy.repair != RepairMode::Off {
+        let text = "a learnt group is not repaired: no record states its source's window (D150)";
+        return Err(Problem::new(at, text));
+    }
+    if section.parent.repairs {
+        return Err(Problem::new(at, "parent.repairs is a key of groups that this node repairs (D150)"));
     }
     let (loopback, sid) = (&section.parent.loopback, section.parent.sid.as_ref());
     let (what, hop) = sid.map_or(("parent", loopback), |sid| ("SID of the parent", sid));

@@ -22,6 +22,7 @@ mod learning;
 mod member;
 mod paths_file;
 mod ports;
+mod repair;
 mod routes;
 mod sides;
 mod sids;

@@ -58,6 +58,9 @@ pub(super) fn node(file: &NodeFile, claims: &mut Claims<'_>) -> Result<(NodeConf
     if let Some(seed) = &section.marking_seed {
         config.marking_seed = seed.value.get();
     }
+    if let Some(memory) = &section.repair_memory_octets {
+        config.repair_memory_octets = memory.value.get();
+    }
     // FC-6-1: both are left to be assigned.
     let kind =
         |given: &Option<Located<FastCnpType>>, default| given.as_ref().map_or(default, |at| at.value.get() as u8);

@@ -363,6 +363,26 @@ fn headends() {
     refused_with(&file, "policy = { hmac_key_id = 9 }", "32: hmac_key_id is a key of the headend, which signs");
 }
 
+/// D150, D161: a node that does not repair has no buffer, one that does sends to one child.
+#[test]
+fn repair() {
+    let message = "32: this node does not repair, by `repair` of the group's policy";
+    refused_with(TRANSIT, "repair = { levels = 2 }", message);
+    refused_with(TRANSIT, "repair = { levels = 2 }\npolicy = { repair = 'edge' }", message);
+    parse(&format!("{TRANSIT}repair = {{ levels = 2 }}\npolicy = {{ repair = 'tree' }}\n")).expect("right");
+    refused_with(
+        TRANSIT,
+        "policy = { repair = 'tree', round_trip = '0s' }",
+        "32: round_trip is zero: packets would be sent again at once, without end (D161)",
+    );
+    refused_with(
+        TRANSIT,
+        "repair = { window_packets = 65537 }",
+        "32: invalid value: integer `65537`, expected an integer from 1 to 65536",
+    );
+    refused_with(EDGE, "policy = { repair = 'all' }", "27: unknown value `all`, expected one of `off`, `edge`, `tree`");
+}
+
 /// D2, D8, D25, D28, D30: the message names the rule.
 #[test]
 fn members_and_policies_follow_their_rules() {
@@ -395,7 +415,7 @@ fn members_and_policies_follow_their_rules() {
         "25: renewed by epoch 4, but the group's epoch is 3: no later one can have been",
     );
     let message = "30: invalid type: integer `1`, expected a unicast IPv6 address such as \"2001:db8::1\", neither :: nor \
-                   ::1, or a table of loopback, joined and renewed";
+                   ::1, or a table of loopback, joined, renewed and repairs";
     refused(TRANSIT, branches, "branches = [1]", message);
 
     let policy = |keys: &str, message: &str| {

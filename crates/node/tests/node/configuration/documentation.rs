@@ -35,6 +35,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[group.region]", "[[group]]\nregion = { zzz = 1 }"),
     ("[group.headend]", "[[group]]\nheadend = { zzz = 1 }"),
     ("[[group.headend.list]]", "[[group]]\nheadend = { list = [{ zzz = 1 }] }"),
+    ("[group.repair]", "[[group]]\nrepair = { zzz = 1 }"),
     ("[group.policy]", "[[group]]\npolicy = { zzz = 1 }"),
     ("[learning]", "[learning]\nzzz = 1"),
     ("[[traffic_class]]", "[[traffic_class]]\nzzz = 1"),

@@ -15,7 +15,8 @@ use srdma_dataplane::{
 use srdma_frame::PortId;
 use srdma_group::{
     Branch, CnpMode, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, Join, ListMode, NodeIndex, NodeRole,
-    OnFailure, Parent, Policy, Receiver, ReceiverRegion, Rules, Source, SourceRegion,
+    OnFailure, Parent, Policy, Receiver, ReceiverRegion, RepairEntry, RepairMode, RepairPolicy, Rules, Source,
+    SourceRegion,
 };
 use srdma_node::{Configuration, Purpose};
 use srdma_node_spec::file::NodeFile;
@@ -116,6 +117,7 @@ fn settings(octets: &mut Octets) -> NodeConfig {
     config.icmp_errors_per_second = octets.u32(0, u32::MAX);
     config.replication_hop_limit = octets.octet();
     config.marking_seed = octets.from(0, u64::MAX);
+    config.repair_memory_octets = octets.from(0, u64::MAX);
     if octets.is() {
         (config.tlv_types.end_mt, config.tlv_types.mr) = (octets.u16(7, 60) as u8, octets.u16(61, 126) as u8);
         let types = OptionTypes::new(octets.u16(0x80, 0x8F) as u8, octets.u16(0x90, 0x9F) as u8);
@@ -140,7 +142,28 @@ fn policy(octets: &mut Octets, lists: ListMode) -> Policy {
         stall_sends: octets.u16(2, 15) as u8,
         min_receivers: octets.u32(1, u32::MAX),
         hmac_key_id: None,
+        repair: RepairPolicy {
+            mode: octets.one_of(&[RepairMode::Off, RepairMode::Edge, RepairMode::Tree]),
+            window_octets: octets.u32(1, u32::MAX),
+            ack_timeout: octets.time(1),
+            round_trip: octets.time(1),
+        },
     }
+}
+
+/// How the node repairs: by its policy and role.
+fn repair(octets: &mut Octets, entry: &GroupEntry) -> Option<RepairEntry> {
+    let repairs = match entry.policy.repair.mode {
+        RepairMode::Off => false,
+        RepairMode::Edge => entry.role == NodeRole::Edge,
+        RepairMode::Tree => true,
+    };
+    repairs.then(|| RepairEntry {
+        window_packets: octets.u32(1, 0x1_0000),
+        parent_repairs: octets.is() && matches!(entry.parent, Parent::Node { .. }),
+        children: entry.downstream.iter().map(|_| octets.is()).collect(),
+        levels: octets.u32(1, 255),
+    })
 }
 
 fn join(octets: &mut Octets, epoch: u32) -> Option<Join> {
@@ -196,6 +219,7 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         entry.receivers = hosts.map(|host| receiver(octets, id, host, region.is_some(), epoch)).collect();
         let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
         entry.branches = entry.receivers.iter().map(branch).collect();
+        entry.repair = repair(octets, &entry);
         return entry;
     }
     for child in 1..=octets.u16(1, 3) {
@@ -218,6 +242,7 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         let with_regions = region.is_some() && !lists.is_empty();
         entry.headend = Some(HeadendEntry { source, lists, with_regions, link_mtu: octets.u16(1280, 0xFFFF) });
     }
+    entry.repair = repair(octets, &entry);
     entry
 }
 
@@ -496,7 +521,7 @@ fn entries(octets: &mut Octets) -> Entries {
         proxies: vec![prefix("2001:db8:ff:1::", 64)],
         parent: address("2001:db8:6::1"),
         parent_sid: octets.maybe(|_| address("5f00:0:6::")),
-        policy: policy(octets, ListMode::Tlv),
+        policy: Policy { repair: RepairPolicy::default(), ..policy(octets, ListMode::Tlv) },
         max_groups: octets.u16(1, 0xFFFF),
         max_receivers: octets.u16(1, 0xFFFF),
         idle_ns: octets.ns(),

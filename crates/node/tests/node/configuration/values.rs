@@ -6,7 +6,7 @@ use srdma_dataplane::{Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop,
 use srdma_frame::PortId;
 use srdma_group::{
     Branch, CnpMode, Downstream, GroupEntry, GroupId, Join, ListMode, NodeRole, OnFailure, Parent, Policy,
-    ReceiverRegion, Rules, Source, SourceRegion,
+    ReceiverRegion, RepairEntry, RepairMode, RepairPolicy, Rules, Source, SourceRegion,
 };
 use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -167,7 +167,33 @@ fn an_edge_and_a_transit_node() {
     let sid = Some(address("5f00:0:900::"));
     assert_eq!(transit.parent, Parent::Node { loopback: address("2001:db8:ff:9::1"), sid });
     assert_eq!(transit.sid, address("ff3e:20:2001:db8::9"));
-    assert_eq!(transit.policy, Policy::default());
+    let repair = RepairPolicy {
+        mode: RepairMode::Tree,
+        window_octets: 1 << 20,
+        ack_timeout: Duration::from_millis(16),
+        round_trip: Duration::from_micros(50),
+    };
+    assert_eq!(transit.policy, Policy { repair, ..Policy::default() });
+    let repair = RepairEntry { window_packets: 512, parent_repairs: true, children: vec![true], levels: 3 };
+    assert_eq!((transit.repair, edge.repair), (Some(repair), None));
+}
+
+/// D150: who repairs follows from role and policy; the defaults are for packets of 4,096 octets and two levels.
+#[test]
+fn nodes_repair_by_role_and_policy() {
+    let repairs = |mode: &str| {
+        let text = example().replace("repair = { window_packets = 512, levels = 3 }", "");
+        let text = text.replace("repair = \"tree\"", &format!("repair = \"{mode}\""));
+        let edge = format!("parent = {{ loopback = \"2001:db8:ff:5::1\" }}\npolicy = {{ repair = \"{mode}\" }}\n");
+        let text = text.replacen("parent = { loopback = \"2001:db8:ff:5::1\" }\n", &edge, 1);
+        let groups = parse(&text).expect("right").spec.entries.groups;
+        [2, 3].map(|id| groups[&id].repair.clone())
+    };
+    let edge = RepairEntry { window_packets: 128, parent_repairs: false, children: Vec::new(), levels: 1 };
+    let transit = RepairEntry { window_packets: 256, parent_repairs: true, children: vec![true], levels: 2 };
+    assert_eq!(repairs("off"), [None, None]);
+    assert_eq!(repairs("edge"), [Some(edge.clone()), None]);
+    assert_eq!(repairs("tree"), [Some(edge), Some(transit)]);
 }
 
 #[test]
@@ -200,6 +226,7 @@ fn a_policy_without_defaults() {
         stall_sends: 4,
         min_receivers: 2,
         hmac_key_id: Some(42),
+        repair: RepairPolicy::default(),
     };
     assert_eq!(policies[0], expected);
 }
