@@ -72,6 +72,8 @@ pub struct NodeConfig {
     pub restarted: bool,
     /// Seed of the chance that decides on ECN marks between Kmin and Kmax.
     pub marking_seed: u64,
+    /// Octets that retransmission buffers of all groups may take (D162).
+    pub repair_memory_octets: u64,
     /// Seed of discriminators and UDP source ports of BFD, which attackers must not be able to guess (D92).
     pub bfd_seed: u64,
     /// Disabled by a test; `None` in the product.
@@ -94,6 +96,7 @@ impl NodeConfig {
             end_mt_cover: Cover::Tlvs,
             restarted: false,
             marking_seed: 0,
+            repair_memory_octets: 1 << 30,
             bfd_seed: 0,
             without: None,
         }

@@ -1,6 +1,7 @@
 //! Counters of a node.
 
 use crate::drop::DropCounters;
+use srdma_repair::BranchCounters;
 
 /// Frames and octets, without FCS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,4 +53,21 @@ pub struct GroupCounters {
     pub naks_sent: u64,
     /// CNPs sent upstream.
     pub cnps_sent: u64,
+}
+
+/// Fill of a group's retransmission buffer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct RepairFill {
+    pub packets: u64,
+    pub capacity_packets: u32,
+}
+
+/// Repair of a branch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct BranchRepair {
+    pub counters: BranchCounters,
+    /// Whether it is to be sent packets of the buffer.
+    pub is_behind: bool,
 }

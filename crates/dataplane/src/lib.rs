@@ -39,7 +39,7 @@ pub use bfd::{BfdPeer, BfdReport, BfdSession, MAX_BFD_SESSIONS};
 pub use config::{
     Command, ConfigError, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
 };
-pub use counters::{GroupCounters, PortCounters, Traffic};
+pub use counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
 pub use drop::{DropCounters, DropReason};
 pub use egress::{
     BackpressureThresholds, CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking,

@@ -384,6 +384,12 @@ impl<P> Repair<P> {
     pub fn branch_counters(&self, branch: BranchIndex) -> Option<BranchCounters> {
         Some(self.branches.get(branch.index())?.counters)
     }
+
+    /// Whether a branch is to be sent data of the buffer.
+    pub fn is_behind(&self, branch: BranchIndex) -> bool {
+        let cursor = self.branches.get(branch.index()).map(|branch| branch.cursor);
+        matches!(cursor, Some(Cursor::Behind(_)))
+    }
 }
 
 impl<P> Repair<P> {

@@ -203,7 +203,7 @@ impl Groups {
             learner.next_check = Some(learner.next_check.map_or(end, |check| check.min(end)));
         }
         let index = self.free_slot();
-        let mut state = group_state(entry, Vec::new(), true);
+        let mut state = group_state(entry, Vec::new(), None, true);
         state.learnt = Some(Learnt { active: now });
         tables.claim(proxy_prefix(&state.entry), Target::Group(index as u32));
         tables.invalidate();

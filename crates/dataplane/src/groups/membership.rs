@@ -1,5 +1,6 @@
 //! Commits of group entries (D31), and the initial state of a new or changed group.
 
+use super::buffer_memory::BufferShare;
 use super::repair::{StoredPacket, repair_of, succeeding_repair};
 use super::{GroupState, Groups, Surroundings, proxy_prefix};
 use crate::config::{ConfigError, NodeConfig};
@@ -104,12 +105,13 @@ impl Groups {
         // Data have come down before the record did: no branch is at the initial PSN (D17, R6).
         let goes_on = self.give_way_to_record(entry.proxy, around.tables);
         let index = known.unwrap_or_else(|| self.free_slot());
+        let share = self.buffer_share(index, &entry, around.config);
         let is_leased = self.get(index as u32).is_some_and(|before| before.is_leased) || owner == Owner::Controller;
         let mut state = match self.slots[index].take() {
-            None => group_state(entry, headers, restarted || goes_on),
+            None => group_state(entry, headers, share, restarted || goes_on),
             Some(before) => {
                 around.tables.withdraw(proxy_prefix(&before.entry), Target::Group(index as u32));
-                succeeding_state(before, entry, headers, restarted, &mut self.pending.effects)
+                succeeding_state(before, entry, headers, share, restarted, &mut self.pending.effects)
             }
         };
         state.is_leased = is_leased;
@@ -208,7 +210,12 @@ fn headers_for(entry: &GroupEntry, config: &NodeConfig, security: &Security) -> 
     Ok(headers)
 }
 
-pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) -> GroupState {
+pub(super) fn group_state(
+    entry: GroupEntry,
+    headers: Vec<u8>,
+    buffer_share: Option<BufferShare>,
+    restarted: bool,
+) -> GroupState {
     let node = match (restarted, entry.renewed) {
         (true, _) => NodeBefore::Restarted,
         (false, 0) => NodeBefore::New,
@@ -219,7 +226,8 @@ pub(super) fn group_state(entry: GroupEntry, headers: Vec<u8>, restarted: bool) 
     GroupState {
         acks: Acknowledgements::of_branches(&rules_of(&entry), &origins),
         cnps: CnpWindow::new(&cnp_rules_of(&entry.policy), entry.branches.len() as u16),
-        repair: repair_of(&entry, &origins),
+        repair: buffer_share.and_then(|_| repair_of(&entry, &origins)),
+        buffer_share,
         responders: responders_of(&entry),
         preceding: Vec::new(),
         msn_offsets: entry.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
@@ -251,12 +259,13 @@ fn succeeding_state(
     mut before: GroupState,
     entry: GroupEntry,
     headers: Vec<u8>,
+    buffer_share: Option<BufferShare>,
     restarted: bool,
     effects: &mut Effects<StoredPacket>,
 ) -> GroupState {
     if before.entry.initial_psn != entry.initial_psn {
         effects.released.extend(before.repair.iter_mut().flat_map(|repair| repair.drain()));
-        return GroupState { counters: before.counters, ..group_state(entry, headers, false) };
+        return GroupState { counters: before.counters, ..group_state(entry, headers, buffer_share, false) };
     }
     let (mut origins, mut msn_offsets, mut branch_cnps) = (Vec::new(), Vec::new(), Vec::new());
     for branch in &entry.branches {
@@ -295,7 +304,7 @@ fn succeeding_state(
     }
     acks.succeed(&rules_of(&entry), &origins, forgets, &mut unsent);
     cnps.succeed(&cnp_rules_of(&entry.policy), &origins);
-    let repair = succeeding_repair(repair, &entry, &origins, effects);
+    let repair = succeeding_repair(repair, &entry, buffer_share.is_some(), &origins, effects);
     GroupState {
         responders,
         preceding,
@@ -305,6 +314,7 @@ fn succeeding_state(
         acks,
         cnps,
         repair,
+        buffer_share,
         unsent,
         headers,
         copies: Vec::new(),

@@ -3,6 +3,7 @@
 //! The machines are those of [`srdma_aggregation`]; this part keeps a set of them for each group, with the group entry
 //! and prepared headers for the group's packets. It sends nothing: responses for upstream are returned.
 
+mod buffer_memory;
 mod journal;
 mod learn;
 mod lease;
@@ -17,7 +18,7 @@ pub use journal::{GroupEvent, HoldEnd, JournalEntry};
 pub use lease::Lease;
 pub(crate) use membership::Owner;
 pub(crate) use receiver_list::{EdgeCopy, ReceiverList};
-pub(crate) use repair::{GroupRepair, behind_outer, stored_packet};
+pub(crate) use repair::{behind_outer, stored_packet};
 pub(crate) use responses::{Data, Outbox, Request};
 pub(crate) use state::{GroupState, ResolvedCopy};
 

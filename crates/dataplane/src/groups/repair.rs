@@ -93,10 +93,14 @@ impl Pending {
 }
 
 impl Groups {
-    /// A data packet has come, and the aggregation has noted it; `None` where the node does not repair the group.
+    /// A data packet has come, and the aggregation has noted it; `None` where the node does not repair
+    /// the group, and for a packet that is longer than its path MTU allows.
     #[inline]
-    pub(crate) fn arrive(&mut self, now: Instant, group: u32, data: Data) -> Option<Arrival> {
+    pub(crate) fn arrive(&mut self, now: Instant, group: u32, data: Data, chunks: usize) -> Option<Arrival> {
         let state = self.slots[group as usize].as_mut()?;
+        if state.buffer_share.is_none_or(|share| chunks > usize::from(share.chunks_per_packet)) {
+            return None;
+        }
         Some(state.repair.as_mut()?.arrive(now, data.psn(), data.ack_request(), &state.acks))
     }
 
@@ -203,14 +207,15 @@ pub(super) fn repair_of(entry: &GroupEntry, origins: &[Origin]) -> Option<Box<Gr
     Some(Box::new(Repair::new(rules, &branches_of(entry, origins))))
 }
 
-/// The repair in the next epoch.
+/// The repair in the next epoch. `has_memory`: there is room for its buffer (D162).
 pub(super) fn succeeding_repair(
     before: Option<Box<GroupRepair>>,
     entry: &GroupEntry,
+    has_memory: bool,
     origins: &[Origin],
     effects: &mut Effects<StoredPacket>,
 ) -> Option<Box<GroupRepair>> {
-    match (before, rules_of(entry)) {
+    match (before, rules_of(entry).filter(|_| has_memory)) {
         (Some(mut repair), Some(rules)) => {
             repair.succeed(rules, &branches_of(entry, origins), effects);
             Some(repair)

@@ -1,5 +1,6 @@
 //! The state of a group.
 
+use super::buffer_memory::BufferShare;
 use super::repair::GroupRepair;
 use crate::counters::GroupCounters;
 use crate::drop::DropReason;
@@ -17,6 +18,8 @@ pub(crate) struct GroupState {
     pub(crate) cnps: CnpWindow,
     /// At a node that repairs.
     pub(crate) repair: Option<Box<GroupRepair>>,
+    /// What its buffer takes of the pool; `None` without repair.
+    pub(super) buffer_share: Option<BufferShare>,
     /// The branches by their responders' addresses, sorted.
     pub(crate) responders: Vec<([u8; 16], BranchIndex)>,
     /// Receivers of the preceding entry that this one does not have: packets on their way may list them (D96).
@@ -76,6 +79,11 @@ impl GroupState {
         if let Some(learnt) = &mut self.learnt {
             learnt.active = now;
         }
+    }
+
+    /// Whether the node would repair the group by its entry, and has no memory for it (D162).
+    pub(crate) fn lacks_memory(&self) -> bool {
+        self.entry.repair.is_some() && self.repair.is_none()
     }
 
     /// The branch whose responses come from this address (D14).

@@ -21,7 +21,7 @@ use crate::backpressure::{Backpressure, BackpressureConfig, BackpressureCounters
 use crate::bfd::{Bfd, BfdPeer, BfdReport};
 use crate::config::{NodeConfig, SidBehavior, TableId};
 use crate::context::PacketContext;
-use crate::counters::{GroupCounters, PortCounters, Traffic};
+use crate::counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
 use crate::drop::DropCounters;
 use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
@@ -306,6 +306,28 @@ impl Node {
     /// The counters of a group's repair; `None` where the node does not repair it.
     pub fn repair_counters(&self, id: GroupId) -> Option<RepairCounters> {
         Some(self.groups.find(id)?.repair.as_ref()?.counters())
+    }
+
+    /// Packets in a group's retransmission buffer, and for how many it has room; `None` where the node does not repair it.
+    pub fn repair_fill(&self, id: GroupId) -> Option<RepairFill> {
+        let repair = self.groups.find(id)?.repair.as_ref()?;
+        Some(RepairFill { packets: repair.kept() as u64, capacity_packets: repair.rules().capacity })
+    }
+
+    /// The repair of a branch of a group.
+    pub fn branch_repair(&self, id: GroupId, branch: BranchIndex) -> Option<BranchRepair> {
+        let repair = self.groups.find(id)?.repair.as_ref()?;
+        Some(BranchRepair { counters: repair.branch_counters(branch)?, is_behind: repair.is_behind(branch) })
+    }
+
+    /// Whether the node would repair a group by its entry, and has no memory for it (D162).
+    pub fn lacks_repair_memory(&self, id: GroupId) -> bool {
+        self.groups.find(id).is_some_and(|group| group.lacks_memory())
+    }
+
+    /// Octets of the pool that are reserved for retransmission buffers.
+    pub fn repair_octets(&self) -> u64 {
+        self.groups.buffer_octets()
     }
 
     /// PSNs that a group's branches have acknowledged.

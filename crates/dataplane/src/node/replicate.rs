@@ -22,6 +22,12 @@ use srdma_repair::Arrival;
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::{Icrc, Instant, NextHeader};
 
+/// Chunks of the pool that a frame takes.
+#[inline]
+fn chunks_of(frame: &Frame) -> usize {
+    1 + frame.body().len()
+}
+
 /// Octets of a small chunk behind its headroom.
 pub(super) const SMALL_ROOM: usize = 384;
 
@@ -129,7 +135,7 @@ impl Node {
         if let Err(reason) = decrement(&mut frame, pool) {
             return self.report(context, frame, pool, reason, Icmpv6Error::HopLimitExceeded);
         }
-        let arrival = self.data_goes_down(context.now, group, data, pool);
+        let arrival = self.data_goes_down(context.now, group, data, chunks_of(&frame), pool);
         let Some(state) = self.groups.get_mut(group) else {
             return self.ports.drop_frame(context, frame, pool, DropReason::UnknownGroup);
         };
@@ -245,7 +251,7 @@ impl Node {
     /// Returns the group if this node repairs it, and what the packet is to its repair.
     fn observe_tunnelled(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Option<(u32, Arrival)> {
         let (group, data) = self.tunnelled_data(frame, pool)?;
-        Some((group, self.data_goes_down(now, group, data, pool)?))
+        Some((group, self.data_goes_down(now, group, data, chunks_of(frame), pool)?))
     }
 
     /// The group in which this node replicates, and whose data packet a frame carries.
@@ -316,7 +322,8 @@ impl Node {
         let data = Data::of(packet.bth);
         frame.truncate(frame.len() - Icrc::LEN, pool);
         let body = Body::behind(frame, rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
-        let arrival = list.group.and_then(|group| self.data_goes_down(context.now, group, data, pool));
+        let arrival =
+            list.group.and_then(|group| self.data_goes_down(context.now, group, data, chunks_of(frame), pool));
         list.prepare_for(rewrite.len() - IPV6);
         body.share(list.copies.len(), pool);
         let withholding = list.group.filter(|group| self.groups.withholds_any(*group));
@@ -441,11 +448,18 @@ impl Node {
 
     /// Rule R2: a data packet is sent downstream. Returns what it is to the repair of the group, if this node repairs.
     #[inline]
-    fn data_goes_down(&mut self, now: Instant, group: u32, data: Data, pool: &mut Pool) -> Option<Arrival> {
+    fn data_goes_down(
+        &mut self,
+        now: Instant,
+        group: u32,
+        data: Data,
+        chunks: usize,
+        pool: &mut Pool,
+    ) -> Option<Arrival> {
         if let Some(outbox) = self.groups.data(now, group, data) {
             self.send_upstream(now, group, outbox, pool);
         }
-        self.groups.arrive(now, group, data)
+        self.groups.arrive(now, group, data, chunks)
     }
 
     /// The deadline of a group has come.

@@ -16,6 +16,7 @@ use super::handle::DataHandle;
 use super::headroom::{self, Headroom};
 use super::interest;
 use super::isis::IsisEvent;
+use super::memory;
 use super::metrics::MetricsServer;
 use super::order::Notice;
 use super::signals::{Request, Signals};
@@ -89,7 +90,9 @@ impl Control {
         let mut configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
         configuration.check_private_files()?;
         configuration.spec.node.bfd_seed = bfd::seed();
-        let node = configuration.node()?;
+        let mut spec = configuration.spec.clone();
+        spec.node.repair_memory_octets = memory::buffer_octets(&configuration);
+        let node = spec.build()?;
         let claims = claim_missing(&configuration, &BTreeMap::new())?;
         let ports = vec![PortDriver::NONE; configuration.interfaces.len()];
         let status = StatusServer::bind(&configuration.daemon.status).await?;

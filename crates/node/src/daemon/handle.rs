@@ -2,6 +2,7 @@
 
 use super::data::{DataThread, stay_on};
 use super::interest::Wanted;
+use super::memory;
 use super::order::{Attached, Notice, Order, Refusal};
 use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
@@ -16,10 +17,6 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tokio::sync::{mpsc as events, oneshot, watch};
 use tokio::time::{sleep, timeout};
-
-/// Pages of a data thread: for frames that wait to be sent, and for those that drivers keep ready for the kernel.
-const PAGES: usize = 8192;
-const PAGES_PER_PORT: usize = 4096;
 
 /// A data thread that runs.
 #[derive(Debug)]
@@ -67,7 +64,7 @@ impl DataHandle {
         let (orders, received_orders) = mpsc::channel();
         let (sent_notices, notices) = events::unbounded_channel();
         let (pinned, is_pinned) = mpsc::channel();
-        let pages = PAGES + PAGES_PER_PORT * node.config().ports.len();
+        let pages = memory::pages(node.config().ports.len(), node.config().repair_memory_octets);
         let data = DataThread::new(node, Umem::new(pages)?, interest, received_orders, sent_notices, Arc::clone(&wake));
         let thread = Builder::new().name("data".to_owned()).spawn(move || {
             // The caller that starts the thread waits for this.
