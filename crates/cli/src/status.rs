@@ -6,6 +6,7 @@ mod congestion;
 mod find;
 mod page;
 mod rates;
+mod repair;
 mod screen;
 mod steering;
 mod text;

@@ -3,7 +3,7 @@
 use super::columns::{Column, table};
 use super::rates::Seen;
 use super::text::{bar, psn, seconds};
-use super::{bfd, congestion, steering};
+use super::{bfd, congestion, repair, steering};
 use crate::units::{count, grouped, rate};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
@@ -206,20 +206,24 @@ fn group_lines(seen: &Seen, group: &GroupSnapshot, width: usize) -> Vec<Line<'st
     let rows = group.branches.iter().map(|branch| {
         let lag = branch.lag.map_or_else(|| "–".to_owned(), |lag| grouped(u64::from(lag)));
         let bar = bar(branch.lag.unwrap_or(0), full, BAR_CELLS);
-        let cells = vec![format!("  {}", branch.address), psn(branch.expected_psn), grouped(branch.stalls), lag, bar];
+        let mut cells =
+            vec![format!("  {}", branch.address), psn(branch.expected_psn), grouped(branch.stalls), lag, bar];
+        cells.extend(repair::cells(branch));
         (cells, if branch.expected_psn.is_none() { NOTE } else { GOOD })
     });
-    let columns = [
+    let mut columns = vec![
         Column::text("  branch"),
         Column::number("expected PSN"),
         Column::number("stalls"),
         Column::number("lag"),
         Column::text("").leaves(1),
     ];
+    columns.extend(repair::columns(group));
     let to_evict = group.to_evict.iter().map(|eviction| {
         Line::raw(format!("    {} is {}: evict it by a new epoch", eviction.receiver, eviction.cause.name()))
     });
     let mut lines = [title, traffic, responses].into_iter().map(Line::raw).collect::<Vec<_>>();
+    lines.extend(repair::line(group).map(Line::raw));
     lines.extend(to_evict);
     lines.extend(table(&columns, rows.collect(), width));
     lines

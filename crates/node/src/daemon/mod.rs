@@ -18,6 +18,7 @@ mod headroom;
 mod interest;
 mod isis;
 mod latest;
+mod memory;
 mod metrics;
 mod mirror;
 mod order;
@@ -25,6 +26,7 @@ mod pace;
 mod port;
 mod received;
 mod reload;
+mod repairing;
 mod signals;
 mod snapshot;
 mod stalls;
@@ -36,12 +38,13 @@ pub use error::DaemonError;
 pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
+pub use repairing::RepairWatch;
 pub use snapshot::{
-    BackpressureSnapshot, BfdSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, ControllerSnapshot,
-    DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot, FlowSnapshot, GroupSnapshot,
-    IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
-    PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload, Role, SidSnapshot, Snapshot,
-    SteeringSnapshot,
+    BackpressureSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot,
+    ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot,
+    FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot,
+    IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload,
+    RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

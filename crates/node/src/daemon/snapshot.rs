@@ -4,6 +4,7 @@ mod bfd;
 mod congestion;
 mod isis;
 mod of;
+mod repair;
 mod steering;
 
 pub use bfd::BfdSnapshot;
@@ -12,6 +13,7 @@ pub use isis::{
     IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
 };
 pub use of::{DaemonState, PortState};
+pub use repair::{BranchRepairSnapshot, RepairMemorySnapshot, RepairSnapshot};
 pub use steering::{DestinationSnapshot, FlowSnapshot, PathSnapshot, SteeringSnapshot};
 
 use crate::process::{GroupCountersReport, TrafficReport};
@@ -56,6 +58,9 @@ pub struct Snapshot {
     /// BFD sessions, by peer.
     #[serde(default)]
     pub bfd: Vec<BfdSnapshot>,
+    /// Memory of retransmission buffers; absent at a node that has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair_memory: Option<RepairMemorySnapshot>,
     /// State of IS-IS; absent while the node does not run it.
     #[serde(default)]
     pub isis: Option<IsisSnapshot>,
@@ -179,6 +184,9 @@ pub struct GroupSnapshot {
     /// Whether the headend of a new group waits for the first PSN, and drops other data.
     #[serde(default)]
     pub awaits_first_psn: bool,
+    /// Repair by this node; absent where its entry has it not repair.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairSnapshot>,
     /// Counters of packets.
     #[serde(flatten)]
     pub counters: GroupCountersReport,
@@ -234,6 +242,9 @@ pub struct BranchSnapshot {
     /// CNPs that came from it.
     #[serde(default)]
     pub cnps: u64,
+    /// Its repair, at a node that repairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<BranchRepairSnapshot>,
 }
 
 /// The applied configuration.

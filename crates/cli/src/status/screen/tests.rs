@@ -2,8 +2,8 @@ use super::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use srdma_node::daemon::{
-    BackpressureSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DriverSnapshot, GroupSnapshot,
-    PauseSnapshot, PfcSnapshot, PortSnapshot, Reload, Role, SidSnapshot,
+    BackpressureSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot, DriverSnapshot,
+    GroupSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, Reload, RepairSnapshot, Role, SidSnapshot,
 };
 use srdma_node::{GroupCountersReport, TrafficReport};
 use std::collections::BTreeMap;
@@ -43,6 +43,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         lag: (index != 2).then(|| u32::from(index) * 24),
         stalls: u64::from(index / 3),
         cnps: 0,
+        repair: None,
     };
     let mut ports = vec![port("s1", at), port("uplink-to-n4", at)];
     ports[0].drops = BTreeMap::from([("no_route".to_owned(), 3 * at), ("not_ipv6".to_owned(), 4)]);
@@ -71,6 +72,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
             is_root: true,
             highest_psn: Some(0xfffff4),
             awaits_first_psn: false,
+            repair: None,
             counters: GroupCountersReport {
                 data_packets: 1_000 * at,
                 copies: 3_000 * at,
@@ -92,6 +94,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         traces: BTreeMap::new(),
         steering: None,
         bfd: Vec::new(),
+        repair_memory: None,
         isis: None,
         controller: None,
         dropped_log_lines: 0,
@@ -137,6 +140,35 @@ fn the_first_snapshot_has_no_rates() {
     assert!(drawn(&mut screen, 80, 24).starts_with("asking /run/srdma/n6.sock\n"));
     screen.take(Ok(snapshot(90, 1)));
     insta::assert_snapshot!(drawn(&mut screen, 80, 24));
+}
+
+/// A group with repair: one branch is behind, one is repairing; another group has no memory for it.
+#[test]
+fn repair_has_a_line_and_columns() {
+    let mut screen = Screen::new(Path::new("/run/srdma/n6.sock"));
+    let mut snapshot = snapshot(90, 3);
+    let mut without = snapshot.groups[0].clone();
+    without.id = 2;
+    without.repair = Some(RepairSnapshot { lacks_memory: true, ..RepairSnapshot::default() });
+    let counters = [("packets_resent", 1_204), ("naks_absorbed", 31), ("requests_received", 7), ("requests_sent", 12)];
+    let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
+    snapshot.groups[0].repair = Some(RepairSnapshot { lacks_memory: false, kept: 17, capacity: 128, counters });
+    for (branch, (resent, behind, repairing)) in
+        snapshot.groups[0].branches.iter_mut().zip([(4, false, false), (200, true, false), (1_000, true, true)])
+    {
+        branch.repair = Some(BranchRepairSnapshot {
+            packets_resent: resent,
+            times_back: 3,
+            is_behind: behind,
+            is_repairing: repairing,
+        });
+    }
+    snapshot.groups.push(without);
+    screen.take(Ok(snapshot));
+    let text = drawn(&mut screen, 140, 60);
+    let (_, groups) = text.split_once("  1 headend").expect("the group");
+    let groups: Vec<&str> = groups.lines().take(14).collect();
+    insta::assert_snapshot!(groups.join("\n"));
 }
 
 #[test]

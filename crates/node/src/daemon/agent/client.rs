@@ -99,7 +99,7 @@ impl Thread {
 
     /// Registers the node, with the current token and certificates of the files.
     fn register(&mut self, client: &mut Option<Client>, protocol: u32) -> Result<Outcome, Ended> {
-        let registration = Registration { protocol, ..*self.ask(ControllerEvent::Register)? };
+        let registration = self.ask(ControllerEvent::Register)?.by(protocol);
         let registered = connect(&self.settings).and_then(|client| {
             let session = client.register(&registration)?;
             Ok((client, session))

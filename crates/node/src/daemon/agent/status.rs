@@ -1,8 +1,8 @@
 //! Status of the node, as sent to the controller.
 
 use crate::configuration::{ControllerLink, ControllerSettings};
-use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, Snapshot};
-use srdma_api::{BranchStatus, GroupStatus, NodeStatus, PortStatus};
+use crate::daemon::snapshot::{GroupSnapshot, PortSnapshot, RepairSnapshot, Snapshot};
+use srdma_api::{BranchStatus, GroupRepairStatus, GroupStatus, NodeStatus, PortStatus};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -66,12 +66,27 @@ fn group(group: &GroupSnapshot) -> GroupStatus {
         expected_psn: branch.expected_psn,
         lag: branch.lag,
         cnps: branch.cnps,
+        packets_resent: branch.repair.map(|repair| repair.packets_resent),
+        is_repairing: branch.repair.is_some_and(|repair| repair.is_repairing),
     });
     GroupStatus {
         group: group.id,
         highest_psn: group.highest_psn,
         awaits_first_psn: group.awaits_first_psn,
+        repair: group.repair.as_ref().map(repair),
         branches: branches.collect(),
+    }
+}
+
+fn repair(repair: &RepairSnapshot) -> GroupRepairStatus {
+    let counter = |name: &str| repair.counters.get(name).copied().unwrap_or(0);
+    GroupRepairStatus {
+        lacks_memory: repair.lacks_memory,
+        packets_resent: counter("packets_resent"),
+        requests_sent: counter("requests_sent"),
+        gaps_given_up: counter("gaps_given_up"),
+        not_kept: counter("not_kept"),
+        kept: repair.kept,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The controller's agent in the control task: applies orders, and sends status.
 
-use super::Control;
+use super::{Control, memory};
 use crate::configuration::{Configuration, ControllerLink, ControllerSettings};
 use crate::daemon::agent::{ControllerClient, ControllerEvent, HintClient, neighbour_of, status_of};
 use crate::daemon::error::DaemonError;
@@ -148,6 +148,7 @@ impl Control {
             links: settings.links.iter().map(link).collect(),
             hosts: settings.hosts.clone(),
             groups: Vec::new(),
+            repairs: memory::buffer_octets(&self.configuration) > 0,
         }
     }
 

@@ -6,6 +6,7 @@ use crate::daemon::handle::Died;
 use crate::daemon::isis::Inquiry;
 use crate::daemon::latest::Latest;
 use crate::daemon::metrics::MetricsServer;
+use crate::daemon::repairing::RepairWatch;
 use crate::daemon::snapshot::{ConfigurationSnapshot, DaemonState, EvictionSnapshot, PortState, Reload, Snapshot};
 use crate::daemon::stalls::StallWatch;
 use crate::daemon::status::StatusServer;
@@ -23,6 +24,7 @@ pub(super) struct Reporting {
     waiting: Option<(StatusServer, Option<MetricsServer>)>,
     serving: Option<Serving>,
     stalls: StallWatch,
+    repairing: RepairWatch,
     /// Receivers with an eviction request that was logged.
     to_evict: BTreeSet<(u32, Ipv6Addr)>,
     configuration: ConfigurationSnapshot,
@@ -43,6 +45,7 @@ impl Reporting {
             waiting: Some((status, metrics)),
             serving: None,
             stalls: StallWatch::default(),
+            repairing: RepairWatch::default(),
             to_evict: BTreeSet::new(),
             configuration: ConfigurationSnapshot { generation: 1, last_reload: None },
             started: Instant::now(),
@@ -70,6 +73,7 @@ impl Reporting {
 
     fn publish(&mut self, mut snapshot: Snapshot, isis: Option<Inquiry>) {
         self.stalls.observe(&mut snapshot);
+        self.repairing.observe(&mut snapshot);
         let latest = Latest::new(snapshot).with_isis(isis);
         if let Some(serving) = &self.serving {
             serving.latest.send_replace(latest);

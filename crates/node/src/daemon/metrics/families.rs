@@ -3,6 +3,7 @@
 mod bfd;
 mod congestion;
 mod isis;
+mod repair;
 mod steering;
 
 use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
@@ -36,6 +37,7 @@ impl Collector for Families {
         isis::isis(&mut out, &self.0)?;
         sids(&mut out, &self.0)?;
         groups(&mut out, &self.0.groups)?;
+        repair::families(&mut out, &self.0.groups, self.0.repair_memory)?;
         branches(&mut out, &self.0.groups)
     }
 }

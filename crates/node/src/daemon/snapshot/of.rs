@@ -2,7 +2,7 @@
 
 use super::{
     BranchSnapshot, ConfigurationSnapshot, ControllerSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role,
-    SidSnapshot, Snapshot, bfd, congestion, steering,
+    SidSnapshot, Snapshot, bfd, congestion, repair, steering,
 };
 use crate::process::by_name;
 use srdma_aggregation::BranchIndex;
@@ -89,6 +89,7 @@ impl Snapshot {
             traces: congestion::traces(node),
             steering: steering::of(node),
             bfd: bfd::of(node),
+            repair_memory: repair::memory(node),
             isis: None,
             controller: daemon.controller.clone(),
             configuration: daemon.configuration.clone(),
@@ -114,6 +115,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         lag: state.lag(index),
         stalls: 0,
         cnps: node.branch_cnps(id, index).unwrap_or(0),
+        repair: repair::of_branch(node, id, index),
     });
     Some(GroupSnapshot {
         id: id.0,
@@ -125,6 +127,7 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
         is_root,
         highest_psn: state.highest_psn().map(|psn| psn.get()),
         awaits_first_psn: node.awaits_first_psn(id),
+        repair: repair::of_group(node, id),
         counters: counters.into(),
         eviction_requests: 0,
         to_evict: Vec::new(),
