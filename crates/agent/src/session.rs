@@ -124,6 +124,12 @@ impl ControllerSession {
         let Report { eviction_requests, mut status } = report;
         if let Some(status) = status.as_mut().filter(|_| self.protocol == FIRST_PROTOCOL) {
             status.unreachable.clear();
+            for group in &mut status.groups {
+                (group.awaits_first_psn, group.repair) = (false, None);
+                for branch in &mut group.branches {
+                    (branch.packets_resent, branch.is_repairing) = (None, false);
+                }
+            }
         }
         let session = self.session.unwrap_or_default();
         Sync { session, answers: self.answers.clone(), eviction_requests, status, wait_ms: POLL_INTERVAL_MS }

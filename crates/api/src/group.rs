@@ -2,7 +2,7 @@
 
 use crate::source::SourceState;
 use serde::{Deserialize, Serialize};
-use srdma_group::Policy;
+use srdma_group::{Policy, RepairMode, RepairPolicy};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -36,6 +36,15 @@ pub struct NewGroup {
     /// When the source gives up [default: ACK timeout 14, 7 retries, as in many programs].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<SourceTransport>,
+    /// Nodes that send lost packets again, instead of the source: `off`, `edge` or `tree` [default: that of `policy`, or
+    /// `tree`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub repair: Option<RepairMode>,
+    /// Octets of payload that the source has in flight at most, for which nodes have buffers [default: that of `policy`,
+    /// or 524288].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window_octets: Option<u32>,
 }
 
 impl NewGroup {
@@ -52,6 +61,20 @@ impl NewGroup {
             region: None,
             policy: Policy::default(),
             transport: None,
+            repair: None,
+            window_octets: None,
+        }
+    }
+
+    /// How the group is repaired (D163): its own fields before those of its policy, and the ACK timeout of its transport.
+    pub fn repair_policy(&self) -> RepairPolicy {
+        let given = self.policy.repair;
+        let default_mode = if given.is_off() { RepairMode::Tree } else { given.mode };
+        RepairPolicy {
+            mode: self.repair.unwrap_or(default_mode),
+            window_octets: self.window_octets.unwrap_or(given.window_octets),
+            ack_timeout: self.transport.and_then(|transport| transport.timeout()).unwrap_or(given.ack_timeout),
+            round_trip: given.round_trip,
         }
     }
 }
@@ -73,8 +96,13 @@ impl SourceTransport {
 
     /// Least time without an ACK after which the source gives up; `None`: it never does.
     pub fn retry_budget(&self) -> Option<Duration> {
+        Some(self.timeout()? * u32::from(self.retries))
+    }
+
+    /// Time without an ACK after which the source sends again; `None`: it does not.
+    pub fn timeout(&self) -> Option<Duration> {
         let timeout = 1_u64.checked_shl(self.ack_timeout.into()).filter(|_| self.ack_timeout != 0)?;
-        Some(Duration::from_nanos(timeout.saturating_mul(4096)) * u32::from(self.retries))
+        Some(Duration::from_nanos(timeout.saturating_mul(4096)))
     }
 }
 

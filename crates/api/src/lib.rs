@@ -33,9 +33,9 @@ pub use group::{
 pub use identity::{NodeIdentity, RenameRequest};
 pub use job::{DrainLinks, Job, JobPage, NewJob, PlacedFlow, WhatIf, WhatIfAnswer};
 pub use node::{
-    BranchStatus, DrainRequest, EvictionRequest, ForeignGroup, ForeignGroups, GroupStatus, HeldGroup, Link,
-    MAX_EVICTION_REQUESTS, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus, POLL_INTERVAL_MS, PortStatus,
-    Registration, Session, Sync, SyncAnswer, UnreachableReport, store_identity,
+    BranchStatus, DrainRequest, EvictionRequest, ForeignGroup, ForeignGroups, GroupRepairStatus, GroupStatus,
+    HeldGroup, Link, MAX_EVICTION_REQUESTS, Node, NodeAnswer, NodeOrder, NodePage, NodeStatus, POLL_INTERVAL_MS,
+    PortStatus, Registration, Session, Sync, SyncAnswer, UnreachableReport, store_identity,
 };
 pub use problem::{Problem, ProblemType};
 pub use protocol::{FIRST_PROTOCOL, PROTOCOL, Protocols};

@@ -39,6 +39,17 @@ pub struct Registration {
     pub hosts: Vec<Prefix>,
     /// Groups of a controller that it holds: none after a restart.
     pub groups: Vec<HeldGroup>,
+    /// Whether it has memory for packets to send again, and knows the keys of entries that are about that (D163). From
+    /// protocol 2 on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repairs: bool,
+}
+
+impl Registration {
+    /// The same by a protocol, without what controllers of that protocol refuse (D112).
+    pub fn by(self, protocol: u32) -> Self {
+        Registration { protocol, repairs: self.repairs && protocol != protocol::FIRST_PROTOCOL, ..self }
+    }
 }
 
 /// A link to another node, used only if both ends have registered it.
@@ -322,7 +333,34 @@ pub struct GroupStatus {
     /// Whether the headend of a new group waits for the group's first PSN, and drops other data.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_first_psn: bool,
+    /// Its repair, where its entry has the node repair; from protocol 2 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<GroupRepairStatus>,
     pub branches: Vec<BranchStatus>,
+}
+
+/// Repair of a group at a node (D150).
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GroupRepairStatus {
+    /// The node has no memory for the group's buffer, and does not repair it (D162).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_memory: bool,
+    /// Packets sent again to one branch.
+    #[serde(default)]
+    pub packets_resent: u64,
+    /// Requests sent to the parent.
+    #[serde(default)]
+    pub requests_sent: u64,
+    /// Gaps that were left to the source.
+    #[serde(default)]
+    pub gaps_given_up: u64,
+    /// Packets that the buffer had no room for.
+    #[serde(default)]
+    pub not_kept: u64,
+    /// Packets in the buffer.
+    #[serde(default)]
+    pub kept: u64,
 }
 
 /// A branch of a group at a node.
@@ -340,6 +378,12 @@ pub struct BranchStatus {
     /// Number of CNPs received from it.
     #[serde(default)]
     pub cnps: u64,
+    /// Packets sent again to it, at a node that repairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets_resent: Option<u64>,
+    /// It is repaired again and again: of the packets of the last second more than 1 % were sent again to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_repairing: bool,
 }
 
 /// The state of a node.

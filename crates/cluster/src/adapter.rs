@@ -242,10 +242,13 @@ pub(crate) fn status(agent: &Agent, node: &Node) -> NodeStatus {
             expected_psn: acknowledgements.expected_psn(index).map(Psn::get),
             lag: acknowledgements.lag(index),
             cnps: 0,
+            packets_resent: None,
+            is_repairing: false,
         });
         let highest_psn = acknowledgements.highest_psn().map(Psn::get);
         let awaits_first_psn = node.awaits_first_psn(id);
-        Some(GroupStatus { group: id.0, highest_psn, awaits_first_psn, branches: branches.collect() })
+        let branches = branches.collect();
+        Some(GroupStatus { group: id.0, highest_psn, awaits_first_psn, repair: None, branches })
     });
     NodeStatus { groups: groups.collect(), ..NodeStatus::default() }
 }

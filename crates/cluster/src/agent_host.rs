@@ -76,9 +76,7 @@ impl AgentHost {
     /// The next request to the controller.
     pub(crate) fn next(&mut self, now: Instant, registration: Registration, node: &Node) -> Call {
         match self.session.next(since_origin(now)) {
-            Next::Register { protocol } => {
-                Call::Register(Box::new(self.agent.registration(Registration { protocol, ..registration })))
-            }
+            Next::Register { protocol } => Call::Register(Box::new(self.agent.registration(registration.by(protocol)))),
             Next::Sync => {
                 self.evictions.retain(|(group, receiver), _| lags(node, *group, *receiver));
                 let known = self.evictions.iter().filter(|((group, _), _)| adapter::has_group(&self.agent, *group));

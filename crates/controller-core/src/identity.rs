@@ -177,6 +177,7 @@ mod tests {
             links: Vec::new(),
             hosts: ["2001:db8:b1::7/128", "2001:db8:b2::7/128", "::/0"].map(|text| text.parse().unwrap()).into(),
             groups: Vec::new(),
+            repairs: true,
         };
         let used = restricted(&said, &identity(1));
         assert_eq!((used.end_mt, used.replication), (None, identity(1).replication));

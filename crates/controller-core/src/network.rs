@@ -23,6 +23,7 @@ pub(crate) struct NetworkNode {
     pub(crate) end_mt: Option<Ipv6Addr>,
     pub(crate) replication: Option<Prefix>,
     pub(crate) hosts: Vec<Prefix>,
+    pub(crate) repairs: bool,
     /// By neighbour.
     links: BTreeMap<Ipv6Addr, Link>,
     /// The links that the other end has registered too, by neighbour.
@@ -51,6 +52,7 @@ impl Network {
             end_mt: registration.end_mt,
             replication: registration.replication,
             hosts: registration.hosts.clone(),
+            repairs: registration.repairs,
             links: by_neighbour(&registration.links),
             hops: BTreeMap::new(),
             unreachable: BTreeSet::new(),
@@ -243,6 +245,7 @@ mod tests {
             links: to.iter().map(|to| Link { to: loopback(*to), mtu: 1000 + number, cost: number.into() }).collect(),
             hosts: hosts.iter().map(|prefix| prefix.parse().unwrap()).collect(),
             groups: Vec::new(),
+            repairs: false,
         }
     }
 

@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 /// The version of the rows. A program that changes them increments it and migrates older ones.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// The key of the row that holds the format.
 pub const FORMAT_KEY: &str = "format";

@@ -88,5 +88,6 @@ fn registration() -> Registration {
         links: Vec::new(),
         hosts: Vec::new(),
         groups: Vec::new(),
+        repairs: false,
     }
 }

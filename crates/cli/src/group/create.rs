@@ -6,7 +6,7 @@ use crate::remote::idempotency_key;
 use anyhow::Result;
 use clap::Args;
 use srdma_api::{Client, ClientError, Group, NewGroup, SourceAddress, SourceRegion, SourceTransport};
-use srdma_group::Policy;
+use srdma_group::{Policy, RepairMode};
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::process::ExitCode;
@@ -49,8 +49,32 @@ pub(super) struct Arguments {
     /// Retry count of the source's queue pair.
     #[arg(long, value_name = "N", default_value = "7", value_parser = clap::value_parser!(u8).range(0..=7))]
     retries: u8,
+    /// Nodes that send lost packets again, instead of the source [default: tree, where nodes can].
+    #[arg(long, value_enum)]
+    repair: Option<RepairName>,
+    /// Octets of payload that the source has in flight at most, for which nodes have buffers [default: 524288].
+    #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1..))]
+    window_octets: Option<u32>,
     #[command(flatten)]
     output: Output,
+}
+
+/// Nodes that repair.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum RepairName {
+    Off,
+    Edge,
+    Tree,
+}
+
+impl From<RepairName> for RepairMode {
+    fn from(name: RepairName) -> Self {
+        match name {
+            RepairName::Off => RepairMode::Off,
+            RepairName::Edge => RepairMode::Edge,
+            RepairName::Tree => RepairMode::Tree,
+        }
+    }
 }
 
 impl Arguments {
@@ -72,6 +96,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         region: arguments.region,
         policy: arguments.policy.unwrap_or_default(),
         transport: arguments.transport(),
+        repair: arguments.repair.map(Into::into),
+        window_octets: arguments.window_octets,
     };
     let group = create(&arguments.output.controller.client()?, &new)?;
     arguments.output.show(&group, |group| {

@@ -154,6 +154,7 @@ fn nodes_are_listed_renamed_and_removed() {
         links: Vec::new(),
         hosts: vec!["2001:db8:bb::/64".parse().unwrap()],
         groups: Vec::new(),
+        repairs: true,
     };
     controller.client().register(&registration).unwrap();
     let node = |arguments: &[&str]| {

@@ -204,8 +204,8 @@ pub(super) fn new_nodes_of(
 ) -> Result<Vec<NewNode>, Refusal> {
     let nodes = path.windows(2).enumerate().map(|(position, pair)| {
         let role = if position + 2 == path.len() { last } else { NodeRole::Transit };
-        let TreeNode { name, loopback, sid, .. } = tree_node(network, id, pair[1], None, role)?;
-        Ok(NewNode { name, loopback, sid, parent: pair[0], parent_sid: None, role, multicast: None, can_repair: true })
+        let TreeNode { name, loopback, sid, can_repair, .. } = tree_node(network, id, pair[1], None, role)?;
+        Ok(NewNode { name, loopback, sid, parent: pair[0], parent_sid: None, role, multicast: None, can_repair })
     });
     nodes.collect()
 }
@@ -325,7 +325,7 @@ fn tree_node(
         multicast: None,
         joined: None,
         renewed: 0,
-        can_repair: true,
+        can_repair: node.is_some_and(|node| node.repairs),
     })
 }
 

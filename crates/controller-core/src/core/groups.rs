@@ -6,6 +6,7 @@ use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, Write};
 use srdma_api::ProblemType;
 use srdma_api::{EventKind, NewGroup, SourceState};
+use srdma_group::{Policy, RepairPolicy};
 use srdma_wire::{PathMtu, Qpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -46,7 +47,9 @@ impl Core {
                 "name: expected at most 128 octets, no control characters and none that change the direction of text",
             ));
         }
-        let request = NewGroup { proxy: Some(proxy), name: Some(name), ..request };
+        let policy = Policy { repair: request.repair_policy(), ..request.policy };
+        let (repair, window_octets) = (None, None);
+        let request = NewGroup { proxy: Some(proxy), name: Some(name), policy, repair, window_octets, ..request };
         self.check_new(&tenant, proxy, &request)?;
         self.site.last_group = id;
         let row = GroupRow {
@@ -158,6 +161,19 @@ impl Core {
         check_qpn("source.qpn", request.source.qpn)?;
         if request.transport.is_some_and(|transport| transport.ack_timeout > 31 || transport.retries > 7) {
             let text = "transport: expected an ack_timeout of at most 31 and at most 7 retries";
+            return Err(Refusal::new(ProblemType::InvalidRequest, text));
+        }
+        let repair = request.policy.repair;
+        let packets = u64::from(repair.window_octets).div_ceil(u64::from(request.path_mtu));
+        if !(1..=u64::from(RepairPolicy::MOST_PACKETS)).contains(&packets) {
+            let most = RepairPolicy::MOST_PACKETS;
+            let text = format!(
+                "window_octets: expected from 1 octet to {most} packets of the path MTU, found {packets} packets"
+            );
+            return Err(Refusal::new(ProblemType::InvalidRequest, text));
+        }
+        if repair.ack_timeout.is_zero() || repair.round_trip.is_zero() {
+            let text = "policy.repair: expected ack_timeout_ns and round_trip_ns above 0";
             return Err(Refusal::new(ProblemType::InvalidRequest, text));
         }
         if request.initial_psn >= 1 << 24 {

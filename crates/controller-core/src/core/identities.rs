@@ -178,7 +178,8 @@ impl Node {
         let NodeIdentity { loopback, end_mt, replication, hosts } = identity.clone();
         let (name, links, groups) = (name.to_owned(), Vec::new(), Vec::new());
         let protocol = FIRST_PROTOCOL;
-        let registration = Registration { protocol, name, loopback, end_mt, replication, links, hosts, groups };
+        let registration =
+            Registration { protocol, name, loopback, end_mt, replication, links, hosts, groups, repairs: false };
         Node { was_dead: true, ..Node::new(registration, identity) }
     }
 

@@ -58,6 +58,7 @@ pub(crate) fn registration(number: u16) -> Registration {
         links: ends.map(|(_, to)| Link { to: loopback(to), mtu: 9000, cost: 1 }).collect(),
         hosts,
         groups: Vec::new(),
+        repairs: true,
     }
 }
 

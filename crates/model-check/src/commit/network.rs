@@ -45,6 +45,7 @@ impl Place {
             links: neighbours.map(|other| Link { to: other.loopback(), mtu: 9000, cost: 1 }).collect(),
             hosts: prefix([0x2001, 0xdb8, hosts, 0, 0, 0, 0, 0], 64).into_iter().collect(),
             groups: Vec::new(),
+            repairs: false,
         }
     }
 
