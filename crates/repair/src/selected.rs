@@ -21,10 +21,6 @@ struct Run {
 impl Selected {
     const MOST: usize = 4;
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.runs[0].is_none()
-    }
-
     /// Adds a run; returns whether there was room, or it was selected already.
     pub(crate) fn add(&mut self, psn: Psn, count: u32, ack_request: bool) -> bool {
         let run = Run { psn, count, ack_request };
@@ -60,7 +56,7 @@ mod tests {
     #[test]
     fn runs_come_in_order_and_are_few() {
         let mut selected = Selected::default();
-        assert!(selected.is_empty());
+        assert_eq!(selected.next(), None);
         assert!(selected.add(Psn::new(0xFF_FFFF), 2, false));
         assert!(selected.add(Psn::new(7), 1, true));
         assert!(selected.add(Psn::new(7), 1, true), "the same again");
@@ -68,6 +64,6 @@ mod tests {
         assert!(!selected.add(Psn::new(10), 1, false));
         let taken: Vec<_> = std::iter::from_fn(|| selected.next()).map(|(psn, ack)| (psn.get(), ack)).collect();
         assert_eq!(taken, [(0xFF_FFFF, false), (0, false), (7, true), (8, false), (9, false)]);
-        assert!(selected.is_empty());
+        assert_eq!(selected.next(), None);
     }
 }

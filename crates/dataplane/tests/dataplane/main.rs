@@ -20,6 +20,7 @@ mod learning;
 mod placed;
 mod receiver_lists;
 mod reference;
+mod repair;
 mod repair_memory;
 mod responses;
 mod reverse_epochs;
