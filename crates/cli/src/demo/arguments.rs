@@ -84,7 +84,7 @@ pub(crate) struct Arguments {
     rules: RulesName,
 
     /// Nodes that send lost packets again, instead of the source: none, the edges, or all nodes of the tree.
-    #[arg(long, value_enum, default_value_t = RepairName::Off)]
+    #[arg(long, value_enum, default_value_t = RepairName::Tree)]
     repair: RepairName,
 
     /// Packets that the source may have outstanding [default: as many as the path holds].

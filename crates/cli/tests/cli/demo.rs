@@ -52,6 +52,8 @@ fn json_has_the_documented_fields_and_true_digests() {
         "source",
         "receivers",
         "links",
+        "link_octets",
+        "repair",
         "compare",
     ]);
     assert_eq!(keys(&report), top);
@@ -67,6 +69,7 @@ fn json_has_the_documented_fields_and_true_digests() {
         "acks_received",
         "naks_received",
         "cnps_received",
+        "timeouts",
     ]);
     assert_eq!(keys(source), source_keys);
     let ratio = source["egress_octets"].as_f64().unwrap() / 300_001.0;
