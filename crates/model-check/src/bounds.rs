@@ -2,6 +2,7 @@
 
 use crate::hosts::{DuplicateHandling, NakHandling};
 use crate::record::CommitOrder;
+use crate::repairs::Repairs;
 use srdma_aggregation::Rules;
 use srdma_wire::Psn;
 use std::fmt;
@@ -23,6 +24,8 @@ pub struct Bounds {
     pub receivers: DuplicateHandling,
     /// The rule that the nodes follow.
     pub rules: Rules,
+    /// Which nodes repair.
+    pub repairs: Repairs,
     /// Messages in flight on a link in one direction, 2 to 8.
     pub depth: usize,
     /// The numbers of faults.
@@ -51,6 +54,8 @@ pub struct Faults {
     pub restarts: u8,
     /// Timeouts of the source while messages are in flight.
     pub early_timeouts: u8,
+    /// Ends of a timer of repair while messages are in flight.
+    pub early_ticks: u8,
     /// RNR NAKs.
     pub unready: u8,
     /// Receivers that fail with a fatal NAK.
@@ -73,6 +78,7 @@ impl Faults {
         delays: 0,
         restarts: 0,
         early_timeouts: 0,
+        early_ticks: 0,
         unready: 0,
         failures: 0,
         deaths: 0,
@@ -89,6 +95,7 @@ impl fmt::Display for Faults {
             ("delays", self.delays),
             ("restarts", self.restarts),
             ("early timeouts", self.early_timeouts),
+            ("early ticks", self.early_ticks),
             ("unready", self.unready),
             ("failures", self.failures),
             ("deaths", self.deaths),

@@ -22,6 +22,7 @@ mod membership;
 mod model;
 mod queue;
 mod record;
+mod repairs;
 mod shape;
 mod state;
 mod steps;
@@ -36,6 +37,7 @@ pub use commit::{
 pub use hosts::{DuplicateHandling, NakHandling};
 pub use model::{COMPLETION, PROGRESS, SAFETY, Tree};
 pub use record::{Change, CommitOrder};
+pub use repairs::{Due, Repairers, Repairs};
 pub use shape::{SHAPES, Shape};
 pub use state::{Action, State};
 pub use suite::{Configuration, LARGE, SMALL};

@@ -1,14 +1,33 @@
-//! The state machines of the nodes, those of `srdma_aggregation`; each distinct state is stored once.
+//! The state machines of the nodes, those of `srdma_aggregation` and `srdma_repair`; each distinct state is stored once.
 //!
 //! The many million states of the tree contain few distinct states of a node. A state of the tree therefore has a
 //! fingerprint for each node, and a transition is computed once for each state and event of a machine.
 
-use crate::queue::{Data, Message};
-use srdma_aggregation::{Acknowledgements, BranchIndex, UpstreamResponse};
+use crate::queue::{Data, Message, Missing, Upward};
+use crate::repairs::{Due, NodeRepair};
+use srdma_aggregation::{Acknowledgements, UpstreamResponse};
+use srdma_repair::Effects;
 use srdma_wire::{Instant, Psn};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{PoisonError, RwLock};
+
+/// The machines of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Machine {
+    pub(crate) acks: Acknowledgements,
+    /// At nodes that repair.
+    pub(crate) repair: Option<Box<NodeRepair>>,
+}
+
+/// Results of an event.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    pub(crate) responses: Vec<UpstreamResponse>,
+    pub(crate) effects: Effects<bool>,
+    /// Data packets of a node that repairs, each with its branch.
+    pub(crate) down: Vec<(u16, u8)>,
+}
 
 /// A state of a node's machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -23,11 +42,16 @@ impl Fingerprint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Event {
     Data(u8),
+    /// A response, or a request.
     Response {
         branch: u16,
         code: u8,
     },
     HoldEnds,
+    /// The timer of repair.
+    Tick(Due),
+    /// The link of a branch has room.
+    Poll(u16),
     /// The group entry of a record takes effect at this node; the J of joining receivers.
     Commit {
         record: usize,
@@ -36,16 +60,18 @@ pub(crate) enum Event {
     },
 }
 
-/// Transition: the next state, and up to four responses sent upstream in order, 0 for none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Transition: the next state, up to eight responses and requests sent upstream in order, 0 for none, and the data that
+/// a node which repairs sends downstream.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) next: Fingerprint,
-    pub(crate) sent: [u8; 4],
+    pub(crate) sent: [u8; 8],
+    pub(crate) down: Box<[(u16, u8)]>,
 }
 
 #[derive(Debug, Default)]
 struct Tables {
-    machines: HashMap<Fingerprint, Acknowledgements>,
+    machines: HashMap<Fingerprint, Machine>,
     steps: HashMap<(Fingerprint, Event), Step>,
 }
 
@@ -63,9 +89,9 @@ impl Machines {
     }
 
     /// Stores a machine.
-    pub(crate) fn store(&self, mut machine: Acknowledgements) -> Fingerprint {
+    pub(crate) fn store(&self, mut machine: Machine) -> Fingerprint {
         // Counters do not influence transitions.
-        machine.take_counters();
+        machine.acks.take_counters();
         let mut hasher = DefaultHasher::new();
         machine.hash(&mut hasher);
         let fingerprint = Fingerprint(hasher.finish().max(1));
@@ -76,12 +102,12 @@ impl Machines {
     }
 
     /// A stored machine.
-    pub(crate) fn machine(&self, fingerprint: Fingerprint) -> Acknowledgements {
-        self.read(fingerprint, Acknowledgements::clone)
+    pub(crate) fn machine(&self, fingerprint: Fingerprint) -> Machine {
+        self.read(fingerprint, Machine::clone)
     }
 
     /// Calls `read` with a stored machine.
-    pub(crate) fn read<T>(&self, fingerprint: Fingerprint, read: impl FnOnce(&Acknowledgements) -> T) -> T {
+    pub(crate) fn read<T>(&self, fingerprint: Fingerprint, read: impl FnOnce(&Machine) -> T) -> T {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         read(&tables.machines[&fingerprint])
     }
@@ -96,24 +122,30 @@ impl Machines {
         &self,
         from: Fingerprint,
         event: Event,
-        apply: impl FnOnce(&mut Acknowledgements, &mut Vec<UpstreamResponse>),
+        apply: impl FnOnce(&mut Machine, &mut Output),
     ) -> Step {
         let known = {
             let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
-            tables.steps.get(&(from, event)).copied()
+            tables.steps.get(&(from, event)).cloned()
         };
         known.unwrap_or_else(|| {
             let mut machine = self.machine(from);
-            let mut out = Vec::new();
+            let mut out = Output::default();
             apply(&mut machine, &mut out);
-            assert!(out.len() <= 4, "more than four responses at once: {out:?}");
-            let mut sent = [0; 4];
-            for (place, forwarded) in sent.iter_mut().zip(out) {
-                *place = Message::from_response(forwarded.response, self.initial_psn).code();
+            let response = |sent: &UpstreamResponse| {
+                Upward::Response(Message::from_response(sent.response, self.initial_psn))
+            };
+            let requests = out.effects.requests.iter();
+            let requests = requests.map(|request| Upward::Request(Missing::from_request(*request, self.initial_psn)));
+            let all: Vec<Upward> = out.responses.iter().map(response).chain(requests).collect();
+            let mut sent = [0; 8];
+            assert!(all.len() <= sent.len(), "too much at once: {all:?}");
+            for (place, upward) in sent.iter_mut().zip(all) {
+                *place = upward.code();
             }
-            let step = Step { next: self.store(machine), sent };
+            let step = Step { next: self.store(machine), sent, down: out.down.into() };
             let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-            tables.steps.insert((from, event), step);
+            tables.steps.insert((from, event), step.clone());
             step
         })
     }
@@ -122,22 +154,33 @@ impl Machines {
     pub(crate) fn data(&self, from: Fingerprint, data: Data) -> Step {
         let psn = self.initial_psn.plus(u32::from(data.packet));
         self.step(from, Event::Data(data.code()), |machine, out| {
-            machine.data(Instant::ZERO, psn, data.ack_request, out);
+            machine.data(psn, data, out);
         })
     }
 
-    /// A branch has sent a response. The machine does not depend on its epoch.
-    pub(crate) fn response(&self, from: Fingerprint, branch: u16, message: Message) -> Step {
-        let event = Event::Response { branch, code: Message { epoch: 0, ..message }.code() };
-        self.step(from, event, |machine, out| {
-            // A rejected response changes nothing.
-            let _rejected =
-                machine.response(Instant::ZERO, BranchIndex(branch), message.response(self.initial_psn), out);
+    /// A branch has sent a response or a request. The machine does not depend on its epoch.
+    pub(crate) fn response(&self, from: Fingerprint, branch: u16, upward: Upward) -> Step {
+        let event = Event::Response { branch, code: upward.in_epoch(0).code() };
+        self.step(from, event, |machine, out| match upward {
+            Upward::Response(message) => machine.response(branch, message.response(self.initial_psn), out),
+            Upward::Request(missing) => machine.request(branch, missing.request(self.initial_psn), out),
         })
     }
 
     /// T_hold of all held NAKs ends.
     pub(crate) fn hold_ends(&self, from: Fingerprint) -> Step {
-        self.step(from, Event::HoldEnds, |machine, out| machine.tick(self.hold_ends_at, out))
+        self.step(from, Event::HoldEnds, |machine, out| {
+            machine.acks.tick(self.hold_ends_at, &mut out.responses);
+        })
+    }
+
+    /// The timer of a node's repair ends.
+    pub(crate) fn tick(&self, from: Fingerprint, due: Due) -> Step {
+        self.step(from, Event::Tick(due), |machine, out| machine.tick(due, out))
+    }
+
+    /// The link of a branch has room for a packet of the buffer.
+    pub(crate) fn poll(&self, from: Fingerprint, branch: u16) -> Step {
+        self.step(from, Event::Poll(branch), |machine, out| machine.poll(branch, self.initial_psn, out))
     }
 }

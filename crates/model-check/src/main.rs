@@ -4,8 +4,8 @@ use clap::{Parser, ValueEnum};
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
     Ablation, Action, Bounds, COMMIT_LARGE, COMMIT_SMALL, CommitBounds, CommitFaults, CommitFinding, CommitOrder,
-    Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, SHAPES, SMALL, Shape, check,
-    check_commit, shortest,
+    Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, Repairers, Repairs, SHAPES, SMALL, Shape,
+    check, check_commit, shortest,
 };
 use srdma_wire::Psn;
 use std::process::ExitCode;
@@ -72,6 +72,18 @@ struct Options {
     /// Timeouts of the source while messages are in flight.
     #[arg(long, default_value_t = 0)]
     early_timeouts: u8,
+    /// Ends of timers of repair while messages are in flight.
+    #[arg(long, default_value_t = 0)]
+    early_ticks: u8,
+    /// Nodes that repair.
+    #[arg(long, value_name = "NODES")]
+    repairers: Option<Repairing>,
+    /// Packets that their buffers hold, 0 to 8.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=8))]
+    buffer: u8,
+    /// RNR NAKs go up to the source.
+    #[arg(long)]
+    rnr_up: bool,
     /// RNR NAKs.
     #[arg(long, default_value_t = 0)]
     unready: u8,
@@ -140,6 +152,15 @@ enum RuleSet {
     RepeatCount,
 }
 
+/// Nodes that repair.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Repairing {
+    All,
+    Edges,
+    Root,
+    BelowRoot,
+}
+
 /// Rules of the commit protocol.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ProtocolRule {
@@ -181,6 +202,17 @@ impl RuleSet {
 }
 
 impl Options {
+    fn repairs(&self) -> Repairs {
+        let by = match self.repairers {
+            None => return Repairs::NONE,
+            Some(Repairing::All) => Repairers::All,
+            Some(Repairing::Edges) => Repairers::Edges,
+            Some(Repairing::Root) => Repairers::Root,
+            Some(Repairing::BelowRoot) => Repairers::BelowRoot,
+        };
+        Repairs { by, buffer: self.buffer, waits: !self.rnr_up }
+    }
+
     fn bounds(&self) -> Bounds {
         Bounds {
             initial_psn: Psn::new(self.initial_psn),
@@ -194,6 +226,7 @@ impl Options {
                 DuplicateHandling::AllDuplicates
             },
             rules: self.rules.rules(),
+            repairs: self.repairs(),
             depth: usize::from(self.depth),
             faults: Faults {
                 losses: self.losses,
@@ -202,6 +235,7 @@ impl Options {
                 delays: self.delays,
                 restarts: self.restarts,
                 early_timeouts: self.early_timeouts,
+                early_ticks: self.early_ticks,
                 unready: self.unready,
                 failures: self.failures,
                 deaths: self.deaths,
@@ -303,14 +337,14 @@ fn report(shape: &Shape, bounds: &Bounds, finding: &Finding, path: &[Action], js
     if json {
         let path: Vec<String> = path.iter().map(|action| format!("{action:?}")).collect();
         let row = serde_json::json!({
-            "shape": shape.name, "packets": bounds.packets, "bounds": bounds.faults.to_string(), "states": states,
-            "depth": depth, "seconds": seconds, "result": result, "path": path,
+            "shape": shape.name, "packets": bounds.packets, "bounds": format!("{}{}", bounds.repairs, bounds.faults),
+            "states": states, "depth": depth, "seconds": seconds, "result": result, "path": path,
         });
         return println!("{row}");
     }
     println!(
         "{:<8}{:>7}{states:>13}{depth:>6}{seconds:>12.1}  {result}: {}",
-        shape.name, bounds.packets, bounds.faults
+        shape.name, bounds.packets, format_args!("{}{}", bounds.repairs, bounds.faults)
     );
     for (number, action) in path.iter().enumerate() {
         println!("  {number:>3} {action:?}");

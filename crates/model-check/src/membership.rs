@@ -1,10 +1,10 @@
 //! Restarts, and changes of membership.
 
-use crate::machines::{Event, Fingerprint};
+use crate::machines::{Event, Fingerprint, Machine};
 use crate::model::{Tree, spend};
 use crate::record::{Branch, Change, Record};
 use crate::state::State;
-use srdma_aggregation::{Acknowledgements, BranchBefore, BranchIndex, NodeBefore, Origin};
+use srdma_aggregation::{BranchBefore, BranchIndex, NodeBefore, Origin};
 use srdma_wire::Psn;
 
 impl Tree {
@@ -47,7 +47,8 @@ impl Tree {
         let (old, new) = (&before.places[node], &after.places[node]);
         let forgets = old.renewed != new.renewed || old.parent != new.parent;
         let step = self.machines.step(state.nodes[node], event, |machine, out| {
-            machine.succeed(&self.bounds.rules, &origins, forgets, out);
+            let of_repair = self.bounds.repairs.of(node, &after.places);
+            machine.succeed(&self.bounds.rules, &origins, forgets, of_repair, out);
         });
         self.advance(state, node, step)
     }
@@ -75,7 +76,8 @@ impl Tree {
             Origin::of(node_before, BranchBefore::Absent, joined, self.bounds.initial_psn)
         };
         let origins: Vec<Origin> = record.places[node].branches.iter().map(origin).collect();
-        self.machines.store(Acknowledgements::of_branches(&self.bounds.rules, &origins))
+        let of_repair = self.bounds.repairs.of(node, &record.places);
+        self.machines.store(Machine::new(&self.bounds.rules, &origins, of_repair))
     }
 
     /// The PSN of a packet.

@@ -2,20 +2,26 @@
 
 use crate::bounds::{Bounds, Faults};
 use crate::hosts::Delivery;
-use crate::machines::{Fingerprint, Machines};
+use crate::machines::{Fingerprint, Machine, Machines};
+use crate::queue::{Data, Upward};
 use crate::record::{Change, Child, Record};
+use crate::repairs::Due;
 use crate::shape::Shape;
 use crate::state::{Action, LINKS, NODES, RECEIVERS, State};
-use srdma_aggregation::{Acknowledgements, Start};
+use srdma_aggregation::Origin;
 use srdma_wire::Instant;
 use stateright::{Model, Property};
 
-/// Safety: no response at the source acknowledges a packet that a surviving member lacks (MT-5.3.1-1, MT-5.3.2-1).
+/// Safety: no response at the source acknowledges a packet that a surviving member lacks (MT-5.3.1-1, MT-5.3.2-1), and
+/// nothing is sent down that the source did not send.
 pub const SAFETY: &str = "no response reaches the source for a packet that a member lacks";
 /// Progress: the source completes packets after the last fault.
 pub const PROGRESS: &str = "the source is never stuck";
 /// Reachability: some state completes all packets.
 pub const COMPLETION: &str = "everything is completed";
+
+/// Messages on a link up to which packets of a buffer are added.
+const SHORT_QUEUE: usize = 2;
 
 /// A link: the node above, or `None` for the source above the root, and the child below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,14 +91,14 @@ impl Tree {
         state.pending != 0 && matches!(self.stored(state).change, Some(Change::Join { .. }))
     }
 
-    fn can_send(&self, state: &State) -> bool {
+    pub(crate) fn can_send(&self, state: &State) -> bool {
         let source = &state.source;
         source.next < self.bounds.packets.min(source.completed + self.bounds.window) && !self.is_paused(state)
     }
 
     fn is_holding(&self, state: &State, node: usize) -> bool {
         let machine = state.nodes[node];
-        machine != Fingerprint::ABSENT && self.machines.read(machine, |machine| machine.next_deadline().is_some())
+        machine != Fingerprint::ABSENT && self.machines.read(machine, |machine| machine.acks.next_deadline().is_some())
     }
 
     /// Nothing is in flight, no T_hold runs, no commit is pending, and the source has sent all it may.
@@ -101,6 +107,37 @@ impl Tree {
             && state.pending == 0
             && !self.can_send(state)
             && (0..self.stored(state).places.len()).all(|node| !self.is_holding(state, node))
+            && self.waiting(state).next().is_none()
+    }
+
+    /// Whether all timers of repair have ended in this quiet state: the source's ACK timeout is longer.
+    fn have_ticked(&self, state: &State) -> bool {
+        (0..self.stored(state).places.len()).all(|node| state.has_ticked(node) || !self.is_armed(state, node))
+    }
+
+    /// Whether a timer of a node's repair runs.
+    fn is_armed(&self, state: &State, node: usize) -> bool {
+        let machine = state.nodes[node];
+        let is_armed = |machine: &Machine| machine.repair.as_ref().is_some_and(|repair| repair.is_armed());
+        machine != Fingerprint::ABSENT && self.machines.read(machine, is_armed)
+    }
+
+    /// The nodes and branches for which a buffer may have packets, and whose link has room.
+    pub(crate) fn waiting(&self, state: &State) -> impl Iterator<Item = (usize, usize)> {
+        let places = if self.bounds.repairs.repairs() { self.stored(state).places.len() } else { 0 };
+        let there = (0..places).filter(|&node| state.nodes[node] != Fingerprint::ABSENT);
+        there.flat_map(move |node| {
+            let branches = &self.record_at(state, node).places[node].branches;
+            let has_room = move |branch: usize| {
+                let link = self.link(Some(node), branches[branch].child);
+                state.down[link].len() < SHORT_QUEUE && !state.is_held(link)
+            };
+            let is_waiting = move |branch: usize| {
+                let waits = |machine: &Machine| machine.repair.as_ref().is_some_and(|it| it.is_waiting(branch));
+                self.machines.read(state.nodes[node], waits)
+            };
+            (0..branches.len()).filter(move |&branch| is_waiting(branch) && has_room(branch)).map(move |branch| (node, branch))
+        })
     }
 
     /// Whether all members are alive.
@@ -109,11 +146,17 @@ impl Tree {
         members.zip(&state.receivers).all(|(&member, receiver)| !member || !receiver.dead)
     }
 
-    /// No response in flight to the source acknowledges a packet that a member lacks or that was never sent.
+    /// No response in flight to the source acknowledges a packet that a member lacks or that was never sent, no data in
+    /// flight were never sent, and no request reaches the source.
     fn is_safe(&self, state: &State) -> bool {
         let members = self.stored(state).members.iter().zip(&state.receivers);
         let least = members.filter(|(member, _)| **member).map(|(_, receiver)| receiver.has).min().unwrap_or(0);
-        state.up[0].iter().all(|code| crate::queue::Message::of(code).confirms <= least)
+        let is_true = |code: u8| match Upward::of(code) {
+            Upward::Response(message) => message.confirms <= least,
+            Upward::Request(_) => false,
+        };
+        let was_sent = |code: u8| Data::of(code).packet < state.source.fresh.max(state.joined_at);
+        state.up[0].iter().all(is_true) && state.down.iter().all(|queue| queue.iter().all(was_sent))
     }
 }
 
@@ -125,9 +168,9 @@ impl Model for Tree {
         let first = &self.records[0];
         let mut nodes = [Fingerprint::ABSENT; NODES];
         for (node, place) in first.places.iter().enumerate().filter(|&(node, _)| first.has_node(node)) {
-            let start = Start::Committed(self.bounds.initial_psn);
-            let branches = place.branches.len() as u16;
-            nodes[node] = self.machines.store(Acknowledgements::new(&self.bounds.rules, branches, start));
+            let origins = vec![Origin::At(self.bounds.initial_psn); place.branches.len()];
+            let of_repair = self.bounds.repairs.of(node, &first.places);
+            nodes[node] = self.machines.store(Machine::new(&self.bounds.rules, &origins, of_repair));
         }
         vec![State {
             source: Default::default(),
@@ -139,6 +182,7 @@ impl Model for Tree {
             record: 0,
             pending: 0,
             joined_at: 0,
+            ticked: 0,
             left: self.bounds.faults,
             fruitless: 0,
         }]
@@ -156,8 +200,16 @@ impl Model for Tree {
         actions
             .extend(nodes.clone().filter(|&node| self.is_holding(state, node)).map(|node| Action::HoldEnds { node }));
         let outstanding = state.source.next > state.source.completed;
-        if outstanding && (state.left.early_timeouts > 0 || self.is_quiet(state)) {
+        let is_quiet = self.is_quiet(state);
+        if outstanding && (state.left.early_timeouts > 0 || is_quiet && self.have_ticked(state)) {
             actions.push(Action::Timeout);
+        }
+        for node in nodes.clone().filter(|&node| self.is_armed(state, node)) {
+            if state.left.early_ticks > 0 {
+                actions.extend([Due::Requests, Due::All].map(|due| Action::Tick { node, due }));
+            } else if is_quiet && !state.has_ticked(node) {
+                actions.push(Action::Tick { node, due: Due::All });
+            }
         }
         if state.left.restarts > 0 {
             let there = nodes.clone().filter(|&node| state.nodes[node] != Fingerprint::ABSENT);
@@ -175,7 +227,10 @@ impl Model for Tree {
         let mut state = last.clone();
         self.apply(&mut state, action)?;
         if state.source.completed > last.source.completed || state.left != last.left || state.pending != last.pending {
-            state.fruitless = 0;
+            (state.fruitless, state.ticked) = (0, 0);
+        }
+        if self.bounds.repairs.repairs() && !action.is_traffic() && !self.comes_to_rest(&state) {
+            state.fruitless = u8::MAX;
         }
         Some(state)
     }
@@ -196,13 +251,18 @@ impl Tree {
     fn traffic_actions(&self, state: &State, actions: &mut Vec<Action>) {
         let directions = (LINKS..LINKS + self.links.len()).chain((0..self.links.len()).rev());
         let mut busy = directions.filter(|&direction| !state.direction(direction).is_empty());
+        let mut polls = self.waiting(state).map(|(node, branch)| Action::Poll { node, branch });
         if state.left.delays == Faults::ANY {
+            actions.extend(polls);
             return busy.for_each(|direction| self.direction_actions(state, direction, actions));
         }
         actions.extend(
             busy.clone().filter(|&direction| state.is_held(direction)).map(|direction| Action::Release { direction }),
         );
-        if let Some(direction) = busy.find(|&direction| !state.is_held(direction)) {
+        let next = busy.find(|&direction| !state.is_held(direction));
+        if let Some(poll) = polls.next().filter(|_| next.is_none_or(|direction| direction < LINKS)) {
+            actions.push(poll);
+        } else if let Some(direction) = next {
             self.direction_actions(state, direction, actions);
             if state.left.delays > 0 {
                 actions.push(Action::Delay { direction });
@@ -237,22 +297,34 @@ impl Tree {
         }
     }
 
+    /// Whether a node repairs now.
+    pub(crate) fn repairs_at(&self, state: &State, node: usize) -> bool {
+        let machine = state.nodes[node];
+        machine != Fingerprint::ABSENT && self.machines.read(machine, |machine| machine.repair.is_some())
+    }
+
     /// Possible deliveries of the copies of a packet to receivers.
     fn deliveries(&self, state: &State, link: usize) -> Vec<u8> {
-        let Child::Node(node) = self.links[link].below else {
-            return vec![0];
-        };
         let mut all = vec![(0_u8, state.left)];
-        let branches = &self.record_at(state, node).places[node].branches;
-        for (position, branch) in branches.iter().enumerate() {
-            let Child::Receiver(receiver) = branch.child else {
+        // The link of a receiver has data where the node above repairs: they are lost as on other links.
+        let (below, faults): (Vec<Child>, &[Delivery]) = match self.links[link].below {
+            Child::Node(node) if self.repairs_at(state, node) => (Vec::new(), &[]),
+            Child::Node(node) => {
+                let branches = &self.record_at(state, node).places[node].branches;
+                let below = branches.iter().map(|branch| branch.child).collect();
+                (below, &[Delivery::Lost, Delivery::NotReady, Delivery::Fails])
+            }
+            receiver @ Child::Receiver(_) => (vec![receiver], &[Delivery::NotReady, Delivery::Fails]),
+        };
+        for (position, child) in below.into_iter().enumerate() {
+            let Child::Receiver(receiver) = child else {
                 continue;
             };
             if state.receivers[receiver].dead {
                 continue;
             }
             for (deliveries, left) in all.clone() {
-                for delivery in [Delivery::Lost, Delivery::NotReady, Delivery::Fails] {
+                for &delivery in faults {
                     let mut left = left;
                     if spend(budget(&mut left, delivery)) {
                         all.push((deliveries | (delivery as u8) << (2 * position), left));

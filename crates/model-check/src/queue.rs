@@ -1,6 +1,7 @@
 //! Messages in flight on a link.
 
 use srdma_aggregation::{Response, Syndrome};
+use srdma_repair::Request;
 use srdma_wire::Psn;
 
 /// Up to eight messages, an octet each, the oldest in the lowest octet. 0 is no message.
@@ -60,6 +61,9 @@ pub(crate) struct Data {
 }
 
 impl Data {
+    /// A packet beyond those of any configuration.
+    pub(crate) const TOO_HIGH: u8 = 0x3F;
+
     pub(crate) fn code(self) -> u8 {
         0x80 | self.packet << 1 | u8::from(self.ack_request)
     }
@@ -89,6 +93,63 @@ pub(crate) struct Message {
 
 /// Upper bound of the packets of a configuration.
 pub(crate) const TOO_MANY: u8 = 7;
+
+/// What goes up: a response, or a request of a node that repairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Upward {
+    Response(Message),
+    Request(Missing),
+}
+
+/// A request: the first missing packet, their number from 1 to 3, and the epoch of the node that sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Missing {
+    pub(crate) packet: u8,
+    pub(crate) count: u8,
+    pub(crate) epoch: u8,
+}
+
+impl Upward {
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Upward::Response(message) => message.code(),
+            Upward::Request(Missing { packet, count, epoch }) => packet << 4 | count << 2 | epoch,
+        }
+    }
+
+    pub(crate) fn of(code: u8) -> Self {
+        if code & 0x80 != 0 {
+            return Upward::Response(Message::of(code));
+        }
+        Upward::Request(Missing { packet: code >> 4, count: code >> 2 & 3, epoch: code & 3 })
+    }
+
+    pub(crate) fn epoch(self) -> u8 {
+        match self {
+            Upward::Response(message) => message.epoch,
+            Upward::Request(missing) => missing.epoch,
+        }
+    }
+
+    pub(crate) fn in_epoch(self, epoch: u8) -> Self {
+        match self {
+            Upward::Response(message) => Upward::Response(Message { epoch, ..message }),
+            Upward::Request(missing) => Upward::Request(Missing { epoch, ..missing }),
+        }
+    }
+}
+
+impl Missing {
+    pub(crate) fn request(self, initial: Psn) -> Request {
+        Request { psn: initial.plus(u32::from(self.packet)), count: u32::from(self.count) }
+    }
+
+    pub(crate) fn from_request(request: Request, initial: Psn) -> Self {
+        let packet = u8::try_from(request.psn.distance_from(initial)).unwrap_or(TOO_MANY).min(TOO_MANY);
+        assert!((1..=3).contains(&request.count), "a request that has no code: {request:?}");
+        Missing { packet, count: request.count as u8, epoch: 0 }
+    }
+}
 
 impl Message {
     pub(crate) fn code(self) -> u8 {

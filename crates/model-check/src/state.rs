@@ -4,6 +4,7 @@ use crate::bounds::Faults;
 use crate::hosts::{Receiver, Source};
 use crate::machines::Fingerprint;
 use crate::queue::Queue;
+use crate::repairs::Due;
 
 /// Maximum number of nodes.
 pub(crate) const NODES: usize = 5;
@@ -30,6 +31,8 @@ pub struct State {
     pub(crate) pending: u8,
     /// The J of the last join: the number of packets before it.
     pub(crate) joined_at: u8,
+    /// Nodes whose timer of repair has ended since the source last sent or was acknowledged, one bit each.
+    pub(crate) ticked: u8,
     /// Remaining faults.
     pub(crate) left: Faults,
     /// Consecutive timeouts with nothing in flight, since the last progress or fault.
@@ -45,6 +48,11 @@ impl State {
     /// Whether a direction of a link delays messages.
     pub(crate) fn is_held(&self, direction: usize) -> bool {
         self.held >> direction & 1 == 1
+    }
+
+    /// Whether the timer of a node's repair has ended since the source last sent or was acknowledged.
+    pub(crate) fn has_ticked(&self, node: usize) -> bool {
+        self.ticked >> node & 1 == 1
     }
 
     /// Whether the stored record has not taken effect at a node.
@@ -93,6 +101,14 @@ pub enum Action {
         /// The bit in [`State`].
         direction: usize,
     },
+    /// The link of a branch has room for a packet of a buffer.
+    Poll {
+        node: usize,
+        /// Its position.
+        branch: usize,
+    },
+    /// The timer of a node's repair ends.
+    Tick { node: usize, due: Due },
     /// T_hold of a node ends.
     HoldEnds { node: usize },
     /// A node restarts without learned state.
@@ -106,4 +122,29 @@ pub enum Action {
     },
     /// The stored record takes effect at a node.
     Commit { node: usize },
+}
+
+impl Action {
+    /// Whether a message moves without a fault.
+    pub(crate) fn is_traffic(&self) -> bool {
+        match self {
+            Action::Send
+            | Action::Poll { .. }
+            | Action::Response { again: false, position: 0, .. }
+            | Action::Data { again: false, position: 0, deliveries: 0, .. }
+            | Action::Release { .. }
+            | Action::HoldEnds { .. } => true,
+            Action::Timeout
+            | Action::Data { .. }
+            | Action::LoseData { .. }
+            | Action::Response { .. }
+            | Action::LoseResponse { .. }
+            | Action::Delay { .. }
+            | Action::Tick { .. }
+            | Action::Restart { .. }
+            | Action::Dies { .. }
+            | Action::Store { .. }
+            | Action::Commit { .. } => false,
+        }
+    }
 }

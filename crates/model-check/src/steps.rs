@@ -4,10 +4,14 @@ use crate::bounds::Faults;
 use crate::hosts::Delivery;
 use crate::machines::{Fingerprint, Step};
 use crate::model::{Tree, budget, spend};
-use crate::queue::{Data, Message, Queue};
+use crate::queue::{Data, Queue, Upward};
 use crate::record::Child;
-use crate::state::{Action, State};
+use crate::repairs::Due;
+use crate::state::{Action, LINKS, State};
 use srdma_aggregation::BranchIndex;
+
+/// Messages after a fault, before nothing is in flight any more.
+const MOST_MESSAGES: usize = 500;
 
 impl Tree {
     /// `None` if a queue is full or nothing changes.
@@ -23,23 +27,24 @@ impl Tree {
                 } else {
                     state.fruitless += u8::from(self.all_live(state));
                 }
+                state.ticked = 0;
                 state.source.go_back(self.bounds.source);
                 Some(())
             }
             Action::Data { link, position, again, deliveries } => {
                 let data = Data::of(take(&mut state.down[link], position, again, &mut state.left));
-                let Child::Node(node) = self.links[link].below else {
-                    return None;
-                };
-                self.data_at_node(state, node, data, deliveries)
+                match self.links[link].below {
+                    Child::Node(node) => self.data_at_node(state, node, data, deliveries),
+                    Child::Receiver(receiver) => self.data_at_receiver(state, link, receiver, data, deliveries),
+                }
             }
             Action::LoseData { link } => {
                 state.down[link].remove(0);
                 spend(Some(&mut state.left.losses)).then_some(())
             }
             Action::Response { link, position, again } => {
-                let message = Message::of(take(&mut state.up[link], position, again, &mut state.left));
-                self.response_arrives(state, link, message)
+                let upward = Upward::of(take(&mut state.up[link], position, again, &mut state.left));
+                self.response_arrives(state, link, upward)
             }
             Action::LoseResponse { link } => {
                 state.up[link].remove(0);
@@ -52,6 +57,19 @@ impl Tree {
             Action::Release { direction } => {
                 state.held &= !(1 << direction);
                 Some(())
+            }
+            Action::Poll { node, branch } => {
+                let step = self.machines.poll(state.nodes[node], branch as u16);
+                self.advance(state, node, step)
+            }
+            Action::Tick { node, due } => {
+                if !self.is_quiet(state) || due == Due::Requests || state.has_ticked(node) {
+                    state.left.early_ticks = state.left.early_ticks.checked_sub(1)?;
+                } else {
+                    state.ticked |= 1 << node;
+                }
+                let step = self.machines.tick(state.nodes[node], due);
+                self.advance(state, node, step)
             }
             Action::HoldEnds { node } => {
                 let step = self.machines.hold_ends(state.nodes[node]);
@@ -78,6 +96,7 @@ impl Tree {
     /// Applies a transition of a node's machine and sends its responses.
     pub(crate) fn advance(&self, state: &mut State, node: usize, step: Step) -> Option<()> {
         state.nodes[node] = step.next;
+        self.send_down(state, node, &step.down)?;
         let record = self.record_at(state, node);
         let parent = record.places[node].parent;
         if parent.is_none() && node != 0 {
@@ -87,10 +106,71 @@ impl Tree {
         for code in step.sent.into_iter().take_while(|&code| code != 0) {
             // The source ignores the epoch.
             let epoch = if node == 0 { 0 } else { record.epoch };
-            let message = Message { epoch, ..Message::of(code) };
-            self.push(&mut state.up[link], message.code())?;
+            self.push(&mut state.up[link], Upward::of(code).in_epoch(epoch).code())?;
         }
         Some(())
+    }
+
+    /// The data that a node which repairs sends to its branches.
+    fn send_down(&self, state: &mut State, node: usize, down: &[(u16, u8)]) -> Option<()> {
+        for &(position, code) in down {
+            let branch = self.record_at(state, node).places[node].branches[usize::from(position)];
+            let data = Data::of(code);
+            let is_withheld = self.withholds(state, node, usize::from(position), data)
+                || (branch.joined && data.packet < state.joined_at);
+            if !is_withheld {
+                let link = self.link(Some(node), branch.child);
+                self.push(&mut state.down[link], code)?;
+            }
+        }
+        Some(())
+    }
+
+    fn data_at_receiver(
+        &self,
+        state: &mut State,
+        link: usize,
+        receiver: usize,
+        data: Data,
+        deliveries: u8,
+    ) -> Option<()> {
+        let delivery = Delivery::of(deliveries);
+        spend(budget(&mut state.left, delivery));
+        match state.receivers[receiver].receive(data, delivery, self.bounds.receivers) {
+            Some(message) => self.push(&mut state.up[link], message.code()),
+            None => Some(()),
+        }
+    }
+
+    /// Whether all messages arrive within bounded time when no fault happens: nothing is sent in circles.
+    pub(crate) fn comes_to_rest(&self, state: &State) -> bool {
+        let mut state = state.clone();
+        for _ in 0..MOST_MESSAGES {
+            let mut actions = Vec::new();
+            state.held = 0;
+            self.undisturbed_actions(&state, &mut actions);
+            let next = actions.into_iter().find_map(|action| {
+                let mut next = state.clone();
+                self.apply(&mut next, action).map(|()| next)
+            });
+            match next {
+                Some(next) => state = next,
+                None => return true,
+            }
+        }
+        false
+    }
+
+    fn undisturbed_actions(&self, state: &State, actions: &mut Vec<Action>) {
+        let busy = |direction: &usize| !state.direction(*direction).is_empty();
+        let up = (LINKS..LINKS + self.links.len()).filter(busy);
+        actions.extend(up.map(|it| Action::Response { link: it - LINKS, position: 0, again: false }));
+        actions.extend(self.waiting(state).map(|(node, branch)| Action::Poll { node, branch }));
+        let down = (0..self.links.len()).rev().filter(busy);
+        actions.extend(down.map(|link| Action::Data { link, position: 0, again: false, deliveries: 0 }));
+        if self.can_send(state) && !state.source.failed {
+            actions.push(Action::Send);
+        }
     }
 
     fn data_at_node(&self, state: &mut State, node: usize, data: Data, deliveries: u8) -> Option<()> {
@@ -98,7 +178,11 @@ impl Tree {
             return Some(());
         }
         let step = self.machines.data(state.nodes[node], data);
+        let repairs = self.repairs_at(state, node);
         self.advance(state, node, step)?;
+        if repairs {
+            return Some(());
+        }
         let record = self.record_at(state, node);
         for (position, branch) in record.places[node].branches.iter().enumerate() {
             let link = self.link(Some(node), branch.child);
@@ -122,9 +206,11 @@ impl Tree {
         Some(())
     }
 
-    fn response_arrives(&self, state: &mut State, link: usize, message: Message) -> Option<()> {
+    fn response_arrives(&self, state: &mut State, link: usize, upward: Upward) -> Option<()> {
         let Some(node) = self.links[link].above else {
-            state.source.receive(message, self.bounds.source);
+            if let Upward::Response(message) = upward {
+                state.source.receive(message, self.bounds.source);
+            }
             return Some(());
         };
         if state.nodes[node] == Fingerprint::ABSENT {
@@ -134,11 +220,11 @@ impl Tree {
         let Some(branch) = branches.iter().position(|branch| branch.child == self.links[link].below) else {
             return Some(());
         };
-        let is_old = matches!(branches[branch].child, Child::Node(_)) && message.epoch < branches[branch].renewed;
+        let is_old = matches!(branches[branch].child, Child::Node(_)) && upward.epoch() < branches[branch].renewed;
         if is_old && self.bounds.epochs_checked {
             return Some(());
         }
-        let step = self.machines.response(state.nodes[node], branch as u16, message);
+        let step = self.machines.response(state.nodes[node], branch as u16, upward);
         self.advance(state, node, step)
     }
 }
@@ -161,6 +247,6 @@ impl Tree {
     fn withholds(&self, state: &State, node: usize, position: usize, data: Data) -> bool {
         let psn = self.psn(data.packet);
         self.bounds.rules.prune_retransmit
-            && self.machines.read(state.nodes[node], |machine| machine.withholds(BranchIndex(position as u16), psn))
+            && self.machines.read(state.nodes[node], |machine| machine.acks.withholds(BranchIndex(position as u16), psn))
     }
 }

@@ -3,6 +3,7 @@
 use crate::bounds::{Bounds, Faults};
 use crate::hosts::{DuplicateHandling, NakHandling};
 use crate::record::CommitOrder;
+use crate::repairs::Repairs;
 use srdma_aggregation::Rules;
 use srdma_wire::Psn;
 
@@ -82,6 +83,7 @@ impl Configuration {
             source: NakHandling::Strict,
             receivers: DuplicateHandling::AllDuplicates,
             rules: Rules::default(),
+            repairs: Repairs::NONE,
             depth: 3,
             faults: self.faults,
             patience: 2,

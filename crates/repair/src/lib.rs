@@ -41,6 +41,7 @@ mod responses;
 mod round_trip;
 mod rules;
 mod selected;
+mod without_time;
 
 pub use branch::BranchKind;
 pub use counters::{BranchCounters, Counters};
