@@ -81,6 +81,9 @@ struct Options {
     /// Packets that their buffers hold, 0 to 8.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(0..=8))]
     buffer: u8,
+    /// The source's timer never ends, and nothing is lost on its own link.
+    #[arg(long)]
+    alone: bool,
     /// RNR NAKs go up to the source.
     #[arg(long)]
     rnr_up: bool,
@@ -210,7 +213,7 @@ impl Options {
             Some(Repairing::Root) => Repairers::Root,
             Some(Repairing::BelowRoot) => Repairers::BelowRoot,
         };
-        Repairs { by, buffer: self.buffer, waits: !self.rnr_up }
+        Repairs { by, buffer: self.buffer, waits: !self.rnr_up, alone: self.alone }
     }
 
     fn bounds(&self) -> Bounds {

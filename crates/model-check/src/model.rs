@@ -82,7 +82,7 @@ impl Tree {
     }
 
     /// Whether nothing is left to do.
-    fn is_done(&self, state: &State) -> bool {
+    pub(crate) fn is_done(&self, state: &State) -> bool {
         state.source.failed || state.source.completed >= self.bounds.packets
     }
 
@@ -116,7 +116,7 @@ impl Tree {
     }
 
     /// Whether a timer of a node's repair runs.
-    fn is_armed(&self, state: &State, node: usize) -> bool {
+    pub(crate) fn is_armed(&self, state: &State, node: usize) -> bool {
         let machine = state.nodes[node];
         let is_armed = |machine: &Machine| machine.repair.as_ref().is_some_and(|repair| repair.is_armed());
         machine != Fingerprint::ABSENT && self.machines.read(machine, is_armed)
@@ -201,13 +201,14 @@ impl Model for Tree {
             .extend(nodes.clone().filter(|&node| self.is_holding(state, node)).map(|node| Action::HoldEnds { node }));
         let outstanding = state.source.next > state.source.completed;
         let is_quiet = self.is_quiet(state);
-        if outstanding && (state.left.early_timeouts > 0 || is_quiet && self.have_ticked(state)) {
+        let is_due = state.left.early_timeouts > 0 || is_quiet && self.have_ticked(state);
+        if outstanding && is_due && !self.bounds.repairs.alone {
             actions.push(Action::Timeout);
         }
         for node in nodes.clone().filter(|&node| self.is_armed(state, node)) {
             if state.left.early_ticks > 0 {
                 actions.extend([Due::Requests, Due::All].map(|due| Action::Tick { node, due }));
-            } else if is_quiet && !state.has_ticked(node) {
+            } else if is_quiet && (self.bounds.repairs.alone || !state.has_ticked(node)) {
                 actions.push(Action::Tick { node, due: Due::All });
             }
         }
@@ -230,6 +231,9 @@ impl Model for Tree {
             (state.fruitless, state.ticked) = (0, 0);
         }
         if self.bounds.repairs.repairs() && !action.is_traffic() && !self.comes_to_rest(&state) {
+            state.fruitless = u8::MAX;
+        }
+        if self.bounds.repairs.alone && self.is_quiet(&state) && !self.is_done(&state) && !self.recovers(&state) {
             state.fruitless = u8::MAX;
         }
         Some(state)
@@ -277,6 +281,11 @@ impl Tree {
         }
     }
 
+    /// Whether nothing is lost on a link.
+    fn is_spared(&self, link: usize) -> bool {
+        self.bounds.repairs.alone && self.links[link].above.is_none()
+    }
+
     fn data_actions(&self, state: &State, link: usize, actions: &mut Vec<Action>) {
         let (queue, left) = (state.down[link], state.left);
         let mut before = 0;
@@ -292,7 +301,7 @@ impl Tree {
                 }
             }
         }
-        if !queue.is_empty() && left.losses > 0 {
+        if !queue.is_empty() && left.losses > 0 && !self.is_spared(link) {
             actions.push(Action::LoseData { link });
         }
     }
@@ -348,7 +357,7 @@ impl Tree {
                 actions.push(Action::Response { link, position, again: true });
             }
         }
-        if !queue.is_empty() && left.losses > 0 {
+        if !queue.is_empty() && left.losses > 0 && !self.is_spared(link) {
             actions.push(Action::LoseResponse { link });
         }
     }

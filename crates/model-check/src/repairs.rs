@@ -33,11 +33,13 @@ pub struct Repairs {
     pub buffer: u8,
     /// Nodes wait for receivers that are not ready; else the source is sent their RNR NAKs.
     pub waits: bool,
+    /// The source's timer never ends, and nothing is lost on its own link: everything has to be repaired below it.
+    pub alone: bool,
 }
 
 impl Repairs {
     /// No node repairs.
-    pub const NONE: Repairs = Repairs { by: Repairers::Nobody, buffer: 0, waits: true };
+    pub const NONE: Repairs = Repairs { by: Repairers::Nobody, buffer: 0, waits: true, alone: false };
 
     /// Whether any node repairs.
     pub(crate) fn repairs(&self) -> bool {
@@ -85,7 +87,8 @@ impl fmt::Display for Repairs {
             Repairers::BelowRoot => "all but the root",
         };
         let waits = if self.waits { "" } else { ", RNR NAKs go up" };
-        write!(f, "repair by {by}, buffer {}{waits}; ", self.buffer)
+        let alone = if self.alone { ", without the source" } else { "" };
+        write!(f, "repair by {by}, buffer {}{waits}{alone}; ", self.buffer)
     }
 }
 

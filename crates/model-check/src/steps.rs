@@ -7,11 +7,13 @@ use crate::model::{Tree, budget, spend};
 use crate::queue::{Data, Queue, Upward};
 use crate::record::Child;
 use crate::repairs::Due;
-use crate::state::{Action, LINKS, State};
+use crate::state::{Action, LINKS, NODES, State};
 use srdma_aggregation::BranchIndex;
 
 /// Messages after a fault, before nothing is in flight any more.
 const MOST_MESSAGES: usize = 500;
+/// Ends of the timers of repair after a loss.
+const MOST_TICKS: usize = 8;
 
 impl Tree {
     /// `None` if a queue is full or nothing changes.
@@ -144,17 +146,40 @@ impl Tree {
 
     /// Whether all messages arrive within bounded time when no fault happens: nothing is sent in circles.
     pub(crate) fn comes_to_rest(&self, state: &State) -> bool {
+        self.rests(&mut state.clone())
+    }
+
+    /// Whether the timers of repair complete another packet, without the source's.
+    pub(crate) fn recovers(&self, state: &State) -> bool {
         let mut state = state.clone();
+        let completed = state.source.completed;
+        for _ in 0..MOST_TICKS {
+            for node in 0..NODES {
+                if self.is_armed(&state, node) {
+                    let step = self.machines.tick(state.nodes[node], Due::All);
+                    if self.advance(&mut state, node, step).is_none() || !self.rests(&mut state) {
+                        return false;
+                    }
+                }
+            }
+            if state.source.completed > completed {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn rests(&self, state: &mut State) -> bool {
         for _ in 0..MOST_MESSAGES {
             let mut actions = Vec::new();
             state.held = 0;
-            self.undisturbed_actions(&state, &mut actions);
+            self.undisturbed_actions(state, &mut actions);
             let next = actions.into_iter().find_map(|action| {
                 let mut next = state.clone();
                 self.apply(&mut next, action).map(|()| next)
             });
             match next {
-                Some(next) => state = next,
+                Some(next) => *state = next,
                 None => return true,
             }
         }
