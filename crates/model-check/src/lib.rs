@@ -40,4 +40,4 @@ pub use record::{Change, CommitOrder};
 pub use repairs::{Due, Repairers, Repairs};
 pub use shape::{SHAPES, Shape};
 pub use state::{Action, State};
-pub use suite::{Configuration, LARGE, SMALL};
+pub use suite::{Configuration, LARGE, REPAIR_LARGE, REPAIR_SMALL, RepairConfiguration, SMALL};

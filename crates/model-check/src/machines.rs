@@ -118,12 +118,7 @@ impl Machines {
     }
 
     /// The transition of an event, computed by `apply` unless it is known.
-    pub(crate) fn step(
-        &self,
-        from: Fingerprint,
-        event: Event,
-        apply: impl FnOnce(&mut Machine, &mut Output),
-    ) -> Step {
+    pub(crate) fn step(&self, from: Fingerprint, event: Event, apply: impl FnOnce(&mut Machine, &mut Output)) -> Step {
         let known = {
             let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
             tables.steps.get(&(from, event)).cloned()
@@ -132,9 +127,8 @@ impl Machines {
             let mut machine = self.machine(from);
             let mut out = Output::default();
             apply(&mut machine, &mut out);
-            let response = |sent: &UpstreamResponse| {
-                Upward::Response(Message::from_response(sent.response, self.initial_psn))
-            };
+            let response =
+                |sent: &UpstreamResponse| Upward::Response(Message::from_response(sent.response, self.initial_psn));
             let requests = out.effects.requests.iter();
             let requests = requests.map(|request| Upward::Request(Missing::from_request(*request, self.initial_psn)));
             let all: Vec<Upward> = out.responses.iter().map(response).chain(requests).collect();

@@ -4,8 +4,8 @@ use clap::{Parser, ValueEnum};
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
     Ablation, Action, Bounds, COMMIT_LARGE, COMMIT_SMALL, CommitBounds, CommitFaults, CommitFinding, CommitOrder,
-    Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, Repairers, Repairs, SHAPES, SMALL, Shape,
-    check, check_commit, shortest,
+    Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, REPAIR_LARGE, REPAIR_SMALL,
+    RepairConfiguration, Repairers, Repairs, SHAPES, SMALL, Shape, check, check_commit, shortest,
 };
 use srdma_wire::Psn;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ struct Options {
     #[arg(long)]
     json: bool,
     /// The tree. The other options bound its faults.
-    #[arg(long, required_unless_present_any = ["all", "small", "list", "commit"])]
+    #[arg(long, required_unless_present_any = ["all", "small", "list", "commit", "repair"])]
     shape: Option<String>,
     /// Check the configurations of the documentation: up to an hour and some GiB of memory. Their bounds are fixed.
     #[arg(long, conflicts_with = "shape")]
@@ -30,6 +30,9 @@ struct Options {
     /// Check the commit protocol of controller and agents: large configurations, with --small those of the tests.
     #[arg(long, conflicts_with = "shape")]
     commit: bool,
+    /// Check trees of nodes that repair: large configurations, with --small those of the tests.
+    #[arg(long, conflicts_with_all = ["shape", "commit"])]
+    repair: bool,
     /// With --commit: this configuration alone.
     #[arg(long, requires = "commit")]
     only: Option<String>,
@@ -263,6 +266,13 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let checks: Vec<(&Shape, Bounds)> = match &options.shape {
         Some(name) => vec![(Shape::named(name)?, options.bounds())],
+        None if options.repair => {
+            let suite: &[RepairConfiguration] = if options.small { &REPAIR_SMALL } else { &REPAIR_LARGE };
+            suite
+                .iter()
+                .map(|configuration| Ok((Shape::named(configuration.of.shape)?, configuration.bounds())))
+                .collect::<anyhow::Result<_>>()?
+        }
         None => {
             let suite: &[Configuration] = if options.all { &LARGE } else { &SMALL };
             suite
@@ -347,7 +357,9 @@ fn report(shape: &Shape, bounds: &Bounds, finding: &Finding, path: &[Action], js
     }
     println!(
         "{:<8}{:>7}{states:>13}{depth:>6}{seconds:>12.1}  {result}: {}",
-        shape.name, bounds.packets, format_args!("{}{}", bounds.repairs, bounds.faults)
+        shape.name,
+        bounds.packets,
+        format_args!("{}{}", bounds.repairs, bounds.faults)
     );
     for (number, action) in path.iter().enumerate() {
         println!("  {number:>3} {action:?}");

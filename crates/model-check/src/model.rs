@@ -3,7 +3,7 @@
 use crate::bounds::{Bounds, Faults};
 use crate::hosts::Delivery;
 use crate::machines::{Fingerprint, Machine, Machines};
-use crate::queue::{Data, Upward};
+use crate::queue::{Data, Kind, Message, Upward};
 use crate::record::{Change, Child, Record};
 use crate::repairs::Due;
 use crate::shape::Shape;
@@ -136,7 +136,9 @@ impl Tree {
                 let waits = |machine: &Machine| machine.repair.as_ref().is_some_and(|it| it.is_waiting(branch));
                 self.machines.read(state.nodes[node], waits)
             };
-            (0..branches.len()).filter(move |&branch| is_waiting(branch) && has_room(branch)).map(move |branch| (node, branch))
+            (0..branches.len())
+                .filter(move |&branch| is_waiting(branch) && has_room(branch))
+                .map(move |branch| (node, branch))
         })
     }
 
@@ -144,6 +146,14 @@ impl Tree {
     pub(crate) fn all_live(&self, state: &State) -> bool {
         let members = self.stored(state).members.iter();
         members.zip(&state.receivers).all(|(&member, receiver)| !member || !receiver.dead)
+    }
+
+    /// Whether a NAK is in flight to the source.
+    fn notices(&self, state: &State) -> bool {
+        state.up[0].iter().any(|code| match Upward::of(code) {
+            Upward::Response(Message { kind, .. }) => matches!(kind, Kind::Nak | Kind::Rnr),
+            Upward::Request(_) => true,
+        })
     }
 
     /// No response in flight to the source acknowledges a packet that a member lacks or that was never sent, no data in
@@ -233,7 +243,7 @@ impl Model for Tree {
         if self.bounds.repairs.repairs() && !action.is_traffic() && !self.comes_to_rest(&state) {
             state.fruitless = u8::MAX;
         }
-        if self.bounds.repairs.alone && self.is_quiet(&state) && !self.is_done(&state) && !self.recovers(&state) {
+        if self.bounds.repairs.alone && (self.notices(&state) || self.is_quiet(&state) && !self.recovers(&state)) {
             state.fruitless = u8::MAX;
         }
         Some(state)
@@ -281,13 +291,14 @@ impl Tree {
         }
     }
 
-    /// Whether nothing is lost on a link.
-    fn is_spared(&self, link: usize) -> bool {
-        self.bounds.repairs.alone && self.links[link].above.is_none()
+    /// The faults that remain for the messages of a link.
+    fn faults_of(&self, state: &State, link: usize) -> Faults {
+        let is_spared = self.bounds.repairs.alone && self.links[link].above.is_none();
+        if is_spared { Faults::NONE } else { state.left }
     }
 
     fn data_actions(&self, state: &State, link: usize, actions: &mut Vec<Action>) {
-        let (queue, left) = (state.down[link], state.left);
+        let (queue, left) = (state.down[link], self.faults_of(state, link));
         let mut before = 0;
         for position in 0..queue.len() {
             if position > 0 && (left.overtakings == 0 || queue.get(position) == before) {
@@ -301,7 +312,7 @@ impl Tree {
                 }
             }
         }
-        if !queue.is_empty() && left.losses > 0 && !self.is_spared(link) {
+        if !queue.is_empty() && left.losses > 0 {
             actions.push(Action::LoseData { link });
         }
     }
@@ -345,7 +356,7 @@ impl Tree {
     }
 
     fn response_actions(&self, state: &State, link: usize, actions: &mut Vec<Action>) {
-        let (queue, left) = (state.up[link], state.left);
+        let (queue, left) = (state.up[link], self.faults_of(state, link));
         let mut before = 0;
         for position in 0..queue.len() {
             if position > 0 && (left.overtakings == 0 || queue.get(position) == before) {
@@ -357,7 +368,7 @@ impl Tree {
                 actions.push(Action::Response { link, position, again: true });
             }
         }
-        if !queue.is_empty() && left.losses > 0 && !self.is_spared(link) {
+        if !queue.is_empty() && left.losses > 0 {
             actions.push(Action::LoseResponse { link });
         }
     }

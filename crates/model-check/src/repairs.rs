@@ -33,7 +33,8 @@ pub struct Repairs {
     pub buffer: u8,
     /// Nodes wait for receivers that are not ready; else the source is sent their RNR NAKs.
     pub waits: bool,
-    /// The source's timer never ends, and nothing is lost on its own link: everything has to be repaired below it.
+    /// The source's timer never ends, and its own link has no faults: everything has to be repaired below it, and the
+    /// source must not notice.
     pub alone: bool,
 }
 

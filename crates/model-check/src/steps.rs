@@ -153,6 +153,9 @@ impl Tree {
     pub(crate) fn recovers(&self, state: &State) -> bool {
         let mut state = state.clone();
         let completed = state.source.completed;
+        if self.is_done(&state) || completed == state.source.next {
+            return true;
+        }
         for _ in 0..MOST_TICKS {
             for node in 0..NODES {
                 if self.is_armed(&state, node) {
@@ -272,6 +275,8 @@ impl Tree {
     fn withholds(&self, state: &State, node: usize, position: usize, data: Data) -> bool {
         let psn = self.psn(data.packet);
         self.bounds.rules.prune_retransmit
-            && self.machines.read(state.nodes[node], |machine| machine.acks.withholds(BranchIndex(position as u16), psn))
+            && self
+                .machines
+                .read(state.nodes[node], |machine| machine.acks.withholds(BranchIndex(position as u16), psn))
     }
 }

@@ -3,7 +3,8 @@
 use crate::bounds::{Bounds, Faults};
 use crate::hosts::{DuplicateHandling, NakHandling};
 use crate::record::CommitOrder;
-use crate::repairs::Repairs;
+use crate::repairs::Repairers::{All, BelowRoot, Edges, Root};
+use crate::repairs::{Repairers, Repairs};
 use srdma_aggregation::Rules;
 use srdma_wire::Psn;
 
@@ -72,6 +73,45 @@ pub const LARGE: [Configuration; 27] = [
     of("join", 3, Faults { changes: 1, restarts: 1, duplicates: 1, ..ONE_DELAY }),
 ];
 
+/// A configuration with nodes that repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairConfiguration {
+    /// The tree, packets and faults.
+    pub of: Configuration,
+    /// Packets of a message.
+    pub message: u8,
+    /// Which nodes repair.
+    pub repairs: Repairs,
+}
+
+const fn repaired(shape: &'static str, by: Repairers, buffer: u8, faults: Faults) -> RepairConfiguration {
+    let repairs = Repairs { by, buffer, waits: true, alone: false };
+    RepairConfiguration { of: of(shape, 3, faults), message: 1, repairs }
+}
+
+impl RepairConfiguration {
+    /// Of three packets a message.
+    const fn one_message(self) -> Self {
+        RepairConfiguration { message: 3, ..self }
+    }
+
+    /// The source must not notice.
+    const fn alone(self) -> Self {
+        RepairConfiguration { repairs: Repairs { alone: true, ..self.repairs }, ..self }
+    }
+
+    /// RNR NAKs go up.
+    const fn rnr_up(self) -> Self {
+        RepairConfiguration { repairs: Repairs { waits: false, ..self.repairs }, ..self }
+    }
+
+    /// Its bounds: the source has three packets in flight.
+    pub fn bounds(&self) -> Bounds {
+        let Configuration { packets, .. } = self.of;
+        Bounds { window: packets, message: self.message, repairs: self.repairs, depth: 5, ..self.of.bounds() }
+    }
+}
+
 impl Configuration {
     /// Its bounds: the rule R1-R7, the second packet behind the wrap of the PSN, each packet a message.
     pub fn bounds(&self) -> Bounds {
@@ -92,3 +132,57 @@ impl Configuration {
         }
     }
 }
+
+/// Seconds: for the tests. Three packets; a buffer of 4 has room for all of them.
+pub const REPAIR_SMALL: [RepairConfiguration; 22] = [
+    repaired("pair", All, 4, ANY_DELAYS),
+    repaired("fork", All, 4, ANY_DELAYS),
+    repaired("pair", All, 4, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("pair", All, 2, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("pair", All, 1, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("fork", All, 4, Faults { restarts: 1, ..ONE_DELAY }).one_message(),
+    repaired("pair", Root, 4, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("fork", Edges, 4, Faults { restarts: 1, delays: 0, ..ONE_DELAY }),
+    repaired("chain", BelowRoot, 4, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("pair", All, 4, Faults { overtakings: 1, ..ONE_DELAY }),
+    repaired("pair", All, 4, Faults { early_ticks: 1, ..ONE_DELAY }),
+    repaired("fork", All, 4, Faults { changes: 1, delays: 0, ..ONE_DELAY }),
+    repaired("pair", All, 4, Faults { deaths: 1, changes: 1, delays: 0, ..ONE_DELAY }),
+    repaired("join", All, 4, Faults { changes: 1, ..ONE_DELAY }),
+    repaired("pair", All, 4, Faults { unready: 1, delays: 0, ..ONE_DELAY }),
+    repaired("pair", Root, 4, Faults { unready: 1, ..ONE_DELAY }).rnr_up(),
+    repaired("fork", All, 4, Faults { unready: 1, failures: 1, delays: 0, ..ONE_DELAY }),
+    repaired("pair", All, 4, ANY_DELAYS).alone(),
+    repaired("fork", All, 4, ANY_DELAYS).alone().one_message(),
+    repaired("chain", All, 4, Faults { losses: 3, ..NONE }).alone(),
+    repaired("fork", Root, 4, Faults { losses: 2, ..NONE }).alone(),
+    repaired("fork3", All, 4, Faults { duplicates: 1, losses: 1, ..NONE }).alone(),
+];
+
+/// Minutes to hours.
+pub const REPAIR_LARGE: [RepairConfiguration; 24] = [
+    repaired("pair", All, 4, Faults { restarts: 1, ..ANY_DELAYS }),
+    repaired("pair", All, 2, Faults { restarts: 1, ..ANY_DELAYS }),
+    repaired("pair", All, 1, Faults { restarts: 1, ..ANY_DELAYS }),
+    repaired("pair", Edges, 4, Faults { restarts: 1, ..ANY_DELAYS }),
+    repaired("pair", Root, 4, Faults { restarts: 1, ..ANY_DELAYS }),
+    repaired("pair", All, 4, Faults { duplicates: 1, ..ANY_DELAYS }),
+    repaired("pair", All, 4, Faults { overtakings: 1, ..ANY_DELAYS }),
+    repaired("pair", All, 4, Faults { deaths: 1, changes: 1, ..ANY_DELAYS }),
+    repaired("fork", All, 4, Faults { restarts: 1, ..ANY_DELAYS }),
+    repaired("fork", All, 2, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("fork", All, 1, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("fork", All, 4, Faults { restarts: 1, duplicates: 1, overtakings: 1, delays: 0, ..ONE_DELAY }),
+    repaired("fork", BelowRoot, 4, Faults { restarts: 1, duplicates: 1, overtakings: 1, delays: 0, ..ONE_DELAY }),
+    repaired("fork", All, 4, Faults { restarts: 1, changes: 1, delays: 0, ..ONE_DELAY }),
+    repaired("fork", All, 1, Faults { restarts: 1, changes: 1, delays: 0, ..ONE_DELAY }),
+    repaired("fork", All, 4, Faults { restarts: 1, losses: 2, early_ticks: 1, delays: 0, ..ONE_DELAY }),
+    repaired("fork", All, 4, Faults { unready: 1, ..ONE_DELAY }).rnr_up(),
+    repaired("three", All, 4, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("three", Edges, 4, Faults { restarts: 1, ..ONE_DELAY }),
+    repaired("rehome", All, 4, Faults { changes: 1, delays: 0, ..ONE_DELAY }),
+    repaired("rehome", BelowRoot, 4, Faults { changes: 1, delays: 0, ..ONE_DELAY }),
+    repaired("three", All, 4, Faults { losses: 2, ..ONE_DELAY }).alone(),
+    repaired("pair", All, 4, Faults { overtakings: 1, ..ANY_DELAYS }).alone(),
+    repaired("fork", All, 4, Faults { early_ticks: 1, ..ANY_DELAYS }).alone(),
+];
