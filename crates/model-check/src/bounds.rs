@@ -56,6 +56,8 @@ pub struct Faults {
     pub early_timeouts: u8,
     /// Ends of a timer of repair while messages are in flight.
     pub early_ticks: u8,
+    /// Packets of buffers that prove damaged when they are to be sent again.
+    pub damages: u8,
     /// RNR NAKs.
     pub unready: u8,
     /// Receivers that fail with a fatal NAK.
@@ -79,6 +81,7 @@ impl Faults {
         restarts: 0,
         early_timeouts: 0,
         early_ticks: 0,
+        damages: 0,
         unready: 0,
         failures: 0,
         deaths: 0,
@@ -96,6 +99,7 @@ impl fmt::Display for Faults {
             ("restarts", self.restarts),
             ("early timeouts", self.early_timeouts),
             ("early ticks", self.early_ticks),
+            ("damages", self.damages),
             ("unready", self.unready),
             ("failures", self.failures),
             ("deaths", self.deaths),

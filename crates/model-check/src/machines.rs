@@ -52,6 +52,8 @@ pub(crate) enum Event {
     Tick(Due),
     /// The link of a branch has room.
     Poll(u16),
+    /// It has, and the packet proves damaged.
+    Damage(u16),
     /// The group entry of a record takes effect at this node; the J of joining receivers.
     Commit {
         record: usize,
@@ -171,6 +173,11 @@ impl Machines {
     /// The timer of a node's repair ends.
     pub(crate) fn tick(&self, from: Fingerprint, due: Due) -> Step {
         self.step(from, Event::Tick(due), |machine, out| machine.tick(due, out))
+    }
+
+    /// The next packet of the buffer for a branch proves damaged.
+    pub(crate) fn damage(&self, from: Fingerprint, branch: u16) -> Step {
+        self.step(from, Event::Damage(branch), |machine, out| machine.damage(branch, out))
     }
 
     /// The link of a branch has room for a packet of the buffer.

@@ -78,6 +78,9 @@ struct Options {
     /// Ends of timers of repair while messages are in flight.
     #[arg(long, default_value_t = 0)]
     early_ticks: u8,
+    /// Packets of buffers that prove damaged.
+    #[arg(long, default_value_t = 0)]
+    damages: u8,
     /// Nodes that repair.
     #[arg(long, value_name = "NODES")]
     repairers: Option<Repairing>,
@@ -242,6 +245,7 @@ impl Options {
                 restarts: self.restarts,
                 early_timeouts: self.early_timeouts,
                 early_ticks: self.early_ticks,
+                damages: self.damages,
                 unready: self.unready,
                 failures: self.failures,
                 deaths: self.deaths,

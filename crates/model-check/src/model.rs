@@ -222,6 +222,11 @@ impl Model for Tree {
                 actions.push(Action::Tick { node, due: Due::All });
             }
         }
+        if state.left.damages > 0 {
+            // What the root has lost, the source has to send again.
+            let waiting = self.waiting(state).filter(|&(node, _)| !self.bounds.repairs.alone || node != 0);
+            actions.extend(waiting.map(|(node, branch)| Action::Damage { node, branch }));
+        }
         if state.left.restarts > 0 {
             let there = nodes.clone().filter(|&node| state.nodes[node] != Fingerprint::ABSENT);
             actions.extend(there.map(|node| Action::Restart { node }));

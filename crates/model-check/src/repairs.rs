@@ -197,6 +197,20 @@ impl Machine {
         node.settle(Instant::ZERO, out);
     }
 
+    /// The next packet of the buffer proves damaged when it is to be sent again to a branch; if it is not sent again,
+    /// nothing happens.
+    pub(crate) fn damage(&mut self, branch: u16, out: &mut Output) {
+        let before = self.clone();
+        let Some(node) = &mut self.repair else { return };
+        match node.repair.poll(Instant::ZERO, BranchIndex(branch), &mut self.acks) {
+            Some(sending) if sending.is_again => {
+                node.repair.discard(Instant::ZERO, sending.psn, &mut out.effects);
+                node.settle(Instant::ZERO, out);
+            }
+            Some(_) | None => *self = before,
+        }
+    }
+
     /// The next epoch of a node that stays in the tree.
     pub(crate) fn succeed(
         &mut self,

@@ -107,6 +107,12 @@ pub enum Action {
         /// Its position.
         branch: usize,
     },
+    /// It has, and the packet of the buffer proves damaged (D159).
+    Damage {
+        node: usize,
+        /// Its position.
+        branch: usize,
+    },
     /// The timer of a node's repair ends.
     Tick { node: usize, due: Due },
     /// T_hold of a node ends.
@@ -140,6 +146,7 @@ impl Action {
             | Action::Response { .. }
             | Action::LoseResponse { .. }
             | Action::Delay { .. }
+            | Action::Damage { .. }
             | Action::Tick { .. }
             | Action::Restart { .. }
             | Action::Dies { .. }

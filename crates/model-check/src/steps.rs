@@ -64,6 +64,14 @@ impl Tree {
                 let step = self.machines.poll(state.nodes[node], branch as u16);
                 self.advance(state, node, step)
             }
+            Action::Damage { node, branch } => {
+                let step = self.machines.damage(state.nodes[node], branch as u16);
+                if step.next == state.nodes[node] {
+                    return None;
+                }
+                self.advance(state, node, step)?;
+                spend(Some(&mut state.left.damages)).then_some(())
+            }
             Action::Tick { node, due } => {
                 if !self.is_quiet(state) || due == Due::Requests || state.has_ticked(node) {
                     state.left.early_ticks = state.left.early_ticks.checked_sub(1)?;

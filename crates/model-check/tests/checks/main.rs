@@ -2,3 +2,4 @@
 
 mod aggregation;
 mod commit;
+mod repair;
