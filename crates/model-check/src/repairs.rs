@@ -20,6 +20,8 @@ pub enum Repairers {
     Edges,
     /// The root.
     Root,
+    /// The root, and nodes with receivers: not those between them.
+    RootAndEdges,
     /// Every node but the root.
     BelowRoot,
 }
@@ -52,8 +54,9 @@ impl Repairs {
         match self.by {
             Repairers::Nobody => false,
             Repairers::All => true,
-            Repairers::Edges => place.branches.iter().any(|branch| matches!(branch.child, Child::Receiver(_))),
+            Repairers::Edges => is_edge(place),
             Repairers::Root => node == 0,
+            Repairers::RootAndEdges => node == 0 || is_edge(place),
             Repairers::BelowRoot => node != 0,
         }
     }
@@ -85,12 +88,17 @@ impl fmt::Display for Repairs {
             Repairers::All => "all nodes",
             Repairers::Edges => "edges",
             Repairers::Root => "the root",
+            Repairers::RootAndEdges => "the root and edges",
             Repairers::BelowRoot => "all but the root",
         };
         let waits = if self.waits { "" } else { ", RNR NAKs go up" };
         let alone = if self.alone { ", without the source" } else { "" };
         write!(f, "repair by {by}, buffer {}{waits}{alone}; ", self.buffer)
     }
+}
+
+fn is_edge(place: &Place) -> bool {
+    place.branches.iter().any(|branch| matches!(branch.child, Child::Receiver(_)))
 }
 
 /// What is overdue when the timer of a node ends.
@@ -223,7 +231,7 @@ impl Machine {
         self.acks.succeed(rules, origins, forgets, &mut out.responses);
         let (Some(node), Some((rules, kinds))) = (&mut self.repair, of_repair) else { return };
         let branches: Vec<_> = kinds.into_iter().zip(origins.iter().copied()).collect();
-        node.repair.succeed(rules, &branches, &mut out.effects);
+        node.repair.succeed(rules, &branches, &self.acks, &mut out.effects);
         (node.branches, node.waiting) = (branches.len() as u16, 0);
         node.settle(Instant::ZERO, out);
     }

@@ -163,8 +163,15 @@ impl<P> Repair<P> {
         }
     }
 
-    /// Takes the branches into the next epoch, as the aggregation does: the buffer stays.
-    pub fn succeed(&mut self, rules: RepairRules, branches: &[(BranchKind, Origin)], effects: &mut Effects<P>) {
+    /// Takes the branches into the next epoch, as the aggregation has done: the buffer stays, but for what a branch that
+    /// has gone alone had not acknowledged.
+    pub fn succeed(
+        &mut self,
+        rules: RepairRules,
+        branches: &[(BranchKind, Origin)],
+        acks: &Acknowledgements,
+        effects: &mut Effects<P>,
+    ) {
         let resized = Buffer::new(rules.capacity.min(RepairRules::MAX_CAPACITY));
         if resized.size() != self.buffer.size() {
             effects.released.extend(self.buffer.drain());
@@ -187,6 +194,7 @@ impl<P> Repair<P> {
         self.branches = branches.iter().map(of).collect();
         self.not_level = self.branches.iter().filter(|branch| is_not_level(branch.cursor)).count() as u16;
         self.nak_sent = None;
+        self.minimum_moved(self.received.map_or(Instant::ZERO, |received| received.at), acks, effects);
         effects.ready.extend((0..self.branches.len()).map(|index| BranchIndex(index as u16)));
         self.arm(Instant::ZERO);
     }

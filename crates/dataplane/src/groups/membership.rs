@@ -304,7 +304,7 @@ fn succeeding_state(
     }
     acks.succeed(&rules_of(&entry), &origins, forgets, &mut unsent);
     cnps.succeed(&cnp_rules_of(&entry.policy), &origins);
-    let repair = succeeding_repair(repair, &entry, buffer_share.is_some(), &origins, effects);
+    let repair = succeeding_repair(repair, &entry, buffer_share.is_some(), &origins, &acks, effects);
     GroupState {
         responders,
         preceding,

@@ -5,7 +5,7 @@ use super::{Data, GroupState, Groups};
 use crate::drop::DropReason;
 use crate::headers::{IPV6, Place, ipv6};
 use crate::multicast::{check_icrc, data_packet};
-use srdma_aggregation::{BranchIndex, Origin};
+use srdma_aggregation::{Acknowledgements, BranchIndex, Origin};
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::{GroupEntry, NodeRole};
 use srdma_repair::{Arrival, BranchKind, Effects, Placement, Repair, RepairRules, Request, Sending};
@@ -213,11 +213,12 @@ pub(super) fn succeeding_repair(
     entry: &GroupEntry,
     has_memory: bool,
     origins: &[Origin],
+    acks: &Acknowledgements,
     effects: &mut Effects<StoredPacket>,
 ) -> Option<Box<GroupRepair>> {
     match (before, rules_of(entry).filter(|_| has_memory)) {
         (Some(mut repair), Some(rules)) => {
-            repair.succeed(rules, &branches_of(entry, origins), effects);
+            repair.succeed(rules, &branches_of(entry, origins), acks, effects);
             Some(repair)
         }
         // What is in flight was not kept: until each branch has responded, all passes.
