@@ -167,6 +167,7 @@ enum Repairing {
     All,
     Edges,
     Root,
+    RootAndEdges,
     BelowRoot,
 }
 
@@ -217,6 +218,7 @@ impl Options {
             Some(Repairing::All) => Repairers::All,
             Some(Repairing::Edges) => Repairers::Edges,
             Some(Repairing::Root) => Repairers::Root,
+            Some(Repairing::RootAndEdges) => Repairers::RootAndEdges,
             Some(Repairing::BelowRoot) => Repairers::BelowRoot,
         };
         Repairs { by, buffer: self.buffer, waits: !self.rnr_up, alone: self.alone }

@@ -229,6 +229,7 @@ impl Model for Tree {
         }
         if state.left.restarts > 0 {
             let there = nodes.clone().filter(|&node| state.nodes[node] != Fingerprint::ABSENT);
+            let there = there.filter(|&node| !self.bounds.repairs.alone || node != 0);
             actions.extend(there.map(|node| Action::Restart { node }));
         }
         if state.left.deaths > 0 {

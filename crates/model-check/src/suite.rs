@@ -3,7 +3,7 @@
 use crate::bounds::{Bounds, Faults};
 use crate::hosts::{DuplicateHandling, NakHandling};
 use crate::record::CommitOrder;
-use crate::repairs::Repairers::{All, BelowRoot, Edges, Root};
+use crate::repairs::Repairers::{All, BelowRoot, Edges, Root, RootAndEdges};
 use crate::repairs::{Repairers, Repairs};
 use srdma_aggregation::Rules;
 use srdma_wire::Psn;
@@ -78,6 +78,8 @@ pub const LARGE: [Configuration; 27] = [
 pub struct RepairConfiguration {
     /// The tree, packets and faults.
     pub of: Configuration,
+    /// Packets in flight.
+    pub window: u8,
     /// Packets of a message.
     pub message: u8,
     /// Which nodes repair.
@@ -86,13 +88,18 @@ pub struct RepairConfiguration {
 
 const fn repaired(shape: &'static str, by: Repairers, buffer: u8, faults: Faults) -> RepairConfiguration {
     let repairs = Repairs { by, buffer, waits: true, alone: false };
-    RepairConfiguration { of: of(shape, 3, faults), message: 1, repairs }
+    RepairConfiguration { of: of(shape, 3, faults), window: 3, message: 1, repairs }
 }
 
 impl RepairConfiguration {
     /// Of three packets a message.
     const fn one_message(self) -> Self {
         RepairConfiguration { message: 3, ..self }
+    }
+
+    /// Of so many packets, with fewer in flight.
+    const fn in_flight(self, window: u8, packets: u8) -> Self {
+        RepairConfiguration { of: Configuration { packets, ..self.of }, window, ..self }
     }
 
     /// The source must not notice.
@@ -105,10 +112,9 @@ impl RepairConfiguration {
         RepairConfiguration { repairs: Repairs { waits: false, ..self.repairs }, ..self }
     }
 
-    /// Its bounds: the source has three packets in flight.
+    /// Its bounds.
     pub fn bounds(&self) -> Bounds {
-        let Configuration { packets, .. } = self.of;
-        Bounds { window: packets, message: self.message, repairs: self.repairs, depth: 5, ..self.of.bounds() }
+        Bounds { window: self.window, message: self.message, repairs: self.repairs, depth: 5, ..self.of.bounds() }
     }
 }
 
@@ -134,7 +140,7 @@ impl Configuration {
 }
 
 /// Seconds: for the tests. Three packets; a buffer of 4 has room for all of them.
-pub const REPAIR_SMALL: [RepairConfiguration; 22] = [
+pub const REPAIR_SMALL: [RepairConfiguration; 28] = [
     repaired("pair", All, 4, ANY_DELAYS),
     repaired("fork", All, 4, ANY_DELAYS),
     repaired("pair", All, 4, Faults { restarts: 1, ..ONE_DELAY }),
@@ -157,10 +163,16 @@ pub const REPAIR_SMALL: [RepairConfiguration; 22] = [
     repaired("chain", All, 4, Faults { losses: 3, ..NONE }).alone(),
     repaired("fork", Root, 4, Faults { losses: 2, ..NONE }).alone(),
     repaired("fork3", All, 4, Faults { duplicates: 1, losses: 1, ..NONE }).alone(),
+    repaired("chain", RootAndEdges, 4, Faults { losses: 2, ..NONE }).alone(),
+    repaired("fork", All, 4, Faults { damages: 1, ..ONE_DELAY }).alone(),
+    repaired("fork", All, 4, Faults { restarts: 1, delays: 0, ..ONE_DELAY }).alone(),
+    repaired("fork", All, 1, Faults { changes: 1, losses: 1, ..NONE }).in_flight(1, 3).alone(),
+    repaired("fork", All, 2, Faults { restarts: 1, losses: 1, ..NONE }).in_flight(2, 4).alone(),
+    repaired("pair", All, 2, Faults { damages: 1, unready: 1, losses: 1, ..NONE }).in_flight(2, 4).alone(),
 ];
 
 /// Minutes to hours.
-pub const REPAIR_LARGE: [RepairConfiguration; 24] = [
+pub const REPAIR_LARGE: [RepairConfiguration; 27] = [
     repaired("pair", All, 4, Faults { restarts: 1, ..ANY_DELAYS }),
     repaired("pair", All, 2, Faults { restarts: 1, ..ANY_DELAYS }),
     repaired("pair", All, 1, Faults { restarts: 1, ..ANY_DELAYS }),
@@ -185,4 +197,7 @@ pub const REPAIR_LARGE: [RepairConfiguration; 24] = [
     repaired("three", All, 4, Faults { losses: 2, ..ONE_DELAY }).alone(),
     repaired("pair", All, 4, Faults { overtakings: 1, ..ANY_DELAYS }).alone(),
     repaired("fork", All, 4, Faults { early_ticks: 1, ..ANY_DELAYS }).alone(),
+    repaired("fork", All, 2, Faults { changes: 1, ..ONE_DELAY }).in_flight(2, 4).alone(),
+    repaired("fork", All, 4, Faults { restarts: 1, changes: 1, damages: 1, ..ONE_DELAY }).alone(),
+    repaired("three", RootAndEdges, 4, Faults { restarts: 1, ..ONE_DELAY }).alone(),
 ];
