@@ -1,9 +1,10 @@
 //! Equality of states but for time, for model checking.
 
+use crate::branch::Cursor;
 use crate::counters::{BranchCounters, Counters};
 use crate::repair::Repair;
 use crate::round_trip::RoundTrip;
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Psn};
 
 /// End of an interval that is not over.
 const LATER: Instant = Instant::from_ns(2);
@@ -42,6 +43,11 @@ impl<P> Repair<P> {
             branch.answers.since = Instant::ZERO;
             (branch.touched, branch.level_since) = (Instant::ZERO, Instant::ZERO);
             branch.requests = [None; 2];
+            branch.sent_end = match branch.cursor {
+                Cursor::Behind(_) | Cursor::Ahead(_) => branch.sent_end,
+                // Replaced when the cursor is.
+                Cursor::Unknown | Cursor::Blind | Cursor::Level | Cursor::Removed => Psn::new(0),
+            };
             // The first probe differs from all others.
             branch.backoff = branch.backoff.min(1);
             branch.round_trip = RoundTrip::default();

@@ -52,5 +52,6 @@ fn a_loss_below_a_plain_root_needs_the_source() {
     let failure = found(alone, &bounds).failure.expect("a violation is expected");
     let failure = shortest(Shape::named(alone.of.shape).unwrap(), &bounds, failure);
     assert_eq!(failure.property, PROGRESS);
-    assert_eq!(failure.path.last(), Some(&Action::LoseData { link: 1 }), "{:?}", failure.path);
+    let lost = failure.path.iter().filter(|action| matches!(action, Action::LoseData { link: 1 })).count();
+    assert_eq!(lost, 1, "{:?}", failure.path);
 }
