@@ -25,8 +25,17 @@ pub(crate) struct Machine {
 pub(crate) struct Output {
     pub(crate) responses: Vec<UpstreamResponse>,
     pub(crate) effects: Effects<bool>,
-    /// Data packets of a node that repairs, each with its branch.
-    pub(crate) down: Vec<(u16, u8)>,
+    /// Data packets of a node that repairs.
+    pub(crate) down: Vec<Sent>,
+}
+
+/// A data packet that a node which repairs sends to a branch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) branch: u16,
+    pub(crate) code: u8,
+    /// It goes ahead of what is on the link.
+    pub(crate) goes_ahead: bool,
 }
 
 /// A state of a node's machine.
@@ -68,7 +77,7 @@ pub(crate) enum Event {
 pub(crate) struct Step {
     pub(crate) next: Fingerprint,
     pub(crate) sent: [u8; 8],
-    pub(crate) down: Box<[(u16, u8)]>,
+    pub(crate) down: Box<[Sent]>,
 }
 
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! Nodes that repair: the machine of `srdma_repair` beside the aggregation, driven as a node drives it.
 
-use crate::machines::{Machine, Output};
+use crate::machines::{Machine, Output, Sent};
 use crate::queue::Data;
 use crate::record::{Child, Place};
 use srdma_aggregation::{Acknowledgements, BranchIndex, Origin, Response, Rules};
@@ -155,7 +155,11 @@ impl Machine {
         let Some(node) = &mut self.repair else { return };
         let arrival = node.repair.arrive(now, psn, data.ack_request, &self.acks);
         let wants = |branch: &u16| arrival.is_for_all || node.repair.wants(&arrival, BranchIndex(*branch), &self.acks);
-        out.down.extend((0..node.branches).filter(wants).map(|branch| (branch, data.code())));
+        out.down.extend((0..node.branches).filter(wants).map(|branch| Sent {
+            branch,
+            code: data.code(),
+            goes_ahead: false,
+        }));
         node.repair.store(now, arrival, data.ack_request, &self.acks, &mut out.effects);
         node.settle(now, out);
     }
@@ -198,7 +202,7 @@ impl Machine {
                 let packet = u8::try_from(sending.psn.distance_from(initial)).unwrap_or(Data::TOO_HIGH);
                 let kept = node.repair.packet(sending.psn).copied().unwrap_or_default();
                 let data = Data { packet: packet.min(Data::TOO_HIGH), ack_request: sending.ack_request || kept };
-                out.down.push((branch, data.code()));
+                out.down.push(Sent { branch, code: data.code(), goes_ahead: sending.goes_ahead });
             }
             None => node.waiting &= !(1 << branch),
         }

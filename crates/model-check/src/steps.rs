@@ -2,7 +2,7 @@
 
 use crate::bounds::Faults;
 use crate::hosts::Delivery;
-use crate::machines::{Fingerprint, Step};
+use crate::machines::{Fingerprint, Sent, Step};
 use crate::model::{Tree, budget, spend};
 use crate::queue::{Data, Queue, Upward};
 use crate::record::Child;
@@ -122,15 +122,19 @@ impl Tree {
     }
 
     /// The data that a node which repairs sends to its branches.
-    fn send_down(&self, state: &mut State, node: usize, down: &[(u16, u8)]) -> Option<()> {
-        for &(position, code) in down {
+    fn send_down(&self, state: &mut State, node: usize, down: &[Sent]) -> Option<()> {
+        for &Sent { branch: position, code, goes_ahead } in down {
             let branch = self.record_at(state, node).places[node].branches[usize::from(position)];
             let data = Data::of(code);
             let is_withheld = self.withholds(state, node, usize::from(position), data)
                 || (branch.joined && data.packet < state.joined_at);
             if !is_withheld {
                 let link = self.link(Some(node), branch.child);
-                self.push(&mut state.down[link], code)?;
+                let queue = &mut state.down[link];
+                let behind = if goes_ahead { std::mem::take(queue) } else { Queue::default() };
+                for code in std::iter::once(code).chain(behind.iter()) {
+                    self.push(queue, code)?;
+                }
             }
         }
         Some(())
