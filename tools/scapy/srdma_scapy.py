@@ -5,12 +5,14 @@
 >>> srh = IPv6ExtHdrSegmentRouting(addresses=["2001:db8:ff::100"], segleft=1, tlv_objects=[
 ...     EndMt(edge="2001:db8:a::1", receivers=[EndMtReceiver(address="2001:db8:2::1", qpn=0x111)])])
 
-Importing it is enough for packets to be dissected: TLVs of SRHs, options of Fast CNPs, notifications to END.C. `icrc`
+Importing it is enough for packets to be dissected: TLVs of SRHs, options of Fast CNPs, notifications to END.C,
+repair requests between nodes. `icrc`
 has the ICRC of RoCEv2 in IPv6, which scapy computes for IPv4 only.
 """
 
 from zlib import crc32
 
+from scapy.contrib.roce import AETH
 from scapy.fields import (ByteEnumField, ByteField, FieldLenField, IntField, PacketListField, ShortField, StrLenField,
                           X3BytesField, XByteField, XIntField, XLongField, XShortField)
 from scapy.layers.inet6 import (IP6Field, IPv6, IPv6ExtHdrSegmentRoutingTLV, _hbhoptcls, _ICMPv6, icmp6typescls,
@@ -19,6 +21,9 @@ from scapy.packet import Packet
 
 #: Numbers that the drafts leave open.
 END_MT, MR, FAST_CNP, NOTIFICATION = 124, 125, 0x9E, 200
+
+#: Syndrome of an AETH: NAK, code 16, which IBTA reserves.
+REPAIR_REQUEST = 0x70
 
 _ROCEV2_PORT = 4791
 _UDP, _ROUTING, _EXTENSION_HEADERS = 17, 43, (0, 43, 60)
@@ -109,6 +114,18 @@ class CongestionNotification(_ICMPv6):
     ]
 
 
+class RepairRequest(AETH):
+    """A request for data between nodes that repair: `msn` packets from the BTH's PSN on, in an ACKNOWLEDGE packet."""
+
+    name = "Repair request"
+    fields_desc = [XByteField("syndrome", REPAIR_REQUEST), X3BytesField("msn", 1)]
+
+
+def _aeth(_cls, octets=None, *_args, **_fields):
+    return RepairRequest if octets and octets[0] == REPAIR_REQUEST else AETH
+
+
+AETH.dispatch_hook = classmethod(_aeth)
 IPv6ExtHdrSegmentRoutingTLV.registered_sr_tlv.update({END_MT: EndMt, MR: Mr})
 _hbhoptcls[FAST_CNP] = FastCnp
 icmp6typescls[NOTIFICATION] = CongestionNotification

@@ -3,6 +3,7 @@
 --   * End.MT, MR and HMAC TLVs of SRHs
 --   * Fast CNP, both options
 --   * congestion notifications to END.C
+--   * repair requests between nodes: an AETH with a reserved NAK code
 --   * the ICRC of RoCEv2 packets, behind tunnels, and behind extension headers as if they were absent
 --
 -- They have tables for neither TLVs of SRHs nor options of IPv6, so this dissector walks the headers itself, after all
@@ -20,6 +21,7 @@ local HMAC = 5
 local ROCEV2_PORT = 4791
 local HOP_BY_HOP, UDP, IPV6, ROUTING, ICMPV6, DESTINATION_OPTIONS = 0, 17, 41, 43, 58, 60
 local SEGMENT_ROUTING = 4
+local ACKNOWLEDGE, REPAIR_REQUEST = 0x11, 0x70
 
 -- Maximum depth of nested headers.
 local MOST_TUNNELS = 8
@@ -48,6 +50,8 @@ local fields = {
     sequence = ProtoField.uint32("srdma.end_c.sequence", "Sequence Number"),
     hold = ProtoField.uint32("srdma.end_c.hold_us", "Hold Time in microseconds"),
     congested = ProtoField.ipv6("srdma.end_c.congested", "Congested node"),
+    repair_psn = ProtoField.uint24("srdma.repair.psn", "Repair request from PSN"),
+    repair_packets = ProtoField.uint24("srdma.repair.packets", "Requested packets"),
     icrc = ProtoField.uint32("srdma.icrc", "ICRC", base.HEX),
     icrc_status = ProtoField.string("srdma.icrc.status", "ICRC status"),
 }
@@ -127,6 +131,11 @@ local function dissect_rocev2(packet, tree)
     end
     if packet.fast_cnp and buffer(udp + 8, 1):uint() ~= CNP then
         tree:add_proto_expert_info(experts.without_cnp)
+    end
+    local is_request = last - udp >= 28 and buffer(udp + 8, 1):uint() == ACKNOWLEDGE
+    if is_request and buffer(udp + 20, 1):uint() == REPAIR_REQUEST then
+        tree:add(fields.repair_psn, buffer(udp + 17, 3))
+        tree:add(fields.repair_packets, buffer(udp + 21, 3))
     end
     local item = tree:add_le(fields.icrc, buffer(last - 4, 4))
     local is_good = icrc_of(packet) == buffer(last - 4, 4):le_uint()

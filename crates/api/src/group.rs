@@ -371,4 +371,10 @@ pub struct BranchView {
     pub lag: Option<u32>,
     /// Number of CNPs received from it.
     pub cnps: u64,
+    /// Packets sent again to it, by a node that repairs (D150).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets_resent: Option<u64>,
+    /// It is repaired again and again: of the packets of the last second more than 1 % were sent again to it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_repairing: bool,
 }

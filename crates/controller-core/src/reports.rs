@@ -146,12 +146,14 @@ mod tests {
     #[test]
     fn a_status_is_cut() {
         let address = "2001:db8::1".parse().unwrap();
-        let branch = BranchStatus { address, expected_psn: None, lag: None, cnps: 0 };
+        let branch =
+            BranchStatus { address, expected_psn: None, lag: None, cnps: 0, packets_resent: None, is_repairing: false };
         let port = PortStatus { name: "p".repeat(999), to: None, is_up: true, received_octets: 0, sent_octets: 0 };
         let group = GroupStatus {
             group: 1,
             highest_psn: None,
             awaits_first_psn: false,
+            repair: None,
             branches: vec![branch; MAX_BRANCHES / 2 + 1],
         };
         let status = NodeStatus {

@@ -59,13 +59,22 @@ fn aeth(dissector: &mut Dissector<'_>) -> Result<(), Damage> {
         Syndrome::Reserved(code) => (AethKind::Reserved, code),
     };
     let syndrome = header.syndrome.to_octet();
-    dissector.push(Layer::Aeth(layer::Aeth { syndrome, kind, code, meaning: meaning(kind, code), msn: header.msn }));
+    dissector.push(Layer::Aeth(layer::Aeth {
+        syndrome,
+        kind,
+        code,
+        meaning: meaning(kind, code, header.msn),
+        msn: header.msn,
+    }));
     dissector.advance_to(rest);
     Ok(())
 }
 
+/// NAK code of a request for data between nodes, of those that IBTA reserves (D153).
+const REPAIR_REQUEST: u8 = 16;
+
 /// Meaning of a syndrome (IBTA volume 1, tables 43 to 46).
-fn meaning(kind: AethKind, code: u8) -> String {
+fn meaning(kind: AethKind, code: u8, msn: u32) -> String {
     match (kind, code) {
         (AethKind::Ack, 0x1F) => "ACK".into(),
         (AethKind::Ack, credits) => format!("ACK, credit code {credits}"),
@@ -75,6 +84,9 @@ fn meaning(kind: AethKind, code: u8) -> String {
         (AethKind::Nak, 2) => "NAK Remote Access Error".into(),
         (AethKind::Nak, 3) => "NAK Remote Operational Error".into(),
         (AethKind::Nak, 4) => "NAK Invalid RD Request".into(),
+        (AethKind::Nak, REPAIR_REQUEST) => {
+            format!("repair request for {msn} packet{} from this PSN on,", if msn == 1 { "" } else { "s" })
+        }
         (AethKind::Nak, other) => format!("NAK, reserved code {other}"),
         (AethKind::Reserved, _) => "reserved syndrome".into(),
     }

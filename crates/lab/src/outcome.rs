@@ -114,6 +114,8 @@ pub struct NodeOutcome {
     pub naks_received: u64,
     /// NAKs sent up.
     pub naks_sent: u64,
+    /// Counters of its repair by name; empty if it repairs no group.
+    pub repair: BTreeMap<String, u64>,
     /// Packets dropped, by reason.
     pub drops: BTreeMap<String, u64>,
     /// Frames that its drivers lost.
@@ -177,6 +179,12 @@ impl NodeOutcome {
             *drops.entry(reason.clone()).or_default() += count;
         }
         let sum = |of: fn(&srdma_node::daemon::GroupSnapshot) -> u64| snapshot.groups.iter().map(of).sum();
+        let mut repair: BTreeMap<String, u64> = BTreeMap::new();
+        for (name, count) in
+            snapshot.groups.iter().filter_map(|group| group.repair.as_ref()).flat_map(|of| &of.counters)
+        {
+            *repair.entry(name.clone()).or_default() += count;
+        }
         let lost = snapshot.ports.iter().map(|port| {
             let statistics = &port.statistics;
             statistics.receive_overruns + statistics.too_long + statistics.send_errors
@@ -191,6 +199,7 @@ impl NodeOutcome {
             acks_sent: sum(|group| group.counters.acks_sent),
             naks_received: sum(|group| group.counters.naks_received),
             naks_sent: sum(|group| group.counters.naks_sent),
+            repair,
             drops,
             lost_frames: lost.sum(),
         }

@@ -151,7 +151,14 @@ impl TreeHead {
                 role: role.to_owned(),
                 parent: node.parent.and_then(|parent| tree.node(parent)).map(|parent| parent.name.clone()),
                 branches: branches
-                    .map(|branch| BranchView { address: branch.responder, expected_psn: None, lag: None, cnps: 0 })
+                    .map(|branch| BranchView {
+                        address: branch.responder,
+                        expected_psn: None,
+                        lag: None,
+                        cnps: 0,
+                        packets_resent: None,
+                        is_repairing: false,
+                    })
                     .collect(),
             }
         };

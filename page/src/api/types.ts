@@ -117,6 +117,10 @@ export interface Branch {
   /** Packets sent to it that it has not acknowledged. */
   lag?: number;
   cnps: number;
+  /** Packets sent again to it, by a node that repairs. */
+  packets_resent?: number;
+  /** More than 1 % of the packets of the last second were sent again to it. */
+  is_repairing?: boolean;
 }
 
 export interface NodeStatus {

@@ -4,7 +4,7 @@ import type { Store } from "../state/store.ts";
 import { cells, h, List, row, table, text } from "../ui/dom.ts";
 import { nameOf } from "./group.ts";
 
-const COLUMNS = ["Node and branch", "#Expected PSN", "#Lag", "#CNPs"];
+const COLUMNS = ["Node and branch", "#Expected PSN", "#Lag", "#CNPs", "#Sent again"];
 const MAX_ROWS = 400;
 
 /** A row: a node, or one of its branches. */
@@ -77,6 +77,14 @@ function linesOf(nodes: TreeNode[]): Line[] {
   return lines;
 }
 
+/** Packets sent again to a branch, and whether that goes on. */
+function repairs(branch: Branch | null): string {
+  if (branch?.packets_resent === undefined) {
+    return "";
+  }
+  return branch.is_repairing ? `${count(branch.packets_resent)} repairing` : count(branch.packets_resent);
+}
+
 function lineOf(store: Store, { node, branch, key, depth }: Line): ReturnType<typeof row<Line>> {
   const isNode = key === node.name;
   const columns = cells(COLUMNS);
@@ -96,5 +104,6 @@ function lineOf(store: Store, { node, branch, key, depth }: Line): ReturnType<ty
     branch?.expected_psn === undefined ? "" : count(branch.expected_psn),
     branch?.lag === undefined ? "" : count(branch.lag),
     branch ? count(branch.cnps) : "",
+    repairs(branch),
   ], columns.slice(1));
 }

@@ -3,12 +3,13 @@
 import unittest
 from pathlib import Path
 
+from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet6 import (IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrSegmentRouting, PadN)
 from scapy.packet import Raw
 from scapy.utils import rdpcap
 
-from srdma_scapy import (CongestionNotification, EndMt, EndMtReceiver, FastCnp, Mr, MrRegion, has_good_icrc, icrc,
-                         with_icrc)
+from srdma_scapy import (CongestionNotification, EndMt, EndMtReceiver, FastCnp, Mr, MrRegion, RepairRequest,
+                         has_good_icrc, icrc, with_icrc)
 
 TESTDATA = Path(__file__).parents[3] / "testdata"
 
@@ -89,6 +90,20 @@ class Notifications(unittest.TestCase):
                       ("code", "traffic_class", "level", "sequence", "hold_us", "congested")}
             header = IPv6(src=inner.src, dst=inner.dst, tc=inner.tc, hlim=inner.hlim)
             self.assertEqual(bytes(header / CongestionNotification(**values)), bytes(inner))
+
+
+class Requests(unittest.TestCase):
+    """D153"""
+
+    def test_a_repair_request_is_found_and_made(self):
+        # An ACKNOWLEDGE packet of PSN 7 with syndrome 0x70 and MSN 3, and room for the ICRC.
+        octets = bytes.fromhex("1100ffff00d0000000000007" "70000003" "00000000")
+        found = BTH(octets)
+        self.assertEqual((found.psn, found[RepairRequest].msn), (7, 3))
+        self.assertEqual(bytes(RepairRequest(msn=3)), octets[12:16])
+        nak = BTH(octets[:12] + bytes([0x60]) + octets[13:])
+        self.assertNotIn(RepairRequest, nak)
+        self.assertEqual(nak[AETH].syndrome, 0x60)
 
 
 class Icrcs(unittest.TestCase):

@@ -26,6 +26,14 @@ pub(super) fn write(text: &mut String, clock: Clock, lines: &[Line]) -> Result {
     Ok(())
 }
 
+/// Packets from a PSN on.
+fn packets(psn: u32, count: u32) -> String {
+    match count {
+        1 => format!("packet {psn}"),
+        _ => format!("{count} packets from {psn} on"),
+    }
+}
+
 fn run(run: &Run) -> String {
     let mut parts = Vec::new();
     let mut add = |count: u64, one: &str, many: &str| match count {
@@ -38,6 +46,9 @@ fn run(run: &Run) -> String {
     add(run.stale, "stale ACK ignored", "stale ACKs ignored");
     add(run.refused, "response rejected", "responses rejected");
     add(run.cnps, "CNP", "CNPs");
+    add(run.naks_answered, "NAK answered by the node", "NAKs answered by the node");
+    add(run.requests, "request for data", "requests for data");
+    add(run.sent_again, "packet sent again", "packets sent again");
     add(run.acks_sent, "ACK upstream", "ACKs upstream");
     add(run.naks_sent, "NAK upstream", "NAKs upstream");
     add(run.differences, "difference", "differences");
@@ -130,6 +141,11 @@ fn event(event: &Event) -> String {
         Event::Cnp { branch, count, counts: false } => format!("{branch}: CNP for {count}, above the limit"),
         Event::CnpUp { branch: Some(branch), count } => format!("upstream: CNP of {branch} for {count}"),
         Event::CnpUp { branch: None, count } => format!("upstream: CNP for {count}"),
+        Event::NakAnswered { branch, psn } => format!("{branch}: the node answers its NAK of {psn} itself"),
+        Event::RequestReceived { branch, psn, count } => format!("{branch} requests {}", packets(*psn, *count)),
+        Event::RequestSent { psn, count } => format!("upstream: request for {}", packets(*psn, *count)),
+        Event::SentAgain { branch, psn } => format!("{branch}: {psn} sent again"),
+        Event::GapGivenUp { psn } => format!("gap at {psn} is given up: no node above has the data, the source has"),
         Event::EvictionRequested { receiver, cause } => format!("eviction of {receiver} requested: {cause}"),
     }
 }

@@ -132,6 +132,10 @@ fn branch_state(branch: &BranchView) -> String {
     if branch.cnps > 0 {
         let _ = write!(text, ", {} CNPs", branch.cnps);
     }
+    if let Some(resent) = branch.packets_resent.filter(|resent| *resent > 0) {
+        let now = if branch.is_repairing { ", repairing" } else { "" };
+        let _ = write!(text, ", {resent} packets sent again{now}");
+    }
     text
 }
 
@@ -154,6 +158,8 @@ mod tests {
                     expected_psn: Some(100 - lag),
                     lag: Some(*lag),
                     cnps: u64::from(*lag),
+                    packets_resent: (*lag > 5).then_some(12),
+                    is_repairing: *lag > 6,
                 })
                 .collect(),
         }

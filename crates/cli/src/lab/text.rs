@@ -107,8 +107,11 @@ impl Text<'_> {
         if self.0.overhead_octets.is_none() {
             return self.sids();
         }
-        let mut table = Table::new(&["node", "packets", "copies", "ACKs in", "ACKs up", "NAKs in", "NAKs up", "drops"])
-            .with_text_last();
+        let repairs = self.0.nodes.iter().any(|node| !node.repair.is_empty());
+        let mut columns = vec!["node", "packets", "copies", "ACKs in", "ACKs up", "NAKs in", "NAKs up"];
+        columns.extend(repairs.then_some("sent again"));
+        columns.push("drops");
+        let mut table = Table::new(&columns).with_text_last();
         for node in &self.0.nodes {
             let numbers = [
                 node.data_packets,
@@ -119,7 +122,9 @@ impl Text<'_> {
                 node.naks_sent,
             ];
             let name = [node.name.clone()];
-            table.row(name.into_iter().chain(numbers.map(grouped)).chain([drops(node)]));
+            let resent = node.repair.get("packets_resent").copied().unwrap_or(0);
+            let resent = repairs.then(|| grouped(resent));
+            table.row(name.into_iter().chain(numbers.map(grouped)).chain(resent).chain([drops(node)]));
         }
         table
     }

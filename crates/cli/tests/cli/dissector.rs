@@ -11,7 +11,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/srdma.lua");
 
 /// The columns that are compared.
-const FIELDS: [&str; 16] = [
+const FIELDS: [&str; 18] = [
     "srdma.icrc.status",
     "srdma.end_mt.edge",
     "srdma.end_mt.receiver.address",
@@ -28,6 +28,8 @@ const FIELDS: [&str; 16] = [
     "srdma.end_c.sequence",
     "srdma.end_c.hold_us",
     "srdma.end_c.congested",
+    "srdma.repair.psn",
+    "srdma.repair.packets",
 ];
 
 /// The fields that the dissector finds in each frame of captures, with numbers as numbers.
@@ -66,6 +68,9 @@ fn columns(frame: &Value) -> Vec<Vec<String>> {
         frame["icrc"].as_str().filter(|status| *status != "absent").map(str::to_owned).into_iter().collect();
     let notification: Vec<Value> =
         [&frame["icmpv6"]["notification"]].into_iter().filter(|found| !found.is_null()).cloned().collect();
+    // Syndrome 0x70: NAK, code 16.
+    let requests: Vec<Value> = [&frame["aeth"]].into_iter().filter(|aeth| aeth["syndrome"] == 0x70).cloned().collect();
+    let requested: Vec<Value> = requests.iter().map(|_| frame["bth"].clone()).collect();
     let ask = notification.iter().map(|found| u8::from(found["ask"] == "resume").to_string()).collect();
     vec![
         icrc,
@@ -84,6 +89,8 @@ fn columns(frame: &Value) -> Vec<Vec<String>> {
         all(&notification, "sequence"),
         all(&notification, "hold_us"),
         all(&notification, "congested"),
+        all(&requested, "psn"),
+        all(&requests, "msn"),
     ]
 }
 
@@ -137,6 +144,20 @@ fn own_captures_are_dissected_as_by_decode() {
     let files = captures(directory.path());
     assert!(files.len() > 5, "{files:?}");
     assert!(compare(&files) > 108, "an ICRC in each frame, and lists");
+}
+
+/// D153: requests for data between nodes that repair are named.
+#[test]
+fn repair_requests_are_dissected_as_by_decode() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_srdma"));
+    demo.args(["demo", "--receivers", "4", "--size", "1MiB", "--loss", "0.02", "--repair", "tree", "--pcap"]);
+    let output = demo.arg(directory.path()).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let files = captures(directory.path());
+    compare(&files);
+    let requests = dissected(&files, &["srdma.repair.packets"]).into_iter().flatten().filter(|cells| !cells.is_empty());
+    assert!(requests.count() > 2, "losses between nodes are requested");
 }
 
 /// The n-th frame of a capture, from 1.

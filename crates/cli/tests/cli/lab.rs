@@ -168,6 +168,27 @@ fn losses_are_repaired() {
     assert!(result["source"]["retransmissions"].as_u64().unwrap() > 0, "{result}");
 }
 
+/// D150: with 1 % loss on every link the nodes send again what was lost, and the source what was lost on its own link
+/// and what no node has in time.
+#[test]
+#[ignore = "needs root"]
+fn the_tree_repairs_losses() {
+    let result = Instance::of("figure1-lossy").run(8 << 20, &[]);
+    let links = result["links"].as_array().expect("links");
+    let lost_on = |link: &&Value| link["lost_packets"].as_u64().expect("a count");
+    assert!(links.iter().all(|link| lost_on(&link) > 0), "thousands of frames passed each of them: {result}");
+    let nodes = result["nodes"].as_array().expect("nodes");
+    let count = |name: &str| -> Vec<u64> { nodes.iter().filter_map(|node| node["repair"][name].as_u64()).collect() };
+    let resent = count("packets_resent");
+    assert_eq!(resent.len(), 6, "every node repairs: {result}");
+    assert!(resent.iter().all(|resent| *resent > 0), "each has lossy links below: {result}");
+    assert!(count("requests_sent").iter().sum::<u64>() > 0, "{result}");
+    // Without repair a loss on any of the eleven links has the source go back, by some ten packets each time.
+    let packets = (8 << 20) / 4096;
+    let again = result["source"]["retransmissions"].as_u64().expect("a count");
+    assert!(again < packets, "{again} of {packets} packets again: {result}");
+}
+
 /// D17
 #[test]
 #[ignore = "needs root"]

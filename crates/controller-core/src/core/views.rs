@@ -385,6 +385,8 @@ fn branches(group: &srdma_group::Group, position: usize, status: Option<&NodeSta
             expected_psn: reported.and_then(|reported| reported.expected_psn),
             lag: reported.and_then(|reported| reported.lag),
             cnps: reported.map_or(0, |reported| reported.cnps),
+            packets_resent: reported.and_then(|reported| reported.packets_resent),
+            is_repairing: reported.is_some_and(|reported| reported.is_repairing),
         }
     });
     views.collect()

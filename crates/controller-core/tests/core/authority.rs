@@ -25,6 +25,7 @@ fn seventh() -> Registration {
         links: Vec::new(),
         hosts: vec!["2001:db8:b7::/64".parse().unwrap()],
         groups: Vec::new(),
+        repairs: false,
     }
 }
 

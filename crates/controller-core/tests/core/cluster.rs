@@ -74,6 +74,8 @@ pub(crate) fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registratio
             _ => Vec::new(),
         },
         groups: Vec::new(),
+        // N3 is of an earlier version.
+        repairs: number != 3,
     }
 }
 
@@ -85,6 +87,10 @@ pub(crate) fn new_group(on_failure: OnFailure) -> NewGroup {
         policy: Policy { on_failure, min_receivers: 1, ..Policy::default() },
         ..NewGroup::new(source, 0xd0_0000)
     }
+}
+
+fn group_status(awaits_first_psn: bool, branches: Vec<BranchStatus>) -> GroupStatus {
+    GroupStatus { group: 1, highest_psn: None, awaits_first_psn, repair: None, branches }
 }
 
 /// Lease of nodes.
@@ -183,6 +189,7 @@ impl Cluster {
             group: held.group,
             highest_psn: None,
             awaits_first_psn: false,
+            repair: None,
             branches: Vec::new(),
         };
         let status = node.status.clone().unwrap_or_else(|| NodeStatus {
@@ -249,14 +256,21 @@ impl Cluster {
     }
 
     fn report_branch(&mut self, node: u16, address: Ipv6Addr, expected_psn: u32, lag: u32) {
-        let branch = BranchStatus { address, expected_psn: Some(expected_psn), lag: Some(lag), cnps: 0 };
-        let group = GroupStatus { group: 1, highest_psn: None, awaits_first_psn: false, branches: vec![branch] };
+        let branch = BranchStatus {
+            address,
+            expected_psn: Some(expected_psn),
+            lag: Some(lag),
+            cnps: 0,
+            packets_resent: None,
+            is_repairing: false,
+        };
+        let group = group_status(false, vec![branch]);
         self.nodes.get_mut(&node).unwrap().status = Some(NodeStatus { groups: vec![group], ..NodeStatus::default() });
     }
 
     /// The headend of group 1 reports whether it waits for the first PSN.
     pub(crate) fn report_headend(&mut self, awaits_first_psn: bool) {
-        let group = GroupStatus { group: 1, highest_psn: None, awaits_first_psn, branches: Vec::new() };
+        let group = group_status(awaits_first_psn, Vec::new());
         self.nodes.get_mut(&6).unwrap().status = Some(NodeStatus { groups: vec![group], ..NodeStatus::default() });
     }
 

@@ -2,6 +2,7 @@
 
 mod authority;
 mod cluster;
+mod in_network_repair;
 mod lease;
 mod lost_nodes;
 mod pipeline;

@@ -32,6 +32,7 @@ fn node(number: u16) -> Registration {
         links: vec![Link { to: loopback(3 - number), mtu: 9000, cost: 1 }],
         hosts: vec![if number == 1 { "2001:db8:aa::/64" } else { "2001:db8:bb::/64" }.parse().unwrap()],
         groups: Vec::new(),
+        repairs: false,
     }
 }
 

@@ -159,6 +159,7 @@ fn status(state: &State) -> NodeStatus {
         group: held.group,
         highest_psn: None,
         awaits_first_psn: false,
+        repair: None,
         branches: Vec::new(),
     };
     let (groups, unreachable) = (state.table.held().into_iter().map(idle).collect(), state.unreachable.clone());

@@ -10,10 +10,13 @@
 //! Without observation each hook costs one predicted branch. The journal reads the machines and never changes them, so
 //! that a node behaves the same whether it is observed or not.
 
+mod repair;
+
 use super::{Data, GroupState, Groups};
 use crate::drop::DropReason;
 use srdma_aggregation::{BranchIndex, BranchStatus, CnpUp, Refusal, Response, UpstreamResponse};
 use srdma_group::GroupId;
+use srdma_repair::Counters;
 use srdma_wire::{Instant, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -120,6 +123,23 @@ pub enum GroupEvent {
         /// Number of CNPs that it represents.
         count: u32,
     },
+    /// The node answers a NAK of a branch itself: it sends the data again (D152), or waits for a receiver (D157).
+    NakAnswered {
+        branch: Ipv6Addr,
+        /// The PSN that it expects.
+        psn: Psn,
+    },
+    /// A child requests data that it lacks (D153).
+    RequestReceived { branch: Ipv6Addr, psn: Psn, count: u32 },
+    /// The node requests data that it lacks from its parent (D153).
+    RequestSent { psn: Psn, count: u32 },
+    /// A packet of the buffer is sent to a branch again.
+    SentAgain { branch: Ipv6Addr, psn: Psn },
+    /// No node above has what is missing: it is left to the source (D158).
+    GapGivenUp {
+        /// The first PSN that was not received.
+        psn: Psn,
+    },
 }
 
 /// Reasons for the end of a hold.
@@ -163,6 +183,8 @@ struct Shadow {
     previous_data: Option<Psn>,
     branches: Vec<BranchShadow>,
     input: Input,
+    /// Of the group's repair.
+    repair: Counters,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -210,6 +232,7 @@ impl Groups {
     pub(crate) fn journal_data(&mut self, now: Instant, group: u32, data: Data) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
             journal.data(now, group, state, data);
+            journal.repaired(now, group, state, None);
         }
     }
 
@@ -225,6 +248,7 @@ impl Groups {
     ) {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
             journal.response(now, group, state, branch, response, result);
+            journal.repaired(now, group, state, Some((branch, response)));
         }
     }
 
@@ -249,6 +273,7 @@ impl Groups {
         if let (Some(journal), Some(state)) = (&mut self.journal, &self.slots[group as usize]) {
             journal.input(group, Input::Time(None));
             journal.compare(now, group, state, false);
+            journal.repaired(now, group, state, None);
         }
     }
 
@@ -324,6 +349,7 @@ impl Journal {
             previous_data: previous.as_ref().and_then(|shadow| shadow.previous_data),
             branches: branches.collect(),
             input: Input::Other,
+            repair: state.repair.as_ref().map_or_else(Counters::default, |repair| repair.counters()),
         };
         self.groups.insert(group, shadow);
     }

@@ -146,7 +146,11 @@ impl Groups {
         let repair = state.repair.as_mut().ok_or(DropReason::ReservedSyndrome)?;
         let is_accepted = repair.requested(now, branch, request, &state.acks, &mut self.pending.effects);
         self.rearm(group);
-        if is_accepted { Ok(()) } else { Err(DropReason::RepairRequestRefused) }
+        if !is_accepted {
+            return Err(DropReason::RepairRequestRefused);
+        }
+        self.journal_requested(now, group, branch, request);
+        Ok(())
     }
 
     /// The next packet of the buffer for a branch.
@@ -154,6 +158,9 @@ impl Groups {
         let state = self.slots.get_mut(group as usize)?.as_mut()?;
         let sending = state.repair.as_mut()?.poll(now, branch, &mut state.acks);
         self.rearm(group);
+        if let Some(sending) = sending {
+            self.journal_sending(now, group, branch, sending);
+        }
         sending
     }
 

@@ -61,6 +61,7 @@ impl Node {
             && let Some(up) = self.groups.upward(group, &self.tables, self.config.loopback)
         {
             for request in &effects.requests {
+                self.groups.journal_request(now, group, *request);
                 let packet = up.request(request, pool);
                 self.send_response(now, packet, pool);
             }

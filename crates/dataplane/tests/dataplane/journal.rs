@@ -1,7 +1,7 @@
 //! The journal of an observed node: its entries for the rules, and that it does not change the node's behaviour.
 
 use crate::common::Bench;
-use crate::common::group::{HEADEND as ROOT, PROXY, SOURCE, address};
+use crate::common::group::{self, HEADEND as ROOT, PROXY, SOURCE, address};
 use crate::common::next_hop;
 use srdma_aggregation::Rule;
 use srdma_dataplane::{Command, GroupEvent, HoldEnd, RouteAction, TableId};
@@ -126,6 +126,11 @@ fn short(event: &GroupEvent) -> String {
         }
         GroupEvent::Cnp { branch, count, counts } => format!("{branch} CNP {count} {counts}"),
         GroupEvent::CnpUp { branch, count } => format!("CNP up {branch:?} {count}"),
+        GroupEvent::NakAnswered { branch, psn } => format!("{branch} answered at {}", psn.get()),
+        GroupEvent::RequestReceived { branch, psn, count } => format!("{branch} requests {} x {count}", psn.get()),
+        GroupEvent::RequestSent { psn, count } => format!("request {} x {count}", psn.get()),
+        GroupEvent::SentAgain { branch, psn } => format!("{branch} sent {} again", psn.get()),
+        GroupEvent::GapGivenUp { psn } => format!("gap {} given up", psn.get()),
     }
 }
 
@@ -176,4 +181,54 @@ fn membership_is_in_the_journal() {
     bench.apply(Command::RemoveGroup(GroupId(7)));
     let lines: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.event)).collect();
     assert_eq!(lines, ["began, 0 unknown, epoch 3", "epoch 4", "left"]);
+}
+
+/// D152, D153: a NAK of a plain child and a request of a child that repairs are answered, and the source is told
+/// nothing.
+#[test]
+fn repair_of_branches_is_recorded() {
+    let mut bench = root();
+    let mut entry = GroupEntry { epoch: 4, ..entry() };
+    entry.policy.repair.mode = RepairMode::Tree;
+    let children = vec![false, true];
+    entry.repair = Some(RepairEntry { window_packets: 16, parent_repairs: false, children, levels: 2 });
+    bench.apply(Command::RemoveGroup(GroupId(7)));
+    bench.apply(Command::AddGroup(Box::new(entry)));
+    bench.node.observe(true);
+    (10..14).for_each(|psn| assert_eq!(bench.keep(0, &data(psn)), 2));
+    bench.node.take_journal();
+    assert_eq!(bench.keep(1, &response(N4, 12, NAK)), 2, "12 and 13 again");
+    assert_eq!(bench.keep(2, &packet(N5, 0x11, 11, &[0x70, 0, 0, 2])), 2, "11 and 12 again");
+    let events: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.event)).collect();
+    insta::assert_snapshot!(events.join("\n"));
+}
+
+/// D153, D158: what an edge lacks is requested from its parent, and given up when nothing comes.
+#[test]
+fn requests_and_gaps_that_are_given_up_are_recorded() {
+    let mut bench = group::edge(false);
+    bench.route("2001:db8:6::1", 0);
+    let mut entry = group::entry(&[group::receiver(1, 0x101, None)], None);
+    entry.policy.repair.mode = RepairMode::Edge;
+    entry.repair = Some(RepairEntry { window_packets: 16, parent_repairs: true, children: Vec::new(), levels: 1 });
+    bench.apply(Command::AddGroup(Box::new(entry)));
+    bench.node.observe(true);
+    bench.node.take_journal();
+    let data = |psn: u8| {
+        let mut data = group::inner(0x04, 0, &[1; 64], false);
+        data[40 + 8 + 11] = psn;
+        group::encapsulated(&data)
+    };
+    assert_eq!(bench.keep(0, &data(100)), 1);
+    assert_eq!(bench.keep(0, &data(103)), 1, "the request");
+    for _ in 0..20 {
+        let Some(due) = bench.node.next_deadline() else { break };
+        bench.now = due;
+        bench.node.tick(due, &mut bench.pool);
+        bench.leaving();
+    }
+    let events: Vec<String> = bench.node.take_journal().0.iter().map(|entry| short(&entry.event)).collect();
+    let of_gap = |event: &&String| event.starts_with("request") || event.starts_with("gap");
+    let of_gap: Vec<&String> = events.iter().filter(of_gap).collect();
+    assert_eq!(of_gap, [&["request 101 x 2"; 4][..], &["gap 101 given up"]].concat());
 }

@@ -3,7 +3,7 @@
 use crate::common::Bench;
 use crate::common::group::*;
 use srdma_dataplane::Command;
-use srdma_frame::{Element, Frame, PortId};
+use srdma_frame::Element;
 use srdma_group::*;
 
 /// 128 packets of a path MTU of 4,096 octets, of two chunks each.
@@ -77,11 +77,7 @@ fn shares_are_those_of_the_buffers() {
 
 /// Gives a packet to the edge; returns the number of copies, and of packets in the buffer.
 fn send(bench: &mut Bench, packet: &[u8]) -> (usize, u64) {
-    let mut octets = vec![2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0x86, 0xDD];
-    octets.extend(packet);
-    let mut frames = vec![Frame::from_octets(&octets, &mut bench.pool).expect("room")];
-    bench.node.receive(bench.now, PortId(0), &mut frames, &mut bench.pool);
-    let copies = std::iter::from_fn(|| bench.give_out(PortId(1))).count();
+    let copies = bench.keep(0, packet);
     (copies, bench.node.repair_fill(GroupId(1)).expect("it repairs").packets)
 }
 

@@ -169,6 +169,16 @@ pub enum Event {
         /// Number of CNPs that it represents.
         count: u32,
     },
+    /// The node answers a NAK of a branch itself (D152, D157).
+    NakAnswered { branch: Ipv6Addr, psn: u32 },
+    /// A child requests data that it lacks (D153).
+    RequestReceived { branch: Ipv6Addr, psn: u32, count: u32 },
+    /// The node requests data that it lacks from its parent (D153).
+    RequestSent { psn: u32, count: u32 },
+    /// A packet of the buffer is sent to a branch again.
+    SentAgain { branch: Ipv6Addr, psn: u32 },
+    /// No node above has what is missing from this PSN on: it is left to the source (D158).
+    GapGivenUp { psn: u32 },
     /// The edge requests an eviction (D24, D25).
     EvictionRequested {
         receiver: Ipv6Addr,
@@ -189,7 +199,10 @@ impl Event {
             | Event::Refused { branch, .. }
             | Event::HoldBegan { branch, .. }
             | Event::HoldEnded { branch, .. }
-            | Event::Cnp { branch, .. } => Some(*branch),
+            | Event::Cnp { branch, .. }
+            | Event::NakAnswered { branch, .. }
+            | Event::RequestReceived { branch, .. }
+            | Event::SentAgain { branch, .. } => Some(*branch),
             Event::Dropped { responder: branch, .. } | Event::EvictionRequested { receiver: branch, .. } => {
                 Some(*branch)
             }
@@ -199,6 +212,8 @@ impl Event {
             | Event::Data { .. }
             | Event::Upstream { .. }
             | Event::Difference { .. }
+            | Event::RequestSent { .. }
+            | Event::GapGivenUp { .. }
             | Event::Committed { .. }
             | Event::Left => None,
         }
@@ -207,7 +222,11 @@ impl Event {
     /// Whether the event is part of normal operation.
     pub(super) fn is_ordinary(&self) -> bool {
         match self {
-            Event::Data { .. } => true,
+            Event::Data { .. }
+            | Event::NakAnswered { .. }
+            | Event::RequestReceived { .. }
+            | Event::RequestSent { .. }
+            | Event::SentAgain { .. } => true,
             Event::Response { response, before, .. } => response.syndrome == SyndromeKind::Ack && before.is_some(),
             Event::Refused { reason, response, .. } => {
                 *reason == "stale_response" && response.syndrome == SyndromeKind::Ack
@@ -223,6 +242,7 @@ impl Event {
             | Event::Difference { .. }
             | Event::Cnp { .. }
             | Event::CnpUp { .. }
+            | Event::GapGivenUp { .. }
             | Event::EvictionRequested { .. }
             | Event::Committed { .. }
             | Event::Left => false,
@@ -236,6 +256,7 @@ impl Event {
             | Event::Learnt { .. }
             | Event::Dropped { .. }
             | Event::EvictionRequested { .. }
+            | Event::GapGivenUp { .. }
             | Event::Committed { .. }
             | Event::Left => true,
             Event::Difference { difference, .. } => *difference == Difference::Untrue,
@@ -246,7 +267,11 @@ impl Event {
             | Event::HoldBegan { .. }
             | Event::HoldEnded { .. }
             | Event::Cnp { .. }
-            | Event::CnpUp { .. } => false,
+            | Event::CnpUp { .. }
+            | Event::NakAnswered { .. }
+            | Event::RequestReceived { .. }
+            | Event::RequestSent { .. }
+            | Event::SentAgain { .. } => false,
         }
     }
 

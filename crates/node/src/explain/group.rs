@@ -142,6 +142,13 @@ impl GroupAnalysis {
             }
             GroupEvent::Cnp { branch, count, counts } => Event::Cnp { branch, count, counts },
             GroupEvent::CnpUp { branch, count } => Event::CnpUp { branch, count },
+            GroupEvent::NakAnswered { branch, psn } => Event::NakAnswered { branch, psn: psn.get() },
+            GroupEvent::RequestReceived { branch, psn, count } => {
+                Event::RequestReceived { branch, psn: psn.get(), count }
+            }
+            GroupEvent::RequestSent { psn, count } => Event::RequestSent { psn: psn.get(), count },
+            GroupEvent::SentAgain { branch, psn } => Event::SentAgain { branch, psn: psn.get() },
+            GroupEvent::GapGivenUp { psn } => Event::GapGivenUp { psn: psn.get() },
         };
         self.add(now, before, event);
     }

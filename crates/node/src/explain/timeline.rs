@@ -58,6 +58,12 @@ pub struct Run {
     pub naks_sent: u64,
     /// CNPs of branches.
     pub cnps: u64,
+    /// NAKs that the node answered itself.
+    pub naks_answered: u64,
+    /// Requests for data, of children and to the parent.
+    pub requests: u64,
+    /// Packets sent to a branch again.
+    pub sent_again: u64,
     /// Responses of the captures that differ from the rules.
     pub differences: u64,
     pub minimum_before: Option<u32>,
@@ -229,6 +235,9 @@ impl Run {
         self.acks_sent += other.acks_sent;
         self.naks_sent += other.naks_sent;
         self.cnps += other.cnps;
+        self.naks_answered += other.naks_answered;
+        self.requests += other.requests;
+        self.sent_again += other.sent_again;
         self.differences += other.differences;
         self.minimum_before = self.minimum_before.or(other.minimum_before);
         self.minimum_after = other.minimum_after.or(self.minimum_after);
@@ -253,10 +262,14 @@ impl Run {
             Event::Upstream { .. } => self.naks_sent += times,
             Event::Difference { .. } => self.differences += times,
             Event::Cnp { .. } => self.cnps += times,
+            Event::NakAnswered { .. } => self.naks_answered += times,
+            Event::RequestReceived { .. } | Event::RequestSent { .. } => self.requests += times,
+            Event::SentAgain { .. } => self.sent_again += times,
             Event::Began { .. }
             | Event::Learnt { .. }
             | Event::HoldBegan { .. }
             | Event::CnpUp { .. }
+            | Event::GapGivenUp { .. }
             | Event::EvictionRequested { .. }
             | Event::Committed { .. }
             | Event::Left => {}

@@ -117,6 +117,22 @@ impl Bench {
         self.drain()
     }
 
+    /// Gives an IPv6 packet to the port of a node that may keep it; returns the number of frames that leave.
+    pub fn keep(&mut self, port: u16, packet: &[u8]) -> usize {
+        let mut octets = port_mac(port).0.to_vec();
+        octets.extend([2, 0, 0, 0, 1, port as u8, 0x86, 0xDD]);
+        octets.extend(packet);
+        let mut frames = vec![Frame::from_octets(&octets, &mut self.pool).unwrap()];
+        self.node.receive(self.now, PortId(port), &mut frames, &mut self.pool);
+        self.leaving()
+    }
+
+    /// The number of frames that leave.
+    pub fn leaving(&mut self) -> usize {
+        let ports = (0..self.ports).map(PortId);
+        ports.map(|port| std::iter::from_fn(|| self.give_out(port)).count()).sum()
+    }
+
     /// Queued frames, except PFC frames.
     pub fn drain(&mut self) -> Vec<(u16, Vec<u8>)> {
         let mut sent = Vec::new();
