@@ -97,6 +97,7 @@ fn registration(number: u16) -> Registration {
         links: others.map(|to| Link { to: loopback(to), mtu: 9000, cost: 1 }).collect(),
         hosts: if is_leaf { vec![prefix(format!("2001:db8:aa:{number:x}::/64"))] } else { Vec::new() },
         groups: Vec::new(),
+        repairs: false,
     }
 }
 

@@ -257,6 +257,7 @@ mod tests {
                 links: links.map(|(_, to, cost)| Link { to: loopback(to), mtu: 9000, cost }).collect(),
                 hosts: Vec::new(),
                 groups: Vec::new(),
+                repairs: false,
             };
             network.put(&registration, true);
         }

@@ -41,6 +41,7 @@ fn record() -> Record {
         multicast: None,
         joined: None,
         renewed: 0,
+        can_repair: false,
     };
     let receiver = |number: usize, edge| Receiver {
         address: receiver_address(number),
