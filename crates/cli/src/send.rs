@@ -274,7 +274,7 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
 fn peer(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<Peer> {
     match (&arguments.peer_info, &arguments.group, controlled) {
         (Some(file), ..) => receiver(arguments, file),
-        (None, _, Some(controlled)) => group(arguments, controlled.file()),
+        (None, _, Some(controlled)) => controlled_group(arguments, controlled),
         (None, Some(GroupPlace::File(file)), None) => group(arguments, &GroupFile::read(file)?),
         (None, _, None) => bail!("one of --peer-info and --group is needed"),
     }
@@ -315,6 +315,20 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
         },
         region_octets: info.size,
     })
+}
+
+/// A group of a controller, whose nodes repair what a source has in flight up to the group's window (D160).
+fn controlled_group(arguments: &Arguments, controlled: &ControlledGroup) -> Result<Peer> {
+    let mut peer = group(arguments, controlled.file())?;
+    if let Some(most) = controlled.most_packets() {
+        if let Some(window) = arguments.window.filter(|window| *window > most) {
+            bail!(
+                "--window {window}: the group's nodes repair {most} packets in flight; create it with more --window-octets"
+            );
+        }
+        peer.connection.window = peer.connection.window.min(most);
+    }
+    Ok(peer)
 }
 
 /// A group: to its source a receiver with the Proxy Address and the Designated QPN (MT-5.1-1).

@@ -9,6 +9,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("figure1-controller", include_str!("../../../labs/figure1-controller.toml")),
     ("figure1-controller-rxe", include_str!("../../../labs/figure1-controller-rxe.toml")),
     ("figure1-lossy", include_str!("../../../labs/figure1-lossy.toml")),
+    ("figure1-lossy-rxe", include_str!("../../../labs/figure1-lossy-rxe.toml")),
     ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),
     ("isis-frr", include_str!("../../../labs/isis-frr.toml")),
     ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),

@@ -22,6 +22,7 @@ pub struct ControlledGroup {
     client: Client,
     id: u32,
     file: GroupFile,
+    most_packets: Option<u32>,
 }
 
 /// Interval for asking the controller whether receivers have joined.
@@ -38,12 +39,19 @@ impl ControlledGroup {
     pub fn find(client: Client, id: u32) -> Result<Self> {
         let group = client.group(id)?;
         let file = as_file(&group).context("the controller describes an invalid group")?;
-        Ok(ControlledGroup { client, id, file })
+        let repair = Some(group.policy.repair).filter(|repair| !repair.is_off());
+        let most_packets = repair.map(|repair| repair.window_packets(file.path_mtu));
+        Ok(ControlledGroup { client, id, file, most_packets })
     }
 
     /// The group as a group file describes it.
     pub fn file(&self) -> &GroupFile {
         &self.file
+    }
+
+    /// Packets that the source may have in flight: the nodes repair so many (D160). `None` if they do not repair.
+    pub fn most_packets(&self) -> Option<u32> {
+        self.most_packets
     }
 
     /// Waits for receivers and nodes, and until the source may send.

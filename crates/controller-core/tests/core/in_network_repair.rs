@@ -56,11 +56,8 @@ fn the_creator_chooses_who_repairs_and_the_window() {
     assert_eq!(repairing(&with(RepairMode::Off)), [0_u16; 0]);
     assert_eq!(repairing(&with(RepairMode::Edge)), [1]);
     let transport = Some(SourceTransport { ack_timeout: 10, retries: 7 });
-    let mut cluster = cluster_with(NewGroup {
-        window_octets: Some(1 << 20),
-        transport,
-        ..new_group(OnFailure::Strict)
-    });
+    let mut cluster =
+        cluster_with(NewGroup { window_octets: Some(1 << 20), transport, ..new_group(OnFailure::Strict) });
     let (entry, policy) = repair_of(&cluster, 1);
     assert_eq!(entry.map(|entry| entry.window_packets), Some(256));
     let ack_timeout = Duration::from_nanos(4096 << 10);
