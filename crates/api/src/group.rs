@@ -36,13 +36,13 @@ pub struct NewGroup {
     /// When the source gives up [default: ACK timeout 14, 7 retries, as in many programs].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<SourceTransport>,
-    /// Nodes that send lost packets again, instead of the source: `off`, `edge` or `tree` [default: that of `policy`, or
-    /// `tree`].
+    /// Nodes that send lost packets again, instead of the source: `off`, `edge` or `tree` [default: that of `policy`,
+    /// or `tree`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub repair: Option<RepairMode>,
-    /// Octets of payload that the source has in flight at most, for which nodes have buffers [default: that of `policy`,
-    /// or 524288].
+    /// Octets of payload that the source has in flight at most, for which nodes have buffers [default: that of
+    /// `policy`, or 524288].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_octets: Option<u32>,
 }
@@ -66,7 +66,8 @@ impl NewGroup {
         }
     }
 
-    /// How the group is repaired (D163): its own fields before those of its policy, and the ACK timeout of its transport.
+    /// How the group is repaired (D163): its own fields before those of its policy, and the ACK timeout of its
+    /// transport.
     pub fn repair_policy(&self) -> RepairPolicy {
         let given = self.policy.repair;
         let default_mode = if given.is_off() { RepairMode::Tree } else { given.mode };

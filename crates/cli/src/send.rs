@@ -323,7 +323,8 @@ fn controlled_group(arguments: &Arguments, controlled: &ControlledGroup) -> Resu
     if let Some(most) = controlled.most_packets() {
         if let Some(window) = arguments.window.filter(|window| *window > most) {
             bail!(
-                "--window {window}: the group's nodes repair {most} packets in flight; create it with more --window-octets"
+                "--window {window}: the group's nodes repair {most} packets in flight; create it with more \
+                 --window-octets"
             );
         }
         peer.connection.window = peer.connection.window.min(most);

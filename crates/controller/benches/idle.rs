@@ -108,6 +108,7 @@ fn node_of(address: SocketAddr, number: u16, reports: &AtomicU64) {
     let mut answers = BufReader::new(stream.try_clone().expect("a connection"));
     let name = format!("N{number}");
     let registration = Registration {
+        repairs: false,
         protocol: PROTOCOL,
         name: name.clone(),
         loopback: Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 1),

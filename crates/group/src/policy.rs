@@ -98,8 +98,8 @@ impl RepairPolicy {
 }
 
 impl Default for RepairPolicy {
-    /// Off; 512 KiB are more than the bandwidth-delay product of 100 Gbit/s and 40 us, and ACK timeout code 14, which many
-    /// programs set.
+    /// Off; 512 KiB are more than the bandwidth-delay product of 100 Gbit/s and 40 us, and ACK timeout code 14, which
+    /// many programs set.
     fn default() -> Self {
         RepairPolicy {
             mode: RepairMode::Off,

@@ -1,4 +1,5 @@
-//! The state machines of the nodes, those of `srdma_aggregation` and `srdma_repair`; each distinct state is stored once.
+//! The state machines of the nodes, those of `srdma_aggregation` and `srdma_repair`; each distinct state is stored
+//! once.
 //!
 //! The many million states of the tree contain few distinct states of a node. A state of the tree therefore has a
 //! fingerprint for each node, and a transition is computed once for each state and event of a machine.

@@ -107,8 +107,8 @@ impl Cursor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Back {
     pub(crate) psn: Psn,
-    /// End of the round trip after the PSN was sent again: until then a NAK at it says what is known. Never while it was
-    /// not sent.
+    /// End of the round trip after the PSN was sent again: until then a NAK at it says what is known. Never while it
+    /// was not sent.
     pub(crate) until: Instant,
 }
 

@@ -77,6 +77,11 @@ impl<P> Buffer<P> {
         place.take_if(|slot| slot.psn == psn).map(|slot| slot.packet)
     }
 
+    /// The packets, in no order of time.
+    pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot<P>> {
+        self.slots.iter_mut().flatten()
+    }
+
     /// Takes all packets out.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = P> {
         self.slots.iter_mut().filter_map(|place| place.take().map(|slot| slot.packet))

@@ -195,7 +195,7 @@ impl<P> Repair<P> {
         runs
     }
 
-    /// Nobody above has a PSN: the branches that wait for it are sent all data that come (D158).
+    /// No node above has a PSN: the branches that wait for it are sent all data that come (D158).
     fn give_up(&mut self, psn: Psn, effects: &mut Effects<P>) {
         let Some(received) = self.received else { return };
         self.counters.gaps_given_up += 1;
@@ -219,8 +219,8 @@ impl<P> Repair<P> {
         }
     }
 
-    /// The parent does not repair, or is the source: a gap counts as a NAK that is pending at this node itself, and goes
-    /// upstream as a NAK of the minimum, once for each minimum (R3-R5, D154).
+    /// The parent does not repair, or is the source: a gap counts as a NAK that is pending at this node itself, and
+    /// goes upstream as a NAK of the minimum, once for each minimum (R3-R5, D154).
     pub(crate) fn report_gap(&mut self, now: Instant, acks: &Acknowledgements, out: &mut Vec<UpstreamResponse>) {
         let (Some(gap), Some(received)) = (self.gap.filter(|_| !self.rules.parent_repairs), self.received) else {
             return;

@@ -99,8 +99,8 @@ impl<P> Repair<P> {
         requested.or(Some(of.touched))
     }
 
-    /// A receiver is sent everything that it has not acknowledged, since it may have sent its NAK and be silent; a child
-    /// that repairs the newest packet, and everything when it is silent again.
+    /// A receiver is sent everything that it has not acknowledged, since it may have sent its NAK and be silent; a
+    /// child that repairs the newest packet, and everything when it is silent again.
     fn probe(&mut self, now: Instant, branch: BranchIndex, acks: &Acknowledgements, effects: &mut Effects<P>) {
         let index = branch.index();
         self.counters.probes += 1;

@@ -163,8 +163,8 @@ impl<P> Repair<P> {
         }
     }
 
-    /// Takes the branches into the next epoch, as the aggregation has done: the buffer stays, but for what a branch that
-    /// has gone alone had not acknowledged.
+    /// Takes the branches into the next epoch, as the aggregation has done: the buffer stays, but for what a branch
+    /// that has gone alone had not acknowledged.
     pub fn succeed(
         &mut self,
         rules: RepairRules,

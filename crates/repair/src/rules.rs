@@ -28,7 +28,7 @@ impl RepairRules {
         self.ack_timeout / 2
     }
 
-    /// Time without data after which nobody waits for an acknowledgement: a source that does sends again.
+    /// Time without data after which no source waits for an acknowledgement: it would have sent again.
     pub(crate) fn silence(&self) -> Duration {
         self.ack_timeout * 4
     }

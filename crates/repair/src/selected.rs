@@ -1,5 +1,5 @@
-//! Packets selected to be sent again to one branch, beside those in order: what a child has requested, or one packet that
-//! brings about a response.
+//! Packets selected to be sent again to one branch, beside those in order: what a child has requested, or one packet
+//! that brings about a response.
 
 use srdma_wire::Psn;
 

@@ -12,8 +12,8 @@ const LATER: Instant = Instant::from_ns(2);
 impl<P> Repair<P> {
     /// For model checking: replaces times, measured round trips and counters, so that states in which the same events
     /// have the same results are equal. Everything that happened, happened at [`Instant::ZERO`]; intervals that are not
-    /// over at `now` end 2 ns later, or never. A tick at 1 ns finds overdue requests and nothing else; a tick after half
-    /// of the source's ACK timeout finds everything overdue.
+    /// over at `now` end 2 ns later, or never. A tick at 1 ns finds overdue requests and nothing else; a tick after
+    /// half of the source's ACK timeout finds everything overdue.
     pub fn without_time(&mut self, now: Instant) {
         let begin = |at: Instant| if at == Instant::NEVER { Instant::NEVER } else { Instant::ZERO };
         let is_answered_anew = |since: Instant, interval: std::time::Duration| now.since(since) >= interval / 2;

@@ -12,7 +12,8 @@ pub(super) fn line(group: &GroupSnapshot) -> Option<String> {
     }
     let count = |name: &str| grouped(repair.counters.get(name).copied().unwrap_or(0));
     Some(format!(
-        "    repair: {} of {} packets kept, {} sent again; {} NAKs answered; requests {} received, {} sent; {} gaps given up",
+        "    repair: {} of {} packets kept, {} sent again; {} NAKs answered; requests {} received, {} sent; \
+         {} gaps given up",
         grouped(repair.kept),
         grouped(u64::from(repair.capacity)),
         count("packets_resent"),

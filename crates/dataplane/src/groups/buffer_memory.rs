@@ -1,5 +1,5 @@
-//! Memory of retransmission buffers (D162): what they may take of the pool is reserved when a group entry is applied, so
-//! that nothing is left to be refused when packets come.
+//! Memory of retransmission buffers (D162): what they may take of the pool is reserved when a group entry is applied,
+//! so that nothing is left to be refused when packets come.
 
 use super::Groups;
 use crate::config::NodeConfig;
@@ -36,8 +36,8 @@ impl BufferShare {
 }
 
 impl Groups {
-    /// The share of a group that is added in this slot; `None` if it does not repair, or the buffers of the other groups
-    /// leave no room for it.
+    /// The share of a group that is added in this slot; `None` if it does not repair, or the buffers of the other
+    /// groups leave no room for it.
     pub(super) fn buffer_share(&self, slot: usize, entry: &GroupEntry, config: &NodeConfig) -> Option<BufferShare> {
         let share = BufferShare::of(entry, config)?;
         let others = self.slots.iter().enumerate().filter(|(index, _)| *index != slot);

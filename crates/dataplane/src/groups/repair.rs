@@ -1,5 +1,5 @@
-//! Repair of losses by this node (D150): each group's machine with the packets that it keeps, and the branches that wait
-//! for room at their port.
+//! Repair of losses by this node (D150): each group's machine with the packets that it keeps, and the branches that
+//! wait for room at their port.
 
 use super::{Data, GroupState, Groups};
 use crate::drop::DropReason;
@@ -13,8 +13,8 @@ use srdma_wire::rocev2::Packet;
 use srdma_wire::{Instant, NextHeader};
 use std::collections::VecDeque;
 
-/// A data packet in the retransmission buffer: as it came, but for the outer headers that End.MT has removed and for hop
-/// limits. It shares its chunks with the copies in the queues.
+/// A data packet in the retransmission buffer: as it came, but for the outer headers that End.MT has removed and for
+/// hop limits. It shares its chunks with the copies in the queues.
 #[derive(Debug)]
 pub(crate) struct StoredPacket {
     pub(crate) frame: Frame,
@@ -32,8 +32,8 @@ pub(crate) struct Pending {
     feeds: Feeds,
 }
 
-/// Branches that have packets to be sent, by port. They are sent as frames leave the port's queue, so that what is taken
-/// back does not lie in the queue (D151).
+/// Branches that have packets to be sent, by port. They are sent as frames leave the port's queue, so that what is
+/// taken back does not lie in the queue (D151).
 #[derive(Debug, Default)]
 struct Feeds(Vec<Feed>);
 

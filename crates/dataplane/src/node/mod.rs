@@ -308,7 +308,8 @@ impl Node {
         Some(self.groups.find(id)?.repair.as_ref()?.counters())
     }
 
-    /// Packets in a group's retransmission buffer, and for how many it has room; `None` where the node does not repair it.
+    /// Packets in a group's retransmission buffer, and for how many it has room; `None` where the node does not repair
+    /// it.
     pub fn repair_fill(&self, id: GroupId) -> Option<RepairFill> {
         let repair = self.groups.find(id)?.repair.as_ref()?;
         Some(RepairFill { packets: repair.kept() as u64, capacity_packets: repair.rules().capacity })

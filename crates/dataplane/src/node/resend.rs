@@ -1,4 +1,5 @@
-//! Packets of retransmission buffers (D150): kept as they come, sent again to one branch, and requested from the parent.
+//! Packets of retransmission buffers (D150): kept as they come, sent again to one branch, and requested from the
+//! parent.
 
 use super::Node;
 use super::replicate::SMALL_ROOM;
@@ -42,8 +43,8 @@ impl Node {
         self.settle(context.now, group, pool);
     }
 
-    /// Acts on the effects of an event on a group's repair: releases packets, sends requests, and sends branches what they
-    /// are to be sent as far as their ports have room.
+    /// Acts on the effects of an event on a group's repair: releases packets, sends requests, and sends branches what
+    /// they are to be sent as far as their ports have room.
     #[inline]
     pub(super) fn settle(&mut self, now: Instant, group: u32, pool: &mut Pool) {
         if self.groups.pending().has_effects() {

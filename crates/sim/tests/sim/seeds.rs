@@ -4,7 +4,7 @@
 //! `SRDMA_TEST_SEEDS` is the number of seeds.
 
 use sha2::{Digest, Sha256};
-use srdma_group::{ListMode, Rules};
+use srdma_group::{ListMode, RepairMode, Rules};
 use srdma_random::{Probability, Stream};
 use srdma_sim::fabric::Headend;
 use srdma_sim::replica::Sha256Digest;
@@ -36,6 +36,8 @@ fn fault(rng: &mut Stream) -> Probability {
 
 fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
     let rng = &mut Stream::new(seed, "scenario");
+    // A stream of its own: the rest of a scenario does not depend on repair.
+    let repair = choose(&mut Stream::new(seed, "repair"), &[RepairMode::Off, RepairMode::Edge, RepairMode::Tree]);
     let generated = Topology::balanced(1 + rng.below(20) as usize).unwrap();
     let topology = if rng.below(2) == 0 { Topology::figure_1() } else { generated };
     let link = LinkModel {
@@ -58,6 +60,8 @@ fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
         headend: choose(rng, &[Headend::FirstHop, Headend::Host]),
         lists: choose(rng, &[ListMode::Tlv, ListMode::Provisioned, ListMode::Auto]),
         rules: choose(rng, &[Rules::Default, Rules::Default, Rules::Literal]),
+        repair,
+        window_packets: None,
         prune_retransmit: rng.below(4) == 0,
         // Under the literal rules each NAK of each receiver spends a retry; what matters here is that all ends well.
         unlimited_retries: true,
