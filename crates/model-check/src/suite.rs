@@ -196,7 +196,7 @@ pub const REPAIR_LARGE: [RepairConfiguration; 27] = [
     repaired("rehome", BelowRoot, 4, Faults { changes: 1, delays: 0, ..ONE_DELAY }),
     repaired("three", All, 4, Faults { losses: 2, ..ONE_DELAY }).alone(),
     repaired("pair", All, 4, Faults { overtakings: 1, ..ANY_DELAYS }).alone(),
-    repaired("fork", All, 4, Faults { early_ticks: 1, ..ANY_DELAYS }).alone(),
+    repaired("pair", All, 4, Faults { early_ticks: 1, ..ANY_DELAYS }).alone(),
     repaired("fork", All, 2, Faults { changes: 1, ..ONE_DELAY }).in_flight(2, 4).alone(),
     repaired("fork", All, 4, Faults { restarts: 1, changes: 1, damages: 1, ..ONE_DELAY }).alone(),
     repaired("three", RootAndEdges, 4, Faults { restarts: 1, ..ONE_DELAY }).alone(),
