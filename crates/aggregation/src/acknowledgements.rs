@@ -171,6 +171,25 @@ impl Acknowledgements {
     /// Processes a data packet once, before its copies are sent (R2).
     #[inline]
     pub fn data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<UpstreamResponse>) {
+        self.process_data(now, psn, ack_request, false, out);
+    }
+
+    /// The same at a node that repairs, which sends data that come again to no branch that has responded: they do not
+    /// count as sent (D25); [`Self::data_resent`] counts what it sends itself.
+    #[inline]
+    pub fn kept_data(&mut self, now: Instant, psn: Psn, ack_request: bool, out: &mut Vec<UpstreamResponse>) {
+        self.process_data(now, psn, ack_request, true, out);
+    }
+
+    #[inline]
+    fn process_data(
+        &mut self,
+        now: Instant,
+        psn: Psn,
+        ack_request: bool,
+        is_kept: bool,
+        out: &mut Vec<UpstreamResponse>,
+    ) {
         let backward = self.group.previous.get().is_some_and(|previous| !psn.is_after(previous));
         self.group.previous = psn.into();
         let before = self.group.highest.get();
@@ -178,7 +197,7 @@ impl Acknowledgements {
             self.raise_highest(psn);
         }
         if self.stall.is_some() {
-            self.watch_data(now, psn, before, backward);
+            self.watch_data(now, psn, before, backward, is_kept);
         }
         // R2, data with PSN x going down: if x = `next`, clear that branch's NAK or RNR.
         if self.group.awaiting_data > 0 || self.group.upstream.forwarded().awaits_data() {
@@ -369,7 +388,7 @@ impl Acknowledgements {
     }
 
     /// D25: data that branches lack are sent.
-    fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool) {
+    fn watch_data(&mut self, now: Instant, psn: Psn, before: Option<Psn>, backward: bool, is_kept: bool) {
         let (highest, least) = (self.group.highest.get(), self.minimum_of_known());
         let Some(stall) = &mut self.stall else {
             return;
@@ -379,7 +398,11 @@ impl Acknowledgements {
             let checked = if backward && self.group.unknown > 0 { self.branches.len() } else { 0 };
             let unknown = self.branches[..checked].iter().enumerate();
             let unknown = unknown.filter(|(_, branch)| branch.state == State::Unknown).map(|(index, _)| index);
-            let look = stall.old_data(now, psn, &self.expected_psns, unknown);
+            let look = if is_kept {
+                unknown.filter_map(|index| stall.resent(now, index)).min()
+            } else {
+                stall.old_data(now, psn, &self.expected_psns, unknown)
+            };
             self.group.deadline = self.group.deadline.min(look.unwrap_or(Instant::NEVER));
         } else if highest == Some(psn) {
             stall.new_data(now, psn, before, least);

@@ -113,10 +113,11 @@ mod tests {
     fn bad_tokens_are_rejected() {
         for (text, message) in [
             ("4711", "does not begin with a version"),
-            ("v1", "does not begin with a version"),
-            ("v1:", "expected a seed"),
-            ("v1:-3", "expected a seed"),
-            ("v1:{", "cannot parse the schedule"),
+            ("v2", "does not begin with a version"),
+            ("v2:", "expected a seed"),
+            ("v1:4711", "the token has version 1"),
+            ("v2:-3", "expected a seed"),
+            ("v2:{", "cannot parse the schedule"),
             ("v1:{\"seed\":1}", "missing field `nodes`"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

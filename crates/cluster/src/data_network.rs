@@ -186,7 +186,7 @@ impl DataNetwork {
             links: links.collect(),
             hosts,
             groups: Vec::new(),
-            repairs: true,
+            repairs: false,
         }
     }
 

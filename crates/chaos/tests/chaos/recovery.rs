@@ -8,6 +8,7 @@
 
 use srdma_chaos::outcome::{GroupOutcome, StepKind};
 use srdma_chaos::schedule::{DEFAULT_T_STALL_PERCENT, Event, LinkPlan, Schedule, TimedEvent};
+use srdma_chaos::token::ReplayToken;
 use srdma_chaos::{scale, world};
 use srdma_random::Stream;
 use std::iter;
@@ -117,7 +118,8 @@ fn draw(seed: u64, fault: Fault) -> Option<Schedule> {
 fn runs(fault: Fault) -> impl Iterator<Item = Run> {
     (1..).filter_map(move |seed| draw(seed, fault).map(|schedule| (seed, schedule))).map(|(seed, schedule)| {
         let mut outcome = world::run(&schedule);
-        assert!(outcome.violations.is_empty(), "seed {seed}: {:?}", outcome.violations);
+        let token = || ReplayToken::Schedule(Box::new(schedule.clone()));
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:?}; {}", outcome.violations, token());
         let group = outcome.groups.remove(0);
         assert!(group.completed_ns.is_some(), "seed {seed}: {group:?}");
         let round_trip_ns = scale::timing(&schedule).round_trip_ns;

@@ -107,7 +107,11 @@ impl Groups {
         state.counters.data_packets += 1;
         state.touch(now);
         let before = state.acks.next_deadline();
-        state.acks.data(now, data.psn, data.ack_request, &mut self.responses);
+        if state.repair.as_ref().is_some_and(|repair| !repair.is_off()) {
+            state.acks.kept_data(now, data.psn, data.ack_request, &mut self.responses);
+        } else {
+            state.acks.data(now, data.psn, data.ack_request, &mut self.responses);
+        }
         let deadline = state.acks.next_deadline();
         self.journal_data(now, group, data);
         self.request_evictions(now, group);
