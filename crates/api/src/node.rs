@@ -355,9 +355,9 @@ pub struct GroupRepairStatus {
     /// Gaps that were left to the source.
     #[serde(default)]
     pub gaps_given_up: u64,
-    /// Packets that the buffer had no room for.
+    /// How often the source had more in flight than its window: the group goes on without repair until its next epoch.
     #[serde(default)]
-    pub not_kept: u64,
+    pub windows_exceeded: u64,
     /// Packets in the buffer.
     #[serde(default)]
     pub kept: u64,

@@ -61,6 +61,8 @@ pub struct GroupCounters {
 pub struct RepairFill {
     pub packets: u64,
     pub capacity_packets: u32,
+    /// The source has exceeded its window: the group goes on without repair (D160).
+    pub is_off: bool,
 }
 
 /// Repair of a branch.

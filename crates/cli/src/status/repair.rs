@@ -10,10 +10,14 @@ pub(super) fn line(group: &GroupSnapshot) -> Option<String> {
     if repair.lacks_memory {
         return Some("    not repaired: no memory is left for its packets (D162)".to_owned());
     }
+    if repair.is_off {
+        let text = "    not repaired until its next epoch: the source has more in flight than its window (D160)";
+        return Some(text.to_owned());
+    }
     let count = |name: &str| grouped(repair.counters.get(name).copied().unwrap_or(0));
     Some(format!(
-        "    repair: {} of {} packets kept, {} sent again; {} NAKs answered; requests {} received, {} sent; \
-         {} gaps given up",
+        "    repair: {} of {} packets kept, {} sent again; {} NAKs answered; requests {} received, {} sent; {} gaps \
+         given up",
         grouped(repair.kept),
         grouped(u64::from(repair.capacity)),
         count("packets_resent"),

@@ -312,7 +312,8 @@ impl Node {
     /// it.
     pub fn repair_fill(&self, id: GroupId) -> Option<RepairFill> {
         let repair = self.groups.find(id)?.repair.as_ref()?;
-        Some(RepairFill { packets: repair.kept() as u64, capacity_packets: repair.rules().capacity })
+        let (packets, capacity_packets) = (repair.kept() as u64, repair.rules().capacity);
+        Some(RepairFill { packets, capacity_packets, is_off: repair.is_off() })
     }
 
     /// The repair of a branch of a group.

@@ -1,6 +1,6 @@
 //! In-network repair of a group, as its section says (D150).
 
-use srdma_group::{Downstream, NodeRole, RepairEntry, RepairMode, RepairPolicy};
+use srdma_group::{Downstream, NodeRole, RepairEntry, RepairMode, RepairPolicy, Rules};
 use srdma_node_spec::file::{GroupSection, PolicySection, RepairSection};
 use srdma_toml_error::Problem;
 
@@ -34,6 +34,10 @@ pub(super) fn entry(
             }
             None => Ok(None),
         };
+    }
+    if let (Rules::Literal, at) = (section.policy.rules, section.id.at) {
+        let text = "a group with rules = \"literal\" is not repaired: its nodes take a NAK for what it is (D150)";
+        return Err(Problem::new(at, text));
     }
     let groups = downstream.iter().any(|downstream| matches!(downstream, Downstream::Multicast(_)));
     if let Some(entries) = section.downstream.as_ref().filter(|_| groups) {

@@ -150,9 +150,12 @@ fn repair_has_a_line_and_columns() {
     let mut without = snapshot.groups[0].clone();
     without.id = 2;
     without.repair = Some(RepairSnapshot { lacks_memory: true, ..RepairSnapshot::default() });
+    let mut off = without.clone();
+    off.id = 3;
+    off.repair = Some(RepairSnapshot { is_off: true, ..RepairSnapshot::default() });
     let counters = [("packets_resent", 1_204), ("naks_absorbed", 31), ("requests_received", 7), ("requests_sent", 12)];
     let counters = counters.map(|(name, count)| (name.to_owned(), count)).into();
-    snapshot.groups[0].repair = Some(RepairSnapshot { lacks_memory: false, kept: 17, capacity: 128, counters });
+    snapshot.groups[0].repair = Some(RepairSnapshot { kept: 17, capacity: 128, counters, ..RepairSnapshot::default() });
     for (branch, (resent, behind, repairing)) in
         snapshot.groups[0].branches.iter_mut().zip([(4, false, false), (200, true, false), (1_000, true, true)])
     {
@@ -163,11 +166,11 @@ fn repair_has_a_line_and_columns() {
             is_repairing: repairing,
         });
     }
-    snapshot.groups.push(without);
+    snapshot.groups.extend([without, off]);
     screen.take(Ok(snapshot));
     let text = drawn(&mut screen, 140, 60);
     let (_, groups) = text.split_once("  1 headend").expect("the group");
-    let groups: Vec<&str> = groups.lines().take(14).collect();
+    let groups: Vec<&str> = groups.lines().take(24).collect();
     insta::assert_snapshot!(groups.join("\n"));
 }
 

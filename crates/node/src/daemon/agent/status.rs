@@ -85,7 +85,7 @@ fn repair(repair: &RepairSnapshot) -> GroupRepairStatus {
         packets_resent: counter("packets_resent"),
         requests_sent: counter("requests_sent"),
         gaps_given_up: counter("gaps_given_up"),
-        not_kept: counter("not_kept"),
+        windows_exceeded: counter("windows_exceeded"),
         kept: repair.kept,
     }
 }

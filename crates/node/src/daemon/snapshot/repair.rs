@@ -12,6 +12,9 @@ pub struct RepairSnapshot {
     /// No memory was left for the buffer: the node does not repair the group (D162).
     #[serde(default)]
     pub lacks_memory: bool,
+    /// The source has exceeded its window: until the next epoch the node does not repair the group (D160).
+    #[serde(default)]
+    pub is_off: bool,
     /// Packets in the buffer.
     pub kept: u64,
     /// Packets that it has room for.
@@ -47,9 +50,10 @@ pub struct RepairMemorySnapshot {
 pub(super) fn of_group(node: &Node, id: GroupId) -> Option<RepairSnapshot> {
     node.group_entry(id)?.repair.as_ref()?;
     let counters = node.repair_counters(id).unwrap_or_default();
-    let RepairFill { packets, capacity_packets } = node.repair_fill(id).unwrap_or_default();
+    let RepairFill { packets, capacity_packets, is_off } = node.repair_fill(id).unwrap_or_default();
     Some(RepairSnapshot {
         lacks_memory: node.lacks_repair_memory(id),
+        is_off,
         kept: packets,
         capacity: capacity_packets,
         counters: counters.iter().map(|(name, count)| (name.to_owned(), count)).collect(),

@@ -372,6 +372,11 @@ fn repair() {
     parse(&format!("{TRANSIT}repair = {{ levels = 2 }}\npolicy = {{ repair = 'tree' }}\n")).expect("right");
     refused_with(
         TRANSIT,
+        "policy = { repair = 'tree', rules = 'literal' }",
+        "23: a group with rules = \"literal\" is not repaired: its nodes take a NAK for what it is (D150)",
+    );
+    refused_with(
+        TRANSIT,
         "policy = { repair = 'tree', round_trip = '0s' }",
         "32: round_trip is zero: packets would be sent again at once, without end (D161)",
     );

@@ -128,8 +128,13 @@ fn settings(octets: &mut Octets) -> NodeConfig {
 
 fn policy(octets: &mut Octets, lists: ListMode) -> Policy {
     let cnp_window = octets.time(0);
+    let rules = octets.one_of(&[Rules::Default, Rules::Literal]);
+    let modes: &[RepairMode] = match rules {
+        Rules::Default => &[RepairMode::Off, RepairMode::Edge, RepairMode::Tree],
+        Rules::Literal => &[RepairMode::Off],
+    };
     Policy {
-        rules: octets.one_of(&[Rules::Default, Rules::Literal]),
+        rules,
         lists,
         prune_retransmit: octets.is(),
         t_hold: octets.time(0),
@@ -143,7 +148,7 @@ fn policy(octets: &mut Octets, lists: ListMode) -> Policy {
         min_receivers: octets.u32(1, u32::MAX),
         hmac_key_id: None,
         repair: RepairPolicy {
-            mode: octets.one_of(&[RepairMode::Off, RepairMode::Edge, RepairMode::Tree]),
+            mode: octets.one_of(modes),
             window_octets: octets.u32(1, u32::MAX),
             ack_timeout: octets.time(1),
             round_trip: octets.time(1),

@@ -18,7 +18,7 @@ const COUNTERS: [(&str, &str); 13] = [
     ("gaps_given_up", "Gaps that no node above could fill: the source sends again"),
     ("duplicates_absorbed", "Packets that were received again and not forwarded"),
     ("probes", "Probes of branches whose ACK was overdue"),
-    ("not_kept", "Packets that the buffer had no room for"),
+    ("windows_exceeded", "How often the source had more in flight than its window: the group went on without repair"),
     ("damaged", "Packets of the buffer that proved damaged"),
 ];
 
