@@ -42,7 +42,7 @@ impl<P> Repair<P> {
                 self.hasten(expected, acks, effects);
             }
         }
-        self.renew_gap(now, effects);
+        self.renew_gap(now);
     }
 
     /// A branch waits for a packet that is not in the buffer.
@@ -78,22 +78,20 @@ impl<P> Repair<P> {
                 effects.ready.push(branch);
             }
         }
-        self.renew_gap(now, effects);
+        self.renew_gap(now);
     }
 
     /// Finds the lowest missing PSN again.
-    pub(crate) fn renew_gap(&mut self, now: Instant, _effects: &mut Effects<P>) {
+    pub(crate) fn renew_gap(&mut self, now: Instant) {
         let missing = self.missing();
         if missing == self.gap.map(|gap| gap.psn) {
             return;
         }
-        self.gap = missing.map(|psn| Gap { psn, since: now, requests: 0, request_at: now + self.request_interval() });
+        // A gap was requested when it was seen; a hole was not.
+        let request_at = if self.hole == missing { now } else { now + self.request_interval() };
+        self.gap = missing.map(|psn| Gap { psn, since: now, requests: 0, request_at });
         if missing.is_some() {
-            let at = if self.hole == missing { now } else { now + self.request_interval() };
-            if let Some(gap) = &mut self.gap {
-                gap.request_at = at;
-            }
-            self.arm(at);
+            self.arm(request_at);
         }
     }
 
@@ -142,7 +140,7 @@ impl<P> Repair<P> {
 
     /// Requests what is missing again, or gives it up (D153, D158).
     pub(crate) fn request_again(&mut self, now: Instant, effects: &mut Effects<P>) {
-        self.renew_gap(now, effects);
+        self.renew_gap(now);
         let interval = self.request_interval();
         let Some(gap) = self.gap.as_mut().filter(|_| self.rules.parent_repairs) else { return };
         if now < gap.request_at {
@@ -152,7 +150,7 @@ impl<P> Repair<P> {
         if gap.requests >= MOST_REQUESTS {
             gap.request_at = Instant::NEVER;
             let psn = gap.psn;
-            return self.give_up(psn, effects);
+            return self.give_up(psn);
         }
         gap.requests += 1;
         let at = now + interval * (1 << gap.requests.min(4));
@@ -196,7 +194,7 @@ impl<P> Repair<P> {
     }
 
     /// No node above has a PSN: the branches that wait for it are sent all data that come (D158).
-    fn give_up(&mut self, psn: Psn, effects: &mut Effects<P>) {
+    fn give_up(&mut self, psn: Psn) {
         let Some(received) = self.received else { return };
         self.counters.gaps_given_up += 1;
         if self.hole == Some(psn) {
@@ -207,7 +205,7 @@ impl<P> Repair<P> {
             self.set_cursor(index, cursor);
         }
         if self.hole.is_none() && psn.is_before(received.expected) {
-            self.renew_gap(received.at, effects);
+            self.renew_gap(received.at);
         }
     }
 

@@ -291,7 +291,7 @@ impl<P> Repair<P> {
         if kind != ArrivalKind::InOrder {
             self.counters.duplicates_absorbed += u64::from(placement == Placement::Absorbed);
         } else if self.gap.is_some() || self.requested.is_some() {
-            self.renew_gap(now, effects);
+            self.renew_gap(now);
         }
         placement
     }

@@ -92,7 +92,7 @@ impl<P> Repair<P> {
             self.advance_branches(before, minimum, expected, effects);
         }
         if self.gap.is_some() {
-            self.renew_gap(now, effects);
+            self.renew_gap(now);
         }
     }
 

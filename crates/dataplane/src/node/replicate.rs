@@ -11,8 +11,8 @@ use crate::drop::DropReason;
 use crate::encaps::complete_outer;
 use crate::entropy;
 use crate::fast_cnp::FirstHop;
-use crate::groups::{Data, EdgeCopy, Outbox, ReceiverList, Request, ResolvedCopy, Surroundings};
-use crate::headers::{AFTER_IPV6, IPV6, Place, decrement, ipv6, ipv6_mut};
+use crate::groups::{Data, EdgeCopy, Outbox, ReceiverList, Request, ResolvedCopy, Surroundings, behind_outer};
+use crate::headers::{AFTER_IPV6, IPV6, decrement, ipv6, ipv6_mut};
 use crate::multicast::{RethRewrite, Rewrite, check_data, data_packet, is_carried, recompute_icrc};
 use crate::tables::MulticastKey;
 use srdma_aggregation::BranchIndex;
@@ -20,7 +20,7 @@ use srdma_frame::{Body, Frame, HEADROOM, Pool, Segment};
 use srdma_group::NodeRole;
 use srdma_repair::Arrival;
 use srdma_wire::icmpv6::Icmpv6Error;
-use srdma_wire::{Icrc, Instant, NextHeader};
+use srdma_wire::{Icrc, Instant};
 
 /// Chunks of the pool that a frame takes.
 #[inline]
@@ -257,14 +257,8 @@ impl Node {
     /// The group in which this node replicates, and whose data packet a frame carries.
     fn tunnelled_data(&self, frame: &Frame, pool: &Pool) -> Option<(u32, Data)> {
         let head = frame.head(pool);
-        let mut at = Place::first(ipv6(head).ok()?).behind_options(head).ok()?;
-        if at.header == NextHeader::ROUTING {
-            at = at.behind_routing_header(head).and_then(|at| at.behind_options(head)).ok()?;
-        }
-        if at.header != NextHeader::IPV6 {
-            return None;
-        }
-        let packet = data_packet(head.get(at.offset..)?, frame.len() - at.offset).ok()?;
+        let offset = behind_outer(head)?;
+        let packet = data_packet(head.get(offset..)?, frame.len() - offset).ok()?;
         let group = self.tables.group_of(packet.ipv6.destination_octets())?;
         let entry = &self.groups.get(group)?.entry;
         let is_data = entry.role == NodeRole::Transit && packet.bth.dest_qpn() == entry.designated_qpn;
