@@ -148,8 +148,8 @@ pub(crate) struct Branch {
     /// The last progress, or when it was last taken back or probed.
     pub(crate) touched: Instant,
     pub(crate) level_since: Instant,
-    /// Doublings of the time until the next probe.
-    pub(crate) backoff: u8,
+    /// It was probed since the last progress.
+    pub(crate) is_probed: bool,
     pub(crate) round_trip: RoundTrip,
     pub(crate) answers: Answers,
     pub(crate) counters: BranchCounters,
@@ -168,7 +168,7 @@ impl Branch {
             requests: [None; 2],
             touched: Instant::ZERO,
             level_since: Instant::ZERO,
-            backoff: 0,
+            is_probed: false,
             round_trip: RoundTrip::default(),
             answers: Answers::default(),
             counters: BranchCounters::default(),
@@ -190,7 +190,7 @@ impl Branch {
 
     /// Everything before `psn` is acknowledged.
     pub(crate) fn progress(&mut self, psn: Psn, now: Instant) {
-        (self.touched, self.backoff) = (now, 0);
+        (self.touched, self.is_probed) = (now, false);
         self.requests = self.requests.map(|request| request.filter(|(request, _)| !request.is_before(psn)));
         self.pause = self.pause.filter(|pause| pause.until == Instant::NEVER || !pause.psn.is_before(psn));
     }

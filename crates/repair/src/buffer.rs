@@ -19,13 +19,22 @@ pub(crate) struct Slot<P> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Buffer<P> {
     slots: Box<[Option<Slot<P>>]>,
+    /// Packets that it may hold.
+    capacity: u32,
+    /// Packets that it holds.
+    held: u32,
 }
 
 impl<P> Buffer<P> {
-    /// A ring for `capacity` packets, rounded up to a power of two: PSNs wrap at one.
+    /// A buffer for `capacity` packets. The size of its ring is a power of two, since PSNs wrap at one.
     pub(crate) fn new(capacity: u32) -> Self {
         let size = if capacity == 0 { 0 } else { capacity.next_power_of_two() };
-        Buffer { slots: (0..size).map(|_| None).collect() }
+        Buffer { slots: (0..size).map(|_| None).collect(), capacity, held: 0 }
+    }
+
+    /// Packets that it may hold.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.capacity
     }
 
     /// Number of slots.
@@ -54,18 +63,19 @@ impl<P> Buffer<P> {
         self.get(psn).is_some()
     }
 
-    /// The PSN that stands where this one would be put.
+    /// Puts a packet into its slot; returns the packet with its PSN that was there. An error returns this one: another
+    /// PSN has the slot, or there are as many packets as there may be.
     #[inline]
-    pub(crate) fn occupant(&self, psn: Psn) -> Option<Psn> {
-        Some(self.slots.get(self.index(psn))?.as_ref()?.psn)
-    }
-
-    /// Puts a packet into its slot; returns the packet that was there, or this one if the ring has no slots.
-    pub(crate) fn put(&mut self, slot: Slot<P>) -> Option<P> {
+    pub(crate) fn put(&mut self, slot: Slot<P>) -> Result<Option<P>, P> {
         let index = self.index(slot.psn);
         match self.slots.get_mut(index) {
-            Some(place) => place.replace(slot).map(|before| before.packet),
-            None => Some(slot.packet),
+            Some(place @ None) if self.held < self.capacity => {
+                self.held += 1;
+                *place = Some(slot);
+                Ok(None)
+            }
+            Some(Some(before)) if before.psn == slot.psn => Ok(Some(std::mem::replace(before, slot).packet)),
+            Some(_) | None => Err(slot.packet),
         }
     }
 
@@ -74,7 +84,9 @@ impl<P> Buffer<P> {
     pub(crate) fn take(&mut self, psn: Psn) -> Option<P> {
         let index = self.index(psn);
         let place = self.slots.get_mut(index)?;
-        place.take_if(|slot| slot.psn == psn).map(|slot| slot.packet)
+        let slot = place.take_if(|slot| slot.psn == psn)?;
+        self.held -= 1;
+        Some(slot.packet)
     }
 
     /// The packets, in no order of time.
@@ -84,12 +96,13 @@ impl<P> Buffer<P> {
 
     /// Takes all packets out.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = P> {
+        self.held = 0;
         self.slots.iter_mut().filter_map(|place| place.take().map(|slot| slot.packet))
     }
 
     /// Number of packets.
     pub(crate) fn len(&self) -> usize {
-        self.slots.iter().flatten().count()
+        self.held as usize
     }
 }
 
@@ -114,12 +127,15 @@ mod tests {
             prop_assert_eq!(ring.size(), 64);
             for (offset, is_put) in operations {
                 let psn = Psn::new((base + offset) & 0xFF_FFFF);
-                if is_put {
-                    prop_assert_eq!(ring.put(slot(psn.get())), map.insert(offset, psn.get()));
+                if is_put && (map.contains_key(&offset) || map.len() < 33) {
+                    prop_assert_eq!(ring.put(slot(psn.get())), Ok(map.insert(offset, psn.get())));
+                } else if is_put {
+                    prop_assert_eq!(ring.put(slot(psn.get())), Err(psn.get()));
                 } else {
                     prop_assert_eq!(ring.take(psn), map.remove(&offset));
                 }
                 prop_assert_eq!(ring.len(), map.len());
+                prop_assert_eq!(ring.slots_mut().count(), map.len());
                 prop_assert_eq!(ring.holds(psn), map.contains_key(&offset));
             }
         }
@@ -128,16 +144,17 @@ mod tests {
     #[test]
     fn a_ring_without_slots_holds_nothing() {
         let mut ring = Buffer::new(0);
-        assert_eq!(ring.put(slot(5)), Some(5));
+        assert_eq!(ring.put(slot(5)), Err(5));
         assert!(!ring.holds(Psn::new(5)) && ring.take(Psn::new(5)).is_none());
     }
 
     #[test]
     fn another_turn_of_the_ring_is_another_psn() {
         let mut ring = Buffer::new(4);
-        assert_eq!(ring.put(slot(1)), None);
+        assert_eq!(ring.put(slot(1)), Ok(None));
         assert!(!ring.holds(Psn::new(5)));
-        assert_eq!(ring.occupant(Psn::new(5)), Some(Psn::new(1)));
-        assert_eq!(ring.put(slot(5)), Some(1));
+        assert_eq!(ring.put(slot(5)), Err(5));
+        assert_eq!(ring.take(Psn::new(1)), Some(1));
+        assert_eq!(ring.put(slot(5)), Ok(None));
     }
 }

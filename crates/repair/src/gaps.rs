@@ -107,7 +107,7 @@ impl<P> Repair<P> {
 
     /// The parent's timeout: the round trip, and the packets on the wire before the data.
     fn request_interval(&self) -> std::time::Duration {
-        let interval = self.parent_round_trip.timeout(self.rules.initial_round_trip);
+        let interval = self.parent_round_trip.backed_off_timeout(self.rules.initial_round_trip);
         interval.min(self.rules.longest_probe())
     }
 
@@ -141,7 +141,6 @@ impl<P> Repair<P> {
     /// Requests what is missing again, or gives it up (D153, D158).
     pub(crate) fn request_again(&mut self, now: Instant, effects: &mut Effects<P>) {
         self.renew_gap(now);
-        let interval = self.request_interval();
         let Some(gap) = self.gap.as_mut().filter(|_| self.rules.parent_repairs) else { return };
         if now < gap.request_at {
             let at = gap.request_at;
@@ -152,12 +151,18 @@ impl<P> Repair<P> {
             let psn = gap.psn;
             return self.give_up(psn);
         }
+        let is_overdue = gap.requests > 0 || self.hole != Some(gap.psn);
         gap.requests += 1;
-        let at = now + interval * (1 << gap.requests.min(4));
-        gap.request_at = at;
+        if is_overdue {
+            self.parent_round_trip.back_off();
+        }
         // An answer to one of several requests is no sample.
         self.requested = self.requested.filter(|(psn, _)| *psn != gap.psn);
         let was_requested = self.requested;
+        let at = now + self.request_interval();
+        if let Some(gap) = &mut self.gap {
+            gap.request_at = at;
+        }
         self.arm(at);
         for (first, end) in self.runs() {
             self.request(now, first, end, effects);

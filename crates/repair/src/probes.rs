@@ -5,9 +5,6 @@ use crate::repair::{Effects, Repair};
 use srdma_aggregation::{Acknowledgements, BranchIndex, UpstreamResponse};
 use srdma_wire::{Instant, Psn};
 
-/// Doublings of the time until a probe; the limit is half of the source's ACK timeout.
-const MOST_DOUBLINGS: u8 = 16;
-
 impl<P> Repair<P> {
     /// Does what is due.
     pub fn tick(
@@ -50,10 +47,10 @@ impl<P> Repair<P> {
         }
         for index in 0..self.branches.len() {
             let branch = BranchIndex(index as u16);
-            let timeout = self.branches[index].round_trip.timeout(self.rules.initial_round_trip);
+            let timeout = self.branches[index].round_trip.backed_off_timeout(self.rules.initial_round_trip);
+            let timeout = timeout.min(self.rules.longest_probe());
             self.shortest_timeout = self.shortest_timeout.min(timeout);
             let Some(since) = self.awaited_since(branch, acks) else { continue };
-            let timeout = timeout.saturating_mul(1 << self.branches[index].backoff).min(self.rules.longest_probe());
             let due = since + timeout;
             if now < due {
                 self.arm(due);
@@ -105,8 +102,9 @@ impl<P> Repair<P> {
         let index = branch.index();
         self.counters.probes += 1;
         let of = &mut self.branches[index];
-        let is_first = of.backoff == 0;
-        of.backoff = (of.backoff + 1).min(MOST_DOUBLINGS);
+        let is_first = !of.is_probed;
+        of.is_probed = true;
+        of.round_trip.back_off();
         of.touched = now;
         let (cursor, kind) = (of.cursor, of.kind);
         let next = acks.expected_psn(branch);

@@ -173,7 +173,7 @@ impl<P> Repair<P> {
         effects: &mut Effects<P>,
     ) {
         let resized = Buffer::new(rules.capacity.min(RepairRules::MAX_CAPACITY));
-        if resized.size() != self.buffer.size() {
+        if resized.capacity() != self.buffer.capacity() {
             effects.released.extend(self.buffer.drain());
             self.buffer = resized;
         }
@@ -426,20 +426,28 @@ impl<P> Repair<P> {
         self.not_level = self.not_level + u16::from(is_not_level(cursor)) - u16::from(is_not_level(before));
     }
 
-    /// Puts a packet into the buffer. If another one is there, the source has more in flight than its window, and the
-    /// group goes on without repair (D160).
+    /// Puts a packet into the buffer. If there is no room, the source has more in flight than its window, and the group
+    /// goes on without repair (D160).
     fn keep(&mut self, now: Instant, psn: Psn, ack_request: bool, packet: P, effects: &mut Effects<P>) -> Placement {
-        if self.buffer.size() == 0 || self.buffer.occupant(psn).is_some_and(|occupant| occupant != psn) {
-            self.counters.windows_exceeded += 1;
-            effects.released.push(packet);
-            effects.released.extend(self.buffer.drain());
-            self.is_off = true;
-            self.deadline = Instant::NEVER;
-            return Placement::NoRoom;
-        }
         let slot = Slot { psn, packet, ack_request, is_resent: false, received: now };
-        effects.released.extend(self.buffer.put(slot));
-        Placement::Kept
+        match self.buffer.put(slot) {
+            Ok(None) => Placement::Kept,
+            Ok(Some(before)) => {
+                effects.released.push(before);
+                Placement::Kept
+            }
+            Err(packet) => self.give_up_all(packet, effects),
+        }
+    }
+
+    #[cold]
+    fn give_up_all(&mut self, packet: P, effects: &mut Effects<P>) -> Placement {
+        self.counters.windows_exceeded += 1;
+        effects.released.push(packet);
+        effects.released.extend(self.buffer.drain());
+        self.is_off = true;
+        self.deadline = Instant::NEVER;
+        Placement::NoRoom
     }
 
     /// Everything before `sent` was received and sent to level branches, and perhaps more was received.

@@ -5,8 +5,7 @@ use std::time::Duration;
 /// Parameters that follow from the group's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RepairRules {
-    /// Packets that the buffer holds, rounded up to a power of two. With room for the source's window nothing is ever
-    /// dropped from it.
+    /// Packets that the buffer holds. With room for the source's window nothing is ever dropped from it.
     pub capacity: u32,
     /// Whether the parent repairs. The source does not.
     pub parent_repairs: bool,

@@ -48,8 +48,6 @@ impl<P> Repair<P> {
                 // Replaced when the cursor is.
                 Cursor::Unknown | Cursor::Blind | Cursor::Level | Cursor::Removed => Psn::new(0),
             };
-            // The first probe differs from all others.
-            branch.backoff = branch.backoff.min(1);
             branch.round_trip = RoundTrip::default();
             branch.counters = BranchCounters::default();
         }

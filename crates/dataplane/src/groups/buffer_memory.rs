@@ -2,6 +2,7 @@
 //! so that nothing is left to be refused when packets come.
 
 use super::Groups;
+use super::repair::buffer_packets;
 use crate::config::NodeConfig;
 use srdma_frame::CHUNK_ROOM;
 use srdma_group::GroupEntry;
@@ -30,8 +31,8 @@ impl BufferShare {
         let on_links = config.ports.iter().map(|port| u64::from(port.link_mtu) + 14).max().unwrap_or(u64::MAX);
         let longest = (payload + HEADERS + OUTER).min(on_links);
         let chunks = longest.div_ceil(CHUNK_ROOM as u64).clamp(1, 255);
-        let slots = u64::from(packets.checked_next_power_of_two().unwrap_or(u32::MAX));
-        Some(BufferShare { chunks_per_packet: chunks as u8, octets: slots * chunks * CHUNK })
+        let kept = u64::from(buffer_packets(packets));
+        Some(BufferShare { chunks_per_packet: chunks as u8, octets: kept * chunks * CHUNK })
     }
 }
 

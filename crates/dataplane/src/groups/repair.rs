@@ -238,11 +238,17 @@ pub(super) fn succeeding_repair(
     }
 }
 
+/// Packets that are kept for a window. Endpoints that count from the last acknowledged PSN have one more in flight than
+/// their limit, as soft-RoCE has.
+pub(super) fn buffer_packets(window_packets: u32) -> u32 {
+    window_packets.saturating_add(1)
+}
+
 fn rules_of(entry: &GroupEntry) -> Option<RepairRules> {
     let repair = entry.repair.as_ref()?;
     let policy = entry.policy.repair;
     Some(RepairRules {
-        capacity: repair.window_packets,
+        capacity: buffer_packets(repair.window_packets),
         parent_repairs: repair.parent_repairs,
         gap_hold: entry.policy.t_hold * repair.levels,
         initial_round_trip: policy.round_trip,

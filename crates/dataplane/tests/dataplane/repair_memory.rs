@@ -6,8 +6,8 @@ use srdma_dataplane::Command;
 use srdma_frame::Element;
 use srdma_group::*;
 
-/// 128 packets of a path MTU of 4,096 octets, of two chunks each.
-const SHARE: u64 = 128 * 2 * 4_096;
+/// The window of 128 packets and one more, of a path MTU of 4,096 octets, of two chunks each.
+const SHARE: u64 = 129 * 2 * 4_096;
 
 /// An edge whose buffers may take so much.
 fn edge_of(repair_memory_octets: u64) -> Bench {
@@ -58,7 +58,7 @@ fn groups_beyond_the_limit_are_applied_without_repair() {
     assert_eq!(bench.node.repair_octets(), 2 * SHARE);
 }
 
-/// The window is rounded up to a power of two, as the buffer is; a node without memory repairs nothing.
+/// The window and one packet more; a node without memory repairs nothing.
 #[test]
 fn shares_are_those_of_the_buffers() {
     let with = |window_packets: u32, window_octets: u32| {
@@ -69,7 +69,7 @@ fn shares_are_those_of_the_buffers() {
         bench.apply(Command::AddGroup(Box::new(entry)));
         bench.node.repair_octets() / 4_096
     };
-    assert_eq!([with(128, 128 * 4_096), with(129, 129 * 4_096), with(512, 512 * 1_024)], [256, 512, 512]);
+    assert_eq!([with(128, 128 * 4_096), with(129, 129 * 4_096), with(512, 512 * 1_024)], [258, 260, 513]);
     let mut bench = edge_of(0);
     add(&mut bench, 1, 1);
     assert_eq!(states(&bench, &[1]), [(false, true)]);
