@@ -124,11 +124,19 @@ fn capture(multicast: &mut Multicast, directory: &Path) -> Result<()> {
 /// Runs each algorithm with several chunk sizes and returns its fastest run.
 fn compare(algorithms: &[Algorithm], scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Vec<BaselineOutcome>> {
     let mut outcomes = Vec::new();
+    // The window of each connection's own path, and the group's, whichever is better.
+    let own = TransferConfig { window_packets: None, ..scenario.clone() };
+    let mut scenarios = vec![own];
+    scenarios.extend(scenario.window_packets.is_some().then(|| scenario.clone()));
     for algorithm in algorithms {
         let sizes = algorithm.chunk_sizes(data.len() as u64, scenario.path_mtu.octets());
-        let mut progress = Progress::new(algorithm.name(), sizes.len() as u64 * data.len() as u64);
+        let configurations: Vec<_> = scenarios
+            .iter()
+            .flat_map(|scenario| sizes.iter().map(move |chunk_octets| (scenario, *chunk_octets)))
+            .collect();
+        let mut progress = Progress::new(algorithm.name(), configurations.len() as u64 * data.len() as u64);
         let mut runs = Vec::new();
-        for (before, chunk_octets) in (0..).zip(sizes) {
+        for (before, (scenario, chunk_octets)) in (0..).zip(configurations) {
             let mut report = |octets| progress.report(before * data.len() as u64 + octets);
             runs.push(baseline::run(*algorithm, chunk_octets, scenario, data, &mut report)?);
         }

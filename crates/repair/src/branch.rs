@@ -191,8 +191,12 @@ impl Branch {
     /// Everything before `psn` is acknowledged.
     pub(crate) fn progress(&mut self, psn: Psn, now: Instant) {
         (self.touched, self.is_probed) = (now, false);
-        self.requests = self.requests.map(|request| request.filter(|(request, _)| !request.is_before(psn)));
-        self.pause = self.pause.filter(|pause| pause.until == Instant::NEVER || !pause.psn.is_before(psn));
+        if self.requests[0].is_some() || self.requests[1].is_some() {
+            self.requests = self.requests.map(|request| request.filter(|(request, _)| !request.is_before(psn)));
+        }
+        if self.pause.is_some() {
+            self.pause = self.pause.filter(|pause| pause.until == Instant::NEVER || !pause.psn.is_before(psn));
+        }
     }
 
     /// Whether nothing may be sent to it now.

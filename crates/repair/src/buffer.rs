@@ -89,6 +89,21 @@ impl<P> Buffer<P> {
         Some(slot.packet)
     }
 
+    /// Takes out what is there of `count` packets from `first` on.
+    pub(crate) fn take_run(&mut self, first: Psn, count: u32, taken: &mut Vec<P>) {
+        taken.reserve(count as usize);
+        for psn in (0..count).map(|offset| first.plus(offset)) {
+            let index = self.index(psn);
+            if let Some(place) = self.slots.get_mut(index)
+                && place.as_ref().is_some_and(|slot| slot.psn == psn)
+                && let Some(slot) = place.take()
+            {
+                self.held -= 1;
+                taken.push(slot.packet);
+            }
+        }
+    }
+
     /// The packets, in no order of time.
     pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot<P>> {
         self.slots.iter_mut().flatten()

@@ -30,6 +30,7 @@
 //! hold unchanged. Safety rests on them alone: this machine sends data downstream and requests upstream, and the only
 //! response that it adds is a NAK of the minimum, which the aggregation has acknowledged before.
 
+mod arrivals;
 mod branch;
 mod buffer;
 mod counters;
@@ -43,8 +44,9 @@ mod rules;
 mod selected;
 mod without_time;
 
+pub use arrivals::{Arrival, Placement};
 pub use branch::BranchKind;
 pub use counters::{BranchCounters, Counters};
-pub use repair::{Arrival, Effects, Placement, Repair, Sending};
+pub use repair::{Effects, Repair, Sending};
 pub use request::Request;
 pub use rules::RepairRules;

@@ -1,8 +1,8 @@
-//! The machine: data that arrive, and what the branches are sent. `responses.rs` has the way back, `gaps.rs` what is
-//! missing, `probes.rs` what is overdue.
+//! The machine: its state, and what the branches are sent. `arrivals.rs` has data that arrive, `responses.rs` the way
+//! back, `gaps.rs` what is missing, `probes.rs` what is overdue.
 
 use crate::branch::{Branch, BranchKind, Cursor};
-use crate::buffer::{Buffer, Slot};
+use crate::buffer::Buffer;
 use crate::counters::{BranchCounters, Counters};
 use crate::gaps::Gap;
 use crate::request::Request;
@@ -10,7 +10,6 @@ use crate::round_trip::RoundTrip;
 use crate::rules::RepairRules;
 use srdma_aggregation::{Acknowledgements, BranchIndex, Origin};
 use srdma_wire::{Instant, Psn};
-use std::cmp::Ordering;
 use std::time::Duration;
 
 /// The repair of one group at one node. `P` is a packet that is kept.
@@ -58,43 +57,6 @@ pub(crate) struct Received {
     pub(crate) at: Instant,
 }
 
-/// What a received packet is, and so where it goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    psn: Psn,
-    ack_request: bool,
-    kind: ArrivalKind,
-    /// All branches are level and the packet is the expected one: every branch is sent it.
-    pub is_for_all: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ArrivalKind {
-    /// All branches have acknowledged it.
-    Below,
-    /// It is in the buffer.
-    Held { adds_ack_request: bool },
-    /// It was received before, and is no longer in the buffer.
-    Refill,
-    /// The expected one.
-    InOrder,
-    /// Others before it are missing.
-    AheadOfGap,
-    /// The group goes on without repair.
-    Passing,
-}
-
-/// Whether a received packet was kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Placement {
-    /// It is in the buffer, in place of an equal one if there was one.
-    Kept,
-    /// It was not needed.
-    Absorbed,
-    /// There was no room.
-    NoRoom,
-}
-
 /// Results of an event besides responses upstream. The caller empties it and uses it again.
 #[derive(Clone, Debug)]
 pub struct Effects<P> {
@@ -104,13 +66,6 @@ pub struct Effects<P> {
     pub ready: Vec<BranchIndex>,
     /// Packets that are no longer kept.
     pub released: Vec<P>,
-}
-
-impl Arrival {
-    /// Whether data before it are missing: it is not sent on before them.
-    pub fn is_ahead(&self) -> bool {
-        self.kind == ArrivalKind::AheadOfGap
-    }
 }
 
 impl<P> Default for Effects<P> {
@@ -202,98 +157,6 @@ impl<P> Repair<P> {
     /// R7: takes a branch out of the tree.
     pub fn remove_branch(&mut self, branch: BranchIndex) {
         self.set_cursor(branch.index(), Cursor::Removed);
-    }
-
-    /// A data packet has come, and the aggregation has taken note of it. The caller sends it to the branches that
-    /// [want](Self::wants) it, then [stores](Self::store) it.
-    #[inline]
-    pub fn arrive(&mut self, now: Instant, psn: Psn, ack_request: bool, acks: &Acknowledgements) -> Arrival {
-        if self.is_off {
-            return Arrival { psn, ack_request, kind: ArrivalKind::Passing, is_for_all: true };
-        }
-        let received = self.received.get_or_insert(Received::nothing_before(psn));
-        received.note(now, psn);
-        let kind = match psn.serial_cmp(received.expected) {
-            Ordering::Equal => ArrivalKind::InOrder,
-            _ if known_minimum(acks).is_some_and(|minimum| psn.is_before(minimum)) => ArrivalKind::Below,
-            order => match (self.buffer.get(psn), order) {
-                (Some(slot), _) => ArrivalKind::Held { adds_ack_request: ack_request && !slot.ack_request },
-                (None, Ordering::Greater) => ArrivalKind::AheadOfGap,
-                (None, Ordering::Less | Ordering::Equal) => ArrivalKind::Refill,
-            },
-        };
-        let is_for_all = kind == ArrivalKind::InOrder && self.not_level == 0;
-        Arrival { psn, ack_request, kind, is_for_all }
-    }
-
-    /// Whether a packet is sent to a branch as it arrives.
-    pub fn wants(&self, arrival: &Arrival, branch: BranchIndex, acks: &Acknowledgements) -> bool {
-        let Some(of) = self.branches.get(branch.index()) else { return false };
-        let lacks = || acks.expected_psn(branch).is_none_or(|next| !arrival.psn.is_before(next)) && !of.is_paused();
-        match (of.cursor, arrival.kind) {
-            (Cursor::Removed, _) => false,
-            (Cursor::Unknown | Cursor::Blind, _) | (_, ArrivalKind::Passing) => true,
-            (Cursor::Level, ArrivalKind::InOrder) => true,
-            (Cursor::Level, ArrivalKind::Held { adds_ack_request: true } | ArrivalKind::Refill) => {
-                self.received.is_some_and(|received| arrival.psn.is_before(received.expected)) && lacks()
-            }
-            (
-                Cursor::Behind(psn) | Cursor::Ahead(psn),
-                ArrivalKind::Held { adds_ack_request: true } | ArrivalKind::Refill,
-            ) => arrival.psn.is_before(psn) && lacks(),
-            (
-                Cursor::Level,
-                ArrivalKind::Below | ArrivalKind::Held { adds_ack_request: false } | ArrivalKind::AheadOfGap,
-            )
-            | (
-                Cursor::Behind(_) | Cursor::Ahead(_),
-                ArrivalKind::Below
-                | ArrivalKind::Held { adds_ack_request: false }
-                | ArrivalKind::InOrder
-                | ArrivalKind::AheadOfGap,
-            ) => false,
-        }
-    }
-
-    /// Keeps a packet that has been sent to the branches that want it.
-    #[inline]
-    pub fn store(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        packet: P,
-        acks: &Acknowledgements,
-        effects: &mut Effects<P>,
-    ) -> Placement {
-        let Arrival { psn, ack_request, kind, .. } = arrival;
-        let placement = match kind {
-            ArrivalKind::Below | ArrivalKind::Held { adds_ack_request: false } | ArrivalKind::Passing => {
-                effects.released.push(packet);
-                Placement::Absorbed
-            }
-            ArrivalKind::Held { adds_ack_request: true }
-            | ArrivalKind::Refill
-            | ArrivalKind::InOrder
-            | ArrivalKind::AheadOfGap => self.keep(now, psn, ack_request, packet, effects),
-        };
-        if self.is_off {
-            return placement;
-        }
-        if ack_request || self.deadline == Instant::NEVER {
-            self.arm(now + self.shortest_timeout);
-        }
-        match kind {
-            ArrivalKind::InOrder => self.advance(now, psn.next(), effects),
-            ArrivalKind::AheadOfGap => self.see_gap(now, psn, acks, effects),
-            ArrivalKind::Below | ArrivalKind::Passing => {}
-            ArrivalKind::Held { .. } | ArrivalKind::Refill => self.filled(now, psn, acks, effects),
-        }
-        if kind != ArrivalKind::InOrder {
-            self.counters.duplicates_absorbed += u64::from(placement == Placement::Absorbed);
-        } else if self.gap.is_some() || self.requested.is_some() {
-            self.renew_gap(now);
-        }
-        placement
     }
 
     /// The next packet for a branch, when the link has room for it.
@@ -426,72 +289,6 @@ impl<P> Repair<P> {
         self.not_level = self.not_level + u16::from(is_not_level(cursor)) - u16::from(is_not_level(before));
     }
 
-    /// Puts a packet into the buffer. If there is no room, the source has more in flight than its window, and the group
-    /// goes on without repair (D160).
-    fn keep(&mut self, now: Instant, psn: Psn, ack_request: bool, packet: P, effects: &mut Effects<P>) -> Placement {
-        let slot = Slot { psn, packet, ack_request, is_resent: false, received: now };
-        match self.buffer.put(slot) {
-            Ok(None) => Placement::Kept,
-            Ok(Some(before)) => {
-                effects.released.push(before);
-                Placement::Kept
-            }
-            Err(packet) => self.give_up_all(packet, effects),
-        }
-    }
-
-    #[cold]
-    fn give_up_all(&mut self, packet: P, effects: &mut Effects<P>) -> Placement {
-        self.counters.windows_exceeded += 1;
-        effects.released.push(packet);
-        effects.released.extend(self.buffer.drain());
-        self.is_off = true;
-        self.deadline = Instant::NEVER;
-        Placement::NoRoom
-    }
-
-    /// Everything before `sent` was received and sent to level branches, and perhaps more was received.
-    #[inline]
-    fn advance(&mut self, now: Instant, sent: Psn, effects: &mut Effects<P>) {
-        let Some(received) = &mut self.received else { return };
-        let before = received.expected;
-        received.expected = sent;
-        received.end = received.end.serial_max(sent);
-        if received.end != sent {
-            while received.expected != received.end && self.buffer.holds(received.expected) {
-                received.expected = received.expected.next();
-            }
-        }
-        let expected = received.expected;
-        if self.not_level > 0 || expected != sent {
-            self.advance_branches(before, sent, expected, effects);
-        }
-        if let Some((_, at)) = self.requested.filter(|(psn, _)| psn.is_before(sent)) {
-            self.requested = None;
-            self.parent_round_trip.sample(now.since(at));
-        }
-    }
-
-    /// `expected` has advanced: branches become behind, or level.
-    #[cold]
-    pub(crate) fn advance_branches(&mut self, before: Psn, sent: Psn, expected: Psn, effects: &mut Effects<P>) {
-        for index in 0..self.branches.len() {
-            let branch = &mut self.branches[index];
-            let cursor = branch.cursor.advanced(sent.serial_max(before), expected);
-            if cursor == branch.cursor {
-                continue;
-            }
-            let was_level = branch.cursor == Cursor::Level;
-            self.set_cursor(index, cursor);
-            if was_level {
-                self.branches[index].sent_end = sent;
-            }
-            if let Cursor::Behind(_) = cursor {
-                effects.ready.push(BranchIndex(index as u16));
-            }
-        }
-    }
-
     /// A packet of the buffer goes to a branch.
     fn send(
         &mut self,
@@ -533,22 +330,6 @@ impl<P> Repair<P> {
         }
         self.arm(now + timeout);
         Sending { psn, ack_request: ack_request || ends_probe, is_again, goes_ahead: false }
-    }
-}
-
-impl Received {
-    /// Nothing was received, and what is before `psn` will not be.
-    fn nothing_before(psn: Psn) -> Self {
-        Received { expected: psn, end: psn, previous: None, pass_highest: psn, at: Instant::ZERO }
-    }
-
-    /// A packet has come.
-    #[inline]
-    fn note(&mut self, now: Instant, psn: Psn) {
-        let goes_back = self.previous.is_none_or(|previous| !psn.is_after(previous));
-        self.pass_highest = if goes_back { psn } else { self.pass_highest.serial_max(psn) };
-        self.previous = Some(psn);
-        self.at = now;
     }
 }
 

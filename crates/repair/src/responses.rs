@@ -22,6 +22,12 @@ impl<P> Repair<P> {
             return acks.response(now, branch, response, out);
         }
         let index = branch.index();
+        if response.syndrome == Syndrome::Ack
+            && self.gap.is_none()
+            && self.branches.get(index).is_some_and(|of| of.cursor == Cursor::Level)
+        {
+            return self.acknowledged(now, branch, response, acks, out, effects);
+        }
         let next = response.expected_psn();
         let is_within = acks.highest_psn().is_some_and(|highest| next.distance_from(highest) <= 1);
         let before = acks.expected_psn(branch);
@@ -67,16 +73,52 @@ impl<P> Repair<P> {
         Ok(())
     }
 
+    /// An ACK of a branch that has been sent everything, while nothing is missing.
+    #[inline]
+    fn acknowledged(
+        &mut self,
+        now: Instant,
+        branch: BranchIndex,
+        response: Response,
+        acks: &mut Acknowledgements,
+        out: &mut Vec<UpstreamResponse>,
+        effects: &mut Effects<P>,
+    ) -> Result<(), Refusal> {
+        let before = acks.expected_psn(branch);
+        acks.response(now, branch, response, out)?;
+        let (Some(expected_psn), Some(received)) = (acks.expected_psn(branch), self.received) else { return Ok(()) };
+        if before.is_none_or(|before| expected_psn.is_after(before)) {
+            let of = &mut self.branches[branch.index()];
+            of.progress(expected_psn, now);
+            if let Some(slot) = self.buffer.get(response.psn)
+                && slot.ack_request
+                && !slot.is_resent
+                && slot.received >= of.level_since
+            {
+                of.round_trip.sample(now.since(slot.received));
+            }
+        }
+        if expected_psn.is_after(received.expected) {
+            self.set_cursor(branch.index(), Cursor::Ahead(expected_psn));
+        }
+        self.minimum_moved(now, acks, effects);
+        Ok(())
+    }
+
     /// Releases what all branches have acknowledged.
+    #[inline]
     pub fn minimum_moved(&mut self, now: Instant, acks: &Acknowledgements, effects: &mut Effects<P>) {
         if self.is_off {
             return;
         }
         let Some(minimum) = known_minimum(acks).filter(|minimum| self.minimum != Some(*minimum)) else { return };
+        self.release(now, minimum, effects);
+    }
+
+    fn release(&mut self, now: Instant, minimum: Psn, effects: &mut Effects<P>) {
         let size = self.buffer.size();
         let distance = self.minimum.map_or(size, |before| minimum.distance_from(before).unsigned_abs().min(size));
-        let released = (1..=distance).rev().filter_map(|back| self.buffer.take(minimum.minus(back)));
-        effects.released.extend(released);
+        self.buffer.take_run(minimum.minus(distance), distance, &mut effects.released);
         self.minimum = Some(minimum);
         self.hole = self.hole.filter(|hole| !hole.is_before(minimum));
         let Some(received) = &mut self.received else { return };

@@ -85,7 +85,7 @@ impl Block {
     }
 }
 
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
 impl Page {

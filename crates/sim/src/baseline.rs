@@ -175,6 +175,7 @@ impl Baseline<'_> {
             links_between(&self.scenario.topology, from, to),
             peers,
             self.scenario.path_mtu,
+            self.scenario.window_packets,
         );
         let (sending, receiving) = (addressing::qpn_toward(to), addressing::receiving_qpn(to));
         let common = |own, address, remote| QueuePairConfig {

@@ -61,17 +61,21 @@ impl Timing {
         Timing { round_trip_ns: path.round_trip_ns, window_packets: window as u32, ack_timeout, t_hold }
     }
 
-    /// For a plain connection over `hops` links, one of `connections` that take turns at their host.
-    pub fn unicast(link: &LinkModel, hops: usize, connections: usize, path_mtu: PathMtu) -> Self {
+    /// For a plain connection over `hops` links, one of `connections` that take turns at their host; with the path's
+    /// window or another one.
+    pub fn unicast(
+        link: &LinkModel,
+        hops: usize,
+        connections: usize,
+        path_mtu: PathMtu,
+        window_packets: Option<u32>,
+    ) -> Self {
         let path = Path::new(link, hops, path_mtu);
-        let until_ack_request_ps = u64::from(ACK_REQUEST_INTERVAL) * connections as u64 * path.packet_ps;
-        let ack_timeout = timeout_code(TIMEOUT_FACTOR * (path.round_trip_ns + until_ack_request_ps / 1000));
-        Timing {
-            round_trip_ns: path.round_trip_ns,
-            window_packets: path.window() as u32,
-            ack_timeout,
-            t_hold: Duration::ZERO,
-        }
+        let window = window_packets.map_or(path.window(), u64::from);
+        let waiting = u64::from(ACK_REQUEST_INTERVAL).max(window_packets.map_or(0, u64::from));
+        let waiting_ps = waiting * connections as u64 * path.packet_ps;
+        let ack_timeout = timeout_code(TIMEOUT_FACTOR * (path.round_trip_ns + waiting_ps / 1000));
+        Timing { round_trip_ns: path.round_trip_ns, window_packets: window as u32, ack_timeout, t_hold: Duration::ZERO }
     }
 
     /// A strict endpoint's habits with this window.

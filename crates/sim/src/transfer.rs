@@ -68,6 +68,8 @@ pub struct TransferConfig {
     pub repair: RepairMode,
     /// Packets that the source may have outstanding; `None` for as many as the path holds.
     pub window_packets: Option<u32>,
+    /// Packets that the retransmission buffers are made for; `None` for the source's window.
+    pub buffer_packets: Option<u32>,
     /// Whether edges withhold copies of what a receiver has (D22).
     pub prune_retransmit: bool,
     /// Whether the source never gives up, as some endpoints with a retry count of 7; else it gives up after seven
@@ -95,6 +97,7 @@ impl TransferConfig {
             rules: Rules::default(),
             repair: RepairMode::Off,
             window_packets: None,
+            buffer_packets: None,
             prune_retransmit: false,
             unlimited_retries: false,
             time_limit: Instant::NEVER,
@@ -112,7 +115,7 @@ impl TransferConfig {
         let timing = self.timing();
         RepairPolicy {
             mode: self.repair,
-            window_octets: timing.window_packets * self.path_mtu.octets(),
+            window_octets: self.buffer_packets.unwrap_or(timing.window_packets) * self.path_mtu.octets(),
             ack_timeout: Duration::from_nanos(4_096 << timing.ack_timeout),
             round_trip: Duration::from_nanos(timing.round_trip_ns),
         }

@@ -95,7 +95,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
 
-    /// Compare with unicast algorithms for the same data and hosts, each with its best chunk size [default: all].
+    /// Compare with unicast algorithms for the same data and hosts, each with its best chunk size and, with `--window`,
+    /// the better one of its path's window and that [default: all].
     #[arg(
         long,
         value_enum,

@@ -159,11 +159,12 @@ impl Groups {
         let Some(state) = self.slots[group as usize].as_ref() else {
             return;
         };
-        let unsent = (!state.unsent.is_empty()).then_some(Instant::ZERO);
+        let or_never = |deadline: Option<Instant>| deadline.unwrap_or(Instant::NEVER);
+        let unsent = if state.unsent.is_empty() { Instant::NEVER } else { Instant::ZERO };
         let repair = state.repair.as_ref().and_then(|repair| repair.next_deadline());
-        let deadlines = [unsent, state.acks.next_deadline(), state.cnps.next_deadline(), repair];
-        let deadline = deadlines.into_iter().flatten().min();
-        self.timers.arm(group, deadline);
+        let responses = or_never(state.acks.next_deadline()).min(or_never(state.cnps.next_deadline()));
+        let deadline = unsent.min(responses).min(or_never(repair));
+        self.timers.arm(group, Some(deadline).filter(|deadline| *deadline != Instant::NEVER));
     }
 }
 

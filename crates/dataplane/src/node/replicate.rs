@@ -321,20 +321,51 @@ impl Node {
         list.prepare_for(rewrite.len() - IPV6);
         body.share(list.copies.len(), pool);
         let withholding = list.group.filter(|group| self.groups.withholds_any(*group));
-        let mut made = list.copies.len();
+        let selecting = list.group.zip(arrival).filter(|(_, arrival)| !arrival.is_for_all);
+        if withholding.is_none() && selecting.is_none() {
+            for copy in &list.copies {
+                self.copy_to(context, pool, &rewrite, copy, body);
+            }
+            if let Some(group) = list.group {
+                self.groups.count_copies(group, list.copies.len());
+            }
+        } else {
+            self.copy_to_some(context, pool, &rewrite, list, body, Selection { withholding, selecting, data });
+        }
+        for _ in 0..list.omitted {
+            self.ports.count_drop(context.port, DropReason::ReceiverNotInRecord);
+        }
+        Ok(arrival.map(|arrival| (arrival, icrc)))
+    }
+
+    /// S06–S12 where not every receiver is sent a copy.
+    #[cold]
+    fn copy_to_some(
+        &mut self,
+        context: &PacketContext,
+        pool: &mut Pool,
+        rewrite: &Rewrite<'_>,
+        list: &ReceiverList,
+        body: Body,
+        selection: Selection,
+    ) {
+        let Selection { withholding, selecting, data } = selection;
+        let mut made = 0;
         for copy in &list.copies {
-            if let (Some(of), Some(group), Some(branch)) = (arrival, list.group, copy.branch)
-                && !of.is_for_all
-                && !self.groups.wants(group, &of, branch)
-            {
-                made -= 1;
+            let is_wanted = match (selecting, copy.branch) {
+                (Some((group, arrival)), Some(branch)) => self.groups.wants(group, &arrival, branch),
+                (None, _) | (_, None) => true,
+            };
+            if !is_wanted {
                 body.release(pool);
                 continue;
             }
             match withholding.and_then(|group| self.groups.withholds(group, copy.branch, data.psn())) {
-                None => self.copy_to(context, pool, &rewrite, copy, body),
+                None => {
+                    made += 1;
+                    self.copy_to(context, pool, rewrite, copy, body);
+                }
                 Some(reason) => {
-                    made -= 1;
                     body.release(pool);
                     self.ports.count_drop(context.port, reason);
                 }
@@ -343,10 +374,6 @@ impl Node {
         if let Some(group) = list.group {
             self.groups.count_copies(group, made);
         }
-        for _ in 0..list.omitted {
-            self.ports.count_drop(context.port, DropReason::ReceiverNotInRecord);
-        }
-        Ok(arrival.map(|arrival| (arrival, icrc)))
     }
 
     /// S07–S11: one copy, whose share of the body has been counted.
@@ -380,6 +407,16 @@ impl Node {
             self.transmit(context, Frame::copy_of(head, body, Some(icrc.0)), pool, index);
         }
     }
+}
+
+/// Why some receivers of a list may be sent no copy of a packet.
+#[derive(Clone, Copy)]
+struct Selection {
+    /// The group withholds copies from some branches.
+    withholding: Option<u32>,
+    /// The group repairs, and what the packet is to it.
+    selecting: Option<(u32, Arrival)>,
+    data: Data,
 }
 
 /// Packets to a Proxy Address: the source's, which go downstream, and responses, which go upstream (D1, D12).

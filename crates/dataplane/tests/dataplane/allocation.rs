@@ -274,3 +274,59 @@ fn groups_allocate_nothing() {
     }
     assert_eq!(allocations(&mut at_edge, &packets), 0);
 }
+
+/// An edge that repairs: data are kept, sent again for a NAK, and released by ACKs.
+#[test]
+fn repair_allocates_nothing() {
+    const FIRST: u32 = 100;
+    let mut bench = edge(false);
+    bench.route("2001:db8:6::/48", 0);
+    let receivers = [receiver(1, 0x101, None), receiver(2, 0x102, None)];
+    let mut entry = common::group::entry(&receivers, None);
+    entry.policy.repair.mode = RepairMode::Tree;
+    entry.repair = Some(RepairEntry { window_packets: 64, parent_repairs: true, children: Vec::new(), levels: 1 });
+    bench.apply(Command::AddGroup(Box::new(entry)));
+    let at = |mut packet: Vec<u8>, psn: u32| {
+        packet[57..60].copy_from_slice(&psn.to_be_bytes()[1..]);
+        let end = packet.len() - 4;
+        let icrc = srdma_testkit::checksums::icrc(&packet[..end]);
+        packet[end..].copy_from_slice(&icrc);
+        packet
+    };
+    let from = |host: u16, psn: u32, syndrome: u8| {
+        at(response(0x11, &format!("2001:db8:2::{host}"), 0, &[syndrome, 0, 0, 1]), psn)
+    };
+    let frames_of = |psn: u32| {
+        let data = (0, encapsulated(&at(request(0x04, 0, &[7; 64], false), psn)));
+        let naks = (psn % 10 == 0).then(|| (1, from(1, psn, 0x60)));
+        let acks = [(1, from(1, psn, 0x1F)), (1, from(2, psn, 0x1F))];
+        [data].into_iter().chain(naks).chain(acks).map(|(port, packet)| {
+            (port, [&common::port_mac(port).0[..], &[2, 0, 0, 0, 1, port as u8, 0x86, 0xDD], &packet].concat())
+        })
+    };
+    let framed: Vec<(u16, Vec<u8>)> = (FIRST..FIRST + 1_000).flat_map(frames_of).collect();
+    let (warm, measured) = framed.split_at(framed.len() / 2);
+    let mut frames = Vec::with_capacity(1);
+    let mut wake = Vec::with_capacity(16);
+    let mut run = |bench: &mut Bench, framed: &[(u16, Vec<u8>)]| {
+        for (port, octets) in framed {
+            frames.push(Frame::from_octets(octets, &mut bench.pool).unwrap());
+            bench.node.receive(bench.now, PortId(*port), &mut frames, &mut bench.pool);
+            bench.node.tick(bench.now, &mut bench.pool);
+            bench.now = bench.now.after_ns(3_000);
+            wake.clear();
+            bench.node.take_ready(&mut wake);
+            for port in 0..2 {
+                while let Some(frame) = bench.node.dequeue(bench.now, PortId(port), &mut bench.pool) {
+                    frame.release(&mut bench.pool);
+                }
+            }
+        }
+    };
+    run(&mut bench, warm);
+    let info = allocation_counter::measure(|| run(&mut bench, measured));
+    assert_eq!(info.count_total, 0);
+    let counters = bench.node.repair_counters(GroupId(1)).unwrap();
+    assert_eq!((counters.naks_absorbed, counters.packets_resent), (100, 100), "{counters:?}");
+    assert_eq!(bench.node.repair_fill(GroupId(1)).unwrap().packets, 0, "all is acknowledged");
+}

@@ -2,9 +2,10 @@
 
 use crate::common::Bench;
 use crate::common::group::*;
-use srdma_dataplane::Command;
+use srdma_dataplane::{Command, NodeConfig};
 use srdma_frame::Element;
 use srdma_group::*;
+use srdma_wire::PathMtu;
 
 /// The window of 128 packets and one more, of a path MTU of 4,096 octets, of two chunks each.
 const SHARE: u64 = 129 * 2 * 4_096;
@@ -102,4 +103,20 @@ fn longer_packets_are_not_kept() {
     let due = bench.node.next_deadline().expect("chunks to release");
     bench.node.tick(due, &mut bench.pool);
     assert_eq!(bench.pool.in_use(), 0);
+}
+
+/// The default limit of 1 GiB has room for 1,016 groups of the default window.
+#[test]
+fn a_thousand_groups_of_the_default_window_are_repaired() {
+    let mut bench = edge_of(NodeConfig::new(address(EDGE), Vec::new()).repair_memory_octets);
+    let window = RepairPolicy::default().window_packets(PathMtu::Octets4096);
+    let ids: Vec<u32> = (1..=1_017).collect();
+    for id in &ids {
+        let mut entry = repaired(*id, 1);
+        entry.repair.as_mut().expect("it repairs").window_packets = window;
+        bench.apply(Command::AddGroup(Box::new(entry)));
+    }
+    let repaired = states(&bench, &ids).iter().filter(|state| **state == (true, false)).count();
+    assert_eq!((window, repaired), (128, 1_016));
+    assert!(bench.node.repair_octets() <= 1 << 30, "{} octets", bench.node.repair_octets());
 }

@@ -9,19 +9,18 @@ use crate::html::{Escaped, Out, at};
 const MAX_POINTS: usize = 600;
 
 impl LinePlot {
-    pub(crate) fn render(&self, out: &mut Out) {
+    /// The horizontal and the vertical axis.
+    fn rulers(&self) -> (Ruler, Ruler) {
         let points = || self.series.iter().flat_map(|series| series.points.iter());
-        let x = Ruler::new(&self.x, points().map(|point| point.0), LEFT, RIGHT);
         let references = self.references.iter().map(|reference| reference.value);
-        let y = Ruler::new(&self.y, points().map(|point| point.1).chain(references), BOTTOM, TOP);
-        frame::begin_figure(out, &self.title, &self.look_for);
-        let attributes = format!(
-            " tabindex=\"0\" data-x=\"{}\" data-y=\"{}\" data-xname=\"{}\"",
-            x.description(),
-            y.description(),
-            Escaped(&self.x.name)
-        );
-        frame::begin_svg(out, &self.title, &self.description(), &attributes);
+        let x = Ruler::new(&self.x, points().map(|point| point.0), LEFT, RIGHT);
+        (x, Ruler::new(&self.y, points().map(|point| point.1).chain(references), BOTTOM, TOP))
+    }
+
+    /// The picture; `attributes` go into its element.
+    pub(super) fn draw(&self, out: &mut Out, attributes: &str) {
+        let (x, y) = self.rulers();
+        frame::begin_svg(out, &self.title, &self.description(), attributes);
         frame::horizontal_axis(out, &self.x, &x);
         frame::vertical_axis(out, &self.y, &y);
         for series in &self.series {
@@ -34,6 +33,18 @@ impl LinePlot {
         }
         frame::references(out, &self.references, &y);
         out.add(format_args!("<path class=\"cursor\" d=\"\"/></svg>\n"));
+    }
+
+    pub(crate) fn render(&self, out: &mut Out) {
+        let (x, y) = self.rulers();
+        frame::begin_figure(out, &self.title, &self.look_for);
+        let attributes = format!(
+            " tabindex=\"0\" data-x=\"{}\" data-y=\"{}\" data-xname=\"{}\"",
+            x.description(),
+            y.description(),
+            Escaped(&self.x.name)
+        );
+        self.draw(out, &attributes);
         if self.series.len() > 1 || self.series.iter().any(|series| series.name != self.title) {
             frame::legend(
                 out,

@@ -3,6 +3,7 @@
 mod bars;
 mod frame;
 mod lines;
+mod standalone;
 
 use crate::unit::Unit;
 

@@ -62,6 +62,7 @@ fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
         rules: choose(rng, &[Rules::Default, Rules::Default, Rules::Literal]),
         repair,
         window_packets: None,
+        buffer_packets: None,
         prune_retransmit: rng.below(4) == 0,
         // Under the literal rules each NAK of each receiver spends a retry; what matters here is that all ends well.
         unlimited_retries: true,
