@@ -298,7 +298,7 @@ fn repair_allocates_nothing() {
     };
     let frames_of = |psn: u32| {
         let data = (0, encapsulated(&at(request(0x04, 0, &[7; 64], false), psn)));
-        let naks = (psn % 10 == 0).then(|| (1, from(1, psn, 0x60)));
+        let naks = psn.is_multiple_of(10).then(|| (1, from(1, psn, 0x60)));
         let acks = [(1, from(1, psn, 0x1F)), (1, from(2, psn, 0x1F))];
         [data].into_iter().chain(naks).chain(acks).map(|(port, packet)| {
             (port, [&common::port_mac(port).0[..], &[2, 0, 0, 0, 1, port as u8, 0x86, 0xDD], &packet].concat())

@@ -1,7 +1,7 @@
 //! Repair by loss, receivers, buffer and variant: the results behind the plots and the table of `docs/multicast.md`.
 //!
-//! `cargo run --release -p srdma-sim --example repair_sweep -- run docs/results/repair-sweep.json`
-//! `cargo run --release -p srdma-sim --example repair_sweep -- plot docs/results/repair-sweep.json docs/images`
+//! `cargo run --release -p srdma-cli --example repair_sweep -- run docs/results/repair-sweep.json`
+//! `cargo run --release -p srdma-cli --example repair_sweep -- plot docs/results/repair-sweep.json docs/images`
 
 use serde::{Deserialize, Serialize};
 use srdma_group::{ListMode, RepairMode};
@@ -16,7 +16,7 @@ use std::error::Error;
 use std::path::Path;
 use std::rc::Rc;
 
-const COMMAND: &str = "cargo run --release -p srdma-sim --example repair_sweep -- run docs/results/repair-sweep.json";
+const COMMAND: &str = "cargo run --release -p srdma-cli --example repair_sweep -- run docs/results/repair-sweep.json";
 const LOSSES_PER_MILLION: [u32; 6] = [0, 100, 300, 1_000, 3_000, 10_000];
 /// Loss of the sweep over buffers.
 const LOSS_OF_BUFFERS_PER_MILLION: u32 = 3_000;

@@ -1,0 +1,4 @@
+//! Tests of the machine from outside.
+
+mod epochs;
+mod long_round_trip;
