@@ -201,7 +201,8 @@ impl World<'_> {
             }
             let is_open = adapter::shown_state(core, id) == Some(GroupState::Open);
             if is_open && flow.is_committed && flow.steps.is_empty() {
-                recommits.push(number);
+                let failure = adapter::shown_group(core, id).and_then(|group| group.failure);
+                recommits.push((number, failure.is_some_and(|failure| !failure.is_empty())));
             }
         }
         for (flow, receiver, psn) in admitted {
@@ -215,7 +216,10 @@ impl World<'_> {
             self.flows[flow].steps.push_back(Step::Leave(receiver));
             self.tasks.push(self.now(), 0, Task::Work(flow));
         }
-        for flow in recommits {
+        for (flow, is_named) in recommits {
+            if is_named {
+                self.flows[flow].aborted = Some(self.now());
+            }
             self.flows[flow].is_committed = false;
             self.flows[flow].steps.push_back(Step::Commit);
             self.tasks.push(self.now(), 0, Task::Work(flow));

@@ -91,6 +91,8 @@ pub(crate) struct Flow {
     pub(crate) repeated_leaves: u32,
     /// Commits that were accepted or given up.
     pub(crate) commits: u32,
+    /// When the application saw last that its commit was aborted, for a reason that is named.
+    pub(crate) aborted: Option<Instant>,
     /// Packets that responses covered so far.
     pub(crate) confirmed: u64,
     pub(crate) progress_at: Instant,
@@ -169,6 +171,7 @@ impl Flow {
             left: Vec::new(),
             repeated_leaves: 0,
             commits: 0,
+            aborted: None,
             confirmed: 0,
             progress_at: Instant::ZERO,
             requests: 0,
