@@ -11,8 +11,11 @@ pub const VERSION: u32 = 5;
 
 const PREFIX: &str = "cluster-v5:";
 
-/// The versions that are read, with their schedules by seed.
-const VERSIONS: [(&str, fn(u64) -> Schedule); 3] = [
+/// The schedules of a version by their seeds.
+type Seeds = fn(u64) -> Schedule;
+
+/// The versions that are read.
+const VERSIONS: [(&str, Seeds); 3] = [
     (PREFIX, Schedule::from_seed),
     ("cluster-v4:", Schedule::from_seed_of_version_4),
     ("cluster-v3:", Schedule::from_seed_of_version_3),

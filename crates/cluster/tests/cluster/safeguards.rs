@@ -22,6 +22,8 @@ const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
 const FIRST_OF_VERSION_3: &[(Safeguard, u64, ViolationKind)] =
     &[(Safeguard::NodesRenewed, 2_111_329, ViolationKind::Safety)];
 
+type Seeds = fn(u64) -> Schedule;
+
 /// Seeds before that one, which do not fail.
 const RANGE: u64 = 5;
 
@@ -35,9 +37,8 @@ fn each_safeguard_is_tried() {
 
 #[test]
 fn without_a_safeguard_schedules_fail() {
-    let newest = FIRST.iter().map(|first| (first, Schedule::from_seed as fn(u64) -> Schedule));
-    let former =
-        FIRST_OF_VERSION_3.iter().map(|first| (first, Schedule::from_seed_of_version_3 as fn(u64) -> Schedule));
+    let newest = FIRST.iter().map(|first| (first, Schedule::from_seed as Seeds));
+    let former = FIRST_OF_VERSION_3.iter().map(|first| (first, Schedule::from_seed_of_version_3 as Seeds));
     for ((safeguard, first, kind), from_seed) in newest.chain(former) {
         for seed in first.saturating_sub(RANGE).max(1)..=*first {
             let schedule = from_seed(seed);
