@@ -9,8 +9,8 @@ use crate::phase::Phase;
 use srdma_agent::{Agent, Plan};
 use srdma_aggregation::BranchIndex;
 use srdma_api::{
-    BranchStatus, Group, GroupState, GroupStatus, NewGroup, NewReceiver, NodeAnswer, NodeOrder, NodeStatus,
-    ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync,
+    BranchStatus, Group, GroupRepairStatus, GroupState, GroupStatus, NewGroup, NewReceiver, NodeAnswer, NodeOrder,
+    NodeStatus, ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync,
 };
 use srdma_chaos::address;
 use srdma_controller_core::{Core, Principal, Refusal, Role, Row, RowError, Settings, Time, Write};
@@ -242,15 +242,28 @@ pub(crate) fn status(agent: &Agent, node: &Node) -> NodeStatus {
             expected_psn: acknowledgements.expected_psn(index).map(Psn::get),
             lag: acknowledgements.lag(index),
             cnps: 0,
-            packets_resent: None,
+            packets_resent: node.branch_repair(id, index).map(|repair| repair.counters.packets_resent),
             is_repairing: false,
         });
+        let repair = entry.repair.as_ref().map(|_| repair_status(node, id));
         let highest_psn = acknowledgements.highest_psn().map(Psn::get);
         let awaits_first_psn = node.awaits_first_psn(id);
         let branches = branches.collect();
-        Some(GroupStatus { group: id.0, highest_psn, awaits_first_psn, repair: None, branches })
+        Some(GroupStatus { group: id.0, highest_psn, awaits_first_psn, repair, branches })
     });
     NodeStatus { groups: groups.collect(), ..NodeStatus::default() }
+}
+
+fn repair_status(node: &Node, id: GroupId) -> GroupRepairStatus {
+    let counters = node.repair_counters(id).unwrap_or_default();
+    GroupRepairStatus {
+        lacks_memory: node.lacks_repair_memory(id),
+        packets_resent: counters.packets_resent,
+        requests_sent: counters.requests_sent,
+        gaps_given_up: counters.gaps_given_up,
+        windows_exceeded: counters.windows_exceeded,
+        kept: node.repair_fill(id).unwrap_or_default().packets,
+    }
 }
 
 /// Whether an agent has a group of the controller.

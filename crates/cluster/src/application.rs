@@ -18,6 +18,9 @@ const MAX_FLOWS: usize = 6;
 /// Leaves that an application repeats after a restoration.
 const MAX_REPEATED_LEAVES: u32 = 8;
 
+/// A run lasts until so many commits of a flow have had their time.
+const MAX_COMMITS: u32 = 4;
+
 impl World<'_> {
     /// The application of a group begins, or begins again.
     pub(crate) fn begin(&mut self, group: usize) {
@@ -61,6 +64,10 @@ impl World<'_> {
         if state.id.is_some_and(|id| adapter::is_gone(controller.core(), id, state.qpn.get())) {
             return self.lost(flow);
         }
+        if let (Some(id), Some(Step::Join(receiver))) = (state.id, state.steps.front().copied()) {
+            let shown = adapter::shown_receiver(controller.core(), id, self.testbed.receiver_address(receiver));
+            state.renew(receiver, shown.map(|shown| shown.qpn));
+        }
         let plan = &self.schedule.groups[state.group];
         let Some(request) = state.request(plan, &self.testbed, &mut self.network, &mut self.next_qpn) else {
             self.flows[flow].steps.pop_front();
@@ -81,9 +88,10 @@ impl World<'_> {
         if step == Step::Create && matches!(reply, Reply::Refused(ProblemType::AddressInUse, _)) {
             self.close_former(self.flows[flow].group);
         }
-        // A commit may be repeated without end.
-        if let (Step::Join(_) | Step::Leave(_), Reply::Done) = (step, &reply) {
-            self.last_accepted = now;
+        if let (Step::Join(receiver), Reply::Refused(ProblemType::AlreadyJoined, _)) = (step, &reply)
+            && self.leave_first(flow, receiver)
+        {
+            return self.tasks.push(now, 0, Task::Work(flow));
         }
         let state = &mut self.flows[flow];
         state.attempts += 1;
@@ -112,6 +120,11 @@ impl World<'_> {
         };
         let state = &mut self.flows[flow];
         if is_done {
+            // A commit whose nodes do not come back may be repeated without end.
+            state.commits += u32::from(step == Step::Commit);
+            if step != Step::Commit || state.commits <= MAX_COMMITS {
+                self.last_request = now;
+            }
             let is_gone = matches!(reply, Reply::Done | Reply::Refused(ProblemType::UnknownReceiver, _));
             if let Step::Leave(receiver) = step
                 && is_gone
@@ -125,6 +138,22 @@ impl World<'_> {
         } else {
             self.tasks.push(now.after_ns(RETRY_NS), 0, Task::Work(flow));
         }
+    }
+
+    /// The group has a former queue pair of a receiver that is to join: it leaves first, as the refusal says.
+    fn leave_first(&mut self, flow: usize, receiver: usize) -> bool {
+        let Some(core) = self.controller.as_ref().map(|controller| controller.core()) else { return false };
+        let state = &mut self.flows[flow];
+        let Some(id) = state.id.filter(|_| state.repeated_leaves < MAX_REPEATED_LEAVES) else { return false };
+        let shown = adapter::shown_receiver(core, id, self.testbed.receiver_address(receiver));
+        let must_leave = shown.is_some_and(|shown| {
+            shown.state != ReceiverState::Leaving && state.left.iter().any(|(_, left)| left.qpn.get() == shown.qpn)
+        });
+        if must_leave {
+            state.repeated_leaves += 1;
+            state.steps.push_front(Step::Leave(receiver));
+        }
+        must_leave
     }
 
     /// The controller does not know the group any more: unless it was closed, the application creates it again.
@@ -172,7 +201,8 @@ impl World<'_> {
             }
             let is_open = adapter::shown_state(core, id) == Some(GroupState::Open);
             if is_open && flow.is_committed && flow.steps.is_empty() {
-                recommits.push(number);
+                let failure = adapter::shown_group(core, id).and_then(|group| group.failure);
+                recommits.push((number, failure.is_some_and(|failure| !failure.is_empty())));
             }
         }
         for (flow, receiver, psn) in admitted {
@@ -186,7 +216,10 @@ impl World<'_> {
             self.flows[flow].steps.push_back(Step::Leave(receiver));
             self.tasks.push(self.now(), 0, Task::Work(flow));
         }
-        for flow in recommits {
+        for (flow, is_named) in recommits {
+            if is_named {
+                self.flows[flow].aborted = Some(self.now());
+            }
             self.flows[flow].is_committed = false;
             self.flows[flow].steps.push_back(Step::Commit);
             self.tasks.push(self.now(), 0, Task::Work(flow));

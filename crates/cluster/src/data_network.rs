@@ -48,6 +48,8 @@ pub(crate) struct DataNetwork {
     links: Vec<(usize, usize)>,
     link_ids: Vec<LinkId>,
     small: Vec<bool>,
+    /// The nodes that can repair.
+    repairers: Vec<usize>,
     receiver_nodes: Vec<usize>,
     /// Disabled in this run.
     pub(crate) without: Option<Safeguard>,
@@ -84,6 +86,7 @@ impl DataNetwork {
             links,
             link_ids: Vec::new(),
             small: (0..schedule.nodes()).map(is_small).collect(),
+            repairers: schedule.repairers.clone(),
             receiver_nodes: (0..schedule.receivers.len()).map(|receiver| schedule.node_of_receiver(receiver)).collect(),
             first_edge: 1 + schedule.transits,
             without,
@@ -186,7 +189,7 @@ impl DataNetwork {
             links: links.collect(),
             hosts,
             groups: Vec::new(),
-            repairs: false,
+            repairs: self.repairers.contains(&node),
         }
     }
 

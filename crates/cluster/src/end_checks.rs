@@ -9,6 +9,9 @@ use srdma_api::{Group, GroupState, Receiver, ReceiverState};
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 
+/// A commit that is aborted again for the same reason is so within this time.
+const COMMIT_NS: u64 = 2_000_000_000;
+
 impl World<'_> {
     /// Checks what each group has come to.
     pub(crate) fn check_end(&mut self) {
@@ -38,8 +41,9 @@ impl World<'_> {
         if self.flows[flow].is_spoiled {
             return;
         }
-        // An open group was refused, and its application knows why.
-        if state == GroupState::Open {
+        // An open group was refused, and its application knows why. It commits again.
+        let is_again = self.flows[flow].aborted.is_some_and(|at| self.now() < at.after_ns(COMMIT_NS));
+        if state == GroupState::Open || (state == GroupState::Creating && is_again) {
             return;
         }
         self.check_evictions(flow, &group);

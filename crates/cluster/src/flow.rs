@@ -89,6 +89,10 @@ pub(crate) struct Flow {
     pub(crate) left: Vec<(usize, Participant)>,
     /// Leaves that were repeated because a restored store had their receivers again.
     pub(crate) repeated_leaves: u32,
+    /// Commits that were accepted or given up.
+    pub(crate) commits: u32,
+    /// When the application saw last that its commit was aborted, for a reason that is named.
+    pub(crate) aborted: Option<Instant>,
     /// Packets that responses covered so far.
     pub(crate) confirmed: u64,
     pub(crate) progress_at: Instant,
@@ -166,6 +170,8 @@ impl Flow {
             participants: BTreeMap::new(),
             left: Vec::new(),
             repeated_leaves: 0,
+            commits: 0,
+            aborted: None,
             confirmed: 0,
             progress_at: Instant::ZERO,
             requests: 0,
@@ -243,6 +249,8 @@ impl Flow {
                 t_stall: T_STALL,
                 ..Policy::default()
             },
+            repair: plan.repair.map(|repair| repair.mode),
+            window_octets: plan.repair.map(|repair| repair.window_packets * PATH_MTU_OCTETS),
             ..NewGroup::new(source, address::designated_qpn(self.group).get())
         }
     }
@@ -266,6 +274,17 @@ impl Flow {
         let participant = Participant { qpn, key: key.unwrap_or(MemoryKey(0)), connected: None };
         self.participants.insert(receiver, participant);
         participant
+    }
+
+    /// A receiver that is no member any more, and has been one, joins with another queue pair: the former one expects data
+    /// from before. `shown`: the queue pair that the controller shows.
+    pub(crate) fn renew(&mut self, receiver: usize, shown: Option<u32>) {
+        let is_former =
+            |known: &Participant| known.connected.is_some() && shown.is_none_or(|shown| shown != known.qpn.get());
+        if self.participants.get(&receiver).is_some_and(is_former) {
+            let former = self.participants.remove(&receiver);
+            self.left.extend(former.map(|participant| (receiver, participant)));
+        }
     }
 
     /// Creates the queue pair of a receiver that the controller shows as a member.

@@ -2,8 +2,11 @@
 
 use crate::aims::{draw_aims, draw_cause, weight};
 use crate::phase::Phase;
-use crate::schedule::{EdgePlan, EtcdPlan, Event, GroupPlan, ManagementPlan, Schedule, StoreFate, TimedEvent};
+use crate::schedule::{
+    EdgePlan, EtcdPlan, Event, GroupPlan, ManagementPlan, RepairPlan, Schedule, StoreFate, TimedEvent,
+};
 use srdma_chaos::rng::Rng;
+use srdma_group::RepairMode;
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -58,6 +61,13 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_4(seed);
+        add_repair(&mut Rng::new(seed, "cluster repair"), &mut schedule);
+        schedule
+    }
+
+    /// The schedule of a seed in version 4 of the generator: without nodes that repair.
+    pub fn from_seed_of_version_4(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_3(seed);
         extend(&mut Rng::new(seed, "cluster extension"), &mut schedule);
         schedule
@@ -91,6 +101,7 @@ impl Schedule {
             etcd: None,
             has_leases: false,
             has_bfd: false,
+            repairers: Vec::new(),
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
             events: Vec::new(),
         };
@@ -117,6 +128,23 @@ fn extend(rng: &mut Rng, schedule: &mut Schedule) {
         schedule.events.extend(draw_fault(rng, schedule, fault));
     }
     schedule.events.sort_by_key(|timed| timed.at_ns);
+}
+
+/// Adds what version 5 has and version 4 has not: nodes that repair, groups that are repaired by them, and losses to be
+/// repaired.
+fn add_repair(rng: &mut Rng, schedule: &mut Schedule) {
+    if rng.one_in(4) {
+        return;
+    }
+    let all = 0..schedule.nodes();
+    schedule.repairers = if rng.one_in(2) { all.collect() } else { all.filter(|_| rng.one_in(2)).collect() };
+    for group in &mut schedule.groups {
+        let mode = rng.choose(&[RepairMode::Off, RepairMode::Edge, RepairMode::Tree, RepairMode::Tree]);
+        group.repair = Some(RepairPlan { mode, window_packets: rng.choose(&[1, 2, 3, 16, 512]) });
+    }
+    if schedule.data_loss_ppm == 0 && rng.one_in(2) {
+        schedule.data_loss_ppm = rng.log_uniform(500, 30_000) as u32;
+    }
 }
 
 /// A fault at a phase, or at any time.
@@ -169,6 +197,7 @@ fn draw_group(rng: &mut Rng, receivers: &[usize]) -> GroupPlan {
         evict: rng.one_in(2),
         first_psn: first_psn as u32,
         message_packets: rng.range(1, 2) as u32,
+        repair: None,
     }
 }
 

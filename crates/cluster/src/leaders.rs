@@ -186,6 +186,11 @@ impl World<'_> {
         }
     }
 
+    /// Whether this start of the controller still runs, perhaps as a former leader.
+    pub(crate) fn is_running(&self, run: u32) -> bool {
+        [&self.controller, &self.former].into_iter().flatten().any(|controller| controller.run == run)
+    }
+
     /// The controller that a party is connected to.
     pub(crate) fn controller_of(&self, party: Party) -> Option<u32> {
         let former = self.former.as_ref().filter(|_| self.faults.follow_former.contains(&party));

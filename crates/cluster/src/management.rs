@@ -1,6 +1,8 @@
 //! The management network: requests and replies that are lost, delayed and duplicated, and the parties at both ends.
 //!
-//! A reply that comes after its request was given up is ignored; a request that comes late is executed.
+//! A reply that comes after its request was given up is ignored; a request that comes late is executed, by the process
+//! of the controller that its connection leads to: like TCP, no message outlives that process. A connection that is
+//! begun while no controller listens leads to the one that does when its first message arrives.
 
 use crate::adapter::{self, OrderName, Reply, Request};
 use crate::agent_host::{Call, Followed};
@@ -27,6 +29,8 @@ const DRAIN_NS: u64 = 20_000_000;
 pub(crate) struct Message {
     caller: Caller,
     body: Body,
+    /// The start of the controller that its connection leads to, once that is known.
+    to: Option<u32>,
 }
 
 #[derive(Clone)]
@@ -62,25 +66,35 @@ impl World<'_> {
         if is_lost || self.faults.is_cut(caller.party, self.now()) {
             return self.count("message lost");
         }
-        for copy in 0..1 + u32::from(is_duplicate) {
+        let to = match &body {
+            Body::Request(_) => self.controller_of(caller.party),
+            Body::Reply(_) => None,
+        };
+        // Without a connection there is nothing to be duplicated.
+        let has_connection = to.is_some() || matches!(body, Body::Reply(_));
+        for copy in 0..1 + u32::from(is_duplicate && has_connection) {
             let mut delay_ns = plan.delay_ns + self.rng.below(2 * plan.delay_ns);
             if is_late || copy > 0 {
                 self.count(if copy > 0 { "message duplicated" } else { "message late" });
                 delay_ns += self.rng.below(LATE_NS);
             }
-            self.messages.push(Some(Message { caller, body: body.clone() }));
+            self.messages.push(Some(Message { caller, body: body.clone(), to }));
             let number = self.messages.len() - 1;
             self.tasks.push(self.now().after_ns(delay_ns), 0, Task::Arrive(number));
         }
     }
 
     pub(crate) fn arrive(&mut self, number: usize) {
-        let Some(Message { caller, body }) = self.messages[number].take() else { return };
+        let Some(Message { caller, body, to }) = self.messages[number].take() else { return };
         if self.faults.is_cut(caller.party, self.now()) {
             return self.count("message lost");
         }
         self.count("message");
-        match (body, self.controller_of(caller.party)) {
+        let run = match to {
+            Some(run) => self.is_running(run).then_some(run),
+            None => self.controller_of(caller.party),
+        };
+        match (body, run) {
             (Body::Request(request), Some(run)) => {
                 let now = self.now();
                 if let Party::Node(node) = caller.party
@@ -90,7 +104,7 @@ impl World<'_> {
                 }
                 self.with_controller(run, |controller, out| controller.request(now, caller, request, out));
             }
-            // The connection is refused.
+            // The connection is refused or reset.
             (Body::Request(_), None) => self.send(caller, Body::Reply(Reply::Unreachable)),
             (Body::Reply(reply), _) => self.deliver(caller, reply),
         }

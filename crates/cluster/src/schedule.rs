@@ -3,6 +3,7 @@
 
 use crate::phase::Phase;
 use serde::{Deserialize, Serialize};
+use srdma_group::RepairMode;
 
 /// Octets of a full packet's payload.
 pub const PATH_MTU_OCTETS: u32 = 1024;
@@ -32,6 +33,9 @@ pub struct Schedule {
     /// Nodes report neighbours that they do not reach (D111, D135).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_bfd: bool,
+    /// Nodes that can repair (D150, D163).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairers: Vec<usize>,
     /// End of random losses, delays and duplicates.
     pub faults_end_ns: u64,
     pub events: Vec<TimedEvent>,
@@ -58,6 +62,17 @@ pub struct GroupPlan {
     pub first_psn: u32,
     /// Packets of each message.
     pub message_packets: u32,
+    /// Which of the nodes that can repair it do; all by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<RepairPlan>,
+}
+
+/// Repair of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepairPlan {
+    pub mode: RepairMode,
+    /// Packets for which nodes have buffers. A source with longer messages exceeds them (D160).
+    pub window_packets: u32,
 }
 
 /// The network between the controller, nodes and sources.
@@ -243,6 +258,11 @@ impl Schedule {
             if is_wrong || plan.first_psn >= 1 << 24 || !(1..=8).contains(&plan.message_packets) {
                 return invalid(format!("groups[{group}]: {plan:?}"));
             }
+        }
+        let is_no_window =
+            |plan: &GroupPlan| plan.repair.is_some_and(|repair| !(1..=512).contains(&repair.window_packets));
+        if self.repairers.iter().any(|node| *node >= nodes) || self.groups.iter().any(is_no_window) {
+            return invalid(format!("repairers: {:?}, or the window of a group", self.repairers));
         }
         if let Some(plan) = &self.etcd
             && (plan.operations < 3 || plan.piece_octets < 64)

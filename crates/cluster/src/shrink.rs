@@ -60,7 +60,7 @@ impl Shrinker {
     }
 
     fn faults(&mut self) {
-        const SIMPLER: [fn(&mut Schedule); 10] = [
+        const SIMPLER: [fn(&mut Schedule); 13] = [
             |schedule| schedule.data_loss_ppm = 0,
             |schedule| schedule.management.loss_ppm = 0,
             |schedule| schedule.management.duplicate_ppm = 0,
@@ -70,6 +70,13 @@ impl Shrinker {
             |schedule| schedule.etcd = None,
             |schedule| schedule.has_leases = false,
             |schedule| schedule.has_bfd = false,
+            |schedule| schedule.repairers.clear(),
+            |schedule| {
+                if !schedule.repairers.is_empty() {
+                    schedule.repairers = (0..schedule.nodes()).collect();
+                }
+            },
+            |schedule| schedule.groups.iter_mut().for_each(|group| group.repair = None),
             |schedule| schedule.edges.iter_mut().for_each(|edge| edge.has_small_mtu = false),
         ];
         for simpler in SIMPLER {

@@ -1,5 +1,5 @@
-//! Replay tokens: a seed (`cluster-v4:4711`) or a whole schedule (`cluster-v4:{"seed":4711,…}`) as one line of text.
-//! Those of version 3 are read, too: its schedules are those of version 4 without what that has added.
+//! Replay tokens: a seed (`cluster-v5:4711`) or a whole schedule (`cluster-v5:{"seed":4711,…}`) as one line of text.
+//! Those of versions 3 and 4 are read, too: their schedules are those of version 5 without what has been added since.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Invalid, Schedule};
@@ -7,10 +7,19 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
-const PREFIX: &str = "cluster-v4:";
-const FORMER_PREFIX: &str = "cluster-v3:";
+const PREFIX: &str = "cluster-v5:";
+
+/// The schedules of a version by their seeds.
+type Seeds = fn(u64) -> Schedule;
+
+/// The versions that are read.
+const VERSIONS: [(&str, Seeds); 3] = [
+    (PREFIX, Schedule::from_seed),
+    ("cluster-v4:", Schedule::from_seed_of_version_4),
+    ("cluster-v3:", Schedule::from_seed_of_version_3),
+];
 
 /// A schedule by its seed or in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,16 +67,18 @@ impl FromStr for ReplayToken {
 
     fn from_str(text: &str) -> Result<ReplayToken, TokenError> {
         let text = text.trim();
-        let former = text.strip_prefix(FORMER_PREFIX);
-        let rest = former.or_else(|| text.strip_prefix(PREFIX)).ok_or(TokenError::NoVersion)?;
+        let versions = VERSIONS.into_iter();
+        let mut rests =
+            versions.filter_map(|(prefix, from_seed)| Some((prefix, text.strip_prefix(prefix)?, from_seed)));
+        let (prefix, rest, from_seed) = rests.next().ok_or(TokenError::NoVersion)?;
         if rest.starts_with('{') {
             let schedule: Schedule = serde_json::from_str(rest)?;
             schedule.check()?;
             return Ok(ReplayToken::Schedule(Box::new(schedule)));
         }
         let seed = rest.parse().map_err(|_| TokenError::NoSeed)?;
-        let of_former = |_| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_3(seed)));
-        Ok(former.map_or(ReplayToken::Seed(seed), of_former))
+        let is_newest = prefix == PREFIX;
+        Ok(if is_newest { ReplayToken::Seed(seed) } else { ReplayToken::Schedule(Box::new(from_seed(seed))) })
     }
 }
 
@@ -88,14 +99,21 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_version_3_have_schedules_without_what_version_4_has_added() {
+    fn tokens_of_former_versions_have_schedules_without_what_was_added_since() {
         let of = |text: &str| text.parse::<ReplayToken>().unwrap().schedule();
         let schedule = of("cluster-v3:4711");
         assert_eq!((&schedule.etcd, schedule.has_leases, schedule.has_bfd), (&None, false, false));
         let in_full = ReplayToken::Schedule(Box::new(schedule.clone())).to_string();
-        assert_eq!(of(&in_full.replace("cluster-v4:", "cluster-v3:")), schedule);
-        let added = (0..100).map(|seed| of(&format!("cluster-v4:{seed}")));
-        assert!(added.filter(|schedule| schedule.etcd.is_some() || schedule.has_bfd).count() > 50);
+        assert_eq!(of(&in_full.replace("cluster-v5:", "cluster-v3:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v5:", "cluster-v4:")), schedule);
+        let of_version_4 = || (0..100).map(|seed| of(&format!("cluster-v4:{seed}")));
+        assert!(of_version_4().filter(|schedule| schedule.etcd.is_some() || schedule.has_bfd).count() > 50);
+        let repairs = |schedule: &Schedule| {
+            !schedule.repairers.is_empty() || schedule.groups.iter().any(|group| group.repair.is_some())
+        };
+        assert!(!of_version_4().any(|schedule| repairs(&schedule)));
+        let added = (0..100).map(|seed| of(&format!("cluster-v5:{seed}")));
+        assert!(added.filter(repairs).count() > 50);
     }
 
     #[test]
@@ -106,8 +124,8 @@ mod tests {
         for (text, message) in [
             ("v1:4711", "expected a token such as"),
             ("cluster-v2:4711", "expected a token such as"),
-            ("cluster-v4:-3", "expected a seed"),
-            ("cluster-v4:{", "cannot parse the schedule"),
+            ("cluster-v5:-3", "expected a seed"),
+            ("cluster-v5:{", "cannot parse the schedule"),
             (wrong.as_str(), "invalid schedule: receivers"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

@@ -172,8 +172,8 @@ pub(crate) struct World<'s> {
     pub(crate) outcome: Outcome,
     digest: DefaultHasher,
     last_event: Instant,
-    /// The last time at which the controller has accepted a request of an application.
-    pub(crate) last_accepted: Instant,
+    /// The last time at which an application's request was accepted or given up.
+    pub(crate) last_request: Instant,
     keeps_timeline: bool,
 }
 
@@ -220,7 +220,7 @@ impl<'s> World<'s> {
             activity: BTreeMap::new(),
             outcome: Outcome::default(),
             digest: DefaultHasher::new(),
-            last_accepted: Instant::ZERO,
+            last_request: Instant::ZERO,
             last_event: Instant::from_ns(schedule.events.last().map_or(0, |timed| timed.at_ns)),
             keeps_timeline,
             testbed,
@@ -255,7 +255,7 @@ impl<'s> World<'s> {
     fn run(&mut self) {
         loop {
             // An application repeats what is refused, so that its last request may follow long after the last event.
-            let deadline = self.faults_end().max(self.last_accepted).after_ns(CONVERGENCE_NS);
+            let deadline = self.faults_end().max(self.last_request).after_ns(CONVERGENCE_NS);
             if !self.advance(deadline) || self.is_calm() {
                 return;
             }
@@ -330,7 +330,7 @@ impl<'s> World<'s> {
                 let now = self.now();
                 self.renew_leadership(run);
                 self.with_controller(run, |controller, out| controller.period(now, out));
-                if [&self.controller, &self.former].into_iter().flatten().any(|controller| controller.run == run) {
+                if self.is_running(run) {
                     self.tasks.push(now.after_ns(PERIOD_NS), 0, Task::Period(run));
                 }
             }
@@ -416,12 +416,31 @@ impl<'s> World<'s> {
     fn finish(mut self) -> (Outcome, Network<NodeOrHost>) {
         self.check_end();
         self.check_store();
+        self.count_repairs();
         self.outcome.ended_ns = self.now().as_ns();
         self.outcome.hops = self.network.hops();
         self.outcome.violations.iter().for_each(|violation| violation.text.hash(&mut self.digest));
         self.network.hops().hash(&mut self.digest);
         self.outcome.digest = self.digest.finish();
         (self.outcome, self.network)
+    }
+
+    /// Adds what the groups that nodes have at the end were repaired.
+    fn count_repairs(&mut self) {
+        for element in &self.testbed.nodes {
+            let Some(node) = self.network.node(*element) else { continue };
+            for counters in node.groups().filter_map(|id| node.repair_counters(id)) {
+                let counts = [
+                    ("packet resent", counters.packets_resent),
+                    ("repair request", counters.requests_sent),
+                    ("gap given up", counters.gaps_given_up),
+                    ("window exceeded", counters.windows_exceeded),
+                ];
+                for (name, times) in counts.into_iter().filter(|(_, times)| *times > 0) {
+                    *self.outcome.counts.entry(name).or_default() += times;
+                }
+            }
+        }
     }
 
     /// Records a violation. Each kind is recorded once for each finding and group.

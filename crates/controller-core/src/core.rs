@@ -32,7 +32,7 @@ use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow, Write};
 use crate::settings::Settings;
 use links::{Link, Load};
 use srdma_api::ProblemType;
-use srdma_api::{AuditEntry, EventKind, NodeIdentity, NodeOrder, NodeStatus, Registration};
+use srdma_api::{AuditEntry, EventKind, NewReceiver, NodeIdentity, NodeOrder, NodeStatus, Registration};
 use srdma_group::{Lifecycle, Newcomer, Record};
 use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
@@ -132,6 +132,8 @@ struct Group {
     arrears: BTreeMap<Ipv6Addr, arrears::Arrears>,
     /// It was in the store when the controller started.
     is_restored: bool,
+    /// Receivers whose leave was accepted since then, until the group is verified.
+    left: BTreeMap<Ipv6Addr, NewReceiver>,
 }
 
 /// A node.

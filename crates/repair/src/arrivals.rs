@@ -103,6 +103,21 @@ impl<P> Repair<P> {
         }
     }
 
+    /// Counts a packet that has come again for the branches that have responded and were sent it nevertheless, since they
+    /// are sent all data as they come: a receiver that makes no progress with it is stalled (D25, D158).
+    #[inline]
+    pub fn count_again(&self, now: Instant, arrival: &Arrival, acks: &mut Acknowledgements) {
+        if self.not_level == 0 || !matches!(arrival.kind, ArrivalKind::Held { .. } | ArrivalKind::Refill) {
+            return;
+        }
+        let (cursors, psn) = (self.branches.iter().map(|branch| branch.cursor), arrival.psn);
+        for (branch, cursor) in (0..).map(BranchIndex).zip(cursors) {
+            if matches!(cursor, Cursor::Unknown | Cursor::Blind) && acks.expected_psn(branch) == Some(psn) {
+                acks.data_resent(now, branch, psn);
+            }
+        }
+    }
+
     /// Keeps a packet that has been sent to the branches that want it.
     #[inline]
     pub fn store(
@@ -159,8 +174,17 @@ impl<P> Repair<P> {
     ) -> Placement {
         let Arrival { psn, ack_request, kind, .. } = arrival;
         let placement = match kind {
-            ArrivalKind::Below | ArrivalKind::Held { adds_ack_request: false } | ArrivalKind::Passing => {
+            ArrivalKind::Below | ArrivalKind::Passing => {
                 effects.released.push(packet);
+                Placement::Absorbed
+            }
+            ArrivalKind::Held { adds_ack_request: false } => {
+                // The lists of the former one may name receivers that have gone: edges drop it (D96, D155).
+                let former = match self.buffer.get_mut(psn) {
+                    Some(slot) => std::mem::replace(&mut slot.packet, packet),
+                    None => packet,
+                };
+                effects.released.push(former);
                 Placement::Absorbed
             }
             ArrivalKind::Held { adds_ack_request: true }

@@ -22,7 +22,7 @@ fn default_seeds_have_no_findings() {
         .findings
         .iter()
         .map(|((finding, kind), (times, seed))| {
-            format!("{} ({}) in {times} schedules, the first is cluster-v4:{seed}", kind.name(), finding.name())
+            format!("{} ({}) in {times} schedules, the first is cluster-v5:{seed}", kind.name(), finding.name())
         })
         .collect();
     assert!(findings.is_empty(), "{findings:#?}");
@@ -42,7 +42,9 @@ fn default_seeds_have_no_findings() {
     assert!(met.len() > 100, "{} pairs of a fault and a phase", met.len());
     let events = ["controller crash", "node crash", "node partitioned", "join", "leave", "restoring", "committing"];
     let of_etcd = ["etcd cut", "write delayed", "write of a former leader", "leader ends"];
-    for event in events.into_iter().chain(of_etcd).chain(["session broken", "neighbour unreachable"]) {
+    let of_bfd = ["session broken", "neighbour unreachable"];
+    let of_repair = ["packet resent", "repair request", "window exceeded"];
+    for event in events.into_iter().chain(of_etcd).chain(of_bfd).chain(of_repair) {
         assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}");
     }
 }

@@ -124,6 +124,11 @@ impl Group {
         !self.is_restored || self.reports.has_agreed
     }
 
+    /// Whether the nodes may have another record, by which the store's is replaced.
+    pub(super) fn may_be_replaced(&self) -> bool {
+        self.is_restored && (self.lifecycle.is_none() || !self.is_verified())
+    }
+
     /// The headend of the record.
     fn headend(&self) -> Option<Ipv6Addr> {
         self.record.as_ref()?.tree.nodes().first().map(|node| node.loopback)
@@ -144,7 +149,7 @@ impl Core {
         let Some(lifecycle) = &mut group.lifecycle else { return };
         let report = held.map(Report::of).unwrap_or_default();
         if has_diverged && !group.row.is_closing {
-            group.reports.nodes.insert(node, report);
+            self.note_report(id, node, report);
             return self.resolve(id, None);
         }
         match lifecycle.registered(node, report.held) {
@@ -168,6 +173,7 @@ impl Core {
         }
         if let Some(group) = self.groups.get_mut(&id).filter(|group| group.is_verified()) {
             group.reports.nodes.clear();
+            group.left.clear();
         }
         self.drive(id);
     }
@@ -184,12 +190,21 @@ impl Core {
         let mut unverified = group.lifecycle.iter().flat_map(Lifecycle::unverified);
         let is_awaited = unverified.any(|node| Some(node) == headend);
         drop(unverified);
-        group.reports.nodes.insert(node, report);
-        // Its next registration replaces the report, also if it has the group no more.
-        self.groups_of_node.entry(node).or_default().insert(id);
         if !is_awaited {
             group.reports.state = State::Diverged;
+        }
+        self.note_report(id, node, report);
+        if !is_awaited {
             self.resolve(id, Some(ahead));
+        }
+    }
+
+    /// Keeps the report of a node until the group is resolved. Its next registration replaces it, also if the node has
+    /// the group no more, and is in no record of the store.
+    fn note_report(&mut self, id: u32, node: Ipv6Addr, report: Report) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.reports.nodes.insert(node, report);
+            self.groups_of_node.entry(node).or_default().insert(id);
         }
     }
 
@@ -336,8 +351,11 @@ impl Core {
             |node: &Ipv6Addr| records().any(|record| record.tree.nodes().iter().any(|one| one.loopback == *node));
         let (reports, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
             reports.into_iter().partition(|(node, _)| is_inside(node));
-        for (node, report) in outside.into_iter().filter(|(_, report)| !report.held.is_empty()) {
-            self.remove_leftover((node, store, id), report.held.newest_epoch());
+        for (node, report) in outside {
+            self.groups_of_node.get_mut(&node).map(|groups| groups.remove(&id));
+            if !report.held.is_empty() {
+                self.remove_leftover((node, store, id), report.held.newest_epoch());
+            }
         }
         if !self.groups.contains_key(&id) {
             self.enter(row);
@@ -355,7 +373,7 @@ impl Core {
                 return self.record_failure(id, &format!("nodes have a newer record than the store: {obstacle}"));
             }
         };
-        let former = std::mem::take(&mut group.members);
+        let (former, left) = (std::mem::take(&mut group.members), std::mem::take(&mut group.left));
         (group.record, group.before) = (Some(record.clone()), before.clone());
         for (node, name) in group.lifecycle.replace(lifecycle).into_iter().flat_map(Lifecycle::abandon) {
             self.effects.orders.push((node, NodeOrder::Abort { store, group: id, name }));
@@ -371,7 +389,9 @@ impl Core {
             self.queue_pairs.remove(&(address, member.receiver.qpn));
             self.write(Write::Delete { key: rows::member_key(id, address) });
         }
-        for (address, member) in members {
+        for (address, mut member) in members {
+            // A leave that was accepted is not forgotten.
+            member.is_leaving |= left.get(&address) == Some(&member.receiver);
             // The group exists.
             let _ = self.restore_member(&rows::member_key(id, address), member);
             self.write(rows::put(rows::member_key(id, address), &member));

@@ -100,6 +100,7 @@ impl Core {
             completed: None,
             arrears: BTreeMap::new(),
             is_restored: false,
+            left: BTreeMap::new(),
         };
         self.groups.insert(id, group);
     }

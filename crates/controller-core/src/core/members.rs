@@ -43,6 +43,7 @@ impl Core {
         self.queue_pairs.insert((address, receiver.qpn), id);
         if let Some(group) = self.groups.get_mut(&id) {
             group.members.insert(address, member);
+            group.left.remove(&address);
         }
         self.write(rows::put(rows::member_key(id, address), &member));
         self.write_group(id);
@@ -116,6 +117,10 @@ impl Core {
             return Ok(());
         }
         self.remove_receiver(id, address)?;
+        // The store may be an older one: the record that replaces it has the receiver still (D98).
+        if let Some(group) = self.groups.get_mut(&id).filter(|group| group.may_be_replaced()) {
+            group.left.insert(address, member.receiver);
+        }
         self.write_group(id);
         self.audit(&principal.name, "leave", format!("group {id} receiver {address}"));
         self.drive(id);

@@ -212,11 +212,19 @@ impl Core {
         let leaving: Vec<Ipv6Addr> =
             group.members.iter().filter(|(_, member)| member.is_leaving).map(|(address, _)| *address).collect();
         let (leaving, others): (Vec<_>, Vec<_>) = leaving.into_iter().partition(|address| has(record, address));
+        let mut refused = Vec::new();
         if group.row.is_closing {
             lifecycle.close();
-        } else if !leaving.is_empty() {
-            // It was checked when it was requested.
-            let _ = lifecycle.leave(&leaving);
+        } else if !leaving.is_empty() && lifecycle.leave(&leaving).is_err() {
+            // They were checked when they were requested, but perhaps with another record: each that is possible.
+            for address in leaving {
+                let Err(error) = lifecycle.leave(&[address]) else { continue };
+                refused.push(format!("receiver {address} cannot leave: {error}"));
+                if let Some(member) = group.members.get_mut(&address) {
+                    member.is_leaving = false;
+                    self.effects.writes.push(rows::put(rows::member_key(id, address), member));
+                }
+            }
         }
         if group.members.keys().any(|address| !has(record, address)) || !lifecycle.is_steady() {
             self.unsettled.insert(id);
@@ -225,6 +233,7 @@ impl Core {
         let was_in = |address: &Ipv6Addr| group.before.as_ref().is_some_and(|before| has(before, address));
         let gone: Vec<Ipv6Addr> = others.into_iter().filter(|address| !was_in(address)).collect();
         gone.into_iter().for_each(|address| self.delete_member(id, address));
+        refused.into_iter().for_each(|reason| self.record_failure(id, &reason));
     }
 
     /// Checks that the group of a recovery snapshot may be entered: its tenant exists, and its addresses are the

@@ -1,7 +1,7 @@
 //! Stores that are lost, restored from a backup, or replaced by another one (D97, D98).
 
 use crate::cluster::*;
-use srdma_api::{GroupState, SourceReport};
+use srdma_api::{EventKind, GroupState, SourceReport};
 use srdma_group::OnFailure;
 use std::collections::BTreeMap;
 
@@ -191,6 +191,61 @@ fn the_last_report_of_a_node_outside_the_backup_counts() {
     assert!(cluster.nodes[&3].table.contains(1), "{:?}", cluster.group());
     assert_eq!(cluster.members(), cluster.acknowledged());
     assert_eq!(cluster.members().len(), 3);
+}
+
+/// The same if it registers when another node has shown already that the store is older.
+#[test]
+fn the_last_report_of_a_node_outside_a_diverged_backup_counts() {
+    let (mut cluster, backup) = backup_before_a_join();
+    (1..=6).for_each(|number| cluster.disconnect(number));
+    cluster.start_with(backup, 1);
+    // The parent of N3 in the lost record.
+    [4, 5].into_iter().for_each(|number| cluster.connect(number));
+    cluster.pass(300);
+    assert!(cluster.group().failure.is_some_and(|failure| failure.contains("a newer record")));
+    cluster.connect(3);
+    cluster.pass(300);
+    cluster.reinstall(3);
+    cluster.pass(300);
+    (1..=6).for_each(|number| cluster.connect(number));
+    cluster.pass(1000);
+    assert!(cluster.nodes[&3].table.contains(1), "{:?}", cluster.group());
+    assert_eq!(cluster.members(), cluster.acknowledged());
+    assert_eq!(cluster.members().len(), 3);
+}
+
+/// A leave that is accepted while the store may be an older one is carried out when the headend's record replaces it (D98).
+#[test]
+fn a_leave_is_not_forgotten_when_a_newer_record_is_taken_over() {
+    let (mut cluster, backup) = backup_before_a_join();
+    (1..=6).for_each(|number| cluster.disconnect(number));
+    cluster.start_with(backup, 1);
+    cluster.leave(receiver(1, 1)).unwrap();
+    (1..=6).for_each(|number| cluster.connect(number));
+    cluster.pass(1000);
+    assert_eq!(cluster.members(), [receiver(2, 1), receiver(3, 1)].into());
+    assert_eq!(cluster.members(), cluster.acknowledged());
+    assert_eq!(cluster.group().summary.state, GroupState::Ready);
+}
+
+/// The same, but the record that replaces the store's has no other receiver (D116).
+#[test]
+fn a_leave_that_the_newer_record_does_not_permit_is_named() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    let backup = cluster.rows.clone();
+    cluster.leave(receiver(2, 1)).unwrap();
+    cluster.settle();
+    (1..=6).for_each(|number| cluster.disconnect(number));
+    cluster.start_with(backup, 1);
+    cluster.leave(receiver(1, 1)).unwrap();
+    (1..=6).for_each(|number| cluster.connect(number));
+    cluster.pass(1000);
+    assert_eq!(cluster.members(), [receiver(1, 1)].into(), "{:?}", cluster.group());
+    assert_eq!(cluster.members(), cluster.acknowledged());
+    let says_why =
+        |event: &EventKind| matches!(event, EventKind::ChangeAborted { reason, .. } if reason.contains("cannot leave"));
+    assert!(cluster.events.iter().any(says_why), "{:?}", cluster.events);
 }
 
 /// A node has an entry of a lost record, and the controller restarts when it has the right one: that its parents may count what it

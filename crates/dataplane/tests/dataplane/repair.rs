@@ -2,11 +2,12 @@
 
 use crate::common::Bench;
 use crate::common::group::*;
-use srdma_dataplane::{Command, RepairCounters};
+use srdma_dataplane::{Command, Event, RepairCounters};
 use srdma_frame::{Element, Frame, PortId};
 use srdma_group::*;
 use srdma_testkit::{checksums, multicast};
 use srdma_wire::Psn;
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 const ACK: [u8; 4] = [0x1F, 0, 0, 1];
@@ -98,6 +99,53 @@ fn a_nak_is_answered_for_its_branch_alone() {
     assert_eq!(upstream.len(), 1);
     assert_eq!((upstream[0].0, &upstream[0].1[57..64]), (0, &[0, 0, 102, 0x1F, 0, 0, 1][..]));
     assert_eq!(bench.pool.in_use(), 0, "every chunk comes back");
+}
+
+/// D25, D158: a receiver that is sent all data as they come, since a gap was given up, and that is dead, is evicted: data
+/// that the source sends again count as sent to it.
+#[test]
+fn a_dead_receiver_that_is_sent_all_data_is_evicted() {
+    let mut bench = edge(false);
+    bench.route("2001:db8:6::/48", 0);
+    let mut entry = entry(&receivers(), None);
+    (entry.policy.repair.mode, entry.policy.on_failure) = (RepairMode::Tree, OnFailure::Evict);
+    entry.repair = Some(RepairEntry { window_packets: 64, parent_repairs: true, children: Vec::new(), levels: 1 });
+    bench.apply(Command::AddGroup(Box::new(entry)));
+    send(&mut bench, 0, &encapsulated(&data(100, true)));
+    [1, 2].into_iter().for_each(|host| drop(respond(&mut bench, host, 100, ACK)));
+    send(&mut bench, 0, &encapsulated(&data(102, true)));
+    while counters(&bench).gaps_given_up == 0 {
+        wait(&mut bench);
+    }
+    let inner = data(101, true);
+    let mut sent = send(&mut bench, 0, &encapsulated(&inner));
+    sent.truncate(2);
+    assert_eq!(sent, copies(&inner, &receivers()));
+    respond(&mut bench, 2, 102, ACK);
+    for _ in 0..10 {
+        bench.now += Duration::from_secs(1);
+        bench.node.tick(bench.now, &mut bench.pool);
+        send(&mut bench, 0, &encapsulated(&inner));
+    }
+    let requested = |event| match event {
+        Event::EvictionRequested { receiver, .. } => receiver,
+    };
+    let requested: Vec<Ipv6Addr> = bench.node.take_events().map(requested).collect();
+    assert!(!requested.is_empty(), "{:?}", counters(&bench));
+    assert!(requested.iter().all(|one| *one == receivers()[0].address), "{requested:?}");
+}
+
+/// D155, D96: a packet that comes again takes the place of the one in the buffer, whose outer headers may be of a former
+/// record.
+#[test]
+fn a_packet_that_comes_again_replaces_the_one_in_the_buffer() {
+    let (mut bench, all) = (repairing(false), receivers());
+    let former = data(100, true);
+    let newer = with_icrc([&former[..60], &[7; 64], &[0; 4]].concat());
+    send(&mut bench, 0, &encapsulated(&former));
+    assert_eq!(send(&mut bench, 0, &encapsulated(&newer)), []);
+    assert_eq!(counters(&bench).duplicates_absorbed, 1);
+    assert_eq!(respond(&mut bench, 1, 100, NAK), copies(&newer, &all[..1]));
 }
 
 /// D151, D153: what follows a gap is kept back, and the gap requested from the parent by a reserved syndrome.
