@@ -37,6 +37,7 @@ pub use memory::Region;
 pub use publisher::Failure;
 pub use receiver::{JoinOptions, Receiver, Version};
 pub use source::{GroupOptions, Source};
-pub use srdma_api::ProblemType;
+pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
+pub use srdma_host::WireError;
 pub use subscriber::Rejection;

@@ -3,7 +3,13 @@
 
 use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
+use srdma_capi as _;
 use srdma_io::namespace::Namespace;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const NAME: &str = "figure1-controller";
@@ -38,6 +44,7 @@ fn check(version: &Version) {
 struct Network {
     lab: Lab,
     access: ControllerAccess,
+    directory: tempfile::TempDir,
 }
 
 impl Network {
@@ -46,13 +53,16 @@ impl Network {
         let up = lab.command("up", &[]);
         assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
         let access = lab.controller();
-        Network { lab, access }
+        Network { lab, access, directory: tempfile::tempdir().expect("a directory") }
+    }
+
+    fn namespace(&self, host: &str) -> Namespace {
+        let name = format!("srdma-{NAME}-{}-{host}", self.lab.suffix);
+        Namespace::existing(&name).expect("the lab is up")
     }
 
     /// Runs `action` in the namespace of a host; threads that it starts stay there.
     fn at<T: Send>(&self, host: &str, action: impl FnOnce(&Device) -> T + Send) -> T {
-        let name = format!("srdma-{NAME}-{}-{host}", self.lab.suffix);
-        let namespace = Namespace::existing(&name).expect("the lab is up");
         let ControllerAccess([url, token_file, ca_file]) = &self.access;
         let options = DeviceOptions {
             token_file: Some(token_file.into()),
@@ -60,7 +70,7 @@ impl Network {
             ..DeviceOptions::new(url)
         };
         let action = || action(&Device::open(&options).expect("a device"));
-        namespace.enter(action).expect("the namespace can be entered")
+        self.namespace(host).enter(action).expect("the namespace can be entered")
     }
 
     fn source(&self, options: &GroupOptions) -> Source {
@@ -164,4 +174,140 @@ fn versions_reach_every_receiver_whole_and_in_order() {
         };
         assert!(matches!(over, Error::Over(Over::GroupClosed)), "{over}");
     }
+}
+
+/// The static library that cargo has built for this test.
+fn archive() -> PathBuf {
+    let directory = std::env::current_exe().expect("this test").parent().expect("a directory").to_owned();
+    let is_archive = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("libsrdma_capi") && name.ends_with(".a")
+    };
+    let modified = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).expect("a time");
+    let entries = fs::read_dir(directory).expect("readable").map(|entry| entry.expect("an entry").path());
+    entries.filter(is_archive).max_by_key(modified).expect("cargo builds the static library of a dependency")
+}
+
+/// A process of `examples/broadcast.c`, with its output in a file.
+struct Broadcast {
+    child: Child,
+    output: PathBuf,
+}
+
+impl Drop for Broadcast {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Broadcast {
+    fn lines(&self) -> Vec<String> {
+        fs::read_to_string(&self.output).expect("written").lines().map(str::to_owned).collect()
+    }
+
+    /// Length and checksum of each version that it has printed.
+    fn versions(&self) -> BTreeMap<u64, String> {
+        let version = |line: String| {
+            let (number, rest) = line.strip_prefix("version ")?.split_once(' ')?;
+            Some((number.parse().expect("a number"), rest.to_owned()))
+        };
+        self.lines().into_iter().filter_map(version).collect()
+    }
+
+    #[track_caller]
+    fn waits(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let begin = Instant::now();
+        while !is_so(self) {
+            assert!(begin.elapsed() < PATIENCE, "in vain: {what}: {:?}", self.lines());
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    #[track_caller]
+    fn ends(&mut self) {
+        let begin = Instant::now();
+        while self.child.try_wait().expect("a child").is_none() {
+            assert!(begin.elapsed() < PATIENCE, "it does not end: {:?}", self.lines());
+            sleep(Duration::from_millis(50));
+        }
+        assert!(self.child.wait().expect("ended").success(), "{:?}", self.lines());
+    }
+}
+
+impl Network {
+    /// Compiles the example as its comment says, but with the static library.
+    fn compiles(&self) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let program = self.directory.path().join("broadcast");
+        let output = Command::new("cc")
+            .args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+            .arg(&program)
+            .arg(root.join("examples/broadcast.c"))
+            .arg(format!("-I{}", root.join("crates/capi/include").display()))
+            .arg(archive())
+            .args(["-lgcc_s", "-lpthread", "-ldl", "-lm"])
+            .output()
+            .expect("cc runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        program
+    }
+
+    fn starts(&self, program: &Path, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
+        let output = self.directory.path().join(name);
+        let file = fs::File::create(&output).expect("a file");
+        let mut command = self.namespace(host).command(program.to_str().expect("UTF-8"));
+        self.access.set(&mut command);
+        command.args(arguments).stdout(Stdio::from(file)).stderr(Stdio::inherit());
+        Broadcast { child: command.spawn().expect("it starts"), output }
+    }
+}
+
+/// The C example: one receiver is slow, one is killed and started again. Each version that a receiver prints is that of
+/// the source, and the one that was killed misses no version after its join.
+#[test]
+#[ignore = "needs root"]
+fn the_c_example_broadcasts_to_a_slow_and_a_restarted_receiver() {
+    const VERSIONS: u64 = 30;
+    let network = Network::start();
+    let program = network.compiles();
+    let source = ["source", "--proxy", "2001:db8:cc::1", "--receivers", "3", "--octets", "4000001", "--pause", "50"];
+    let versions = VERSIONS.to_string();
+    let mut source = network.starts(&program, "S1", "source", &[&source[..], &["--versions", &versions]].concat());
+    source.waits("a group", |source| !source.lines().is_empty());
+    let group = source.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
+    let mut fast = network.starts(&program, "R1", "fast", &["receive", &group]);
+    let mut slow = network.starts(&program, "R3", "slow", &["receive", &group, "--slow", "300"]);
+    let mut killed = network.starts(&program, "R5", "killed", &["receive", &group]);
+    killed.waits("three versions", |killed| killed.versions().len() >= 3);
+    // In the middle of a version, most likely: the source waits for the acknowledgements of this receiver.
+    killed.child.kill().expect("it runs");
+    killed.child.wait().expect("a child");
+    let mut restarted = network.starts(&program, "R5", "restarted", &["receive", &group]);
+    source.ends();
+    for receiver in [&mut fast, &mut slow, &mut restarted] {
+        receiver.ends();
+    }
+
+    let sent = source.versions();
+    assert_eq!(sent.keys().copied().collect::<Vec<_>>(), (1..=VERSIONS).collect::<Vec<_>>());
+    assert_eq!((fast.versions(), slow.versions()), (sent.clone(), sent.clone()));
+    assert!(source.lines().iter().any(|line| line.starts_with("slow ")), "{:?}", source.lines());
+    let (before, after) = (killed.versions(), restarted.versions());
+    let first = *after.keys().next().expect("it has joined again");
+    assert!(first > *before.keys().next_back().expect("three versions"), "{before:?} {after:?}");
+    assert_eq!(after, sent.range(first..).map(|(version, sum)| (*version, sum.clone())).collect());
+    for (version, sum) in before {
+        assert_eq!(sum, sent[&version], "version {version}");
+    }
+    for receiver in [&fast, &slow, &restarted] {
+        let lines = receiver.lines();
+        assert!(!lines.iter().any(|line| line.starts_with("rejected")), "{lines:?}");
+        assert_eq!(lines.last().map(String::as_str), Some("over: the group is closed"));
+    }
+    println!(
+        "the receiver that was killed after version {:?} has the versions from {first} on",
+        killed.versions().len()
+    );
 }
