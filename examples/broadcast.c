@@ -29,7 +29,7 @@ static void check(int result, const char *what)
         fail(what);
 }
 
-/* FNV-1a, of words: enough to compare what was sent with what was received. */
+/* FNV-1a: enough to compare what was sent with what was received. */
 static uint64_t checksum(const struct srdma_buffer *buffer)
 {
     uint64_t sum = 0xcbf29ce484222325;

@@ -1,7 +1,6 @@
 //! Buffers that a source publishes.
 
 use crate::memory::Octets;
-use std::sync::Arc;
 
 /// A named buffer. It is immutable until the version that has it is published or has failed.
 #[derive(Clone, Debug)]
@@ -13,7 +12,7 @@ pub struct Buffer {
 impl Buffer {
     /// A buffer with memory of its own, such as a `Vec<u8>`, an `Arc<[u8]>` or a mapped file.
     pub fn new(name: impl Into<String>, octets: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
-        Buffer { name: name.into(), octets: Octets::Owned(Arc::new(octets)) }
+        Buffer { name: name.into(), octets: Octets::new(octets) }
     }
 
     /// Its name.

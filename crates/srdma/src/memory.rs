@@ -15,13 +15,18 @@ use std::sync::{Arc, Weak};
 
 /// Octets that an application publishes. They must not change until the version is published or has failed.
 pub(crate) enum Octets {
-    /// Memory with an owner of its own.
-    Owned(Arc<dyn AsRef<[u8]> + Send + Sync>),
+    /// Memory with an owner of its own, and its length when it was given.
+    Owned(Arc<dyn AsRef<[u8]> + Send + Sync>, usize),
     /// Memory of the caller of [`Octets::from_raw`].
     Raw(RawOctets),
 }
 
 impl Octets {
+    pub(crate) fn new(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        let length = owner.as_ref().len();
+        Octets::Owned(Arc::new(owner), length)
+    }
+
     /// # Safety
     ///
     /// `length` octets at `base` must be readable until this and all its clones are dropped.
@@ -31,8 +36,20 @@ impl Octets {
 
     pub(crate) fn len(&self) -> usize {
         match self {
-            Octets::Owned(owner) => (**owner).as_ref().len(),
+            Octets::Owned(_, length) => *length,
             Octets::Raw(raw) => raw.length,
+        }
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let Some(range) = SlotMemory::range(offset, into.len()).filter(|range| range.end <= self.len()) else { return };
+        match self {
+            Octets::Owned(owner, _) => match (**owner).as_ref().get(range) {
+                Some(octets) => into.copy_from_slice(octets),
+                // It has become shorter. What is sent in place of its octets is not to be that of other buffers.
+                None => into.fill(0),
+            },
+            Octets::Raw(raw) => raw.read(range.start, into),
         }
     }
 }
@@ -40,7 +57,7 @@ impl Octets {
 impl Clone for Octets {
     fn clone(&self) -> Self {
         match self {
-            Octets::Owned(owner) => Octets::Owned(Arc::clone(owner)),
+            Octets::Owned(owner, length) => Octets::Owned(Arc::clone(owner), *length),
             Octets::Raw(raw) => Octets::Raw(RawOctets { ..*raw }),
         }
     }
@@ -309,13 +326,7 @@ impl Memory for HostMemory {
     fn read(&self, offset: u64, into: &mut [u8]) {
         match self {
             HostMemory::Messages(messages) => messages.read(offset, into),
-            HostMemory::Source(Octets::Owned(owner)) => {
-                let start = offset as usize;
-                if let Some(octets) = (**owner).as_ref().get(start..start + into.len()) {
-                    into.copy_from_slice(octets);
-                }
-            }
-            HostMemory::Source(Octets::Raw(raw)) => raw.read(offset as usize, into),
+            HostMemory::Source(octets) => octets.read(offset, into),
             HostMemory::Slots(slots) => slots.read(offset, into),
         }
     }
@@ -389,6 +400,23 @@ mod tests {
         let shared = slots.share(0..10).expect("closed");
         drop(slots);
         assert_eq!(shared.octets(0, 10), Some(&[5; 10][..]));
+    }
+
+    /// A buffer's owner may lie about its octets; its length is that of the first look.
+    #[test]
+    fn a_buffer_that_becomes_shorter_is_read_as_zeros() {
+        struct Shrinking(std::sync::atomic::AtomicBool);
+        impl AsRef<[u8]> for Shrinking {
+            fn as_ref(&self) -> &[u8] {
+                if self.0.swap(true, std::sync::atomic::Ordering::Relaxed) { &[7; 2] } else { &[7; 4] }
+            }
+        }
+        let source = HostMemory::Source(Octets::new(Shrinking(false.into())));
+        let mut into = [0xEE; 4];
+        source.read(0, &mut into);
+        assert_eq!((source.len(), into), (4, [0; 4]));
+        source.read(0, &mut into[..2]);
+        assert_eq!(into, [7, 7, 0, 0]);
     }
 
     #[test]

@@ -86,6 +86,8 @@ const KEPT_NUMBERS: usize = 4096;
 struct Core {
     publisher: Mutex<Publisher>,
     session: Mutex<Option<SourceClient>>,
+    /// Held by a commit: a second one would report the end of the first one's session.
+    committing: Mutex<()>,
     wake: Arc<Wake>,
 }
 
@@ -164,7 +166,12 @@ impl Source {
         let mut endpoint: Endpoint<HostMemory> = connection.endpoint(&Congestion::default())?;
         let wake = Wake::new()?;
         let mut wire = engine::open_wire(&connection, &wake, endpoint.max_packet_octets(), BUFFER_OCTETS)?;
-        let core = Arc::new(Core { publisher: Mutex::new(Publisher::new(config)), session: Mutex::new(None), wake });
+        let core = Arc::new(Core {
+            publisher: Mutex::new(Publisher::new(config)),
+            session: Mutex::new(None),
+            committing: Mutex::new(()),
+            wake,
+        });
         let shared = Arc::new(Shared::new(Versions::default())?);
         let mut program = Program { core: Arc::clone(&core), shared: Arc::clone(&shared), deadline: None };
         let thread = engine::start("srdma source", move || {
@@ -186,6 +193,7 @@ impl Source {
     /// If the receivers or the nodes are not ready in time, or the controller refuses.
     pub fn commit(&self, receivers: u32, timeout: Duration) -> Result<()> {
         self.shared.check_process()?;
+        let _one_at_a_time = self.core.committing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.core.session().is_some() {
             return Err(Error::AlreadyCommitted);
         }

@@ -120,12 +120,12 @@ fn versions_reach_every_receiver_whole_and_in_order() {
     for version in 11..=14 {
         source.publish(version, buffers(version)).expect("taken");
     }
+    source.wait(12, PATIENCE).expect("published");
+    println!("two versions of {} octets after {:?}", LENGTHS.iter().sum::<usize>(), begin.elapsed());
     let held = [11, 12].map(|number| receivers[2].wait(number, PATIENCE).expect("whole"));
     for index in [0, 1, 3, 4] {
         [11, 12].iter().for_each(|number| check(&receivers[index].wait(*number, PATIENCE).expect("whole")));
     }
-    source.wait(12, PATIENCE).expect("published");
-    println!("two versions of {} octets after {:?}", LENGTHS.iter().sum::<usize>(), begin.elapsed());
     let late = source.wait(13, Duration::from_secs(1));
     assert!(matches!(late, Err(Error::Timeout)), "{late:?}");
     let expected = [10, 11, 12].map(|version| Event::Published { version });
@@ -237,14 +237,14 @@ impl Broadcast {
 }
 
 impl Network {
-    /// Compiles the example as its comment says, but with the static library.
-    fn compiles(&self) -> PathBuf {
+    /// Compiles a program with the static library.
+    fn compiles(&self, source: &str) -> PathBuf {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let program = self.directory.path().join("broadcast");
+        let program = self.directory.path().join("program");
         let output = Command::new("cc")
             .args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O1", "-o"])
             .arg(&program)
-            .arg(root.join("examples/broadcast.c"))
+            .arg(root.join(source))
             .arg(format!("-I{}", root.join("crates/capi/include").display()))
             .arg(archive())
             .args(["-lgcc_s", "-lpthread", "-ldl", "-lm"])
@@ -271,7 +271,7 @@ impl Network {
 fn the_c_example_broadcasts_to_a_slow_and_a_restarted_receiver() {
     const VERSIONS: u64 = 30;
     let network = Network::start();
-    let program = network.compiles();
+    let program = network.compiles("examples/broadcast.c");
     let source = ["source", "--proxy", "2001:db8:cc::1", "--receivers", "3", "--octets", "4000001", "--pause", "50"];
     let versions = VERSIONS.to_string();
     let mut source = network.starts(&program, "S1", "source", &[&source[..], &["--versions", &versions]].concat());
@@ -310,4 +310,56 @@ fn the_c_example_broadcasts_to_a_slow_and_a_restarted_receiver() {
         "the receiver that was killed after version {:?} has the versions from {first} on",
         killed.versions().len()
     );
+}
+
+/// A receiver that keeps its versions for longer than `t_stall` is evicted: the others go on, and what it has stays as it
+/// is.
+#[test]
+#[ignore = "needs root"]
+fn a_receiver_that_is_too_slow_is_evicted_and_keeps_what_it_has() {
+    let network = Network::start();
+    let mut options = GroupOptions::for_buffers(LENGTHS.map(|octets| octets as u64));
+    options.slow_after = Duration::from_millis(200);
+    options.policy.t_stall = Duration::from_secs(1);
+    let source = network.source(&options);
+    let receivers = ["R1", "R3"].map(|host| network.receiver(host, &source));
+    network.commit(&source, 2);
+    for version in 1..=4 {
+        source.publish(version, buffers(version)).expect("taken");
+    }
+    let held = [1, 2].map(|number| receivers[1].wait(number, PATIENCE).expect("whole"));
+    for number in 1..=4 {
+        check(&receivers[0].wait(number, PATIENCE).expect("whole"));
+    }
+    source.wait(4, PATIENCE).expect("published");
+    let found = events(|| source.next_event());
+    let slow = found.iter().position(|event| *event == Event::Slow { version: 3 });
+    let published = found.iter().position(|event| *event == Event::Published { version: 3 });
+    assert!(slow.expect("reported") < published.expect("then published"), "{found:?}");
+    let over = receivers[1].next_version(PATIENCE).expect_err("evicted");
+    assert!(matches!(over, Error::Over(Over::Evicted)), "{over}");
+    held.iter().for_each(check);
+    network.at("S1", |_| source.close()).expect("closed");
+    held.iter().for_each(check);
+}
+
+/// Each error of the C interface at the call that causes it, with a real group; handles after `fork`; memory of the
+/// program.
+#[test]
+#[ignore = "needs root"]
+fn c_programs_get_each_error_at_its_call() {
+    let network = Network::start();
+    let program = network.compiles("crates/cli/tests/cli/lab_library/group.c");
+    let mut alone = network.starts(&program, "S1", "source", &["source", "2001:db8:cc::2"]);
+    alone.ends();
+
+    let options = GroupOptions::for_buffers([4096]);
+    let source = network.source(&options);
+    let mut receiver = network.starts(&program, "R1", "receiver", &["receive", &source.group().to_string()]);
+    receiver.waits("it joins", |receiver| receiver.lines().contains(&"waiting".to_owned()));
+    network.commit(&source, 1);
+    source.publish(1, vec![Buffer::new("ones", [1; 100]), Buffer::new("empty", [])]).expect("taken");
+    source.wait(1, PATIENCE).expect("published");
+    network.at("S1", |_| source.close()).expect("closed");
+    receiver.ends();
 }

@@ -37,7 +37,9 @@ pub(super) enum Progress {
 enum Found {
     Member(Psn),
     Joining,
-    Over(Over),
+    /// It is not in the record; with the reason of the group's last change that was aborted.
+    Absent(Option<String>),
+    Closed,
 }
 
 impl Membership {
@@ -103,7 +105,12 @@ impl Membership {
                     }
                 }
                 Ok(Found::Member(_) | Found::Joining) => {}
-                Ok(Found::Over(over)) => {
+                Ok(absent @ (Found::Absent(_) | Found::Closed)) => {
+                    let over = match absent {
+                        Found::Absent(Some(reason)) if !is_member => Over::Refused(reason),
+                        Found::Absent(_) => Over::Evicted,
+                        Found::Closed | Found::Member(_) | Found::Joining => Over::GroupClosed,
+                    };
                     // A receiver that is closed does not want to know.
                     let _ = progress.send(Progress::Over(over));
                     return;
@@ -118,11 +125,11 @@ impl Membership {
     fn find(&self) -> std::result::Result<Found, ClientError> {
         let group = match self.client.group(self.group.id) {
             Ok(group) => group,
-            Err(error) if error.is(ProblemType::UnknownGroup) => return Ok(Found::Over(Over::GroupClosed)),
+            Err(error) if error.is(ProblemType::UnknownGroup) => return Ok(Found::Closed),
             Err(error) => return Err(error),
         };
         if matches!(group.summary.state, GroupState::Closing | GroupState::Closed) {
-            return Ok(Found::Over(Over::GroupClosed));
+            return Ok(Found::Closed);
         }
         let own = group.members.iter().find(|member| member.address == self.address && member.qpn == self.qpn.get());
         Ok(match own.map(|member| (member.state, member.joined_psn)) {
@@ -130,7 +137,7 @@ impl Membership {
                 Found::Member(joined_psn.map_or(self.group.initial_psn, Psn::new))
             }
             Some((ReceiverState::Joining | ReceiverState::Unverified | ReceiverState::Leaving, _)) => Found::Joining,
-            None => Found::Over(group.failure.map_or(Over::Evicted, Over::Refused)),
+            None => Found::Absent(group.failure),
         })
     }
 }
