@@ -22,9 +22,14 @@ const fn tool(program: &'static str, package: &'static str) -> Tool {
 /// Used by tests that any user may run.
 const TEST_TOOLS: &[Tool] = &[
     tool("bash", "bash"),
+    tool("c++", "g++"),
+    tool("cc", "gcc"),
     tool("etcd", "etcd-server"),
     tool("kill", "procps"),
     tool("mergecap", "wireshark-common"),
+    tool("nm", "binutils"),
+    tool("objdump", "binutils"),
+    tool("pkg-config", "pkgconf"),
     // scapy for Debian's own interpreter, which the tests start by this path.
     tool("/usr/bin/python3", "python3"),
     tool("scapy3", "python3-scapy"),
@@ -46,7 +51,6 @@ const LAB_TOOLS: &[Tool] = &[
     tool("ld", "binutils"),
     tool("mount", "mount"),
     tool("nsenter", "util-linux"),
-    tool("objdump", "binutils"),
     tool("pgrep", "procps"),
     tool("ping", "iputils-ping"),
     tool("prometheus", "prometheus"),

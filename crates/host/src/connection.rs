@@ -1,8 +1,7 @@
 //! A queue pair and its endpoint.
 
 use crate::congestion::Congestion;
-use crate::transfer_memory::TransferMemory;
-use srdma_rc::{ConfigError, Endpoint, EndpointConfig, Habits, QueuePairConfig};
+use srdma_rc::{ConfigError, Endpoint, EndpointConfig, Habits, Memory, QueuePairConfig};
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -38,14 +37,24 @@ impl Connection {
     /// # Errors
     ///
     /// If a value is outside its range.
-    pub fn endpoint(&self, congestion: &Congestion) -> Result<Endpoint<TransferMemory>, ConfigError> {
-        let config = EndpointConfig {
+    pub fn endpoint<M: Memory>(&self, congestion: &Congestion) -> Result<Endpoint<M>, ConfigError> {
+        let mut endpoint = Endpoint::new(self.endpoint_config(congestion));
+        endpoint.add_queue_pair(self.queue_pair(congestion))?;
+        Ok(endpoint)
+    }
+
+    /// The endpoint alone, for one that gets its queue pair later.
+    pub fn endpoint_config(&self, congestion: &Congestion) -> EndpointConfig {
+        EndpointConfig {
             fast_cnp: congestion.fast_cnp.clone(),
             answers_trimmed: congestion.answers_trimmed,
             ..EndpointConfig::new(self.address)
-        };
-        let mut endpoint = Endpoint::new(config);
-        endpoint.add_queue_pair(QueuePairConfig {
+        }
+    }
+
+    /// The queue pair alone.
+    pub fn queue_pair(&self, congestion: &Congestion) -> QueuePairConfig {
+        QueuePairConfig {
             sq_psn: self.psn,
             rq_psn: self.psn,
             path_mtu: self.path_mtu,
@@ -68,7 +77,6 @@ impl Connection {
                 ..Habits::strict()
             },
             ..QueuePairConfig::new(self.qpn, self.peer_address, self.peer_qpn)
-        })?;
-        Ok(endpoint)
+        }
     }
 }

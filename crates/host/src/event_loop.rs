@@ -2,16 +2,16 @@
 
 use crate::transfer_memory::TransferMemory;
 use crate::wire::Wire;
-use srdma_rc::Endpoint;
+use srdma_rc::{Endpoint, Memory};
 use srdma_wire::Instant;
 use std::io;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// Program that uses an endpoint.
-pub trait Program {
+/// Program that uses an endpoint with memory of type `M`.
+pub trait Program<M = TransferMemory> {
     /// Handles completions, and posts messages that can be sent now. `Break` ends the program.
-    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()>;
+    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<M>) -> ControlFlow<()>;
 
     /// Time of the next call of [`Program::work`], if nothing happens before.
     fn next_deadline(&self) -> Option<Instant>;
@@ -38,11 +38,11 @@ impl Clock {
 /// # Errors
 ///
 /// If the wire can no longer be used.
-pub fn run(
+pub fn run<M: Memory>(
     clock: &Clock,
-    endpoint: &mut Endpoint<TransferMemory>,
+    endpoint: &mut Endpoint<M>,
     wire: &mut dyn Wire,
-    program: &mut dyn Program,
+    program: &mut dyn Program<M>,
 ) -> io::Result<()> {
     let mut pace = Pace { last_active: clock.now(), is_brisk: false };
     loop {

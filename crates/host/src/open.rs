@@ -126,44 +126,55 @@ impl WireOptions<'_> {
     /// If the interface or socket cannot be used.
     pub fn open(self) -> Result<(Box<dyn Wire>, u32), WireError> {
         let WireOptions { raw, connection, max_packet_octets, .. } = self;
-        let address = connection.address;
-        let wire = match raw {
-            Some(RawInterface { name, next_hop }) => {
-                let config = RawWireConfig {
-                    interface: name.to_owned(),
-                    address,
-                    mac: mac_of(name)?,
-                    next_hop,
-                    max_packet_octets,
-                    probe_address: self.probe_address,
-                };
-                check_mtu(name, connection.path_mtu, max_packet_octets)?;
-                RawWire::new(&config).map(|wire| (Box::new(wire) as Box<dyn Wire>, RAW_WINDOW))
-            }
-            None => UdpWire::new(&UdpWireConfig {
-                address,
-                peer: connection.peer_address,
-                port: ROCEV2_PORT,
-                peer_port: ROCEV2_PORT,
-                segmentation: self.segmentation,
-                buffer_octets: self.buffer_octets,
-                max_packet_octets,
-            })
-            .map(|wire| {
-                let window = wire.receive_window(connection.path_mtu.octets());
-                (Box::new(wire) as Box<dyn Wire>, window)
-            }),
+        let Some(RawInterface { name, next_hop }) = raw else {
+            let (wire, window) = self.open_udp()?;
+            return Ok((Box::new(wire), window));
         };
-        wire.map_err(|error| match error.kind() {
-            io::ErrorKind::AddrInUse => WireError::InUse(address),
-            io::ErrorKind::AddrNotAvailable => WireError::NotAvailable(address),
-            io::ErrorKind::Other => WireError::Driver(error),
-            _ => WireError::Open { address, error },
+        let config = RawWireConfig {
+            interface: name.to_owned(),
+            address: connection.address,
+            mac: mac_of(name)?,
+            next_hop,
+            max_packet_octets,
+            probe_address: self.probe_address,
+        };
+        check_mtu(name, connection.path_mtu, max_packet_octets)?;
+        let wire = RawWire::new(&config).map_err(|error| WireError::opening(connection.address, error))?;
+        Ok((Box::new(wire), RAW_WINDOW))
+    }
+
+    /// Opens a UDP socket, whatever `raw`; returns it with the number of packets that it can buffer.
+    ///
+    /// # Errors
+    ///
+    /// If the socket cannot be used.
+    pub fn open_udp(self) -> Result<(UdpWire, u32), WireError> {
+        let connection = self.connection;
+        let wire = UdpWire::new(&UdpWireConfig {
+            address: connection.address,
+            peer: connection.peer_address,
+            port: ROCEV2_PORT,
+            peer_port: ROCEV2_PORT,
+            segmentation: self.segmentation,
+            buffer_octets: self.buffer_octets,
+            max_packet_octets: self.max_packet_octets,
         })
+        .map_err(|error| WireError::opening(connection.address, error))?;
+        let window = wire.receive_window(connection.path_mtu.octets());
+        Ok((wire, window))
     }
 }
 
 impl WireError {
+    fn opening(address: Ipv6Addr, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrInUse => WireError::InUse(address),
+            io::ErrorKind::AddrNotAvailable => WireError::NotAvailable(address),
+            io::ErrorKind::Other => WireError::Driver(error),
+            _ => WireError::Open { address, error },
+        }
+    }
+
     /// The error of a transfer over an open wire.
     pub fn during_transfer(error: io::Error, connection: &Connection) -> Self {
         const MESSAGE_TOO_LONG: i32 = 90;

@@ -115,7 +115,7 @@ impl Wire for RawWire {
             false => Some(timeout.map_or(RETRY, |timeout| timeout.min(RETRY))),
         };
         match self.driver.readable() {
-            Some(readable) => udp::wait(readable.as_fd(), false, timeout),
+            Some(readable) => udp::wait(readable.as_fd(), false, None, timeout),
             None => Ok(()),
         }
     }

@@ -10,6 +10,7 @@ use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{Ipv6, NextHeader, Udp};
 use std::io::{self, IoSlice};
 use std::net::{Ipv6Addr, SocketAddrV6};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 use zerocopy::IntoBytes;
 
@@ -50,6 +51,7 @@ pub struct UdpWire {
     batch: ReceiveBatch,
     outgoing: Outgoing,
     statistics: WireStatistics,
+    wake: Option<OwnedFd>,
 }
 
 /// Packets that have been fetched, and how far they are sent.
@@ -90,7 +92,14 @@ impl UdpWire {
                 sent: 0,
             },
             statistics: WireStatistics::default(),
+            wake: None,
         })
+    }
+
+    /// [`Wire::wait`] also ends while this descriptor is readable, such as an eventfd by which another thread wakes the
+    /// one that waits.
+    pub fn set_wake(&mut self, wake: OwnedFd) {
+        self.wake = Some(wake);
     }
 
     /// The socket's port.
@@ -154,7 +163,8 @@ impl Wire for UdpWire {
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        self.socket.wait(!self.outgoing.packets.is_empty(), timeout)
+        let wake = self.wake.as_ref().map(OwnedFd::as_fd);
+        self.socket.wait(!self.outgoing.packets.is_empty(), wake, timeout)
     }
 
     fn statistics(&self) -> WireStatistics {

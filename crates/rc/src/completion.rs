@@ -151,3 +151,19 @@ pub enum PostError {
         local: LocalRange,
     },
 }
+
+/// The reason why a memory region was not deregistered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeregisterError {
+    /// There is no such region. (The message does not name the key, which a log is not to have.)
+    #[error("there is no memory region of this key")]
+    Unknown(MemoryKey),
+    /// Posted work uses it.
+    #[error("queue pair {qpn}: posted work that is not completed uses the memory region")]
+    InUse {
+        /// The region.
+        key: MemoryKey,
+        /// The queue pair of the work.
+        qpn: Qpn,
+    },
+}

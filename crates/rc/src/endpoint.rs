@@ -1,6 +1,6 @@
 //! The endpoint: one host address with its queue pairs and memory regions.
 
-use crate::completion::{Completion, LocalRange, PostError, Receive, WorkRequest};
+use crate::completion::{Completion, DeregisterError, LocalRange, PostError, Receive, WorkRequest};
 use crate::config::{ConfigError, EndpointConfig, MAX_MESSAGE_OCTETS, QueuePairConfig};
 use crate::counters::{DropReason, Drops, QueuePairCounters};
 use crate::fast_cnp::{CongestionEvent, FastCnpCounters, FastCnps, Peers};
@@ -143,10 +143,33 @@ impl<M: Memory> Endpoint<M> {
         Some(limits)
     }
 
-    /// Adds a memory region, that peers see from `base_address` on. Its key ends in `key_tag`; the rest is the number
-    /// of regions before it.
+    /// Adds a memory region, that peers see from `base_address` on. Its key ends in `key_tag`; the rest is an index,
+    /// which a later region has again once this one is deregistered.
     pub fn register_memory(&mut self, memory: M, base_address: u64, access: Access, key_tag: u8) -> MemoryKey {
         self.regions.register(memory, base_address, access, key_tag)
+    }
+
+    /// Removes a memory region and returns its memory: nothing reads or writes it from now on. The packets that follow
+    /// of a WRITE to it are refused; a queue pair that still has to answer a READ of it fails.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such region, or posted work that is not completed uses it.
+    pub fn deregister_memory(&mut self, key: MemoryKey) -> Result<M, DeregisterError> {
+        let mut queue_pairs = self.slots.values().map(|slot| &self.queue_pairs[*slot]);
+        if let Some(queue_pair) = queue_pairs.find(|queue_pair| queue_pair.uses(key)) {
+            return Err(DeregisterError::InUse { key, qpn: queue_pair.config.qpn });
+        }
+        let memory = self.regions.deregister(key).ok_or(DeregisterError::Unknown(key))?;
+        let mut slots: Vec<usize> = self.slots.values().copied().collect();
+        slots.sort_unstable();
+        for slot in slots {
+            let host = Host { now: self.now, regions: &mut self.regions, completions: &mut self.completions };
+            if self.queue_pairs[slot].revoke(host, key) {
+                self.reschedule(slot);
+            }
+        }
+        Ok(memory)
     }
 
     /// A region's memory.

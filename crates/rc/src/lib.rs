@@ -80,7 +80,8 @@ mod schedule;
 mod trace;
 
 pub use completion::{
-    CompletedOperation, Completion, LocalRange, Operation, PostError, Receive, RemoteAddress, Status, WorkRequest,
+    CompletedOperation, Completion, DeregisterError, LocalRange, Operation, PostError, Receive, RemoteAddress, Status,
+    WorkRequest,
 };
 pub use config::{
     CNP_INTERVAL_NS, ConfigError, DETOUR_INTERVAL_NS, EndpointConfig, Habits, MAX_MESSAGE_OCTETS, QueuePairConfig,

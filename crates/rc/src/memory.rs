@@ -95,18 +95,34 @@ struct Region<M> {
 
 /// The regions of an endpoint. A key's high 24 bits are the region's index, so that finding it is one step.
 #[derive(Debug)]
-pub(crate) struct Regions<M>(Vec<Region<M>>);
+pub(crate) struct Regions<M> {
+    places: Vec<Option<Region<M>>>,
+    /// Indices of deregistered regions, for the next ones.
+    vacant: Vec<u32>,
+}
 
 impl<M: Memory> Regions<M> {
     pub(crate) fn new() -> Self {
-        Regions(Vec::new())
+        Regions { places: Vec::new(), vacant: Vec::new() }
     }
 
     pub(crate) fn register(&mut self, memory: M, base_address: u64, access: Access, key_tag: u8) -> MemoryKey {
-        let key = MemoryKey((self.0.len() as u32) << 8 | u32::from(key_tag));
-        let length_octets = memory.len();
-        self.0.push(Region { memory, length_octets, base_address, access, key });
+        let index = self.vacant.pop().unwrap_or(self.places.len() as u32);
+        let key = MemoryKey(index << 8 | u32::from(key_tag));
+        let region = Some(Region { length_octets: memory.len(), memory, base_address, access, key });
+        match self.places.get_mut(index as usize) {
+            Some(place) => *place = region,
+            None => self.places.push(region),
+        }
         key
+    }
+
+    /// Returns the memory of a region, which exists no more.
+    pub(crate) fn deregister(&mut self, key: MemoryKey) -> Option<M> {
+        let index = key.0 >> 8;
+        let region = self.places.get_mut(index as usize)?.take_if(|region| region.key == key)?;
+        self.vacant.push(index);
+        Some(region.memory)
     }
 
     pub(crate) fn get(&self, key: MemoryKey) -> Option<&M> {
@@ -142,11 +158,11 @@ impl<M: Memory> Regions<M> {
     }
 
     fn region(&self, key: MemoryKey) -> Option<&Region<M>> {
-        self.0.get((key.0 >> 8) as usize).filter(|region| region.key == key)
+        self.places.get((key.0 >> 8) as usize)?.as_ref().filter(|region| region.key == key)
     }
 
     fn region_mut(&mut self, key: MemoryKey) -> Option<&mut Region<M>> {
-        self.0.get_mut((key.0 >> 8) as usize).filter(|region| region.key == key)
+        self.places.get_mut((key.0 >> 8) as usize)?.as_mut().filter(|region| region.key == key)
     }
 }
 
@@ -177,6 +193,20 @@ mod tests {
         assert_eq!(offset(key, 0x1000, 1, Access::REMOTE_READ), None, "WRITE does not imply READ");
         assert_eq!(offset(MemoryKey(key.0 ^ 1), 0x1000, 1, Access::REMOTE_WRITE), None, "another tag");
         assert_eq!(offset(MemoryKey(9 << 8), 0x1000, 1, Access::REMOTE_WRITE), None, "no such region");
+    }
+
+    #[test]
+    fn a_deregistered_region_is_gone_and_its_index_is_used_again() {
+        let (mut regions, key) = one(100, Access::REMOTE_WRITE);
+        assert_eq!(regions.deregister(MemoryKey(key.0 ^ 1)), None, "another tag");
+        assert_eq!(regions.deregister(key), Some(vec![0; 100]));
+        assert_eq!(regions.deregister(key), None, "a second time");
+        assert_eq!(regions.remote_offset(key, 0x1000, 1, Access::REMOTE_WRITE), None);
+        assert!(!regions.is_inside(key, 0, 1));
+        let next = regions.register(vec![0; 50], 0x1000, Access::REMOTE_WRITE, 0x5B);
+        assert_eq!((next.0 >> 8, next != key), (key.0 >> 8, true));
+        assert_eq!(regions.remote_offset(key, 0x1000, 1, Access::REMOTE_WRITE), None, "the former key");
+        assert_eq!(regions.remote_offset(next, 0x1000, 50, Access::REMOTE_WRITE), Some(0));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::completion::Completion;
 use crate::config::{ConfigError, EndpointConfig, QueuePairConfig};
 use crate::counters::{DropReason, QueuePairCounters};
 use crate::inbound::Inbound;
-use crate::memory::{Memory, Regions};
+use crate::memory::{Memory, MemoryKey, Regions};
 use crate::outbound::{PacketWriter, packet_octets};
 use crate::rate::pacing::{Pacer, Permit};
 use crate::rate::{Event, Origin, RateControl, RateLimits};
@@ -233,6 +233,21 @@ impl QueuePair {
     pub(crate) fn on_trimmed<M: Memory>(&mut self, host: Host<'_, M>, psn: Psn) {
         self.shared.context(host).counters.trimmed_received += 1;
         self.responder.on_trimmed(psn);
+    }
+
+    /// Whether work that is not completed uses a region.
+    pub(crate) fn uses(&self, key: MemoryKey) -> bool {
+        self.requester.uses(key) || self.responder.uses(key)
+    }
+
+    /// A region exists no more: returns whether that has an effect, because a READ of it is not answered yet.
+    pub(crate) fn revoke<M: Memory>(&mut self, host: Host<'_, M>, key: MemoryKey) -> bool {
+        if !self.responder.revoke(key) {
+            return false;
+        }
+        let mut context = self.shared.context(host);
+        fail_together(&mut self.state, &mut self.requester, &mut self.responder, &mut context);
+        true
     }
 
     pub(crate) fn tick<M: Memory>(&mut self, host: Host<'_, M>) {

@@ -21,6 +21,7 @@ mod lab_containerlab;
 mod lab_controller;
 mod lab_isis;
 mod lab_kernel_transit;
+mod lab_library;
 mod lab_prometheus;
 mod lab_rxe;
 mod lab_usid;

@@ -82,13 +82,13 @@ impl UdpSocket {
         Ok(granted.unsigned_abs())
     }
 
-    /// Waits until there is something to read, or, on request, room to write.
+    /// Waits until there is something to read, here or at `other`, or, on request, room to write.
     ///
     /// # Errors
     ///
     /// Those of `ppoll`; an interruption is no error.
-    pub fn wait(&self, is_writing: bool, timeout: Option<Duration>) -> io::Result<()> {
-        wait(self.socket.as_fd(), is_writing, timeout)
+    pub fn wait(&self, is_writing: bool, other: Option<BorrowedFd<'_>>, timeout: Option<Duration>) -> io::Result<()> {
+        wait(self.socket.as_fd(), is_writing, other, timeout)
     }
 
     fn set_option(&self, level: c_int, name: c_int, value: c_int) -> io::Result<()> {
@@ -100,21 +100,31 @@ impl UdpSocket {
     }
 }
 
-/// Waits until there is something to read at a descriptor, or, on request, room to write.
+/// Waits until there is something to read at a descriptor or at `other`, or, on request, room to write at the first.
 ///
 /// # Errors
 ///
 /// Those of `ppoll`; an interruption is no error.
-pub fn wait(fd: BorrowedFd<'_>, is_writing: bool, timeout: Option<Duration>) -> io::Result<()> {
+pub fn wait(
+    fd: BorrowedFd<'_>,
+    is_writing: bool,
+    other: Option<BorrowedFd<'_>>,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
     let events = libc::POLLIN | if is_writing { libc::POLLOUT } else { 0 };
-    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
+    // The kernel ignores negative descriptors.
+    let other = other.map_or(-1, |other| other.as_raw_fd());
+    let mut polls = [
+        libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 },
+        libc::pollfd { fd: other, events: libc::POLLIN, revents: 0 },
+    ];
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: one `pollfd` and the timeout, both of which outlive the call; no signal mask.
-    let result = unsafe { libc::ppoll(&raw mut poll, 1, timeout, std::ptr::null()) };
+    // SAFETY: two of `pollfd` and the timeout, all of which outlive the call; no signal mask.
+    let result = unsafe { libc::ppoll(polls.as_mut_ptr(), 2, timeout, std::ptr::null()) };
     if result >= 0 {
         return Ok(());
     }

@@ -23,7 +23,7 @@ mod transmit;
 use crate::completion::{CompletedOperation, Completion, Operation, Status, WorkRequest};
 use crate::config::QueuePairConfig;
 use crate::counters::DropReason;
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryKey};
 use crate::queue_pair::Context;
 use crate::rate::Event;
 use crate::rate::pacing::{Pacer, Permit};
@@ -120,6 +120,11 @@ impl Requester {
     /// Work requests that are not completed.
     pub(crate) fn posted(&self) -> usize {
         self.queue.len()
+    }
+
+    /// Whether a work request that is not completed uses a region.
+    pub(crate) fn uses(&self, key: MemoryKey) -> bool {
+        self.queue.iter().any(|posted| posted.request.local.key == key)
     }
 
     pub(crate) fn post(&mut self, request: WorkRequest) {

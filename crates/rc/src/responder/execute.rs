@@ -94,6 +94,10 @@ impl Responder {
         let payload_octets = packet.payload_len();
         self.check_segment_length(opcode, payload_octets)?;
         let (target, length_octets, left_octets) = match begun {
+            // The region may have been deregistered since the First packet.
+            Some((target, ..)) if !context.regions.is_inside(target.key, target.offset, payload_octets) => {
+                return Err(REMOTE_ACCESS_ERROR);
+            }
             Some(begun) => begun,
             None => begin_write(context, packet)?,
         };

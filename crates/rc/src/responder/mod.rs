@@ -100,6 +100,23 @@ impl Responder {
         self.receives.push_back(receive);
     }
 
+    /// Whether a receive that is not completed uses a region.
+    pub(crate) fn uses(&self, key: MemoryKey) -> bool {
+        let being_filled = match self.message {
+            Message::Send { receive, .. } => Some(receive),
+            Message::Idle | Message::Write { .. } => None,
+        };
+        self.receives.iter().chain(&being_filled).any(|receive| receive.local.key == key)
+    }
+
+    /// A region exists no more. A READ of it that is not answered gets a NAK: returns whether there was one.
+    pub(crate) fn revoke(&mut self, key: MemoryKey) -> bool {
+        let Some(first) = self.responses.drop_reads(key) else { return false };
+        self.respond(first, Syndrome::REMOTE_ACCESS_ERROR);
+        self.failed = true;
+        true
+    }
+
     /// Carries out no further request.
     pub(crate) fn refuse(&mut self) {
         self.refuses = true;

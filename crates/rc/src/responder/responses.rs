@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::config::QueuePairConfig;
-use crate::memory::Memory;
+use crate::memory::{Memory, MemoryKey};
 use crate::outbound::Header;
 use crate::queue_pair::Context;
 use srdma_wire::rocev2::Extended;
@@ -77,6 +77,20 @@ impl Responses {
     pub(super) fn push_read(&mut self, reply: ReadReply) {
         self.reads_waiting += 1;
         self.queue.push_back(Response::Read(reply));
+    }
+
+    /// Drops all responses from the first READ of a region on: returns the PSN that was to be sent next of it.
+    pub(super) fn drop_reads(&mut self, key: MemoryKey) -> Option<Psn> {
+        let is_of_region = |response: &Response| match response {
+            Response::Read(reply) => reply.target.key == key,
+            Response::Acknowledge { .. } => false,
+        };
+        let place = self.queue.iter().position(is_of_region)?;
+        let Some(Response::Read(first)) = self.queue.get(place).copied() else { return None };
+        self.queue.truncate(place);
+        let reads = self.queue.iter().filter(|response| matches!(response, Response::Read(_))).count();
+        self.reads_waiting = reads;
+        Some(first.first.plus(first.sent))
     }
 
     pub(super) fn push_acknowledge(&mut self, psn: Psn, aeth: Aeth) {

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod dcqcn;
+mod deregistration;
 mod detour;
 mod fast_cnp;
 mod golden;

@@ -1,0 +1,212 @@
+//! The structures of `srdma.h`, member by member.
+
+use crate::errors::Failure;
+use crate::text;
+use srdma::{Device, DeviceOptions, DigestKind, Event, GroupOptions, MAX_SLOTS, OnFailure, Slots};
+use std::ffi::{c_char, c_int, c_void};
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+/// `struct srdma_options`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaOptions {
+    pub size: usize,
+    pub provider: *const c_char,
+    pub controller: *const c_char,
+    pub token_file: *const c_char,
+    pub ca_file: *const c_char,
+    pub address: *const c_char,
+}
+
+/// `struct srdma_group_options`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaGroupOptions {
+    pub size: usize,
+    pub name: *const c_char,
+    pub proxy: *const c_char,
+    pub slot_octets: u64,
+    pub slots: u32,
+    pub path_mtu: u32,
+    pub digest: u32,
+    pub on_failure: u32,
+    pub stall_ms: u32,
+    pub min_receivers: u32,
+    pub slow_after_ms: u32,
+    pub window_octets: u32,
+}
+
+/// `struct srdma_buffer`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaBuffer {
+    pub name: *const c_char,
+    pub base: *const c_void,
+    pub length: usize,
+}
+
+/// `struct srdma_event`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaEvent {
+    pub size: usize,
+    pub kind: u32,
+    pub error: i32,
+    pub version: u64,
+    pub message: [c_char; 128],
+}
+
+/// A structure that begins with its size, and has no value that zeros do not make.
+///
+/// # Safety
+///
+/// All zeros must be a value, and the first member the size.
+pub(crate) unsafe trait BeginsWithSize: Copy {}
+
+// SAFETY: integers and pointers, the first of them the size.
+unsafe impl BeginsWithSize for SrdmaOptions {}
+// SAFETY: integers and pointers, the first of them the size.
+unsafe impl BeginsWithSize for SrdmaGroupOptions {}
+
+/// Copies a structure of a program that was compiled with another version: members that it does not have are zero, and
+/// members that this version does not have must be.
+///
+/// # Safety
+///
+/// `given` must be readable for the size that it begins with.
+pub(crate) unsafe fn copied<T: BeginsWithSize>(given: *const T, name: &str) -> Result<T, Failure> {
+    if given.is_null() {
+        return Err(Failure::invalid(format!("{name} is NULL")));
+    }
+    // SAFETY: the size is readable, by the contract of the function.
+    let size = unsafe { given.cast::<usize>().read_unaligned() };
+    if size < size_of::<usize>() || size > 4096 {
+        return Err(Failure::invalid(format!("{name}: size is {size}, which is no structure's: set it by sizeof")));
+    }
+    // SAFETY: zeros are a value, by the contract of the trait.
+    let mut copy: T = unsafe { std::mem::zeroed() };
+    let known = size.min(size_of::<T>());
+    // SAFETY: the source is readable for `size` octets, the target has its own size, and both are at least `known`.
+    unsafe { given.cast::<u8>().copy_to_nonoverlapping((&raw mut copy).cast(), known) };
+    // SAFETY: as above, for the rest.
+    let rest = unsafe { std::slice::from_raw_parts(given.cast::<u8>().add(known), size - known) };
+    if rest.iter().any(|octet| *octet != 0) {
+        let text = format!("{name} has members that this version of the library does not know");
+        return Err(Failure::new(libc::E2BIG, text));
+    }
+    Ok(copy)
+}
+
+/// Opens a device by these options.
+///
+/// # Safety
+///
+/// Texts must end by NUL.
+pub(crate) unsafe fn open(options: *const SrdmaOptions) -> Result<Device, Failure> {
+    let mut device = DeviceOptions::from_environment();
+    if !options.is_null() {
+        // SAFETY: the contract of the function.
+        let options = unsafe { copied(options, "options") }?;
+        // SAFETY: the contract of the function, for each.
+        let [provider, controller, token_file, ca_file, address] = unsafe {
+            [
+                text::optional(options.provider, "provider")?,
+                text::optional(options.controller, "controller")?,
+                text::optional(options.token_file, "token_file")?,
+                text::optional(options.ca_file, "ca_file")?,
+                text::optional(options.address, "address")?,
+            ]
+        };
+        device.provider = provider.map_or(device.provider, str::to_owned);
+        device.controller = controller.map_or(device.controller, str::to_owned);
+        device.token_file = token_file.map(Into::into).or(device.token_file);
+        device.ca_file = ca_file.map(Into::into).or(device.ca_file);
+        device.address = address.map(|text| parse_address(text, "address")).transpose()?;
+    }
+    Ok(Device::open(&device)?)
+}
+
+fn parse_address(text: &str, name: &str) -> Result<Ipv6Addr, Failure> {
+    text.parse().map_err(|_| Failure::invalid(format!("{name}: {text:?} is no IPv6 address")))
+}
+
+impl SrdmaGroupOptions {
+    /// # Safety
+    ///
+    /// Texts must end by NUL.
+    pub(crate) unsafe fn options(&self) -> Result<GroupOptions, Failure> {
+        // SAFETY: the contract of the function.
+        let (name, proxy) = unsafe { (text::optional(self.name, "name")?, text::optional(self.proxy, "proxy")?) };
+        let mut options = GroupOptions::for_buffers([]);
+        options.name = name.map(str::to_owned);
+        options.proxy = proxy.map(|text| parse_address(text, "proxy")).transpose()?;
+        let count = match self.slots {
+            0 => options.slots.count,
+            count => u16::try_from(count).unwrap_or(u16::MAX),
+        };
+        options.slots = Slots { count, octets: self.slot_octets };
+        if options.slots.region_octets().is_none() {
+            let text = format!("slots: {count} of {} octets, 1 to {MAX_SLOTS} of at least one", self.slot_octets);
+            return Err(Failure::invalid(text));
+        }
+        let given = |value: u32| (value != 0).then_some(value);
+        let time = |ms: u32| given(ms).map(|ms| Duration::from_millis(ms.into()));
+        options.path_mtu = given(self.path_mtu).unwrap_or(options.path_mtu);
+        options.digest = match self.digest {
+            0 | 1 => DigestKind::Sha256,
+            2 => DigestKind::Crc32,
+            other => return Err(Failure::invalid(format!("digest {other} is none of enum srdma_digest"))),
+        };
+        options.policy.on_failure = match self.on_failure {
+            0 | 2 => OnFailure::Evict,
+            1 => OnFailure::Strict,
+            other => return Err(Failure::invalid(format!("on_failure {other} is none of enum srdma_on_failure"))),
+        };
+        options.policy.t_stall = time(self.stall_ms).unwrap_or(options.policy.t_stall);
+        options.policy.min_receivers = given(self.min_receivers).unwrap_or(options.policy.min_receivers);
+        options.slow_after = time(self.slow_after_ms).unwrap_or(options.slow_after);
+        options.window_octets = given(self.window_octets);
+        Ok(options)
+    }
+}
+
+impl SrdmaEvent {
+    /// An event as the structure has it; its size is this version's.
+    pub(crate) fn of(event: &Event) -> Self {
+        let (kind, version, error, text) = match event {
+            Event::Published { version } => (1, *version, 0, String::new()),
+            Event::Slow { version } => (2, *version, 0, String::new()),
+            Event::Failed { version, failure } => (3, *version, libc::ESHUTDOWN, failure.to_string()),
+            Event::Joined => (4, 0, 0, String::new()),
+            Event::Version { version } => (5, *version, 0, String::new()),
+            Event::Rejected { version, why } => (6, version.unwrap_or(0), libc::EBADMSG, why.to_string()),
+            Event::Over(over) => (7, 0, crate::errors::over_errno(over), over.to_string()),
+            Event::Lost(count) => (8, *count, 0, String::new()),
+            // The enumeration may grow; programs ignore what they do not know.
+            _ => (0, 0, 0, String::new()),
+        };
+        let mut message = [0; 128];
+        text::write(&text, &mut message);
+        SrdmaEvent { size: size_of::<SrdmaEvent>(), kind, error: -error, version, message }
+    }
+}
+
+/// A timeout in milliseconds; below 0 there is none.
+pub(crate) fn timeout(timeout_ms: c_int) -> Duration {
+    u64::try_from(timeout_ms).map_or(Duration::MAX, Duration::from_millis)
+}
+
+/// The error of an empty queue of events.
+pub(crate) fn no_event() -> Failure {
+    Failure::new(libc::EAGAIN, "there is no event")
+}
+
+/// The error of a function for the other role.
+pub(crate) fn wrong_role(needed: &str) -> Failure {
+    Failure::invalid(format!("the group's handle is not that of a {needed}"))
+}

@@ -1,0 +1,190 @@
+/* Calls the library as a C program does: compiled, linked and run by the test. Prints layouts, which the test compares. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <srdma.h>
+
+static int failures;
+
+#define CHECK(condition)                                                                                                \
+    do {                                                                                                                \
+        if (!(condition)) {                                                                                             \
+            printf("line %d: %s; message: %s\n", __LINE__, #condition, srdma_last_message());                           \
+            failures++;                                                                                                 \
+        }                                                                                                               \
+    } while (0)
+
+#define MEMBER(structure, member)                                                                                       \
+    printf("layout %s.%s %zu %zu\n", #structure, #member, offsetof(struct structure, member),                           \
+           sizeof(((struct structure *)0)->member))
+
+static void layouts(void)
+{
+    MEMBER(srdma_options, size);
+    MEMBER(srdma_options, provider);
+    MEMBER(srdma_options, controller);
+    MEMBER(srdma_options, token_file);
+    MEMBER(srdma_options, ca_file);
+    MEMBER(srdma_options, address);
+    MEMBER(srdma_group_options, size);
+    MEMBER(srdma_group_options, name);
+    MEMBER(srdma_group_options, proxy);
+    MEMBER(srdma_group_options, slot_octets);
+    MEMBER(srdma_group_options, slots);
+    MEMBER(srdma_group_options, path_mtu);
+    MEMBER(srdma_group_options, digest);
+    MEMBER(srdma_group_options, on_failure);
+    MEMBER(srdma_group_options, stall_ms);
+    MEMBER(srdma_group_options, min_receivers);
+    MEMBER(srdma_group_options, slow_after_ms);
+    MEMBER(srdma_group_options, window_octets);
+    MEMBER(srdma_buffer, name);
+    MEMBER(srdma_buffer, base);
+    MEMBER(srdma_buffer, length);
+    MEMBER(srdma_event, size);
+    MEMBER(srdma_event, kind);
+    MEMBER(srdma_event, error);
+    MEMBER(srdma_event, version);
+    MEMBER(srdma_event, message);
+    printf("layout srdma_options %zu\n", sizeof(struct srdma_options));
+    printf("layout srdma_group_options %zu\n", sizeof(struct srdma_group_options));
+    printf("layout srdma_buffer %zu\n", sizeof(struct srdma_buffer));
+    printf("layout srdma_event %zu\n", sizeof(struct srdma_event));
+}
+
+static int contains(const char *part)
+{
+    return strstr(srdma_last_message(), part) != NULL;
+}
+
+static void *another_thread(void *unused)
+{
+    (void)unused;
+    CHECK(strcmp(srdma_last_message(), "") == 0);
+    return NULL;
+}
+
+static void null_pointers(void)
+{
+    struct srdma_group *group = NULL;
+    struct srdma_version *version = NULL;
+    struct srdma_buffer buffer;
+    struct srdma_event event = {.size = sizeof event};
+    uint32_t number;
+
+    CHECK(srdma_open(NULL, NULL) == -EINVAL && contains("device is NULL"));
+    CHECK(srdma_group_create(NULL, NULL, &group) == -EINVAL && contains("device is NULL") && group == NULL);
+    CHECK(srdma_group_join(NULL, 1, NULL, 0, &group) == -EINVAL && group == NULL);
+    CHECK(srdma_group_join(NULL, 1, NULL, 0, NULL) == -EINVAL);
+    CHECK(srdma_group_number(NULL, &number) == -EINVAL);
+    CHECK(srdma_group_commit(NULL, 1, 0) == -EINVAL);
+    CHECK(srdma_group_close(NULL) == -EINVAL);
+    CHECK(srdma_publish(NULL, 1, NULL, 0) == -EINVAL);
+    CHECK(srdma_wait(NULL, 1, 0) == -EINVAL);
+    CHECK(srdma_take(NULL, 0, &version) == -EINVAL && version == NULL);
+    CHECK(srdma_version_number(NULL) == 0 && srdma_version_buffers(NULL) == 0);
+    CHECK(srdma_version_buffer(NULL, 0, &buffer) == -EINVAL);
+    CHECK(srdma_version_find(NULL, "a", &buffer) == -EINVAL);
+    CHECK(srdma_fd(NULL) == -EINVAL);
+    CHECK(srdma_next_event(NULL, &event) == -EINVAL);
+    srdma_release(NULL);
+    srdma_close(NULL);
+}
+
+static void options(void)
+{
+    struct newer {
+        struct srdma_options options;
+        size_t unknown;
+    } newer = {.options = {.size = sizeof newer, .provider = "udp", .controller = "http://[::1]:1"}, .unknown = 0};
+    struct srdma_options options = {.size = sizeof options, .provider = "verbs"};
+    struct srdma *device = NULL;
+
+    CHECK(srdma_open(&options, &device) == -ENODEV && contains("libibverbs") && device == NULL);
+    options.provider = "shm";
+    CHECK(srdma_open(&options, &device) == -ENODEV && contains("\"shm\""));
+    options.provider = "\xff";
+    CHECK(srdma_open(&options, &device) == -EINVAL && contains("provider is no UTF-8"));
+    options.provider = NULL;
+    options.controller = "ftp://x";
+    CHECK(srdma_open(&options, &device) == -ECONNREFUSED && contains("ftp://x"));
+    options.controller = "http://[::1]:1";
+    options.address = "192.0.2.1";
+    CHECK(srdma_open(&options, &device) == -EINVAL && contains("192.0.2.1"));
+    options.address = NULL;
+    options.token_file = "/nonexistent/token";
+    CHECK(srdma_open(&options, &device) == -EACCES && contains("/nonexistent/token"));
+    options.size = 0;
+    CHECK(srdma_open(&options, &device) == -EINVAL && contains("sizeof"));
+    /* An older program, whose structure ends before the token file. */
+    options.size = offsetof(struct srdma_options, token_file);
+    CHECK(srdma_open(&options, &device) == 0 && device != NULL);
+    srdma_close(device);
+
+    CHECK(srdma_open(&newer.options, &device) == 0);
+    srdma_close(device);
+    newer.unknown = 1;
+    CHECK(srdma_open(&newer.options, &device) == -E2BIG);
+}
+
+static void groups(void)
+{
+    struct srdma_options options = {.size = sizeof options, .controller = "http://[::1]:1", .address = "::1"};
+    struct srdma_group_options group_options = {.size = sizeof group_options};
+    struct srdma *device = NULL;
+    struct srdma_group *group = NULL;
+    pid_t child;
+    int status;
+
+    CHECK(srdma_open(&options, &device) == 0);
+    CHECK(srdma_group_create(device, NULL, &group) == -EINVAL && contains("options is NULL"));
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("slots: 2 of 0 octets"));
+    group_options.slot_octets = UINT64_MAX;
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL);
+    group_options.slot_octets = 4096;
+    group_options.slots = 65;
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("1 to 64"));
+    group_options.slots = 0;
+    group_options.digest = 9;
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("digest 9"));
+    group_options.digest = SRDMA_DIGEST_CRC32;
+    group_options.on_failure = 3;
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("on_failure 3"));
+    group_options.on_failure = SRDMA_ON_FAILURE_STRICT;
+    group_options.path_mtu = 1500;
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("path_mtu 1500"));
+    group_options.path_mtu = 1024;
+    group_options.proxy = "here";
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("\"here\""));
+    group_options.proxy = "2001:db8::1";
+    CHECK(srdma_group_create(device, &group_options, &group) == -ECONNREFUSED && contains("http://[::1]:1"));
+    CHECK(srdma_group_join(device, 1, NULL, 0, &group) == -ECONNREFUSED && group == NULL);
+
+    child = fork();
+    if (child == 0)
+        _exit(srdma_group_join(device, 1, NULL, 0, &group) == -ECHILD ? 0 : 1);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    srdma_close(device);
+}
+
+int main(void)
+{
+    pthread_t thread;
+
+    layouts();
+    printf("version %u\n", (unsigned)srdma_library_version());
+    null_pointers();
+    CHECK(strlen(srdma_last_message()) > 0);
+    CHECK(pthread_create(&thread, NULL, another_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    options();
+    groups();
+    CHECK(strcmp(srdma_strerror(0), "success") == 0);
+    CHECK(strcmp(srdma_strerror(-ETIMEDOUT), srdma_strerror(ETIMEDOUT)) == 0);
+    CHECK(strcmp(srdma_strerror(-9999), "no error of this library") == 0);
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,238 @@
+//! Events of a source or a receiver, and a descriptor that is readable while there are some.
+
+use crate::error::{Error, Over, Result};
+use crate::publisher::Failure;
+use crate::subscriber::Rejection;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Something that has happened to a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// At a source: all members have all octets of the version, and its buffers are the application's again.
+    Published {
+        /// The version.
+        version: u64,
+    },
+    /// At a source: for `slow_after`, not every receiver has had a free slot for the version.
+    Slow {
+        /// The version.
+        version: u64,
+    },
+    /// At a source: the version will not be published, and its buffers are the application's again.
+    Failed {
+        /// The version.
+        version: u64,
+        /// Why.
+        failure: Failure,
+    },
+    /// At a receiver: it is a member of the group.
+    Joined,
+    /// At a receiver: the version is whole, and can be taken.
+    Version {
+        /// The version.
+        version: u64,
+    },
+    /// At a receiver: the version will never be visible.
+    Rejected {
+        /// The version, if it is known.
+        version: Option<u64>,
+        /// Why.
+        why: Rejection,
+    },
+    /// Nothing more happens.
+    Over(Over),
+    /// The application has not fetched its events for long: so many were dropped here.
+    Lost(u64),
+}
+
+/// Events that are kept for an application that does not fetch them.
+const MAX_EVENTS: usize = 1024;
+
+/// State that the threads of a handle share.
+pub(crate) struct Shared<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+    readable: EventFd,
+    process: u32,
+}
+
+/// Events, and what else the handle's methods wait for.
+pub(crate) struct State<T> {
+    events: VecDeque<Event>,
+    lost: u64,
+    over: Option<Over>,
+    pub(crate) own: T,
+}
+
+impl<T> State<T> {
+    /// Why the handle works no more.
+    pub(crate) fn over(&self) -> Option<&Over> {
+        self.over.as_ref()
+    }
+}
+
+impl<T> Shared<T> {
+    pub(crate) fn new(own: T) -> Result<Self> {
+        Ok(Shared {
+            state: Mutex::new(State { events: VecDeque::new(), lost: 0, over: None, own }),
+            changed: Condvar::new(),
+            readable: event_fd()?,
+            process: std::process::id(),
+        })
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Forked`] in another process than that of the handle.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.is_of_this_process() { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        std::process::id() == self.process
+    }
+
+    /// Locks the state. A panic of another thread leaves it valid: its methods do not panic.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds events, after a change of the rest.
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event>, change: impl FnOnce(&mut T)) {
+        let mut state = self.lock();
+        change(&mut state.own);
+        for event in events {
+            state.push(event);
+        }
+        let is_readable = !state.events.is_empty();
+        drop(state);
+        if is_readable {
+            // A counter that is full is readable as well.
+            let _ = self.readable.write(1);
+        }
+        self.changed.notify_all();
+    }
+
+    /// Nothing more happens; the first reason stays.
+    pub(crate) fn end(&self, over: Over) {
+        let mut state = self.lock();
+        if state.over.is_none() {
+            state.over = Some(over.clone());
+            state.push(Event::Over(over));
+            let _ = self.readable.write(1);
+        }
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// The oldest event not yet fetched.
+    pub(crate) fn next_event(&self) -> Result<Option<Event>> {
+        self.check_process()?;
+        let mut state = self.lock();
+        let event = match std::mem::take(&mut state.lost) {
+            0 => state.events.pop_front(),
+            lost => Some(Event::Lost(lost)),
+        };
+        if state.events.is_empty() {
+            // It was not readable.
+            let _ = self.readable.read();
+        }
+        Ok(event)
+    }
+
+    /// Waits until `look` finds something, or time is up.
+    pub(crate) fn wait<R>(
+        &self,
+        timeout: Duration,
+        mut look: impl FnMut(&mut State<T>) -> Option<Result<R>>,
+    ) -> Result<R> {
+        self.check_process()?;
+        let begin = Instant::now();
+        let mut state = self.lock();
+        loop {
+            if let Some(found) = look(&mut state) {
+                return found;
+            }
+            let Some(left) = timeout.checked_sub(begin.elapsed()).filter(|left| !left.is_zero()) else {
+                return Err(Error::Timeout);
+            };
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub(crate) fn raw_fd(&self) -> RawFd {
+        self.readable.as_fd().as_raw_fd()
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.readable.as_fd()
+    }
+}
+
+impl<T> State<T> {
+    fn push(&mut self, event: Event) {
+        if self.events.len() == MAX_EVENTS {
+            self.events.pop_front();
+            self.lost += 1;
+        }
+        self.events.push_back(event);
+    }
+}
+
+pub(crate) fn event_fd() -> Result<EventFd> {
+    let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+    let what = "an eventfd";
+    EventFd::from_value_and_flags(0, flags).map_err(|error| Error::System { what, error: error.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::poll::{PollFd, PollFlags, PollTimeout};
+
+    fn is_readable(shared: &Shared<()>) -> bool {
+        let mut poll = [PollFd::new(shared.fd(), PollFlags::POLLIN)];
+        nix::poll::poll(&mut poll, PollTimeout::ZERO).expect("poll works") == 1
+    }
+
+    #[test]
+    fn the_descriptor_is_readable_while_there_are_events() {
+        let shared = Shared::new(()).expect("an eventfd");
+        assert!(!is_readable(&shared));
+        shared.push([], |()| {});
+        assert!(!is_readable(&shared));
+        shared.push([Event::Published { version: 1 }, Event::Slow { version: 2 }], |()| {});
+        assert!(is_readable(&shared));
+        assert_eq!(shared.next_event().expect("here"), Some(Event::Published { version: 1 }));
+        assert!(is_readable(&shared), "level-triggered");
+        assert_eq!(shared.next_event().expect("here"), Some(Event::Slow { version: 2 }));
+        assert!(!is_readable(&shared));
+        assert_eq!(shared.next_event().expect("here"), None);
+    }
+
+    #[test]
+    fn old_events_are_dropped_and_counted() {
+        let shared = Shared::new(()).expect("an eventfd");
+        let numbers = 0..MAX_EVENTS as u64 + 5;
+        shared.push(numbers.map(|version| Event::Published { version }), |()| {});
+        assert_eq!(shared.next_event().expect("here"), Some(Event::Lost(5)));
+        assert_eq!(shared.next_event().expect("here"), Some(Event::Published { version: 5 }));
+    }
+
+    #[test]
+    fn the_first_end_stays() {
+        let shared = Shared::new(()).expect("an eventfd");
+        shared.end(Over::Evicted);
+        shared.end(Over::Closed);
+        assert_eq!(shared.lock().over(), Some(&Over::Evicted));
+        assert_eq!(shared.next_event().expect("here"), Some(Event::Over(Over::Evicted)));
+        assert_eq!(shared.next_event().expect("here"), None);
+        let late = shared.wait(Duration::from_millis(1), |_| None::<Result<()>>);
+        assert!(matches!(late, Err(Error::Timeout)), "{late:?}");
+    }
+}

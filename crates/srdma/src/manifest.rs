@@ -1,0 +1,336 @@
+//! The messages around a version (D170): *begin* with its manifest, and *end* with its digests.
+
+use crate::digest::{Digest, DigestKind};
+use std::collections::HashSet;
+
+/// The longest name of a buffer, octets.
+pub const MAX_NAME_OCTETS: usize = 1024;
+/// The most buffers of a version.
+pub const MAX_BUFFERS: usize = 65_535;
+/// The longest begin or end message, octets.
+pub const MAX_MANIFEST_OCTETS: usize = 2 << 20;
+/// The most slots of a region.
+pub const MAX_SLOTS: u16 = 64;
+
+const BEGIN: [u8; 4] = *b"SRVB";
+const END: [u8; 4] = *b"SRVE";
+const FORM: u8 = 1;
+const BEGIN_OCTETS: usize = 36;
+const ENTRY_OCTETS: usize = 18;
+const END_OCTETS: usize = 20;
+
+/// A buffer's name and its place in the slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name: 1 to [`MAX_NAME_OCTETS`] octets of UTF-8 without NUL, different from those of the other buffers.
+    pub name: String,
+    /// Its first octet, from the beginning of the slot.
+    pub offset: u64,
+    /// Its octets.
+    pub length_octets: u64,
+}
+
+/// Description of a version, which the begin message has. One that exists fits its slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifest {
+    version: u64,
+    sequence: u64,
+    slots: u16,
+    slot_octets: u64,
+    digest: DigestKind,
+    buffers: Vec<Entry>,
+}
+
+/// The slots of a region, the same for all versions of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// Versions that a receiver can have at once, the one on its way included.
+    pub count: u16,
+    /// Octets of each.
+    pub octets: u64,
+}
+
+impl Slots {
+    /// Octets of the region; `None` if a count is out of range.
+    pub fn region_octets(self) -> Option<u64> {
+        let is_count = (1..=MAX_SLOTS).contains(&self.count) && self.octets > 0;
+        self.octets.checked_mul(self.count.into()).filter(|_| is_count)
+    }
+
+    /// The slot of a version that has so many before it.
+    pub(crate) fn slot_of(self, sequence: u64) -> u16 {
+        (sequence % u64::from(self.count)) as u16
+    }
+
+    /// Offset of a slot in the region.
+    pub(crate) fn offset_of(self, slot: u16) -> u64 {
+        u64::from(slot) * self.octets
+    }
+}
+
+/// Why octets are no begin or end message, or values make no manifest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say it")]
+pub enum ManifestError {
+    #[error("the message is neither a begin nor an end of a version")]
+    Magic,
+    #[error("form {0} of the message is not known")]
+    Form(u8),
+    #[error("the message is {found} octets long, its fields {needed}")]
+    Length { found: usize, needed: usize },
+    #[error("the message is {0} octets long, at most {MAX_MANIFEST_OCTETS}")]
+    TooLong(usize),
+    #[error("digest {0} is not known")]
+    Digest(u8),
+    #[error("{0} slots, 1 to {MAX_SLOTS}")]
+    SlotCount(u16),
+    #[error("slots of {0} octets")]
+    SlotOctets(u64),
+    #[error("{0} buffers, at most {MAX_BUFFERS}")]
+    TooManyBuffers(usize),
+    #[error("the name of buffer {index} has {octets} octets, 1 to {MAX_NAME_OCTETS}")]
+    NameLength { index: usize, octets: usize },
+    #[error("the name of buffer {0} is no UTF-8, or has a NUL")]
+    Name(usize),
+    #[error("buffer {0} has the name of an earlier one")]
+    SameName(usize),
+    #[error("buffer {0} is not behind the one before it")]
+    Order(usize),
+    #[error("buffer {index} ends beyond its slot of {slot_octets} octets")]
+    BeyondSlot { index: usize, slot_octets: u64 },
+}
+
+impl Manifest {
+    /// A manifest with these values.
+    ///
+    /// # Errors
+    ///
+    /// If a value is beyond its limit, or the buffers overlap or do not fit the slot.
+    pub fn new(
+        version: u64,
+        sequence: u64,
+        slots: Slots,
+        digest: DigestKind,
+        buffers: Vec<Entry>,
+    ) -> Result<Self, ManifestError> {
+        let manifest = Manifest { version, sequence, slots: slots.count, slot_octets: slots.octets, digest, buffers };
+        manifest.check()?;
+        Ok(manifest)
+    }
+
+    fn check(&self) -> Result<(), ManifestError> {
+        if !(1..=MAX_SLOTS).contains(&self.slots) {
+            return Err(ManifestError::SlotCount(self.slots));
+        }
+        if self.slots().region_octets().is_none() {
+            return Err(ManifestError::SlotOctets(self.slot_octets));
+        }
+        if self.buffers.len() > MAX_BUFFERS {
+            return Err(ManifestError::TooManyBuffers(self.buffers.len()));
+        }
+        let mut names = HashSet::with_capacity(self.buffers.len());
+        let mut end = 0;
+        for (index, entry) in self.buffers.iter().enumerate() {
+            let octets = entry.name.len();
+            if !(1..=MAX_NAME_OCTETS).contains(&octets) {
+                return Err(ManifestError::NameLength { index, octets });
+            }
+            if entry.name.contains('\0') {
+                return Err(ManifestError::Name(index));
+            }
+            if !names.insert(entry.name.as_str()) {
+                return Err(ManifestError::SameName(index));
+            }
+            if entry.offset < end {
+                return Err(ManifestError::Order(index));
+            }
+            let slot_octets = self.slot_octets;
+            end = entry
+                .offset
+                .checked_add(entry.length_octets)
+                .filter(|end| *end <= slot_octets)
+                .ok_or(ManifestError::BeyondSlot { index, slot_octets })?;
+        }
+        match self.message_octets() {
+            octets if octets > MAX_MANIFEST_OCTETS => Err(ManifestError::TooLong(octets)),
+            _ => Ok(()),
+        }
+    }
+
+    fn message_octets(&self) -> usize {
+        BEGIN_OCTETS + self.buffers.iter().map(|entry| ENTRY_OCTETS + entry.name.len()).sum::<usize>()
+    }
+
+    /// The application's number of the version.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Number of versions of the group before it.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// The slots of the group's regions.
+    pub fn slots(&self) -> Slots {
+        Slots { count: self.slots, octets: self.slot_octets }
+    }
+
+    /// The digest of its buffers.
+    pub fn digest(&self) -> DigestKind {
+        self.digest
+    }
+
+    /// Its buffers.
+    pub fn buffers(&self) -> &[Entry] {
+        &self.buffers
+    }
+
+    /// The slot of the version.
+    pub(crate) fn slot(&self) -> u16 {
+        self.slots().slot_of(self.sequence)
+    }
+
+    /// The begin message.
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut octets = Vec::with_capacity(self.message_octets());
+        octets.extend_from_slice(&BEGIN);
+        octets.extend_from_slice(&[FORM, self.digest.code()]);
+        octets.extend_from_slice(&self.slots.to_be_bytes());
+        octets.extend_from_slice(&self.version.to_be_bytes());
+        octets.extend_from_slice(&self.sequence.to_be_bytes());
+        octets.extend_from_slice(&self.slot_octets.to_be_bytes());
+        octets.extend_from_slice(&(self.buffers.len() as u32).to_be_bytes());
+        for entry in &self.buffers {
+            octets.extend_from_slice(&entry.offset.to_be_bytes());
+            octets.extend_from_slice(&entry.length_octets.to_be_bytes());
+            octets.extend_from_slice(&(entry.name.len() as u16).to_be_bytes());
+            octets.extend_from_slice(entry.name.as_bytes());
+        }
+        octets
+    }
+}
+
+/// The end message: the digests of a version's buffers, in the order of the manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) version: u64,
+    pub(crate) digest: DigestKind,
+    pub(crate) digests: Vec<Digest>,
+}
+
+impl End {
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let mut octets = Vec::with_capacity(END_OCTETS + self.digests.len() * self.digest.octets());
+        octets.extend_from_slice(&END);
+        octets.extend_from_slice(&[FORM, self.digest.code(), 0, 0]);
+        octets.extend_from_slice(&self.version.to_be_bytes());
+        octets.extend_from_slice(&(self.digests.len() as u32).to_be_bytes());
+        self.digests.iter().for_each(|digest| octets.extend_from_slice(digest.octets()));
+        octets
+    }
+}
+
+/// A message of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    Begin(Manifest),
+    End(End),
+}
+
+impl Message {
+    /// Parses a message. The time and the memory that it takes are bounded by the octets.
+    pub(crate) fn parse(octets: &[u8]) -> Result<Self, ManifestError> {
+        if octets.len() > MAX_MANIFEST_OCTETS {
+            return Err(ManifestError::TooLong(octets.len()));
+        }
+        let mut fields = Fields { octets, taken: 0 };
+        let magic: [u8; 4] = fields.array()?;
+        let [form, digest] = fields.array()?;
+        if magic != BEGIN && magic != END {
+            return Err(ManifestError::Magic);
+        }
+        if form != FORM {
+            return Err(ManifestError::Form(form));
+        }
+        let digest = DigestKind::from_code(digest).ok_or(ManifestError::Digest(digest))?;
+        let slots = u16::from_be_bytes(fields.array()?);
+        let version = u64::from_be_bytes(fields.array()?);
+        let message = if magic == BEGIN {
+            Message::Begin(parse_begin(&mut fields, digest, slots, version)?)
+        } else {
+            Message::End(parse_end(&mut fields, digest, version)?)
+        };
+        match fields.taken {
+            taken if taken == octets.len() => Ok(message),
+            needed => Err(ManifestError::Length { found: octets.len(), needed }),
+        }
+    }
+}
+
+fn parse_begin(
+    fields: &mut Fields<'_>,
+    digest: DigestKind,
+    slots: u16,
+    version: u64,
+) -> Result<Manifest, ManifestError> {
+    let sequence = u64::from_be_bytes(fields.array()?);
+    let slot_octets = u64::from_be_bytes(fields.array()?);
+    let count = fields.count(ENTRY_OCTETS)?;
+    let mut buffers = Vec::with_capacity(count);
+    for index in 0..count {
+        let offset = u64::from_be_bytes(fields.array()?);
+        let length_octets = u64::from_be_bytes(fields.array()?);
+        let name_octets = usize::from(u16::from_be_bytes(fields.array()?));
+        let name = std::str::from_utf8(fields.take(name_octets)?).map_err(|_| ManifestError::Name(index))?;
+        buffers.push(Entry { name: name.to_owned(), offset, length_octets });
+    }
+    let slots = Slots { count: slots, octets: slot_octets };
+    Manifest::new(version, sequence, slots, digest, buffers)
+}
+
+fn parse_end(fields: &mut Fields<'_>, digest: DigestKind, version: u64) -> Result<End, ManifestError> {
+    let count = fields.count(digest.octets())?;
+    let mut digests = Vec::with_capacity(count);
+    for _ in 0..count {
+        digests.extend(Digest::from_octets(digest, fields.take(digest.octets())?));
+    }
+    Ok(End { version, digest, digests })
+}
+
+struct Fields<'a> {
+    octets: &'a [u8],
+    taken: usize,
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, octets: usize) -> Result<&'a [u8], ManifestError> {
+        let needed = self.taken + octets;
+        let taken = self.octets.get(self.taken..needed);
+        let taken = taken.ok_or(ManifestError::Length { found: self.octets.len(), needed })?;
+        self.taken = needed;
+        Ok(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], ManifestError> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    /// The number of elements that follow, each of at least so many octets: not more than the message has.
+    fn count(&mut self, least_octets: usize) -> Result<usize, ManifestError> {
+        let count = u32::from_be_bytes(self.array()?) as usize;
+        if count > MAX_BUFFERS {
+            return Err(ManifestError::TooManyBuffers(count));
+        }
+        let needed = self.taken + count * least_octets;
+        if needed > self.octets.len() {
+            return Err(ManifestError::Length { found: self.octets.len(), needed });
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,365 @@
+//! A receiver of a group: it has versions, whole and in order.
+
+mod membership;
+
+use crate::device::{Device, GroupAddress, any_qpn, unpredictable};
+use crate::engine::{self, Wake};
+use crate::error::{Error, Over, Result};
+use crate::event::{Event, Shared};
+use crate::manifest::Manifest;
+use crate::memory::{HostMemory, Region, SharedRange};
+use crate::subscriber::{Subscriber, SubscriberConfig, SubscriberEvent, WholeVersion};
+use membership::{Membership, Progress};
+use srdma_host::{Congestion, Connection};
+use srdma_rc::Endpoint;
+use srdma_wire::{Instant, Psn};
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Octets that the socket may buffer: also what comes before the receiver knows its join point.
+const BUFFER_OCTETS: u32 = 32 << 20;
+
+/// How to join a group.
+#[derive(Debug, Default)]
+pub struct JoinOptions {
+    /// Memory for the group's slots [default: memory of the library].
+    pub region: Option<Region>,
+}
+
+/// What the handle and its thread share.
+struct Core {
+    subscriber: Mutex<Subscriber>,
+    wake: Arc<Wake>,
+}
+
+impl Core {
+    /// Locks the subscriber. A panic of the other thread leaves it valid: its methods do not panic.
+    fn subscriber(&self) -> MutexGuard<'_, Subscriber> {
+        self.subscriber.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Versions that are whole, in order, and not taken.
+type Versions = VecDeque<Version>;
+
+/// A receiver of a group. Dropping it is [`Receiver::close`].
+pub struct Receiver {
+    membership: Arc<Membership>,
+    core: Arc<Core>,
+    shared: Arc<Shared<Versions>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A version that is whole, with its buffers in the receiver's region. Dropping it frees its slot for a later one: a
+/// receiver that keeps as many as the group has slots holds its source.
+pub struct Version {
+    manifest: Arc<Manifest>,
+    // Before `slot`, which says that it has been dropped.
+    octets: SharedRange,
+    _slot: Slot,
+}
+
+/// Frees a slot when it is dropped.
+struct Slot {
+    core: Arc<Core>,
+    version: u64,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // In a child of fork() the lock may be that of a thread which is not there.
+        if self.core.wake.is_of_this_process() {
+            self.core.subscriber().release(self.version);
+            self.core.wake.wake();
+        }
+    }
+}
+
+impl fmt::Debug for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "version {} with {} buffers", self.number(), self.manifest.buffers().len())
+    }
+}
+
+impl Version {
+    /// Its number.
+    pub fn number(&self) -> u64 {
+        self.manifest.version()
+    }
+
+    /// Names and lengths of its buffers.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// The octets of a buffer, in place; `None` if the version has no buffer of this name.
+    pub fn buffer(&self, name: &str) -> Option<&[u8]> {
+        let entry = self.manifest.buffers().iter().find(|entry| entry.name == name)?;
+        self.octets.octets(entry.offset, entry.length_octets)
+    }
+
+    /// The octets of a buffer, in place, by its place in the manifest.
+    pub fn buffer_at(&self, index: usize) -> Option<&[u8]> {
+        let entry = self.manifest.buffers().get(index)?;
+        self.octets.octets(entry.offset, entry.length_octets)
+    }
+}
+
+impl Device {
+    /// Joins a group. Returns when the controller has the request: [`Event::Joined`] comes when the group has the
+    /// receiver, which for an open group is when its source commits it.
+    ///
+    /// A host that is a member already, by a process that has died, leaves first.
+    ///
+    /// # Errors
+    ///
+    /// If the controller refuses, the group has no region, the memory is too small, or the socket cannot be opened.
+    pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
+        self.check_process()?;
+        let record = self.client.group(group)?;
+        let address = self.address_toward(Some(record.summary.proxy))?;
+        let needed = record.region.ok_or(Error::NoRegion(group))?.length;
+        let region = match options.region {
+            Some(region) => region,
+            None => {
+                let octets = usize::try_from(needed).map_err(|_| Error::NoMemory(needed))?;
+                Region::new(octets).map_err(|_| Error::NoMemory(needed))?
+            }
+        };
+        let found = region.length_octets() as u64;
+        if found < needed {
+            return Err(Error::RegionTooSmall { group, found, needed });
+        }
+        let group = GroupAddress::of(&record)?;
+        let qpn = any_qpn();
+        let connection = group.connection(address, qpn);
+        let mut endpoint: Endpoint<HostMemory> = Endpoint::new(connection.endpoint_config(&Congestion::default()));
+        let wake = Wake::new()?;
+        let max_packet_octets = connection.endpoint::<HostMemory>(&Congestion::default())?.max_packet_octets();
+        // Bound before the join: what comes before the join point is known waits in it.
+        let wire = engine::open_wire(&connection, &wake, max_packet_octets, BUFFER_OCTETS)?;
+        // Fresh for each join.
+        let config = SubscriberConfig {
+            qpn,
+            base_address: (unpredictable() & 0xFFFF_FFFF) << 12,
+            key_tag: unpredictable() as u8,
+        };
+        let subscriber = Subscriber::new(config, region.into_slots(), &mut endpoint);
+        let membership = Membership { client: self.client.clone(), group, address, qpn };
+        membership.join(config.base_address, subscriber.rkey())?;
+        let core = Arc::new(Core { subscriber: Mutex::new(subscriber), wake });
+        Receiver::start(membership, core, endpoint, wire, connection)
+    }
+}
+
+impl Receiver {
+    fn start(
+        membership: Membership,
+        core: Arc<Core>,
+        mut endpoint: Endpoint<HostMemory>,
+        mut wire: srdma_host::UdpWire,
+        connection: Connection,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared::new(Versions::new())?);
+        let membership = Arc::new(membership);
+        let (progress, joined) = mpsc::channel();
+        let (watch, wake) = (Arc::clone(&membership), Arc::clone(&core.wake));
+        // Detached: a request that hangs ends with its own timeout.
+        engine::start("srdma membership", move || watch.watch(&progress, || !wake.is_closing()))?;
+        let mut program = Program {
+            core: Arc::clone(&core),
+            shared: Arc::clone(&shared),
+            progress: joined,
+            deadline: None,
+            over: None,
+        };
+        let thread = engine::start("srdma receiver", move || {
+            let over = program.wait_for_join().and_then(|psn| {
+                let connection = Connection { psn, ..connection };
+                let added = endpoint.add_queue_pair(connection.queue_pair(&Congestion::default()));
+                added.map_err(|error| Over::QueuePair(error.to_string()))?;
+                program.shared.push([Event::Joined], |_| {});
+                let failure = engine::run_program(&mut endpoint, &mut wire, &connection, &mut program);
+                failure.map_or(Ok(()), Err)
+            });
+            // Nothing writes the memory any more.
+            drop(endpoint);
+            program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
+        })?;
+        Ok(Receiver { membership, core, shared, thread: Some(thread) })
+    }
+
+    /// Takes the oldest whole version that was not taken, when there is one.
+    ///
+    /// # Errors
+    ///
+    /// If there is none in time, or there will be none.
+    pub fn next_version(&self, timeout: Duration) -> Result<Version> {
+        self.shared.wait(timeout, |state| {
+            if let Some(version) = state.own.pop_front() {
+                return Some(Ok(version));
+            }
+            state.over().cloned().map(|over| Err(Error::Over(over)))
+        })
+    }
+
+    /// Takes this version when it is whole. Versions before it that were not taken are dropped.
+    ///
+    /// # Errors
+    ///
+    /// If it is not whole in time, or will not be: a later version is there.
+    pub fn wait(&self, version: u64, timeout: Duration) -> Result<Version> {
+        let begin = std::time::Instant::now();
+        loop {
+            let newest = self.shared.wait(timeout.saturating_sub(begin.elapsed()), |state| {
+                if let Some(front) = state.own.front() {
+                    return Some(if front.number() > version {
+                        Err(Error::UnknownVersion(version))
+                    } else {
+                        state.own.pop_front().ok_or(Error::UnknownVersion(version))
+                    });
+                }
+                state.over().cloned().map(|over| Err(Error::Over(over)))
+            })?;
+            if newest.number() == version {
+                return Ok(newest);
+            }
+            // Dropped here, not while the state is locked.
+        }
+    }
+
+    /// The oldest event not yet fetched.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`].
+    pub fn next_event(&self) -> Result<Option<Event>> {
+        self.shared.next_event()
+    }
+
+    /// Leaves the group and ends the receiver. Versions that were taken stay readable; memory of the caller is the
+    /// caller's again when they are dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`]; and if the controller did not take the leave: the memory is returned nevertheless.
+    pub fn close(mut self) -> Result<()> {
+        self.shared.check_process()?;
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        if !self.shared.is_of_this_process() {
+            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
+            // dropped here.
+            std::mem::forget(thread);
+            return Ok(());
+        }
+        // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
+        let left = if self.shared.lock().over().is_none() { self.membership.leave() } else { Ok(()) };
+        self.core.wake.close();
+        // A panic there has been printed.
+        let _ = thread.join();
+        // Outside of the lock, since each frees its slot.
+        let versions = std::mem::take(&mut self.shared.lock().own);
+        drop(versions);
+        left
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        // Without the controller's answer the group evicts the receiver.
+        let _ = self.end();
+    }
+}
+
+impl AsFd for Receiver {
+    /// Readable while there are events.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.fd()
+    }
+}
+
+impl AsRawFd for Receiver {
+    fn as_raw_fd(&self) -> RawFd {
+        self.shared.raw_fd()
+    }
+}
+
+/// The program of the thread.
+struct Program {
+    core: Arc<Core>,
+    shared: Arc<Shared<Versions>>,
+    progress: mpsc::Receiver<Progress>,
+    deadline: Option<Instant>,
+    over: Option<Over>,
+}
+
+/// Interval for looking at what the membership thread has found.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Program {
+    /// Waits until the group has the receiver: the first PSN that it gets.
+    fn wait_for_join(&mut self) -> std::result::Result<Psn, Over> {
+        loop {
+            match self.progress.recv_timeout(LOOK_INTERVAL) {
+                Ok(Progress::Joined(psn)) => return Ok(psn),
+                Ok(Progress::Over(over)) => return Err(over),
+                Err(RecvTimeoutError::Timeout) if !self.core.wake.is_closing() => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Over::Closed),
+            }
+        }
+    }
+
+    fn report(&self, subscriber: &mut Subscriber) -> Option<Over> {
+        let mut events = Vec::new();
+        let mut whole = Vec::new();
+        let mut over = None;
+        while let Some(event) = subscriber.poll_event() {
+            match event {
+                SubscriberEvent::Whole(WholeVersion { manifest, octets }) => {
+                    let version = manifest.version();
+                    let _slot = Slot { core: Arc::clone(&self.core), version };
+                    whole.push(Version { manifest, octets, _slot });
+                    events.push(Event::Version { version });
+                }
+                SubscriberEvent::Rejected { version, why } => events.push(Event::Rejected { version, why }),
+                SubscriberEvent::Failed(status) => over = Some(Over::QueuePair(format!("{status:?}"))),
+            }
+        }
+        if !events.is_empty() {
+            self.shared.push(events, |versions| versions.extend(whole));
+        }
+        over
+    }
+}
+
+impl srdma_host::Program<HostMemory> for Program {
+    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<HostMemory>) -> ControlFlow<()> {
+        self.core.wake.take();
+        let mut subscriber = self.core.subscriber();
+        subscriber.work(endpoint);
+        let failed = self.report(&mut subscriber);
+        self.deadline = subscriber.next_deadline(now).or(Some(now + LOOK_INTERVAL));
+        let is_verifying = subscriber.is_verifying();
+        drop(subscriber);
+        self.over = failed.or(self.over.take());
+        if let Ok(Progress::Over(over)) = self.progress.try_recv() {
+            self.over.get_or_insert(over);
+        }
+        let is_over = self.over.is_some() && !is_verifying;
+        if is_over || self.core.wake.is_closing() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+}

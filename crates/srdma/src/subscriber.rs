@@ -1,0 +1,430 @@
+//! A receiver's half of the version protocol, without I/O: messages in, whole versions out (D170, D172, D173).
+//!
+//! ```text
+//!             begin                       end                     digests are right
+//!   (none) ───────────► Receiving ─────────────────► Verifying ─────────────────────► Whole ── release ──► slot free
+//!      │                    │                            │
+//!      │ end: it joined     │ another begin, a stray,    │ a digest is wrong
+//!      ▼ in the middle      ▼ a malformed message        ▼
+//!   Skipped              Refused                      Damaged: never visible, slot free
+//! ```
+//!
+//! A receive for the begin message of a version is posted only if its slot is free. Otherwise the source gets receiver
+//! not ready, and waits.
+
+mod verification;
+
+use crate::manifest::{End, MAX_MANIFEST_OCTETS, Manifest, ManifestError, Message, Slots};
+use crate::memory::{HostMemory, SharedRange, SlotMemory};
+use srdma_rc::{Access, CompletedOperation, Completion, Endpoint, LocalRange, MemoryKey, Receive, Status};
+use srdma_wire::{Instant, Qpn};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use verification::{Outcome, Verification};
+
+/// Versions whose begin and end messages have receives before they come.
+const AHEAD: u16 = 2;
+/// Receives of the longest messages: of a version that is received, and of those ahead.
+const RECEIVES: usize = 1 + 2 * AHEAD as usize;
+
+/// Parameters of a subscriber.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SubscriberConfig {
+    pub(crate) qpn: Qpn,
+    /// First virtual address of the region.
+    pub(crate) base_address: u64,
+    /// The low octet of its key.
+    pub(crate) key_tag: u8,
+}
+
+/// What has become of versions.
+#[derive(Debug)]
+pub(crate) enum SubscriberEvent {
+    /// The version is whole. Its slot is free again after [`Subscriber::release`].
+    Whole(WholeVersion),
+    /// It will never be visible.
+    Rejected { version: Option<u64>, why: Rejection },
+    /// The queue pair has failed.
+    Failed(Status),
+}
+
+/// A version that is whole.
+#[derive(Debug)]
+pub(crate) struct WholeVersion {
+    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) octets: SharedRange,
+}
+
+/// Why a version is never visible to a receiver.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// The receiver has joined in the middle of the version.
+    #[error("joined in the middle of it")]
+    Skipped,
+    /// The digest of this buffer differs from the source's: it was changed while it was sent, or on its way.
+    #[error("the digest of buffer {0:?} is wrong")]
+    Damaged(String),
+    /// A message of the source is malformed, or its values are out of range.
+    #[error("{0}")]
+    Message(#[from] ManifestError),
+    /// The slots do not fit the region, or are not those of the versions before.
+    #[error("{slots} slots of {slot_octets} octets, the region has {region_octets} octets")]
+    Slots {
+        /// Their number.
+        slots: u16,
+        /// Octets of each.
+        slot_octets: u64,
+        /// Octets of the receiver's region.
+        region_octets: u64,
+    },
+    /// It is not the next version of the source.
+    #[error("its sequence number is {found}, expected {expected}")]
+    Sequence {
+        /// That of the message.
+        found: u64,
+        /// That of the next version.
+        expected: u64,
+    },
+    /// Its number is not greater than that of the version before.
+    #[error("it is not after version {0}")]
+    NotNewer(u64),
+    /// The receiver has not released the version that was in its slot: the source did not wait.
+    #[error("its slot is not free")]
+    SlotInUse,
+    /// The end message does not fit the begin message, or another begin message came first.
+    #[error("its end does not follow its begin")]
+    End,
+    /// The source wrote to memory outside of the version's slot. Nothing was written.
+    #[error("the source wrote outside of its slot")]
+    Stray,
+    /// Another operation than a SEND used up a receive.
+    #[error("the source sent another message than begin or end")]
+    Operation,
+}
+
+/// Use of a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SlotState {
+    Free,
+    /// A version is received or verified there.
+    Busy,
+    /// The application has the version.
+    Held {
+        version: u64,
+    },
+}
+
+/// What is known of the group's versions once the first one has begun.
+#[derive(Debug)]
+struct Known {
+    slots: Slots,
+    states: Vec<SlotState>,
+    /// Sequence number of the next version.
+    next_sequence: u64,
+    newest: u64,
+}
+
+/// A receiver of a group.
+#[derive(Debug)]
+pub(crate) struct Subscriber {
+    qpn: Qpn,
+    region: MemoryKey,
+    region_octets: u64,
+    messages: MemoryKey,
+    /// Receives posted so far, and those completed.
+    posted: u64,
+    completed: u64,
+    known: Option<Known>,
+    receiving: Option<Arc<Manifest>>,
+    verifying: VecDeque<Verification>,
+    events: VecDeque<SubscriberEvent>,
+    /// Strays up to the newest end message. (Writes are executed before messages are handled, so that those of a
+    /// version may be counted before its begin message is.)
+    strays: u64,
+    has_failed: bool,
+}
+
+impl Subscriber {
+    /// Registers the region at an endpoint, which gets its queue pair later.
+    pub(crate) fn new(config: SubscriberConfig, slots: SlotMemory, endpoint: &mut Endpoint<HostMemory>) -> Self {
+        let region_octets = slots.length_octets() as u64;
+        let region = endpoint.register_memory(
+            HostMemory::Slots(slots),
+            config.base_address,
+            Access::REMOTE_WRITE,
+            config.key_tag,
+        );
+        let messages = HostMemory::Messages(vec![0; RECEIVES * MAX_MANIFEST_OCTETS]);
+        let messages = endpoint.register_memory(messages, 0, Access::LOCAL, 0);
+        Subscriber {
+            qpn: config.qpn,
+            region,
+            region_octets,
+            messages,
+            posted: 0,
+            completed: 0,
+            known: None,
+            receiving: None,
+            verifying: VecDeque::new(),
+            events: VecDeque::new(),
+            strays: 0,
+            has_failed: false,
+        }
+    }
+
+    /// The key of the region, for the group's record.
+    pub(crate) fn rkey(&self) -> MemoryKey {
+        self.region
+    }
+
+    /// The oldest event not yet fetched.
+    pub(crate) fn poll_event(&mut self) -> Option<SubscriberEvent> {
+        self.events.pop_front()
+    }
+
+    /// The application has dropped a version. Without effect for one that it does not have.
+    pub(crate) fn release(&mut self, version: u64) {
+        let states = self.known.iter_mut().flat_map(|known| &mut known.states);
+        for state in states.filter(|state| **state == SlotState::Held { version }) {
+            *state = SlotState::Free;
+        }
+    }
+
+    /// Handles messages, verifies digests for a bounded time, and posts receives.
+    pub(crate) fn work(&mut self, endpoint: &mut Endpoint<HostMemory>) {
+        while let Some(completion) = endpoint.poll_completion() {
+            self.complete(endpoint, &completion);
+        }
+        self.verify(endpoint);
+        if !self.has_failed {
+            self.offer(endpoint);
+        }
+    }
+
+    /// Whether versions are complete and not verified yet.
+    pub(crate) fn is_verifying(&self) -> bool {
+        !self.verifying.is_empty()
+    }
+
+    /// Time of the next call of [`Self::work`], if nothing happens before: at once, while a version is verified.
+    pub(crate) fn next_deadline(&self, now: Instant) -> Option<Instant> {
+        (!self.verifying.is_empty()).then_some(now)
+    }
+
+    fn complete(&mut self, endpoint: &mut Endpoint<HostMemory>, completion: &Completion) {
+        match completion.status {
+            Status::Success => {}
+            status => {
+                if !self.has_failed {
+                    self.has_failed = true;
+                    self.events.push_back(SubscriberEvent::Failed(status));
+                }
+                return;
+            }
+        }
+        self.completed += 1;
+        if completion.operation != CompletedOperation::Receive {
+            return self.reject_received(Rejection::Operation);
+        }
+        let place = place_of(completion.wr_id);
+        let message = match endpoint.memory(self.messages) {
+            Some(HostMemory::Messages(octets)) => {
+                let start = place as usize;
+                octets.get(start..start + completion.length_octets as usize).unwrap_or_default()
+            }
+            Some(HostMemory::Source(_) | HostMemory::Slots(_)) | None => &[],
+        };
+        match Message::parse(message) {
+            Ok(Message::Begin(manifest)) => self.begin(manifest),
+            Ok(Message::End(end)) => self.end(endpoint, &end),
+            Err(error) => self.reject_received(Rejection::Message(error)),
+        }
+    }
+
+    /// A begin message: its slot was free, or its receive would not have been posted by a source that keeps the rules.
+    fn begin(&mut self, manifest: Manifest) {
+        self.reject_unfinished();
+        let version = manifest.version();
+        if let Err(why) = self.check(&manifest) {
+            self.events.push_back(SubscriberEvent::Rejected { version: Some(version), why });
+            return;
+        }
+        let known = self.known.get_or_insert_with(|| Known {
+            slots: manifest.slots(),
+            states: vec![SlotState::Free; manifest.slots().count.into()],
+            next_sequence: 0,
+            newest: 0,
+        });
+        (known.next_sequence, known.newest) = (manifest.sequence() + 1, version);
+        known.states[usize::from(manifest.slot())] = SlotState::Busy;
+        self.receiving = Some(Arc::new(manifest));
+    }
+
+    fn check(&mut self, manifest: &Manifest) -> Result<(), Rejection> {
+        let slots = manifest.slots();
+        let fits = slots.region_octets().is_some_and(|octets| octets <= self.region_octets);
+        let differ = self.known.as_ref().is_some_and(|known| known.slots != slots);
+        if !fits || differ {
+            return Err(Rejection::Slots {
+                slots: slots.count,
+                slot_octets: slots.octets,
+                region_octets: self.region_octets,
+            });
+        }
+        // It would have no successor.
+        if manifest.sequence() == u64::MAX {
+            return Err(Rejection::Sequence { found: u64::MAX, expected: 0 });
+        }
+        let Some(known) = &mut self.known else { return Ok(()) };
+        if manifest.sequence() != known.next_sequence {
+            let expected = known.next_sequence;
+            known.next_sequence = known.next_sequence.max(manifest.sequence() + 1);
+            return Err(Rejection::Sequence { found: manifest.sequence(), expected });
+        }
+        known.next_sequence += 1;
+        if manifest.version() <= known.newest {
+            return Err(Rejection::NotNewer(known.newest));
+        }
+        match known.states[usize::from(manifest.slot())] {
+            SlotState::Free => Ok(()),
+            SlotState::Busy | SlotState::Held { .. } => Err(Rejection::SlotInUse),
+        }
+    }
+
+    /// An end message: the slot is closed, and what is in it is verified.
+    fn end(&mut self, endpoint: &mut Endpoint<HostMemory>, end: &End) {
+        let strays = strays(endpoint, self.region);
+        let is_stray = std::mem::replace(&mut self.strays, strays) != strays;
+        let Some(manifest) = self.receiving.take() else {
+            // The end of a version that was rejected has been reported. The first message of all may be that of a
+            // version whose begin came before the join.
+            if self.known.is_none() && self.completed == 1 {
+                let why = Rejection::Skipped;
+                self.events.push_back(SubscriberEvent::Rejected { version: Some(end.version), why });
+            }
+            return;
+        };
+        let is_of_it = (end.version, end.digest, end.digests.len())
+            == (manifest.version(), manifest.digest(), manifest.buffers().len());
+        if !is_of_it {
+            return self.reject(&manifest, Rejection::End);
+        }
+        if is_stray {
+            return self.reject(&manifest, Rejection::Stray);
+        }
+        self.verifying.push_back(Verification::new(manifest, end.digests.clone()));
+        // Closed before anything of it is verified or read.
+        self.open(endpoint);
+    }
+
+    /// Verifies the oldest version that is complete.
+    fn verify(&mut self, endpoint: &mut Endpoint<HostMemory>) {
+        let Some(front) = self.verifying.front_mut() else { return };
+        let memory = endpoint.memory(self.region);
+        let outcome = memory.map_or(Outcome::Damaged(String::new()), |memory| front.step(memory));
+        let damaged = match outcome {
+            Outcome::Pending => return,
+            Outcome::Right => None,
+            Outcome::Damaged(buffer) => Some(buffer),
+        };
+        let Some(done) = self.verifying.pop_front() else { return };
+        if let Some(buffer) = damaged {
+            return self.reject(&done.manifest, Rejection::Damaged(buffer));
+        }
+        let range = slot_range(done.manifest.slots(), done.manifest.slot());
+        let octets = match endpoint.memory_mut(self.region) {
+            Some(HostMemory::Slots(slots)) => slots.share(range),
+            Some(HostMemory::Messages(_) | HostMemory::Source(_)) | None => None,
+        };
+        let Some(octets) = octets else { return self.reject(&done.manifest, Rejection::SlotInUse) };
+        self.set(&done.manifest, SlotState::Held { version: done.manifest.version() });
+        self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest: done.manifest, octets }));
+    }
+
+    /// Posts receives for the versions that there is room for.
+    fn offer(&mut self, endpoint: &mut Endpoint<HostMemory>) {
+        let wanted = u64::from(self.receiving.is_some()) + 2 * u64::from(self.ahead());
+        if self.posted >= self.completed + wanted {
+            return;
+        }
+        // A slot that the application has not left yet is offered when it has.
+        if !self.open(endpoint) {
+            return;
+        }
+        while self.posted < self.completed + wanted {
+            let wr_id = self.posted;
+            let local =
+                LocalRange { key: self.messages, offset: place_of(wr_id), length_octets: MAX_MANIFEST_OCTETS as u32 };
+            if endpoint.post_receive(self.qpn, Receive { wr_id, local }).is_err() {
+                return;
+            }
+            self.posted += 1;
+        }
+    }
+
+    /// The number of next versions whose slots are free.
+    fn ahead(&self) -> u16 {
+        let Some(known) = &self.known else { return 1 };
+        let is_free = |ahead: &u16| {
+            let slot = known.slots.slot_of(known.next_sequence.wrapping_add(u64::from(*ahead)));
+            known.states[usize::from(slot)] == SlotState::Free
+        };
+        (0..AHEAD.min(known.slots.count)).take_while(is_free).count() as u16
+    }
+
+    /// Opens the slots of the version that is received and of those ahead, and no other. Before the first version, when
+    /// its slot is not known, the whole region is open.
+    fn open(&self, endpoint: &mut Endpoint<HostMemory>) -> bool {
+        let Some(HostMemory::Slots(slots)) = endpoint.memory_mut(self.region) else { return false };
+        let Some(known) = &self.known else {
+            return slots.open(std::iter::once(0..slots.length_octets()));
+        };
+        let first = known.next_sequence - u64::from(self.receiving.is_some());
+        let count = u64::from(self.receiving.is_some()) + u64::from(self.ahead());
+        let ranges = (0..count).map(|ahead| slot_range(known.slots, known.slots.slot_of(first.wrapping_add(ahead))));
+        slots.open(ranges)
+    }
+
+    fn set(&mut self, manifest: &Manifest, state: SlotState) {
+        if let Some(known) = &mut self.known {
+            known.states[usize::from(manifest.slot())] = state;
+        }
+    }
+
+    fn reject(&mut self, manifest: &Manifest, why: Rejection) {
+        self.set(manifest, SlotState::Free);
+        self.events.push_back(SubscriberEvent::Rejected { version: Some(manifest.version()), why });
+    }
+
+    /// A message that is neither: the version that is received cannot become whole.
+    fn reject_received(&mut self, why: Rejection) {
+        match self.receiving.take() {
+            Some(manifest) => self.reject(&manifest, why),
+            None => self.events.push_back(SubscriberEvent::Rejected { version: None, why }),
+        }
+    }
+
+    fn reject_unfinished(&mut self) {
+        if let Some(manifest) = self.receiving.take() {
+            self.reject(&manifest, Rejection::End);
+        }
+    }
+}
+
+/// Offset of a receive in the memory of messages: receives are used in the order in which they are posted.
+fn place_of(wr_id: u64) -> u64 {
+    wr_id % RECEIVES as u64 * MAX_MANIFEST_OCTETS as u64
+}
+
+fn slot_range(slots: Slots, slot: u16) -> Range<usize> {
+    let start = slots.offset_of(slot) as usize;
+    start..start + slots.octets as usize
+}
+
+fn strays(endpoint: &Endpoint<HostMemory>, region: MemoryKey) -> u64 {
+    match endpoint.memory(region) {
+        Some(HostMemory::Slots(slots)) => slots.strays(),
+        Some(HostMemory::Messages(_) | HostMemory::Source(_)) | None => 0,
+    }
+}
