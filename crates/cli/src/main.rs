@@ -21,6 +21,8 @@ mod output;
 mod paths;
 mod plan;
 mod process;
+mod pull;
+mod push;
 mod recv;
 mod remote;
 mod send;
@@ -57,6 +59,8 @@ enum Command {
     Node(node::Arguments),
     Plan(plan::Arguments),
     Process(process::Arguments),
+    Pull(pull::Arguments),
+    Push(push::Arguments),
     Recv(recv::Arguments),
     Send(Box<send::Arguments>),
     Sim(sim::Arguments),
@@ -83,6 +87,8 @@ fn main() -> ExitCode {
         Command::Node(arguments) => node::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
+        Command::Pull(arguments) => pull::run(&arguments),
+        Command::Push(arguments) => push::run(&arguments),
         Command::Recv(arguments) => recv::run(&arguments),
         Command::Send(arguments) => send::run(&arguments),
         Command::Sim(arguments) => sim::run(&arguments),

@@ -2,9 +2,13 @@
 
 use crate::terminal::escaped;
 use anyhow::{Result, bail};
+use srdma::DeviceOptions;
 use srdma_api::{Client, ClientError, ProblemType};
+use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Exit code of a request that the controller has refused.
@@ -35,21 +39,60 @@ pub(crate) struct ControllerArguments {
 impl ControllerArguments {
     /// A client of the controller.
     pub(crate) fn client(&self) -> Result<Client> {
+        self.trust.client(&self.url())
+    }
+
+    /// The controller's URL, or several separated by commas.
+    pub(crate) fn url(&self) -> String {
         let url = self.controller.clone().or_else(|| std::env::var("SRDMA_CONTROLLER").ok());
-        self.trust.client(url.as_deref().unwrap_or("http://[::1]:8470"))
+        url.unwrap_or_else(|| "http://[::1]:8470".to_owned())
+    }
+
+    /// A device of the host library at the controller.
+    pub(crate) fn device_options(&self, address: Option<Ipv6Addr>) -> DeviceOptions {
+        self.trust.device_options(&self.url(), address)
     }
 }
 
 impl TrustArguments {
     /// A client of the controller at this URL.
     pub(crate) fn client(&self, url: &str) -> Result<Client> {
+        let (token_file, ca_file) = self.files();
+        let token = token_file.as_deref().map(token).transpose()?;
+        Ok(Client::new(url, token, ca_file.as_deref())?)
+    }
+
+    /// A device of the host library at the controller at this URL.
+    pub(crate) fn device_options(&self, url: &str, address: Option<Ipv6Addr>) -> DeviceOptions {
+        let (token_file, ca_file) = self.files();
+        DeviceOptions { token_file, ca_file, address, ..DeviceOptions::new(url) }
+    }
+
+    /// The token file and the CA bundle, as given or of the environment.
+    fn files(&self) -> (Option<PathBuf>, Option<PathBuf>) {
         let or_environment = |given: &Option<PathBuf>, name: &str| {
             given.clone().or_else(|| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
         };
-        let token_file = or_environment(&self.token_file, "SRDMA_TOKEN_FILE");
-        let token = token_file.as_deref().map(token).transpose()?;
-        Ok(Client::new(url, token, or_environment(&self.ca, "SRDMA_CA").as_deref())?)
+        (or_environment(&self.token_file, "SRDMA_TOKEN_FILE"), or_environment(&self.ca, "SRDMA_CA"))
     }
+}
+
+/// An error of the host library: that of the controller as a request of any other command has it.
+pub(crate) fn of_library(error: srdma::Error) -> anyhow::Error {
+    match error {
+        srdma::Error::Controller(error) => error.into(),
+        other => anyhow::Error::msg(other.to_string()),
+    }
+}
+
+/// Set when the process is asked to end by SIGINT or SIGTERM; the second time it ends at once.
+pub(crate) fn interruption() -> Result<Arc<AtomicBool>> {
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&is_interrupted))?;
+        signal_hook::flag::register(signal, Arc::clone(&is_interrupted))?;
+    }
+    Ok(is_interrupted)
 }
 
 /// Reads a token file.

@@ -243,6 +243,18 @@ impl Receiver {
         self.shared.next_event()
     }
 
+    /// Leaves the group: when it returns, nothing more is sent to this receiver, and its end is
+    /// [`Over::Evicted`](crate::Over::Evicted). What is whole is still there to take.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`]; and if the controller did not take the leave, as that of the last receiver of a group: the
+    /// receiver goes on.
+    pub fn leave(&self) -> Result<()> {
+        self.shared.check_process()?;
+        self.membership.leave()
+    }
+
     /// Leaves the group and ends the receiver. Versions that were taken stay readable; memory of the caller is the
     /// caller's again when they are dropped.
     ///

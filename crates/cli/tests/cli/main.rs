@@ -19,6 +19,7 @@ mod lab_conform;
 mod lab_congestion;
 mod lab_containerlab;
 mod lab_controller;
+mod lab_directory;
 mod lab_isis;
 mod lab_kernel_transit;
 mod lab_library;
