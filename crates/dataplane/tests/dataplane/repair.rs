@@ -2,7 +2,7 @@
 
 use crate::common::Bench;
 use crate::common::group::*;
-use srdma_dataplane::{Command, Event, RepairCounters};
+use srdma_dataplane::{ClassMap, Command, EgressConfig, Event, PfcConfig, RepairCounters};
 use srdma_frame::{Element, Frame, PortId};
 use srdma_group::*;
 use srdma_testkit::{checksums, multicast};
@@ -249,4 +249,74 @@ fn a_gap_is_reported_at_the_minimum() {
     let responses: Vec<_> = upstream.iter().map(|(port, packet)| (*port, packet[59], packet[60])).collect();
     assert_eq!(responses, [(0, 100, 0x1F), (0, 101, 0x60)]);
     assert_eq!(bench.node.acknowledgements(GroupId(1)).unwrap().minimum_psn(), Some(Psn::new(101)));
+}
+
+/// The edge, its ports with classes by precedence; that of the data, 1, has PFC.
+fn with_pfc() -> Bench {
+    let mut bench = repairing(false);
+    bench.apply(Command::SetClasses(ClassMap::by_precedence()));
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[1].pfc =
+        Some(PfcConfig { xoff_octets: 1 << 19, xon_octets: 1 << 18, headroom_octets: 1 << 20, quanta: 0xFFFF });
+    for port in 0..2 {
+        bench.apply(Command::SetEgress { port: PortId(port), egress: Box::new(egress.clone()) });
+    }
+    bench
+}
+
+/// IEEE 802.1Q clause 36: a frame that pauses class 1 for so many quanta.
+fn pause(quanta: u16) -> Vec<u8> {
+    let mut frame =
+        [&[1, 0x80, 0xC2, 0, 0, 1, 2, 0, 0, 0, 1, 9, 0x88, 0x08, 1, 1, 0, 2, 0, 0][..], &quanta.to_be_bytes()].concat();
+    frame.resize(60, 0);
+    frame
+}
+
+/// What is sent again waits in the class of the data: while that is paused nothing leaves, and then all in order.
+#[test]
+fn what_is_sent_again_waits_while_its_class_is_paused() {
+    let (mut bench, all) = (with_pfc(), receivers());
+    for psn in 100..=102 {
+        assert_eq!(send(&mut bench, 0, &encapsulated(&data(psn, true))).len(), 2);
+    }
+    let take = |bench: &mut Bench, quanta: u16| {
+        let frame = Frame::from_octets(&pause(quanta), &mut bench.pool).unwrap();
+        bench.node.receive(bench.now, PortId(1), &mut vec![frame], &mut bench.pool);
+        sent(bench)
+    };
+    assert_eq!(take(&mut bench, 0xFFFF), []);
+    assert_eq!(respond(&mut bench, 1, 101, NAK), []);
+    assert_eq!(send(&mut bench, 0, &encapsulated(&data(103, true))), []);
+    let left = take(&mut bench, 0);
+    let expected = |psns: &[u8], receiver: usize| -> Vec<_> {
+        psns.iter().map(|psn| copies(&data(*psn, true), &all[receiver..=receiver]).remove(0)).collect()
+    };
+    let of = |receiver: usize| -> Vec<_> {
+        let address = all[receiver].address.octets();
+        left.iter().filter(|(_, packet)| packet[24..40] == address).cloned().collect()
+    };
+    assert_eq!(of(0), expected(&[101, 102, 103], 0));
+    assert_eq!(of(1), expected(&[103], 1));
+    assert_eq!(left.len(), 4);
+}
+
+/// A branch that is far behind does not hold up the others at its port: new data are among what it is sent, not after it.
+#[test]
+fn a_branch_that_is_far_behind_does_not_starve_the_others() {
+    let (mut bench, all) = (repairing(false), receivers());
+    for psn in 100..=140 {
+        send(&mut bench, 0, &encapsulated(&data(psn, true)));
+    }
+    let give = |bench: &mut Bench, port: u16, packet: &[u8]| {
+        let frame = [&crate::common::port_mac(port).0[..], &[2, 0, 0, 0, 1, port as u8, 0x86, 0xDD], packet].concat();
+        let frame = Frame::from_octets(&frame, &mut bench.pool).unwrap();
+        bench.node.receive(bench.now, PortId(port), &mut vec![frame], &mut bench.pool);
+    };
+    give(&mut bench, 1, &response(0x11, "2001:db8:2::1", 100, &NAK));
+    (141..=144).for_each(|psn| give(&mut bench, 0, &encapsulated(&data(psn, true))));
+    let left = sent(&mut bench);
+    let other = all[1].address.octets();
+    let places: Vec<usize> = (0..left.len()).filter(|place| left[*place].1[24..40] == other).collect();
+    assert_eq!((left.len(), places.len()), (41 + 4 + 4, 4));
+    assert!(places[3] < 10, "new data wait for what is sent again: {places:?}");
 }
