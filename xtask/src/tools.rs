@@ -25,6 +25,8 @@ const TEST_TOOLS: &[Tool] = &[
     tool("c++", "g++"),
     tool("cc", "gcc"),
     tool("etcd", "etcd-server"),
+    // The library, whose directory depends on the architecture; it is loaded, not linked to.
+    tool("/usr/share/doc/libibverbs1/copyright", "libibverbs1"),
     tool("kill", "procps"),
     tool("mergecap", "wireshark-common"),
     tool("nm", "binutils"),
@@ -56,6 +58,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("prometheus", "prometheus"),
     tool("qemu-system-x86_64", "qemu-system-x86"),
     tool("smcrouted", "smcroute"),
+    tool("strip", "binutils"),
     tool("tc", "iproute2"),
     tool("unshare", "util-linux"),
     tool("vtysh", "frr"),

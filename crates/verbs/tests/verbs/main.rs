@@ -1,0 +1,3 @@
+//! This machine, with or without RDMA.
+
+mod machine;
