@@ -6,7 +6,7 @@
 //! loopback ADDRESS locked   # expects that memory cannot be locked
 //! ```
 //!
-//! It changes the addresses of the device's interface for a moment, by `ip`, so that it needs root.
+//! It adds addresses and a neighbour to interface eth0 and sets it down, by `ip`: it is made for a virtual machine.
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use srdma_verbs::gid::GidProblem;
@@ -67,6 +67,7 @@ fn run(address: Ipv6Addr) -> Outcome {
     queues(&domain, &local)?;
     dma_buf(&domain)?;
     destinations(&domain, &local)?;
+    packets(&domain, &local)?;
     events(&device)
 }
 
@@ -225,8 +226,22 @@ fn no_receive(domain: &ProtectionDomain, local: &LocalAddress) -> Outcome {
     Ok(())
 }
 
+/// The send queue of a source whose receiver takes nothing.
+fn full_send_queue(domain: &ProtectionDomain, local: &LocalAddress) -> Outcome {
+    let (source, _receiver) = connected(domain, local, 7)?;
+    let sent = domain.register(Buffer::new(OCTETS), Access::LocalRead)?;
+    let element = sent.element(0..16)?;
+    let post =
+        |id| source.pair.post_send(&SendRequest { id, operation: Operation::Send, is_signalled: false }, &[element]);
+    let error = (0..100_000).find_map(|id| post(id).err()).ok_or("a queue without end")?;
+    check(matches!(error, VerbsError::QueueFull { queue: "send", .. }), &error)?;
+    println!("full: {error}");
+    Ok(())
+}
+
 /// Full queues, and ranges that are not in a region.
 fn queues(domain: &ProtectionDomain, local: &LocalAddress) -> Outcome {
+    full_send_queue(domain, local)?;
     let side = Side::new(domain, local, Access::LocalWrite)?;
     let region = domain.register(Buffer::new(4096), Access::LocalWrite)?;
     let element = region.element(0..4096)?;
@@ -276,21 +291,67 @@ fn destinations(domain: &ProtectionDomain, local: &LocalAddress) -> Outcome {
     check(matches!(error, VerbsError::System { .. }), &error)
 }
 
-/// Asynchronous events: another address changes the GID table.
+/// Packets to a host that does not respond: the interface sends them, to be captured, and the retries end.
+fn packets(domain: &ProtectionDomain, local: &LocalAddress) -> Outcome {
+    ip("-6 neighbour replace 2001:db8::99 lladdr 02:00:00:00:00:99 dev eth0 nud permanent")?;
+    ip("-6 route add 2001:db8::99/128 dev eth0 hoplimit 33")?;
+    let source = Side::new(domain, local, Access::LocalRead)?;
+    let qpn = Qpn::new(0xab_cdef).ok_or("a number")?;
+    let mut ready = ReadyToReceive::new(*local, "2001:db8::99".parse()?, qpn, Psn::new(0), PATH_MTU);
+    ready.traffic_class = 0x68;
+    source.pair.to_rtr(&ready)?;
+    let first_psn = Psn::new(0).minus(2);
+    source.pair.to_rts(&ReadyToSend { retry_count: 1, ..ReadyToSend::new(first_psn) })?;
+    let mut buffer = Buffer::new(3000);
+    buffer.write(0, &(0..3000).map(|i| (i % 251) as u8).collect::<Vec<u8>>());
+    let sent = domain.register(buffer, Access::LocalRead)?;
+    let remote = RemoteMemory { virtual_address: 0x1122_3344_5566_7788, rkey: 0x99aa_bbcc };
+    source.post(11, Operation::WriteWithImmediate(remote, 0x0102_0304), &sent)?;
+    let error = source.completion()?.result.err().ok_or("a host that does not exist has responded")?;
+    check(error.status == WorkStatus::RetriesExceeded, &error)?;
+    println!("no response: {error}");
+    Ok(())
+}
+
+fn ip(words: &str) -> Outcome {
+    check(Command::new("ip").args(words.split(' ')).status()?.success(), words)
+}
+
+/// Asynchronous events: another address changes the GID table, and the interface is set down.
 fn events(device: &Device) -> Outcome {
     let mut earlier = Vec::new();
     while let Some(event) = device.next_event()? {
         earlier.push(event);
     }
     println!("events so far: {earlier:?}");
-    let words = "address add 2001:db8::77/64 dev eth0 nodad";
-    check(Command::new("ip").args(words.split(' ')).status()?.success(), words)?;
+    ip("address add 2001:db8::77/64 dev eth0 nodad")?;
     wait(device.event_descriptor())?;
     let event = device.next_event()?;
     check(event == Some(Event::GidChange(1)), &event)?;
     let added = device.address("2001:db8::77".parse()?)?;
     println!("GID index of the added address: {}", added.gid_index);
-    Ok(())
+
+    // Addresses stay when the interface goes down, so that the port is what is wrong.
+    std::fs::write("/proc/sys/net/ipv6/conf/eth0/keep_addr_on_down", "1")?;
+    ip("link set eth0 down")?;
+    wait_for(device, Event::PortError(1))?;
+    let error = device.address(added.address).err().ok_or("the address of a port that is down")?;
+    check(matches!(error, VerbsError::PortDown { port: 1, .. }), &error)?;
+    println!("port: {error}");
+    ip("link set eth0 up")?;
+    wait_for(device, Event::PortActive(1))
+}
+
+fn wait_for(device: &Device, expected: Event) -> Outcome {
+    loop {
+        wait(device.event_descriptor())?;
+        while let Some(event) = device.next_event()? {
+            println!("event: {event}");
+            if event == expected {
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// For a process whose limit of locked memory is less than 1 MiB and that may not ignore it.

@@ -76,7 +76,7 @@ pub struct ReadyToReceive {
     pub expected_psn: Psn,
     /// Path MTU, the same at all members of a group.
     pub path_mtu: PathMtu,
-    /// Hop limit of its packets.
+    /// Hop limit of its packets. For RoCE v2 Linux replaces it by that of the route to the destination.
     pub hop_limit: u8,
     /// Traffic class of its packets.
     pub traffic_class: u8,

@@ -154,6 +154,8 @@ mod tests {
         for text in [concat!("let y = un", "safe { x };"), concat!("#![allow(un", "safe_code)]")] {
             assert_eq!(found(unsafe_code, "crates/rc/src/a.rs", text).len(), 1, "{text}");
             assert_eq!(found(unsafe_code, "crates/wire/src/icrc.rs", text), [""; 0]);
+            assert_eq!(found(unsafe_code, "crates/verbs/src/sys/pair.rs", text), [""; 0]);
+            assert_eq!(found(unsafe_code, "crates/verbs/src/queue_pair.rs", text).len(), 1, "{text}");
         }
         assert_eq!(found(unsafe_code, "a.rs", "// unsafe at any speed"), [""; 0]);
     }

@@ -83,7 +83,8 @@ impl Completions {
             let context = (*self.pointer()).context;
             ((*context).ops.poll_cq)(self.pointer(), most, completions.as_mut_ptr())
         };
-        usize::try_from(count).map_err(|_| Error::System(io::Error::from_raw_os_error(-count)))
+        // A negative number is no error number, but the provider's own.
+        usize::try_from(count).map_err(|_| Error::System(io::Error::from_raw_os_error(libc::EIO)))
     }
 
     /// Requests an event at the next completion.

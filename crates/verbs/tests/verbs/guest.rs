@@ -1,5 +1,9 @@
 //! The example `loopback` in a soft-RoCE guest: the kernel and libibverbs of Debian 12, emulated by QEMU.
 
+use srdma_capture::Reader;
+use srdma_wire::rocev2::Packet;
+use srdma_wire::{EthernetView, MacAddress, Opcode, Psn, View};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -93,13 +97,16 @@ fn initrd(directory: &Path, image: &Path) -> PathBuf {
 fn boot(directory: &Path) -> String {
     let image = image(directory);
     let console = directory.join("console");
-    // The options are explained in crates/lab/src/guest/mod.rs. The network has no other end.
+    // The options are explained in crates/lab/src/guest/mod.rs. At the other end of the network QEMU itself takes the
+    // frames, and sends nothing on.
     let line = "-nodefaults -no-user-config -no-reboot -machine pc,usb=off -accel tcg -cpu max -smp 1 -m 256 \
-                -display none -netdev hubport,id=network,hubid=0 -device virtio-net-pci,netdev=network,romfile=";
+                -display none -netdev user,id=network,restrict=on -device virtio-net-pci,netdev=network,romfile=";
     let kernel_line = "console=ttyS0 quiet panic=-1 mitigations=off cryptomgr.notests nokaslr tsc=unstable \
                        noapictimer no_timer_check rdinit=/verbs-init host=verbs addresses=2001:db8::1/64";
     let mut qemu = Command::new("qemu-system-x86_64");
     qemu.args(line.split_whitespace()).args(["-append", kernel_line]);
+    let capture = directory.join("capture.pcap");
+    qemu.arg("-object").arg(format!("filter-dump,id=dump,netdev=network,file={}", capture.display()));
     qemu.arg("-serial").arg(format!("file:{}", console.display()));
     qemu.arg("-kernel").arg(image.join("vmlinux")).arg("-initrd").arg(initrd(directory, &image));
     let mut guest = Ended(qemu.stdin(Stdio::null()).spawn().expect("QEMU starts"));
@@ -123,8 +130,43 @@ fn queue_pairs_of_soft_roce_transfer_octets_and_name_errors() {
     for line in ["EXIT loopback 0", "EXIT locked 0"] {
         assert!(console.lines().any(|text| text.trim_end() == line), "no {line:?} in:\n{console}");
     }
+    check_capture(&directory.path().join("capture.pcap"));
     assert!(console.contains("wrong rkey: remote access error (RemoteAccess, "), "{console}");
     assert!(console.contains("RLIMIT_MEMLOCK, of 65536 octets"), "{console}");
+}
+
+/// Packets of the example to a host that does not exist, as the kernel has made them from the queue pair's attributes:
+/// a WRITE with immediate of 3,000 octets, sent again and again. (Those of connected queue pairs stay in the kernel.)
+fn check_capture(path: &Path) {
+    let mut opcodes: BTreeMap<u32, Opcode> = BTreeMap::new();
+    for frame in Reader::open(path).expect("a capture") {
+        let octets = frame.expect("a frame").octets;
+        let (ethernet, packet) = EthernetView::split(&octets).expect("an Ethernet header");
+        // Neighbour discovery is the rest.
+        let Ok(packet) = Packet::parse(packet, packet.len()) else { continue };
+        assert_eq!(ethernet.value().destination, MacAddress([2, 0, 0, 0, 0, 0x99]));
+        let (ipv6, bth) = (packet.ipv6, packet.bth.value());
+        assert_eq!(ipv6.destination(), "2001:db8::99".parse::<std::net::Ipv6Addr>().unwrap());
+        assert_eq!(ipv6.source(), "2001:db8::1".parse::<std::net::Ipv6Addr>().unwrap());
+        // The hop limit is that of the route, not of the queue pair.
+        assert_eq!((ipv6.traffic_class(), ipv6.hop_limit, bth.dest_qpn.get()), (0x68, 33, 0xab_cdef));
+        opcodes.insert(bth.psn.get(), bth.opcode);
+        let sent_before = bth.psn.distance_from(Psn::new(0xff_fffe)) as usize * 1024;
+        let payload = packet.payload().expect("in one piece");
+        assert!(payload.iter().zip(sent_before..).all(|(octet, i)| usize::from(*octet) == i % 251), "{bth:?}");
+        if let Some(reth) = packet.extended.reth() {
+            let reth = reth.value();
+            assert_eq!((reth.virtual_address, reth.rkey), (0x1122_3344_5566_7788, 0x99aa_bbcc));
+            assert_eq!(reth.dma_length, 3000);
+        }
+        if bth.opcode == Opcode::WRITE_LAST_IMMEDIATE {
+            assert_eq!(packet.extended.octets()[0], [1, 2, 3, 4]);
+        }
+    }
+    // PSNs 0xfffffe, 0xffffff and 0.
+    let expected =
+        [(0, Opcode::WRITE_LAST_IMMEDIATE), (0xff_fffe, Opcode::WRITE_FIRST), (0xff_ffff, Opcode::WRITE_MIDDLE)];
+    assert_eq!(opcodes, BTreeMap::from(expected));
 }
 
 /// The header of the package that the image is made from, printed by a C compiler, beside the committed layout.
