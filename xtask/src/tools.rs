@@ -44,6 +44,7 @@ const TEST_TOOLS: &[Tool] = &[
 const LAB_TOOLS: &[Tool] = &[
     tool("/usr/include/stdio.h", "libc6-dev"),
     tool("/usr/lib/frr/isisd", "frr"),
+    tool("apt-get", "apt"),
     tool("busybox", "busybox"),
     tool("cpio", "cpio"),
     tool("dpkg-deb", "dpkg"),
@@ -57,6 +58,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("ping", "iputils-ping"),
     tool("prometheus", "prometheus"),
     tool("qemu-system-x86_64", "qemu-system-x86"),
+    tool("sh", "dash"),
     tool("smcrouted", "smcroute"),
     tool("strip", "binutils"),
     tool("tc", "iproute2"),

@@ -4,7 +4,8 @@ use srdma_capture::Reader;
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{EthernetView, MacAddress, Opcode, Psn, View};
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -82,7 +83,7 @@ fn initrd(directory: &Path, image: &Path) -> PathBuf {
     fs::create_dir_all(files.join("etc")).expect("a directory");
     fs::write(files.join("etc/passwd"), "user:x:1000:1000::/tmp:/bin/sh\n").expect("a file");
     fs::write(files.join("verbs-init"), INIT).expect("a file");
-    run(Command::new("chmod").arg("755").arg(files.join("verbs-init")));
+    fs::set_permissions(files.join("verbs-init"), Permissions::from_mode(0o755)).expect("a mode");
     let archive = directory.join("files.cpio");
     let line = format!("find . | cpio --quiet -o -H newc -R 0:0 >'{}'", archive.display());
     run(Command::new("sh").args(["-ec", &line]).current_dir(&files));
