@@ -25,6 +25,8 @@ const TEST_TOOLS: &[Tool] = &[
     tool("c++", "g++"),
     tool("cc", "gcc"),
     tool("etcd", "etcd-server"),
+    // The library, whose directory depends on the architecture; it is loaded, not linked to.
+    tool("/usr/share/doc/libibverbs1/copyright", "libibverbs1"),
     tool("kill", "procps"),
     tool("mergecap", "wireshark-common"),
     tool("nm", "binutils"),
@@ -42,6 +44,7 @@ const TEST_TOOLS: &[Tool] = &[
 const LAB_TOOLS: &[Tool] = &[
     tool("/usr/include/stdio.h", "libc6-dev"),
     tool("/usr/lib/frr/isisd", "frr"),
+    tool("apt-get", "apt"),
     tool("busybox", "busybox"),
     tool("cpio", "cpio"),
     tool("dpkg-deb", "dpkg"),
@@ -55,7 +58,9 @@ const LAB_TOOLS: &[Tool] = &[
     tool("ping", "iputils-ping"),
     tool("prometheus", "prometheus"),
     tool("qemu-system-x86_64", "qemu-system-x86"),
+    tool("sh", "dash"),
     tool("smcrouted", "smcroute"),
+    tool("strip", "binutils"),
     tool("tc", "iproute2"),
     tool("unshare", "util-linux"),
     tool("vtysh", "frr"),

@@ -3,7 +3,7 @@
 //! A [`Driver`] carries frames between an interface, or a capture, and a [`Pool`](srdma_frame::Pool), in batches. An
 //! [`Interest`] selects the frames that it takes from the interface; the kernel processes all others.
 //!
-//! This is the only crate with `unsafe` beyond one intrinsic of the ICRC: each block states why it is sound.
+//! It has `unsafe` blocks: each states why it is sound.
 
 #![allow(unsafe_code)]
 

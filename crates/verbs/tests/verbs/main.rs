@@ -1,0 +1,4 @@
+//! This machine, with or without RDMA; and a soft-RoCE guest.
+
+mod guest;
+mod machine;
