@@ -489,6 +489,26 @@ fn a_receiver_that_acknowledges_nothing_is_named() {
     }
 }
 
+/// The same of a receiver that has responded to nothing since its edge has restarted, as one that joins again with its
+/// former queue pair.
+#[test]
+fn a_receiver_that_responds_to_nothing_is_named() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.report_silent_receiver(1, receiver(1, 1), None);
+    cluster.pass(DEAD_AFTER_MS + 200);
+    assert_eq!(cluster.group().failure, None, "it was sent nothing");
+    cluster.report_silent_receiver(1, receiver(1, 1), Some(41));
+    cluster.pass(DEAD_AFTER_MS - 200);
+    assert_eq!(cluster.group().failure, None, "a response may be on its way");
+    cluster.pass(400);
+    let failure = cluster.group().failure.unwrap();
+    assert_eq!(failure, format!("receiver {} has not acknowledged PSN 41, which it was sent", receiver(1, 1)));
+    cluster.report_receiver(1, receiver(1, 1), 42, 0);
+    cluster.pass(100);
+    assert_eq!(cluster.group().failure, None, "it has responded");
+}
+
 /// A group that was committed anew after its store was restored, whose source goes on where it is: no data pass, and
 /// `failure` says why as soon as the source reports (D137).
 #[test]
