@@ -117,6 +117,29 @@ fn a_stopped_group_is_removed_from_nodes_that_had_nothing() {
     assert_eq!(left, [0; 0], "nodes that still have it");
 }
 
+/// A node that only the lost record has registers with a stopped group, and again without it: when that has been closed, it
+/// can be removed.
+#[test]
+fn a_stopped_group_that_was_closed_keeps_no_node() {
+    let (mut cluster, backup) = backup_before_a_join();
+    cluster.reinstall(6);
+    cluster.disconnect(3);
+    cluster.start_with(backup, 1);
+    cluster.pass(300);
+    assert_eq!(cluster.group().summary.state, GroupState::Stopped);
+    cluster.connect(3);
+    cluster.pass(300);
+    cluster.reinstall(3);
+    cluster.pass(300);
+    cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+    cluster.pass(1000);
+    assert!(cluster.commit(|core| core.group(&admin(), 1)).is_err(), "closed");
+    cluster.commit(|core| core.drain_node(&admin(), "N3", true)).unwrap();
+    cluster.commit(|core| core.remove_node(&admin(), "N3")).unwrap();
+    let is_removed = |event: &EventKind| matches!(event, EventKind::NodeRemoved { node } if node == "N3");
+    assert!(cluster.events.iter().any(is_removed), "{:?}", cluster.events);
+}
+
 /// A store restored from a backup before a receiver of N1 left: N1, which is cut off, has the record without it, and the
 /// headend has none.
 fn restored_without_a_leave() -> Cluster {
