@@ -198,6 +198,20 @@ fn receivers_at_a_node_with_another_entry_are_unverified() {
     assert_eq!(cluster.members().len(), 3);
 }
 
+/// The group is closed before N1 has registered, which is lost and does not wait for all receivers of the backup: they stay
+/// unverified while the other nodes remove the group, and acknowledge meanwhile (D132).
+#[test]
+fn receivers_of_a_group_that_is_closed_unverified_are_no_members() {
+    let mut cluster = restored_without_a_leave();
+    cluster.pass(DEAD_AFTER_MS + 300);
+    assert_eq!(cluster.group().summary.state, GroupState::Verifying);
+    cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+    assert_eq!(cluster.group().summary.state, GroupState::Closing);
+    assert!(cluster.members().is_empty(), "{:?}", cluster.group());
+    cluster.sync(6);
+    assert!(cluster.members().is_empty(), "{:?}", cluster.group());
+}
+
 /// A node that only a lost record has loses its state between two registrations, before the headend has registered: it is
 /// not taken to have what it had reported first.
 #[test]
