@@ -192,6 +192,11 @@ impl Controller {
         self.settle(now, out);
     }
 
+    /// Whether a write is under way.
+    pub(crate) const fn is_writing(&self) -> bool {
+        self.writing > 0
+    }
+
     /// The present write.
     pub(crate) fn writing(&self) -> Vec<Write> {
         self.unwritten.iter().take(self.writing).flat_map(|(_, writes)| writes).cloned().collect()

@@ -276,8 +276,8 @@ impl Flow {
         participant
     }
 
-    /// A receiver that is no member any more, and has been one, joins with another queue pair: the former one expects data
-    /// from before. `shown`: the queue pair that the controller shows.
+    /// A receiver that is no member any more, and has been one, joins with another queue pair: the former one expects
+    /// data from before. `shown`: the queue pair that the controller shows.
     pub(crate) fn renew(&mut self, receiver: usize, shown: Option<u32>) {
         let is_former =
             |known: &Participant| known.connected.is_some() && shown.is_none_or(|shown| shown != known.qpn.get());

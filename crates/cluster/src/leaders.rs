@@ -191,6 +191,14 @@ impl World<'_> {
         [&self.controller, &self.former].into_iter().flatten().any(|controller| controller.run == run)
     }
 
+    /// Whether the leader waits for a write longer than usual: etcd does not respond, or is not reached.
+    pub(crate) fn waits_for_store(&self) -> bool {
+        self.controller.as_ref().is_some_and(|controller| {
+            let is_cut = self.faults.etcd_cut_until(controller.run).is_some_and(|until| self.now() < until);
+            controller.outcome.is_some() || (is_cut && controller.is_writing())
+        })
+    }
+
     /// The controller that a party is connected to.
     pub(crate) fn controller_of(&self, party: Party) -> Option<u32> {
         let former = self.former.as_ref().filter(|_| self.faults.follow_former.contains(&party));

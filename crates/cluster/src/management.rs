@@ -284,6 +284,7 @@ impl World<'_> {
                 controller.outcome = Some(outcome);
                 if waited > Duration::ZERO {
                     self.controller = Some(controller);
+                    self.faults.note(now + waited);
                     return self.tasks.push(now + waited, 0, Task::Written(run));
                 }
                 outcome

@@ -74,12 +74,12 @@ impl World<'_> {
 
     /// Whether nothing names a node that has to answer an order. A group that is gone has leftovers, which have a
     /// check of their own; a lost node that was to join a tree is no longer awaited; a stopped group, whose `failure`
-    /// says why, gives no orders until it is closed.
+    /// says why, gives no orders until it is closed; nothing leaves a leader whose write is not durable.
     fn is_missed(&self, node: usize, group: u32) -> bool {
         let controller = self.controller.as_ref();
         let Some(group) = controller.and_then(|controller| self.shown_by(controller, group)) else { return false };
         let is_in_tree = group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name_of(node));
         let is_stopped = group.summary.state == GroupState::Stopped && group.failure.is_some();
-        (is_in_tree || self.is_heard(node)) && !is_stopped && !is_named(&group, node)
+        (is_in_tree || self.is_heard(node)) && !is_stopped && !is_named(&group, node) && !self.waits_for_store()
     }
 }

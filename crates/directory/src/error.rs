@@ -36,11 +36,6 @@ impl Error {
         let path = path.to_owned();
         |error| Error::File { path, error }
     }
-
-    /// Whether there is no room for the files.
-    pub fn is_no_space(&self) -> bool {
-        matches!(self, Error::File { error, .. } if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
-    }
 }
 
 /// The result of a call.

@@ -71,6 +71,8 @@ pub struct Lifecycle {
     orders: VecDeque<Order>,
     last_epoch: u32,
     rounds: u32,
+    /// It was closed before it was verified: the nodes that are not known any more may have another entry.
+    is_closed_unverified: bool,
     /// Disabled by a test.
     without: Option<Safeguard>,
 }
@@ -124,6 +126,7 @@ impl Lifecycle {
             orders: VecDeque::new(),
             last_epoch: after.record().epoch,
             rounds: 0,
+            is_closed_unverified: false,
             without: None,
         };
         lifecycle.begin(after, None);
@@ -258,6 +261,7 @@ impl Lifecycle {
             Phase::Closing | Phase::Closed => return,
             Phase::Steady | Phase::Preparing | Phase::Committing { .. } | Phase::Removing => {}
         }
+        self.is_closed_unverified = !self.is_verified();
         self.waiting.clear();
         self.orders.clear();
         self.change = None;

@@ -103,8 +103,8 @@ impl<P> Repair<P> {
         }
     }
 
-    /// Counts a packet that has come again for the branches that have responded and were sent it nevertheless, since they
-    /// are sent all data as they come: a receiver that makes no progress with it is stalled (D25, D158).
+    /// Counts a packet that has come again for the branches that have responded and were sent it nevertheless, since
+    /// they are sent all data as they come: a receiver that makes no progress with it is stalled (D25, D158).
     #[inline]
     pub fn count_again(&self, now: Instant, arrival: &Arrival, acks: &mut Acknowledgements) {
         if self.not_level == 0 || !matches!(arrival.kind, ArrivalKind::Held { .. } | ArrivalKind::Refill) {

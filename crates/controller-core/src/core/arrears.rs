@@ -101,9 +101,17 @@ impl Core {
         for status in status.iter().flat_map(|status| &status.groups) {
             let Some(group) = self.groups.get(&status.group) else { continue };
             for branch in status.branches.iter().filter(|branch| group.members.contains_key(&branch.address)) {
-                let Some(expected) = branch.expected_psn.map(Psn::new) else { continue };
-                let has_missed = group.completed.is_some_and(|completed| expected.is_before(completed));
-                if branch.lag.is_some_and(|lag| lag > 0) {
+                let expected = branch.expected_psn.map(Psn::new);
+                let has_missed = match (expected, group.completed) {
+                    (Some(expected), Some(completed)) => expected.is_before(completed),
+                    (None, _) | (_, None) => false,
+                };
+                let outstanding = match expected {
+                    Some(expected) => branch.lag.is_some_and(|lag| lag > 0).then_some(expected),
+                    // Data came since the node has restarted, and were sent to it: it has responded to none.
+                    None => status.highest_psn.map(Psn::new),
+                };
+                if let Some(expected) = outstanding {
                     found.entry(status.group).or_default().push((branch.address, expected, has_missed));
                 }
             }

@@ -118,6 +118,10 @@ impl Core {
             group.row.is_closing = true;
             if let Some(lifecycle) = &mut group.lifecycle {
                 lifecycle.close();
+                // Those that have it are ordered to remove it.
+                for node in group.reports.nodes().filter(|node| !group.nodes.contains(*node)) {
+                    self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
+                }
                 group.reports.hand_over(lifecycle);
             }
         }

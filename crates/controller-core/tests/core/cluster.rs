@@ -255,6 +255,15 @@ impl Cluster {
         self.report_branch(edge, receiver, expected_psn, lag);
     }
 
+    /// An edge reports a receiver that has not responded since it restarted, and the highest PSN that it has forwarded.
+    pub(crate) fn report_silent_receiver(&mut self, edge: u16, receiver: Ipv6Addr, highest_psn: Option<u32>) {
+        self.report_receiver(edge, receiver, 0, 0);
+        let status = self.nodes.get_mut(&edge).unwrap().status.as_mut().unwrap();
+        let group = &mut status.groups[0];
+        group.highest_psn = highest_psn;
+        (group.branches[0].expected_psn, group.branches[0].lag) = (None, None);
+    }
+
     fn report_branch(&mut self, node: u16, address: Ipv6Addr, expected_psn: u32, lag: u32) {
         let branch = BranchStatus {
             address,

@@ -117,6 +117,29 @@ fn a_stopped_group_is_removed_from_nodes_that_had_nothing() {
     assert_eq!(left, [0; 0], "nodes that still have it");
 }
 
+/// A node that only the lost record has registers with a stopped group, and again without it: when that has been closed, it
+/// can be removed.
+#[test]
+fn a_stopped_group_that_was_closed_keeps_no_node() {
+    let (mut cluster, backup) = backup_before_a_join();
+    cluster.reinstall(6);
+    cluster.disconnect(3);
+    cluster.start_with(backup, 1);
+    cluster.pass(300);
+    assert_eq!(cluster.group().summary.state, GroupState::Stopped);
+    cluster.connect(3);
+    cluster.pass(300);
+    cluster.reinstall(3);
+    cluster.pass(300);
+    cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+    cluster.pass(1000);
+    assert!(cluster.commit(|core| core.group(&admin(), 1)).is_err(), "closed");
+    cluster.commit(|core| core.drain_node(&admin(), "N3", true)).unwrap();
+    cluster.commit(|core| core.remove_node(&admin(), "N3")).unwrap();
+    let is_removed = |event: &EventKind| matches!(event, EventKind::NodeRemoved { node } if node == "N3");
+    assert!(cluster.events.iter().any(is_removed), "{:?}", cluster.events);
+}
+
 /// A store restored from a backup before a receiver of N1 left: N1, which is cut off, has the record without it, and the
 /// headend has none.
 fn restored_without_a_leave() -> Cluster {
@@ -173,6 +196,20 @@ fn receivers_at_a_node_with_another_entry_are_unverified() {
         assert!(cluster.members().is_empty() || cluster.group().summary.epoch == 4, "{:?}", cluster.group());
     }
     assert_eq!(cluster.members().len(), 3);
+}
+
+/// The group is closed before N1 has registered, which is lost and does not wait for all receivers of the backup: they stay
+/// unverified while the other nodes remove the group, and acknowledge meanwhile (D132).
+#[test]
+fn receivers_of_a_group_that_is_closed_unverified_are_no_members() {
+    let mut cluster = restored_without_a_leave();
+    cluster.pass(DEAD_AFTER_MS + 300);
+    assert_eq!(cluster.group().summary.state, GroupState::Verifying);
+    cluster.commit(|core| core.close_group(&admin(), 1, None)).unwrap();
+    assert_eq!(cluster.group().summary.state, GroupState::Closing);
+    assert!(cluster.members().is_empty(), "{:?}", cluster.group());
+    cluster.sync(6);
+    assert!(cluster.members().is_empty(), "{:?}", cluster.group());
 }
 
 /// A node that only a lost record has loses its state between two registrations, before the headend has registered: it is
@@ -487,6 +524,26 @@ fn a_receiver_that_acknowledges_nothing_is_named() {
         cluster.pass(100);
         assert_eq!(cluster.group().failure, None, "it makes progress");
     }
+}
+
+/// The same of a receiver that has responded to nothing since its edge has restarted, as one that joins again with its
+/// former queue pair.
+#[test]
+fn a_receiver_that_responds_to_nothing_is_named() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
+    cluster.report_silent_receiver(1, receiver(1, 1), None);
+    cluster.pass(DEAD_AFTER_MS + 200);
+    assert_eq!(cluster.group().failure, None, "it was sent nothing");
+    cluster.report_silent_receiver(1, receiver(1, 1), Some(41));
+    cluster.pass(DEAD_AFTER_MS - 200);
+    assert_eq!(cluster.group().failure, None, "a response may be on its way");
+    cluster.pass(400);
+    let failure = cluster.group().failure.unwrap();
+    assert_eq!(failure, format!("receiver {} has not acknowledged PSN 41, which it was sent", receiver(1, 1)));
+    cluster.report_receiver(1, receiver(1, 1), 42, 0);
+    cluster.pass(100);
+    assert_eq!(cluster.group().failure, None, "it has responded");
 }
 
 /// A group that was committed anew after its store was restored, whose source goes on where it is: no data pass, and

@@ -67,10 +67,10 @@ impl Lifecycle {
 
     /// Whether all nodes have what the records say, as far as they have registered since the controller's start or have
     /// confirmed an entry, and have been renewed where that is required: until then a receiver may be one that its node
-    /// does not wait for.
+    /// does not wait for. A group that is closed before that stays unverified.
     pub fn is_verified(&self) -> bool {
         let is_verified = |member: &Member| member.verification == Verification::Verified && !member.must_renew;
-        self.members.values().all(is_verified)
+        !self.is_closed_unverified && self.members.values().all(is_verified)
     }
 
     /// The nodes that are to be renewed: they had an entry that the record does not explain, or have lost the one that

@@ -51,6 +51,7 @@ impl Lifecycle {
             blocked_by: BTreeSet::new(),
             orders: VecDeque::new(),
             rounds: round,
+            is_closed_unverified: false,
             without: None,
             stored: Some(group.clone()),
         };
