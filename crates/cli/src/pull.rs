@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 /// Receive a directory that srdma push sends.
 ///
-/// Joins the group, and writes the files into DIR.partial, which becomes DIR at once when all are there with the digests
-/// of the source. If it is ended before, the same command continues: what is there is verified and kept. Exit code 1: the
-/// group has ended before everything was there, or a file could not be written.
+/// Joins the group, and writes the files into DIR.partial, which becomes DIR at once when all are there with the
+/// digests of the source. If it is ended before, the same command continues: what is there is verified and kept. Exit
+/// code 1: the group has ended before everything was there, or a file could not be written.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
