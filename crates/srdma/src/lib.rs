@@ -31,7 +31,7 @@ pub use digest::{Digest, DigestKind};
 pub use error::{Error, Over, Result};
 pub use event::Event;
 pub use manifest::{
-    Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Slots,
+    End, Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Message, Slots,
 };
 pub use memory::Region;
 pub use publisher::Failure;
