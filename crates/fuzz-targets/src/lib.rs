@@ -10,6 +10,8 @@ mod files;
 mod headend;
 mod ioam;
 mod isis;
+#[cfg(feature = "files")]
+mod manifest;
 mod node;
 mod notification;
 mod rc;
@@ -22,6 +24,8 @@ pub use files::{configuration, decode, topology};
 pub use headend::headend;
 pub use ioam::ioam;
 pub use isis::isis;
+#[cfg(feature = "files")]
+pub use manifest::manifest;
 pub use node::{LIFETIME, NodeTarget};
 pub use notification::notification;
 pub use rc::rc;
@@ -63,4 +67,6 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("topology", || Box::new(topology)),
     #[cfg(feature = "files")]
     ("decode", || Box::new(decode)),
+    #[cfg(feature = "files")]
+    ("manifest", || Box::new(manifest)),
 ];

@@ -7,6 +7,34 @@
 //!        │
 //!   srdma_rc::Endpoint        the queue pair, without I/O
 //! ```
+//!
+//! `docs/applications.md` describes the calls, the events and the messages.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use srdma::{Buffer, Device, DeviceOptions, GroupOptions, JoinOptions};
+//! use std::time::Duration;
+//!
+//! const MINUTE: Duration = Duration::from_secs(60);
+//!
+//! fn source(weights: Vec<u8>) -> srdma::Result<()> {
+//!     let device = Device::open(&DeviceOptions::from_environment())?;
+//!     let source = device.create_group(&GroupOptions::for_buffers([weights.len() as u64]))?;
+//!     println!("group {}", source.group());
+//!     source.commit(3, MINUTE)?;
+//!     source.publish(1, vec![Buffer::new("weights", weights)])?;
+//!     source.wait(1, MINUTE)
+//! }
+//!
+//! fn receiver(group: u32) -> srdma::Result<()> {
+//!     let device = Device::open(&DeviceOptions::from_environment())?;
+//!     let receiver = device.join(group, JoinOptions::default())?;
+//!     let version = receiver.next_version(MINUTE)?;
+//!     println!("{} octets", version.buffer("weights").map_or(0, <[u8]>::len));
+//!     Ok(())
+//! }
+//! ```
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod buffer;
@@ -31,7 +59,7 @@ pub use digest::{Digest, DigestKind};
 pub use error::{Error, Over, Result};
 pub use event::Event;
 pub use manifest::{
-    Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Slots,
+    End, Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Message, Slots,
 };
 pub use memory::Region;
 pub use publisher::Failure;
@@ -41,3 +69,13 @@ pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
 pub use subscriber::Rejection;
+
+/// Handles are used by several threads.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Device>();
+    is_shared::<Source>();
+    is_shared::<Receiver>();
+    is_shared::<Version>();
+    is_shared::<Buffer>();
+};

@@ -191,8 +191,8 @@ impl Manifest {
         self.slots().slot_of(self.sequence)
     }
 
-    /// The begin message.
-    pub(crate) fn emit(&self) -> Vec<u8> {
+    /// The octets of the begin message.
+    pub fn emit(&self) -> Vec<u8> {
         let mut octets = Vec::with_capacity(self.message_octets());
         octets.extend_from_slice(&BEGIN);
         octets.extend_from_slice(&[FORM, self.digest.code()]);
@@ -213,14 +213,18 @@ impl Manifest {
 
 /// The end message: the digests of a version's buffers, in the order of the manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct End {
-    pub(crate) version: u64,
-    pub(crate) digest: DigestKind,
-    pub(crate) digests: Vec<Digest>,
+pub struct End {
+    /// The application's number of the version.
+    pub version: u64,
+    /// The digest of its buffers.
+    pub digest: DigestKind,
+    /// One for each buffer.
+    pub digests: Vec<Digest>,
 }
 
 impl End {
-    pub(crate) fn emit(&self) -> Vec<u8> {
+    /// The message's octets.
+    pub fn emit(&self) -> Vec<u8> {
         let mut octets = Vec::with_capacity(END_OCTETS + self.digests.len() * self.digest.octets());
         octets.extend_from_slice(&END);
         octets.extend_from_slice(&[FORM, self.digest.code(), 0, 0]);
@@ -231,16 +235,22 @@ impl End {
     }
 }
 
-/// A message of the source.
+/// A message of the source, for programs that look at packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub enum Message {
+    /// The SEND before a version.
     Begin(Manifest),
+    /// The SEND behind it.
     End(End),
 }
 
 impl Message {
     /// Parses a message. The time and the memory that it takes are bounded by the octets.
-    pub(crate) fn parse(octets: &[u8]) -> Result<Self, ManifestError> {
+    ///
+    /// # Errors
+    ///
+    /// If the octets do not follow the form, or a value is beyond its limit.
+    pub fn parse(octets: &[u8]) -> Result<Self, ManifestError> {
         if octets.len() > MAX_MANIFEST_OCTETS {
             return Err(ManifestError::TooLong(octets.len()));
         }

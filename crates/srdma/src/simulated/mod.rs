@@ -2,4 +2,5 @@
 
 mod hostile;
 mod network;
+mod pauses;
 mod versions;

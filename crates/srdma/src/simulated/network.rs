@@ -263,6 +263,7 @@ impl Network {
     /// Runs until a time, or until nothing more can happen.
     pub(super) fn run_until(&mut self, end: Instant, application: &mut Application<'_>) {
         let mut wanted_at = None;
+        let mut calls_at_once = 0;
         loop {
             for receiver in &mut self.receivers {
                 receiver.endpoint.tick(self.now);
@@ -285,6 +286,8 @@ impl Network {
                 self.now = self.now.max(end);
                 return;
             };
+            calls_at_once = if next > self.now { 0 } else { calls_at_once + 1 };
+            assert!(calls_at_once < 10_000, "a deadline that has passed stays");
             self.now = self.now.max(next);
             while let Some(entry) = self.events.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let event = entry.remove();

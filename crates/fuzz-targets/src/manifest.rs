@@ -1,0 +1,32 @@
+//! The messages around a version of buffers (D170).
+
+use srdma::{Manifest, Message};
+
+/// Any octets as a message. What is accepted is emitted unchanged, and keeps its limits by arithmetic of its own.
+pub fn manifest(input: &[u8]) {
+    match Message::parse(input) {
+        Ok(Message::Begin(manifest)) => {
+            assert_eq!(manifest.emit(), input);
+            check_places(&manifest);
+        }
+        // Octets 6 and 7 are reserved, and ignored.
+        Ok(Message::End(end)) => {
+            let emitted = end.emit();
+            assert_eq!((&emitted[..6], &emitted[8..]), (&input[..6], &input[8..]));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// No two buffers share an octet, and none is outside of its slot, nor the slots outside of what 64 bits address.
+fn check_places(manifest: &Manifest) {
+    let slots = manifest.slots();
+    let octets = u128::from(slots.octets);
+    assert!((1..=64).contains(&slots.count) && octets * u128::from(slots.count) <= u128::from(u64::MAX));
+    let mut end = 0;
+    for entry in manifest.buffers() {
+        assert!(u128::from(entry.offset) >= end);
+        end = u128::from(entry.offset) + u128::from(entry.length_octets);
+        assert!(end <= octets && (1..=1024).contains(&entry.name.len()));
+    }
+}
