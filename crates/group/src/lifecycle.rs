@@ -325,8 +325,11 @@ impl Lifecycle {
 
     /// The source has an order of this round, which another controller or a later state of the store has given it: the
     /// rounds that follow are not less, since it ignores earlier ones.
-    pub fn source_knows(&mut self, round: u32) {
-        if round <= self.rounds {
+    /// `pausing`: it is ordered to pause, and has not been released. Only another history has released it from the
+    /// round of a pause that lasts: a store that was restored may use the numbers of rounds again.
+    pub fn source_knows(&mut self, round: u32, pausing: bool) {
+        let is_released = round == self.rounds && !pausing && self.source == Source::Pausing;
+        if round <= self.rounds && !is_released {
             return;
         }
         match self.source {

@@ -28,7 +28,7 @@ impl Core {
         }
         let lifecycle = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut());
         if let (Some(lifecycle), Some(round)) = (lifecycle, report.round) {
-            lifecycle.source_knows(round);
+            lifecycle.source_knows(round, report.pausing);
             match report.paused_at_psn {
                 Some(psn) if report.pausing => lifecycle.quiescent(round, Psn::new(psn), report.completed_messages),
                 Some(_) | None if !report.pausing => lifecycle.running(round),

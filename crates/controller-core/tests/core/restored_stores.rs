@@ -1,7 +1,7 @@
 //! Stores that are lost, restored from a backup, or replaced by another one (D97, D98).
 
 use crate::cluster::*;
-use srdma_api::{EventKind, GroupState, SourceReport};
+use srdma_api::{EventKind, GroupState, SourceOrder, SourceReport};
 use srdma_group::OnFailure;
 use std::collections::BTreeMap;
 
@@ -574,4 +574,28 @@ fn a_receiver_that_was_sent_nothing_has_missed_nothing() {
     cluster.commit(|core| core.report_source(&admin(), 1, report)).unwrap();
     cluster.pass(2 * DEAD_AFTER_MS);
     assert_eq!((cluster.members().len(), cluster.group().failure), (2, None));
+}
+
+/// A store that is restored again from the same backup uses a round again, from which the source has been released: it
+/// would ignore a pause of that round (D115).
+#[test]
+fn a_pause_of_a_round_that_the_source_has_left_has_a_later_one() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1)], OnFailure::Strict);
+    let report = |cluster: &mut Cluster, round, pausing| {
+        let report = SourceReport { round, pausing, ..SourceReport::default() };
+        cluster.commit(|core| core.report_source(&admin(), 1, report)).unwrap()
+    };
+    report(&mut cluster, None, false);
+    let backup = cluster.rows.clone();
+    let pause = |cluster: &mut Cluster, known| {
+        cluster.start_with(backup.clone(), 1);
+        cluster.pass(300);
+        cluster.join(receiver(2, 1)).unwrap();
+        cluster.pass(300);
+        report(cluster, known, false)
+    };
+    let SourceOrder::Pause { round } = pause(&mut cluster, Some(0)) else { panic!("a join pauses the source") };
+    // It was released from that round.
+    assert_eq!(pause(&mut cluster, Some(round)), SourceOrder::Pause { round: round + 1 });
 }
