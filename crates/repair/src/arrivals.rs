@@ -128,20 +128,39 @@ impl<P> Repair<P> {
         acks: &Acknowledgements,
         effects: &mut Effects<P>,
     ) -> Placement {
-        if arrival.kind != ArrivalKind::InOrder || self.is_off {
-            return self.store_other(now, arrival, packet, acks, effects);
-        }
-        let placement = self.keep(now, arrival.psn, arrival.ack_request, packet, effects);
-        if placement == Placement::NoRoom {
+        let Arrival { psn, ack_request, kind, .. } = arrival;
+        let placement = match kind {
+            ArrivalKind::InOrder => self.keep(now, psn, ack_request, packet, effects),
+            ArrivalKind::Below
+            | ArrivalKind::Held { .. }
+            | ArrivalKind::Refill
+            | ArrivalKind::AheadOfGap
+            | ArrivalKind::Passing => self.place_other(now, arrival, packet, effects),
+        };
+        if self.is_off {
             return placement;
         }
-        if arrival.ack_request || self.deadline == Instant::NEVER {
+        if ack_request || self.deadline == Instant::NEVER {
             self.arm(now + self.shortest_timeout);
         }
-        let next = arrival.psn.next();
+        match kind {
+            ArrivalKind::InOrder => self.follow(now, psn.next(), effects),
+            ArrivalKind::Below
+            | ArrivalKind::Held { .. }
+            | ArrivalKind::Refill
+            | ArrivalKind::AheadOfGap
+            | ArrivalKind::Passing => self.follow_other(now, arrival, placement, acks, effects),
+        }
+        placement
+    }
+
+    /// The expected packet was kept.
+    #[inline]
+    fn follow(&mut self, now: Instant, next: Psn, effects: &mut Effects<P>) {
         match &mut self.received {
+            // Nothing is missing, and no branch is behind.
             Some(received)
-                if received.end == arrival.psn
+                if received.end == received.expected
                     && self.not_level == 0
                     && self.gap.is_none()
                     && self.requested.is_none() =>
@@ -150,7 +169,6 @@ impl<P> Repair<P> {
             }
             Some(_) | None => self.advance_past_gaps(now, next, effects),
         }
-        placement
     }
 
     /// The expected packet, while others are missing or branches are behind.
@@ -162,18 +180,11 @@ impl<P> Repair<P> {
         }
     }
 
-    /// A packet that is not the expected one.
+    /// Keeps a packet that is not the expected one, if it is needed.
     #[cold]
-    fn store_other(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        packet: P,
-        acks: &Acknowledgements,
-        effects: &mut Effects<P>,
-    ) -> Placement {
+    fn place_other(&mut self, now: Instant, arrival: Arrival, packet: P, effects: &mut Effects<P>) -> Placement {
         let Arrival { psn, ack_request, kind, .. } = arrival;
-        let placement = match kind {
+        match kind {
             ArrivalKind::Below | ArrivalKind::Passing => {
                 effects.released.push(packet);
                 Placement::Absorbed
@@ -191,20 +202,25 @@ impl<P> Repair<P> {
             | ArrivalKind::Refill
             | ArrivalKind::InOrder
             | ArrivalKind::AheadOfGap => self.keep(now, psn, ack_request, packet, effects),
-        };
-        if self.is_off {
-            return placement;
         }
-        if ack_request || self.deadline == Instant::NEVER {
-            self.arm(now + self.shortest_timeout);
-        }
-        match kind {
-            ArrivalKind::AheadOfGap => self.see_gap(now, psn, acks, effects),
+    }
+
+    /// What follows from a packet that is not the expected one.
+    #[cold]
+    fn follow_other(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        placement: Placement,
+        acks: &Acknowledgements,
+        effects: &mut Effects<P>,
+    ) {
+        match arrival.kind {
+            ArrivalKind::AheadOfGap => self.see_gap(now, arrival.psn, acks, effects),
             ArrivalKind::Below | ArrivalKind::Passing | ArrivalKind::InOrder => {}
-            ArrivalKind::Held { .. } | ArrivalKind::Refill => self.filled(now, psn, acks, effects),
+            ArrivalKind::Held { .. } | ArrivalKind::Refill => self.filled(now, arrival.psn, acks, effects),
         }
         self.counters.duplicates_absorbed += u64::from(placement == Placement::Absorbed);
-        placement
     }
 }
 

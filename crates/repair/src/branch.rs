@@ -1,5 +1,6 @@
 //! The state of one branch: how far it has been sent the data, and what is pending for it.
 
+use crate::buffer::Slot;
 use crate::counters::BranchCounters;
 use crate::round_trip::RoundTrip;
 use crate::selected::Selected;
@@ -196,6 +197,19 @@ impl Branch {
         }
         if self.pause.is_some() {
             self.pause = self.pause.filter(|pause| pause.until == Instant::NEVER || !pause.psn.is_before(psn));
+        }
+    }
+
+    /// An ACK of the packet in this slot has come from the branch, which is level: it is a sample if the packet requested
+    /// it, and was sent once.
+    #[inline]
+    pub(crate) fn sample<P>(&mut self, now: Instant, slot: Option<&Slot<P>>) {
+        if let Some(slot) = slot
+            && slot.ack_request
+            && !slot.is_resent
+            && slot.received >= self.level_since
+        {
+            self.round_trip.sample(now.since(slot.received));
         }
     }
 

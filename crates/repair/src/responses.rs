@@ -44,13 +44,11 @@ impl<P> Repair<P> {
         acks.response(now, branch, passed_on, out)?;
         let (Some(expected_psn), Some(received)) = (acks.expected_psn(branch), self.received) else { return Ok(()) };
         let Some(of) = self.branches.get_mut(index) else { return Ok(()) };
+        let is_sample = is_within && response.syndrome == Syndrome::Ack && of.cursor == Cursor::Level;
         if before.is_none_or(|before| expected_psn.is_after(before)) {
             of.progress(expected_psn, now);
-            if is_within && response.syndrome == Syndrome::Ack && of.cursor == Cursor::Level {
-                let slot = self.buffer.get(response.psn).filter(|slot| slot.ack_request && !slot.is_resent);
-                if let Some(slot) = slot.filter(|slot| slot.received >= of.level_since) {
-                    of.round_trip.sample(now.since(slot.received));
-                }
+            if is_sample {
+                of.sample(now, self.buffer.get(response.psn));
             }
         }
         if of.cursor != Cursor::Level || expected_psn.is_after(received.expected) {
@@ -90,13 +88,7 @@ impl<P> Repair<P> {
         if before.is_none_or(|before| expected_psn.is_after(before)) {
             let of = &mut self.branches[branch.index()];
             of.progress(expected_psn, now);
-            if let Some(slot) = self.buffer.get(response.psn)
-                && slot.ack_request
-                && !slot.is_resent
-                && slot.received >= of.level_since
-            {
-                of.round_trip.sample(now.since(slot.received));
-            }
+            of.sample(now, self.buffer.get(response.psn));
         }
         if expected_psn.is_after(received.expected) {
             self.set_cursor(branch.index(), Cursor::Ahead(expected_psn));
