@@ -200,8 +200,8 @@ impl Branch {
         }
     }
 
-    /// An ACK of the packet in this slot has come from the branch, which is level: it is a sample if the packet requested
-    /// it, and was sent once.
+    /// An ACK of the packet in this slot has come from the branch, which is level: it is a sample if the packet
+    /// requested it, and was sent once.
     #[inline]
     pub(crate) fn sample<P>(&mut self, now: Instant, slot: Option<&Slot<P>>) {
         if let Some(slot) = slot
