@@ -76,17 +76,11 @@ pub(crate) struct Progress {
 impl Progress {
     /// Progress toward `total_octets`, or toward an unknown total.
     pub(crate) fn new(total_octets: Option<u64>) -> Self {
-        let bar = io::stderr().is_terminal().then(|| {
-            let (bar, template) = match total_octets {
-                Some(total) => {
-                    let template = "{bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}";
-                    (ProgressBar::new(total), template)
-                }
-                None => (ProgressBar::no_length(), "{spinner} {binary_bytes}, {binary_bytes_per_sec}"),
-            };
-            // The template is a constant; a bar in the default style is as good as none.
-            if let Ok(style) = ProgressStyle::with_template(template) { bar.with_style(style) } else { bar }
-        });
+        let template = match total_octets {
+            Some(_) => "{bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}",
+            None => "{spinner} {binary_bytes}, {binary_bytes_per_sec}",
+        };
+        let bar = bar(total_octets, template);
         Progress { bar, next: Instant::now() }
     }
 
@@ -106,6 +100,15 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// A bar on a terminal; the template is a constant.
+pub(crate) fn bar(total: Option<u64>, template: &str) -> Option<ProgressBar> {
+    io::stderr().is_terminal().then(|| {
+        let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+        // A bar in the default style is as good as none.
+        if let Ok(style) = ProgressStyle::with_template(template) { bar.with_style(style) } else { bar }
+    })
 }
 
 /// Counters of anomalies that are not zero, as text; empty when all are zero.

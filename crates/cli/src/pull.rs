@@ -6,12 +6,11 @@ use crate::remote::{self, GroupUrl, TrustArguments, of_library};
 use crate::terminal::escaped;
 use crate::units;
 use anyhow::{Result, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use srdma::{Device, Error, Event, JoinOptions, Receiver, Version};
 use srdma_api::ProblemType;
 use srdma_directory::{Message, Pull, Status, Target};
-use std::io::{IsTerminal, stderr};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -94,7 +93,7 @@ fn pull(arguments: &Arguments) -> Result<ExitCode> {
         Some(path) => Target::Directory { path: path.clone(), replaces: arguments.replace },
         None => Target::Discard,
     };
-    let verifying = stderr().is_terminal().then(|| ProgressBar::no_length().with_message("verifying what is there"));
+    let verifying = endpoint::bar(None, "{spinner} {binary_bytes} verified, {binary_bytes_per_sec}");
     let pull = Pull::begin(&target, &mut |octets| {
         if let Some(bar) = &verifying {
             bar.set_position(octets);
@@ -123,12 +122,12 @@ fn pull(arguments: &Arguments) -> Result<ExitCode> {
     }
     let seconds = began.map_or(0.0, |began| began.elapsed().as_secs_f64());
     let (status, list) = (pull.status(), pull.list());
-    let list_id = list.map(|list| list.id().0.iter().map(|octet| format!("{octet:02x}")).collect());
+    let list_id = list.map(|list| hex::encode(list.id().0));
     let files = list.map_or(0, |list| list.files().len());
     let result = result.and_then(|()| Ok(pull.finish()?));
     let error = result.err().map(|error| format!("{error:#}"));
     let bits_per_second = if seconds > 0.0 {
-        ((status.octets_there - octets_resumed.min(status.octets_there)) as f64 * 8.0 / seconds) as u64
+        (status.octets_there.saturating_sub(octets_resumed) as f64 * 8.0 / seconds) as u64
     } else {
         0
     };
@@ -235,15 +234,12 @@ impl Receiving {
     }
 
     fn report(&mut self, status: Status) {
-        if !status.is_listed || !stderr().is_terminal() {
-            return;
-        }
-        let bar = self.bar.get_or_insert_with(|| {
+        if status.is_listed && self.bar.is_none() {
             let template = "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
-            let bar = ProgressBar::new(status.total_octets);
-            // The template is a constant; a bar in the default style is as good as none.
-            if let Ok(style) = ProgressStyle::with_template(template) { bar.with_style(style) } else { bar }
-        });
-        bar.set_position(status.octets_there);
+            self.bar = endpoint::bar(Some(status.total_octets), template);
+        }
+        if let Some(bar) = &self.bar {
+            bar.set_position(status.octets_there);
+        }
     }
 }

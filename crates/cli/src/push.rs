@@ -6,13 +6,12 @@ use crate::remote::{self, ControllerArguments, of_library};
 use crate::terminal::escaped;
 use crate::units::{self, parse_octets};
 use anyhow::{Context, Result, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 use srdma::{Buffer, Device, DigestKind, Error, Event, GroupOptions, OnFailure, Policy, Slots, Source};
 use srdma_api::Client;
 use srdma_directory::{ChunkDigest, Chunks, FileList, Message, Next, Rounds};
 use std::collections::BTreeSet;
-use std::io::{IsTerminal, stderr};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -146,7 +145,7 @@ fn push(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.controller.client()?;
     let group = source.group();
     if arguments.json {
-        let list_id = list.id().0.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+        let list_id = hex::encode(list.id().0);
         let begun = Begun { group, files: list.files().len(), octets: list.total_octets(), list: &list_id };
         print(&format!("{}\n", serde_json::to_string(&begun)?))?;
     } else {
@@ -208,12 +207,8 @@ struct Sending {
 
 impl Sending {
     fn new(source: Source, client: Client, chunks: Chunks, timeout: Duration, is_interrupted: Arc<AtomicBool>) -> Self {
-        let bar = stderr().is_terminal().then(|| {
-            let template = "{msg} {bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
-            let bar = ProgressBar::new(chunks.list().total_octets());
-            // The template is a constant; a bar in the default style is as good as none.
-            if let Ok(style) = ProgressStyle::with_template(template) { bar.with_style(style) } else { bar }
-        });
+        let template = "{msg} {bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+        let bar = endpoint::bar(Some(chunks.list().total_octets()), template);
         Sending {
             source,
             client,
@@ -282,7 +277,12 @@ impl Sending {
             let of = self.chunks.list().id();
             let content = match next {
                 Next::List => self.chunks.list().octets().to_vec(),
-                Next::Chunk(index) => self.chunks.read(index)?,
+                Next::Chunk(index) => {
+                    let content = self.chunks.read(index)?;
+                    octets += content.len() as u64;
+                    self.octets_sent += content.len() as u64;
+                    content
+                }
                 Next::Digests => self.chunks.digests().context("a chunk was not read")?,
             };
             let message = match next {
@@ -291,10 +291,6 @@ impl Sending {
                 Next::Digests => Message::Digests { of, octets: &content },
             };
             let [of_list, name] = message.names();
-            if let Next::Chunk(index) = next {
-                octets += self.chunks.list().octets_of(index);
-                self.octets_sent += self.chunks.list().octets_of(index);
-            }
             self.publish(vec![Buffer::new(of_list, of.0.to_vec()), Buffer::new(name, content)])?;
             if let Some(bar) = &self.bar {
                 bar.set_position(octets);

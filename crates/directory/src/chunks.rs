@@ -3,15 +3,16 @@
 use crate::digests::ChunkDigest;
 use crate::error::{Error, Result};
 use crate::list::FileList;
+use crate::open_file::OpenFile;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// The chunks of a directory. The same chunk has the same octets in every round, or the files have changed.
 pub struct Chunks {
     directory: PathBuf,
     list: FileList,
-    open: Option<(usize, File)>,
+    open: OpenFile,
     digests: Vec<Option<ChunkDigest>>,
 }
 
@@ -19,7 +20,7 @@ impl Chunks {
     /// The chunks of the files below a directory.
     pub fn new(directory: &Path, list: FileList) -> Self {
         let digests = vec![None; list.chunks() as usize];
-        Chunks { directory: directory.to_owned(), list, open: None, digests }
+        Chunks { directory: directory.to_owned(), list, open: OpenFile::default(), digests }
     }
 
     /// The list.
@@ -33,17 +34,17 @@ impl Chunks {
     ///
     /// If a file cannot be read, is shorter than it was, or has other octets than in a former round.
     pub fn read(&mut self, chunk: u32) -> Result<Vec<u8>> {
-        let mut octets = vec![0; self.list.octets_of(chunk) as usize];
-        for piece in self.list.pieces(chunk) {
-            let path = self.list.place(&self.directory, piece.file).unwrap_or_default();
-            let into = &mut octets[piece.chunk_offset..][..piece.octets];
-            self.file(piece.file, &path)?.read_exact_at(into, piece.file_offset).map_err(|error| {
-                match error.kind() {
-                    std::io::ErrorKind::UnexpectedEof => Error::Changed(path.clone()),
-                    _ => Error::File { path: path.clone(), error },
-                }
-            })?;
-        }
+        let (list, directory) = (&self.list, &self.directory);
+        let octets = self.open.read_chunk(list, directory, chunk, |index, path| {
+            let file = File::open(path).map_err(Error::file(path))?;
+            let found = file.metadata().map_err(Error::file(path))?.len();
+            let is_as_listed = list.files().get(index).is_some_and(|entry| entry.octets == found);
+            if is_as_listed { Ok(file) } else { Err(Error::Changed(path.to_owned())) }
+        });
+        let octets = octets.map_err(|error| match error {
+            Error::File { path, error } if error.kind() == io::ErrorKind::UnexpectedEof => Error::Changed(path),
+            other => other,
+        })?;
         let digest = ChunkDigest::of(&octets);
         let known = self.digests.get_mut(chunk as usize);
         if let Some(known) = known
@@ -59,20 +60,5 @@ impl Chunks {
     pub fn digests(&self) -> Option<Vec<u8>> {
         let all: Option<Vec<ChunkDigest>> = self.digests.iter().copied().collect();
         Some(all?.iter().flat_map(|digest| digest.0).collect())
-    }
-
-    fn file(&mut self, index: usize, path: &Path) -> Result<&File> {
-        let file = match self.open.take().filter(|(open, _)| *open == index) {
-            Some((_, file)) => file,
-            None => {
-                let file = File::open(path).map_err(Error::file(path))?;
-                let found = file.metadata().map_err(Error::file(path))?.len();
-                if self.list.files().get(index).is_none_or(|entry| entry.octets != found) {
-                    return Err(Error::Changed(path.to_owned()));
-                }
-                file
-            }
-        };
-        Ok(&self.open.insert((index, file)).1)
     }
 }

@@ -16,6 +16,7 @@ mod digests;
 mod error;
 mod list;
 mod message;
+mod open_file;
 mod partial;
 mod pull;
 mod rounds;

@@ -3,6 +3,7 @@
 use crate::digests::ChunkDigest;
 use crate::error::{Error, Result};
 use crate::list::FileList;
+use crate::open_file::OpenFile;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -26,7 +27,7 @@ pub(crate) struct Partial {
     /// Held as long as this value lives.
     _lock: File,
     record: Option<File>,
-    open: Option<(usize, File)>,
+    open: OpenFile,
 }
 
 impl Partial {
@@ -48,7 +49,7 @@ impl Partial {
         if lock.try_lock().is_err() {
             return Err(Error::Locked(root));
         }
-        Ok(Partial { target: target.to_owned(), replaces, root, _lock: lock, record: None, open: None })
+        Ok(Partial { target: target.to_owned(), replaces, root, _lock: lock, record: None, open: OpenFile::default() })
     }
 
     /// The list of the files that are there in part.
@@ -58,7 +59,7 @@ impl Partial {
 
     /// Makes the files of a list, in place of those of another one.
     pub(crate) fn begin(&mut self, list: &FileList) -> Result<()> {
-        (self.record, self.open) = (None, None);
+        (self.record, self.open) = (None, OpenFile::default());
         let files = self.root.join(FILES);
         for path in [self.root.join(LIST), self.root.join(RECORD)] {
             remove(&path, |path| fs::remove_file(path))?;
@@ -150,27 +151,18 @@ impl Partial {
     }
 
     fn read(&mut self, list: &FileList, chunk: u32) -> Result<Vec<u8>> {
-        let mut octets = vec![0; list.octets_of(chunk) as usize];
-        for piece in list.pieces(chunk) {
-            let into = &mut octets[piece.chunk_offset..][..piece.octets];
-            let (file, path) = self.file(list, piece.file)?;
-            file.read_exact_at(into, piece.file_offset).map_err(Error::file(&path))?;
-        }
-        Ok(octets)
+        self.open.read_chunk(list, &self.root.join(FILES), chunk, reopen)
     }
 
     fn file(&mut self, list: &FileList, index: usize) -> Result<(&File, PathBuf)> {
-        let path = list.place(&self.root.join(FILES), index).unwrap_or_default();
-        let file = match self.open.take().filter(|(open, _)| *open == index) {
-            Some((_, file)) => file,
-            None => {
-                let no_link = nix::fcntl::OFlag::O_NOFOLLOW.bits();
-                let file = OpenOptions::new().read(true).write(true).custom_flags(no_link).open(&path);
-                file.map_err(Error::file(&path))?
-            }
-        };
-        Ok((&self.open.insert((index, file)).1, path))
+        self.open.get(list, &self.root.join(FILES), index, reopen)
     }
+}
+
+/// Opens a file that was made before, and not a link that stands in its place.
+fn reopen(_: usize, path: &Path) -> Result<File> {
+    let no_link = nix::fcntl::OFlag::O_NOFOLLOW.bits();
+    OpenOptions::new().read(true).write(true).custom_flags(no_link).open(path).map_err(Error::file(path))
 }
 
 fn entry_of(index: u32, digest: ChunkDigest) -> impl Iterator<Item = u8> + use<> + Clone {

@@ -38,7 +38,7 @@ impl Iterator for Rounds {
         if self.is_over {
             return None;
         }
-        if !self.is_listed && (self.chunk.is_multiple_of(LIST_INTERVAL) || self.chunk == 0) {
+        if !self.is_listed && self.chunk.is_multiple_of(LIST_INTERVAL) {
             self.is_listed = true;
             return Some(Next::List);
         }
