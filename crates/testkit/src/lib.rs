@@ -10,4 +10,5 @@ pub mod multicast;
 pub mod packets;
 pub mod random;
 pub mod seeds;
+pub mod static_library;
 pub mod table;

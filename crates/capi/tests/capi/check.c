@@ -1,23 +1,12 @@
 /* Calls the library as a C program does: compiled, linked and run by the test. Prints layouts, which the test compares. */
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <srdma.h>
-
-static int failures;
-
-#define CHECK(condition)                                                                                                \
-    do {                                                                                                                \
-        if (!(condition)) {                                                                                             \
-            printf("line %d: %s; message: %s\n", __LINE__, #condition, srdma_last_message());                           \
-            failures++;                                                                                                 \
-        }                                                                                                               \
-    } while (0)
+#include "check.h"
 
 #define MEMBER(structure, member)                                                                                       \
     printf("layout %s.%s %zu %zu\n", #structure, #member, offsetof(struct structure, member),                           \

@@ -1,6 +1,7 @@
 //! The C interface as C programs see it: the library is linked and installed, and a program compiled against it.
 
 use srdma_capi::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions};
+use srdma_testkit::static_library;
 use std::collections::BTreeSet;
 use std::fs;
 use std::mem::offset_of;
@@ -15,18 +16,6 @@ fn text(name: &str) -> String {
     fs::read_to_string(file(name)).expect("a file of the crate")
 }
 
-/// The static library that cargo has built with this test.
-fn archive() -> PathBuf {
-    let directory = std::env::current_exe().expect("this test").parent().expect("a directory").to_owned();
-    let is_archive = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("libsrdma_capi") && name.ends_with(".a")
-    };
-    let modified = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).expect("a time");
-    let entries = fs::read_dir(directory).expect("readable").map(|entry| entry.expect("an entry").path());
-    entries.filter(is_archive).max_by_key(modified).expect("cargo builds the static library with its tests")
-}
-
 #[track_caller]
 fn run(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
@@ -38,7 +27,7 @@ fn run(command: &mut Command) -> String {
 /// A directory with the installed library.
 fn installed() -> tempfile::TempDir {
     let prefix = tempfile::tempdir().expect("a directory");
-    run(Command::new(file("install")).arg(archive()).arg(prefix.path()));
+    run(Command::new(file("install")).arg(static_library::beside_test("libsrdma_capi")).arg(prefix.path()));
     prefix
 }
 

@@ -191,8 +191,7 @@ fn routers_keep_no_state_and_missing_sids_are_named() {
     let after = lab.routes_of_routers();
     assert_eq!(lab.findings(), []);
     let fresh = Lab::new("ai-backend", &[]);
-    let output = fresh.command("up", &[]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    fresh.up();
     assert_eq!(after, fresh.routes_of_routers());
 
     lab.shell("leaf3", "ip -6 route del 5f00:0:300::/48");

@@ -107,7 +107,7 @@ impl Network {
     fn inside(&self, node: &str, program: &str) -> Command {
         let program = if program == "srdma" { env!("CARGO_BIN_EXE_srdma") } else { program };
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &format!("srdma-{NAME}-{}-{node}", self.lab.suffix), program]);
+        command.args(["netns", "exec", &self.lab.namespace(node), program]);
         self.access.set(&mut command);
         command
     }

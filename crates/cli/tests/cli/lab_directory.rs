@@ -51,8 +51,7 @@ impl Running {
 impl Network {
     fn start() -> Self {
         let lab = Lab::new(NAME, &[]);
-        let up = lab.command("up", &[]);
-        assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+        lab.up();
         let access = lab.controller();
         Network { lab, access, directory: tempfile::tempdir().expect("a directory") }
     }
@@ -62,8 +61,8 @@ impl Network {
     }
 
     fn command(&self, host: &str) -> Command {
-        let name = format!("srdma-{NAME}-{}-{host}", self.lab.suffix);
-        let mut command = Namespace::existing(&name).expect("the lab is up").command(env!("CARGO_BIN_EXE_srdma"));
+        let namespace = Namespace::existing(&self.lab.namespace(host)).expect("the lab is up");
+        let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
         command
     }

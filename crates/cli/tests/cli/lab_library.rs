@@ -5,6 +5,7 @@ use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
 use srdma_capi as _;
 use srdma_io::namespace::Namespace;
+use srdma_testkit::static_library;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,15 +51,13 @@ struct Network {
 impl Network {
     fn start() -> Self {
         let lab = Lab::new(NAME, &[]);
-        let up = lab.command("up", &[]);
-        assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+        lab.up();
         let access = lab.controller();
         Network { lab, access, directory: tempfile::tempdir().expect("a directory") }
     }
 
     fn namespace(&self, host: &str) -> Namespace {
-        let name = format!("srdma-{NAME}-{}-{host}", self.lab.suffix);
-        Namespace::existing(&name).expect("the lab is up")
+        Namespace::existing(&self.lab.namespace(host)).expect("the lab is up")
     }
 
     /// Runs `action` in the namespace of a host; threads that it starts stay there.
@@ -176,18 +175,6 @@ fn versions_reach_every_receiver_whole_and_in_order() {
     }
 }
 
-/// The static library that cargo has built for this test.
-fn archive() -> PathBuf {
-    let directory = std::env::current_exe().expect("this test").parent().expect("a directory").to_owned();
-    let is_archive = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with("libsrdma_capi") && name.ends_with(".a")
-    };
-    let modified = |path: &PathBuf| fs::metadata(path).and_then(|data| data.modified()).expect("a time");
-    let entries = fs::read_dir(directory).expect("readable").map(|entry| entry.expect("an entry").path());
-    entries.filter(is_archive).max_by_key(modified).expect("cargo builds the static library of a dependency")
-}
-
 /// A process of `examples/broadcast.c`, with its output in a file.
 struct Broadcast {
     child: Child,
@@ -246,7 +233,8 @@ impl Network {
             .arg(&program)
             .arg(root.join(source))
             .arg(format!("-I{}", root.join("crates/capi/include").display()))
-            .arg(archive())
+            .arg(format!("-I{}", root.join("crates/capi/tests/capi").display()))
+            .arg(static_library::beside_test("libsrdma_capi"))
             .args(["-lgcc_s", "-lpthread", "-ldl", "-lm"])
             .output()
             .expect("cc runs");

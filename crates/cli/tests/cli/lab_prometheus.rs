@@ -39,8 +39,7 @@ impl Drop for Running {
 /// A command in the namespace of N6.
 fn inside(lab: &Lab, program: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new("ip");
-    let namespace = format!("srdma-figure1-{}-N6", lab.suffix);
-    command.args(["netns", "exec", &namespace, program]).args(arguments);
+    command.args(["netns", "exec", &lab.namespace("N6"), program]).args(arguments);
     command
 }
 

@@ -28,8 +28,7 @@ struct Network {
 impl Network {
     fn start(name: &'static str, text: &str) -> Self {
         let lab = Lab::of(name, text);
-        let output = lab.command("up", &[]);
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        lab.up();
         Network { lab, name }
     }
 
@@ -61,7 +60,7 @@ impl Network {
     /// A command in the namespace of a node.
     fn command(&self, node: &str, program: &str) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &format!("srdma-{}-{}-{node}", self.name, self.lab.suffix), program]);
+        command.args(["netns", "exec", &self.lab.namespace(node), program]);
         command
     }
 

@@ -1,22 +1,11 @@
 /* A group's source, or a receiver, with every error at the call that causes it. Run by the lab test. */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <srdma.h>
-
-static int failures;
-
-#define CHECK(condition)                                                                                                \
-    do {                                                                                                                \
-        if (!(condition)) {                                                                                             \
-            printf("line %d: %s; message: %s\n", __LINE__, #condition, srdma_last_message());                           \
-            failures++;                                                                                                 \
-        }                                                                                                               \
-    } while (0)
+#include "check.h"
 
 static void source(struct srdma *device, const char *proxy)
 {

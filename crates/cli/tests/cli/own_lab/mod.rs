@@ -48,6 +48,19 @@ impl Lab {
         srdma.output().expect("the program runs")
     }
 
+    /// Brings it up.
+    #[track_caller]
+    pub(crate) fn up(&self) {
+        let output = self.command("up", &[]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The name of an element's namespace.
+    pub(crate) fn namespace(&self, element: &str) -> String {
+        let name = self.file.file_stem().expect("a name").to_str().expect("UTF-8");
+        format!("srdma-{name}-{}-{element}", self.suffix)
+    }
+
     /// The output of `srdma lab status`.
     #[track_caller]
     pub(crate) fn lab_status(&self) -> Value {
