@@ -7,6 +7,7 @@ mod divergence;
 mod drive;
 mod foreign;
 mod groups;
+mod groups_of_node;
 mod identities;
 mod inventory;
 mod jobs;
@@ -30,6 +31,7 @@ use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, MemberRow, SiteRow, Write};
 use crate::settings::Settings;
+use groups_of_node::GroupsOfNode;
 use links::{Link, Load};
 use srdma_api::ProblemType;
 use srdma_api::{AuditEntry, EventKind, NewReceiver, NodeIdentity, NodeOrder, NodeStatus, Registration};
@@ -68,7 +70,7 @@ pub struct Core {
     /// Incremented when a node or link is added or removed.
     network_version: u64,
     /// The groups of each node, by its loopback.
-    groups_of_node: BTreeMap<Ipv6Addr, BTreeSet<u32>>,
+    groups_of_node: GroupsOfNode,
     /// Number of groups that each link carries.
     load: Load,
     /// Groups with a change in progress.
@@ -176,7 +178,7 @@ impl Core {
             unconfirmed: BTreeMap::new(),
             network: Network::default(),
             network_version: 0,
-            groups_of_node: BTreeMap::new(),
+            groups_of_node: GroupsOfNode::default(),
             load: Load::default(),
             unsettled: BTreeSet::new(),
             sessions: 0,

@@ -59,9 +59,9 @@ impl Core {
     pub(super) fn note_arrears(&mut self, edge: Ipv6Addr) {
         let now = self.now.monotonic;
         let found = self.arrears_at(edge);
-        let has_some = |id: &&u32| self.groups.get(id).is_some_and(|group| !group.arrears.is_empty());
-        let known = self.groups_of_node.get(&edge).into_iter().flatten().filter(has_some);
-        let concerned: BTreeSet<u32> = known.chain(found.keys()).copied().collect();
+        let has_some = |id: &u32| self.groups.get(id).is_some_and(|group| !group.arrears.is_empty());
+        let known = self.groups_of_node.of(edge).filter(has_some);
+        let concerned: BTreeSet<u32> = known.chain(found.keys().copied()).collect();
         for id in concerned {
             let Some(group) = self.groups.get_mut(&id) else { continue };
             let limit = self.settings.node_dead_after.max(group.row.request.policy.t_stall);

@@ -204,7 +204,7 @@ impl Core {
     fn note_report(&mut self, id: u32, node: Ipv6Addr, report: Report) {
         if let Some(group) = self.groups.get_mut(&id) {
             group.reports.nodes.insert(node, report);
-            self.groups_of_node.entry(node).or_default().insert(id);
+            self.groups_of_node.add(node, id);
         }
     }
 
@@ -218,7 +218,7 @@ impl Core {
             let (Some(report), Some(lifecycle)) = (group.reports.nodes.remove(&node), &mut group.lifecycle) else {
                 continue;
             };
-            self.groups_of_node.get_mut(&node).map(|groups| groups.remove(&id));
+            self.groups_of_node.remove(node, id);
             if let Err(ahead) = lifecycle.registered(node, report.held) {
                 self.outsider_ahead(id, ahead, report);
             }
@@ -227,7 +227,7 @@ impl Core {
 
     /// Resolves the divergence of groups that a dead node may have delayed.
     pub(super) fn resolve_without(&mut self, node: Ipv6Addr) {
-        for id in self.groups_of_node.get(&node).cloned().unwrap_or_default() {
+        for id in self.groups_of_node.of(node).collect::<Vec<_>>() {
             if self.groups.get(&id).is_some_and(|group| group.reports.state == State::Diverged) {
                 self.resolve(id, None);
             }
@@ -352,7 +352,7 @@ impl Core {
         let (reports, outside): (BTreeMap<_, _>, BTreeMap<_, _>) =
             reports.into_iter().partition(|(node, _)| is_inside(node));
         for (node, report) in outside {
-            self.groups_of_node.get_mut(&node).map(|groups| groups.remove(&id));
+            self.groups_of_node.remove(node, id);
             if !report.held.is_empty() {
                 self.remove_leftover((node, store, id), report.held.newest_epoch());
             }

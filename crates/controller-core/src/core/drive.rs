@@ -110,7 +110,7 @@ impl Core {
         if let Some(group) = self.groups.get_mut(&id)
             && group.nodes.insert(node)
         {
-            self.groups_of_node.entry(node).or_default().insert(id);
+            self.groups_of_node.add(node, id);
         }
         self.effects.orders.push((node, order));
     }
@@ -234,10 +234,10 @@ impl Core {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let nodes = nodes_of(group);
         for node in group.nodes.difference(&nodes) {
-            self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
+            self.groups_of_node.remove(*node, id);
         }
         for node in &nodes {
-            self.groups_of_node.entry(*node).or_default().insert(id);
+            self.groups_of_node.add(*node, id);
         }
         group.nodes = nodes;
         let links = group.record.as_ref().map(links_of).unwrap_or_default();

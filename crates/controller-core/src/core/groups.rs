@@ -120,7 +120,7 @@ impl Core {
                 lifecycle.close();
                 // Those that have it are ordered to remove it.
                 for node in group.reports.nodes().filter(|node| !group.nodes.contains(*node)) {
-                    self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
+                    self.groups_of_node.remove(*node, id);
                 }
                 group.reports.hand_over(lifecycle);
             }
@@ -153,7 +153,7 @@ impl Core {
             *count = count.saturating_sub(1);
         }
         for node in group.nodes.iter().chain(group.reports.nodes()) {
-            self.groups_of_node.get_mut(node).map(|groups| groups.remove(&id));
+            self.groups_of_node.remove(*node, id);
         }
         self.load.replace(&group.links, &[]);
         self.unsettled.remove(&id);

@@ -57,9 +57,8 @@ impl Core {
 
     /// The receivers to evict, by group, before a node can be removed.
     fn evictions_without(&self, loopback: Ipv6Addr) -> Result<Vec<(u32, Vec<Ipv6Addr>)>, Refusal> {
-        let groups = self.groups_of_node.get(&loopback).into_iter().flatten();
         let mut evictions = Vec::new();
-        for id in groups.copied() {
+        for id in self.groups_of_node.of(loopback) {
             let group = self.groups.get(&id).filter(|group| !group.row.is_closing);
             let Some((group, lifecycle)) = group.and_then(|group| Some((group, group.lifecycle.as_ref()?))) else {
                 continue;
@@ -92,14 +91,14 @@ impl Core {
 
     /// Deletes the nodes that are being removed and that no group has.
     pub(super) fn delete_removed(&mut self) {
-        let is_unused = |loopback: &Ipv6Addr| self.groups_of_node.get(loopback).is_none_or(|groups| groups.is_empty());
+        let is_unused = |loopback: &Ipv6Addr| self.groups_of_node.count(*loopback) == 0;
         let removed = self.nodes.iter().filter(|(loopback, node)| node.is_removing && is_unused(loopback));
         for loopback in removed.map(|(loopback, _)| *loopback).collect::<Vec<_>>() {
             let Some(node) = self.nodes.remove(&loopback) else { continue };
             self.network.remove(loopback);
             self.network.set_unconfirmed(&node.name, &[]);
             self.network_version += 1;
-            self.groups_of_node.remove(&loopback);
+            self.groups_of_node.forget(loopback);
             self.leftovers.forget_node(loopback);
             self.effects.ended_sessions.push(loopback);
             self.write(Write::Delete { key: rows::node_key(loopback) });

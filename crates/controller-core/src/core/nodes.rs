@@ -13,7 +13,7 @@ use srdma_api::{
     Registration, Sync,
 };
 use srdma_group::Safeguard;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
@@ -113,7 +113,7 @@ impl Core {
         let ours = held.iter().filter(is_ours);
         let has: BTreeMap<u32, &HeldGroup> = ours.clone().map(|held| (held.group, held)).collect();
         let known = has.keys().filter(|id| self.groups.get(*id).is_some_and(|group| group.lifecycle.is_some()));
-        let mut compared = self.groups_of_node.get(&loopback).cloned().unwrap_or_default();
+        let mut compared: BTreeSet<u32> = self.groups_of_node.of(loopback).collect();
         compared.extend(known);
         for id in compared {
             self.compare(id, loopback, has.get(&id).copied());
@@ -279,7 +279,7 @@ impl Core {
         let name = node.name.clone();
         self.effects.ended_sessions.push(loopback);
         self.emit(None, EventKind::NodeDown { node: name });
-        for id in self.groups_of_node.get(&loopback).cloned().unwrap_or_default() {
+        for id in self.groups_of_node.of(loopback).collect::<Vec<_>>() {
             if let Some(lifecycle) = self.groups.get_mut(&id).and_then(|group| group.lifecycle.as_mut()) {
                 lifecycle.lost(loopback);
             }

@@ -10,7 +10,7 @@ use std::net::Ipv6Addr;
 impl Core {
     /// Moves the children of a node in all trees that it is part of. An edge's receivers have no other path.
     pub(super) fn reroute(&mut self, node: Ipv6Addr) {
-        for id in self.groups_of_node.get(&node).cloned().unwrap_or_default() {
+        for id in self.groups_of_node.of(node).collect::<Vec<_>>() {
             self.rehome(id, self.reroutes(id, node, |_| true));
         }
     }
@@ -50,7 +50,7 @@ impl Core {
 
     /// Moves the children that trees have across a link that is down, in either direction.
     pub(super) fn reroute_link(&mut self, one: Ipv6Addr, other: Ipv6Addr) {
-        for id in self.groups_of_node.get(&one).cloned().unwrap_or_default() {
+        for id in self.groups_of_node.of(one).collect::<Vec<_>>() {
             for (parent, child) in [(one, other), (other, one)] {
                 if !self.is_parent(id, parent, child) {
                     continue;

@@ -49,7 +49,7 @@ impl Core {
         let lost: Vec<Ipv6Addr> =
             self.nodes.iter().filter(|(_, node)| node.was_dead).map(|(loopback, _)| *loopback).collect();
         for node in lost {
-            for id in self.groups_of_node.get(&node).cloned().unwrap_or_default() {
+            for id in self.groups_of_node.of(node).collect::<Vec<_>>() {
                 match self.stall(id, node) {
                     Some((branch, stall_time)) => {
                         if self.stalls.note(id, node, &branch, self.now.monotonic) >= stall_time {

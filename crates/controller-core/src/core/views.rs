@@ -177,7 +177,7 @@ impl Core {
             replication: used.replication,
             hosts: used.hosts,
             links: used.links,
-            groups: self.groups_of_node.get(&loopback).map_or(0, |groups| groups.len() as u32),
+            groups: self.groups_of_node.count(loopback) as u32,
             status: node.status.clone(),
         }
     }

@@ -1,5 +1,6 @@
 //! The controller's decisions, driven as a server or a simulator drives them.
 
+mod arrears;
 mod authority;
 mod cluster;
 mod in_network_repair;
