@@ -104,18 +104,28 @@ impl<P> Repair<P> {
     }
 
     /// Counts a packet that has come again for the branches that have responded and were sent it nevertheless, since
-    /// they are sent all data as they come: a receiver that makes no progress with it is stalled (D25, D158).
+    /// they are sent all data as they come: a receiver that makes no progress with it is stalled (D25, D158). Returns
+    /// whether there are such branches: the deadline of the aggregation may have changed.
     #[inline]
-    pub fn count_again(&self, now: Instant, arrival: &Arrival, acks: &mut Acknowledgements) {
-        if self.not_level == 0 || !matches!(arrival.kind, ArrivalKind::Held { .. } | ArrivalKind::Refill) {
-            return;
-        }
-        let (cursors, psn) = (self.branches.iter().map(|branch| branch.cursor), arrival.psn);
-        for (branch, cursor) in (0..).map(BranchIndex).zip(cursors) {
-            if matches!(cursor, Cursor::Unknown | Cursor::Blind) && acks.expected_psn(branch) == Some(psn) {
+    pub fn count_again(&self, now: Instant, arrival: &Arrival, acks: &mut Acknowledgements) -> bool {
+        let comes_again = match arrival.kind {
+            ArrivalKind::Held { .. } | ArrivalKind::Refill => true,
+            ArrivalKind::Below | ArrivalKind::InOrder | ArrivalKind::AheadOfGap | ArrivalKind::Passing => false,
+        };
+        self.not_level > 0 && comes_again && self.count_for_all(now, arrival.psn, acks)
+    }
+
+    #[cold]
+    fn count_for_all(&self, now: Instant, psn: Psn, acks: &mut Acknowledgements) -> bool {
+        let mut is_counted = false;
+        for (index, of) in self.branches.iter().enumerate() {
+            let branch = BranchIndex(index as u16);
+            if matches!(of.cursor, Cursor::Unknown | Cursor::Blind) && acks.expected_psn(branch) == Some(psn) {
                 acks.data_resent(now, branch, psn);
+                is_counted = true;
             }
         }
+        is_counted
     }
 
     /// Keeps a packet that has been sent to the branches that want it.
@@ -128,39 +138,29 @@ impl<P> Repair<P> {
         acks: &Acknowledgements,
         effects: &mut Effects<P>,
     ) -> Placement {
-        let Arrival { psn, ack_request, kind, .. } = arrival;
-        let placement = match kind {
-            ArrivalKind::InOrder => self.keep(now, psn, ack_request, packet, effects),
+        match arrival.kind {
+            ArrivalKind::InOrder => self.store_expected(now, arrival, packet, effects),
             ArrivalKind::Below
             | ArrivalKind::Held { .. }
             | ArrivalKind::Refill
             | ArrivalKind::AheadOfGap
-            | ArrivalKind::Passing => self.place_other(now, arrival, packet, effects),
-        };
+            | ArrivalKind::Passing => self.store_other(now, arrival, packet, acks, effects),
+        }
+    }
+
+    /// The expected packet.
+    #[inline]
+    fn store_expected(&mut self, now: Instant, arrival: Arrival, packet: P, effects: &mut Effects<P>) -> Placement {
+        let placement = self.keep(now, arrival.psn, arrival.ack_request, packet, effects);
         if self.is_off {
             return placement;
         }
-        if ack_request || self.deadline == Instant::NEVER {
-            self.arm(now + self.shortest_timeout);
-        }
-        match kind {
-            ArrivalKind::InOrder => self.follow(now, psn.next(), effects),
-            ArrivalKind::Below
-            | ArrivalKind::Held { .. }
-            | ArrivalKind::Refill
-            | ArrivalKind::AheadOfGap
-            | ArrivalKind::Passing => self.follow_other(now, arrival, placement, acks, effects),
-        }
-        placement
-    }
-
-    /// The expected packet was kept.
-    #[inline]
-    fn follow(&mut self, now: Instant, next: Psn, effects: &mut Effects<P>) {
+        self.arm_for(now, arrival.ack_request);
+        let next = arrival.psn.next();
         match &mut self.received {
             // Nothing is missing, and no branch is behind.
             Some(received)
-                if received.end == received.expected
+                if received.end == arrival.psn
                     && self.not_level == 0
                     && self.gap.is_none()
                     && self.requested.is_none() =>
@@ -169,6 +169,7 @@ impl<P> Repair<P> {
             }
             Some(_) | None => self.advance_past_gaps(now, next, effects),
         }
+        placement
     }
 
     /// The expected packet, while others are missing or branches are behind.
@@ -180,11 +181,18 @@ impl<P> Repair<P> {
         }
     }
 
-    /// Keeps a packet that is not the expected one, if it is needed.
+    /// A packet that is not the expected one.
     #[cold]
-    fn place_other(&mut self, now: Instant, arrival: Arrival, packet: P, effects: &mut Effects<P>) -> Placement {
+    fn store_other(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        packet: P,
+        acks: &Acknowledgements,
+        effects: &mut Effects<P>,
+    ) -> Placement {
         let Arrival { psn, ack_request, kind, .. } = arrival;
-        match kind {
+        let placement = match kind {
             ArrivalKind::Below | ArrivalKind::Passing => {
                 effects.released.push(packet);
                 Placement::Absorbed
@@ -202,25 +210,26 @@ impl<P> Repair<P> {
             | ArrivalKind::Refill
             | ArrivalKind::InOrder
             | ArrivalKind::AheadOfGap => self.keep(now, psn, ack_request, packet, effects),
+        };
+        if self.is_off {
+            return placement;
         }
-    }
-
-    /// What follows from a packet that is not the expected one.
-    #[cold]
-    fn follow_other(
-        &mut self,
-        now: Instant,
-        arrival: Arrival,
-        placement: Placement,
-        acks: &Acknowledgements,
-        effects: &mut Effects<P>,
-    ) {
-        match arrival.kind {
-            ArrivalKind::AheadOfGap => self.see_gap(now, arrival.psn, acks, effects),
+        self.arm_for(now, ack_request);
+        match kind {
+            ArrivalKind::AheadOfGap => self.see_gap(now, psn, acks, effects),
             ArrivalKind::Below | ArrivalKind::Passing | ArrivalKind::InOrder => {}
-            ArrivalKind::Held { .. } | ArrivalKind::Refill => self.filled(now, arrival.psn, acks, effects),
+            ArrivalKind::Held { .. } | ArrivalKind::Refill => self.filled(now, psn, acks, effects),
         }
         self.counters.duplicates_absorbed += u64::from(placement == Placement::Absorbed);
+        placement
+    }
+
+    /// A branch may be overdue when the shortest timeout has passed.
+    #[inline]
+    fn arm_for(&mut self, now: Instant, ack_request: bool) {
+        if ack_request || self.deadline == Instant::NEVER {
+            self.arm(now + self.shortest_timeout);
+        }
     }
 }
 

@@ -120,10 +120,10 @@ impl Groups {
             effects.released.push(packet);
             return false;
         };
-        let before = (repair.next_deadline(), acks.next_deadline());
-        repair.count_again(now, &arrival, acks);
+        let before = repair.next_deadline();
+        let is_counted = repair.count_again(now, &arrival, acks);
         let placement = repair.store(now, arrival, packet, acks, effects);
-        if (repair.next_deadline(), acks.next_deadline()) != before {
+        if is_counted || repair.next_deadline() != before {
             self.rearm(group);
         }
         placement == Placement::NoRoom && arrival.is_ahead()
