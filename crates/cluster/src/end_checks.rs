@@ -89,7 +89,9 @@ impl World<'_> {
         let node = headend.and_then(|headend| self.network.node(self.testbed.nodes[headend]));
         let state = node.and_then(|node| node.acknowledgements(adapter::group_id(group.summary.id)));
         let has_forwarded = state.is_some_and(|state| state.highest_psn().is_some());
-        is_named && !has_forwarded && self.flows[flow].confirmed > 0
+        // What was acknowledged while the API showed no group is not confirmed.
+        let has_completed = self.flows[flow].acknowledged_octets(&self.network).is_some_and(|octets| octets > 0);
+        is_named && !has_forwarded && has_completed
     }
 
     /// Whether a member lacks data that its source has completed.

@@ -358,7 +358,7 @@ impl Flow {
 
     /// The source's report; `None` while it drains, for some time.
     pub(crate) fn report(&mut self, now: Instant, network: &Network<NodeOrHost>) -> Option<SourceReport> {
-        let stream = network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)?;
+        let stream = self.stream(network)?;
         let pausing = self.session.is_pausing();
         let is_quiescent = stream.is_quiescent();
         if pausing && !is_quiescent {
@@ -380,6 +380,15 @@ impl Flow {
             ended: false,
             wait_ms: SOURCE_WAIT_MS,
         })
+    }
+
+    /// What the group has acknowledged to its source, also while the API did not show the group.
+    pub(crate) fn acknowledged_octets(&self, network: &Network<NodeOrHost>) -> Option<u64> {
+        Some(self.stream(network)?.acknowledged_octets())
+    }
+
+    fn stream<'a>(&self, network: &'a Network<NodeOrHost>) -> Option<&'a SendStream> {
+        network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)
     }
 
     /// Whether the whole stream is acknowledged.
