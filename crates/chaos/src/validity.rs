@@ -1,7 +1,7 @@
 //! Validity of schedules: tokens come from users, and shrinking may produce invalid schedules.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
-use crate::schedule::{Attacker, Claim, Event, GroupPlan, LinkPlan, NodePlan, Schedule};
+use crate::schedule::{Attacker, Claim, Event, GroupPlan, Insider, LinkPlan, NodePlan, Schedule};
 use srdma_wire::units::{MBIT_PER_S, NS_PER_S};
 
 /// Maximum number of nodes.
@@ -140,6 +140,14 @@ impl Schedule {
                 let plan = &self.nodes[*node];
                 let is_home = plan.parent == Some(*parent) || plan.spares.contains(parent);
                 require(is_home, place, parent, "it must be the node's parent or one of its spares")
+            }
+            Event::UntrueResponse(untrue) => {
+                group_exists(untrue.group)?;
+                match untrue.by {
+                    Insider::Receiver(receiver) => receiver_exists(receiver)?,
+                    Insider::Link(node) => is_below(node)?,
+                }
+                require(untrue.copies <= MAX_COPIES, place, untrue.copies, "there may be at most 100000 packets")
             }
             Event::Forge(forgery) => {
                 group_exists(forgery.group)?;
