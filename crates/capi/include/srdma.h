@@ -58,6 +58,8 @@ struct srdma_group_options {
     uint32_t min_receivers;   /* that an eviction may leave [default: 1] */
     uint32_t slow_after_ms;   /* SRDMA_EVENT_SLOW after this time [default: 1000] */
     uint32_t window_octets;   /* in flight [default: that of the controller] */
+    uint32_t not_ready_ms;    /* a receiver without a free slot, in place of stall_ms [default: stall_ms] */
+    uint32_t reserved;        /* 0 */
 };
 
 /* A named buffer. Names are UTF-8 of 1 to 1024 octets, unique in a version. */

@@ -37,6 +37,8 @@ pub struct SrdmaGroupOptions {
     pub min_receivers: u32,
     pub slow_after_ms: u32,
     pub window_octets: u32,
+    pub not_ready_ms: u32,
+    pub reserved: u32,
 }
 
 /// `struct srdma_buffer`.
@@ -142,6 +144,9 @@ impl SrdmaGroupOptions {
     pub(crate) unsafe fn options(&self) -> Result<GroupOptions, Failure> {
         // SAFETY: the contract of the function.
         let (name, proxy) = unsafe { (text::optional(self.name, "name")?, text::optional(self.proxy, "proxy")?) };
+        if self.reserved != 0 {
+            return Err(Failure::new(libc::E2BIG, format!("reserved is {}: it must be 0", self.reserved)));
+        }
         let mut options = GroupOptions::for_buffers([]);
         options.name = name.map(str::to_owned);
         options.proxy = proxy.map(|text| parse_address(text, "proxy")).transpose()?;
@@ -168,6 +173,7 @@ impl SrdmaGroupOptions {
             other => return Err(Failure::invalid(format!("on_failure {other} is none of enum srdma_on_failure"))),
         };
         options.policy.t_stall = time(self.stall_ms).unwrap_or(options.policy.t_stall);
+        options.policy.t_not_ready = time(self.not_ready_ms);
         options.policy.min_receivers = given(self.min_receivers).unwrap_or(options.policy.min_receivers);
         options.slow_after = time(self.slow_after_ms).unwrap_or(options.slow_after);
         options.window_octets = given(self.window_octets);

@@ -292,6 +292,7 @@ impl<'s> Flow<'s> {
             cnp_mode: if trailing_cnps { CnpMode::Trailing } else { CnpMode::Leading },
             on_failure: if evict { OnFailure::Evict } else { OnFailure::Strict },
             t_stall: self.t_stall(),
+            t_not_ready: self.t_not_ready(),
             min_receivers: self.plan.policy.min_receivers,
             repair: self.repair(),
             ..Policy::default()
@@ -310,6 +311,11 @@ impl<'s> Flow<'s> {
 
     pub(crate) fn t_stall(&self) -> Duration {
         Duration::from_nanos(self.ack_timeout_ns()) * u32::from(self.plan.policy.t_stall_percent) / 100
+    }
+
+    fn t_not_ready(&self) -> Option<Duration> {
+        let percent = self.plan.policy.t_not_ready_percent?;
+        Some(Duration::from_nanos(self.ack_timeout_ns()) * u32::from(percent) / 100)
     }
 
     /// The source's ACK timeout, in nanoseconds.

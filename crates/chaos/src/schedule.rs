@@ -152,6 +152,9 @@ pub struct PolicyPlan {
     /// T_stall in percent of the source's ACK timeout (D25).
     #[serde(default = "default_t_stall_percent", skip_serializing_if = "is_default_t_stall")]
     pub t_stall_percent: u16,
+    /// T_not_ready in percent of the source's ACK timeout (D196).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_not_ready_percent: Option<u16>,
     /// In-network repair (D150).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<RepairPlan>,

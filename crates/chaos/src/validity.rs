@@ -93,6 +93,8 @@ impl Schedule {
         require(percent <= 100, &format!("{place}.policy.t_hold_percent"), percent, "it must be at most 100")?;
         let percent = plan.policy.t_stall_percent;
         require(percent > 0, &format!("{place}.policy.t_stall_percent"), percent, "it must be more than 0")?;
+        let percent = plan.policy.t_not_ready_percent.unwrap_or(1);
+        require(percent > 0, &format!("{place}.policy.t_not_ready_percent"), percent, "it must be more than 0")?;
         if let Some(repair) = plan.policy.repair {
             let (packets, round_trip_ns) = (repair.window_packets, repair.round_trip_ns);
             let fits = (1..=MAX_WINDOW_PACKETS).contains(&packets);

@@ -32,6 +32,8 @@ static void layouts(void)
     MEMBER(srdma_group_options, min_receivers);
     MEMBER(srdma_group_options, slow_after_ms);
     MEMBER(srdma_group_options, window_octets);
+    MEMBER(srdma_group_options, not_ready_ms);
+    MEMBER(srdma_group_options, reserved);
     MEMBER(srdma_buffer, name);
     MEMBER(srdma_buffer, base);
     MEMBER(srdma_buffer, length);
