@@ -79,6 +79,8 @@ pub(crate) struct Flow {
     draining_since: Option<Instant>,
     pub(crate) steps: VecDeque<Step>,
     pub(crate) attempts: u32,
+    /// The last request was one to create the group, and was refused for a named reason.
+    pub(crate) is_creation_refused: bool,
     /// The commit was accepted.
     pub(crate) is_committed: bool,
     pub(crate) is_closed: bool,
@@ -166,6 +168,7 @@ impl Flow {
             attempts: 0,
             is_committed: false,
             is_closed: false,
+            is_creation_refused: false,
             is_over: false,
             participants: BTreeMap::new(),
             left: Vec::new(),
