@@ -14,6 +14,7 @@ mod explain;
 mod generate;
 mod lab;
 mod lab_ai_backend;
+mod lab_applications;
 mod lab_bfd;
 mod lab_conform;
 mod lab_congestion;
