@@ -40,6 +40,7 @@ mod process;
 mod recordings;
 mod scapy_layers;
 mod sim_end_to_end;
+mod sim_broadcast;
 mod sim_recording;
 mod sim_wan;
 mod sizing_document;
