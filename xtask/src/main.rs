@@ -43,7 +43,7 @@ enum Chore {
         #[arg(default_value = "")]
         filter: String,
     },
-    /// Build the Debian package, target/package/srdma.deb, by cargo-deb.
+    /// Build the Debian packages below target/package: srdma.deb by cargo-deb, and those of libsrdma.
     Package,
     /// Write the manual pages of libsrdma, crates/capi/man, from its header.
     Manual {
