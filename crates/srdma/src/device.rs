@@ -1,6 +1,7 @@
 //! Opening a device: the provider of queue pairs, and the controller that the groups are at.
 
 use crate::error::{Error, Result};
+use crate::provider::Provider;
 use srdma_api::Client;
 use srdma_host::{Connection, source_address};
 use srdma_wire::{PathMtu, Psn, Qpn};
@@ -51,6 +52,7 @@ impl DeviceOptions {
 /// A device. It has no state at the controller, and no socket: groups have.
 pub struct Device {
     pub(crate) client: Client,
+    pub(crate) provider: Provider,
     address: Option<Ipv6Addr>,
     process: u32,
 }
@@ -63,11 +65,7 @@ impl Device {
     /// If the provider is not available, or the controller's URL, the token or the certificates cannot be used. The
     /// controller is not asked.
     pub fn open(options: &DeviceOptions) -> Result<Self> {
-        match options.provider.as_str() {
-            "udp" => {}
-            "verbs" => return Err(Error::NoVerbs),
-            other => return Err(Error::UnknownProvider(other.to_owned())),
-        }
+        let provider = Provider::open(&options.provider)?;
         let read = |file: &PathBuf| {
             srdma_toml_error::read_private(file)
                 .map(|text| text.trim().to_owned())
@@ -75,7 +73,7 @@ impl Device {
         };
         let token = options.token_file.as_ref().map(read).transpose()?;
         let client = Client::new(&options.controller, token, options.ca_file.as_deref())?;
-        Ok(Device { client, address: options.address, process: std::process::id() })
+        Ok(Device { client, provider, address: options.address, process: std::process::id() })
     }
 
     pub(crate) fn check_process(&self) -> Result<()> {

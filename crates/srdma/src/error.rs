@@ -4,7 +4,7 @@ use crate::manifest::{ManifestError, Slots};
 use crate::publisher::{Failure, PublishError};
 use srdma_api::ClientError;
 use srdma_host::WireError;
-use srdma_rc::ConfigError;
+use srdma_rc::{ConfigError, Status};
 use std::io;
 use std::net::Ipv6Addr;
 
@@ -87,6 +87,15 @@ pub enum Over {
     Socket(String),
 }
 
+/// Why a queue pair has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PairError {
+    /// An endpoint of provider `udp`.
+    #[error("{0:?}")]
+    Endpoint(Status),
+}
+
 impl From<PublishError> for Error {
     fn from(error: PublishError) -> Self {
         match error {
@@ -103,7 +112,7 @@ impl From<Failure> for Over {
         match failure {
             Failure::Closed => Over::GroupClosed,
             Failure::Abandoned => Over::Closed,
-            Failure::QueuePair(status) => Over::QueuePair(format!("{status:?}")),
+            Failure::QueuePair(error) => Over::QueuePair(error.to_string()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Pauses of a source whose window is a single packet, so that between any two of its messages nothing is outstanding.
 
 use crate::memory::HostMemory;
+use crate::provider::udp::EndpointSource;
 use crate::publisher::{Publisher, PublisherConfig};
 use crate::{Buffer, DigestKind, Slots};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
@@ -65,7 +66,6 @@ fn a_pause_takes_effect_between_versions_only() {
         let local = LocalRange { key: messages, offset: 0, length_octets: 1000 };
         (0..100).for_each(|wr_id| receiver.post_receive(qpn(0x22), Receive { wr_id, local }).expect("posted"));
         let mut publisher = Publisher::new(PublisherConfig {
-            qpn: qpn(0x11),
             path_mtu: PathMtu::Octets256,
             window_packets: 1,
             message_octets: 250,
@@ -81,7 +81,7 @@ fn a_pause_takes_effect_between_versions_only() {
         let mut packet = [0; 600];
         for step in 0..100 {
             let now = Instant::from_ns(step * 1_000_000);
-            publisher.work(now, &mut source, &mut control);
+            publisher.work(now, &mut EndpointSource { endpoint: &mut source, qpn: qpn(0x11) }, &mut control);
             while let Some(length) = source.poll_transmit(now, &mut packet) {
                 receiver.receive(now, &[&packet[..length]]).expect("taken");
             }
