@@ -5,7 +5,7 @@
 //!        │
 //!   Publisher, Subscriber     the version protocol, without I/O
 //!        │
-//!   provider                  the queue pair: an endpoint of srdma-rc on a socket
+//!   provider                  the queue pair: an endpoint of srdma-rc on a socket, or one of an RDMA device
 //! ```
 //!
 //! `docs/applications.md` describes the calls, the events and the messages.
@@ -69,6 +69,7 @@ pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
+pub use srdma_verbs::{VerbsError, WorkError, WorkStatus};
 pub use subscriber::Rejection;
 
 /// Handles are used by several threads.

@@ -12,9 +12,10 @@ use crate::digest::{Digest, DigestKind, Hasher};
 use crate::error::PairError;
 use crate::manifest::{End, Entry, Manifest, ManifestError, Slots};
 use crate::memory::HostMemory;
-use crate::provider::SourceQueue;
+use crate::provider::{Registrar, SourceQueue};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_rc::{LocalRange, Memory, MemoryKey, Operation, RemoteAddress, WorkRequest};
+use srdma_verbs::VerbsError;
 use srdma_wire::{Instant, PathMtu};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -68,7 +69,7 @@ pub enum Failure {
 }
 
 /// Why a version is not published.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum PublishError {
     #[error("version {version} is not after version {newest}")]
     NotNewer { version: u64, newest: u64 },
@@ -76,6 +77,8 @@ pub(crate) enum PublishError {
     QueueFull,
     #[error("{0}")]
     Manifest(#[from] ManifestError),
+    #[error("{0}")]
+    Memory(#[from] VerbsError),
     #[error("{0}")]
     Failed(Failure),
 }
@@ -131,6 +134,7 @@ enum Stage {
 #[derive(Debug)]
 pub(crate) struct Publisher {
     config: PublisherConfig,
+    registrar: Registrar,
     waiting: VecDeque<Waiting>,
     sending: VecDeque<Sending>,
     newest: Option<u64>,
@@ -145,9 +149,10 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn new(config: PublisherConfig) -> Self {
+    pub(crate) fn new(config: PublisherConfig, registrar: Registrar) -> Self {
         Publisher {
             config,
+            registrar,
             waiting: VecDeque::new(),
             sending: VecDeque::new(),
             newest: None,
@@ -162,7 +167,7 @@ impl Publisher {
         }
     }
 
-    /// Takes a version, which is sent after those before it.
+    /// Takes a version, which is sent after those before it. The registrar has made its buffers ready.
     pub(crate) fn publish(&mut self, version: u64, buffers: Vec<Buffer>) -> Result<(), PublishError> {
         if let Some(failure) = self.failure {
             return Err(PublishError::Failed(failure));
@@ -176,9 +181,9 @@ impl Publisher {
         let entries = layout(&buffers);
         let manifest = Manifest::new(version, self.sequence, self.config.slots, self.config.digest, entries)?;
         let memory = Memories {
-            begin: HostMemory::Messages(manifest.emit()),
+            begin: self.registrar.message(manifest.emit())?,
             buffers: buffers.into_iter().map(|buffer| HostMemory::Source(buffer.octets)).collect(),
-            end: HostMemory::Messages(vec![0; End::octets(self.config.digest, manifest.buffers().len())]),
+            end: self.registrar.message(vec![0; End::octets(self.config.digest, manifest.buffers().len())])?,
         };
         self.newest = Some(version);
         self.sequence += 1;

@@ -135,7 +135,7 @@ impl Device {
         }
         let group = GroupAddress::of(&record)?;
         let wake = Wake::new()?;
-        let mut pair = self.provider.receiver_pair(address, &group, region.into_slots(), &wake)?;
+        let mut pair = self.provider.receiver_pair(address, &group, region.into_slots(), Arc::clone(&wake))?;
         // The source has not begun yet: all members get packets from the first one on.
         if record.summary.state == GroupState::Open {
             pair.prepare(group.initial_psn)?;

@@ -7,7 +7,7 @@ use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared, State};
 use crate::manifest::Slots;
-use crate::provider::{SourcePair, SourceProgram, SourceQueue};
+use crate::provider::{Registrar, SourcePair, SourceProgram, SourceQueue};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent, slot_octets};
 use srdma_api::{Client, GroupState, NewGroup, SourceAddress, SourceRegion};
 use srdma_group::{OnFailure, Policy};
@@ -104,6 +104,7 @@ impl Core {
 pub struct Source {
     group: GroupAddress,
     client: Client,
+    registrar: Registrar,
     core: Arc<Core>,
     shared: Arc<Shared<Versions>>,
     thread: Option<JoinHandle<()>>,
@@ -128,7 +129,7 @@ impl Device {
             return Err(range("message_octets", message_octets.into(), "the path MTU to 2^30"));
         }
         let wake = Wake::new()?;
-        let mut pair = self.provider.source_pair(address, Arc::clone(&wake))?;
+        let mut pair = self.provider.source_pair(address, &options.policy, Arc::clone(&wake))?;
         let rkey = unpredictable() as u32;
         let new = NewGroup {
             name: options.name.clone(),
@@ -169,8 +170,9 @@ impl Source {
         pair: Box<dyn SourcePair>,
         wake: Arc<Wake>,
     ) -> Result<Self> {
+        let registrar = pair.registrar();
         let core = Arc::new(Core {
-            publisher: Mutex::new(Publisher::new(config)),
+            publisher: Mutex::new(Publisher::new(config, registrar.clone())),
             session: Mutex::new(None),
             committing: Mutex::new(()),
             wake,
@@ -178,7 +180,7 @@ impl Source {
         let shared = Arc::new(Shared::new(Versions::default())?);
         let mut program = Program { core: Arc::clone(&core), shared: Arc::clone(&shared), deadline: None };
         let thread = engine::start("srdma source", move || pair.run(&mut program))?;
-        Ok(Source { group, client, core, shared, thread: Some(thread) })
+        Ok(Source { group, client, registrar, core, shared, thread: Some(thread) })
     }
 
     /// The group's number at the controller.
@@ -239,6 +241,8 @@ impl Source {
         if let Some(over) = self.shared.lock().over() {
             return Err(Error::Over(over.clone()));
         }
+        let buffers = buffers.into_iter().map(|buffer| self.registrar.buffer(buffer));
+        let buffers = buffers.collect::<Result<Vec<_>>>()?;
         let mut publisher = self.core.publisher();
         publisher.publish(version, buffers)?;
         // Before the thread can report its end.

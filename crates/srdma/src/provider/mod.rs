@@ -4,18 +4,23 @@
 //!   Publisher, Subscriber ──► SourceQueue, ReceiverQueue      work requests, receives, memory; without I/O
 //!   Source, Receiver      ──► SourcePair, ReceiverPair        connect, and run a program on a thread
 //!                                   │
-//!                                   └── udp: an endpoint of srdma-rc on a socket
+//!                                   ├── udp: an endpoint of srdma-rc on a socket
+//!                                   └── verbs: a queue pair of an RDMA device
 //! ```
 
 pub(crate) mod udp;
+mod verbs;
 
+use crate::buffer::Buffer;
 use crate::device::GroupAddress;
 use crate::engine::Wake;
 use crate::error::{Error, Over, PairError, Result};
 use crate::manifest::MAX_MANIFEST_OCTETS;
-use crate::memory::{HostMemory, SharedRange, SlotMemory};
+use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
 use srdma_api::{MemoryRegion, SourceTransport};
+use srdma_group::Policy;
 use srdma_rc::{MemoryKey, WorkRequest};
+use srdma_verbs::{Access, ProtectionDomain, VerbsError};
 use srdma_wire::{Instant, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::ops::{ControlFlow, Range};
@@ -126,6 +131,9 @@ pub(crate) trait SourcePair: Send {
     /// Its number, from the beginning on.
     fn qpn(&self) -> Qpn;
 
+    /// What makes memory ready to be sent by it.
+    fn registrar(&self) -> Registrar;
+
     /// When it gives up; `None` if never.
     fn transport(&self) -> Option<SourceTransport>;
 
@@ -158,27 +166,78 @@ pub(crate) trait ReceiverPair: Send {
     fn run(self: Box<Self>, program: &mut dyn ReceiverProgram) -> Option<Over>;
 }
 
+/// Makes memory ready to be sent.
+#[derive(Clone, Debug)]
+pub(crate) enum Registrar {
+    /// By an endpoint, which reads it itself.
+    Host,
+    /// By a device, which gets its own access.
+    Device(ProtectionDomain),
+}
+
+impl Registrar {
+    /// Memory for a message of the library, with these octets at first.
+    pub(crate) fn message(&self, octets: Vec<u8>) -> std::result::Result<HostMemory, VerbsError> {
+        let Registrar::Device(domain) = self else { return Ok(HostMemory::Messages(octets)) };
+        let mut memory = srdma_verbs::Buffer::new(octets.len());
+        memory.write(0, &octets);
+        Ok(HostMemory::Registered(domain.register(memory, Access::LocalRead)?))
+    }
+
+    /// A buffer, in its place.
+    pub(crate) fn buffer(&self, buffer: Buffer) -> Result<Buffer> {
+        let Registrar::Device(domain) = self else { return Ok(buffer) };
+        let Buffer { name, octets } = buffer;
+        // Without octets there is nothing to register, and nothing is sent. One that was registered is not again.
+        if octets.len() == 0 || matches!(octets, Octets::Registered(_)) {
+            return Ok(Buffer { name, octets });
+        }
+        let Some(fixed) = octets.fixed() else { return Err(Error::BufferMoves(name)) };
+        let region = domain.register(fixed, Access::LocalRead).map_err(VerbsError::from)?;
+        Ok(Buffer { name, octets: Octets::Registered(Arc::new(region)) })
+    }
+}
+
 /// A provider, chosen at run time.
 #[derive(Clone, Debug)]
 pub(crate) enum Provider {
     /// RC endpoints on ordinary sockets.
     Udp,
+    /// RDMA devices.
+    Verbs(verbs::Choice),
 }
 
 impl Provider {
-    /// The provider of this name.
-    pub(crate) fn open(name: &str) -> Result<Self> {
-        match name {
-            "udp" => Ok(Provider::Udp),
-            "verbs" => Err(Error::NoVerbs),
-            other => Err(Error::UnknownProvider(other.to_owned())),
+    /// The provider of this name: `udp`, `verbs`, or `verbs:` and a device's name.
+    pub(crate) fn open(name: &str, address: Option<Ipv6Addr>) -> Result<Self> {
+        let choice = match name.split_once(':') {
+            None if name == "udp" => return Ok(Provider::Udp),
+            None if name == "verbs" => verbs::Choice { name: None },
+            Some(("verbs", device)) if !device.is_empty() => verbs::Choice { name: Some(device.to_owned()) },
+            None | Some(_) => return Err(Error::UnknownProvider(name.to_owned())),
+        };
+        choice.check(address)?;
+        Ok(Provider::Verbs(choice))
+    }
+
+    /// The address of this host, when there is a single one that it can be.
+    pub(crate) fn only_address(&self) -> Result<Option<Ipv6Addr>> {
+        match self {
+            Provider::Udp => Ok(None),
+            Provider::Verbs(choice) => choice.only_address(),
         }
     }
 
-    /// A queue pair for the source of a group.
-    pub(crate) fn source_pair(&self, address: Ipv6Addr, wake: Arc<Wake>) -> Result<Box<dyn SourcePair>> {
+    /// A queue pair for the source of a group with this policy.
+    pub(crate) fn source_pair(
+        &self,
+        address: Ipv6Addr,
+        policy: &Policy,
+        wake: Arc<Wake>,
+    ) -> Result<Box<dyn SourcePair>> {
         match self {
             Provider::Udp => Ok(Box::new(udp::Source::new(address, wake))),
+            Provider::Verbs(choice) => Ok(Box::new(verbs::Source::new(choice, address, policy, wake)?)),
         }
     }
 
@@ -188,10 +247,11 @@ impl Provider {
         address: Ipv6Addr,
         group: &GroupAddress,
         slots: SlotMemory,
-        wake: &Wake,
+        wake: Arc<Wake>,
     ) -> Result<Box<dyn ReceiverPair>> {
         match self {
-            Provider::Udp => Ok(Box::new(udp::Receiver::new(address, group, slots, wake)?)),
+            Provider::Udp => Ok(Box::new(udp::Receiver::new(address, group, slots, &wake)?)),
+            Provider::Verbs(choice) => Ok(Box::new(verbs::Receiver::new(choice, address, group, slots, wake)?)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Provider `udp`: RC endpoints on ordinary sockets, without privileges.
 
 use super::{
-    RECEIVES, Received, ReceiverPair, ReceiverProgram, ReceiverQueue, SendLimits, SourcePair, SourceProgram,
+    RECEIVES, Received, ReceiverPair, ReceiverProgram, ReceiverQueue, Registrar, SendLimits, SourcePair, SourceProgram,
     SourceQueue, place_of,
 };
 use crate::device::{GroupAddress, any_qpn, unpredictable};
@@ -122,6 +122,10 @@ impl SourcePair for Source {
         self.qpn
     }
 
+    fn registrar(&self) -> Registrar {
+        Registrar::Host
+    }
+
     fn transport(&self) -> Option<SourceTransport> {
         None
     }
@@ -203,14 +207,14 @@ impl EndpointReceiver<'_> {
     fn slots(&self) -> Option<&SlotMemory> {
         match self.endpoint.memory(self.memory.region) {
             Some(HostMemory::Slots(slots)) => Some(slots),
-            Some(HostMemory::Messages(_) | HostMemory::Source(_)) | None => None,
+            Some(HostMemory::Messages(_) | HostMemory::Registered(_) | HostMemory::Source(_)) | None => None,
         }
     }
 
     fn slots_mut(&mut self) -> Option<&mut SlotMemory> {
         match self.endpoint.memory_mut(self.memory.region) {
             Some(HostMemory::Slots(slots)) => Some(slots),
-            Some(HostMemory::Messages(_) | HostMemory::Source(_)) | None => None,
+            Some(HostMemory::Messages(_) | HostMemory::Registered(_) | HostMemory::Source(_)) | None => None,
         }
     }
 }

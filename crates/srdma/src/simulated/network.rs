@@ -3,6 +3,7 @@
 //! duplicate and delay.
 
 use crate::memory::{HostMemory, Region};
+use crate::provider::Registrar;
 use crate::provider::udp::{EndpointReceiver, EndpointSource, ReceiverMemory};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
 use crate::subscriber::{Subscriber, SubscriberEvent};
@@ -111,15 +112,18 @@ impl Network {
     }
 
     pub(super) fn with_digest(seed: u64, slots: Slots, receivers: usize, faults: Faults, digest: DigestKind) -> Self {
-        let publisher = Publisher::new(PublisherConfig {
-            path_mtu: PATH_MTU,
-            window_packets: WINDOW,
-            message_octets: 2000,
-            region: RemoteAddress { virtual_address: GROUP_BASE, rkey: MemoryKey(GROUP_RKEY) },
-            slots,
-            digest,
-            slow_after: SLOW_AFTER,
-        });
+        let publisher = Publisher::new(
+            PublisherConfig {
+                path_mtu: PATH_MTU,
+                window_packets: WINDOW,
+                message_octets: 2000,
+                region: RemoteAddress { virtual_address: GROUP_BASE, rkey: MemoryKey(GROUP_RKEY) },
+                slots,
+                digest,
+                slow_after: SLOW_AFTER,
+            },
+            Registrar::Host,
+        );
         let mut endpoint = Endpoint::new(EndpointConfig::new(SOURCE));
         endpoint.add_queue_pair(queue_pair(qpn(SOURCE_QPN), FIRST_PSN)).expect("a good configuration");
         let control = Control { state: SessionState::Sending, progress: StreamProgress::default() };
