@@ -27,7 +27,7 @@ struct srdma_version;
 /* Members that are NULL have their defaults. */
 struct srdma_options {
     size_t size;              /* sizeof(struct srdma_options) */
-    const char *provider;     /* "udp" */
+    const char *provider;     /* "udp", "verbs" or "verbs:DEVICE" [default: $SRDMA_PROVIDER, or "udp"] */
     const char *controller;   /* URL, or several separated by commas [default: $SRDMA_CONTROLLER, or port 8470 here] */
     const char *token_file;   /* bearer token [default: $SRDMA_TOKEN_FILE] */
     const char *ca_file;      /* CA bundle, PEM [default: $SRDMA_CA, or the system's] */
@@ -94,7 +94,8 @@ const char *srdma_strerror(int error);
 const char *srdma_last_message(void);
 
 /* Checks the options; the controller is not asked. `options` may be NULL.
- * -EINVAL, -ENODEV (provider), -EACCES (token, certificate). */
+ * -EINVAL, -ENODEV (provider, device), -EADDRNOTAVAIL (the device does not have the address), -EACCES (token,
+ * certificate, permission for the device). */
 int srdma_open(const struct srdma_options *options, struct srdma **device);
 /* Groups of the device stay. */
 void srdma_close(struct srdma *device);

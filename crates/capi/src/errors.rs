@@ -1,6 +1,6 @@
 //! Errors as negative errno values, with a sentence for the thread.
 
-use srdma::{Error, ManifestError, Over, ProblemType, WireError};
+use srdma::{Error, ManifestError, Over, ProblemType, VerbsError, WireError};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,7 +30,8 @@ impl From<Error> for Failure {
 
 fn errno_of(error: &Error) -> c_int {
     match error {
-        Error::NoVerbs | Error::UnknownProvider(_) => libc::ENODEV,
+        Error::UnknownProvider(_) => libc::ENODEV,
+        Error::Verbs(error) => verbs_errno(error),
         Error::TokenFile(_) => libc::EACCES,
         Error::Controller(error) => match error.problem().map(|problem| problem.problem_type()) {
             None => libc::ECONNREFUSED,
@@ -58,6 +59,29 @@ fn errno_of(error: &Error) -> c_int {
         Error::Over(over) => over_errno(over),
         Error::Forked => libc::ECHILD,
         _ => libc::EIO,
+    }
+}
+
+fn verbs_errno(error: &VerbsError) -> c_int {
+    match error {
+        VerbsError::LibraryMissing { .. }
+        | VerbsError::LibraryTooOld { .. }
+        | VerbsError::NoRdmaInKernel
+        | VerbsError::NoDevice
+        | VerbsError::NoSuchDevice { .. } => libc::ENODEV,
+        VerbsError::NoSuchAddress { .. } => libc::EADDRNOTAVAIL,
+        VerbsError::PortDown { .. } => libc::ENETDOWN,
+        VerbsError::NotPermitted { .. } => libc::EACCES,
+        VerbsError::LockedMemory { .. } => libc::ENOMEM,
+        VerbsError::NotSupported { .. } => libc::EOPNOTSUPP,
+        VerbsError::DestinationUnresolved { .. } | VerbsError::DestinationUnreachable { .. } => libc::EHOSTUNREACH,
+        VerbsError::PathMtu { .. } => libc::EMSGSIZE,
+        VerbsError::Forked => libc::ECHILD,
+        VerbsError::QueueFull { .. }
+        | VerbsError::NotInRegion { .. }
+        | VerbsError::TooLarge { .. }
+        | VerbsError::DeviceGone { .. }
+        | VerbsError::System { .. } => libc::EIO,
     }
 }
 

@@ -59,6 +59,8 @@ pub struct Choices {
     pub driver: DriverName,
     /// Time that hosts wait for each other.
     pub patience: Duration,
+    /// A directory whose files guests have in their root directory.
+    pub guest_files: Option<PathBuf>,
 }
 
 /// A lab that is up, with its nodes and hosts.
@@ -118,7 +120,10 @@ impl Session {
             return Ok(());
         }
         let has_guests = topology.nodes.iter().any(|node| node.kind == Kind::Guest);
-        let image = has_guests.then(|| Image::provide(say)).transpose()?;
+        let mut image = has_guests.then(|| Image::provide(say)).transpose()?;
+        if let (Some(own), Some(files)) = (&image, &self.choices.guest_files) {
+            image = Some(own.with_files(files, self.lab.instance().directory().join("initrd"))?);
+        }
         let mut parts =
             plans.into_iter().map(|plan| self.start_parts(plan, image.clone())).collect::<Result<Vec<_>>>()?;
         say("waiting for the hosts");

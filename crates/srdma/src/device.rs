@@ -1,6 +1,7 @@
 //! Opening a device: the provider of queue pairs, and the controller that the groups are at.
 
 use crate::error::{Error, Result};
+use crate::provider::Provider;
 use srdma_api::Client;
 use srdma_host::{Connection, source_address};
 use srdma_wire::{PathMtu, Psn, Qpn};
@@ -11,7 +12,8 @@ use std::path::PathBuf;
 /// How to open a device.
 #[derive(Clone, Debug)]
 pub struct DeviceOptions {
-    /// `udp`: RC endpoints on ordinary sockets, without privileges.
+    /// `udp`: RC endpoints on ordinary sockets, without privileges. `verbs`: the RDMA device that has the address;
+    /// `verbs:NAME`: the RDMA device of this name, such as `verbs:mlx5_0`.
     pub provider: String,
     /// URL of the controller, or several separated by commas.
     pub controller: String,
@@ -20,6 +22,7 @@ pub struct DeviceOptions {
     /// CA bundle (PEM) that verifies the controller's certificate [default: the system's].
     pub ca_file: Option<PathBuf>,
     /// The address of this host in groups [default: the one that the kernel chooses toward the group's Proxy Address].
+    /// With an RDMA device it is one of the device, for RoCE v2.
     pub address: Option<Ipv6Addr>,
 }
 
@@ -36,11 +39,14 @@ impl DeviceOptions {
     }
 
     /// Options from the environment, as `srdma send` and the other commands use it: the controller `SRDMA_CONTROLLER`,
-    /// or port 8470 of this machine; the token file `SRDMA_TOKEN_FILE`; the CA bundle `SRDMA_CA`.
+    /// or port 8470 of this machine; the token file `SRDMA_TOKEN_FILE`; the CA bundle `SRDMA_CA`. `SRDMA_PROVIDER`
+    /// is the provider, `udp` without.
     pub fn from_environment() -> Self {
         let file = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let controller = std::env::var("SRDMA_CONTROLLER").ok().filter(|value| !value.is_empty());
+        let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let controller = text("SRDMA_CONTROLLER");
         DeviceOptions {
+            provider: text("SRDMA_PROVIDER").unwrap_or_else(|| "udp".to_owned()),
             token_file: file("SRDMA_TOKEN_FILE"),
             ca_file: file("SRDMA_CA"),
             ..DeviceOptions::new(controller.unwrap_or_else(|| "http://[::1]:8470".to_owned()))
@@ -51,6 +57,7 @@ impl DeviceOptions {
 /// A device. It has no state at the controller, and no socket: groups have.
 pub struct Device {
     pub(crate) client: Client,
+    pub(crate) provider: Provider,
     address: Option<Ipv6Addr>,
     process: u32,
 }
@@ -63,11 +70,7 @@ impl Device {
     /// If the provider is not available, or the controller's URL, the token or the certificates cannot be used. The
     /// controller is not asked.
     pub fn open(options: &DeviceOptions) -> Result<Self> {
-        match options.provider.as_str() {
-            "udp" => {}
-            "verbs" => return Err(Error::NoVerbs),
-            other => return Err(Error::UnknownProvider(other.to_owned())),
-        }
+        let provider = Provider::open(&options.provider, options.address)?;
         let read = |file: &PathBuf| {
             srdma_toml_error::read_private(file)
                 .map(|text| text.trim().to_owned())
@@ -75,7 +78,7 @@ impl Device {
         };
         let token = options.token_file.as_ref().map(read).transpose()?;
         let client = Client::new(&options.controller, token, options.ca_file.as_deref())?;
-        Ok(Device { client, address: options.address, process: std::process::id() })
+        Ok(Device { client, provider, address: options.address, process: std::process::id() })
     }
 
     pub(crate) fn check_process(&self) -> Result<()> {
@@ -87,7 +90,7 @@ impl Device {
         match (self.address, proxy) {
             (Some(address), _) => Ok(address),
             (None, Some(proxy)) => Ok(source_address(proxy)?),
-            (None, None) => Err(Error::NoAddress),
+            (None, None) => self.provider.only_address()?.ok_or(Error::NoAddress),
         }
     }
 }
@@ -163,9 +166,17 @@ mod tests {
             Device::open(&options).err().map(|error| error.to_string())
         };
         assert_eq!(error("udp"), None);
-        let verbs = error("verbs").expect("refused");
-        assert!(verbs.contains("libibverbs") && verbs.contains("use provider udp"), "{verbs}");
-        assert_eq!(error("shm").expect("refused"), "there is no provider \"shm\": udp is one");
+        let expected = "there is no provider \"shm\": udp, verbs, and verbs:NAME for the RDMA device of this name are";
+        assert_eq!(error("shm").expect("refused"), expected);
+        for name in ["", "UDP", "udp:eth0", "verbs:"] {
+            assert!(error(name).expect("refused").starts_with("there is no provider "), "{name:?}");
+        }
+        // Without the library, without RDMA in the kernel, or without such a device: each sentence says what to do.
+        let verbs = error("verbs:none0").expect("refused");
+        assert!(
+            ["install it", "modprobe", "rdma link", "devices: "].iter().any(|text| verbs.contains(text)),
+            "{verbs}"
+        );
     }
 
     #[test]

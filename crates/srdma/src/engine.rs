@@ -1,12 +1,8 @@
-//! The thread of a source or a receiver: it runs the queue pair over its socket.
+//! The thread of a source or a receiver, and how its handle wakes it.
 
-use crate::error::{Error, Over, Result};
-use crate::memory::HostMemory;
+use crate::error::{Error, Result};
 use nix::sys::eventfd::EventFd;
-use srdma_host::{Clock, Connection, Program, UdpWire, WireError, WireOptions, run};
-use srdma_io::udp::Segmentation;
-use srdma_rc::Endpoint;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -53,38 +49,17 @@ impl Wake {
         // Without a wake-up there is nothing to read.
         let _ = self.fd.read();
     }
+
+    /// A descriptor that is readable when the thread is to be woken.
+    pub(crate) fn descriptor(&self) -> Result<OwnedFd> {
+        self.fd.as_fd().try_clone_to_owned().map_err(|error| Error::System { what: "the eventfd", error })
+    }
 }
 
-/// Opens the socket of a connection.
-pub(crate) fn open_wire(
-    connection: &Connection,
-    wake: &Wake,
-    max_packet_octets: usize,
-    buffer_octets: u32,
-) -> Result<UdpWire> {
-    let options = WireOptions {
-        raw: None,
-        connection,
-        segmentation: Segmentation::Software,
-        buffer_octets,
-        max_packet_octets,
-        probe_address: None,
-    };
-    let (mut wire, _) = options.open_udp()?;
-    let fd = wake.fd.as_fd().try_clone_to_owned();
-    wire.set_wake(fd.map_err(|error| Error::System { what: "the eventfd", error })?);
-    Ok(wire)
-}
-
-/// Runs a program to its end; returns the failure of the socket, if there is one.
-pub(crate) fn run_program(
-    endpoint: &mut Endpoint<HostMemory>,
-    wire: &mut UdpWire,
-    connection: &Connection,
-    program: &mut dyn Program<HostMemory>,
-) -> Option<Over> {
-    let error = run(&Clock::start(), endpoint, wire, program).err()?;
-    Some(Over::Socket(WireError::during_transfer(error, connection).to_string()))
+impl AsFd for Wake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
 }
 
 /// Starts a thread.

@@ -4,7 +4,8 @@ use crate::manifest::{ManifestError, Slots};
 use crate::publisher::{Failure, PublishError};
 use srdma_api::ClientError;
 use srdma_host::WireError;
-use srdma_rc::ConfigError;
+use srdma_rc::{ConfigError, Status};
+use srdma_verbs::{VerbsError, WorkError};
 use std::io;
 use std::net::Ipv6Addr;
 
@@ -13,12 +14,7 @@ use std::net::Ipv6Addr;
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages say it")]
 pub enum Error {
-    #[error(
-        "provider verbs is not part of this version: RDMA devices need a library that calls libibverbs; use provider \
-         udp, which needs no device"
-    )]
-    NoVerbs,
-    #[error("there is no provider {0:?}: udp is one")]
+    #[error("there is no provider {0:?}: udp, verbs, and verbs:NAME for the RDMA device of this name are")]
     UnknownProvider(String),
     #[error("the token file: {0}")]
     TokenFile(String),
@@ -28,6 +24,10 @@ pub enum Error {
     NoAddress,
     #[error("{0}")]
     Wire(#[from] WireError),
+    #[error("{0}")]
+    Verbs(#[from] VerbsError),
+    #[error("buffer {0:?} is at another place at each look: a device cannot read it")]
+    BufferMoves(String),
     #[error("the queue pair: {0}")]
     QueuePair(#[from] ConfigError),
     #[error("the controller describes a group that this version cannot use: {0}")]
@@ -85,6 +85,20 @@ pub enum Over {
     QueuePair(String),
     #[error("the socket has failed: {0}")]
     Socket(String),
+    #[error("the RDMA device has failed: {0}")]
+    Device(String),
+}
+
+/// Why a queue pair has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PairError {
+    /// An endpoint of provider `udp`.
+    #[error("{0:?}")]
+    Endpoint(Status),
+    /// A queue pair of provider `verbs`.
+    #[error("{0}")]
+    Device(WorkError),
 }
 
 impl From<PublishError> for Error {
@@ -93,6 +107,7 @@ impl From<PublishError> for Error {
             PublishError::NotNewer { version, newest } => Error::NotNewer { version, newest },
             PublishError::QueueFull => Error::QueueFull,
             PublishError::Manifest(error) => Error::Manifest(error),
+            PublishError::Memory(error) => Error::Verbs(error),
             PublishError::Failed(failure) => Error::Over(failure.into()),
         }
     }
@@ -103,7 +118,7 @@ impl From<Failure> for Over {
         match failure {
             Failure::Closed => Over::GroupClosed,
             Failure::Abandoned => Over::Closed,
-            Failure::QueuePair(status) => Over::QueuePair(format!("{status:?}")),
+            Failure::QueuePair(error) => Over::QueuePair(error.to_string()),
         }
     }
 }

@@ -5,7 +5,7 @@
 //!        │
 //!   Publisher, Subscriber     the version protocol, without I/O
 //!        │
-//!   srdma_rc::Endpoint        the queue pair, without I/O
+//!   provider                  the queue pair: an endpoint of srdma-rc on a socket, or one of an RDMA device
 //! ```
 //!
 //! `docs/applications.md` describes the calls, the events and the messages.
@@ -45,6 +45,7 @@ mod error;
 mod event;
 mod manifest;
 mod memory;
+mod provider;
 mod publisher;
 mod receiver;
 mod source;
@@ -56,7 +57,7 @@ mod simulated;
 pub use buffer::Buffer;
 pub use device::{Device, DeviceOptions};
 pub use digest::{Digest, DigestKind};
-pub use error::{Error, Over, Result};
+pub use error::{Error, Over, PairError, Result};
 pub use event::Event;
 pub use manifest::{
     End, Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Message, Slots,
@@ -68,6 +69,7 @@ pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
+pub use srdma_verbs::{VerbsError, WorkError, WorkStatus};
 pub use subscriber::Rejection;
 
 /// Handles are used by several threads.

@@ -223,9 +223,14 @@ pub struct End {
 }
 
 impl End {
+    /// Length of the message of a version with so many buffers.
+    pub(crate) fn octets(digest: DigestKind, buffers: usize) -> usize {
+        END_OCTETS + buffers * digest.octets()
+    }
+
     /// The message's octets.
     pub fn emit(&self) -> Vec<u8> {
-        let mut octets = Vec::with_capacity(END_OCTETS + self.digests.len() * self.digest.octets());
+        let mut octets = Vec::with_capacity(Self::octets(self.digest, self.digests.len()));
         octets.extend_from_slice(&END);
         octets.extend_from_slice(&[FORM, self.digest.code(), 0, 0]);
         octets.extend_from_slice(&self.version.to_be_bytes());

@@ -3,11 +3,13 @@
 //! A region of a receiver is written by the network while the application reads the versions in it. What makes that
 //! sound is checked here (D175): octets are written to *open* ranges only, a range that the application has as
 //! [`SharedRange`] is not open, and it cannot be opened before the application has dropped it. A source that writes
-//! elsewhere is a *stray*: it is counted, and nothing is written.
+//! elsewhere is a *stray*: it is counted, and nothing is written. A device cannot be kept from writing to what is
+//! registered: it writes to other memory, from which octets are *delivered* to ranges that are not shared (D183).
 #![allow(unsafe_code, reason = "memory that two threads use, and memory that C programs own")]
 
 use crate::buffer::Buffer;
 use srdma_rc::Memory;
+use srdma_verbs::MemoryRegion;
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -19,6 +21,8 @@ pub(crate) enum Octets {
     Owned(Arc<dyn AsRef<[u8]> + Send + Sync>, usize),
     /// Memory of the caller of [`Octets::from_raw`].
     Raw(RawOctets),
+    /// Memory of either kind that a device reads.
+    Registered(Arc<MemoryRegion<FixedOctets>>),
 }
 
 impl Octets {
@@ -38,7 +42,22 @@ impl Octets {
         match self {
             Octets::Owned(_, length) => *length,
             Octets::Raw(raw) => raw.length,
+            Octets::Registered(region) => region.octets(),
         }
+    }
+
+    /// The octets at the place where they are now, to be read there. `None` if there are none, or the owner shows other
+    /// ones than before.
+    pub(crate) fn fixed(self) -> Option<FixedOctets> {
+        let (address, length) = match &self {
+            Octets::Owned(owner, length) => {
+                let octets = (**owner).as_ref();
+                (NonNull::from(octets).cast(), (octets.len() == *length).then_some(*length)?)
+            }
+            Octets::Raw(raw) => (raw.base, raw.length),
+            Octets::Registered(_) => return None,
+        };
+        (length > 0).then_some(FixedOctets { address, length, _owner: self })
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
@@ -50,7 +69,51 @@ impl Octets {
                 None => into.fill(0),
             },
             Octets::Raw(raw) => raw.read(range.start, into),
+            // As the device reads them.
+            Octets::Registered(region) => region.memory().read(range.start, into),
         }
+    }
+}
+
+/// Octets at a place that stays, and what keeps them there.
+pub(crate) struct FixedOctets {
+    address: NonNull<u8>,
+    length: usize,
+    /// A reference that the owner has returned is valid as long as the owner is borrowed, which it is: there is no
+    /// `&mut` of it while this has a handle.
+    _owner: Octets,
+}
+
+// SAFETY: the memory is readable from any thread, as that of the owner is.
+unsafe impl Send for FixedOctets {}
+// SAFETY: it is only read.
+unsafe impl Sync for FixedOctets {}
+
+// SAFETY: address and length are fields that do not change; the owner keeps the memory until it is dropped; nothing is
+// registered with it that lets a device write.
+unsafe impl srdma_verbs::Memory for FixedOctets {
+    fn address(&self) -> NonNull<u8> {
+        self.address
+    }
+
+    fn octets(&self) -> usize {
+        self.length
+    }
+}
+
+impl FixedOctets {
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        if offset.checked_add(into.len()).is_none_or(|end| end > self.length) {
+            return;
+        }
+        // SAFETY: the range is inside memory that the owner keeps; `into` is not.
+        unsafe { self.address.as_ptr().add(offset).copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
+    }
+}
+
+impl fmt::Debug for FixedOctets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} octets", self.length)
     }
 }
 
@@ -59,6 +122,7 @@ impl Clone for Octets {
         match self {
             Octets::Owned(owner, length) => Octets::Owned(Arc::clone(owner), *length),
             Octets::Raw(raw) => Octets::Raw(RawOctets { ..*raw }),
+            Octets::Registered(region) => Octets::Registered(Arc::clone(region)),
         }
     }
 }
@@ -239,6 +303,20 @@ impl SlotMemory {
         }
     }
 
+    /// Writes octets of a version that is complete. Without effect for a range that the application has a part of, or
+    /// that is not inside the region.
+    pub(crate) fn deliver(&mut self, offset: u64, octets: &[u8]) {
+        self.shared.retain(|(_, owner)| owner.strong_count() > 0);
+        let range = Self::range(offset, octets.len()).filter(|range| range.end <= self.octets.length);
+        let range = range.filter(|range| !self.shared.iter().any(|(shared, _)| overlap(range, shared)));
+        let Some(range) = range else { return };
+        // SAFETY: the range is inside the region, and no `SharedRange` covers it; this is the only `SlotMemory` of the
+        // region, and it is borrowed mutably.
+        unsafe {
+            self.octets.base.as_ptr().add(range.start).copy_from_nonoverlapping(octets.as_ptr(), octets.len());
+        }
+    }
+
     fn read(&self, offset: u64, into: &mut [u8]) {
         let Some(range) = Self::range(offset, into.len()).filter(|range| range.end <= self.octets.length) else {
             return;
@@ -299,6 +377,8 @@ impl fmt::Debug for SharedRange {
 pub(crate) enum HostMemory {
     /// Messages of the library itself.
     Messages(Vec<u8>),
+    /// The same, registered at a device.
+    Registered(MemoryRegion<srdma_verbs::Buffer>),
     /// A buffer that is published.
     Source(Octets),
     /// Slots for versions.
@@ -309,6 +389,7 @@ impl Memory for HostMemory {
     fn len(&self) -> u64 {
         match self {
             HostMemory::Messages(octets) => octets.len() as u64,
+            HostMemory::Registered(region) => region.octets() as u64,
             HostMemory::Source(octets) => octets.len() as u64,
             HostMemory::Slots(slots) => slots.length_octets() as u64,
         }
@@ -317,6 +398,7 @@ impl Memory for HostMemory {
     fn write(&mut self, offset: u64, octets: &[u8]) {
         match self {
             HostMemory::Messages(messages) => messages.write(offset, octets),
+            HostMemory::Registered(region) => region.write(offset as usize, octets),
             // No peer may, and no receive is posted to it.
             HostMemory::Source(_) => {}
             HostMemory::Slots(slots) => slots.write(offset, octets),
@@ -326,6 +408,7 @@ impl Memory for HostMemory {
     fn read(&self, offset: u64, into: &mut [u8]) {
         match self {
             HostMemory::Messages(messages) => messages.read(offset, into),
+            HostMemory::Registered(region) => region.memory().read(offset as usize, into),
             HostMemory::Source(octets) => octets.read(offset, into),
             HostMemory::Slots(slots) => slots.read(offset, into),
         }
@@ -388,6 +471,37 @@ mod tests {
         assert!(slots.open(once(0..100)));
         assert!(!slots.open(once(0..101)), "beyond the region");
         assert!(slots.share(90..101).is_none());
+    }
+
+    /// D183.
+    #[test]
+    fn octets_are_not_delivered_to_a_range_that_the_application_has() {
+        let mut slots = slots(100);
+        slots.deliver(0, &[7; 50]);
+        slots.deliver(90, &[7; 11]);
+        slots.deliver(u64::MAX, &[7; 2]);
+        assert_eq!((read(&slots, 0..50), read(&slots, 50..100)), (vec![7; 50], vec![0; 50]), "outside is nothing");
+        let shared = slots.share(0..50).expect("closed");
+        slots.deliver(49, &[8; 2]);
+        assert_eq!((shared.octets(49, 1), read(&slots, 50..51)), (Some(&[7][..]), vec![0]));
+        slots.deliver(50, &[9]);
+        assert_eq!(read(&slots, 50..51), [9]);
+        drop(shared);
+        slots.deliver(49, &[8; 2]);
+        assert_eq!(read(&slots, 48..52), [7, 8, 8, 0]);
+    }
+
+    #[test]
+    fn octets_have_a_place_while_something_keeps_them() {
+        let owner: Arc<[u8]> = Arc::from([1, 2, 3]);
+        let place = owner.as_ptr();
+        let fixed = Octets::new(owner).fixed().expect("octets");
+        assert_eq!((srdma_verbs::Memory::address(&fixed).as_ptr().cast_const(), fixed.length), (place, 3));
+        let mut into = [0; 2];
+        fixed.read(1, &mut into);
+        fixed.read(2, &mut [0; 2]);
+        assert_eq!(into, [2, 3]);
+        assert!(Octets::new([0_u8; 0]).fixed().is_none(), "no octets, no place");
     }
 
     /// Run under a sanitizer or valgrind, this finds a use after free.

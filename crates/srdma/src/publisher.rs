@@ -9,11 +9,14 @@
 
 use crate::buffer::Buffer;
 use crate::digest::{Digest, DigestKind, Hasher};
+use crate::error::PairError;
 use crate::manifest::{End, Entry, Manifest, ManifestError, Slots};
 use crate::memory::HostMemory;
+use crate::provider::{Registrar, SourceQueue};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
-use srdma_rc::{Access, Endpoint, LocalRange, Memory, MemoryKey, Operation, RemoteAddress, Status, WorkRequest};
-use srdma_wire::{Instant, PathMtu, Qpn};
+use srdma_rc::{LocalRange, Memory, MemoryKey, Operation, RemoteAddress, WorkRequest};
+use srdma_verbs::VerbsError;
+use srdma_wire::{Instant, PathMtu};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -27,9 +30,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Parameters of a publisher.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PublisherConfig {
-    pub(crate) qpn: Qpn,
     pub(crate) path_mtu: PathMtu,
-    /// Packets that may be outstanding.
+    /// A message is posted while fewer packets than twice this are outstanding.
     pub(crate) window_packets: u32,
     /// Length of a WRITE, at most.
     pub(crate) message_octets: u32,
@@ -62,12 +64,12 @@ pub enum Failure {
     #[error("the source is closed")]
     Abandoned,
     /// The queue pair has failed.
-    #[error("the queue pair has failed: {0:?}")]
-    QueuePair(Status),
+    #[error("the queue pair has failed: {0}")]
+    QueuePair(PairError),
 }
 
 /// Why a version is not published.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum PublishError {
     #[error("version {version} is not after version {newest}")]
     NotNewer { version: u64, newest: u64 },
@@ -76,6 +78,8 @@ pub(crate) enum PublishError {
     #[error("{0}")]
     Manifest(#[from] ManifestError),
     #[error("{0}")]
+    Memory(#[from] VerbsError),
+    #[error("{0}")]
     Failed(Failure),
 }
 
@@ -83,17 +87,23 @@ pub(crate) enum PublishError {
 #[derive(Debug)]
 struct Waiting {
     manifest: Manifest,
-    buffers: Vec<Buffer>,
+    memory: Memories<HostMemory>,
+}
+
+/// Memory of a version: its begin message, its buffers, and its end message, which is written when all digests are
+/// known.
+#[derive(Debug)]
+struct Memories<M> {
+    begin: M,
+    buffers: Vec<M>,
+    end: M,
 }
 
 /// A version that is being sent.
 #[derive(Debug)]
 struct Sending {
     manifest: Manifest,
-    /// Regions of the begin message, the buffers, and the end message.
-    begin: MemoryKey,
-    buffers: Vec<MemoryKey>,
-    end: Option<MemoryKey>,
+    memory: Memories<MemoryKey>,
     stage: Stage,
     digests: Vec<Digest>,
     /// Messages of all versions before its begin message.
@@ -124,6 +134,7 @@ enum Stage {
 #[derive(Debug)]
 pub(crate) struct Publisher {
     config: PublisherConfig,
+    registrar: Registrar,
     waiting: VecDeque<Waiting>,
     sending: VecDeque<Sending>,
     newest: Option<u64>,
@@ -138,9 +149,10 @@ pub(crate) struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn new(config: PublisherConfig) -> Self {
+    pub(crate) fn new(config: PublisherConfig, registrar: Registrar) -> Self {
         Publisher {
             config,
+            registrar,
             waiting: VecDeque::new(),
             sending: VecDeque::new(),
             newest: None,
@@ -155,7 +167,7 @@ impl Publisher {
         }
     }
 
-    /// Takes a version, which is sent after those before it.
+    /// Takes a version, which is sent after those before it. The registrar has made its buffers ready.
     pub(crate) fn publish(&mut self, version: u64, buffers: Vec<Buffer>) -> Result<(), PublishError> {
         if let Some(failure) = self.failure {
             return Err(PublishError::Failed(failure));
@@ -168,9 +180,14 @@ impl Publisher {
         }
         let entries = layout(&buffers);
         let manifest = Manifest::new(version, self.sequence, self.config.slots, self.config.digest, entries)?;
+        let memory = Memories {
+            begin: self.registrar.message(manifest.emit())?,
+            buffers: buffers.into_iter().map(|buffer| HostMemory::Source(buffer.octets)).collect(),
+            end: self.registrar.message(vec![0; End::octets(self.config.digest, manifest.buffers().len())])?,
+        };
         self.newest = Some(version);
         self.sequence += 1;
-        self.waiting.push_back(Waiting { manifest, buffers });
+        self.waiting.push_back(Waiting { manifest, memory });
         Ok(())
     }
 
@@ -190,34 +207,34 @@ impl Publisher {
     }
 
     /// Handles completions, and posts what can be sent now.
-    pub(crate) fn work(&mut self, now: Instant, endpoint: &mut Endpoint<HostMemory>, control: &mut dyn SourceControl) {
-        while let Some(completion) = endpoint.poll_completion() {
-            match completion.status {
-                Status::Success => self.completed_messages += 1,
+    pub(crate) fn work(&mut self, now: Instant, queue: &mut dyn SourceQueue, control: &mut dyn SourceControl) {
+        while let Some(completion) = queue.poll_completion() {
+            match completion {
+                Ok(()) => self.completed_messages += 1,
                 // Work that is flushed follows the failure.
-                status => drop(self.failure.get_or_insert(Failure::QueuePair(status))),
+                Err(error) => drop(self.failure.get_or_insert(Failure::QueuePair(error))),
             }
         }
-        self.finish_complete(endpoint);
+        self.finish_complete(queue);
         if self.failure.is_none() {
-            let acknowledged = endpoint.counters(self.config.qpn).map_or(0, |counters| counters.packets_acknowledged);
+            let acknowledged = queue.acknowledged_packets();
             match self.session_state(now, acknowledged, control) {
-                SessionState::Sending => self.post(endpoint, acknowledged, true),
+                SessionState::Sending => self.post(queue, acknowledged, true),
                 // The version that has begun is sent to its end (D174).
-                SessionState::Draining | SessionState::Paused => self.post(endpoint, acknowledged, false),
+                SessionState::Draining | SessionState::Paused => self.post(queue, acknowledged, false),
                 SessionState::Ended => self.failure = Some(Failure::Closed),
             }
         }
         match self.failure {
-            Some(failure) => self.fail(endpoint, failure),
+            Some(failure) => self.fail(queue, failure),
             None => self.watch(now),
         }
     }
 
     /// Ends the source: all versions that are not published fail.
-    pub(crate) fn abandon(&mut self, endpoint: &mut Endpoint<HostMemory>) {
+    pub(crate) fn abandon(&mut self, queue: &mut dyn SourceQueue) {
         let failure = *self.failure.get_or_insert(Failure::Abandoned);
-        self.fail(endpoint, failure);
+        self.fail(queue, failure);
     }
 
     /// Time of the next call of [`Self::work`], if nothing happens before.
@@ -247,13 +264,12 @@ impl Publisher {
         state
     }
 
-    fn post(&mut self, endpoint: &mut Endpoint<HostMemory>, acknowledged_packets: u64, may_begin: bool) {
-        // Twice the window, so that it never runs empty while the next message is prepared.
+    fn post(&mut self, queue: &mut dyn SourceQueue, acknowledged_packets: u64, may_begin: bool) {
         let most = acknowledged_packets + 2 * u64::from(self.config.window_packets);
         while self.begun_packets < most {
             let is_posted = match self.sending.back().map(|version| &version.stage) {
-                None | Some(Stage::Posted { .. }) => may_begin && self.begin(endpoint),
-                Some(Stage::Begin | Stage::Data { .. } | Stage::End) => self.post_next(endpoint),
+                None | Some(Stage::Posted { .. }) => may_begin && self.begin(queue),
+                Some(Stage::Begin | Stage::Data { .. } | Stage::End) => self.post_next(queue),
             };
             if !is_posted {
                 return;
@@ -262,30 +278,31 @@ impl Publisher {
     }
 
     /// Begins the next version that waits; false if none does.
-    fn begin(&mut self, endpoint: &mut Endpoint<HostMemory>) -> bool {
-        let Some(Waiting { manifest, buffers }) = self.waiting.pop_front() else { return false };
-        let mut register = |memory| endpoint.register_memory(memory, 0, Access::LOCAL, 0);
-        let begin = register(HostMemory::Messages(manifest.emit()));
-        let buffers = buffers.into_iter().map(|buffer| register(HostMemory::Source(buffer.octets))).collect();
+    fn begin(&mut self, queue: &mut dyn SourceQueue) -> bool {
+        let Some(Waiting { manifest, memory }) = self.waiting.pop_front() else { return false };
+        let mut register = |memory| queue.register(memory);
+        let memory = Memories {
+            begin: register(memory.begin),
+            buffers: memory.buffers.into_iter().map(&mut register).collect(),
+            end: register(memory.end),
+        };
         self.sending.push_back(Sending {
             manifest,
-            begin,
-            buffers,
-            end: None,
+            memory,
             stage: Stage::Begin,
             digests: Vec::new(),
             first_message: self.begun_messages,
             offered_at: None,
             is_slow: false,
         });
-        self.post_next(endpoint)
+        self.post_next(queue)
     }
 
     /// Posts the next work request of the newest version; false if there is none, or the queue is full.
-    fn post_next(&mut self, endpoint: &mut Endpoint<HostMemory>) -> bool {
+    fn post_next(&mut self, queue: &mut dyn SourceQueue) -> bool {
         let Some(version) = self.sending.back_mut() else { return false };
         let (operation, local) = match &version.stage {
-            Stage::Begin => (SEND, whole(endpoint, version.begin)),
+            Stage::Begin => (SEND, whole(queue, version.memory.begin)),
             Stage::Data { index, offset, .. } => {
                 let entry = &version.manifest.buffers()[*index];
                 let length_octets = (entry.length_octets - offset).min(self.config.message_octets.into()) as u32;
@@ -293,39 +310,39 @@ impl Publisher {
                 let base = self.config.region;
                 let remote =
                     RemoteAddress { virtual_address: base.virtual_address.wrapping_add(place), rkey: base.rkey };
-                let local = LocalRange { key: version.buffers[*index], offset: *offset, length_octets };
+                let local = LocalRange { key: version.memory.buffers[*index], offset: *offset, length_octets };
                 (Operation::Write { remote, immediate: None }, local)
             }
             Stage::End => {
-                let key = *version.end.get_or_insert_with(|| {
-                    let digests = version.digests.clone();
-                    let end = End { version: version.manifest.version(), digest: self.config.digest, digests };
-                    endpoint.register_memory(HostMemory::Messages(end.emit()), 0, Access::LOCAL, 0)
-                });
-                (SEND, whole(endpoint, key))
+                let digests = version.digests.clone();
+                let end = End { version: version.manifest.version(), digest: self.config.digest, digests };
+                if let Some(memory) = queue.memory_mut(version.memory.end) {
+                    memory.write(0, &end.emit());
+                }
+                (SEND, whole(queue, version.memory.end))
             }
             Stage::Posted { .. } => return false,
         };
         let request = WorkRequest { wr_id: self.begun_messages, operation, local, signalled: true };
         // A full queue takes it later; a failed queue pair has completed what was posted with an error.
-        if endpoint.post_send(self.config.qpn, request).is_err() {
+        if !queue.post_send(request) {
             return false;
         }
         self.begun_messages += 1;
         self.begun_packets += u64::from(self.config.path_mtu.packets(local.length_octets));
-        version.advance(endpoint, local, self.begun_messages, &mut self.scratch);
+        version.advance(queue, local, self.begun_messages, &mut self.scratch);
         true
     }
 
     /// Gives back the buffers of versions whose messages are all complete.
-    fn finish_complete(&mut self, endpoint: &mut Endpoint<HostMemory>) {
+    fn finish_complete(&mut self, queue: &mut dyn SourceQueue) {
         while let Some(front) = self.sending.front() {
             let is_complete = matches!(front.stage, Stage::Posted { messages } if messages <= self.completed_messages);
             if !is_complete {
                 return;
             }
             let Some(done) = self.sending.pop_front() else { return };
-            done.deregister(endpoint);
+            done.deregister(queue);
             self.events.push_back(PublisherEvent::Published { version: done.manifest.version() });
         }
     }
@@ -345,14 +362,14 @@ impl Publisher {
     }
 
     /// Memory returns only when nothing can read it any more: the queue pair goes first.
-    fn fail(&mut self, endpoint: &mut Endpoint<HostMemory>, failure: Failure) {
+    fn fail(&mut self, queue: &mut dyn SourceQueue, failure: Failure) {
         self.poll_at = None;
         if self.is_idle() {
             return;
         }
-        endpoint.remove_queue_pair(self.config.qpn);
+        queue.destroy();
         for version in self.sending.drain(..) {
-            version.deregister(endpoint);
+            version.deregister(queue);
             self.events.push_back(PublisherEvent::Failed { version: version.manifest.version(), failure });
         }
         for Waiting { manifest, .. } in self.waiting.drain(..) {
@@ -363,21 +380,21 @@ impl Publisher {
 
 const SEND: Operation = Operation::Send { immediate: None };
 
-fn whole(endpoint: &Endpoint<HostMemory>, key: MemoryKey) -> LocalRange {
-    let length_octets = endpoint.memory(key).map_or(0, |memory| memory.len() as u32);
+fn whole(queue: &dyn SourceQueue, key: MemoryKey) -> LocalRange {
+    let length_octets = queue.memory(key).map_or(0, |memory| memory.len() as u32);
     LocalRange { key, offset: 0, length_octets }
 }
 
 impl Sending {
     /// The stage after the one whose work request has been posted.
-    fn advance(&mut self, endpoint: &Endpoint<HostMemory>, posted: LocalRange, messages: u64, scratch: &mut [u8]) {
+    fn advance(&mut self, queue: &dyn SourceQueue, posted: LocalRange, messages: u64, scratch: &mut [u8]) {
         let kind = self.manifest.digest();
         let buffers = self.manifest.buffers();
         let stage = std::mem::replace(&mut self.stage, Stage::Posted { messages });
         let (mut index, mut offset, mut hasher) = match stage {
             Stage::Begin => (0, 0, Hasher::new(kind)),
             Stage::Data { index, offset, mut hasher } => {
-                update(&mut hasher, endpoint, posted, scratch);
+                update(&mut hasher, queue, posted, scratch);
                 (index, offset + u64::from(posted.length_octets), hasher)
             }
             Stage::End | Stage::Posted { .. } => return,
@@ -391,17 +408,17 @@ impl Sending {
     }
 
     /// Drops the memory. All work that uses it is complete, or its queue pair is gone.
-    fn deregister(&self, endpoint: &mut Endpoint<HostMemory>) {
-        for key in self.buffers.iter().chain([&self.begin]).chain(&self.end) {
-            let outcome = endpoint.deregister_memory(*key);
-            debug_assert!(outcome.is_ok(), "{:?}", outcome.err());
+    fn deregister(&self, queue: &mut dyn SourceQueue) {
+        let Memories { begin, buffers, end } = &self.memory;
+        for key in buffers.iter().chain([begin, end]) {
+            queue.deregister(*key);
         }
     }
 }
 
 /// Adds what has been posted to the digest. The octets are read as packets read them.
-fn update(hasher: &mut Hasher, endpoint: &Endpoint<HostMemory>, range: LocalRange, scratch: &mut [u8]) {
-    let Some(memory) = endpoint.memory(range.key) else { return };
+fn update(hasher: &mut Hasher, queue: &dyn SourceQueue, range: LocalRange, scratch: &mut [u8]) {
+    let Some(memory) = queue.memory(range.key) else { return };
     let mut offset = range.offset;
     let mut left = range.length_octets as usize;
     while left > 0 {

@@ -2,16 +2,16 @@
 
 mod membership;
 
-use crate::device::{Device, GroupAddress, any_qpn, unpredictable};
+use crate::device::{Device, GroupAddress};
 use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
-use crate::memory::{HostMemory, Region, SharedRange};
-use crate::subscriber::{Subscriber, SubscriberConfig, SubscriberEvent, WholeVersion};
+use crate::memory::{Region, SharedRange};
+use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
+use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
 use membership::{Membership, Progress};
-use srdma_host::{Congestion, Connection};
-use srdma_rc::Endpoint;
+use srdma_api::GroupState;
 use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
 use std::fmt;
@@ -21,9 +21,6 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-/// Octets that the socket may buffer: also what comes before the receiver knows its join point.
-const BUFFER_OCTETS: u32 = 32 << 20;
 
 /// How to join a group.
 #[derive(Debug, Default)]
@@ -137,35 +134,21 @@ impl Device {
             return Err(Error::RegionTooSmall { group, found, needed });
         }
         let group = GroupAddress::of(&record)?;
-        let qpn = any_qpn();
-        let connection = group.connection(address, qpn);
-        let mut endpoint: Endpoint<HostMemory> = Endpoint::new(connection.endpoint_config(&Congestion::default()));
         let wake = Wake::new()?;
-        let max_packet_octets = connection.endpoint::<HostMemory>(&Congestion::default())?.max_packet_octets();
-        // Bound before the join: what comes before the join point is known waits in it.
-        let wire = engine::open_wire(&connection, &wake, max_packet_octets, BUFFER_OCTETS)?;
-        // Fresh for each join.
-        let config = SubscriberConfig {
-            qpn,
-            base_address: (unpredictable() & 0xFFFF_FFFF) << 12,
-            key_tag: unpredictable() as u8,
-        };
-        let subscriber = Subscriber::new(config, region.into_slots(), &mut endpoint);
-        let membership = Membership { client: self.client.clone(), group, address, qpn };
-        membership.join(config.base_address, subscriber.rkey())?;
-        let core = Arc::new(Core { subscriber: Mutex::new(subscriber), wake });
-        Receiver::start(membership, core, endpoint, wire, connection)
+        let mut pair = self.provider.receiver_pair(address, &group, region.into_slots(), Arc::clone(&wake))?;
+        // The source has not begun yet: all members get packets from the first one on.
+        if record.summary.state == GroupState::Open {
+            pair.prepare(group.initial_psn)?;
+        }
+        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
+        membership.join(pair.region())?;
+        let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
+        Receiver::start(membership, core, pair)
     }
 }
 
 impl Receiver {
-    fn start(
-        membership: Membership,
-        core: Arc<Core>,
-        mut endpoint: Endpoint<HostMemory>,
-        mut wire: srdma_host::UdpWire,
-        connection: Connection,
-    ) -> Result<Self> {
+    fn start(membership: Membership, core: Arc<Core>, mut pair: Box<dyn ReceiverPair>) -> Result<Self> {
         let shared = Arc::new(Shared::new(Versions::new())?);
         let membership = Arc::new(membership);
         let (progress, joined) = mpsc::channel();
@@ -181,15 +164,10 @@ impl Receiver {
         };
         let thread = engine::start("srdma receiver", move || {
             let over = program.wait_for_join().and_then(|psn| {
-                let connection = Connection { psn, ..connection };
-                let added = endpoint.add_queue_pair(connection.queue_pair(&Congestion::default()));
-                added.map_err(|error| Over::QueuePair(error.to_string()))?;
+                pair.connect(psn)?;
                 program.shared.push([Event::Joined], |_| {});
-                let failure = engine::run_program(&mut endpoint, &mut wire, &connection, &mut program);
-                failure.map_or(Ok(()), Err)
+                pair.run(&mut program).map_or(Ok(()), Err)
             });
-            // Nothing writes the memory any more.
-            drop(endpoint);
             program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
         })?;
         Ok(Receiver { membership, core, shared, thread: Some(thread) })
@@ -344,7 +322,7 @@ impl Program {
                     events.push(Event::Version { version });
                 }
                 SubscriberEvent::Rejected { version, why } => events.push(Event::Rejected { version, why }),
-                SubscriberEvent::Failed(status) => over = Some(Over::QueuePair(format!("{status:?}"))),
+                SubscriberEvent::Failed(error) => over = Some(Over::QueuePair(error.to_string())),
             }
         }
         if !events.is_empty() {
@@ -354,11 +332,11 @@ impl Program {
     }
 }
 
-impl srdma_host::Program<HostMemory> for Program {
-    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<HostMemory>) -> ControlFlow<()> {
+impl ReceiverProgram for Program {
+    fn work(&mut self, now: Instant, queue: &mut dyn ReceiverQueue) -> ControlFlow<()> {
         self.core.wake.take();
         let mut subscriber = self.core.subscriber();
-        subscriber.work(endpoint);
+        subscriber.work(queue);
         let failed = self.report(&mut subscriber);
         self.deadline = subscriber.next_deadline(now).or(Some(now + LOOK_INTERVAL));
         let is_verifying = subscriber.is_verifying();

@@ -7,12 +7,12 @@ use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared, State};
 use crate::manifest::Slots;
-use crate::memory::HostMemory;
+use crate::provider::{Registrar, SourcePair, SourceProgram, SourceQueue};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent, slot_octets};
 use srdma_api::{Client, GroupState, NewGroup, SourceAddress, SourceRegion};
 use srdma_group::{OnFailure, Policy};
-use srdma_host::{Congestion, SessionState, SourceControl, StreamProgress};
-use srdma_rc::{Endpoint, MemoryKey, RemoteAddress};
+use srdma_host::{SessionState, SourceControl, StreamProgress};
+use srdma_rc::{MemoryKey, RemoteAddress};
 use srdma_session::SourceClient;
 use srdma_wire::{Instant, PathMtu};
 use std::collections::BTreeSet;
@@ -23,8 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// Octets of responses that the socket may buffer.
-const BUFFER_OCTETS: u32 = 4 << 20;
 /// Interval for asking the controller whether receivers have joined.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval for looking whether the group was closed, while there is nothing to send.
@@ -106,6 +104,7 @@ impl Core {
 pub struct Source {
     group: GroupAddress,
     client: Client,
+    registrar: Registrar,
     core: Arc<Core>,
     shared: Arc<Shared<Versions>>,
     thread: Option<JoinHandle<()>>,
@@ -129,8 +128,9 @@ impl Device {
         if !(path_mtu.octets()..=1 << 30).contains(&message_octets) {
             return Err(range("message_octets", message_octets.into(), "the path MTU to 2^30"));
         }
+        let wake = Wake::new()?;
+        let mut pair = self.provider.source_pair(address, &options.policy, Arc::clone(&wake))?;
         let rkey = unpredictable() as u32;
-        let qpn = any_qpn();
         let new = NewGroup {
             name: options.name.clone(),
             proxy: options.proxy,
@@ -139,21 +139,23 @@ impl Device {
             region: Some(SourceRegion { base: REGION_BASE, length: region_octets, rkey }),
             policy: options.policy,
             window_octets: options.window_octets,
-            ..NewGroup::new(SourceAddress { address, qpn: qpn.get() }, any_qpn().get())
+            transport: pair.transport(),
+            ..NewGroup::new(SourceAddress { address, qpn: pair.qpn().get() }, any_qpn().get())
         };
         let group = self.client.create_group(&new, None)?;
         let group = GroupAddress::of(&group)?;
+        let limits = pair.limits(&group, message_octets);
         let config = PublisherConfig {
-            qpn,
             path_mtu,
-            window_packets: group.window,
-            message_octets,
+            window_packets: limits.window_packets,
+            message_octets: limits.message_octets,
             region: RemoteAddress { virtual_address: REGION_BASE, rkey: MemoryKey(rkey) },
             slots: options.slots,
             digest: options.digest,
             slow_after: options.slow_after,
         };
-        Source::start(self.client.clone(), group, address, config).inspect_err(|_| {
+        let connected = pair.connect(&group);
+        connected.and_then(|()| Source::start(self.client.clone(), group, config, pair, wake)).inspect_err(|_| {
             // A group without a source is of no use; if this fails too, the first error is the one to report.
             let _ = self.client.close_group(group.id);
         })
@@ -161,24 +163,24 @@ impl Device {
 }
 
 impl Source {
-    fn start(client: Client, group: GroupAddress, address: Ipv6Addr, config: PublisherConfig) -> Result<Self> {
-        let connection = group.connection(address, config.qpn);
-        let mut endpoint: Endpoint<HostMemory> = connection.endpoint(&Congestion::default())?;
-        let wake = Wake::new()?;
-        let mut wire = engine::open_wire(&connection, &wake, endpoint.max_packet_octets(), BUFFER_OCTETS)?;
+    fn start(
+        client: Client,
+        group: GroupAddress,
+        config: PublisherConfig,
+        pair: Box<dyn SourcePair>,
+        wake: Arc<Wake>,
+    ) -> Result<Self> {
+        let registrar = pair.registrar();
         let core = Arc::new(Core {
-            publisher: Mutex::new(Publisher::new(config)),
+            publisher: Mutex::new(Publisher::new(config, registrar.clone())),
             session: Mutex::new(None),
             committing: Mutex::new(()),
             wake,
         });
         let shared = Arc::new(Shared::new(Versions::default())?);
         let mut program = Program { core: Arc::clone(&core), shared: Arc::clone(&shared), deadline: None };
-        let thread = engine::start("srdma source", move || {
-            let failure = engine::run_program(&mut endpoint, &mut wire, &connection, &mut program);
-            program.finish(failure, &mut endpoint);
-        })?;
-        Ok(Source { group, client, core, shared, thread: Some(thread) })
+        let thread = engine::start("srdma source", move || pair.run(&mut program))?;
+        Ok(Source { group, client, registrar, core, shared, thread: Some(thread) })
     }
 
     /// The group's number at the controller.
@@ -239,6 +241,8 @@ impl Source {
         if let Some(over) = self.shared.lock().over() {
             return Err(Error::Over(over.clone()));
         }
+        let buffers = buffers.into_iter().map(|buffer| self.registrar.buffer(buffer));
+        let buffers = buffers.collect::<Result<Vec<_>>>()?;
         let mut publisher = self.core.publisher();
         publisher.publish(version, buffers)?;
         // Before the thread can report its end.
@@ -336,12 +340,12 @@ impl SourceControl for Control<'_> {
     }
 }
 
-impl srdma_host::Program<HostMemory> for Program {
-    fn work(&mut self, now: Instant, endpoint: &mut Endpoint<HostMemory>) -> ControlFlow<()> {
+impl SourceProgram for Program {
+    fn work(&mut self, now: Instant, queue: &mut dyn SourceQueue) -> ControlFlow<()> {
         self.core.wake.take();
         let mut publisher = self.core.publisher();
         let mut session = self.core.session();
-        publisher.work(now, endpoint, &mut Control(session.as_mut()));
+        publisher.work(now, queue, &mut Control(session.as_mut()));
         // Before the commit, which wakes, there is nothing to ask for.
         let look_at = now + LOOK_INTERVAL;
         let deadline = publisher.next_deadline().map_or(look_at, |deadline| deadline.min(look_at));
@@ -362,6 +366,16 @@ impl srdma_host::Program<HostMemory> for Program {
 
     fn next_deadline(&self) -> Option<Instant> {
         self.deadline
+    }
+
+    /// What is not published has failed; the controller learns that the source has ended.
+    fn finish(&mut self, failure: Option<Over>, queue: &mut dyn SourceQueue) {
+        let mut publisher = self.core.publisher();
+        publisher.abandon(queue);
+        self.report(&mut publisher);
+        drop(publisher);
+        self.shared.end(failure.unwrap_or(Over::Closed));
+        drop(self.core.session().take());
     }
 }
 
@@ -396,15 +410,5 @@ impl Program {
                 versions.published.pop_first();
             }
         });
-    }
-
-    /// What is not published has failed; the controller learns that the source has ended.
-    fn finish(&mut self, failure: Option<Over>, endpoint: &mut Endpoint<HostMemory>) {
-        let mut publisher = self.core.publisher();
-        publisher.abandon(endpoint);
-        self.report(&mut publisher);
-        drop(publisher);
-        self.shared.end(failure.unwrap_or(Over::Closed));
-        drop(self.core.session().take());
     }
 }

@@ -14,29 +14,15 @@
 
 mod verification;
 
-use crate::manifest::{End, MAX_MANIFEST_OCTETS, Manifest, ManifestError, Message, Slots};
-use crate::memory::{HostMemory, SharedRange, SlotMemory};
-use srdma_rc::{Access, CompletedOperation, Completion, Endpoint, LocalRange, MemoryKey, Receive, Status};
-use srdma_wire::{Instant, Qpn};
+use crate::error::PairError;
+use crate::manifest::{End, Manifest, ManifestError, Message, Slots};
+use crate::memory::SharedRange;
+use crate::provider::{AHEAD, Received, ReceiverQueue};
+use srdma_wire::Instant;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use verification::{Outcome, Verification};
-
-/// Versions whose begin and end messages have receives before they come.
-const AHEAD: u16 = 2;
-/// Receives of the longest messages: of a version that is received, and of those ahead.
-const RECEIVES: usize = 1 + 2 * AHEAD as usize;
-
-/// Parameters of a subscriber.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SubscriberConfig {
-    pub(crate) qpn: Qpn,
-    /// First virtual address of the region.
-    pub(crate) base_address: u64,
-    /// The low octet of its key.
-    pub(crate) key_tag: u8,
-}
 
 /// What has become of versions.
 #[derive(Debug)]
@@ -46,7 +32,7 @@ pub(crate) enum SubscriberEvent {
     /// It will never be visible.
     Rejected { version: Option<u64>, why: Rejection },
     /// The queue pair has failed.
-    Failed(Status),
+    Failed(PairError),
 }
 
 /// A version that is whole.
@@ -128,10 +114,7 @@ struct Known {
 /// A receiver of a group.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    qpn: Qpn,
-    region: MemoryKey,
     region_octets: u64,
-    messages: MemoryKey,
     /// Receives posted so far, and those completed.
     posted: u64,
     completed: u64,
@@ -146,22 +129,10 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// Registers the region at an endpoint, which gets its queue pair later.
-    pub(crate) fn new(config: SubscriberConfig, slots: SlotMemory, endpoint: &mut Endpoint<HostMemory>) -> Self {
-        let region_octets = slots.length_octets() as u64;
-        let region = endpoint.register_memory(
-            HostMemory::Slots(slots),
-            config.base_address,
-            Access::REMOTE_WRITE,
-            config.key_tag,
-        );
-        let messages = HostMemory::Messages(vec![0; RECEIVES * MAX_MANIFEST_OCTETS]);
-        let messages = endpoint.register_memory(messages, 0, Access::LOCAL, 0);
+    /// A receiver whose region has so many octets.
+    pub(crate) fn new(region_octets: u64) -> Self {
         Subscriber {
-            qpn: config.qpn,
-            region,
             region_octets,
-            messages,
             posted: 0,
             completed: 0,
             known: None,
@@ -171,11 +142,6 @@ impl Subscriber {
             strays: 0,
             has_failed: false,
         }
-    }
-
-    /// The key of the region, for the group's record.
-    pub(crate) fn rkey(&self) -> MemoryKey {
-        self.region
     }
 
     /// The oldest event not yet fetched.
@@ -192,13 +158,13 @@ impl Subscriber {
     }
 
     /// Handles messages, verifies digests for a bounded time, and posts receives.
-    pub(crate) fn work(&mut self, endpoint: &mut Endpoint<HostMemory>) {
-        while let Some(completion) = endpoint.poll_completion() {
-            self.complete(endpoint, &completion);
+    pub(crate) fn work(&mut self, queue: &mut dyn ReceiverQueue) {
+        while let Some(completion) = queue.poll_completion() {
+            self.complete(queue, completion);
         }
-        self.verify(endpoint);
+        self.verify(queue);
         if !self.has_failed {
-            self.offer(endpoint);
+            self.offer(queue);
         }
     }
 
@@ -212,32 +178,24 @@ impl Subscriber {
         (!self.verifying.is_empty()).then_some(now)
     }
 
-    fn complete(&mut self, endpoint: &mut Endpoint<HostMemory>, completion: &Completion) {
-        match completion.status {
-            Status::Success => {}
-            status => {
+    fn complete(&mut self, queue: &mut dyn ReceiverQueue, completion: Result<Received, PairError>) {
+        let received = match completion {
+            Ok(received) => received,
+            Err(error) => {
                 if !self.has_failed {
                     self.has_failed = true;
-                    self.events.push_back(SubscriberEvent::Failed(status));
+                    self.events.push_back(SubscriberEvent::Failed(error));
                 }
                 return;
             }
-        }
+        };
         self.completed += 1;
-        if completion.operation != CompletedOperation::Receive {
+        if !received.is_send {
             return self.reject_received(Rejection::Operation);
         }
-        let place = place_of(completion.wr_id);
-        let message = match endpoint.memory(self.messages) {
-            Some(HostMemory::Messages(octets)) => {
-                let start = place as usize;
-                octets.get(start..start + completion.length_octets as usize).unwrap_or_default()
-            }
-            Some(HostMemory::Source(_) | HostMemory::Slots(_)) | None => &[],
-        };
-        match Message::parse(message) {
+        match Message::parse(&queue.message(received)) {
             Ok(Message::Begin(manifest)) => self.begin(manifest),
-            Ok(Message::End(end)) => self.end(endpoint, &end),
+            Ok(Message::End(end)) => self.end(queue, &end),
             Err(error) => self.reject_received(Rejection::Message(error)),
         }
     }
@@ -293,8 +251,8 @@ impl Subscriber {
     }
 
     /// An end message: the slot is closed, and what is in it is verified.
-    fn end(&mut self, endpoint: &mut Endpoint<HostMemory>, end: &End) {
-        let strays = strays(endpoint, self.region);
+    fn end(&mut self, queue: &mut dyn ReceiverQueue, end: &End) {
+        let strays = queue.strays();
         let is_stray = std::mem::replace(&mut self.strays, strays) != strays;
         let Some(manifest) = self.receiving.take() else {
             // The end of a version that was rejected has been reported. The first message of all may be that of a
@@ -315,15 +273,13 @@ impl Subscriber {
         }
         self.verifying.push_back(Verification::new(manifest, end.digests.clone()));
         // Closed before anything of it is verified or read.
-        self.open(endpoint);
+        self.open(queue);
     }
 
     /// Verifies the oldest version that is complete.
-    fn verify(&mut self, endpoint: &mut Endpoint<HostMemory>) {
+    fn verify(&mut self, queue: &mut dyn ReceiverQueue) {
         let Some(front) = self.verifying.front_mut() else { return };
-        let memory = endpoint.memory(self.region);
-        let outcome = memory.map_or(Outcome::Damaged(String::new()), |memory| front.step(memory));
-        let damaged = match outcome {
+        let damaged = match front.step(queue) {
             Outcome::Pending => return,
             Outcome::Right => None,
             Outcome::Damaged(buffer) => Some(buffer),
@@ -333,30 +289,23 @@ impl Subscriber {
             return self.reject(&done.manifest, Rejection::Damaged(buffer));
         }
         let range = slot_range(done.manifest.slots(), done.manifest.slot());
-        let octets = match endpoint.memory_mut(self.region) {
-            Some(HostMemory::Slots(slots)) => slots.share(range),
-            Some(HostMemory::Messages(_) | HostMemory::Source(_)) | None => None,
-        };
-        let Some(octets) = octets else { return self.reject(&done.manifest, Rejection::SlotInUse) };
+        let Some(octets) = queue.share(range) else { return self.reject(&done.manifest, Rejection::SlotInUse) };
         self.set(&done.manifest, SlotState::Held { version: done.manifest.version() });
         self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest: done.manifest, octets }));
     }
 
     /// Posts receives for the versions that there is room for.
-    fn offer(&mut self, endpoint: &mut Endpoint<HostMemory>) {
+    fn offer(&mut self, queue: &mut dyn ReceiverQueue) {
         let wanted = u64::from(self.receiving.is_some()) + 2 * u64::from(self.ahead());
         if self.posted >= self.completed + wanted {
             return;
         }
         // A slot that the application has not left yet is offered when it has.
-        if !self.open(endpoint) {
+        if !self.open(queue) {
             return;
         }
         while self.posted < self.completed + wanted {
-            let wr_id = self.posted;
-            let local =
-                LocalRange { key: self.messages, offset: place_of(wr_id), length_octets: MAX_MANIFEST_OCTETS as u32 };
-            if endpoint.post_receive(self.qpn, Receive { wr_id, local }).is_err() {
+            if !queue.post_receive(self.posted) {
                 return;
             }
             self.posted += 1;
@@ -375,15 +324,15 @@ impl Subscriber {
 
     /// Opens the slots of the version that is received and of those ahead, and no other. Before the first version, when
     /// its slot is not known, the whole region is open.
-    fn open(&self, endpoint: &mut Endpoint<HostMemory>) -> bool {
-        let Some(HostMemory::Slots(slots)) = endpoint.memory_mut(self.region) else { return false };
+    fn open(&self, queue: &mut dyn ReceiverQueue) -> bool {
         let Some(known) = &self.known else {
-            return slots.open(std::iter::once(0..slots.length_octets()));
+            return queue.open(&mut std::iter::once(0..self.region_octets as usize));
         };
         let first = known.next_sequence - u64::from(self.receiving.is_some());
         let count = u64::from(self.receiving.is_some()) + u64::from(self.ahead());
-        let ranges = (0..count).map(|ahead| slot_range(known.slots, known.slots.slot_of(first.wrapping_add(ahead))));
-        slots.open(ranges)
+        let mut ranges =
+            (0..count).map(|ahead| slot_range(known.slots, known.slots.slot_of(first.wrapping_add(ahead))));
+        queue.open(&mut ranges)
     }
 
     fn set(&mut self, manifest: &Manifest, state: SlotState) {
@@ -412,19 +361,7 @@ impl Subscriber {
     }
 }
 
-/// Offset of a receive in the memory of messages: receives are used in the order in which they are posted.
-fn place_of(wr_id: u64) -> u64 {
-    wr_id % RECEIVES as u64 * MAX_MANIFEST_OCTETS as u64
-}
-
 fn slot_range(slots: Slots, slot: u16) -> Range<usize> {
     let start = slots.offset_of(slot) as usize;
     start..start + slots.octets as usize
-}
-
-fn strays(endpoint: &Endpoint<HostMemory>, region: MemoryKey) -> u64 {
-    match endpoint.memory(region) {
-        Some(HostMemory::Slots(slots)) => slots.strays(),
-        Some(HostMemory::Messages(_) | HostMemory::Source(_)) | None => 0,
-    }
 }

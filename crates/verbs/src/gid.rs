@@ -70,10 +70,16 @@ pub fn choose(entries: &[GidEntry], address: Ipv6Addr) -> Result<GidEntry, GidPr
     if entries.iter().any(|entry| entry.address == address) {
         return Err(GidProblem::OnlyRoceV1);
     }
+    Err(GidProblem::NotFound(usable(entries)))
+}
+
+/// Addresses that [`choose`] finds an entry for, in order.
+pub fn usable(entries: &[GidEntry]) -> Vec<Ipv6Addr> {
+    let is_usable = |entry: &&GidEntry| entry.gid_type == GidType::RoceV2 && is_global(entry.address);
     let mut usable: Vec<Ipv6Addr> = entries.iter().filter(is_usable).map(|entry| entry.address).collect();
     usable.sort();
     usable.dedup();
-    Err(GidProblem::NotFound(usable))
+    usable
 }
 
 /// True for addresses that other links can route to.

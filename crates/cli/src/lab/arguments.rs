@@ -67,6 +67,10 @@ pub(super) struct SetUp {
     /// The driver of the nodes' ports.
     #[arg(long, value_enum, default_value_t = DriverName::Auto)]
     pub(super) driver: DriverName,
+
+    /// A directory whose files guests have in their root directory, such as programs for `srdma lab shell`.
+    #[arg(long, value_name = "DIR")]
+    pub(super) guest_files: Option<PathBuf>,
 }
 
 /// The transfer, where it differs from the topology file.

@@ -24,6 +24,7 @@ mod lab_isis;
 mod lab_kernel_transit;
 mod lab_library;
 mod lab_prometheus;
+mod lab_providers;
 mod lab_rxe;
 mod lab_usid;
 mod log;

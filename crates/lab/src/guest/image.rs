@@ -32,7 +32,14 @@ pub struct Image {
     pub kernel: PathBuf,
     /// The guest's file system.
     pub initrd: PathBuf,
+    /// Memory that a guest needs for it and its programs, in MiB.
+    pub memory_mib: u64,
 }
+
+/// Memory of a guest without further files, in MiB.
+const MEMORY_MIB: u64 = 192;
+/// More for programs that are put into it, in MiB.
+const FILES_MEMORY_MIB: u64 = 96;
 
 impl Image {
     /// The image, from the cache or else built, which takes a quarter of a minute and on the first time a download of
@@ -77,7 +84,31 @@ impl Image {
     }
 
     fn at(directory: &Path) -> Self {
-        Image { kernel: directory.join("vmlinux"), initrd: directory.join("initramfs.cpio") }
+        let (kernel, initrd) = (directory.join("vmlinux"), directory.join("initramfs.cpio"));
+        Image { kernel, initrd, memory_mib: MEMORY_MIB }
+    }
+
+    /// The image with the files of a directory in its root directory; its RAM disk is written to `initrd`.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read or written, or cpio is missing.
+    pub(crate) fn with_files(&self, files: &Path, initrd: PathBuf) -> Result<Self> {
+        require("files of guests", &[("cpio", "cpio")])?;
+        let line = "find . | LC_ALL=C sort | cpio --quiet -o -H newc -R 0:0";
+        let output = Command::new("sh").args(["-ec", line]).current_dir(files).stdin(Stdio::null()).output();
+        let output = output.map_err(LabError::file("read", files))?;
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            return Err(LabError::Command { line: line.to_owned(), status: output.status, output: text });
+        }
+        // The kernel unpacks both archives, one after the other.
+        let mut octets = fs::read(&self.initrd).map_err(LabError::file("read", &self.initrd))?;
+        octets.extend_from_slice(&output.stdout);
+        fs::write(&initrd, &octets).map_err(LabError::file("write", &initrd))?;
+        // While the guest boots, it has the archive and what was unpacked.
+        let memory_mib = self.memory_mib + (output.stdout.len() as u64 >> 20) * 2 + FILES_MEMORY_MIB;
+        Ok(Image { kernel: self.kernel.clone(), initrd, memory_mib })
     }
 }
 
@@ -188,6 +219,24 @@ mod tests {
             "the test: no-such-command not found; install with: \
              apt-get install --no-install-recommends no-such-package"
         );
+    }
+
+    #[test]
+    fn files_are_a_second_archive() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = directory.path().join("files");
+        fs::create_dir_all(files.join("bin")).unwrap();
+        fs::write(files.join("bin/program"), "octets of a program").unwrap();
+        let first = directory.path().join("first");
+        fs::write(&first, "first archive").unwrap();
+        let image = Image { kernel: first.clone(), initrd: first.clone(), memory_mib: 192 };
+        let more = image.with_files(&files, directory.path().join("more")).unwrap();
+        let octets = fs::read(&more.initrd).unwrap();
+        let archive = octets.strip_prefix(b"first archive").unwrap();
+        let text = String::from_utf8_lossy(archive);
+        assert!(text.starts_with("070701") && text.contains("bin/program") && text.contains("octets of a program"));
+        assert!(more.memory_mib > image.memory_mib);
+        assert!(image.with_files(&directory.path().join("none"), directory.path().join("none.cpio")).is_err());
     }
 
     #[test]

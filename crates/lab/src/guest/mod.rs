@@ -43,9 +43,6 @@ use std::time::{Duration, Instant};
 /// Commands that running a guest needs, and their packages.
 pub const RUN_COMMANDS: [(&str, &str); 2] = [("qemu-system-x86_64", "qemu-system-x86"), ("ip", "iproute2")];
 
-/// Memory of a guest, in MiB.
-const MEMORY_MIB: u32 = 192;
-
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Time to wait for another user of a serial port.
@@ -257,7 +254,7 @@ fn qemu(image: &Image, plan: &GuestPlan, directory: &Path) -> Vec<String> {
     let mac = format!("52:54:00:{a:02x}:{b:02x}:{c:02x}");
     let mut words: Vec<String> = [
         "qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -machine pc,usb=off -accel tcg -cpu max -smp 1",
-        &format!("-m {MEMORY_MIB} -display none"),
+        &format!("-m {} -display none", image.memory_mib),
         // Checksums and segments are made by the guest: the wire is to carry what a wire carries.
         "-netdev tap,id=network,ifname=guest-tap,script=no,downscript=no,vnet_hdr=off",
         &format!("-device virtio-net-pci,netdev=network,mac={mac},romfile="),

@@ -149,7 +149,7 @@ fn an_impossible_request_is_refused_with_its_reason() {
 fn a_guest_that_cannot_boot_is_an_error_with_its_output() {
     let mut lab = TestLab::new();
     let initrd = PathBuf::from("/nonexistent/initrd");
-    let image = Image { kernel: PathBuf::from("/nonexistent/kernel"), initrd: initrd.clone() };
+    let image = Image { kernel: PathBuf::from("/nonexistent/kernel"), initrd: initrd.clone(), memory_mib: 192 };
     let guest = lab.start(&image, 1, 1500);
     let error = guest.wait(BOOT_LIMIT, &Interrupt::ignore()).unwrap_err().to_string();
     assert!(error.starts_with("guest g1 ended before it could boot; the last lines of "), "{error}");

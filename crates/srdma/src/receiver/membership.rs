@@ -3,7 +3,6 @@
 use crate::device::GroupAddress;
 use crate::error::{Error, Over, Result};
 use srdma_api::{Client, ClientError, GroupState, MemoryRegion, NewReceiver, ProblemType, ReceiverState};
-use srdma_rc::MemoryKey;
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::sync::mpsc::Sender;
@@ -44,12 +43,8 @@ enum Found {
 
 impl Membership {
     /// Requests to join.
-    pub(super) fn join(&self, base_address: u64, rkey: MemoryKey) -> Result<()> {
-        let receiver = NewReceiver {
-            qpn: self.qpn.get(),
-            path_mtu: self.group.path_mtu.into(),
-            region: Some(MemoryRegion { virtual_address: base_address, rkey: rkey.0 }),
-        };
+    pub(super) fn join(&self, region: MemoryRegion) -> Result<()> {
+        let receiver = NewReceiver { qpn: self.qpn.get(), path_mtu: self.group.path_mtu.into(), region: Some(region) };
         let begin = Instant::now();
         let mut has_left = false;
         loop {

@@ -3,7 +3,8 @@
 use crate::digest::Hasher;
 use crate::manifest::{End, Entry, Manifest};
 use crate::memory::{HostMemory, Region};
-use crate::subscriber::{Rejection, Subscriber, SubscriberConfig, SubscriberEvent};
+use crate::provider::udp::{EndpointReceiver, ReceiverMemory};
+use crate::subscriber::{Rejection, Subscriber, SubscriberEvent};
 use crate::{DigestKind, ManifestError, Slots};
 use srdma_rc::{
     Access, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, QueuePairConfig, RemoteAddress, WorkRequest,
@@ -20,6 +21,7 @@ struct Rig {
     source: Endpoint,
     receiver: Endpoint<HostMemory>,
     subscriber: Subscriber,
+    memory: ReceiverMemory,
 }
 
 const ADDRESSES: [Ipv6Addr; 2] =
@@ -35,11 +37,17 @@ impl Rig {
         source.add_queue_pair(QueuePairConfig::new(qpn(0x11), ADDRESSES[1], qpn(0x22))).expect("good");
         let mut receiver = Endpoint::new(EndpointConfig::new(ADDRESSES[1]));
         let slots = Region::new(200).expect("memory").into_slots();
-        let config = SubscriberConfig { qpn: qpn(0x22), base_address: BASE, key_tag: 7 };
-        let mut subscriber = Subscriber::new(config, slots, &mut receiver);
+        let memory = ReceiverMemory::register(&mut receiver, slots, BASE, 7);
         receiver.add_queue_pair(QueuePairConfig::new(qpn(0x22), ADDRESSES[0], qpn(0x11))).expect("good");
-        subscriber.work(&mut receiver);
-        Rig { now: Instant::ZERO, source, receiver, subscriber }
+        let subscriber = Subscriber::new(200);
+        let mut rig = Rig { now: Instant::ZERO, source, receiver, subscriber, memory };
+        rig.work();
+        rig
+    }
+
+    fn work(&mut self) {
+        let Rig { receiver, subscriber, memory, .. } = self;
+        subscriber.work(&mut EndpointReceiver { endpoint: receiver, qpn: qpn(0x22), memory: *memory });
     }
 
     fn post(&mut self, octets: &[u8], operation: Operation) {
@@ -54,7 +62,7 @@ impl Rig {
     }
 
     fn write(&mut self, offset: u64, octets: &[u8]) {
-        let remote = RemoteAddress { virtual_address: BASE + offset, rkey: self.subscriber.rkey() };
+        let remote = RemoteAddress { virtual_address: BASE + offset, rkey: self.memory.rkey() };
         self.post(octets, Operation::Write { remote, immediate: None });
     }
 
@@ -67,7 +75,7 @@ impl Rig {
             while let Some(length) = self.source.poll_transmit(self.now, &mut packet) {
                 let _ = self.receiver.receive(self.now, &[&packet[..length]]);
             }
-            self.subscriber.work(&mut self.receiver);
+            self.work();
             events.extend(std::iter::from_fn(|| self.subscriber.poll_event()));
             while let Some(length) = self.receiver.poll_transmit(self.now, &mut packet) {
                 let _ = self.source.receive(self.now, &[&packet[..length]]);

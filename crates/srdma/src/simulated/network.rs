@@ -3,8 +3,10 @@
 //! duplicate and delay.
 
 use crate::memory::{HostMemory, Region};
+use crate::provider::Registrar;
+use crate::provider::udp::{EndpointReceiver, EndpointSource, ReceiverMemory};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
-use crate::subscriber::{Subscriber, SubscriberConfig, SubscriberEvent};
+use crate::subscriber::{Subscriber, SubscriberEvent};
 use crate::{DigestKind, Slots};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -72,13 +74,17 @@ pub(super) struct Source {
     pub(super) has_crashed: bool,
 }
 
+/// The queue of the source.
+pub(super) fn source_queue(endpoint: &mut Endpoint<HostMemory>) -> EndpointSource<'_> {
+    EndpointSource { endpoint, qpn: qpn(SOURCE_QPN) }
+}
+
 pub(super) struct Receiver {
     pub(super) endpoint: Endpoint<HostMemory>,
     pub(super) subscriber: Subscriber,
     address: Ipv6Addr,
     qpn: Qpn,
-    base: u64,
-    rkey: MemoryKey,
+    memory: ReceiverMemory,
     /// It has been added to the group.
     branch: bool,
 }
@@ -106,16 +112,18 @@ impl Network {
     }
 
     pub(super) fn with_digest(seed: u64, slots: Slots, receivers: usize, faults: Faults, digest: DigestKind) -> Self {
-        let publisher = Publisher::new(PublisherConfig {
-            qpn: qpn(SOURCE_QPN),
-            path_mtu: PATH_MTU,
-            window_packets: WINDOW,
-            message_octets: 2000,
-            region: RemoteAddress { virtual_address: GROUP_BASE, rkey: MemoryKey(GROUP_RKEY) },
-            slots,
-            digest,
-            slow_after: SLOW_AFTER,
-        });
+        let publisher = Publisher::new(
+            PublisherConfig {
+                path_mtu: PATH_MTU,
+                window_packets: WINDOW,
+                message_octets: 2000,
+                region: RemoteAddress { virtual_address: GROUP_BASE, rkey: MemoryKey(GROUP_RKEY) },
+                slots,
+                digest,
+                slow_after: SLOW_AFTER,
+            },
+            Registrar::Host,
+        );
         let mut endpoint = Endpoint::new(EndpointConfig::new(SOURCE));
         endpoint.add_queue_pair(queue_pair(qpn(SOURCE_QPN), FIRST_PSN)).expect("a good configuration");
         let control = Control { state: SessionState::Sending, progress: StreamProgress::default() };
@@ -143,11 +151,10 @@ impl Network {
         let base = 0x7000_0000 + (u64::from(index) << 20);
         let mut endpoint = Endpoint::new(EndpointConfig::new(address));
         let slots = Region::new(octets).expect("memory").into_slots();
-        let config = SubscriberConfig { qpn: own, base_address: base, key_tag: 0x40 + index as u8 };
-        let subscriber = Subscriber::new(config, slots, &mut endpoint);
+        let memory = ReceiverMemory::register(&mut endpoint, slots, base, 0x40 + index as u8);
+        let subscriber = Subscriber::new(octets as u64);
         endpoint.add_queue_pair(queue_pair(own, psn)).expect("a good configuration");
-        let rkey = subscriber.rkey();
-        self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, base, rkey, branch: true });
+        self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true });
     }
 
     /// Another receiver takes the place of one that has died, from the source's next PSN on, as a group's next epoch
@@ -267,7 +274,7 @@ impl Network {
         loop {
             for receiver in &mut self.receivers {
                 receiver.endpoint.tick(self.now);
-                receiver.subscriber.work(&mut receiver.endpoint);
+                receiver.work();
             }
             let mut events = Vec::new();
             for (index, receiver) in self.receivers.iter_mut().enumerate() {
@@ -275,7 +282,7 @@ impl Network {
             }
             wanted_at = application(self.now, &mut self.receivers, events).or(wanted_at.filter(|at| *at > self.now));
             for receiver in &mut self.receivers {
-                receiver.subscriber.work(&mut receiver.endpoint);
+                receiver.work();
             }
             self.work_at_source();
             let mut upstream = Vec::new();
@@ -302,7 +309,7 @@ impl Network {
             return;
         }
         endpoint.tick(self.now);
-        publisher.work(self.now, endpoint, control);
+        publisher.work(self.now, &mut source_queue(endpoint), control);
         events.extend(std::iter::from_fn(|| publisher.poll_event()).map(|event| (self.now, event)));
     }
 
@@ -321,6 +328,11 @@ impl Network {
 }
 
 impl Receiver {
+    fn work(&mut self) {
+        let Receiver { endpoint, subscriber, qpn, memory, .. } = self;
+        subscriber.work(&mut EndpointReceiver { endpoint, qpn: *qpn, memory: *memory });
+    }
+
     /// The packet as an edge forwards it.
     fn copy(&self, value: &PacketValue<'_>, reth: Option<Reth>) -> Vec<u8> {
         let mut bth = value.bth;
@@ -328,8 +340,8 @@ impl Receiver {
         let ipv6 = Ipv6 { source: PROXY, destination: self.address, ..value.ipv6 };
         let Some(reth) = reth else { return emit(&PacketValue { ipv6, bth, ..*value }) };
         assert_eq!(reth.rkey, GROUP_RKEY);
-        let virtual_address = reth.virtual_address - GROUP_BASE + self.base;
-        let reth = Reth { virtual_address, rkey: self.rkey.0, ..reth }.emit();
+        let virtual_address = reth.virtual_address - GROUP_BASE + self.memory.base_address;
+        let reth = Reth { virtual_address, rkey: self.memory.rkey().0, ..reth }.emit();
         emit(&PacketValue { ipv6, bth, extended: Extended::Reth(&reth), ..*value })
     }
 }

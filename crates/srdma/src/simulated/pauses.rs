@@ -1,6 +1,8 @@
 //! Pauses of a source whose window is a single packet, so that between any two of its messages nothing is outstanding.
 
 use crate::memory::HostMemory;
+use crate::provider::Registrar;
+use crate::provider::udp::EndpointSource;
 use crate::publisher::{Publisher, PublisherConfig};
 use crate::{Buffer, DigestKind, Slots};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
@@ -64,16 +66,18 @@ fn a_pause_takes_effect_between_versions_only() {
         let messages = receiver.register_memory(vec![0; 1000], 0, Access::LOCAL, 1);
         let local = LocalRange { key: messages, offset: 0, length_octets: 1000 };
         (0..100).for_each(|wr_id| receiver.post_receive(qpn(0x22), Receive { wr_id, local }).expect("posted"));
-        let mut publisher = Publisher::new(PublisherConfig {
-            qpn: qpn(0x11),
-            path_mtu: PathMtu::Octets256,
-            window_packets: 1,
-            message_octets: 250,
-            region: RemoteAddress { virtual_address: 0, rkey: region },
-            slots: Slots { count: 2, octets: 1000 },
-            digest: DigestKind::Crc32,
-            slow_after: Duration::from_secs(1),
-        });
+        let mut publisher = Publisher::new(
+            PublisherConfig {
+                path_mtu: PathMtu::Octets256,
+                window_packets: 1,
+                message_octets: 250,
+                region: RemoteAddress { virtual_address: 0, rkey: region },
+                slots: Slots { count: 2, octets: 1000 },
+                digest: DigestKind::Crc32,
+                slow_after: Duration::from_secs(1),
+            },
+            Registrar::Host,
+        );
         for version in 1..=3 {
             publisher.publish(version, vec![Buffer::new("a", vec![version as u8; 1000])]).expect("taken");
         }
@@ -81,7 +85,7 @@ fn a_pause_takes_effect_between_versions_only() {
         let mut packet = [0; 600];
         for step in 0..100 {
             let now = Instant::from_ns(step * 1_000_000);
-            publisher.work(now, &mut source, &mut control);
+            publisher.work(now, &mut EndpointSource { endpoint: &mut source, qpn: qpn(0x11) }, &mut control);
             while let Some(length) = source.poll_transmit(now, &mut packet) {
                 receiver.receive(now, &[&packet[..length]]).expect("taken");
             }

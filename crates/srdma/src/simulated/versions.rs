@@ -1,7 +1,7 @@
 //! Versions over links that lose, duplicate and delay; slow receivers, crashes, joins. The checkers compute what they
 //! expect from the numbers of versions alone.
 
-use super::network::{Faults, Network, Receiver, SLOW_AFTER, Source};
+use super::network::{Faults, Network, Receiver, SLOW_AFTER, Source, source_queue};
 use crate::publisher::{Failure, PublisherEvent};
 use crate::subscriber::{Rejection, SubscriberEvent, WholeVersion};
 use crate::{Buffer, DigestKind, Slots};
@@ -279,7 +279,7 @@ fn a_buffer_that_changes_while_it_is_sent_is_damaged() {
     network.source.publisher.publish(1, vec![still, Buffer::new("changing", changing)]).expect("taken");
     network.source.publisher.publish(2, buffers(2)).expect("taken");
     let Source { endpoint, publisher, control, .. } = &mut network.source;
-    publisher.work(network.now, endpoint, control);
+    publisher.work(network.now, &mut source_queue(endpoint), control);
     // Posted, and its digest computed; no packet has left.
     is_changed.store(true, Ordering::Relaxed);
     applications.run(&mut network, MINUTE);

@@ -2,8 +2,7 @@
 
 use crate::digest::{Digest, Hasher};
 use crate::manifest::Manifest;
-use crate::memory::HostMemory;
-use srdma_rc::Memory;
+use crate::provider::ReceiverQueue;
 use std::sync::Arc;
 
 /// Octets that one step hashes.
@@ -40,7 +39,7 @@ impl Verification {
     }
 
     /// Hashes a bounded number of octets of the region.
-    pub(super) fn step(&mut self, region: &HostMemory) -> Outcome {
+    pub(super) fn step(&mut self, queue: &mut dyn ReceiverQueue) -> Outcome {
         let manifest = Arc::clone(&self.manifest);
         let slot = manifest.slots().offset_of(manifest.slot());
         let mut budget = STEP_OCTETS;
@@ -61,7 +60,7 @@ impl Verification {
             }
             let length = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_OCTETS).min(budget);
             let piece = &mut self.scratch[..length];
-            region.read(slot + entry.offset + self.done_octets, piece);
+            queue.take(slot + entry.offset + self.done_octets, piece);
             self.hasher.update(piece);
             self.done_octets += length as u64;
             budget -= length;

@@ -77,10 +77,15 @@ impl Buffer {
     /// If `octets` is 0, or more than memory can have.
     pub fn new(octets: usize) -> Self {
         assert!(octets > 0, "a buffer has octets");
-        let layout = Self::layout(octets);
+        Self::try_new(octets).unwrap_or_else(|| handle_alloc_error(Self::layout(octets)))
+    }
+
+    /// Allocates a buffer; `None` if there is not so much memory, or `octets` is 0.
+    pub fn try_new(octets: usize) -> Option<Self> {
+        let layout = Layout::from_size_align(octets, Self::ALIGNMENT).ok().filter(|layout| layout.size() > 0)?;
         // SAFETY: the layout's size is not 0.
-        let Some(address) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        Buffer { address, octets }
+        let address = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Buffer { address, octets })
     }
 
     fn layout(octets: usize) -> Layout {
@@ -153,6 +158,14 @@ mod tests {
         buffer.read(9_996, &mut read);
         assert_eq!(&read, b"\0abc");
         buffer.read(10_000, &mut []);
+    }
+
+    #[test]
+    fn a_length_that_memory_cannot_have_is_refused() {
+        assert!(Buffer::try_new(usize::MAX).is_none() && Buffer::try_new(0).is_none());
+        let mut read = [1; 3];
+        Buffer::try_new(5).expect("memory").read(2, &mut read);
+        assert_eq!(read, [0; 3]);
     }
 
     #[test]

@@ -51,7 +51,13 @@ impl Lab {
     /// Brings it up.
     #[track_caller]
     pub(crate) fn up(&self) {
-        let output = self.command("up", &[]);
+        self.up_with(&[]);
+    }
+
+    /// The same with options.
+    #[track_caller]
+    pub(crate) fn up_with(&self, options: &[&str]) {
+        let output = self.command("up", options);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 

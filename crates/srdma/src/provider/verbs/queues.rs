@@ -1,0 +1,277 @@
+//! The queues of a source and a receiver on a device.
+
+use crate::error::{Over, PairError};
+use crate::manifest::MAX_MANIFEST_OCTETS;
+use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
+use crate::provider::{Received, ReceiverQueue, SourceQueue, place_of};
+use srdma_api::MemoryRegion as RecordRegion;
+use srdma_rc::{LocalRange, MemoryKey, Operation, WorkRequest};
+use srdma_verbs::{
+    Buffer, Completed, Completion, CompletionQueue, MemoryRegion, QueuePair, RemoteMemory, ScatterGatherElement,
+    SendRequest, VerbsError,
+};
+use srdma_wire::PathMtu;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+
+/// Completions that were polled and not reported yet.
+struct Completions {
+    queue: CompletionQueue,
+    polled: VecDeque<Completion>,
+    batch: Vec<Completion>,
+}
+
+impl Completions {
+    fn new(queue: CompletionQueue) -> Self {
+        Completions { queue, polled: VecDeque::new(), batch: Vec::new() }
+    }
+
+    fn next(&mut self) -> Result<Option<Completion>, VerbsError> {
+        if self.polled.is_empty() {
+            self.queue.poll(&mut self.batch)?;
+            self.polled.extend(self.batch.drain(..));
+        }
+        Ok(self.polled.pop_front())
+    }
+}
+
+/// The send queue of a source, and the memory that its requests read.
+pub(super) struct SourceState {
+    /// Destroyed before its memory is deregistered.
+    pair: Option<QueuePair>,
+    completions: Completions,
+    memory: BTreeMap<u32, HostMemory>,
+    next_key: u32,
+    path_mtu: PathMtu,
+    /// Packets of each request that is posted.
+    posted_packets: VecDeque<u32>,
+    acknowledged_packets: u64,
+    failure: Option<Over>,
+}
+
+impl SourceState {
+    pub(super) fn new(pair: QueuePair, completions: CompletionQueue, path_mtu: PathMtu) -> Self {
+        SourceState {
+            pair: Some(pair),
+            completions: Completions::new(completions),
+            memory: BTreeMap::new(),
+            next_key: 0,
+            path_mtu,
+            posted_packets: VecDeque::new(),
+            acknowledged_packets: 0,
+            failure: None,
+        }
+    }
+
+    /// Failure of the device since the last call.
+    pub(super) fn take_failure(&mut self) -> Option<Over> {
+        self.failure.take()
+    }
+
+    fn fail(&mut self, error: &VerbsError) {
+        self.failure.get_or_insert(Over::Device(error.to_string()));
+    }
+
+    fn element(&self, local: &LocalRange) -> Option<ScatterGatherElement> {
+        let start = usize::try_from(local.offset).ok()?;
+        let range = start..start.checked_add(local.length_octets as usize)?;
+        match self.memory.get(&local.key.0)? {
+            HostMemory::Registered(region) => region.element(range).ok(),
+            HostMemory::Source(Octets::Registered(region)) => region.element(range).ok(),
+            HostMemory::Source(Octets::Owned(..) | Octets::Raw(_)) => None,
+            HostMemory::Messages(_) | HostMemory::Slots(_) => None,
+        }
+    }
+}
+
+impl SourceQueue for SourceState {
+    fn register(&mut self, memory: HostMemory) -> MemoryKey {
+        let key = self.next_key;
+        self.next_key = self.next_key.wrapping_add(1);
+        self.memory.insert(key, memory);
+        MemoryKey(key)
+    }
+
+    fn deregister(&mut self, key: MemoryKey) {
+        let memory = self.memory.remove(&key.0);
+        debug_assert!(memory.is_some(), "memory is deregistered once");
+    }
+
+    fn memory(&self, key: MemoryKey) -> Option<&HostMemory> {
+        self.memory.get(&key.0)
+    }
+
+    fn memory_mut(&mut self, key: MemoryKey) -> Option<&mut HostMemory> {
+        self.memory.get_mut(&key.0)
+    }
+
+    fn post_send(&mut self, request: WorkRequest) -> bool {
+        let operation = match request.operation {
+            Operation::Send { immediate: None } => srdma_verbs::Operation::Send,
+            Operation::Write { remote, immediate: None } => {
+                let (virtual_address, rkey) = (remote.virtual_address, remote.rkey.0);
+                srdma_verbs::Operation::Write(RemoteMemory { virtual_address, rkey })
+            }
+            // Sources of versions have no others.
+            Operation::Send { immediate: Some(_) }
+            | Operation::Write { immediate: Some(_), .. }
+            | Operation::Read { .. } => return false,
+        };
+        let (Some(pair), Some(element)) = (&self.pair, self.element(&request.local)) else { return false };
+        let send = SendRequest { id: request.wr_id, operation, is_signalled: true };
+        match pair.post_send(&send, &[element]) {
+            Ok(()) => {
+                self.posted_packets.push_back(self.path_mtu.packets(request.local.length_octets));
+                true
+            }
+            Err(VerbsError::QueueFull { .. }) => false,
+            Err(error) => {
+                self.fail(&error);
+                false
+            }
+        }
+    }
+
+    fn poll_completion(&mut self) -> Option<Result<(), PairError>> {
+        let completion = match self.completions.next() {
+            Ok(completion) => completion?,
+            Err(error) => {
+                self.fail(&error);
+                return None;
+            }
+        };
+        let packets = self.posted_packets.pop_front().unwrap_or(0);
+        Some(match completion.result {
+            Ok(
+                Completed::Send
+                | Completed::Write
+                | Completed::Receive { .. }
+                | Completed::ReceiveWrite { .. }
+                | Completed::Other(_),
+            ) => {
+                self.acknowledged_packets += u64::from(packets);
+                Ok(())
+            }
+            Err(error) => Err(PairError::Device(error)),
+        })
+    }
+
+    fn acknowledged_packets(&self) -> u64 {
+        self.acknowledged_packets
+    }
+
+    fn destroy(&mut self) {
+        self.pair = None;
+    }
+}
+
+/// The receive queue of a receiver, with its memory.
+pub(super) struct ReceiverState {
+    /// Dropped before its memory.
+    pair: QueuePair,
+    completions: Completions,
+    /// Where the device writes (D183).
+    landing: MemoryRegion<Buffer>,
+    messages: MemoryRegion<Buffer>,
+    slots: SlotMemory,
+    failure: Option<Over>,
+}
+
+impl ReceiverState {
+    pub(super) fn new(
+        pair: QueuePair,
+        completions: CompletionQueue,
+        landing: MemoryRegion<Buffer>,
+        messages: MemoryRegion<Buffer>,
+        slots: SlotMemory,
+    ) -> Self {
+        let completions = Completions::new(completions);
+        ReceiverState { pair, completions, landing, messages, slots, failure: None }
+    }
+
+    pub(super) fn pair(&self) -> &QueuePair {
+        &self.pair
+    }
+
+    /// For the group's record.
+    pub(super) fn region(&self) -> RecordRegion {
+        RecordRegion { virtual_address: self.landing.virtual_address(), rkey: self.landing.rkey() }
+    }
+
+    /// Failure of the device since the last call.
+    pub(super) fn take_failure(&mut self) -> Option<Over> {
+        self.failure.take()
+    }
+
+    fn fail(&mut self, error: &VerbsError) {
+        self.failure.get_or_insert(Over::Device(error.to_string()));
+    }
+}
+
+impl ReceiverQueue for ReceiverState {
+    fn poll_completion(&mut self) -> Option<Result<Received, PairError>> {
+        let completion = match self.completions.next() {
+            Ok(completion) => completion?,
+            Err(error) => {
+                self.fail(&error);
+                return None;
+            }
+        };
+        let number = completion.id;
+        Some(match completion.result {
+            Ok(Completed::Receive { octets, .. }) => Ok(Received { number, is_send: true, length_octets: octets }),
+            Ok(Completed::ReceiveWrite { octets, .. }) => {
+                Ok(Received { number, is_send: false, length_octets: octets })
+            }
+            Ok(Completed::Send | Completed::Write | Completed::Other(_)) => {
+                Ok(Received { number, is_send: false, length_octets: 0 })
+            }
+            Err(error) => Err(PairError::Device(error)),
+        })
+    }
+
+    fn post_receive(&mut self, number: u64) -> bool {
+        let start = place_of(number) as usize;
+        let element = self.messages.element(start..start + MAX_MANIFEST_OCTETS);
+        let posted = element.and_then(|element| self.pair.post_receive(number, &[element]));
+        match posted {
+            Ok(()) => true,
+            Err(VerbsError::QueueFull { .. }) => false,
+            Err(error) => {
+                self.fail(&error);
+                false
+            }
+        }
+    }
+
+    fn message(&self, received: Received) -> Vec<u8> {
+        let mut octets = vec![0; (received.length_octets as usize).min(MAX_MANIFEST_OCTETS)];
+        self.messages.memory().read(place_of(received.number) as usize, &mut octets);
+        octets
+    }
+
+    /// What the device writes does not get into the slots, so that nothing is to be closed for it.
+    fn open(&mut self, ranges: &mut dyn Iterator<Item = Range<usize>>) -> bool {
+        self.slots.open(ranges)
+    }
+
+    /// The octets get into their slot now, and are those that the caller sees: what the device writes to the same place
+    /// later has no effect.
+    fn take(&mut self, offset: u64, into: &mut [u8]) {
+        let end = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(into.len()));
+        match end.filter(|end| *end <= self.landing.octets()) {
+            Some(_) => self.landing.memory().read(offset as usize, into),
+            None => into.fill(0),
+        }
+        self.slots.deliver(offset, into);
+    }
+
+    fn share(&mut self, range: Range<usize>) -> Option<SharedRange> {
+        self.slots.share(range)
+    }
+
+    /// Writes outside of the region end the queue pair, and those inside have no effect on other versions' slots.
+    fn strays(&self) -> u64 {
+        0
+    }
+}
