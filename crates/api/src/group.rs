@@ -304,6 +304,12 @@ pub struct Receiver {
     /// Join point (J): the first PSN that is sent to it; absent if it joined before the group began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub joined_psn: Option<u32>,
+    /// The join point of a receiver that has a reservation, and is no member yet (D187).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reserved_psn: Option<u32>,
+    /// It joins in two steps, and has not said that it is ready.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awaits_ready: bool,
 }
 
 /// A tree with its explanation.

@@ -19,6 +19,7 @@ mod node;
 pub mod prefix;
 mod problem;
 mod protocol;
+mod reservation;
 mod source;
 mod topology;
 mod unreadable;
@@ -39,6 +40,7 @@ pub use node::{
 };
 pub use problem::{Problem, ProblemType};
 pub use protocol::{FIRST_PROTOCOL, PROTOCOL, Protocols};
+pub use reservation::{ReceiverOrder, ReceiverReport};
 pub use source::{SourceOrder, SourceReport, SourceState};
 pub use topology::{Topology, TopologyLink, TopologyNode};
 pub use unreadable::UnreadableOrder;

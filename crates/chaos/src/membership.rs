@@ -13,7 +13,7 @@ use crate::flow::Participant;
 use crate::outcome::{StepKind, ViolationKind};
 use crate::world::{Task, World};
 use srdma_dataplane::Event as NodeEvent;
-use srdma_group::{Lifecycle, NewNode, Newcomer, NodeRole, Order, Record, Rehoming};
+use srdma_group::{Admission, Lifecycle, NewNode, Newcomer, NodeRole, Order, Record, Rehoming};
 use std::net::Ipv6Addr;
 
 /// The control plane's state of one group.
@@ -288,6 +288,7 @@ impl World<'_> {
             qpn: newcomer.qpn,
             region: self.flows[group].region_of(&newcomer),
             edge: address::node(edge).loopback,
+            admission: Admission::AtOnce,
         };
         let nodes = self.new_nodes(group, edge);
         if self.controls[group].lifecycle.join(vec![wanted], nodes, None).is_ok() {

@@ -10,7 +10,8 @@ use srdma_agent::{Agent, Plan};
 use srdma_aggregation::BranchIndex;
 use srdma_api::{
     BranchStatus, Group, GroupRepairStatus, GroupState, GroupStatus, NewGroup, NewReceiver, NodeAnswer, NodeOrder,
-    NodeStatus, ProblemType, Receiver, Registration, Session, SourceOrder, SourceReport, Sync,
+    NodeStatus, ProblemType, Receiver, ReceiverOrder, ReceiverReport, Registration, Session, SourceOrder, SourceReport,
+    Sync,
 };
 use srdma_chaos::address;
 use srdma_controller_core::{Core, Principal, Refusal, Role, Row, RowError, Settings, Time, Write};
@@ -26,6 +27,9 @@ pub(crate) const NODE_DEAD_AFTER_NS: u64 = 3_000_000_000;
 /// Timeout of silent sources: shorter than the default of 30 s, so that runs stay short.
 pub(crate) const SOURCE_SILENT_AFTER_NS: u64 = 4_000_000_000;
 
+/// Time after which reservations expire: the default of the controller's configuration (D188).
+pub(crate) const JOIN_TIMEOUT_NS: u64 = 1_000_000_000;
+
 /// Wall clock of the controller's host at the beginning, milliseconds since 1970.
 const UNIX_MS: u64 = 1_800_000_000_000;
 
@@ -33,17 +37,62 @@ const UNIX_MS: u64 = 1_800_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Register(Box<Registration>),
-    Sync { name: String, sync: Sync },
-    Unreachable { name: String, neighbours: Vec<usize> },
-    Source { id: u32, qpn: u32, report: SourceReport },
-    Create { key: String, group: Box<NewGroup> },
-    Join { id: u32, address: Ipv6Addr, receiver: NewReceiver },
-    Commit { id: u32 },
-    Leave { id: u32, address: Ipv6Addr },
-    Close { id: u32 },
-    Drain { name: String, on: bool },
-    Adopt { store: u64, group: u32 },
-    RemoveForeign { store: u64, group: u32 },
+    Sync {
+        name: String,
+        sync: Sync,
+    },
+    Unreachable {
+        name: String,
+        neighbours: Vec<usize>,
+    },
+    Source {
+        id: u32,
+        qpn: u32,
+        report: SourceReport,
+    },
+    Create {
+        key: String,
+        group: Box<NewGroup>,
+    },
+    Join {
+        id: u32,
+        address: Ipv6Addr,
+        receiver: NewReceiver,
+    },
+    /// The first step of two.
+    Reserve {
+        id: u32,
+        address: Ipv6Addr,
+        receiver: NewReceiver,
+    },
+    Report {
+        id: u32,
+        source_qpn: u32,
+        address: Ipv6Addr,
+        report: ReceiverReport,
+    },
+    Commit {
+        id: u32,
+    },
+    Leave {
+        id: u32,
+        address: Ipv6Addr,
+    },
+    Close {
+        id: u32,
+    },
+    Drain {
+        name: String,
+        on: bool,
+    },
+    Adopt {
+        store: u64,
+        group: u32,
+    },
+    RemoveForeign {
+        store: u64,
+        group: u32,
+    },
 }
 
 /// The controller's reply.
@@ -54,6 +103,8 @@ pub(crate) enum Reply {
     Orders(Vec<NodeOrder>),
     Synced(Ipv6Addr),
     Order(SourceOrder),
+    /// To a receiver that joins in two steps.
+    ReceiverOrder(ReceiverOrder),
     Created(u32),
     Done,
     Refused(ProblemType, String),
@@ -73,6 +124,7 @@ pub(crate) fn settings(without: Option<Safeguard>, has_leases: bool) -> Settings
         node_dead_after: Duration::from_nanos(NODE_DEAD_AFTER_NS),
         node_lease: has_leases.then_some(Duration::from_nanos(NODE_LEASE_NS)),
         source_silent_after: Duration::from_nanos(SOURCE_SILENT_AFTER_NS),
+        join_timeout: Duration::from_nanos(JOIN_TIMEOUT_NS),
         without,
         ..Settings::default()
     }
@@ -122,6 +174,13 @@ pub(crate) fn execute(core: &mut Core, request: Request) -> Reply {
         },
         Request::Create { key, group } => create(core, &operator, &key, *group).map(Reply::Created),
         Request::Join { id, address, receiver } => done(core.join(&operator, id, address, receiver, None)),
+        Request::Reserve { id, address, receiver } => done(core.reserve(&operator, id, address, receiver, None)),
+        Request::Report { id, source_qpn, address, report } => match core.group(&operator, id) {
+            Ok((group, _)) if group.source.qpn != source_qpn => {
+                Ok(Reply::Refused(ProblemType::UnknownGroup, String::new()))
+            }
+            Ok(_) | Err(_) => core.report_receiver(&operator, id, address, report).map(Reply::ReceiverOrder),
+        },
         Request::Commit { id } => done(core.commit_group(&operator, id, None)),
         Request::Leave { id, address } => done(core.leave(&operator, id, address, None)),
         Request::Close { id } => done(core.close_group(&operator, id, None)),

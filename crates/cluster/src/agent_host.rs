@@ -112,7 +112,7 @@ impl AgentHost {
             Reply::Refused(ProblemType::UnknownSession, reason) => (Failure::UnknownSession, reason),
             Reply::Refused(ProblemType::InvalidRequest, reason) => (Failure::NotUnderstood, reason),
             Reply::Refused(_, reason) => (Failure::Refused, reason),
-            Reply::Synced(_) | Reply::Order(_) | Reply::Created(_) | Reply::Done => {
+            Reply::Synced(_) | Reply::Order(_) | Reply::ReceiverOrder(_) | Reply::Created(_) | Reply::Done => {
                 (Failure::Refused, "the response is invalid".to_owned())
             }
         };

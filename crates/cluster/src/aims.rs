@@ -22,6 +22,8 @@ pub(crate) fn weight(phase: Phase) -> u64 {
         | Phase::Closing
         | Phase::Verifying
         | Phase::Down => 1,
+        // It has aims of its own.
+        Phase::Reserving => 0,
     }
 }
 
@@ -36,7 +38,18 @@ pub(crate) fn draw_aims(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
 /// A fault of any kind at a phase. All kinds are equally frequent.
 fn draw_aim(rng: &mut Rng, schedule: &Schedule) -> Vec<TimedEvent> {
     let phase = rng.weighted(&Phase::AIMED.map(|phase| (phase, weight(phase))));
-    let (mut events, at_ns) = draw_cause(rng, schedule, phase);
+    let (events, at_ns) = draw_cause(rng, schedule, phase);
+    with_fault(rng, schedule, events, at_ns, phase)
+}
+
+/// Adds a fault of any kind at a phase to what brings the phase about.
+pub(crate) fn with_fault(
+    rng: &mut Rng,
+    schedule: &Schedule,
+    mut events: Vec<TimedEvent>,
+    at_ns: u64,
+    phase: Phase,
+) -> Vec<TimedEvent> {
     // The loss of a store is two kinds.
     let kinds = WEIGHTS.map(|(kind, _)| (kind, if kind == Kind::LoseStore { 2 } else { 1 }));
     let faults = loop {
@@ -68,7 +81,7 @@ pub(crate) fn draw_cause(rng: &mut Rng, schedule: &Schedule, phase: Phase) -> (V
         Phase::Preparing | Phase::Storing | Phase::Committing => {
             vec![at(if rng.one_in(2) { Event::Leave { group, receiver } } else { join })]
         }
-        Phase::Pausing => vec![at(join)],
+        Phase::Pausing | Phase::Reserving => vec![at(join)],
         Phase::Aborting => return draw_abort(rng, schedule, group, at_ns),
         Phase::Removing => draw_removal(rng, schedule, group).into_iter().map(at).collect(),
         Phase::Restoring => {

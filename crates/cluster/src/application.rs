@@ -69,7 +69,9 @@ impl World<'_> {
             state.renew(receiver, shown.map(|shown| shown.qpn));
         }
         let plan = &self.schedule.groups[state.group];
-        let Some(request) = state.request(plan, &self.testbed, &mut self.network, &mut self.next_qpn) else {
+        let Some(request) =
+            state.request(plan, &self.testbed, &mut self.network, &mut self.next_qpn, &self.schedule.two_steps)
+        else {
             self.flows[flow].steps.pop_front();
             return self.tasks.push(self.now(), 0, Task::Work(flow));
         };
@@ -183,6 +185,7 @@ impl World<'_> {
                 let shown = adapter::shown_receiver(core, id, self.testbed.receiver_address(*receiver));
                 let shown = shown.filter(|shown| shown.qpn == participant.qpn.get());
                 if participant.connected.is_none()
+                    && !participant.is_reporting
                     && let Some(shown) = shown
                     && shown.state == ReceiverState::Member
                 {

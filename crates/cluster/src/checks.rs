@@ -35,6 +35,7 @@ pub(crate) struct Checks {
     differs_since: BTreeMap<(u32, usize), Instant>,
     pub(crate) copies: Copies,
     pub(crate) orders: Orders,
+    pub(crate) reservations: crate::two_steps::Reservations,
     /// Since when everything is as it should be.
     pub(crate) calm_since: Option<Instant>,
     /// What the API showed last of each flow, while the controller is down.
@@ -189,6 +190,7 @@ impl World<'_> {
     /// The checks at intervals.
     pub(crate) fn check_all(&mut self) {
         self.poll_members();
+        self.report_receivers();
         self.check_requests();
         self.check_orders();
         for node in 0..self.agents.len() {

@@ -28,6 +28,8 @@ pub(crate) enum Party {
     /// Of a flow.
     Application(usize),
     Operator,
+    /// Of a flow, one that joins in two steps.
+    Receiver(usize, usize),
 }
 
 /// A request's sender, and its number there.

@@ -14,8 +14,8 @@ pub(crate) const IN_FLIGHT_NS: u64 = 1_000_000;
 /// What receivers had at the last look.
 #[derive(Default)]
 pub(crate) struct Copies {
-    /// Complete octets, by flow and queue pair.
-    octets: BTreeMap<(usize, u32), u64>,
+    /// Complete octets, by flow, queue pair and its first PSN: memory before that counts as complete.
+    octets: BTreeMap<(usize, u32, Option<u32>), u64>,
     /// The last order that each node executed.
     executed_at: BTreeMap<usize, Instant>,
 }
@@ -36,7 +36,8 @@ impl World<'_> {
             for participant in flow.participants_at(receiver) {
                 let memory = flow.memory(receiver, participant, &self.testbed, &self.network);
                 let Some(octets) = memory.map(|memory| memory.complete_octets()) else { continue };
-                let before = self.checks.copies.octets.insert((number, participant.qpn.get()), octets);
+                let key = (number, participant.qpn.get(), participant.connected);
+                let before = self.checks.copies.octets.insert(key, octets);
                 if before.is_some_and(|before| before < octets) {
                     unawaited.push((number, flow.group));
                 }

@@ -78,7 +78,7 @@ impl Faults {
             Party::Source(flow) => {
                 self.group_of_flow.get(flow).is_some_and(|group| now < self.source_cut_until[*group])
             }
-            Party::Application(_) | Party::Operator => false,
+            Party::Application(_) | Party::Operator | Party::Receiver(..) => false,
         }
     }
 

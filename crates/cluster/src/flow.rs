@@ -52,6 +52,8 @@ pub(crate) struct Participant {
     pub(crate) key: MemoryKey,
     /// The first PSN of its queue pair, once that exists.
     pub(crate) connected: Option<u32>,
+    /// It joins in two steps, and has not learned that it is a member.
+    pub(crate) is_reporting: bool,
 }
 
 /// The source's session (D30, D31).
@@ -214,6 +216,7 @@ impl Flow {
         testbed: &DataNetwork,
         network: &mut Network<NodeOrHost>,
         next_qpn: &mut u32,
+        two_steps: &[usize],
     ) -> Option<Request> {
         let step = *self.steps.front()?;
         if step == Step::Create {
@@ -226,12 +229,16 @@ impl Flow {
         match step {
             Step::Create => None,
             Step::Join(receiver) => {
-                let participant = self.register(receiver, testbed, network, next_qpn);
+                let in_two_steps = two_steps.contains(&receiver);
+                let participant = self.register(receiver, testbed, network, next_qpn, in_two_steps);
                 let base = address::receiver_base(self.group, receiver);
                 let region = Some(MemoryRegion { virtual_address: base, rkey: participant.key.0 });
-                let receiver = testbed.receiver_address(receiver);
-                let new = NewReceiver { qpn: participant.qpn.get(), path_mtu: PATH_MTU_OCTETS as u16, region };
-                Some(Request::Join { id, address: receiver, receiver: new })
+                let address = testbed.receiver_address(receiver);
+                let receiver = NewReceiver { qpn: participant.qpn.get(), path_mtu: PATH_MTU_OCTETS as u16, region };
+                Some(match in_two_steps {
+                    true => Request::Reserve { id, address, receiver },
+                    false => Request::Join { id, address, receiver },
+                })
             }
             Step::Commit => Some(Request::Commit { id }),
             Step::Leave(receiver) => Some(Request::Leave { id, address: testbed.receiver_address(receiver) }),
@@ -265,6 +272,7 @@ impl Flow {
         testbed: &DataNetwork,
         network: &mut Network<NodeOrHost>,
         next_qpn: &mut u32,
+        is_reporting: bool,
     ) -> Participant {
         if let Some(known) = self.participants.get(&receiver) {
             return *known;
@@ -274,7 +282,7 @@ impl Flow {
         let replica = Replica::empty(Rc::clone(&self.data));
         let base = address::receiver_base(self.group, receiver);
         let key = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, receiver as u8));
-        let participant = Participant { qpn, key: key.unwrap_or(MemoryKey(0)), connected: None };
+        let participant = Participant { qpn, key: key.unwrap_or(MemoryKey(0)), connected: None, is_reporting };
         self.participants.insert(receiver, participant);
         participant
     }
@@ -290,7 +298,8 @@ impl Flow {
         }
     }
 
-    /// Creates the queue pair of a receiver that the controller shows as a member.
+    /// Creates the queue pair of a receiver that the controller shows as a member, or has reserved. One that was to
+    /// begin at another PSN goes.
     pub(crate) fn connect(
         &mut self,
         receiver: usize,
@@ -299,11 +308,14 @@ impl Flow {
         network: &mut Network<NodeOrHost>,
     ) -> Result<(), ConfigError> {
         let Some(participant) = self.participants.get_mut(&receiver) else { return Ok(()) };
-        participant.connected = Some(first_psn);
+        let former = participant.connected.replace(first_psn);
         let Participant { qpn, key, .. } = *participant;
         let config = self.queue_pair(qpn, first_psn);
         let replica = Replica::beginning_at(Rc::clone(&self.data), self.octets_before(first_psn));
         let added = network.with_host(testbed.receivers[receiver], |host| {
+            if former.is_some() {
+                host.remove_queue_pair(qpn);
+            }
             host.add_queue_pair(config)?;
             host.replace_region(key, replica);
             Ok(())

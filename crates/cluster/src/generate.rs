@@ -1,6 +1,6 @@
 //! The distribution of schedules: from a seed to a schedule. `docs/chaos.md` has it as a table.
 
-use crate::aims::{draw_aims, draw_cause, weight};
+use crate::aims::{draw_aims, draw_cause, weight, with_fault};
 use crate::phase::Phase;
 use crate::schedule::{
     EdgePlan, EtcdPlan, Event, GroupPlan, ManagementPlan, RepairPlan, Schedule, StoreFate, TimedEvent,
@@ -61,6 +61,13 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_5(seed);
+        add_two_steps(&mut Rng::new(seed, "cluster two steps"), &mut schedule);
+        schedule
+    }
+
+    /// The schedule of a seed in version 5 of the generator: receivers join in one step.
+    pub fn from_seed_of_version_5(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_4(seed);
         add_repair(&mut Rng::new(seed, "cluster repair"), &mut schedule);
         schedule
@@ -102,6 +109,7 @@ impl Schedule {
             has_leases: false,
             has_bfd: false,
             repairers: Vec::new(),
+            two_steps: Vec::new(),
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
             events: Vec::new(),
         };
@@ -145,6 +153,32 @@ fn add_repair(rng: &mut Rng, schedule: &mut Schedule) {
     if schedule.data_loss_ppm == 0 && rng.one_in(2) {
         schedule.data_loss_ppm = rng.log_uniform(500, 30_000) as u32;
     }
+}
+
+/// Adds what version 6 has and version 5 has not: receivers that join in two steps, and faults between the steps, of
+/// which half are the death of the receiver.
+fn add_two_steps(rng: &mut Rng, schedule: &mut Schedule) {
+    if rng.one_in(4) {
+        return;
+    }
+    let all = 0..schedule.receivers.len();
+    schedule.two_steps = if rng.one_in(2) { all.collect() } else { all.filter(|_| rng.one_in(2)).collect() };
+    if schedule.two_steps.is_empty() {
+        return;
+    }
+    for _ in 0..rng.below(4) {
+        let (group, receiver) = (rng.below(schedule.groups.len()), rng.choose(&schedule.two_steps));
+        let at_ns = rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS);
+        let join = TimedEvent::at(at_ns, Event::Join { group, receiver });
+        let events = if rng.one_in(2) {
+            let death = Event::KillReceiver { receiver };
+            vec![join, TimedEvent { at_ns, event: death, phase: Some(Phase::Reserving) }]
+        } else {
+            with_fault(rng, schedule, vec![join], at_ns, Phase::Reserving)
+        };
+        schedule.events.extend(events);
+    }
+    schedule.events.sort_by_key(|timed| timed.at_ns);
 }
 
 /// A fault at a phase, or at any time.

@@ -29,4 +29,5 @@ pub mod shrink;
 mod store;
 pub mod summary;
 pub mod token;
+mod two_steps;
 pub mod world;

@@ -52,7 +52,7 @@ impl World<'_> {
     pub(crate) fn send_reply(&mut self, caller: Caller, reply: Reply) {
         match caller.party {
             // They run beside the controller.
-            Party::Application(_) | Party::Operator => self.deliver(caller, reply),
+            Party::Application(_) | Party::Operator | Party::Receiver(..) => self.deliver(caller, reply),
             Party::Node(_) | Party::Source(_) => self.send(caller, Body::Reply(reply)),
         }
     }
@@ -123,6 +123,7 @@ impl World<'_> {
                 self.application_reply(flow, reply);
             }
             Party::Operator => self.operator_reply(&reply),
+            Party::Receiver(flow, receiver) => self.receiver_reply(flow, receiver, &reply),
             Party::Node(_) | Party::Source(_) | Party::Application(_) => {}
         }
     }
@@ -244,6 +245,7 @@ impl World<'_> {
             | Reply::Orders(_)
             | Reply::Synced(_)
             | Reply::Created(_)
+            | Reply::ReceiverOrder(_)
             | Reply::Done
             | Reply::Unreachable => {
                 self.log(&format_args!("source of flow {flow}: {reply:?}"));

@@ -51,6 +51,8 @@ pub enum ViolationKind {
     Unawaited,
     /// A node copies or acknowledges although its lease is over (D122).
     Lease,
+    /// A receiver that joins in two steps is a member, and was not ready from its first PSN on (D187).
+    Unready,
     /// A store has other rows than were committed, or commits writes of a former leader.
     Store,
     /// A group is shown as ready, but nodes do not have what its record says.
@@ -63,6 +65,8 @@ pub enum ViolationKind {
     Liveness,
     /// A receiver that is dead, or whose edge is, was not evicted although the policy demands it (D25).
     Eviction,
+    /// The source is quiet for a receiver that is not ready, for longer than a reservation lasts (D188).
+    Held,
     /// A node or a source sends requests without delay.
     Busy,
     /// The schedule could not be set up, or a store could not be read.
@@ -110,12 +114,14 @@ impl ViolationKind {
             ViolationKind::WrongData => "wrong data",
             ViolationKind::Unawaited => "unawaited copy",
             ViolationKind::Lease => "lease",
+            ViolationKind::Unready => "unready member",
             ViolationKind::Store => "store",
             ViolationKind::NotAsShown => "not as shown",
             ViolationKind::Convergence => "convergence",
             ViolationKind::Unanswered => "unanswered order",
             ViolationKind::Liveness => "liveness",
             ViolationKind::Eviction => "eviction",
+            ViolationKind::Held => "source held",
             ViolationKind::Busy => "busy",
             ViolationKind::Setup => "setup",
             ViolationKind::Panic => "panic",

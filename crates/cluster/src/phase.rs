@@ -18,6 +18,8 @@ pub enum Phase {
     Removing,
     Aborting,
     Pausing,
+    /// The source is quiet for a receiver that has not said that it is ready (D187).
+    Reserving,
     Ready,
     Closing,
     /// Its nodes have not reported since the controller's start.
@@ -30,7 +32,7 @@ pub enum Phase {
 
 impl Phase {
     /// The phases that faults are aimed at: all.
-    pub const AIMED: [Phase; 13] = [
+    pub const AIMED: [Phase; 14] = [
         Phase::Open,
         Phase::Preparing,
         Phase::Storing,
@@ -44,6 +46,7 @@ impl Phase {
         Phase::Verifying,
         Phase::Stopped,
         Phase::Down,
+        Phase::Reserving,
     ];
 
     /// Why a fault cannot meet this phase.
@@ -62,6 +65,7 @@ impl Phase {
             Phase::Removing => "removing",
             Phase::Aborting => "aborting",
             Phase::Pausing => "pausing",
+            Phase::Reserving => "reserving",
             Phase::Ready => "ready",
             Phase::Closing => "closing",
             Phase::Verifying => "verifying",
@@ -131,6 +135,7 @@ impl World<'_> {
             GroupState::Stopped => Phase::Stopped,
             GroupState::Creating | GroupState::Changing => match core.source_order(id) {
                 SourceOrder::Pause { .. } => Phase::Pausing,
+                _ if core.is_reserving(id) => Phase::Reserving,
                 SourceOrder::Wait | SourceOrder::Send { .. } | SourceOrder::End => {
                     self.activity.get(&id).copied().unwrap_or(Phase::Preparing)
                 }

@@ -36,6 +36,9 @@ pub struct Schedule {
     /// Nodes that can repair (D150, D163).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repairers: Vec<usize>,
+    /// Receivers that join in two steps (D187).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub two_steps: Vec<usize>,
     /// End of random losses, delays and duplicates.
     pub faults_end_ns: u64,
     pub events: Vec<TimedEvent>,
@@ -263,6 +266,9 @@ impl Schedule {
             |plan: &GroupPlan| plan.repair.is_some_and(|repair| !(1..=512).contains(&repair.window_packets));
         if self.repairers.iter().any(|node| *node >= nodes) || self.groups.iter().any(is_no_window) {
             return invalid(format!("repairers: {:?}, or the window of a group", self.repairers));
+        }
+        if self.two_steps.iter().any(|receiver| *receiver >= receivers) {
+            return invalid(format!("two_steps: {:?}", self.two_steps));
         }
         if let Some(plan) = &self.etcd
             && (plan.operations < 3 || plan.piece_octets < 64)

@@ -1,5 +1,5 @@
-//! Replay tokens: a seed (`cluster-v5:4711`) or a whole schedule (`cluster-v5:{"seed":4711,…}`) as one line of text.
-//! Those of versions 3 and 4 are read, too: their schedules are those of version 5 without what has been added since.
+//! Replay tokens: a seed (`cluster-v6:4711`) or a whole schedule (`cluster-v6:{"seed":4711,…}`) as one line of text.
+//! Those of versions 3 to 5 are read, too: their schedules are those of version 6 without what has been added since.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Invalid, Schedule};
@@ -7,16 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
-const PREFIX: &str = "cluster-v5:";
+const PREFIX: &str = "cluster-v6:";
 
 /// The schedules of a version by their seeds.
 type Seeds = fn(u64) -> Schedule;
 
 /// The versions that are read.
-const VERSIONS: [(&str, Seeds); 3] = [
+const VERSIONS: [(&str, Seeds); 4] = [
     (PREFIX, Schedule::from_seed),
+    ("cluster-v5:", Schedule::from_seed_of_version_5),
     ("cluster-v4:", Schedule::from_seed_of_version_4),
     ("cluster-v3:", Schedule::from_seed_of_version_3),
 ];
@@ -104,16 +105,23 @@ mod tests {
         let schedule = of("cluster-v3:4711");
         assert_eq!((&schedule.etcd, schedule.has_leases, schedule.has_bfd), (&None, false, false));
         let in_full = ReplayToken::Schedule(Box::new(schedule.clone())).to_string();
-        assert_eq!(of(&in_full.replace("cluster-v5:", "cluster-v3:")), schedule);
-        assert_eq!(of(&in_full.replace("cluster-v5:", "cluster-v4:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v6:", "cluster-v3:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v6:", "cluster-v4:")), schedule);
         let of_version_4 = || (0..100).map(|seed| of(&format!("cluster-v4:{seed}")));
         assert!(of_version_4().filter(|schedule| schedule.etcd.is_some() || schedule.has_bfd).count() > 50);
         let repairs = |schedule: &Schedule| {
             !schedule.repairers.is_empty() || schedule.groups.iter().any(|group| group.repair.is_some())
         };
         assert!(!of_version_4().any(|schedule| repairs(&schedule)));
-        let added = (0..100).map(|seed| of(&format!("cluster-v5:{seed}")));
-        assert!(added.filter(repairs).count() > 50);
+        let of_version_5 = || (0..100).map(|seed| of(&format!("cluster-v5:{seed}")));
+        assert!(of_version_5().filter(repairs).count() > 50);
+        assert!(!of_version_5().any(|schedule| !schedule.two_steps.is_empty()));
+        let added = || (0..100).map(|seed| of(&format!("cluster-v6:{seed}")));
+        assert!(added().filter(|schedule| !schedule.two_steps.is_empty()).count() > 50);
+        let has_aim = |schedule: &Schedule| {
+            schedule.events.iter().any(|timed| timed.phase == Some(crate::phase::Phase::Reserving))
+        };
+        assert!(added().filter(has_aim).count() > 30);
     }
 
     #[test]
@@ -124,8 +132,8 @@ mod tests {
         for (text, message) in [
             ("v1:4711", "expected a token such as"),
             ("cluster-v2:4711", "expected a token such as"),
-            ("cluster-v5:-3", "expected a seed"),
-            ("cluster-v5:{", "cannot parse the schedule"),
+            ("cluster-v6:-3", "expected a seed"),
+            ("cluster-v6:{", "cannot parse the schedule"),
             (wrong.as_str(), "invalid schedule: receivers"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

@@ -17,6 +17,7 @@ mod members;
 mod nodes;
 mod repair;
 mod reroute;
+mod reservations;
 mod restore;
 mod sources;
 mod stalls;
@@ -75,6 +76,8 @@ pub struct Core {
     load: Load,
     /// Groups with a change in progress.
     unsettled: BTreeSet<u32>,
+    /// Groups with receivers that join in two steps.
+    reserving: BTreeSet<u32>,
     sessions: u64,
     answers: BTreeMap<String, AnswerRow>,
     /// Jobs, if a fabric is configured.
@@ -115,6 +118,8 @@ struct Group {
     before: Option<Record>,
     /// The receivers of the join in progress.
     joining: Vec<Newcomer>,
+    /// Receivers that join in two steps, and are no members yet.
+    reservations: BTreeMap<Ipv6Addr, reservations::Reservation>,
     /// Time at which the source reported last, or the controller started.
     source_seen: Duration,
     /// The round of the pause that the source was ordered, and the time.
@@ -181,6 +186,7 @@ impl Core {
             groups_of_node: GroupsOfNode::default(),
             load: Load::default(),
             unsettled: BTreeSet::new(),
+            reserving: BTreeSet::new(),
             sessions: 0,
             answers: BTreeMap::new(),
             jobs: None,

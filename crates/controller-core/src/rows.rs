@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
 /// The version of the rows. A program that changes them increments it and migrates older ones.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// The key of the row that holds the format.
 pub const FORMAT_KEY: &str = "format";
@@ -111,6 +111,12 @@ pub(crate) struct MemberRow {
     pub(crate) receiver: NewReceiver,
     /// It is being removed.
     pub(crate) is_leaving: bool,
+    /// It joins when it is ready (D187).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) in_two_steps: bool,
+    /// It is ready to receive from this PSN on, the first one of a group that was not committed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ready_at_psn: Option<u32>,
 }
 
 /// The record that the nodes commit.

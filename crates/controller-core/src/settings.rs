@@ -31,6 +31,8 @@ pub struct Settings {
     pub node_lease: Option<Duration>,
     /// Timeout after which joins that wait for a silent source are aborted.
     pub source_silent_after: Duration,
+    /// Time after which the reservation of a receiver expires that is not heard, or not ready (D188).
+    pub join_timeout: Duration,
     /// Disabled by a test; `None` in the product.
     pub without: Option<Safeguard>,
 }
@@ -44,6 +46,7 @@ impl Default for Settings {
             node_dead_after: Duration::from_secs(3),
             node_lease: None,
             source_silent_after: Duration::from_secs(30),
+            join_timeout: Duration::from_secs(1),
             without: None,
         }
     }

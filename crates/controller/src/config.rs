@@ -39,6 +39,8 @@ pub struct Config {
     pub node_lease_ms: u32,
     /// Timeout after which joins that wait for a silent source are aborted, milliseconds.
     pub source_silent_after_ms: u32,
+    /// Time after which the reservation of a receiver expires that is not heard, or not ready, milliseconds (D188).
+    pub join_timeout_ms: u32,
     /// Limit of open connections, each of which takes memory (D113).
     pub connections: usize,
     /// Limit of open connections from one IPv4 address or IPv6 /64.
@@ -119,6 +121,7 @@ impl Default for Config {
             node_dead_after_ms: 3000,
             node_lease_ms: 0,
             source_silent_after_ms: 30_000,
+            join_timeout_ms: 1000,
             connections: 4096,
             connections_per_client: 2048,
             placement_deadline_ms: 30_000,
@@ -138,7 +141,7 @@ type Key = (&'static str, fn(&Config) -> String);
 
 impl Config {
     /// Keys that are read at the start only.
-    pub(crate) const RESTART_KEYS: [Key; 13] = [
+    pub(crate) const RESTART_KEYS: [Key; 14] = [
         ("listen", |config| format!("{:?}", config.listen)),
         ("url", |config| format!("{:?}", config.url)),
         ("etcd", |config| format!("{:?}", config.etcd)),
@@ -148,6 +151,7 @@ impl Config {
         ("node_dead_after_ms", |config| config.node_dead_after_ms.to_string()),
         ("node_lease_ms", |config| config.node_lease_ms.to_string()),
         ("source_silent_after_ms", |config| config.source_silent_after_ms.to_string()),
+        ("join_timeout_ms", |config| config.join_timeout_ms.to_string()),
         ("connections", |config| config.connections.to_string()),
         ("connections_per_client", |config| config.connections_per_client.to_string()),
         ("fabric", |config| format!("{:?}", config.fabric)),
@@ -190,6 +194,7 @@ impl Config {
         for (key, value, least) in [
             ("node_dead_after_ms", self.node_dead_after_ms, least_dead_after),
             ("source_silent_after_ms", self.source_silent_after_ms, 100),
+            ("join_timeout_ms", self.join_timeout_ms, 100),
             ("placement_deadline_ms", self.placement_deadline_ms, 100),
         ] {
             if !(least..=600_000).contains(&value) {
@@ -322,6 +327,7 @@ impl Config {
             node_dead_after: Duration::from_millis(self.node_dead_after_ms.into()),
             node_lease: (self.node_lease_ms > 0).then(|| Duration::from_millis(self.node_lease_ms.into())),
             source_silent_after: self.source_silent_after(),
+            join_timeout: self.join_timeout(),
             without: None,
         }
     }
@@ -352,6 +358,11 @@ impl Config {
     /// Time after which paths are no longer improved.
     pub(crate) fn placement_deadline(&self) -> Duration {
         Duration::from_millis(self.placement_deadline_ms.into())
+    }
+
+    /// Time for which a reservation lasts.
+    pub(crate) fn join_timeout(&self) -> Duration {
+        Duration::from_millis(self.join_timeout_ms.into())
     }
 
     /// Timeout of silent sources.

@@ -15,6 +15,7 @@ mod origin_check;
 mod page;
 mod refusal_log;
 mod request;
+mod reservations;
 mod standby;
 mod stream_limiter;
 
@@ -50,6 +51,8 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/groups/{id}/commit", post(groups::commit))
         .route("/v1/groups/{id}/source", post(groups::source))
         .route("/v1/groups/{id}/receivers/{address}", put(groups::join).delete(groups::leave).get(groups::receiver))
+        .route("/v1/groups/{id}/receivers/{address}/reservation", put(reservations::reserve))
+        .route("/v1/groups/{id}/receivers/{address}/report", post(reservations::report))
         .route("/v1/foreign-groups", get(foreign::list))
         .route("/v1/foreign-groups/{store}/{group}", delete(foreign::remove))
         .route("/v1/foreign-groups/{store}/{group}/adopt", post(foreign::adopt))

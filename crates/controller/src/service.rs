@@ -246,6 +246,11 @@ impl Service {
         self.config.source_silent_after() / 2
     }
 
+    /// The longest wait of a receiver's report: it keeps its reservation by the next one.
+    pub(crate) fn longest_receiver_wait(&self) -> Duration {
+        self.config.join_timeout() / 2
+    }
+
     pub(crate) fn placements(&self) -> &Placements {
         &self.placements
     }

@@ -17,7 +17,7 @@ mod tree;
 pub use conflicts::{ConflictError, check_conflicts};
 pub use group::{Group, GroupError, GroupId, Join, Receiver, Record, Source, SourceRegion};
 pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent, RepairEntry};
-pub use lifecycle::{Ahead, ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
+pub use lifecycle::{Admission, Ahead, ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use name::{Digest, DigestError, EntryName, Held};
 pub use policy::{CnpMode, ListMode, OnFailure, Policy, RepairMode, RepairPolicy, Rules};

@@ -13,6 +13,9 @@
 //!
 //! source:  Waiting ── Ready ──► Running ── Pause ──► Pausing ── quiescent ──► Quiet ── Ready ──► Running
 //!                                                                              (joins happen here)
+//!
+//! newcomer:  waiting ── quiescent ──► reserved at J ── ready ──► in the change ──► member
+//!                                         └── expired ──► gone
 //! ```
 //!
 //! Invariants, under loss, repetition and delay of messages, restarts of nodes and of the controller:
@@ -37,10 +40,11 @@ mod member;
 mod order;
 mod progress;
 mod registration;
+mod reservation;
 mod resume;
 mod stages;
 
-pub use change::{ChangeError, NewNode, Newcomer, Rehoming};
+pub use change::{Admission, ChangeError, NewNode, Newcomer, Rehoming};
 pub use order::Order;
 pub use registration::Ahead;
 pub use resume::Resumption;
@@ -66,6 +70,8 @@ pub struct Lifecycle {
     members: BTreeMap<Ipv6Addr, Member>,
     source: Source,
     waiting: Waiting,
+    /// What newcomers have said: each is ready to receive from this PSN on (D187).
+    ready: BTreeMap<Ipv6Addr, Psn>,
     /// Nodes without which no waiting change can begin.
     blocked_by: BTreeSet<Ipv6Addr>,
     orders: VecDeque<Order>,
@@ -122,6 +128,7 @@ impl Lifecycle {
             members: BTreeMap::new(),
             source: Source::Waiting,
             waiting: Waiting::default(),
+            ready: BTreeMap::new(),
             blocked_by: BTreeSet::new(),
             orders: VecDeque::new(),
             last_epoch: after.record().epoch,
@@ -180,6 +187,12 @@ impl Lifecycle {
             return Err(ChangeError::Nothing);
         }
         let receivers: BTreeSet<Ipv6Addr> = receivers.iter().copied().collect();
+        self.latest()?;
+        let receivers = self.withdraw(receivers);
+        if receivers.is_empty() {
+            self.advance();
+            return Ok(());
+        }
         let group = self.latest()?;
         let members: BTreeSet<Ipv6Addr> = group.record().receivers.iter().map(|receiver| receiver.address).collect();
         let members: BTreeSet<Ipv6Addr> = members.into_iter().chain(self.waiting.newcomers()).collect();
@@ -263,6 +276,7 @@ impl Lifecycle {
         }
         self.is_closed_unverified = !self.is_verified();
         self.waiting.clear();
+        self.ready.clear();
         self.orders.clear();
         self.change = None;
         self.phase = Phase::Closing;

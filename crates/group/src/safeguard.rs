@@ -19,11 +19,15 @@ pub enum Safeguard {
     LinkMtuRenewed,
     /// Nodes whose entry is replaced are renewed at their parents (D136).
     NodesRenewed,
+    /// A newcomer that is reserved joins when it is ready, and not before (D187).
+    ReadinessAwaited,
+    /// A reservation of a newcomer that is not ready in time expires (D188).
+    ReservationsExpire,
 }
 
 impl Safeguard {
     /// All safeguards.
-    pub const ALL: [Safeguard; 8] = [
+    pub const ALL: [Safeguard; 10] = [
         Safeguard::LostNodesAwaited,
         Safeguard::EntriesNamed,
         Safeguard::OldEntriesReplaced,
@@ -32,5 +36,7 @@ impl Safeguard {
         Safeguard::DeadEdgesEvicted,
         Safeguard::LinkMtuRenewed,
         Safeguard::NodesRenewed,
+        Safeguard::ReadinessAwaited,
+        Safeguard::ReservationsExpire,
     ];
 }

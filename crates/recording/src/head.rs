@@ -109,6 +109,8 @@ impl GroupHead {
             region: None,
             state: ReceiverState::Member,
             joined_psn: None,
+            reserved_psn: None,
+            awaits_ready: false,
         };
         GroupHead {
             summary: GroupSummary {

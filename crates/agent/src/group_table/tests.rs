@@ -2,7 +2,7 @@
 
 use super::*;
 use srdma_dataplane::{Node, NodeConfig};
-use srdma_group::{Lifecycle, Newcomer, NodeIndex, Order, Policy, Receiver, Record, Source, Tree, TreeNode};
+use srdma_group::{Admission, Lifecycle, Newcomer, NodeIndex, Order, Policy, Receiver, Record, Source, Tree, TreeNode};
 use srdma_wire::{PathMtu, Psn, Qpn};
 
 /// Identity of the controller's store, and of another.
@@ -176,7 +176,13 @@ fn states(agents: &BTreeMap<Ipv6Addr, Agent>) -> Vec<(Option<u32>, usize)> {
 
 fn newcomer(number: usize, edge: usize) -> Newcomer {
     let qpn = Qpn::new(0x300).unwrap();
-    Newcomer { address: receiver_address(number), qpn, region: None, edge: loopback(edge) }
+    Newcomer {
+        address: receiver_address(number),
+        qpn,
+        region: None,
+        edge: loopback(edge),
+        admission: Admission::AtOnce,
+    }
 }
 
 /// D31, D30, D25: creation, a join, an eviction that empties an edge, the end; Replication SIDs come and go with the

@@ -3,8 +3,9 @@
 use super::{Client, ClientError};
 use crate::{
     AuditPage, CommitRequest, DrainLinks, DrainRequest, ForeignGroups, Group, GroupPage, Job, JobPage, NewGroup,
-    NewJob, NewReceiver, Node, NodeIdentity, NodePage, ProblemType, Receiver, Registration, RenameRequest, Session,
-    SourceOrder, SourceReport, Sync, SyncAnswer, Topology, UnreachableReport, WhatIf, WhatIfAnswer,
+    NewJob, NewReceiver, Node, NodeIdentity, NodePage, ProblemType, Receiver, ReceiverOrder, ReceiverReport,
+    Registration, RenameRequest, Session, SourceOrder, SourceReport, Sync, SyncAnswer, Topology, UnreachableReport,
+    WhatIf, WhatIfAnswer,
 };
 use std::fmt::Display;
 use std::io::Read;
@@ -77,6 +78,25 @@ impl Client {
     /// See [`ClientError`].
     pub fn join(&self, id: u32, address: Ipv6Addr, new: &NewReceiver) -> Result<Receiver> {
         Ok(self.put(&receiver(id, address), new)?.value)
+    }
+
+    /// Reserves a place for a receiver that joins in two steps (D187); may be repeated. A controller that does not know
+    /// this refuses it as [`ProblemType::UnknownPath`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn reserve(&self, id: u32, address: Ipv6Addr, new: &NewReceiver) -> Result<Receiver> {
+        Ok(self.put(&format!("{}/reservation", receiver(id, address)), new)?.value)
+    }
+
+    /// Reports the state of a receiver that has a reservation; returns its order.
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn report_receiver(&self, id: u32, address: Ipv6Addr, report: &ReceiverReport) -> Result<ReceiverOrder> {
+        Ok(self.post(&format!("{}/report", receiver(id, address)), report, None)?.value)
     }
 
     /// Removes a receiver; may be repeated.

@@ -173,6 +173,8 @@ mod tests {
             region: None,
             state,
             joined_psn,
+            reserved_psn: None,
+            awaits_ready: false,
         };
         let found = Group {
             summary: GroupSummary {

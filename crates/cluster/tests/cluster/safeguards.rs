@@ -8,6 +8,12 @@ use srdma_group::Safeguard;
 /// A safeguard, a seed that fails without it (the first one, and the first of the most severe kind), and how. Found by
 /// running seeds from 1 on without each safeguard; those before it, with others, do not fail.
 const FIRST: &[(Safeguard, u64, ViolationKind)] = &[
+    (Safeguard::ReadinessAwaited, 5, ViolationKind::Unready),
+    (Safeguard::ReservationsExpire, 45, ViolationKind::Convergence),
+];
+
+/// The same in version 5 of schedules, where receivers join in one step.
+const FIRST_OF_VERSION_5: &[(Safeguard, u64, ViolationKind)] = &[
     (Safeguard::LostNodesAwaited, 1207, ViolationKind::Safety),
     (Safeguard::EntriesNamed, 4, ViolationKind::NotAsShown),
     (Safeguard::EntriesNamed, 142, ViolationKind::Safety),
@@ -30,7 +36,7 @@ const RANGE: u64 = 5;
 /// All safeguards are in the list.
 #[test]
 fn each_safeguard_is_tried() {
-    let tried = || FIRST.iter().chain(FIRST_OF_VERSION_3);
+    let tried = || FIRST.iter().chain(FIRST_OF_VERSION_5).chain(FIRST_OF_VERSION_3);
     let missing = |safeguard: &&Safeguard| !tried().any(|(tried, ..)| tried == *safeguard);
     assert_eq!(Safeguard::ALL.iter().find(missing), None);
 }
@@ -38,8 +44,9 @@ fn each_safeguard_is_tried() {
 #[test]
 fn without_a_safeguard_schedules_fail() {
     let newest = FIRST.iter().map(|first| (first, Schedule::from_seed as Seeds));
+    let of_version_5 = FIRST_OF_VERSION_5.iter().map(|first| (first, Schedule::from_seed_of_version_5 as Seeds));
     let former = FIRST_OF_VERSION_3.iter().map(|first| (first, Schedule::from_seed_of_version_3 as Seeds));
-    for ((safeguard, first, kind), from_seed) in newest.chain(former) {
+    for ((safeguard, first, kind), from_seed) in newest.chain(of_version_5).chain(former) {
         for seed in first.saturating_sub(RANGE).max(1)..=*first {
             let schedule = from_seed(seed);
             let with = world::run(&schedule).violations;

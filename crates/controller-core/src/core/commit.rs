@@ -5,11 +5,13 @@ use super::{Core, Group, unknown};
 use crate::network::Network;
 use crate::principal::Principal;
 use crate::refusal::Refusal;
+use crate::rows::MemberRow;
 use crate::tree::{Step, TreeBuilder, TreeError};
 use srdma_api::ProblemType;
-use srdma_api::{NewReceiver, SourceState};
+use srdma_api::SourceState;
 use srdma_group::{
-    GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Safeguard, Source, Tree, TreeNode,
+    Admission, GroupId, Lifecycle, NewNode, Newcomer, NodeIndex, NodeRole, Receiver, Record, Safeguard, Source, Tree,
+    TreeNode,
 };
 use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,11 +102,14 @@ impl Core {
         }
         let known: BTreeSet<Ipv6Addr> = record.receivers.iter().map(|receiver| receiver.address).collect();
         let is_new = |address: &Ipv6Addr| !known.contains(address);
-        let waiting: Vec<(Ipv6Addr, NewReceiver)> = group
+        // No pause begins for a receiver that may be dead (D188).
+        let is_heard = |address: &Ipv6Addr, member: &MemberRow| !member.in_two_steps || group.is_heard(address);
+        let waiting: Vec<(Ipv6Addr, MemberRow)> = group
             .members
             .iter()
-            .filter(|(address, member)| !member.is_leaving && is_new(address) && self.is_reachable(**address))
-            .map(|(address, member)| (*address, member.receiver))
+            .filter(|(address, member)| !member.is_leaving && is_new(address) && is_heard(address, member))
+            .filter(|(address, _)| self.is_reachable(**address))
+            .map(|(address, member)| (*address, *member))
             .collect();
         if waiting.is_empty() {
             return;
@@ -126,7 +131,7 @@ impl Core {
     }
 
     /// Removes receivers that cannot join.
-    fn reject_joins(&mut self, id: u32, waiting: &[(Ipv6Addr, NewReceiver)], reason: &str) {
+    fn reject_joins(&mut self, id: u32, waiting: &[(Ipv6Addr, MemberRow)], reason: &str) {
         self.record_failure(id, reason);
         for (address, _) in waiting {
             self.delete_member(id, *address);
@@ -134,7 +139,7 @@ impl Core {
     }
 
     /// Additions to an installed tree for more receivers.
-    fn extension(&self, id: u32, waiting: &[(Ipv6Addr, NewReceiver)]) -> Result<Extension, Refusal> {
+    fn extension(&self, id: u32, waiting: &[(Ipv6Addr, MemberRow)]) -> Result<Extension, Refusal> {
         let group = self.groups.get(&id).ok_or_else(|| unknown(id))?;
         let record = group.record.as_ref().ok_or_else(|| unknown(id))?;
         let edges = edges_of(&self.network, waiting.iter().map(|(address, _)| *address))?;
@@ -147,12 +152,13 @@ impl Core {
         for step in &steps {
             new_nodes.extend(new_nodes_of(&self.network, id, &step.path, NodeRole::Edge)?);
         }
-        let newcomers = waiting.iter().map(|(address, receiver)| {
+        let newcomers = waiting.iter().map(|(address, MemberRow { receiver, in_two_steps, .. })| {
             Ok(Newcomer {
                 address: *address,
                 qpn: check_qpn("qpn", receiver.qpn)?,
                 region: receiver.region.map(Into::into),
                 edge: edges[address],
+                admission: if *in_two_steps { Admission::WhenReady } else { Admission::AtOnce },
             })
         });
         let link_mtu = link_mtu(&self.network, record, &new_nodes, None).filter(|_| self.renews_link_mtu());
@@ -225,11 +231,16 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
     if group.members.is_empty() {
         return Err(Refusal::new(ProblemType::GroupEmpty, format!("group {id} has no receiver: join one first")));
     }
+    let members: BTreeMap<Ipv6Addr, MemberRow> = first_members(group).collect();
+    if members.is_empty() {
+        let text = format!("group {id} has no receiver that is ready to receive from its first PSN on (D187)");
+        return Err(Refusal::new(ProblemType::GroupEmpty, text));
+    }
     let source = request.source;
     let Some(headend) = network.node_of_host(source.address) else {
         return Err(network.no_node_of("source", source.address, "it has no headend"));
     };
-    let edges = edges_of(network, group.members.keys().copied())?;
+    let edges = edges_of(network, members.keys().copied())?;
     let mut wanted: Vec<Ipv6Addr> = edges.values().copied().collect();
     wanted.sort_unstable();
     wanted.dedup();
@@ -250,7 +261,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
     }
     let tree =
         Tree::new(tree).map_err(|error| Refusal::new(ProblemType::InvalidGroup, format!("group {id}: {error}")))?;
-    let receivers = group.members.iter().map(|(address, member)| {
+    let receivers = members.iter().map(|(address, member)| {
         Ok(Receiver {
             address: *address,
             qpn: check_qpn("qpn", member.receiver.qpn)?,
@@ -277,6 +288,13 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
         policy: request.policy,
     };
     Ok((record, explanation, links_of_unicast))
+}
+
+/// The receivers of the first commit: all but those that join in two steps and are not ready.
+fn first_members(group: &Group) -> impl Iterator<Item = (Ipv6Addr, MemberRow)> {
+    let first = Some(group.row.request.initial_psn);
+    let members = group.members.iter().map(|(address, member)| (*address, *member));
+    members.filter(move |(_, member)| !member.in_two_steps || member.ready_at_psn == first)
 }
 
 /// The edge of each receiver.

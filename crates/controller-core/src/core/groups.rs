@@ -90,6 +90,7 @@ impl Core {
             record: None,
             before: None,
             joining: Vec::new(),
+            reservations: BTreeMap::new(),
             source_seen: self.now.monotonic,
             pausing: None,
             explanation: Vec::new(),
@@ -157,6 +158,7 @@ impl Core {
         }
         self.load.replace(&group.links, &[]);
         self.unsettled.remove(&id);
+        self.reserving.remove(&id);
         self.emit(Some(&group.row.tenant), EventKind::GroupClosed { group: id });
     }
 

@@ -20,10 +20,25 @@ impl Core {
         receiver: NewReceiver,
         version: Option<u64>,
     ) -> Result<(), Refusal> {
+        let in_two_steps = false;
+        let member = MemberRow { receiver, is_leaving: false, in_two_steps, ready_at_psn: None };
+        self.enter_member(principal, id, address, member, version)
+    }
+
+    /// Enters the row of a receiver that joins.
+    pub(super) fn enter_member(
+        &mut self,
+        principal: &Principal,
+        id: u32,
+        address: Ipv6Addr,
+        new: MemberRow,
+        version: Option<u64>,
+    ) -> Result<(), Refusal> {
+        let receiver = new.receiver;
         let group = self.changeable(id, principal, version)?;
         if let Some(member) = group.members.get(&address) {
             return match member {
-                MemberRow { receiver: known, is_leaving: false } if *known == receiver => Ok(()),
+                MemberRow { receiver: known, is_leaving: false, .. } if *known == receiver => Ok(()),
                 MemberRow { is_leaving: true, .. } => {
                     let text = format!("receiver {address} is leaving group {id}: it can join again when it has left");
                     Err(Refusal::new(ProblemType::AlreadyJoined, text))
@@ -39,16 +54,18 @@ impl Core {
         self.check_join(group, address, &receiver)?;
         let tenant = group.row.tenant.clone();
         let is_committed = group.lifecycle.is_some();
-        let member = MemberRow { receiver, is_leaving: false };
         self.queue_pairs.insert((address, receiver.qpn), id);
         if let Some(group) = self.groups.get_mut(&id) {
-            group.members.insert(address, member);
+            group.members.insert(address, new);
             group.left.remove(&address);
         }
-        self.write(rows::put(rows::member_key(id, address), &member));
+        self.write(rows::put(rows::member_key(id, address), &new));
         self.write_group(id);
         self.audit(&principal.name, "join", format!("group {id} receiver {address}"));
         self.emit(Some(&tenant), EventKind::ReceiverJoining { group: id, receiver: address });
+        if new.in_two_steps {
+            self.hear(id, address);
+        }
         if is_committed {
             self.drive(id);
         }
@@ -162,6 +179,7 @@ impl Core {
         let Some(group) = self.groups.get_mut(&id) else { return };
         // Its eviction may have taken the place of its join.
         group.joining.retain(|newcomer| newcomer.address != address);
+        group.reservations.remove(&address);
         if let Some(member) = group.members.remove(&address) {
             self.queue_pairs.remove(&(address, member.receiver.qpn));
             self.write(Write::Delete { key: rows::member_key(id, address) });

@@ -269,6 +269,7 @@ impl Core {
             self.reroute(loopback);
         }
         self.evict_stalled();
+        self.expire_reservations(since);
         self.delete_removed();
     }
 

@@ -151,6 +151,9 @@ impl Core {
         let (id, address) = (id_of(key)?, address_of(key)?);
         let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("group {id} does not exist")))?;
         group.members.insert(address, member);
+        if member.in_two_steps {
+            self.reserving.insert(id);
+        }
         self.queue_pairs.insert((address, member.receiver.qpn), id);
         Ok(())
     }

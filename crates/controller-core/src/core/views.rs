@@ -339,7 +339,7 @@ impl Core {
         }
     }
 
-    fn member(&self, group: &Group, address: Ipv6Addr) -> Option<Receiver> {
+    pub(super) fn member(&self, group: &Group, address: Ipv6Addr) -> Option<Receiver> {
         let row = group.members.get(&address)?;
         let stored = group.record.iter().flat_map(|record| &record.receivers).find(|one| one.address == address);
         let was_there = former(group).any(|former| former == address);
@@ -354,21 +354,25 @@ impl Core {
         stored: Option<&StoredReceiver>,
         was_there: bool,
     ) -> Receiver {
+        let state = match stored {
+            _ if row.is_leaving => ReceiverState::Leaving,
+            Some(_) if !was_there => ReceiverState::Joining,
+            Some(_) if !group.is_verified() => ReceiverState::Unverified,
+            Some(_) => ReceiverState::Member,
+            None if group.lifecycle.is_none() && (group.row.is_committed || self.may_have_record(group)) => {
+                ReceiverState::Unverified
+            }
+            None => ReceiverState::Joining,
+        };
+        let is_joining = state == ReceiverState::Joining && row.in_two_steps;
         Receiver {
             address,
             qpn: row.receiver.qpn,
             region: row.receiver.region,
-            state: match stored {
-                _ if row.is_leaving => ReceiverState::Leaving,
-                Some(_) if !was_there => ReceiverState::Joining,
-                Some(_) if !group.is_verified() => ReceiverState::Unverified,
-                Some(_) => ReceiverState::Member,
-                None if group.lifecycle.is_none() && (group.row.is_committed || self.may_have_record(group)) => {
-                    ReceiverState::Unverified
-                }
-                None => ReceiverState::Joining,
-            },
+            state,
             joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
+            reserved_psn: is_joining.then(|| self.reserved_psn(group, address)).flatten(),
+            awaits_ready: group.awaits_ready(address, row),
         }
     }
 }

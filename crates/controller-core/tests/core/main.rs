@@ -9,5 +9,6 @@ mod lost_nodes;
 mod pipeline;
 mod placed_jobs;
 mod repair;
+mod reservations;
 mod restored_stores;
 mod views;

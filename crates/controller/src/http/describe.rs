@@ -1,7 +1,7 @@
 //! Description of the API, and the meanings of its problems.
 
 use super::memory::IsStatic;
-use super::{events, foreign, groups, jobs, network};
+use super::{events, foreign, groups, jobs, network, reservations};
 use crate::service::RequestError;
 use axum::Extension;
 use axum::body::Bytes;
@@ -27,6 +27,8 @@ use utoipa::OpenApi;
         groups::receiver,
         groups::join,
         groups::leave,
+        reservations::reserve,
+        reservations::report,
         groups::source,
         foreign::list,
         foreign::adopt,

@@ -16,6 +16,7 @@ mod memory;
 mod process;
 mod protocol;
 mod refusals;
+mod reservations;
 mod running;
 mod slow_clients;
 mod stores;

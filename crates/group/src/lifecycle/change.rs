@@ -18,6 +18,19 @@ pub struct Newcomer {
     pub region: Option<ReceiverRegion>,
     /// Loopback of its edge.
     pub edge: Ipv6Addr,
+    /// When it joins.
+    pub admission: Admission,
+}
+
+/// When a newcomer joins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Admission {
+    /// As soon as the source is quiet.
+    #[default]
+    AtOnce,
+    /// It is reserved when the source is quiet, and joins when it has said that it is ready to receive from J on
+    /// (D187).
+    WhenReady,
 }
 
 /// A node that is added to the tree.
@@ -150,6 +163,15 @@ impl Wanted {
         }
     }
 
+    /// The newcomers that have to say that they are ready.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = Ipv6Addr> {
+        let newcomers = match self {
+            Wanted::Join { newcomers, .. } => newcomers.as_slice(),
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
+        };
+        newcomers.iter().filter(|one| one.admission == Admission::WhenReady).map(|one| one.address)
+    }
+
     pub(super) fn needs_quiet_source(&self) -> bool {
         match self {
             Wanted::Join { .. } => true,
@@ -238,6 +260,25 @@ impl Waiting {
             Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => &[],
         });
         joins.map(|newcomer| newcomer.address).collect()
+    }
+
+    /// The waiting newcomers that join when they are ready.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = Ipv6Addr> {
+        self.0.iter().flat_map(Wanted::reserved)
+    }
+
+    /// Removes these newcomers from the joins that wait, if they join when they are ready; returns those that were
+    /// found. The nodes that were to be added for them alone are left out by the draft.
+    pub(super) fn withdraw(&mut self, receivers: &BTreeSet<Ipv6Addr>) -> BTreeSet<Ipv6Addr> {
+        let found: BTreeSet<Ipv6Addr> = self.reserved().filter(|address| receivers.contains(address)).collect();
+        self.0.retain_mut(|wanted| match wanted {
+            Wanted::Join { newcomers, .. } => {
+                newcomers.retain(|newcomer| !found.contains(&newcomer.address));
+                !newcomers.is_empty()
+            }
+            Wanted::Evict(_) | Wanted::Rehome { .. } | Wanted::Settle(_) | Wanted::Renew => true,
+        });
+        found
     }
 
     /// The receivers with a waiting eviction.

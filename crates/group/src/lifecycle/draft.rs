@@ -2,7 +2,7 @@
 
 use super::change::{ChangeError, NewNode, Newcomer, Rehoming, Wanted, check_eviction, is_over};
 use crate::group::{Group, Join, Receiver, Record};
-use crate::tree::{NodeIndex, Tree, TreeNode};
+use crate::tree::{NodeIndex, NodeRole, Tree, TreeNode};
 use srdma_wire::Psn;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -121,10 +121,14 @@ impl Draft {
     fn join(&mut self, newcomers: &[Newcomer], nodes: &[NewNode], join: Option<Join>) -> Result<(), ChangeError> {
         self.add_nodes(nodes, join)?;
         for newcomer in newcomers {
-            let Newcomer { address, qpn, region, edge } = *newcomer;
+            let Newcomer { address, qpn, region, edge, admission: _ } = *newcomer;
             let _ = self.placed(edge).ok_or(ChangeError::NotANode(edge))?;
             let receiver = Receiver { address, qpn, region, edge: NodeIndex(0), joined: join };
             self.receivers.push((receiver, edge));
+        }
+        // A newcomer that was not ready in time is not there any more, and its edge was new for it.
+        for node in nodes.iter().filter(|node| node.role == NodeRole::Edge) {
+            self.prune(node.loopback);
         }
         Ok(())
     }

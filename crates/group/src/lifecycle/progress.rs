@@ -145,6 +145,7 @@ impl Lifecycle {
         for receiver in change.receivers.into_iter().filter(|receiver| !stay.contains(receiver)) {
             self.orders.push_back(Order::Evicted { receiver });
         }
+        self.ready.retain(|receiver, _| !stay.contains(receiver));
         self.orders.push_back(Order::Changed { epoch });
         self.phase = Phase::Steady;
         true
@@ -204,7 +205,7 @@ impl Lifecycle {
         let joins_wait = self.waiting.in_order().any(|(_, wanted)| wanted.needs_quiet_source());
         let mut next = None;
         for (position, wanted) in self.waiting.in_order() {
-            if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) {
+            if !may_start(wanted) || (wanted.needs_quiet_source() && quiet.is_none()) || !self.may_join(wanted, quiet) {
                 continue;
             }
             let after = epoch.clone().and_then(|epoch| draft::after(group, epoch, wanted, quiet, &renewed));

@@ -48,6 +48,7 @@ impl Lifecycle {
             members: stay.iter().map(|loopback| (*loopback, settled)).collect::<BTreeMap<_, _>>(),
             source: Source::Waiting,
             waiting: Waiting::default(),
+            ready: BTreeMap::new(),
             blocked_by: BTreeSet::new(),
             orders: VecDeque::new(),
             rounds: round,

@@ -6,7 +6,7 @@ use crate::fleet::{Agent, Answer, Fleet};
 use proptest::prelude::*;
 use srdma_group::*;
 use srdma_wire::{Psn, Qpn};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
 
 /// Messages in flight.
@@ -37,6 +37,10 @@ struct Chaos {
     released: BTreeSet<u32>,
     /// Receivers that the source has sent to.
     served: BTreeSet<Ipv6Addr>,
+    /// Removals that were not answered: a driver repeats them, also to nodes that are in no record any more.
+    removals: BTreeMap<Ipv6Addr, Order>,
+    /// Receivers that join when they are ready, and what they have said last.
+    two_steps: BTreeMap<Ipv6Addr, Option<Psn>>,
     next_number: u32,
     /// Starts of the controller.
     starts: u32,
@@ -59,7 +63,12 @@ enum Event {
     Crash,
     Refuse(usize),
     Evict(usize),
-    Join(usize, bool),
+    Join(usize, bool, Admission),
+    /// A newcomer that is reserved is ready.
+    Ready(usize),
+    /// A newcomer is ready from some other PSN on, which must have no effect.
+    ReadyElsewhere(usize),
+    Expire(usize),
     Rehome(usize, usize),
     Settled,
 }
@@ -79,10 +88,17 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Crash),
         1 => number.clone().prop_map(Event::Refuse),
         1 => number.clone().prop_map(Event::Evict),
-        1 => (number.clone(), any::<bool>()).prop_map(|(edge, new)| Event::Join(edge, new)),
+        2 => (number.clone(), any::<bool>(), admission()).prop_map(|(edge, new, when)| Event::Join(edge, new, when)),
+        4 => number.clone().prop_map(Event::Ready),
+        1 => number.clone().prop_map(Event::ReadyElsewhere),
+        1 => number.clone().prop_map(Event::Expire),
         3 => (number.clone(), number).prop_map(|(node, parent)| Event::Rehome(node, parent)),
         1 => Just(Event::Settled),
     ]
+}
+
+fn admission() -> impl Strategy<Value = Admission> {
+    prop_oneof![Just(Admission::AtOnce), Just(Admission::WhenReady)]
 }
 
 /// Figure 1 with another edge below N3's parent, and a level more.
@@ -129,6 +145,8 @@ impl Chaos {
             restoring: BTreeSet::new(),
             released: BTreeSet::new(),
             served: BTreeSet::new(),
+            removals: BTreeMap::new(),
+            two_steps: BTreeMap::new(),
             next_number: 20,
             starts: 0,
         }
@@ -167,6 +185,12 @@ impl Chaos {
             | Order::Aborted { .. }
             | Order::Closed => {}
         }
+        if let Some(node) = order.node() {
+            self.removals.remove(&node);
+            if matches!(order, Order::Remove { .. }) {
+                self.removals.insert(node, order.clone());
+            }
+        }
         let is_lost = order.node().is_some_and(|node| self.missed.contains(&node));
         if matches!(order, Order::Store { .. } | Order::Changed { .. }) {
             self.fleet.carry_out(&order);
@@ -191,7 +215,11 @@ impl Chaos {
         for receiver in &record.receivers {
             if known.as_ref().is_some_and(|known| !known.contains(&receiver.address)) {
                 assert!(self.fleet.paused.is_some(), "{} joins while the source sends", receiver.address);
-                assert_eq!(receiver.joined.map(|join| join.psn), Some(self.fleet.next_psn));
+                let joined = receiver.joined.map(|join| join.psn);
+                assert_eq!(joined, Some(self.fleet.next_psn));
+                if let Some(ready) = self.two_steps.get(&receiver.address) {
+                    assert_eq!(*ready, joined, "{} joins and is not ready (D187)", receiver.address);
+                }
             }
         }
     }
@@ -250,7 +278,12 @@ impl Chaos {
                 let answer = self.fleet.carry_out(&order);
                 self.messages.extend(answer.map(|answer| Message::Answer(order.node(), answer)));
             }
-            Message::Answer(_, answer) => self.fleet.hand_in(&mut self.lifecycle, answer),
+            Message::Answer(_, answer) => {
+                if let Answer::Removed(node, _) = &answer {
+                    self.removals.remove(node);
+                }
+                self.fleet.hand_in(&mut self.lifecycle, answer);
+            }
         }
     }
 
@@ -296,7 +329,17 @@ impl Chaos {
                 let receiver = receivers.get(number % receivers.len().max(1));
                 let _ = receiver.map(|receiver| self.lifecycle.evict(&[receiver.address]));
             }
-            Event::Join(number, is_new) => self.join(number, is_new),
+            Event::Join(number, is_new, admission) => self.join(number, is_new, admission),
+            Event::Ready(number) => self.say_ready(number),
+            Event::ReadyElsewhere(number) => {
+                let one = self.two_steps.keys().nth(number % self.two_steps.len().max(1)).copied();
+                one.into_iter().for_each(|receiver| self.lifecycle.ready(receiver, self.fleet.next_psn.plus(1)));
+            }
+            Event::Expire(number) => {
+                let reserved = self.lifecycle.reserved();
+                let one = reserved.iter().nth(number % reserved.len().max(1)).copied();
+                self.lifecycle.expire(&one.into_iter().collect(), "not ready in time");
+            }
             Event::Rehome(node, parent) => {
                 let _ = self.lifecycle.rehome(self.node(node), self.node(parent), None);
             }
@@ -349,12 +392,23 @@ impl Chaos {
         self.missed.extend(self.fleet.agents.keys().filter(|node| !self.fleet.dead.contains(node)));
     }
 
-    fn join(&mut self, number: usize, is_new: bool) {
+    /// One of those that join in two steps says that it is ready, whether it is reserved or not.
+    fn say_ready(&mut self, number: usize) {
+        let chosen = number % self.two_steps.len().max(1);
+        let Some((receiver, said)) = self.two_steps.iter_mut().nth(chosen) else { return };
+        *said = Some(self.fleet.next_psn);
+        self.lifecycle.ready(*receiver, self.fleet.next_psn);
+    }
+
+    fn join(&mut self, number: usize, is_new: bool, admission: Admission) {
         self.next_number += 1;
         let Receiver { address, qpn, region, .. } = receiver(self.next_number, 0);
         let below = self.node(number);
         let mut new_nodes = Vec::new();
-        let mut newcomer = Newcomer { address, qpn, region, edge: below };
+        let mut newcomer = Newcomer { address, qpn, region, edge: below, admission };
+        if admission == Admission::WhenReady {
+            self.two_steps.insert(address, None);
+        }
         if is_new {
             let edge = self.next_number as usize;
             let TreeNode { name, loopback: own, sid, .. } = node(edge, None, NodeRole::Edge);
@@ -392,11 +446,17 @@ impl Chaos {
                 self.take_orders();
                 self.check_words();
             }
+            for receiver in self.lifecycle.reserved() {
+                self.two_steps.insert(receiver, Some(self.fleet.next_psn));
+                self.lifecycle.ready(receiver, self.fleet.next_psn);
+            }
             let is_running = self.fleet.ready.is_some() && self.fleet.paused.is_none();
-            if self.lifecycle.is_closed() || (self.lifecycle.is_steady() && is_running) {
+            let is_settled = self.lifecycle.is_closed() || (self.lifecycle.is_steady() && is_running);
+            if is_settled && self.removals.is_empty() {
                 return;
             }
             self.lifecycle.repeat();
+            self.messages.extend(self.removals.values().cloned().map(Message::Order));
         }
         panic!("never steady: {:#?}\n{:#?}", self.lifecycle, self.fleet.log);
     }
@@ -437,8 +497,8 @@ proptest! {
 fn newcomers_join_at_the_next_psn() {
     let mut chaos = Chaos::new();
     chaos.calm_down();
-    chaos.join(8, false);
-    chaos.join(1, true);
+    chaos.join(8, false, Admission::AtOnce);
+    chaos.join(1, true, Admission::WhenReady);
     chaos.calm_down();
     chaos.check_end();
     let record = chaos.lifecycle.group().unwrap().record().clone();

@@ -6,5 +6,6 @@ mod conflicts;
 mod figure_1;
 mod fleet;
 mod record;
+mod reservations;
 mod resuming;
 mod table;

@@ -39,7 +39,9 @@ fn register_all(fleet: &Fleet, lifecycle: &mut Lifecycle) {
 
 fn join(lifecycle: &mut Lifecycle) {
     let Receiver { address, qpn, region, .. } = receiver(6, 0);
-    lifecycle.join(vec![Newcomer { address, qpn, region, edge: loopback(2) }], vec![], None).unwrap();
+    lifecycle
+        .join(vec![Newcomer { address, qpn, region, edge: loopback(2), admission: Admission::AtOnce }], vec![], None)
+        .unwrap();
 }
 
 fn evict_a_branch(lifecycle: &mut Lifecycle) {

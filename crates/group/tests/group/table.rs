@@ -38,7 +38,9 @@ fn rehoming() -> Lifecycle {
 fn joining() -> Lifecycle {
     let mut lifecycle = steady();
     let Receiver { address, qpn, region, .. } = receiver(6, 0);
-    lifecycle.join(vec![Newcomer { address, qpn, region, edge: loopback(2) }], vec![], None).unwrap();
+    lifecycle
+        .join(vec![Newcomer { address, qpn, region, edge: loopback(2), admission: Admission::AtOnce }], vec![], None)
+        .unwrap();
     lifecycle
 }
 
