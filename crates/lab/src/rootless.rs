@@ -105,7 +105,7 @@ impl Keeper {
     }
 }
 
-/// The body of the keeper: makes the namespaces, says [`READY`], and waits to be ended.
+/// The body of the keeper: makes the namespaces, prints a line when they are complete, and waits to be ended.
 ///
 /// # Errors
 ///

@@ -43,6 +43,22 @@ fn sixty_megabytes_reach_thirty_replicas_in_the_time_of_one_copy() {
     assert_eq!(run["verified_icrc"], true);
 }
 
+/// The same by four rails, a quarter of the data by each: in a quarter of the time.
+#[test]
+fn four_rails_take_a_quarter_of_the_time() {
+    let text = shipped("broadcast-rails", &[("15_000_000_000", "15_000_000")]);
+    let output = sim("broadcast-rails", &text, &["--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let run = run_of(&output);
+    let flows = run["flows"].as_array().expect("flows");
+    assert_eq!(flows.len(), 4);
+    for flow in flows {
+        assert_eq!((&flow["receivers"], &flow["limit_ns"]), (&30.into(), &330_000.into()), "{flow}");
+        assert!(flow["finished_ns"].as_u64().is_some_and(|finished_ns| finished_ns <= 330_000), "{flow}");
+    }
+    assert_eq!(run["totals"]["octets_delivered"], 1_800_000_000_u64);
+}
+
 /// A hundredth of the gigabyte, to all 1,024 receivers.
 #[test]
 fn ten_megabytes_reach_a_thousand_receivers_in_the_time_of_one_copy() {
