@@ -153,6 +153,7 @@ static void constants(void)
     C(IBV_WR_RDMA_WRITE);
     C(IBV_WR_RDMA_WRITE_WITH_IMM);
     C(IBV_WR_SEND);
+    C(IBV_WR_SEND_WITH_IMM);
     C(IBV_SEND_SIGNALED);
     C(IBV_WC_SEND);
     C(IBV_WC_RDMA_WRITE);

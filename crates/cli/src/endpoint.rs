@@ -3,6 +3,7 @@
 use crate::units;
 use indicatif::{ProgressBar, ProgressStyle};
 use srdma_host::{RawInterface, TransferCounters};
+use srdma_rc::MAX_MESSAGE_OCTETS;
 use srdma_wire::{MacAddress, PathMtu, Psn, Qpn};
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};
@@ -27,6 +28,12 @@ pub(crate) fn parse_path_mtu(text: &str) -> Result<PathMtu, String> {
 pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     let time = srdma_node::parse_duration(text);
     time.ok_or_else(|| "expected a number and one of ns, us, ms, s, such as 30s".to_owned())
+}
+
+/// Parses the length of a message.
+pub(crate) fn parse_message(text: &str) -> Result<u32, String> {
+    let octets = u32::try_from(units::parse_octets(text)?).ok().filter(|octets| *octets <= MAX_MESSAGE_OCTETS);
+    octets.ok_or_else(|| format!("must be at most {MAX_MESSAGE_OCTETS} octets"))
 }
 
 /// A number, in decimal or after 0x in hexadecimal.

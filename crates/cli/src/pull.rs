@@ -2,7 +2,7 @@
 
 use crate::endpoint;
 use crate::output::print;
-use crate::remote::{self, GroupUrl, TrustArguments, of_library};
+use crate::remote::{self, GroupUrl, QueuePairArguments, TrustArguments, of_library};
 use crate::terminal::escaped;
 use crate::units;
 use anyhow::{Result, bail, ensure};
@@ -11,7 +11,6 @@ use serde::Serialize;
 use srdma::{Device, Error, Event, JoinOptions, Receiver, Version};
 use srdma_api::ProblemType;
 use srdma_directory::{Message, Pull, Status, Target};
-use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -40,9 +39,8 @@ pub(crate) struct Arguments {
     replace: bool,
     #[command(flatten)]
     trust: TrustArguments,
-    /// Address of this host in the group [default: the source address for packets to the Proxy Address].
-    #[arg(long, value_name = "ADDRESS")]
-    address: Option<Ipv6Addr>,
+    #[command(flatten)]
+    queue_pair: QueuePairArguments,
     /// Give up when nothing arrives for this time; it includes the wait for other receivers.
     #[arg(long, value_name = "TIME", default_value = "600s", value_parser = endpoint::parse_time)]
     timeout: Duration,
@@ -104,7 +102,7 @@ fn pull(arguments: &Arguments) -> Result<ExitCode> {
     }
     let octets_resumed = pull.status().octets_there;
     let is_interrupted = remote::interruption()?;
-    let options = arguments.trust.device_options(&arguments.group.controller, arguments.address);
+    let options = arguments.trust.device_options(&arguments.group.controller, &arguments.queue_pair);
     let device = Device::open(&options).map_err(of_library)?;
     let receiver = device.join(arguments.group.id, JoinOptions::default()).map_err(of_library)?;
     let mut receiving = Receiving { pull, versions_rejected: 0, began: None, is_interrupted, bar: None };

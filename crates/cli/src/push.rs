@@ -2,7 +2,7 @@
 
 use crate::endpoint;
 use crate::output::print;
-use crate::remote::{self, ControllerArguments, of_library};
+use crate::remote::{self, ControllerArguments, QueuePairArguments, of_library};
 use crate::terminal::escaped;
 use crate::units::{self, parse_octets};
 use anyhow::{Context, Result, bail, ensure};
@@ -42,9 +42,8 @@ pub(crate) struct Arguments {
     /// The group's Proxy Address [default: one of the tenant's pool].
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<Ipv6Addr>,
-    /// Address of this host in the group [default: the source address for packets to the Proxy Address].
-    #[arg(long, value_name = "ADDRESS")]
-    address: Option<Ipv6Addr>,
+    #[command(flatten)]
+    queue_pair: QueuePairArguments,
     /// Begin when so many receivers have joined.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     receivers: u32,
@@ -149,7 +148,7 @@ fn push(arguments: &Arguments) -> Result<ExitCode> {
         ..sized
     };
     let is_interrupted = remote::interruption()?;
-    let device = Device::open(&arguments.controller.device_options(arguments.address)).map_err(of_library)?;
+    let device = Device::open(&arguments.controller.device_options(&arguments.queue_pair)).map_err(of_library)?;
     let source = device.create_group(&options).map_err(of_library)?;
     let client = arguments.controller.client()?;
     let group = source.group();

@@ -1,5 +1,7 @@
 //! `srdma recv`: receives one stream by RDMA. Described in `docs/endpoints.md`.
 
+mod device;
+
 use crate::congestion::ReceiverArguments;
 use crate::endpoint::{self, Progress};
 use crate::remote::{self, GroupUrl, TrustArguments};
@@ -8,8 +10,8 @@ use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{
-    Clock, Connection, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, TransferCounters, TransferError,
-    TransferMemory, Wire, WireError, WireOptions, run as run_loop, source_address,
+    Clock, Connection, DeviceName, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, TransferCounters,
+    TransferError, TransferMemory, Wire, WireError, WireOptions, run as run_loop, source_address,
 };
 use srdma_io::udp::Segmentation;
 use srdma_random::Stream;
@@ -23,7 +25,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Receive one stream of data by RDMA over UDP.
+/// Receive one stream of data by RDMA, over UDP or by an RDMA device.
 ///
 /// Prints one line of JSON that `srdma send --peer-info` reads, receives, and compares the checksum with the sender's.
 /// To receive from a multicast group, the peer is the group's Proxy Address and Designated QPN. Exit code 1: the data
@@ -45,6 +47,12 @@ pub(crate) struct Arguments {
     /// Address of this host that receives the data [default: the source address for packets to the peer].
     #[arg(long, value_name = "ADDRESS")]
     address: Option<Ipv6Addr>,
+    /// Use a queue pair of this RDMA device, such as rxe0, mlx5_0 or an address of it, instead of a UDP socket.
+    #[arg(long, value_name = "NAME|ADDRESS", conflicts_with_all = ["raw", "qpn", "rkey"])]
+    device: Option<DeviceName>,
+    /// With --device: the length of the sender's messages at most, if it uses --op send.
+    #[arg(long, value_name = "OCTETS", default_value = "1MiB", value_parser = endpoint::parse_message)]
+    message: u32,
     /// Queue pair of this host [default: random].
     #[arg(long, value_name = "QPN", value_parser = endpoint::parse_qpn)]
     qpn: Option<Qpn>,
@@ -57,7 +65,8 @@ pub(crate) struct Arguments {
     /// Seed of random numbers [default: different each time].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Maximum number of octets to receive. They are kept in memory, which is allocated on arrival.
+    /// Maximum number of octets to receive. They are kept in memory, which is allocated on arrival; with --device it is
+    /// allocated before and locked, but not more than the region of a controller's group has.
     #[arg(long, value_name = "OCTETS", default_value = "1GiB", value_parser = parse_octets)]
     size: u64,
     /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096. It equals the sender's.
@@ -73,9 +82,10 @@ pub(crate) struct Arguments {
     raw: endpoint::RawArguments,
     #[command(flatten)]
     congestion: ReceiverArguments,
-    /// Give up when no packet arrives for this time.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = endpoint::parse_time)]
-    timeout: Duration,
+    /// Give up when no packet arrives for this time; with --device when no SEND does, since a device does not report
+    /// WRITEs [default: 30s; with --device 600s].
+    #[arg(long, value_name = "TIME", value_parser = endpoint::parse_time)]
+    timeout: Option<Duration>,
     /// Stay until the sender has been silent for so long: the last acknowledgement may have been lost.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = endpoint::parse_time)]
     linger: Duration,
@@ -116,6 +126,9 @@ Examples:
   srdma recv --group http://[::1]:8470/7 --out copy
       Joins group 7 of a controller, and receives. There: srdma send FILE --group http://[::1]:8470/7
 
+  srdma recv --group http://[::1]:8470/7 --out copy --device mlx5_0
+      The same by a queue pair of the RDMA device mlx5_0. The source may be on a device, too, or not.
+
   srdma recv --peer 2001:db8::1 --peer-qpn 0x11 --psn 0 --raw eth0 --next-hop-mac 02:00:00:00:00:01 \
       --return-traces 20us
       Returns the traces of data packets to a sender whose rate control uses them.";
@@ -135,8 +148,9 @@ struct Report {
     /// The first PSN of a receiver that joined a running group: earlier data are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     joined_psn: Option<u32>,
+    /// Those of a device are the device's.
     #[serde(flatten)]
-    counters: TransferCounters,
+    counters: Option<TransferCounters>,
 }
 
 /// Runs the command.
@@ -149,6 +163,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn receive_all(arguments: &Arguments) -> Result<ExitCode> {
+    if let Some(device) = &arguments.device {
+        return device::receive(arguments, device);
+    }
     let membership = arguments.group.find()?;
     let mut connection = connection(arguments, membership.as_ref())?;
     let first_psn = connection.psn;
@@ -172,7 +189,7 @@ fn receive_all(arguments: &Arguments) -> Result<ExitCode> {
     progress.finish();
     let received = received?;
     let joined_psn = (connection.psn != first_psn).then(|| connection.psn.get());
-    let code = finish(arguments, &received, TransferCounters::of(&endpoint, connection.qpn, wire), joined_psn)?;
+    let code = finish(arguments, &received, Some(TransferCounters::of(&endpoint, connection.qpn, wire)), joined_psn)?;
     if received.is_ok() {
         let mut lingering = Lingering::new(clock.now(), connection.qpn, arguments.linger);
         run_loop(&clock, &mut endpoint, wire, &mut lingering).context("the socket failed")?;
@@ -243,7 +260,7 @@ fn receive(
         size_octets: usize::try_from(arguments.size).unwrap_or(usize::MAX),
         virtual_address: arguments.virtual_address.unwrap_or(page << 12),
         key_tag: arguments.rkey.unwrap_or(tag),
-        timeout: arguments.timeout,
+        timeout: arguments.timeout.unwrap_or(Duration::from_secs(30)),
     };
     let mut report = |octets| progress.report(octets);
     let too_long = |_| anyhow!("--size: this machine's memory does not hold {} octets", arguments.size);
@@ -273,10 +290,10 @@ fn receive(
 }
 
 /// Compares, writes the file and prints the result.
-fn finish(
+fn finish<E: std::fmt::Display>(
     arguments: &Arguments,
-    received: &Result<Received, TransferError>,
-    counters: TransferCounters,
+    received: &Result<Received, E>,
+    counters: Option<TransferCounters>,
     joined_psn: Option<u32>,
 ) -> Result<ExitCode> {
     let mut report = Report {
@@ -316,7 +333,7 @@ fn finish(
         print(&in_words(&report, received.ended - received.began))?;
     }
     if let Some(error) = &report.error {
-        let anomalies = endpoint::anomalies(&report.counters);
+        let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();
         let (before, after) = if anomalies.is_empty() { ("", "") } else { (" (", ")") };
         eprintln!("srdma: {}{before}{anomalies}{after}", crate::terminal::escaped(&error.to_string()));
     }
@@ -332,7 +349,7 @@ fn in_words(report: &Report, duration: Duration) -> String {
         (false, Some(psn)) => format!(", without data from before its join at PSN {psn}"),
         (false, None) => ", DIFFERS from the sender's".to_owned(),
     };
-    let anomalies = endpoint::anomalies(&report.counters);
+    let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();
     if !anomalies.is_empty() {
         text += &format!("; {anomalies}");
     }

@@ -4,6 +4,7 @@ use crate::terminal::escaped;
 use anyhow::{Result, bail};
 use srdma::DeviceOptions;
 use srdma_api::{Client, ClientError, ProblemType};
+use srdma_host::DeviceName;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,6 +37,18 @@ pub(crate) struct ControllerArguments {
     trust: TrustArguments,
 }
 
+/// Address and device of this host.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct QueuePairArguments {
+    /// Address of this host in the group [default: the source address for packets to the Proxy Address].
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<Ipv6Addr>,
+    /// Use a queue pair of this RDMA device, such as rxe0, mlx5_0 or an address of it, instead of a UDP socket
+    /// [default: that of SRDMA_PROVIDER].
+    #[arg(long, value_name = "NAME|ADDRESS")]
+    device: Option<DeviceName>,
+}
+
 impl ControllerArguments {
     /// A client of the controller.
     pub(crate) fn client(&self) -> Result<Client> {
@@ -49,8 +62,8 @@ impl ControllerArguments {
     }
 
     /// A device of the host library at the controller.
-    pub(crate) fn device_options(&self, address: Option<Ipv6Addr>) -> DeviceOptions {
-        self.trust.device_options(&self.url(), address)
+    pub(crate) fn device_options(&self, queue_pair: &QueuePairArguments) -> DeviceOptions {
+        self.trust.device_options(&self.url(), queue_pair)
     }
 }
 
@@ -63,9 +76,15 @@ impl TrustArguments {
     }
 
     /// A device of the host library at the controller at this URL.
-    pub(crate) fn device_options(&self, url: &str, address: Option<Ipv6Addr>) -> DeviceOptions {
+    pub(crate) fn device_options(&self, url: &str, queue_pair: &QueuePairArguments) -> DeviceOptions {
         let (token_file, ca_file) = self.files();
-        DeviceOptions { token_file, ca_file, address, ..DeviceOptions::new(url) }
+        let options = DeviceOptions { controller: url.to_owned(), ..DeviceOptions::from_environment() };
+        let (provider, address) = match &queue_pair.device {
+            None => (options.provider, queue_pair.address),
+            Some(DeviceName::Name(name)) => (format!("verbs:{name}"), queue_pair.address),
+            Some(DeviceName::Address(address)) => ("verbs".to_owned(), Some(*address)),
+        };
+        DeviceOptions { provider, token_file, ca_file, address, ..options }
     }
 
     /// The token file and the CA bundle, as given or of the environment.

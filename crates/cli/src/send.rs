@@ -1,5 +1,8 @@
 //! `srdma send`: sends one stream by RDMA. Described in `docs/endpoints.md`.
 
+mod create;
+mod device;
+
 use crate::congestion::{CongestionReport, SenderArguments};
 use crate::endpoint::{self, Progress};
 use crate::paths::{self, Carrier, PathArguments};
@@ -7,18 +10,19 @@ use crate::remote::{self, GroupUrl, TrustArguments};
 use crate::units::{self, parse_octets};
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
+use create::CreatedGroup;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{
-    Clock, Connection, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, TransferCounters, TransferMode, WireError,
-    WireOptions, run as run_loop, source_address,
+    Clock, Connection, DeviceName, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, TransferCounters,
+    TransferMode, WireError, WireOptions, run as run_loop, source_address,
 };
 use srdma_io::udp::Segmentation;
 use srdma_node::PathsFile;
 use srdma_node::daemon::SteeringSnapshot;
 use srdma_random::Stream;
-use srdma_rc::{MAX_MESSAGE_OCTETS, MemoryKey, RemoteAddress};
-use srdma_session::{BeginOptions, ControlledGroup};
+use srdma_rc::{MemoryKey, RemoteAddress};
+use srdma_session::{BeginOptions, ControlledGroup, SourceClient};
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::fs;
 use std::io::{self, Read};
@@ -27,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Send one stream of data by RDMA over UDP, to one receiver or to a multicast group.
+/// Send one stream of data by RDMA, over UDP or by an RDMA device, to one receiver or to a multicast group.
 ///
 /// The data are read into memory before the transfer begins. Exit code 1: not everything was acknowledged.
 #[derive(clap::Args)]
@@ -43,12 +47,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The first line that `srdma recv` printed; - stands for the standard input.
-    #[arg(long, value_name = "FILE", required_unless_present = "group", conflicts_with = "group")]
+    #[arg(long, value_name = "FILE", required_unless_present = "controlled", conflicts_with = "controlled")]
     peer_info: Option<PathBuf>,
     /// The multicast group: a file in the format of docs/endpoints.md, or a controller's URL, such as
     /// http://localhost:8470/7.
-    #[arg(long, value_name = "FILE|URL", value_parser = GroupPlace::parse)]
+    #[arg(long, value_name = "FILE|URL", value_parser = GroupPlace::parse, group = "controlled")]
     group: Option<GroupPlace>,
+    /// Use a queue pair of this RDMA device, such as rxe0, mlx5_0 or an address of it, instead of a UDP socket.
+    #[arg(long, value_name = "NAME|ADDRESS", conflicts_with_all = ["raw", "gso", "qpn"])]
+    device: Option<DeviceName>,
     #[command(flatten)]
     source: SourceArguments,
     /// Queue pair of this host [default: the one that the peer expects].
@@ -64,7 +71,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Operation::Write)]
     op: Operation,
     /// Length of each message.
-    #[arg(long, value_name = "OCTETS", default_value = "1MiB", value_parser = parse_message)]
+    #[arg(long, value_name = "OCTETS", default_value = "1MiB", value_parser = endpoint::parse_message)]
     message: u32,
     /// RDMA path MTU, payload of a full packet [default: the peer's].
     #[arg(long, value_name = "OCTETS", value_parser = endpoint::parse_path_mtu)]
@@ -73,9 +80,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u32).range(1..=1 << 20))]
     window: Option<u32>,
     /// ACK timeout t: go back when no packet is acknowledged for 4.096 µs · 2^t.
-    #[arg(long, value_name = "T", default_value_t = 14, value_parser = value_parser!(u8).range(1..=31))]
-    ack_timeout: u8,
-    /// Number of go-backs without progress in between; 7 means until --timeout.
+    /// [default: 14; with --device 18, 1.07 s, since devices retry 7 times at most]
+    #[arg(long, value_name = "T", value_parser = value_parser!(u8).range(1..=31))]
+    ack_timeout: Option<u8>,
+    /// Number of go-backs without progress in between; 7 means until --timeout, but not with --device.
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = value_parser!(u8).range(..=7))]
     retries: u8,
     /// Give up when no packet is acknowledged for this time.
@@ -94,6 +102,12 @@ pub(crate) struct Arguments {
     /// Print the result as one JSON object, in one line.
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    fn ack_timeout(&self) -> u8 {
+        self.ack_timeout.unwrap_or(if self.device.is_some() { 18 } else { 14 })
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -121,11 +135,18 @@ impl GroupPlace {
 /// Options of the source of a controller's group.
 #[derive(clap::Args)]
 struct SourceArguments {
+    /// Create a group at this controller, such as http://localhost:8470, for the queue pair of this host, and commit it
+    /// when it has --receivers. A line with the group is printed first; it is closed at the end.
+    #[arg(long, value_name = "URL", group = "controlled")]
+    create: Option<String>,
+    /// With --create: the group's Proxy Address [default: one of the tenant's pool].
+    #[arg(long, value_name = "ADDRESS", requires = "create")]
+    proxy: Option<Ipv6Addr>,
     /// With a controller's group: commit it first, if it is open.
     #[arg(long, requires = "group")]
     commit: bool,
     /// With a controller's group: wait until it has this number of receivers.
-    #[arg(long, value_name = "N", requires = "group")]
+    #[arg(long, value_name = "N", requires = "controlled")]
     receivers: Option<u32>,
     #[command(flatten)]
     trust: TrustArguments,
@@ -133,7 +154,8 @@ struct SourceArguments {
 
 impl SourceArguments {
     fn begin_options(&self) -> BeginOptions {
-        BeginOptions { receivers: self.receivers.unwrap_or(0), commit: self.commit }
+        let is_new = self.create.is_some();
+        BeginOptions { receivers: self.receivers.unwrap_or(u32::from(is_new)), commit: self.commit || is_new }
     }
 }
 
@@ -147,6 +169,13 @@ Examples:
 
   srdma send FILE --group http://[::1]:8470/7 --receivers 5 --commit
       Waits until group 7 of a controller has five receivers, installs it on all nodes, and sends.
+
+  srdma send FILE --create http://[::1]:8470 --receivers 5 --device mlx5_0
+      Creates a group for a queue pair of the RDMA device mlx5_0, prints its URL for srdma recv --group, and sends when
+      five receivers have joined.
+
+  srdma send FILE --peer-info - --device rxe0 --address 2001:db8::1
+      Prints the queue pair of the RDMA device rxe0 for srdma recv --peer-qpn, and reads what that prints.
 
   srdma send FILE --peer-info info.json --rate-control dcqcn --rate 10G
       Slows down when the receiver answers marked packets with CNPs.
@@ -179,10 +208,11 @@ struct Report {
     bits_per_second: u64,
     sha256: String,
     completions: u64,
+    /// Those of a device are the device's.
     #[serde(flatten)]
-    counters: TransferCounters,
+    counters: Option<TransferCounters>,
     #[serde(flatten)]
-    congestion: CongestionReport,
+    congestion: Option<CongestionReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     steering: Option<SteeringSnapshot>,
 }
@@ -197,15 +227,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn send(arguments: &Arguments) -> Result<ExitCode> {
-    let controlled = match &arguments.group {
-        Some(GroupPlace::Controller(url)) => {
-            Some(ControlledGroup::find(arguments.source.trust.client(&url.controller)?, url.id)?)
-        }
-        Some(GroupPlace::File(_)) | None => None,
-    };
+    if let Some(device) = &arguments.device {
+        return device::send(arguments, device);
+    }
+    // Closed after its source has ended.
+    let created = arguments.source.create.as_ref().map(|url| create::group_of_socket(arguments, url)).transpose()?;
+    let controlled = controlled(arguments, created.as_ref())?;
     let peer = peer(arguments, controlled.as_ref())?;
     let connection = peer.connection;
-    if arguments.group.is_some() && arguments.congestion.is_steered_by_traces() {
+    if (arguments.group.is_some() || controlled.is_some()) && arguments.congestion.is_steered_by_traces() {
         bail!("--rate-control hpcc does not steer a group: edges do not hand on the traces that receivers return");
     }
     let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
@@ -239,7 +269,7 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
     let mut progress = Progress::new(Some(octets));
     let packet_octets = u64::from(connection.path_mtu.octets());
     let mut report = |packets: u64| progress.report((packets * packet_octets).min(octets));
-    let mut source = controlled.as_ref().map(|group| group.begin(arguments.source.begin_options())).transpose()?;
+    let mut source = begin(arguments, controlled.as_ref())?;
     let clock = Clock::start();
     let mut carrier = Carrier::new(wire, paths.as_ref(), &connection, clock, max_packet_octets)?;
     let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
@@ -263,12 +293,27 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
             bits_per_second: endpoint::bits_per_second(octets, duration),
             sha256: hex::encode(trailer.sha256),
             completions,
-            counters: TransferCounters::of(&endpoint, connection.qpn, carrier.wire()),
-            congestion: arguments.congestion.report(&congestion, &endpoint),
+            counters: Some(TransferCounters::of(&endpoint, connection.qpn, carrier.wire())),
+            congestion: Some(arguments.congestion.report(&congestion, &endpoint)),
             steering: carrier.report(),
         },
         duration,
     )
+}
+
+/// The group at a controller.
+fn controlled(arguments: &Arguments, created: Option<&CreatedGroup>) -> Result<Option<ControlledGroup>> {
+    match (&arguments.group, created) {
+        (Some(GroupPlace::Controller(url)), _) => {
+            ControlledGroup::find(arguments.source.trust.client(&url.controller)?, url.id).map(Some)
+        }
+        (None, Some(created)) => created.find().map(Some),
+        (Some(GroupPlace::File(_)), _) | (None, None) => Ok(None),
+    }
+}
+
+fn begin(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<Option<SourceClient>> {
+    controlled.map(|group| group.begin(arguments.source.begin_options())).transpose()
 }
 
 fn peer(arguments: &Arguments, controlled: Option<&ControlledGroup>) -> Result<Peer> {
@@ -306,7 +351,7 @@ fn receiver(arguments: &Arguments, file: &Path) -> Result<Peer> {
             psn: arguments.psn.or(info.psn).context("--psn is needed: the peer information has none")?,
             path_mtu: arguments.path_mtu.unwrap_or(info.path_mtu),
             window: arguments.window.unwrap_or_else(|| info.window.unwrap_or(DEFAULT_WINDOW).clamp(1, MOST)),
-            ack_timeout: arguments.ack_timeout,
+            ack_timeout: arguments.ack_timeout(),
             retries: arguments.retries,
         },
         mode: match arguments.op {
@@ -350,7 +395,7 @@ fn group(arguments: &Arguments, group: &GroupFile) -> Result<Peer> {
             psn: arguments.psn.unwrap_or(group.initial_psn),
             path_mtu: arguments.path_mtu.unwrap_or(group.path_mtu),
             window: arguments.window.unwrap_or(DEFAULT_WINDOW),
-            ack_timeout: arguments.ack_timeout,
+            ack_timeout: arguments.ack_timeout(),
             retries: arguments.retries,
         },
         mode,
@@ -395,7 +440,7 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
     if arguments.json {
         println!("{}", serde_json::to_string(report)?);
     }
-    let anomalies = endpoint::anomalies(&report.counters);
+    let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();
     if let Some(error) = &report.error {
         let (before, after) = if anomalies.is_empty() { ("", "") } else { (" (", ")") };
         eprintln!("srdma: {}{before}{anomalies}{after}", crate::terminal::escaped(&error.to_string()));
@@ -405,15 +450,10 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
         let separator = if anomalies.is_empty() { "" } else { "; " };
         let messages = units::count(report.completions, "message");
         let sent = endpoint::in_words(report.octets, duration);
-        let congestion = report.congestion.in_words();
+        let congestion = report.congestion.as_ref().map(CongestionReport::in_words).unwrap_or_default();
         let steering = report.steering.as_ref().map(paths::in_words).unwrap_or_default();
         let sha256 = &report.sha256;
         println!("{sent}, SHA-256 {sha256}, {messages} acknowledged{separator}{anomalies}{congestion}{steering}");
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn parse_message(text: &str) -> Result<u32, String> {
-    let octets = u32::try_from(parse_octets(text)?).ok().filter(|octets| *octets <= MAX_MESSAGE_OCTETS);
-    octets.ok_or_else(|| format!("must be at most {MAX_MESSAGE_OCTETS} octets"))
 }

@@ -13,6 +13,7 @@
 mod congestion;
 mod connection;
 mod counters;
+mod device;
 mod event_loop;
 mod fields;
 mod group_file;
@@ -32,6 +33,7 @@ mod wire;
 pub use congestion::{Congestion, CongestionStats};
 pub use connection::Connection;
 pub use counters::TransferCounters;
+pub use device::{DeviceError, DeviceName, DeviceReceiver, DeviceSender, Sent};
 pub use event_loop::{Clock, Program, run};
 pub use group_file::{GroupFile, GroupSource};
 pub use open::{RawInterface, WireError, WireOptions, parse_mac, source_address};

@@ -8,8 +8,8 @@ use crate::sys::layout::{
     IBV_QP_ACCESS_FLAGS, IBV_QP_AV, IBV_QP_DEST_QPN, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC,
     IBV_QP_MIN_RNR_TIMER, IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY,
     IBV_QP_RQ_PSN, IBV_QP_SQ_PSN, IBV_QP_STATE, IBV_QP_TIMEOUT, IBV_QPS_ERR, IBV_QPS_INIT, IBV_QPS_RESET, IBV_QPS_RTR,
-    IBV_QPS_RTS, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, ibv_ah_attr, ibv_gid, ibv_global_route,
-    ibv_qp_attr, ibv_qp_cap, ibv_sge,
+    IBV_QPS_RTS, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, ibv_ah_attr,
+    ibv_gid, ibv_global_route, ibv_qp_attr, ibv_qp_cap, ibv_sge,
 };
 use crate::sys::{self, Domain, Pair, SendWork};
 use srdma_wire::{PathMtu, Psn, Qpn};
@@ -198,6 +198,8 @@ impl fmt::Debug for RemoteMemory {
 pub enum Operation {
     /// A message into a buffer that the peer has posted.
     Send,
+    /// The same, with 32 bits for the peer's completion.
+    SendWithImmediate(u32),
     /// A message into the peer's memory.
     Write(RemoteMemory),
     /// The same, with a completion at the peer, which needs a posted receive.
@@ -344,6 +346,7 @@ impl QueuePair {
     pub fn post_send(&self, request: &SendRequest, elements: &[ScatterGatherElement]) -> Result<()> {
         let (opcode, remote, immediate) = match request.operation {
             Operation::Send => (IBV_WR_SEND, None, 0),
+            Operation::SendWithImmediate(immediate) => (IBV_WR_SEND_WITH_IMM, None, immediate),
             Operation::Write(remote) => (IBV_WR_RDMA_WRITE, Some(remote), 0),
             Operation::WriteWithImmediate(remote, immediate) => (IBV_WR_RDMA_WRITE_WITH_IMM, Some(remote), immediate),
         };

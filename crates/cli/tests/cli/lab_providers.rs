@@ -3,10 +3,20 @@
 
 mod site;
 
+use serde_json::Value;
 use site::{Hosts, Running, Site, versions};
 use srdma_capi as _;
 
-const PROXY: &str = "2001:db8:cc::1";
+/// Proxy Addresses of the cases: that of a group is free again when all nodes have left it.
+const PROXIES: [&str; 7] = [
+    "2001:db8:cc::1",
+    "2001:db8:cc::2",
+    "2001:db8:cc::3",
+    "2001:db8:cc::4",
+    "2001:db8:cc::5",
+    "2001:db8:cc::6",
+    "2001:db8:cc::7",
+];
 const MIB: u64 = 1 << 20;
 
 /// Octets that are sent to five receivers.
@@ -32,6 +42,10 @@ fn cases(site: &Site) {
     damaged(site);
     full_slots(site);
     evicted(site);
+    file_to_group(site, "write", PROXIES[4]);
+    file_to_group(site, "send", PROXIES[5]);
+    file_to_peer(site);
+    directory(site);
     whole(site);
 }
 
@@ -54,6 +68,9 @@ fn group<'a, const N: usize>(
         let words = [&["receive", group.as_str()], words].concat();
         site.starts(host, &format!("{case}-{host}"), &words)
     });
+    for receiver in &receivers {
+        receiver.waits("its request to join", |lines| lines.iter().any(|line| line == "requested"));
+    }
     (source, group, receivers)
 }
 
@@ -84,7 +101,7 @@ fn errors(site: &Site) {
 /// D171, D173: a buffer that changes while it is sent is rejected by each receiver, and the next version is right.
 fn damaged(site: &Site) {
     let octets = (4 * MIB).to_string();
-    let words = ["source", PROXY, "2", "3", &octets, "damage", "2"];
+    let words = ["source", PROXIES[0], "2", "3", &octets, "damage", "2"];
     let (source, _, receivers) = group(site, "damaged", &words, [("R1", &[]), ("R4", &[])]);
     println!("damaged: {:?}", source.ends());
     for receiver in &receivers {
@@ -98,7 +115,7 @@ fn damaged(site: &Site) {
 /// D172, D175, D183: a receiver whose slots are full holds the source, and its versions stay as they are.
 fn full_slots(site: &Site) {
     let (octets, file) = (MIB.to_string(), site.path("release"));
-    let words = ["source", PROXY, "3", "6", &octets, "stall", "60000"];
+    let words = ["source", PROXIES[1], "3", "6", &octets, "stall", "60000"];
     let hold = ["hold", file.as_str()];
     let receivers: [(&str, &[&str]); 3] = [("R1", &[]), ("R3", &hold), ("R5", &["memory", "2097664"])];
     let (source, _, [first, holding, own]) = group(site, "full", &words, receivers);
@@ -121,7 +138,7 @@ fn full_slots(site: &Site) {
 /// A receiver that keeps its versions for longer than `t_stall` is evicted; what it has stays as it is.
 fn evicted(site: &Site) {
     let (octets, never) = (MIB.to_string(), site.path("never"));
-    let words = ["source", PROXY, "2", "5", &octets, "stall", "2000", "pause", "700"];
+    let words = ["source", PROXIES[2], "2", "5", &octets, "stall", "2000", "pause", "700"];
     let hold = ["hold", never.as_str()];
     let receivers: [(&str, &[&str]); 2] = [("R2", &[]), ("R4", &hold)];
     let (source, _, [other, holding]) = group(site, "evicted", &words, receivers);
@@ -138,7 +155,7 @@ fn whole(site: &Site) {
     let octets = 8 * MIB;
     let count = total_octets() / octets;
     let (octets, versions_wanted) = (octets.to_string(), count.to_string());
-    let words = ["source", PROXY, "5", &versions_wanted, &octets, "pause", "1000"];
+    let words = ["source", PROXIES[3], "5", &versions_wanted, &octets, "pause", "1000"];
     let slow = ["slow", "300"];
     let receivers: [(&str, &[&str]); 5] = [("R1", &[]), ("R2", &[]), ("R3", &slow), ("R4", &[]), ("R5", &[])];
     let (source, group, mut receivers) = group(site, "whole", &words, receivers);
@@ -162,6 +179,96 @@ fn whole(site: &Site) {
     assert_eq!(after, (first..=count).collect::<Vec<u64>>());
     assert_eq!(before, (1..=before.len() as u64).collect::<Vec<u64>>());
     println!("the receiver that was killed has {before:?}, then {after:?}");
+}
+
+/// The line that is an object of JSON with this key.
+fn object(lines: &[String], key: &str) -> Option<Value> {
+    let objects = lines.iter().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    objects.rev().find(|object| object.get(key).is_some())
+}
+
+/// `srdma send --create` and `srdma recv --group`.
+fn file_to_group(site: &Site, operation: &str, proxy: &str) {
+    let device = site.device();
+    let line = format!(
+        "send --random 3000001 --seed 7 --op {operation} --create $SRDMA_CONTROLLER --proxy {proxy} --receivers 5 \
+         --path-mtu 1024 --json {device}"
+    );
+    let source = site.starts_srdma("S1", &format!("send-{operation}"), &line);
+    let lines = source.waits("a group", |lines| object(lines, "group").is_some());
+    let group = object(&lines, "group").expect("it has one")["group"].as_str().expect("a URL").to_owned();
+    let receivers = ["R1", "R2", "R3", "R4", "R5"].map(|host| {
+        let line = format!("recv --group {group} --size 4MiB --json {device}");
+        site.starts_srdma(host, &format!("recv-{operation}-{host}"), &line)
+    });
+    for receiver in &receivers {
+        receiver.waits("its properties", |lines| object(lines, "rkey").is_some());
+    }
+    let lines = source.ends();
+    println!("send --op {operation}: {lines:?}");
+    let sent = object(&lines, "completions").expect("a result");
+    assert_eq!((&sent["error"], &sent["octets"]), (&Value::Null, &3_000_001.into()), "{sent}");
+    for receiver in receivers {
+        let lines = receiver.ends();
+        let received = object(&lines, "matches").unwrap_or_else(|| panic!("a result: {lines:?}"));
+        assert_eq!((&received["matches"], &received["operation"]), (&true.into(), &operation.into()), "{received}");
+        assert_eq!((&received["sha256"], &received["octets"]), (&sent["sha256"], &3_000_001.into()), "{received}");
+    }
+}
+
+/// `srdma send` and `srdma recv` without a controller; on devices each prints the number of its queue pair.
+fn file_to_peer(site: &Site) {
+    let device = site.device();
+    let file = site.path("peer-info");
+    let (source, qpn) = if device.is_empty() {
+        (None, 0x11)
+    } else {
+        site.shell("S1", &format!("mkfifo {file}"));
+        let line = format!("send --random 1000003 --peer-info {file} --address 2001:db8:aa::1 --json {device}");
+        let source = site.starts_srdma("S1", "send-peer", &line);
+        let lines = source.waits("its queue pair", |lines| object(lines, "qpn").is_some());
+        (Some(source), object(&lines, "qpn").expect("it has one")["qpn"].as_u64().expect("a number"))
+    };
+    let line = format!(
+        "recv --peer 2001:db8:aa::1 --peer-qpn {qpn} --psn 0xfffff0 --path-mtu 1024 --size 2MiB --json {device}"
+    );
+    let receiver = site.starts_srdma("R2", "recv-peer", &line);
+    let info = receiver.waits("its properties", |lines| object(lines, "rkey").is_some());
+    let info = object(&info, "rkey").expect("they are there").to_string();
+    site.write("S1", &file, &info);
+    let source = source.unwrap_or_else(|| {
+        site.starts_srdma("S1", "send-peer", &format!("send --random 1000003 --peer-info {file} --json"))
+    });
+    let sent = object(&source.ends(), "completions").expect("a result");
+    let received = object(&receiver.ends(), "matches").expect("a result");
+    assert_eq!((&sent["error"], &received["matches"]), (&Value::Null, &true.into()), "{sent} {received}");
+    assert_eq!((&sent["octets"], &received["operation"]), (&1_000_003.into(), &"write".into()), "{sent} {received}");
+}
+
+/// `srdma push` and `srdma pull`.
+fn directory(site: &Site) {
+    let device = site.device();
+    let proxy = PROXIES[6];
+    let line = format!("push /etc/libibverbs.d --proxy {proxy} --receivers 2 --path-mtu 1024 --json {device}");
+    let line = if device.is_empty() { line.replace("/etc/libibverbs.d", "/etc/apt") } else { line };
+    let source = site.starts_srdma("S1", "push", &line);
+    let lines = source.waits("a group", |lines| object(lines, "list").is_some());
+    let group = object(&lines, "list").expect("it has one")["group"].as_u64().expect("a number");
+    let receivers = ["R1", "R4"].map(|host| {
+        let copy = site.path(&format!("copy-{host}"));
+        site.starts_srdma(
+            host,
+            &format!("pull-{host}"),
+            &format!("pull $SRDMA_CONTROLLER/{group} {copy} --json {device}"),
+        )
+    });
+    let sent = object(&source.ends(), "rounds").expect("a result");
+    assert_eq!((&sent["error"], &sent["receivers_left"]), (&Value::Null, &0.into()), "{sent}");
+    for receiver in receivers {
+        let lines = receiver.ends();
+        let received = object(&lines, "octets_there").unwrap_or_else(|| panic!("a result: {lines:?}"));
+        assert_eq!((&received["error"], &received["octets_there"]), (&Value::Null, &sent["octets"]), "{received}");
+    }
 }
 
 /// Numbers of published versions.

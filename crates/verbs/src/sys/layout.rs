@@ -299,6 +299,7 @@ constants! {
     IBV_WR_RDMA_WRITE = 0,
     IBV_WR_RDMA_WRITE_WITH_IMM = 1,
     IBV_WR_SEND = 2,
+    IBV_WR_SEND_WITH_IMM = 3,
     IBV_SEND_SIGNALED = 2,
     IBV_WC_SEND = 0,
     IBV_WC_RDMA_WRITE = 1,
@@ -414,7 +415,7 @@ mod tests {
         ];
         for (version, text) in headers {
             let header = parsed(text);
-            assert_eq!(header.len(), 169, "rdma-core {version}");
+            assert_eq!(header.len(), 170, "rdma-core {version}");
             assert_eq!(ours, header, "rdma-core {version}");
         }
     }

@@ -39,6 +39,7 @@ impl Site {
         if hosts == Hosts::Guests {
             let files = directory.path().join("files");
             put_into(&files, &program);
+            put_into(&files, Path::new(env!("CARGO_BIN_EXE_srdma")));
             arguments.extend(["--guest-files".to_owned(), files.display().to_string()]);
         }
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -77,6 +78,14 @@ impl Site {
         }
     }
 
+    /// Writes a line to a file, or to a pipe that a program reads.
+    pub(super) fn write(&self, host: &str, path: &str, line: &str) {
+        match self.hosts {
+            Hosts::Namespaces => fs::write(path, line).expect("a file"),
+            Hosts::Guests => drop(self.shell(host, &format!("cat >{path} <<'END'\n{line}\nEND"))),
+        }
+    }
+
     /// A path of a file at a host, which does not exist yet.
     pub(super) fn path(&self, name: &str) -> String {
         match self.hosts {
@@ -100,14 +109,40 @@ impl Site {
 
     /// The same with another provider.
     pub(super) fn starts_with(&self, provider: &str, host: &str, name: &str, arguments: &[&str]) -> Running<'_> {
+        let program = match self.hosts {
+            Hosts::Namespaces => self.directory.path().join("versions").display().to_string(),
+            Hosts::Guests => "versions".to_owned(),
+        };
+        // A signal to the shell is one to the program, which takes its place.
+        self.starts_line(provider, host, name, &[&["exec", program.as_str()], arguments].concat().join(" "))
+    }
+
+    /// Starts `srdma` at a host, which prints "ended" when it has.
+    pub(super) fn starts_srdma(&self, host: &str, name: &str, arguments: &str) -> Running<'_> {
+        let program = match self.hosts {
+            Hosts::Namespaces => env!("CARGO_BIN_EXE_srdma"),
+            Hosts::Guests => "srdma",
+        };
+        self.starts_line("udp", host, name, &format!("{program} {arguments}; echo ended"))
+    }
+
+    /// Options of `srdma` for these hosts.
+    pub(super) fn device(&self) -> &'static str {
+        match self.hosts {
+            Hosts::Namespaces => "",
+            Hosts::Guests => "--device rxe0",
+        }
+    }
+
+    fn starts_line(&self, provider: &str, host: &str, name: &str, line: &str) -> Running<'_> {
         let path = self.path(name);
         let process = match self.hosts {
             Hosts::Namespaces => {
                 let namespace = Namespace::existing(&self.lab.namespace(host)).expect("the lab is up");
-                let mut command = namespace.command(self.directory.path().join("versions").to_str().expect("UTF-8"));
+                let mut command = namespace.command("sh");
                 self.access.set(&mut command);
                 let file = fs::File::create(&path).expect("a file");
-                command.env("SRDMA_PROVIDER", provider).args(arguments);
+                command.env("SRDMA_PROVIDER", provider).args(["-c", &format!("exec 2>&1; {line}")]);
                 command.stdout(Stdio::from(file)).stderr(Stdio::inherit());
                 Process::Child(command.spawn().expect("it starts"))
             }
@@ -116,8 +151,7 @@ impl Site {
                     "SRDMA_CONTROLLER={} SRDMA_TOKEN_FILE=/tmp/token SRDMA_CA=/tmp/certificate.pem SRDMA_PROVIDER={provider}",
                     self.access.url()
                 );
-                let words = arguments.join(" ");
-                let line = format!("{environment} versions {words} >{path} 2>&1 </dev/null & echo $!");
+                let line = format!("{environment} sh -c '{line}' >{path} 2>&1 </dev/null & echo $!");
                 Process::InGuest(self.shell(host, &line).trim().to_owned())
             }
         };
@@ -181,7 +215,11 @@ impl Running<'_> {
             let is_over = lines.last().is_some_and(|line| line == "ended" || line.starts_with("error "));
             let is_late = begin.elapsed() >= PATIENCE;
             assert!(!is_over && !is_late, "{}: in vain: {what}: {lines:?}", self.host);
-            sleep(Duration::from_millis(200));
+            // A look into a guest costs time of its processor.
+            sleep(match self.site.hosts {
+                Hosts::Namespaces => Duration::from_millis(100),
+                Hosts::Guests => Duration::from_secs(1),
+            });
         }
     }
 
