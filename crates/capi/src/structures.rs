@@ -37,6 +37,7 @@ pub struct SrdmaGroupOptions {
     pub min_receivers: u32,
     pub slow_after_ms: u32,
     pub window_octets: u32,
+    pub flags: u64,
 }
 
 /// `struct srdma_buffer`.
@@ -135,6 +136,9 @@ fn parse_address(text: &str, name: &str) -> Result<Ipv6Addr, Failure> {
     text.parse().map_err(|_| Failure::invalid(format!("{name}: {text:?} is no IPv6 address")))
 }
 
+/// `SRDMA_KEEP_CURRENT` of `enum srdma_group_flags`.
+const KEEP_CURRENT: u64 = 1;
+
 impl SrdmaGroupOptions {
     /// # Safety
     ///
@@ -171,6 +175,10 @@ impl SrdmaGroupOptions {
         options.policy.min_receivers = given(self.min_receivers).unwrap_or(options.policy.min_receivers);
         options.slow_after = time(self.slow_after_ms).unwrap_or(options.slow_after);
         options.window_octets = given(self.window_octets);
+        if self.flags & !KEEP_CURRENT != 0 {
+            return Err(Failure::invalid(format!("flags {:#x}: not all are of enum srdma_group_flags", self.flags)));
+        }
+        options.keeps_current = self.flags & KEEP_CURRENT != 0;
         Ok(options)
     }
 }
@@ -187,6 +195,7 @@ impl SrdmaEvent {
             Event::Rejected { version, why } => (6, version.unwrap_or(0), libc::EBADMSG, why.to_string()),
             Event::Over(over) => (7, 0, crate::errors::over_errno(over), over.to_string()),
             Event::Lost(count) => (8, *count, 0, String::new()),
+            Event::SourceSilent => (9, 0, 0, String::new()),
             // The enumeration may grow; programs ignore what they do not know.
             _ => (0, 0, 0, String::new()),
         };
