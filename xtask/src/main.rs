@@ -12,6 +12,7 @@ mod deny;
 mod external;
 mod ids;
 mod labs;
+mod manual;
 mod markdown;
 mod package;
 mod page;
@@ -42,8 +43,14 @@ enum Chore {
         #[arg(default_value = "")]
         filter: String,
     },
-    /// Build the Debian package, target/package/srdma.deb, by cargo-deb.
+    /// Build the Debian packages below target/package: srdma.deb by cargo-deb, and those of libsrdma.
     Package,
+    /// Write the manual pages of libsrdma, crates/capi/man, from its header.
+    Manual {
+        /// Write nothing; fail if a page is not up to date.
+        #[arg(long)]
+        check: bool,
+    },
     /// Build the controller's page, page/dist/index.html, by npm.
     Page {
         /// Change nothing; fail if the page is out of date.
@@ -85,6 +92,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
         Chore::Labs { filter } => Ok(labs::run(&filter)?.is_good()),
         Chore::Package => package::run(),
+        Chore::Manual { check } => manual::run(check),
         Chore::Page { check } => page::run(check),
         Chore::Book => book::run(&tree::Tree::of_repository()?),
         Chore::Deny { offline } => deny::run(offline),

@@ -1,5 +1,7 @@
-//! `cargo xtask package`: the Debian package. The same commit gives the same octets wherever it is built by the same
+//! `cargo xtask package`: the Debian packages. The same commit gives the same octets wherever it is built by the same
 //! compiler.
+
+mod library;
 
 use crate::external::cargo;
 use crate::tree::Tree;
@@ -27,6 +29,11 @@ pub(crate) fn run() -> Result<bool> {
         .cargo(&["deb", "--no-build", "--profile", "dist", "--locked", "--package", "srdma-cli", "--output", &path])
         .context("the package is made by cargo-deb: `cargo install cargo-deb --locked`")?;
     println!("{path}: sha256 {}", output(Command::new("sha256sum").arg(&package).current_dir(&root))?);
+    build.cargo(&["build", "--profile", "dist", "--locked", "--package", "srdma-capi", "--target-dir", "target"])?;
+    let date = build.date.parse().context("the date of the commit")?;
+    for package in library::packages(&root.join("target/dist/libsrdma_capi.a"), &root.join("target/package"), date)? {
+        println!("{}: sha256 {}", package.display(), output(Command::new("sha256sum").arg(&package))?);
+    }
     Ok(true)
 }
 

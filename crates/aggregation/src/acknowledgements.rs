@@ -158,6 +158,9 @@ impl Acknowledgements {
             } else if relation == Ordering::Greater {
                 stall.progress(now, index, next, self.group.highest.get(), state == State::Unknown);
             }
+            if let State::Rnr(_) = received {
+                stall.not_ready(now, index);
+            }
         }
         self.forward_response(index, next, syndrome, relation, out);
         if state == State::Unknown && self.group.unknown == 0 {

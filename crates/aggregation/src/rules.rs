@@ -32,6 +32,9 @@ pub struct StallRules {
     pub t_stall: Duration,
     /// At most 15.
     pub sends: u8,
+    /// A receiver whose responses are RNR NAKs is alive: it is stalled after this time without progress instead (D196).
+    /// `None`: they say no more than silence.
+    pub t_not_ready: Option<Duration>,
 }
 
 /// When the ACK of a minimum is retransmitted. All but the first are rejected variants.

@@ -9,6 +9,7 @@
 //!                                    64           32
 //! ```
 //!
+//! Where the policy has a time for receivers that are not ready (D196), the watch has another 8 octets for each branch.
 //! Besides: the identities of the branches, the rules, and counters for diagnosis. It grows with branches, never with
 //! the receivers below them.
 

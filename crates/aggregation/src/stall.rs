@@ -16,13 +16,16 @@
 //! ```
 //!
 //! A branch without a response since a restart has no `next`: for it any step back of the data counts. A pending
-//! response is no progress: a receiver that is never ready holds its group back like a dead one.
+//! response is no progress: a receiver that is never ready holds its group back like a dead one, unless the policy has
+//! a time for receivers that are not ready (D196). Each RNR NAK then begins the count anew, and the branch is due when
+//! the first of them is older than that time.
 
 use crate::expected_psns::ExpectedPsns;
 use crate::optional_psn::OptionalPsn;
 use crate::rules::StallRules;
 use crate::succession::Origin;
 use srdma_wire::{Instant, Psn};
+use std::time::Duration;
 
 /// The progress of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,6 +131,17 @@ impl Watch {
         }
     }
 
+    /// The receiver has responded that it is not ready. `too_long`: for longer than the policy permits.
+    fn not_ready(self, now: u32, too_long: bool) -> Watch {
+        match (self, too_long) {
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due, true) => Watch::Due,
+            (Watch::Requested { since }, true) => Watch::Requested { since },
+            (Watch::Idle | Watch::Waiting { .. } | Watch::Due | Watch::Requested { .. }, false) => {
+                Watch::Waiting { since: now, sends: 0 }
+            }
+        }
+    }
+
     /// The receiver has failed (D24).
     fn failed(self) -> Watch {
         match self {
@@ -155,6 +169,34 @@ pub(super) struct StallWatch {
     t_stall: u32,
     group: Group,
     branches: Box<[Packed]>,
+    not_ready: Option<NotReady>,
+}
+
+/// Receivers that are not ready, where the policy has a time for them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct NotReady {
+    limit: Duration,
+    /// For each branch the first RNR NAK since its last progress; [`Instant::NEVER`] without one.
+    since: Box<[Instant]>,
+}
+
+impl NotReady {
+    fn new(limit: Duration, branches: usize) -> Self {
+        NotReady { limit, since: vec![Instant::NEVER; branches].into_boxed_slice() }
+    }
+
+    /// An RNR NAK; returns whether the receiver has been not ready for too long.
+    fn note(&mut self, now: Instant, branch: usize) -> bool {
+        let Some(since) = self.since.get_mut(branch) else { return false };
+        *since = (*since).min(now);
+        now.since(*since) >= self.limit
+    }
+
+    fn forget(&mut self, branch: usize) {
+        if let Some(since) = self.since.get_mut(branch) {
+            *since = Instant::NEVER;
+        }
+    }
 }
 
 /// State per group.
@@ -187,12 +229,13 @@ impl StallWatch {
             t_stall: (t_stall_ns >> shift) as u32 + 2,
             group,
             branches: vec![Packed::new(Watch::Idle); branches].into_boxed_slice(),
+            not_ready: rules.t_not_ready.map(|limit| NotReady::new(limit, branches)),
         }
     }
 
     /// The state in another epoch. Earlier data were not sent to branches that are new and unknown.
     pub(super) fn succeed(&mut self, rules: StallRules, origins: &[Origin], highest: Option<Psn>) {
-        let mut next = Self::new(rules, 0);
+        let mut next = Self::new(rules, origins.len());
         let same_clock = (next.shift, next.t_stall) == (self.shift, self.t_stall);
         let watch = |origin: &Origin| match origin {
             Origin::Kept(index) if same_clock => self.watch(index.index()),
@@ -202,6 +245,13 @@ impl StallWatch {
         let watches = || origins.iter().map(watch);
         next.group = Group { idle: true, due: watches().any(|watch| watch == Watch::Due), ..self.group.clone() };
         next.branches = watches().map(Packed::new).collect();
+        if let (Some(next), Some(known)) = (&mut next.not_ready, &self.not_ready) {
+            let since = |origin: &Origin| match origin {
+                Origin::Kept(index) => known.since.get(index.index()).copied().unwrap_or(Instant::NEVER),
+                Origin::Unknown | Origin::At(_) => Instant::NEVER,
+            };
+            next.since = origins.iter().map(since).collect();
+        }
         if let (Some(highest), true) = (highest, origins.contains(&Origin::Unknown)) {
             (next.group.gap, next.group.gap_end) = (highest.minus(FAR).into(), highest.next().into());
         }
@@ -225,6 +275,17 @@ impl StallWatch {
         };
         let now = self.ticks(now);
         self.set(branch, |watch| watch.progress(now, progress));
+        if let Some(not_ready) = &mut self.not_ready {
+            not_ready.forget(branch);
+        }
+    }
+
+    /// A branch has responded that its receiver is not ready for the data that it expects (D196).
+    pub(super) fn not_ready(&mut self, now: Instant, branch: usize) {
+        let Some(not_ready) = &mut self.not_ready else { return };
+        let too_long = not_ready.note(now, branch);
+        let ticks = self.ticks(now);
+        self.group.due |= self.set(branch, |watch| watch.not_ready(ticks, too_long)) == Watch::Due;
     }
 
     /// New data were sent down, where `before` was the highest PSN; `least` is the minimum PSN, once all branches have
@@ -294,6 +355,9 @@ impl StallWatch {
     /// A branch has gone.
     pub(super) fn forget(&mut self, branch: usize) {
         self.set(branch, |_| Watch::NEW);
+        if let Some(not_ready) = &mut self.not_ready {
+            not_ready.forget(branch);
+        }
     }
 
     /// Looks at every branch; gives when to look again.
@@ -439,7 +503,7 @@ mod tests {
     #[test]
     fn ticks_fit_the_time() {
         for t_stall_ns in [1, 999, 65_536, 1_000_000, 1_000_000_000, 3_600_000_000_000, u64::MAX] {
-            let rules = StallRules { t_stall: std::time::Duration::from_nanos(t_stall_ns), sends: 3 };
+            let rules = StallRules { t_stall: Duration::from_nanos(t_stall_ns), sends: 3, t_not_ready: None };
             let watch = StallWatch::new(rules, 1);
             assert!(1 << watch.shift <= (t_stall_ns >> 16).max(1), "{t_stall_ns}");
             assert!(watch.t_stall <= (1 << 17) + 1 && u128::from(watch.t_stall) << watch.shift > t_stall_ns.into());

@@ -1,9 +1,10 @@
-//! Benchmarks: time per packet in the dataplane ([`points`]), and from interface to interface ([`wire`]).
-//! `docs/performance.md` explains the figures.
+//! Benchmarks: time per packet in the dataplane ([`points`]), and from interface to interface ([`wire`]), which
+//! `docs/performance.md` explains; and versions of the host library to several receivers ([`applications`]).
 //!
 //! Each case checks the frames that leave before it is measured, and counts them afterwards.
 
 mod aggregation;
+pub mod applications;
 mod cases;
 mod check;
 mod fast_cnp;

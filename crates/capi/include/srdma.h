@@ -58,7 +58,8 @@ struct srdma_group_options {
     uint32_t min_receivers;   /* that an eviction may leave [default: 1] */
     uint32_t slow_after_ms;   /* SRDMA_EVENT_SLOW after this time [default: 1000] */
     uint32_t window_octets;   /* in flight [default: that of the controller] */
-    uint64_t flags;           /* of enum srdma_group_flags */
+    uint32_t not_ready_ms;    /* a receiver without a free slot, in place of stall_ms [default: stall_ms] */
+    uint32_t flags;           /* of enum srdma_group_flags */
 };
 
 enum srdma_group_flags {
@@ -96,16 +97,16 @@ struct srdma_event {
 
 /* Version of the library: major << 16 | minor << 8 | patch. */
 uint32_t srdma_library_version(void);
-/* The error's sentence in general; valid for ever. */
+/* The sentence of an error in general; valid for ever. */
 const char *srdma_strerror(int error);
 /* The sentence of the last error of this thread; valid until its next call. */
 const char *srdma_last_message(void);
 
-/* Checks the options; the controller is not asked. `options` may be NULL.
+/* Opens a device: checks the options; the controller is not asked. `options` may be NULL.
  * -EINVAL, -ENODEV (provider, device), -EADDRNOTAVAIL (the device does not have the address), -EACCES (token,
  * certificate, permission for the device). */
 int srdma_open(const struct srdma_options *options, struct srdma **device);
-/* Groups of the device stay. */
+/* Closes a device. Its groups stay. */
 void srdma_close(struct srdma *device);
 
 /* Creates a group whose source this is. -ECONNREFUSED (no controller), -EPERM (it refuses), -EADDRNOTAVAIL,
@@ -131,13 +132,15 @@ int srdma_wait(struct srdma_group *group, uint64_t version, int timeout_ms);
 
 /* Receiver: takes the oldest whole version, when there is one. -ETIMEDOUT, -ECONNRESET (evicted), -ESHUTDOWN. */
 int srdma_take(struct srdma_group *group, int timeout_ms, struct srdma_version **version);
+/* The number of a version. */
 uint64_t srdma_version_number(const struct srdma_version *version);
+/* The number of its buffers. */
 size_t srdma_version_buffers(const struct srdma_version *version);
 /* The buffer at this place; name and octets are valid until the version is released. -ENOENT. */
 int srdma_version_buffer(const struct srdma_version *version, size_t index, struct srdma_buffer *buffer);
 /* The buffer of this name. -ENOENT. */
 int srdma_version_find(const struct srdma_version *version, const char *name, struct srdma_buffer *buffer);
-/* The slot is free for a later version. */
+/* Releases a version: its slot is free for a later one. */
 void srdma_release(struct srdma_version *version);
 
 /* A descriptor that is readable while there are events, until the group is closed; do not read it. Negative: an error. */

@@ -37,7 +37,8 @@ pub struct SrdmaGroupOptions {
     pub min_receivers: u32,
     pub slow_after_ms: u32,
     pub window_octets: u32,
-    pub flags: u64,
+    pub not_ready_ms: u32,
+    pub flags: u32,
 }
 
 /// `struct srdma_buffer`.
@@ -137,7 +138,7 @@ fn parse_address(text: &str, name: &str) -> Result<Ipv6Addr, Failure> {
 }
 
 /// `SRDMA_KEEP_CURRENT` of `enum srdma_group_flags`.
-const KEEP_CURRENT: u64 = 1;
+const KEEP_CURRENT: u32 = 1;
 
 impl SrdmaGroupOptions {
     /// # Safety
@@ -146,6 +147,10 @@ impl SrdmaGroupOptions {
     pub(crate) unsafe fn options(&self) -> Result<GroupOptions, Failure> {
         // SAFETY: the contract of the function.
         let (name, proxy) = unsafe { (text::optional(self.name, "name")?, text::optional(self.proxy, "proxy")?) };
+        if self.flags & !KEEP_CURRENT != 0 {
+            let text = format!("flags {:#x}: this version does not know all of them", self.flags);
+            return Err(Failure::new(libc::E2BIG, text));
+        }
         let mut options = GroupOptions::for_buffers([]);
         options.name = name.map(str::to_owned);
         options.proxy = proxy.map(|text| parse_address(text, "proxy")).transpose()?;
@@ -172,12 +177,10 @@ impl SrdmaGroupOptions {
             other => return Err(Failure::invalid(format!("on_failure {other} is none of enum srdma_on_failure"))),
         };
         options.policy.t_stall = time(self.stall_ms).unwrap_or(options.policy.t_stall);
+        options.policy.t_not_ready = time(self.not_ready_ms);
         options.policy.min_receivers = given(self.min_receivers).unwrap_or(options.policy.min_receivers);
         options.slow_after = time(self.slow_after_ms).unwrap_or(options.slow_after);
         options.window_octets = given(self.window_octets);
-        if self.flags & !KEEP_CURRENT != 0 {
-            return Err(Failure::invalid(format!("flags {:#x}: not all are of enum srdma_group_flags", self.flags)));
-        }
         options.keeps_current = self.flags & KEEP_CURRENT != 0;
         Ok(options)
     }

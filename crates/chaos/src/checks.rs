@@ -42,6 +42,8 @@ impl World<'_> {
                 let retries_ns = RETRY_ACK_TIMEOUTS * self.scale.ack_timeout_ns;
                 self.faults_until.after_ns(retries_ns) >= at || self.may_be_blocked(group)
             }
+            // An untrue NAK ends it.
+            Status::RemoteOperationalError if !self.flows[group].insiders.is_empty() => true,
             // The failed receiver may have left since: its NAK went up before the leave was applied.
             Status::RemoteOperationalError => {
                 let flow = &self.flows[group];
@@ -62,6 +64,10 @@ impl World<'_> {
         let is_lost = |receiver: usize| {
             self.receivers[receiver].faulty_until == Instant::NEVER || flow.failed.contains(&receiver)
         };
+        // Members that are behind an insider get no data that it has acknowledged for them.
+        if flow.members.iter().any(|member| flow.deceived.contains(&member.receiver)) {
+            return true;
+        }
         let lost = flow.members.iter().filter(|member| is_lost(member.receiver)).count();
         let left = flow.members.len() - lost;
         let policy = &flow.plan.policy;
@@ -84,7 +90,8 @@ impl World<'_> {
         let is_own = own > Instant::ZERO && is_recent(own);
         let has_failed = self.flows[group].failed.contains(&receiver);
         let by_chance = self.random_faults_end > Instant::ZERO && is_recent(self.random_faults_end);
-        if !(on_path || is_own || has_failed || by_chance) {
+        let is_deceived = self.flows[group].deceived.contains(&receiver);
+        if !(on_path || is_deceived || is_own || has_failed || by_chance) {
             let text = format!("group {group}: receiver {receiver} was evicted without a fault");
             self.violation(ViolationKind::Membership, text);
         }

@@ -8,12 +8,14 @@ use srdma_frame::PortId;
 use srdma_sim::network::Direction;
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Instant;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug)]
 pub(crate) struct NodeState {
     /// The current parent.
     pub(crate) parent: Option<usize>,
+    /// This parent, and those before: a group's nodes have an earlier one until a change is in effect.
+    pub(crate) parents: BTreeSet<usize>,
     down_until: Instant,
     /// Links to parents that are down, each with the end of the failure.
     links_down: Vec<(usize, Instant)>,
@@ -25,6 +27,7 @@ impl NodeState {
     pub(crate) fn new(plan: &NodePlan) -> Self {
         NodeState {
             parent: plan.parent,
+            parents: plan.parent.into_iter().collect(),
             down_until: Instant::ZERO,
             links_down: Vec::new(),
             faulty_until: Instant::ZERO,
@@ -92,6 +95,7 @@ impl World<'_> {
                 self.update_receiver_faults(receiver);
             }
             Event::Forge(ref forgery) => self.forge(forgery),
+            Event::UntrueResponse(ref untrue) => self.respond_untruly(untrue),
             Event::Replay { node, up, frames } => self.replay(node, up, frames),
             Event::Leave { group, receiver } => self.leave(group, receiver),
             Event::Join { group, receiver } => self.join(group, receiver),

@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::outcome::{GroupOutcome, Step, StepKind, Violation, ViolationKind};
-use crate::schedule::{GroupPlan, ListsPlan, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, PolicyPlan, Schedule};
+use crate::schedule::{GroupPlan, Insider, ListsPlan, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, PolicyPlan, Schedule};
 use crate::testbed::{LINK_MTU, Testbed};
 use srdma_group::{
     CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, Policy, Receiver, ReceiverRegion, Record,
@@ -17,6 +17,7 @@ use srdma_sim::program::{MessageOperation, ReceiveStream, SendStream};
 use srdma_sim::replica::Replica;
 use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -47,6 +48,10 @@ pub(crate) struct Flow<'s> {
     pub(crate) qpn: Qpn,
     /// Members in the stored record.
     pub(crate) members: Vec<Participant>,
+    /// Those that have sent untrue responses for the group.
+    pub(crate) insiders: BTreeSet<Insider>,
+    /// The receivers that are or were behind one of them.
+    pub(crate) deceived: BTreeSet<usize>,
     /// Members that have left or were evicted.
     former: Vec<Participant>,
     /// Number of queue pairs that each receiver has had in this group.
@@ -101,6 +106,8 @@ impl<'s> Flow<'s> {
             source: testbed.sources[plan.source],
             qpn: address::source_qpn(number),
             members: Vec::new(),
+            insiders: BTreeSet::new(),
+            deceived: BTreeSet::new(),
             former: Vec::new(),
             queue_pairs: vec![0; schedule.receivers.len()],
             failed: Vec::new(),
@@ -285,6 +292,7 @@ impl<'s> Flow<'s> {
             cnp_mode: if trailing_cnps { CnpMode::Trailing } else { CnpMode::Leading },
             on_failure: if evict { OnFailure::Evict } else { OnFailure::Strict },
             t_stall: self.t_stall(),
+            t_not_ready: self.t_not_ready(),
             min_receivers: self.plan.policy.min_receivers,
             repair: self.repair(),
             ..Policy::default()
@@ -303,6 +311,11 @@ impl<'s> Flow<'s> {
 
     pub(crate) fn t_stall(&self) -> Duration {
         Duration::from_nanos(self.ack_timeout_ns()) * u32::from(self.plan.policy.t_stall_percent) / 100
+    }
+
+    fn t_not_ready(&self) -> Option<Duration> {
+        let percent = self.plan.policy.t_not_ready_percent?;
+        Some(Duration::from_nanos(self.ack_timeout_ns()) * u32::from(percent) / 100)
     }
 
     /// The source's ACK timeout, in nanoseconds.
@@ -365,7 +378,11 @@ impl<'s> Flow<'s> {
         }
         let now = network.now();
         let (violations, confirmed) = (self.checker.violations(), self.checker.confirmed_packets());
-        let there = self.members.iter().map(|member| octets_of(member, testbed, network));
+        let honest = self.members.iter().filter(|member| !self.deceived.contains(&member.receiver));
+        if !self.deceived.is_empty() && honest.clone().next().is_none() {
+            return;
+        }
+        let there = honest.map(|member| octets_of(member, testbed, network));
         self.checker.check(now.as_ns(), response, there);
         if self.checker.violations() > violations {
             let text = self.checker.first().map(ToString::to_string).unwrap_or_default();
@@ -437,7 +454,7 @@ impl<'s> Flow<'s> {
             }
         }
         if self.completed_at.is_some() {
-            for member in &self.members {
+            for member in self.members.iter().filter(|member| !self.deceived.contains(&member.receiver)) {
                 let octets = octets_of(member, testbed, network);
                 if octets != self.plan.octets {
                     let text = format!("complete, but receiver {} has only {octets} octets", member.receiver);
@@ -445,6 +462,14 @@ impl<'s> Flow<'s> {
                 }
             }
         }
+    }
+
+    /// Number of members that lack data of a complete group, since an insider acknowledged them.
+    pub(crate) fn members_deceived(&self, testbed: &Testbed, network: &Network<NodeOrHost>) -> u64 {
+        let lacks = |member: &&Participant| octets_of(member, testbed, network) < self.plan.octets;
+        let is_complete = self.completed_at.is_some();
+        let deceived = self.members.iter().filter(|member| is_complete && self.deceived.contains(&member.receiver));
+        deceived.filter(lacks).count() as u64
     }
 
     pub(crate) fn outcome(&self, network: &Network<NodeOrHost>) -> GroupOutcome {

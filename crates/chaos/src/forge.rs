@@ -2,7 +2,7 @@
 
 use crate::address;
 use crate::outcome::{ForgeryOutcome, ViolationKind};
-use crate::schedule::{Attacker, Claim, Forgery, Message, PATH_MTU_OCTETS};
+use crate::schedule::{Attacker, Claim, Forgery, Message, PATH_MTU_OCTETS, ResponseKind};
 use crate::summary::message_name;
 use crate::world::World;
 use srdma_aggregation::Acknowledgements;
@@ -21,6 +21,9 @@ use zerocopy::IntoBytes;
 /// Content of forged data.
 const FORGED: u8 = 0xF0;
 
+/// UDP source port of hosts' packets.
+pub(crate) const HOST_SOURCE_PORT: u16 = 0xC000;
+
 const ATTACKER_MAC: MacAddress = MacAddress([0x02, 0xBA, 0xD0, 0, 0, 0]);
 
 impl World<'_> {
@@ -38,13 +41,7 @@ impl World<'_> {
         let Some(packet) = self.forged_packet(forgery, psn) else {
             return;
         };
-        let ethernet = Ethernet {
-            destination: self.testbed.mac_of_port(node, port),
-            source: ATTACKER_MAC,
-            ethertype: EtherType::IPV6,
-        };
-        let mut frame = ethernet.emit().as_bytes().to_vec();
-        frame.extend(packet);
+        let frame = self.frame_to(node, port, &packet);
         let (name, place) = (message_name(forgery.message), (self.testbed.nodes[node], port));
         let mut outcome = ForgeryOutcome::default();
         for _ in 0..forgery.copies {
@@ -70,6 +67,16 @@ impl World<'_> {
         self.observe(self.testbed.nodes[node]);
     }
 
+    /// A packet in a frame to a node's port.
+    pub(crate) fn frame_to(&self, node: usize, port: PortId, packet: &[u8]) -> Vec<u8> {
+        let ethernet = Ethernet {
+            destination: self.testbed.mac_of_port(node, port),
+            source: ATTACKER_MAC,
+            ethertype: EtherType::IPV6,
+        };
+        [ethernet.emit().as_bytes(), packet].concat()
+    }
+
     /// A node's drops of packets received on a port.
     fn drops_at(&self, node: usize, port: PortId) -> BTreeMap<&'static str, u64> {
         let node = self.network.node(self.testbed.nodes[node]);
@@ -79,7 +86,7 @@ impl World<'_> {
     }
 
     /// A node's aggregation state for each group.
-    fn aggregation_state(&self, node: usize) -> Vec<(GroupId, Option<Acknowledgements>, Option<u64>)> {
+    pub(crate) fn aggregation_state(&self, node: usize) -> Vec<(GroupId, Option<Acknowledgements>, Option<u64>)> {
         let Some(node) = self.network.node(self.testbed.nodes[node]) else {
             return Vec::new();
         };
@@ -107,28 +114,20 @@ impl World<'_> {
     fn forged_packet(&mut self, forgery: &Forgery, psn: Psn) -> Option<Vec<u8>> {
         let (proxy, source) = (address::proxy(forgery.group), self.claimed(forgery));
         let designated = address::designated_qpn(forgery.group);
-        let response = |syndrome| {
-            let aeth = Aeth { syndrome, msn: 0 }.emit();
-            Some(packet(source, proxy, Bth::new(Opcode::ACKNOWLEDGE, designated, psn), aeth.as_bytes()))
-        };
         match forgery.message {
-            Message::Ack => response(Syndrome::ACK),
-            Message::SequenceNak => response(Syndrome::SEQUENCE_ERROR),
-            Message::RnrNak => response(Syndrome::RnrNak(31)),
-            Message::FatalNak => response(Syndrome::REMOTE_OPERATIONAL_ERROR),
-            Message::Cnp => {
-                let payload = CnpView::with_count(0);
-                let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, designated, Psn::new(0)) };
-                Some(packet(source, proxy, bth, payload.as_bytes()))
+            Message::Ack | Message::SequenceNak | Message::RnrNak | Message::FatalNak | Message::Cnp => {
+                Some(response(&ports(source, proxy), forgery.message.response()?, designated, psn))
             }
             Message::Data => {
                 let (address, qpn, _) = self.random_member(forgery.group)?;
-                Some(packet(source, address, data_header(qpn, psn), &[FORGED; PATH_MTU_OCTETS as usize]))
+                let octets = [FORGED; PATH_MTU_OCTETS as usize];
+                Some(packet(&ports(source, address), data_header(qpn, psn), &octets))
             }
             Message::TamperedTlv => {
                 let (address, qpn, edge) = self.random_member(forgery.group)?;
                 let inside = address::source(self.flows[forgery.group].plan.source);
-                let inner = packet(inside, proxy, data_header(designated, psn), &[FORGED; PATH_MTU_OCTETS as usize]);
+                let octets = [FORGED; PATH_MTU_OCTETS as usize];
+                let inner = packet(&ports(inside, proxy), data_header(designated, psn), &octets);
                 encapsulated(source, edge, proxy, (address, qpn), &inner)
             }
         }
@@ -146,8 +145,37 @@ fn data_header(qpn: Qpn, psn: Psn) -> Bth {
     Bth { ack_request: true, ..Bth::new(Opcode::SEND_MIDDLE, qpn, psn) }
 }
 
+/// Addresses of a packet.
+pub(crate) struct Ports {
+    pub(crate) source: Ipv6Addr,
+    pub(crate) destination: Ipv6Addr,
+    pub(crate) source_port: u16,
+}
+
+/// Addresses of a packet of a host.
+fn ports(source: Ipv6Addr, destination: Ipv6Addr) -> Ports {
+    Ports { source, destination, source_port: HOST_SOURCE_PORT }
+}
+
+/// An ACK, NAK or CNP.
+pub(crate) fn response(ports: &Ports, kind: ResponseKind, qpn: Qpn, psn: Psn) -> Vec<u8> {
+    let syndrome = match kind {
+        ResponseKind::Ack => Syndrome::ACK,
+        ResponseKind::SequenceNak => Syndrome::SEQUENCE_ERROR,
+        ResponseKind::RnrNak => Syndrome::RnrNak(31),
+        ResponseKind::FatalNak => Syndrome::REMOTE_OPERATIONAL_ERROR,
+        ResponseKind::Cnp => {
+            let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, qpn, Psn::new(0)) };
+            return packet(ports, bth, CnpView::with_count(0).as_bytes());
+        }
+    };
+    let aeth = Aeth { syndrome, msn: 0 }.emit();
+    packet(ports, Bth::new(Opcode::ACKNOWLEDGE, qpn, psn), aeth.as_bytes())
+}
+
 /// A valid RoCEv2 packet.
-fn packet(source: Ipv6Addr, destination: Ipv6Addr, bth: Bth, behind_bth: &[u8]) -> Vec<u8> {
+fn packet(ports: &Ports, bth: Bth, behind_bth: &[u8]) -> Vec<u8> {
+    let Ports { source, destination, source_port } = *ports;
     let udp_len = Udp::LEN + Bth::LEN + behind_bth.len() + 4;
     let ipv6 = Ipv6 {
         traffic_class: 0,
@@ -158,7 +186,7 @@ fn packet(source: Ipv6Addr, destination: Ipv6Addr, bth: Bth, behind_bth: &[u8]) 
         source,
         destination,
     };
-    let udp = Udp { source_port: 0xC000, destination_port: ROCEV2_PORT, length: udp_len as u16, checksum: 0 };
+    let udp = Udp { source_port, destination_port: ROCEV2_PORT, length: udp_len as u16, checksum: 0 };
     let (ipv6, udp, bth) = (ipv6.emit(), udp.emit(), bth.emit());
     let mut computation = Computation::begin(&ipv6, 0, &udp, &bth);
     computation.update(behind_bth);

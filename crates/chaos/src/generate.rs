@@ -26,12 +26,22 @@ const MAX_COPIES: u64 = 1_200;
 /// Maximum number of receivers of a group with lists in TLVs, so that later joins still fit.
 const MAX_RECEIVERS_IN_TLVS: usize = 24;
 
+/// T_not_ready in percent of the ACK timeout.
+const T_NOT_READY_PERCENT: (u64, u64) = (50, 1_000);
+
 /// Room for all packets of a group.
 const AMPLE_PACKETS: u32 = 1_024;
 
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_2(seed);
+        draw_not_ready(&mut schedule);
+        schedule
+    }
+
+    /// The same before policies had a time for receivers that are not ready.
+    pub fn from_seed_of_version_2(seed: u64) -> Schedule {
         // The name of the stream is part of the meaning of seeds.
         let mut rng = Rng::new(seed, "storm");
         let nodes = draw_nodes(&mut rng);
@@ -47,6 +57,15 @@ impl Schedule {
         schedule.events = events::draw(&mut rng, &schedule, &scale);
         draw_repair(&mut schedule, &scale);
         schedule
+    }
+}
+
+/// A time for receivers that are not ready in half of the groups that evict, with a random stream of its own.
+fn draw_not_ready(schedule: &mut Schedule) {
+    let mut rng = Rng::new(schedule.seed, "not ready");
+    for group in schedule.groups.iter_mut().filter(|group| group.policy.evict) {
+        let percent = rng.log_uniform(T_NOT_READY_PERCENT.0, T_NOT_READY_PERCENT.1) as u16;
+        group.policy.t_not_ready_percent = rng.one_in(2).then_some(percent);
     }
 }
 
@@ -177,6 +196,7 @@ fn draw_group(rng: &mut Rng, source: usize, members: Vec<usize>, packets: u64) -
             trailing_cnps: rng.one_in(4),
             min_receivers: if rng.one_in(8) { rng.range(1, members.len() as u64) as u32 } else { 1 },
             t_stall_percent: DEFAULT_T_STALL_PERCENT,
+            t_not_ready_percent: None,
             repair: None,
         },
         // Under the literal rules each NAK of each receiver consumes a retry.

@@ -11,6 +11,7 @@ mod faults;
 mod flow;
 mod forge;
 mod generate;
+mod insider;
 mod membership;
 pub mod outcome;
 mod removal;

@@ -300,6 +300,7 @@ impl World<'_> {
     /// Moves a node below another parent, in all of its groups.
     pub(crate) fn rehome(&mut self, node: usize, parent: usize) {
         self.nodes[node].parent = Some(parent);
+        self.nodes[node].parents.insert(parent);
         let loopback = address::node(node).loopback;
         for group in 0..self.flows.len() {
             let rehoming = Rehoming {

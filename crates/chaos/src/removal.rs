@@ -1,6 +1,6 @@
 //! Removal of parts of a schedule. The rest is renumbered so that it keeps its meaning.
 
-use crate::schedule::{Attacker, Claim, Event, Forgery, Schedule};
+use crate::schedule::{Attacker, Claim, Event, Forgery, Insider, Schedule, UntrueResponse};
 
 /// The new index of `position` after `gone` is removed; `None` for `gone` itself.
 fn moved(position: usize, gone: usize) -> Option<usize> {
@@ -63,6 +63,7 @@ impl Renumbering {
                 Event::Congest { receiver: self.receiver(*receiver)?, for_ns: *for_ns }
             }
             Event::Forge(forgery) => Event::Forge(self.forgery(forgery)?),
+            Event::UntrueResponse(untrue) => Event::UntrueResponse(self.untrue_response(untrue)?),
             Event::Replay { node, up, frames } => Event::Replay { node: self.node(*node)?, up: *up, frames: *frames },
             Event::Leave { group, receiver } => {
                 Event::Leave { group: self.group(*group)?, receiver: self.receiver(*receiver)? }
@@ -87,6 +88,14 @@ impl Renumbering {
             Claim::External => Claim::External,
         };
         Some(Forgery { group: self.group(forgery.group)?, from, claims, ..forgery.clone() })
+    }
+
+    fn untrue_response(&self, untrue: &UntrueResponse) -> Option<UntrueResponse> {
+        let by = match untrue.by {
+            Insider::Receiver(receiver) => Insider::Receiver(self.receiver(receiver)?),
+            Insider::Link(node) => Insider::Link(self.node(node)?),
+        };
+        Some(UntrueResponse { group: self.group(untrue.group)?, by, ..*untrue })
     }
 
     fn events(&self, schedule: &mut Schedule) {

@@ -35,11 +35,19 @@ pub struct Progress {
 /// A function that runs one schedule.
 pub type RunSchedule<'a> = &'a (dyn Fn(&Schedule) -> Outcome + Sync);
 
+/// A function that draws the schedule of a seed.
+pub type DrawSchedule = fn(u64) -> Schedule;
+
 /// Runs seeds in config. `go_on` is called after each, on any thread; once it returns false no further seed starts.
 /// Seeds that have started are finished.
-pub fn run(config: &RunConfig, world: RunSchedule<'_>, go_on: &(dyn Fn(Progress) -> bool + Sync)) -> Summary {
+pub fn run(
+    config: &RunConfig,
+    draw: DrawSchedule,
+    world: RunSchedule<'_>,
+    go_on: &(dyn Fn(Progress) -> bool + Sync),
+) -> Summary {
     run_each(config, go_on, &|seed, summary| {
-        let schedule = Schedule::from_seed(seed);
+        let schedule = draw(seed);
         let outcome = run_catching_panics(world, &schedule);
         let fails = !outcome.violations.is_empty();
         summary.merge(Summary::of(seed, &schedule, outcome));
@@ -175,7 +183,7 @@ mod tests {
 
     fn run_fake(threads: usize, max_failures: u64) -> Summary {
         let config = RunConfig { first_seed: 1, seeds: 300, threads, max_failures };
-        run(&config, &fake, &|_| true)
+        run(&config, Schedule::from_seed, &fake, &|_| true)
     }
 
     #[test]
@@ -204,6 +212,6 @@ mod tests {
     #[test]
     fn a_run_stops_when_the_callback_returns_false() {
         let config = RunConfig { first_seed: 1, seeds: 300, threads: 1, max_failures: u64::MAX };
-        assert_eq!(run(&config, &fake, &|progress| progress.done < 17).schedules, 17);
+        assert_eq!(run(&config, Schedule::from_seed, &fake, &|progress| progress.done < 17).schedules, 17);
     }
 }

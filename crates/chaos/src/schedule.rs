@@ -152,6 +152,9 @@ pub struct PolicyPlan {
     /// T_stall in percent of the source's ACK timeout (D25).
     #[serde(default = "default_t_stall_percent", skip_serializing_if = "is_default_t_stall")]
     pub t_stall_percent: u16,
+    /// T_not_ready in percent of the source's ACK timeout (D196).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub t_not_ready_percent: Option<u16>,
     /// In-network repair (D150).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<RepairPlan>,
@@ -219,6 +222,8 @@ pub enum Event {
     Congest { receiver: usize, for_ns: u64 },
     /// An attacker sends forged packets.
     Forge(Forgery),
+    /// An insider sends responses that are not true.
+    UntrueResponse(UntrueResponse),
     /// Frames that have passed the link above a node are sent over it again, the newest first.
     Replay { node: usize, up: bool, frames: u32 },
     /// A member leaves.
@@ -240,6 +245,37 @@ pub struct Forgery {
     pub psn_offset: i32,
     /// Number of packets, sent back to back.
     pub copies: u32,
+}
+
+/// A response in the right name and at the right place that is not true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntrueResponse {
+    pub group: usize,
+    pub by: Insider,
+    pub kind: ResponseKind,
+    /// Offset of its PSN from the source's next PSN.
+    pub psn_offset: i32,
+    /// Number of packets, sent back to back.
+    pub copies: u32,
+}
+
+/// Kind of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ResponseKind {
+    Ack,
+    SequenceNak,
+    RnrNak,
+    FatalNak,
+    Cnp,
+}
+
+/// Sender of untrue responses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Insider {
+    /// A receiving host, in its own name.
+    Receiver(usize),
+    /// An attacker on the link above a node, in the name of that node.
+    Link(usize),
 }
 
 /// Sender of a forged packet.
@@ -276,4 +312,18 @@ pub enum Message {
     TamperedTlv,
     /// A request of the group's source as it arrives at a receiver, with other data.
     Data,
+}
+
+impl Message {
+    /// The kind of response; `None` for a request.
+    pub(crate) fn response(self) -> Option<ResponseKind> {
+        match self {
+            Message::Ack => Some(ResponseKind::Ack),
+            Message::SequenceNak => Some(ResponseKind::SequenceNak),
+            Message::RnrNak => Some(ResponseKind::RnrNak),
+            Message::FatalNak => Some(ResponseKind::FatalNak),
+            Message::Cnp => Some(ResponseKind::Cnp),
+            Message::TamperedTlv | Message::Data => None,
+        }
+    }
 }

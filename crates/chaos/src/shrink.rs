@@ -213,6 +213,7 @@ fn visit_numbers(schedule: &mut Schedule, visit: &mut dyn FnMut(&mut u64, u64)) 
                 visit(by_ns, 0);
             }
             Event::Replay { node: _, up: _, frames } => visit_narrow(frames, 1, visit),
+            Event::UntrueResponse(untrue) => visit_narrow(&mut untrue.copies, 1, visit),
             Event::Forge(forgery) => visit_narrow(&mut forgery.copies, 1, visit),
             Event::KillReceiver { .. }
             | Event::FailReceiver { .. }

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::outcome::{ForgeryOutcome, GroupOutcome, Outcome, Violation};
-use crate::schedule::{Event, Message, Schedule};
+use crate::schedule::{Event, Message, ResponseKind, Schedule};
 use std::collections::BTreeMap;
 
 /// Totals of many runs.
@@ -175,10 +175,22 @@ pub fn event_name(event: &Event) -> &'static str {
         Event::FailReceiver { .. } => "fatal NAK",
         Event::Congest { .. } => "congestion",
         Event::Forge(forgery) => message_name(forgery.message),
+        Event::UntrueResponse(untrue) => untrue_name(untrue.kind),
         Event::Replay { .. } => "replay",
         Event::Leave { .. } => "leave",
         Event::Join { .. } => "join",
         Event::Rehome { .. } => "re-homing",
+    }
+}
+
+/// Name of an untrue response in reports.
+pub fn untrue_name(kind: ResponseKind) -> &'static str {
+    match kind {
+        ResponseKind::Ack => "untrue ACK",
+        ResponseKind::SequenceNak => "untrue sequence NAK",
+        ResponseKind::RnrNak => "untrue RNR NAK",
+        ResponseKind::FatalNak => "untrue fatal NAK",
+        ResponseKind::Cnp => "untrue CNP",
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::address;
 use crate::scale;
-use crate::schedule::{Attacker, Event, LinkPlan, Schedule};
+use crate::schedule::{Attacker, Event, Insider, LinkPlan, Schedule, UntrueResponse};
 use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
 use srdma_frame::PortId;
 use srdma_group::GroupId;
@@ -24,6 +24,9 @@ use std::net::Ipv6Addr;
 
 /// Link MTU: a full packet with the longest list that fits an SRH.
 pub(crate) const LINK_MTU: u16 = 4096;
+
+/// Number of the latest frames that an attacker on a link has seen.
+const SEEN_BY_INSIDER: usize = 64;
 
 /// Minimum queue limit of a port.
 const MIN_QUEUE_LIMIT_OCTETS: usize = 1 << 20;
@@ -169,6 +172,16 @@ impl Testbed {
         self.port_toward(node, peer).map(|port| (node, port))
     }
 
+    /// The edge and port of a receiver.
+    pub(crate) fn port_of_receiver(&self, receiver: usize) -> Option<(usize, PortId)> {
+        self.attacker_port(Attacker::Receiver(receiver))
+    }
+
+    /// The port of a node toward another one.
+    pub(crate) fn port_to_node(&self, node: usize, other: usize) -> Option<PortId> {
+        self.port_toward(node, Peer::Node(other))
+    }
+
     pub(crate) fn mac_of_port(&self, node: usize, port: PortId) -> srdma_wire::MacAddress {
         addressing::mac(self.first_node + node, port)
     }
@@ -237,12 +250,18 @@ impl Testbed {
                 network.connect(&format!("N{node}-X"), (self.nodes[node], port), (outside, HOST_PORT), model);
             }
         }
+        let mut keep = |node: usize, direction, frames| {
+            self.above[node].iter().for_each(|(_, link)| network.keep_for_replay(*link, direction, frames));
+        };
+        for timed in &schedule.events {
+            if let Event::UntrueResponse(UntrueResponse { by: Insider::Link(node), .. }) = &timed.event {
+                keep(*node, Direction::Up, SEEN_BY_INSIDER);
+            }
+        }
         for timed in &schedule.events {
             if let Event::Replay { node, up, frames } = &timed.event {
                 let direction = if *up { Direction::Up } else { Direction::Down };
-                self.above[*node]
-                    .iter()
-                    .for_each(|(_, link)| network.keep_for_replay(*link, direction, *frames as usize));
+                keep(*node, direction, *frames as usize);
             }
         }
     }

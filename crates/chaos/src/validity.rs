@@ -1,7 +1,7 @@
 //! Validity of schedules: tokens come from users, and shrinking may produce invalid schedules.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
-use crate::schedule::{Attacker, Claim, Event, GroupPlan, LinkPlan, NodePlan, Schedule};
+use crate::schedule::{Attacker, Claim, Event, GroupPlan, Insider, LinkPlan, NodePlan, Schedule};
 use srdma_wire::units::{MBIT_PER_S, NS_PER_S};
 
 /// Maximum number of nodes.
@@ -93,6 +93,8 @@ impl Schedule {
         require(percent <= 100, &format!("{place}.policy.t_hold_percent"), percent, "it must be at most 100")?;
         let percent = plan.policy.t_stall_percent;
         require(percent > 0, &format!("{place}.policy.t_stall_percent"), percent, "it must be more than 0")?;
+        let percent = plan.policy.t_not_ready_percent.unwrap_or(1);
+        require(percent > 0, &format!("{place}.policy.t_not_ready_percent"), percent, "it must be more than 0")?;
         if let Some(repair) = plan.policy.repair {
             let (packets, round_trip_ns) = (repair.window_packets, repair.round_trip_ns);
             let fits = (1..=MAX_WINDOW_PACKETS).contains(&packets);
@@ -140,6 +142,14 @@ impl Schedule {
                 let plan = &self.nodes[*node];
                 let is_home = plan.parent == Some(*parent) || plan.spares.contains(parent);
                 require(is_home, place, parent, "it must be the node's parent or one of its spares")
+            }
+            Event::UntrueResponse(untrue) => {
+                group_exists(untrue.group)?;
+                match untrue.by {
+                    Insider::Receiver(receiver) => receiver_exists(receiver)?,
+                    Insider::Link(node) => is_below(node)?,
+                }
+                require(untrue.copies <= MAX_COPIES, place, untrue.copies, "there may be at most 100000 packets")
             }
             Event::Forge(forgery) => {
                 group_exists(forgery.group)?;

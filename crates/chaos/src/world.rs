@@ -288,6 +288,7 @@ impl<'s> World<'s> {
         let now = self.network.now();
         let (responses, completions) = received.unwrap_or_default();
         for number in &groups {
+            self.note_deceived(*number);
             let flow = &mut self.flows[*number];
             let qpn = flow.qpn;
             let mut observed = Observed::default();
@@ -331,6 +332,8 @@ impl<'s> World<'s> {
             flow.check_data(&self.testbed, &self.network, &mut observed);
         }
         self.outcome.violations.append(&mut observed.violations);
+        let deceived = self.flows.iter().map(|flow| flow.members_deceived(&self.testbed, &self.network)).sum();
+        self.count("members deceived", deceived);
         if self.is_finished() {
             self.check_for_leaks();
         }

@@ -1,5 +1,7 @@
-//! `srdma bench`: time per packet on this machine. `docs/performance.md` explains the figures.
+//! `srdma bench`: time per packet on this machine, and of the host library's versions. `docs/performance.md` and
+//! `docs/applications.md` explain the figures.
 
+mod applications;
 mod table;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -9,7 +11,7 @@ use std::io;
 use std::process::ExitCode;
 use table::{DataplaneTable, WireTable};
 
-/// Measure the time per packet on this machine.
+/// Measure the time per packet on this machine, and that of the host library's versions.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -20,6 +22,13 @@ pub(crate) struct Arguments {
 enum What {
     Dataplane(DataplaneArguments),
     Wire(WireArguments),
+    Applications(applications::ApplicationsArguments),
+    /// A process of `srdma bench applications`.
+    #[command(hide = true)]
+    ApplicationHost {
+        /// What it is to do, as JSON.
+        program: String,
+    },
 }
 
 /// Time per packet in the dataplane: from an Ethernet frame in memory to the finished frame in an output queue.
@@ -81,6 +90,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Dataplane(arguments) => dataplane(arguments).map(|()| ExitCode::SUCCESS),
         What::Wire(arguments) => on_wires(arguments).map(|()| ExitCode::SUCCESS),
+        What::Applications(arguments) => applications::run(arguments),
+        What::ApplicationHost { program } => srdma_bench::applications::run_host(program).map(|()| ExitCode::SUCCESS),
     }
 }
 

@@ -34,11 +34,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let config = arguments.config();
     let begin = Instant::now();
     let progress = Progress::new(&config, arguments.limit());
-    let summary = runner::run(&config, &world::run, &|progress_now| progress.report(progress_now));
+    let summary = runner::run(&config, arguments.draw(), &world::run, &|progress_now| progress.report(progress_now));
     let wall = begin.elapsed();
     progress.finish();
     let shrunk = shrinking::shrink_all(arguments, &summary);
-    let report = Report::new(&config, &summary, &shrunk, wall);
+    let report = Report::new(&config, arguments.mode_option(), &summary, &shrunk, wall);
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

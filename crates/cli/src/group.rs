@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    Create(create::Arguments),
+    Create(Box<create::Arguments>),
     /// Add a receiver to a group.
     Join(Join),
     /// Remove a receiver from a group, on its own request.

@@ -10,8 +10,9 @@ mod text;
 
 pub(crate) use arguments::Arguments;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use arguments::{Command, Name};
+use srdma_lab::rootless::{self, Missing};
 use srdma_lab::{Capture, ControllerAccess, Instance, Interrupt, Lab, Source, check_root};
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,16 +20,7 @@ use std::time::Duration;
 
 /// Runs a command of the lab. Exit code 1: the operation failed.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let result = match &arguments.command {
-        Command::Up(up) => bring_up(up),
-        Command::Down(name) => take_down(name),
-        Command::Run(arguments) => run::run(arguments),
-        Command::Export(arguments) => export::run(arguments),
-        Command::Capture(arguments) => capture(arguments),
-        Command::Status(status) => status::run(status),
-        Command::Shell(shell) => shell::run(shell),
-    };
-    match result {
+    match carry_out(&arguments.command) {
         Err(error) if is_failure(&error) => {
             eprintln!("srdma: {error:#}");
             Ok(ExitCode::FAILURE)
@@ -37,11 +29,43 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
+/// Without root the commands that need a lab are carried out in namespaces of the user.
+fn carry_out(command: &Command) -> Result<ExitCode> {
+    match command {
+        Command::Up(up) => in_namespaces(Missing::Start, || bring_up(up)),
+        Command::Run(arguments) => in_namespaces(Missing::Start, || run::run(arguments)),
+        Command::Down(name) => in_namespaces(Missing::GoOn, || take_down(name)),
+        Command::Capture(arguments) => in_namespaces(Missing::GoOn, || capture(arguments)),
+        Command::Status(status) => in_namespaces(Missing::GoOn, || status::run(status)),
+        Command::Shell(shell) => in_namespaces(Missing::GoOn, || shell::run(shell)),
+        Command::Export(arguments) => export::run(arguments),
+        Command::Keep => Ok(rootless::keep().map(|()| ExitCode::SUCCESS)?),
+    }
+}
+
+fn in_namespaces(missing: Missing, action: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+    let program = std::env::current_exe().context("cannot find this program itself")?;
+    let keeper = rootless::enter(&program, missing)?;
+    let result = action();
+    if let Some(keeper) = keeper {
+        keeper.end_if_idle()?;
+    }
+    result
+}
+
 /// Whether something went wrong while the lab was built or ran, rather than with what was asked for.
 fn is_failure(error: &anyhow::Error) -> bool {
     use srdma_lab::LabError as E;
     match error.downcast_ref::<E>() {
-        Some(E::NotRoot | E::Unknown { .. } | E::Topology(_) | E::Instance(_) | E::IsUp(_) | E::IsDown(_)) => false,
+        Some(
+            E::NotRoot
+            | E::Rootless(_)
+            | E::Unknown { .. }
+            | E::Topology(_)
+            | E::Instance(_)
+            | E::IsUp(_)
+            | E::IsDown(_),
+        ) => false,
         Some(E::UnknownNode { .. } | E::NoGroup(_) | E::Group(_) | E::Export(_)) => false,
         Some(
             E::Start { .. }

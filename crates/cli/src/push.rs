@@ -20,6 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// A receiver that responds to nothing is dead after this time: it responds at once otherwise, ready or not (D196).
+const DEAD_AFTER: Duration = Duration::from_secs(10);
+
 /// Send a directory to any number of hosts at once.
 ///
 /// Makes a group at the controller, waits for receivers, which are started by srdma pull, and sends the files in rounds
@@ -60,7 +63,8 @@ pub(crate) struct Arguments {
     /// Chunks that a receiver may have and not have written yet: a slow disk holds the source when they are full.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=64))]
     slots: u16,
-    /// A receiver that stalls for longer is evicted, and the others go on.
+    /// A receiver that is not ready for longer, since its disk is slow, is evicted, and the others go on. One that
+    /// responds to nothing is evicted after 10 s, or after TIME if that is less.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = endpoint::parse_time)]
     evict_after: Duration,
     /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096.
@@ -128,7 +132,12 @@ fn push(arguments: &Arguments) -> Result<ExitCode> {
         units::octets(list.octets().len() as u64)
     );
     let lengths = [ChunkDigest::LEN as u64, longest];
-    let policy = Policy { on_failure: OnFailure::Evict, t_stall: arguments.evict_after, ..Policy::default() };
+    let policy = Policy {
+        on_failure: OnFailure::Evict,
+        t_stall: arguments.evict_after.min(DEAD_AFTER),
+        t_not_ready: Some(arguments.evict_after),
+        ..Policy::default()
+    };
     let sized = GroupOptions::for_buffers(lengths);
     let options = GroupOptions {
         name: arguments.name.clone(),

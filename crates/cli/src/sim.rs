@@ -18,7 +18,8 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// Runs a scenario. An error, and exit code 2, is for invalid input; exit code 1 for a run that failed.
+/// Runs a scenario. An error, and exit code 2, is for invalid input; exit code 1 for a run that failed or
+/// has missed a target.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let file_text = fs::read_to_string(&arguments.file)
         .with_context(|| format!("cannot read the scenario {}", arguments.file.display()))?;
@@ -62,5 +63,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         print!("{report}");
     }
-    Ok(ExitCode::SUCCESS)
+    let missed = report.missed_targets();
+    missed.iter().for_each(|target| eprintln!("srdma: {target}"));
+    Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -97,6 +97,7 @@ impl World<'_> {
         }
         let state = &mut self.flows[flow];
         state.attempts += 1;
+        state.is_creation_refused = step == Step::Create && matches!(reply, Reply::Refused(..));
         let is_done = match (&reply, step) {
             (Reply::Created(id), _) => {
                 state.id = Some(*id);

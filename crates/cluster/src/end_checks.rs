@@ -28,8 +28,10 @@ impl World<'_> {
 
     fn check_end_of(&mut self, flow: usize) {
         let Some(group) = self.view(flow) else {
-            // Without a commit and a further step, a request was refused, and the application knows why.
-            let is_refused = !self.flows[flow].is_committed && self.flows[flow].steps.is_empty();
+            // Without a commit and a further step, a request was refused, and the application knows why. So it does
+            // while the Proxy Address is that of another group, which a node that does not return may have for ever.
+            let state = &self.flows[flow];
+            let is_refused = (!state.is_committed && state.steps.is_empty()) || state.is_creation_refused;
             if !self.flows[flow].is_closed && !self.flows[flow].is_over && !is_refused {
                 let text = format!("flow {flow}: the group does not exist, and its application does not learn it");
                 let finding = self.diagnose_group(flow, None);
@@ -69,7 +71,9 @@ impl World<'_> {
         let is_blocked = group.members.iter().any(is_blocked);
         let differs = !self.differences(&group).is_empty();
         // A restored store may have a group that its application has ended.
-        let has_source = self.flows[flow].is_committed && !self.flows[flow].is_over;
+        let state = &self.flows[flow];
+        let is_closed = state.is_closed && state.steps.is_empty();
+        let has_source = state.is_committed && !state.is_over && !is_closed;
         if !is_blocked && !self.has_lost_stream(flow, &group) && !differs && !self.makes_progress(flow) && has_source {
             let finding = self.diagnose_progress(flow, &group);
             let text = format!(
@@ -89,7 +93,9 @@ impl World<'_> {
         let node = headend.and_then(|headend| self.network.node(self.testbed.nodes[headend]));
         let state = node.and_then(|node| node.acknowledgements(adapter::group_id(group.summary.id)));
         let has_forwarded = state.is_some_and(|state| state.highest_psn().is_some());
-        is_named && !has_forwarded && self.flows[flow].confirmed > 0
+        // What was acknowledged while the API showed no group is not confirmed.
+        let has_completed = self.flows[flow].acknowledged_octets(&self.network).is_some_and(|octets| octets > 0);
+        is_named && !has_forwarded && has_completed
     }
 
     /// Whether a member lacks data that its source has completed.

@@ -81,6 +81,8 @@ pub(crate) struct Flow {
     draining_since: Option<Instant>,
     pub(crate) steps: VecDeque<Step>,
     pub(crate) attempts: u32,
+    /// The last request was one to create the group, and was refused for a named reason.
+    pub(crate) is_creation_refused: bool,
     /// The commit was accepted.
     pub(crate) is_committed: bool,
     pub(crate) is_closed: bool,
@@ -168,6 +170,7 @@ impl Flow {
             attempts: 0,
             is_committed: false,
             is_closed: false,
+            is_creation_refused: false,
             is_over: false,
             participants: BTreeMap::new(),
             left: Vec::new(),
@@ -370,7 +373,7 @@ impl Flow {
 
     /// The source's report; `None` while it drains, for some time.
     pub(crate) fn report(&mut self, now: Instant, network: &Network<NodeOrHost>) -> Option<SourceReport> {
-        let stream = network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)?;
+        let stream = self.stream(network)?;
         let pausing = self.session.is_pausing();
         let is_quiescent = stream.is_quiescent();
         if pausing && !is_quiescent {
@@ -392,6 +395,15 @@ impl Flow {
             ended: false,
             wait_ms: SOURCE_WAIT_MS,
         })
+    }
+
+    /// What the group has acknowledged to its source, also while the API did not show the group.
+    pub(crate) fn acknowledged_octets(&self, network: &Network<NodeOrHost>) -> Option<u64> {
+        Some(self.stream(network)?.acknowledged_octets())
+    }
+
+    fn stream<'a>(&self, network: &'a Network<NodeOrHost>) -> Option<&'a SendStream> {
+        network.host(self.source)?.send_streams().iter().find(|stream| stream.qpn() == self.qpn)
     }
 
     /// Whether the whole stream is acknowledged.

@@ -100,6 +100,14 @@ impl Results<'_> {
 }
 
 impl Report<'_> {
+    /// Targets of the scenario that a run has missed, each as a sentence.
+    pub fn missed_targets(&self) -> Vec<String> {
+        match self {
+            Report::Fabric(report) => report.results.missed_targets().map(|target| target.to_string()).collect(),
+            Report::Wan(_) | Report::EndToEnd(_) => Vec::new(),
+        }
+    }
+
     /// The HTML page.
     pub fn page(&self) -> Page {
         match self {

@@ -27,6 +27,7 @@ pub(super) fn delivered(flows: &[PlannedFlow], routes: &[Vec<usize>], octets_per
         while let Some((number, flow)) = arrivals.next_if(|(_, flow)| flow.start_ns as f64 <= now) {
             let left = match flow.size {
                 FlowSize::Octets(octets) => Some(f64::from(octets)),
+                FlowSize::Messages { octets, .. } => Some(octets as f64),
                 FlowSize::Endless(_) => None,
             };
             active.push(Active { number, left, octets_per_ns: 0.0 });

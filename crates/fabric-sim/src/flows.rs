@@ -7,7 +7,7 @@ use srdma_random::Stream;
 use srdma_wire::units::NS_PER_US;
 
 /// A planned flow.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct PlannedFlow {
     /// Its workload.
     pub(super) kind: FlowKind,
@@ -26,12 +26,25 @@ pub(super) struct PlannedFlow {
     pub(super) size: FlowSize,
     /// Flows of one burst of an incast have the same number.
     pub(super) burst: Option<usize>,
+    /// Target for its completion: relative to its size by the rate of the source's link.
+    pub(super) at_most: Option<f64>,
 }
 
 impl PlannedFlow {
     /// A flow to one host, on any path.
     pub(super) fn new(kind: FlowKind, from: HostId, to: HostId, start_ns: u64, size: FlowSize) -> Self {
-        PlannedFlow { kind, name: None, from, to, receivers: Vec::new(), via: None, start_ns, size, burst: None }
+        PlannedFlow {
+            kind,
+            name: None,
+            from,
+            to,
+            receivers: Vec::new(),
+            via: None,
+            start_ns,
+            size,
+            burst: None,
+            at_most: None,
+        }
     }
 }
 
@@ -41,6 +54,21 @@ pub(super) enum FlowSize {
     Octets(u32),
     /// Endless, in messages of this size.
     Endless(u32),
+    /// So many octets, in messages.
+    Messages {
+        octets: u64,
+        message_octets: u32,
+    },
+}
+
+impl FlowSize {
+    /// Whether a flow of this size ends by itself.
+    pub(super) fn ends(self) -> bool {
+        match self {
+            FlowSize::Octets(_) | FlowSize::Messages { .. } => true,
+            FlowSize::Endless(_) => false,
+        }
+    }
 }
 
 /// Maximum length of a message. The distributions have no longer flows.
@@ -65,6 +93,17 @@ pub(super) fn plan(scenario: &FabricScenario, seed: u64) -> Vec<PlannedFlow> {
             let size = FlowSize::Endless(group.message_octets.get() as u32);
             let flow = PlannedFlow::new(FlowKind::Multicast, from, to, start_ns, size);
             flows.push(PlannedFlow { name: Some(group.name.clone()), receivers, ..flow });
+        }
+    }
+    for broadcast in &scenario.workloads.broadcast {
+        let receivers = broadcast.receivers(&scenario.topology);
+        if let (Some(from), Some(to)) = (broadcast.source(&scenario.topology), receivers.first().copied()) {
+            let start_ns = broadcast.start_us.get() * NS_PER_US;
+            let (octets, message_octets) = (broadcast.size_octets.get(), broadcast.message_octets.get() as u32);
+            let size = FlowSize::Messages { octets, message_octets };
+            let flow = PlannedFlow::new(FlowKind::Broadcast, from, to, start_ns, size);
+            let (name, at_most) = (Some(broadcast.name.clone()), broadcast.at_most());
+            flows.push(PlannedFlow { name, receivers, at_most, ..flow });
         }
     }
     for (number, incast) in scenario.workloads.incast.iter().enumerate() {
@@ -98,6 +137,7 @@ fn add_incast(scenario: &FabricScenario, incast: &Incast, end_ns: u64, rng: &mut
         .filter_map(|stream| stream.ends(topology))
         .flat_map(|(from, to)| [from, to])
         .chain(scenario.workloads.multicast.iter().filter_map(|group| group.source(topology)))
+        .chain(scenario.workloads.broadcast.iter().filter_map(|broadcast| broadcast.source(topology)))
         .collect();
     let is_near = |host: HostId| topology.attached_to(host).any(|at| topology.attached_to(receiver).any(|to| to == at));
     let far: Vec<HostId> = topology.host_ids().filter(|host| !is_near(*host) && !in_streams.contains(host)).collect();

@@ -174,6 +174,20 @@ pub(super) const MEASURES: &[Measure] = &[
         Better::Higher,
         |run| summary(run).group_share.map(|share| share * 100.0),
     ),
+    Measure::new(
+        "broadcast completion",
+        "from the first octet to the last receiver's acknowledgement of the last one",
+        Unit::Nanoseconds,
+        Better::Lower,
+        |run| summary(run).broadcast_ns,
+    ),
+    Measure::new(
+        "broadcast relative to size by rate",
+        "the same relative to the size by the rate of the source's link",
+        Unit::Times,
+        Better::Lower,
+        |run| summary(run).broadcast_over_transmission,
+    ),
     Measure::new("peak queue", "maximum queue length at a switch port", Unit::Octets, Better::Lower, |run| {
         Some(summary(run).peak_queue_octets as f64)
     }),

@@ -2,7 +2,6 @@
 
 use super::build::{ADDRESSES, LINK_MTU, address_of};
 use super::groups::PlannedGroup;
-use super::results::FlowKind;
 use super::run::{Run, RunError};
 use super::server::Server;
 use srdma_dataplane::ClassCounters;
@@ -92,7 +91,7 @@ fn links_of(topology: &Topology, planned: &PlannedGroup) -> Vec<usize> {
 impl Run<'_> {
     /// The groups of all multicast flows, with their names, in the order of their setup.
     fn planned_groups(&self) -> Result<Vec<(String, PlannedGroup)>, RunError> {
-        let flows = self.flows.iter().enumerate().filter(|(_, flow)| flow.kind == FlowKind::Multicast);
+        let flows = self.flows.iter().enumerate().filter(|(_, flow)| !flow.receivers.is_empty());
         let mut groups = Vec::new();
         for (group_number, (number, flow)) in flows.enumerate() {
             let Some(region) = self.fabric.server(flow.from).map(Server::region) else { continue };

@@ -1,6 +1,6 @@
 //! Results of a run.
 
-use super::build::ADDRESSES;
+use super::build::{ADDRESSES, attachment};
 use super::flows::{FlowSize, PlannedFlow};
 use super::groups::PlannedGroup;
 use super::path::{ACK_OCTETS, Path};
@@ -182,11 +182,17 @@ impl Run<'_> {
         let mtu_octets = u64::from(self.scenario.hosts.path_mtu().octets());
         let size_octets = match flow.size {
             FlowSize::Octets(octets) => u64::from(octets),
+            FlowSize::Messages { octets, .. } => octets,
             FlowSize::Endless(_) => totals_of.acknowledged * mtu_octets,
         };
         let path = Path::between(topology, &self.next_hops, flow.from, flow.to);
         let ideal_ns = path.flow_ns(size_octets, mtu_octets);
         let finished_ns = self.finished[number].map(Instant::as_ns);
+        let transmission_ns = match flow.size {
+            FlowSize::Messages { octets, .. } => Some(transmission_ns(octets, attachment(topology, flow.from).1)),
+            FlowSize::Octets(_) | FlowSize::Endless(_) => None,
+        };
+        let limit = flow.at_most.zip(transmission_ns);
         FlowResult {
             kind: flow.kind,
             name: flow.name.clone(),
@@ -197,7 +203,15 @@ impl Run<'_> {
             finished_ns,
             ideal_ns,
             slowdown: finished_ns.map(|finished| ((finished - flow.start_ns) as f64 / ideal_ns as f64).max(1.0)),
+            receivers: Some(flow.receivers.len()).filter(|receivers| *receivers > 0),
+            transmission_ns,
+            limit_ns: limit.map(|(factor, transmission_ns)| (factor * transmission_ns as f64) as u64),
             retransmitted: totals_of.retransmitted,
         }
     }
+}
+
+/// Octets by a rate.
+fn transmission_ns(octets: u64, rate_bits_per_s: u64) -> u64 {
+    (u128::from(octets) * 8_000_000_000 / u128::from(rate_bits_per_s.max(1))) as u64
 }

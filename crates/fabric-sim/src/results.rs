@@ -112,6 +112,8 @@ pub enum FlowKind {
     Permutation,
     /// A multicast stream.
     Multicast,
+    /// Data of a given size to a group.
+    Broadcast,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,6 +139,15 @@ pub struct FlowResult {
     pub ideal_ns: u64,
     /// Completion time divided by the ideal one, at least 1.
     pub slowdown: Option<f64>,
+    /// Number of receivers of a group.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub receivers: Option<usize>,
+    /// Of a broadcast: its size by the rate of the source's link, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub transmission_ns: Option<u64>,
+    /// Target for its completion time, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit_ns: Option<u64>,
     /// Retransmitted packets.
     pub retransmitted: u64,
 }
@@ -294,6 +305,12 @@ pub struct Summary {
     /// Frames sent into failed links.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lost_on_links: Option<u64>,
+    /// Completion time of the slowest broadcast, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub broadcast_ns: Option<f64>,
+    /// Completion time of a broadcast relative to its size by the rate of the source's link, the largest.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub broadcast_over_transmission: Option<f64>,
     /// Unfinished flows and iterations of jobs.
     pub unfinished: u64,
     /// Retransmitted packets.
@@ -305,6 +322,13 @@ pub fn percentile(values: &mut [f64], share: f64) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let rank = (share * values.len() as f64).ceil() as usize;
     values.get(rank.clamp(1, values.len().max(1)) - 1).copied()
+}
+
+impl FlowResult {
+    /// Time from its first octet to the acknowledgement of its last one; `None` for unfinished and endless flows.
+    pub fn completion_ns(&self) -> Option<u64> {
+        self.finished_ns?.checked_sub(self.started_ns)
+    }
 }
 
 impl FabricResults {

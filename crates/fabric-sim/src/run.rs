@@ -266,7 +266,7 @@ impl<'a> Run<'a> {
         let measures = &self.scenario.measures;
         let duration_ns = measures.duration_us.get() * NS_PER_US;
         let step_ns = measures.sample_ns.get();
-        let flows = self.flows.iter().filter(|flow| matches!(flow.size, FlowSize::Octets(_))).count();
+        let flows = self.flows.iter().filter(|flow| flow.size.ends()).count();
         let mut observe = Observation::new(observer, self, step_ns)?;
         let mut now_ns = 0;
         let has_jobs = !self.scenario.jobs.is_empty();
@@ -328,7 +328,7 @@ impl<'a> Run<'a> {
         if let Some(name) = series_name(flow) {
             self.sampled.push(SampledFlow { name, to, qpn });
         }
-        if flow.kind == FlowKind::Multicast {
+        if !flow.receivers.is_empty() {
             self.set_up_group(number)?;
         } else {
             let [near, far] = [self.queue_pair(qpn, from, to), self.queue_pair(qpn, to, from)];
@@ -339,6 +339,7 @@ impl<'a> Run<'a> {
         let begin = |server: &mut Server| match size {
             FlowSize::Octets(octets) => server.begin(number, qpn, octets),
             FlowSize::Endless(message_octets) => server.begin_endless(number, qpn, message_octets),
+            FlowSize::Messages { octets, message_octets } => server.begin_messages(number, qpn, octets, message_octets),
         };
         self.fabric.with_server(from, begin).transpose()?;
         Ok(())
@@ -444,7 +445,7 @@ impl<'a> Run<'a> {
             });
             let Some((ended, notices)) = collected else { continue };
             for Ended { flow, at, failed } in ended {
-                if matches!(self.flows[flow].size, FlowSize::Octets(_)) {
+                if self.flows[flow].size.ends() {
                     self.ended += 1;
                     if self.flows[flow].receivers.is_empty() {
                         self.teardown.schedule(flow, now);
@@ -469,7 +470,7 @@ pub(super) fn first_qpn(seed: u64) -> u32 {
 fn series_name(flow: &PlannedFlow) -> Option<String> {
     match flow.kind {
         FlowKind::Incast => Some("incast".to_owned()),
-        FlowKind::Stream | FlowKind::Multicast => flow.name.clone(),
+        FlowKind::Stream | FlowKind::Multicast | FlowKind::Broadcast => flow.name.clone(),
         FlowKind::Background | FlowKind::Permutation => None,
     }
 }

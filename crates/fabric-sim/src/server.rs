@@ -6,6 +6,7 @@
 //! that all frames share, and received octets are compared with it. Around the endpoint both have the same NIC (`nic`),
 //! and both use the endpoint of crate `rc` unchanged.
 
+use super::message_flow::{MessageFlow, Rest};
 use super::nic::{Nic, Outer};
 use super::page_memory::{PageMemory, SharedPage};
 use super::rank::{Rank, RankContext, Sent};
@@ -90,21 +91,13 @@ pub(super) struct Notice {
     pub(super) slows: bool,
 }
 
-/// An endless flow.
-#[derive(Debug)]
-struct EndlessFlow {
-    number: usize,
-    qpn: Qpn,
-    message_octets: u32,
-}
-
 pub(super) struct Server {
     endpoint: Endpoint<PageMemory>,
     mac: MacAddress,
     ethernet: EthernetView,
     scratch: Rc<RefCell<Scratch>>,
     region: MemoryKey,
-    endless: Vec<EndlessFlow>,
+    of_messages: Vec<MessageFlow>,
     ended: Vec<Ended>,
     notices: Vec<Notice>,
     part: Rank,
@@ -136,7 +129,7 @@ impl Server {
             ethernet,
             scratch,
             region,
-            endless: Vec::new(),
+            of_messages: Vec::new(),
             ended: Vec::new(),
             notices: Vec::new(),
             part: Rank::default(),
@@ -183,14 +176,36 @@ impl Server {
     ///
     /// Those of the endpoint.
     pub(super) fn begin_endless(&mut self, flow: usize, qpn: Qpn, message_octets: u32) -> Result<(), PostError> {
-        self.endless.push(EndlessFlow { number: flow, qpn, message_octets });
-        (0..MESSAGES_AHEAD)
-            .try_for_each(|_| self.endpoint.post_send(qpn, write(flow, self.region, message_octets, None)))
+        self.begin_flow(MessageFlow::new(flow, qpn, message_octets, Rest::Endless))
+    }
+
+    /// Begins a flow of so many octets on a queue pair, in messages of `message_octets`.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn begin_messages(
+        &mut self,
+        flow: usize,
+        qpn: Qpn,
+        octets: u64,
+        message_octets: u32,
+    ) -> Result<(), PostError> {
+        let rest = Rest::Octets { to_post: octets, outstanding: 0 };
+        self.begin_flow(MessageFlow::new(flow, qpn, message_octets, rest))
+    }
+
+    fn begin_flow(&mut self, mut flow: MessageFlow) -> Result<(), PostError> {
+        for _ in 0..MESSAGES_AHEAD {
+            flow.post(&mut self.endpoint, self.region)?;
+        }
+        self.of_messages.push(flow);
+        Ok(())
     }
 
     /// Stops posting messages of endless flows.
     pub(super) fn finish_endless(&mut self) {
-        self.endless.clear();
+        self.of_messages.retain(|flow| !flow.is_endless());
     }
 
     /// Enables steering at its NIC, with this probe interval and this seed.
@@ -299,13 +314,12 @@ impl Server {
         }
         let flow = completion.wr_id as usize;
         let failed = completion.status != Status::Success;
-        match self.endless.iter().find(|endless| endless.number == flow) {
-            Some(endless) if !failed => {
-                let next = write(flow, self.region, endless.message_octets, None);
-                // The completed message made room for it.
-                let _ = self.endpoint.post_send(endless.qpn, next);
-            }
-            Some(_) | None => self.ended.push(Ended { flow, at: now, failed }),
+        let ends = match self.of_messages.iter_mut().find(|of_messages| of_messages.number() == flow) {
+            Some(of_messages) => of_messages.on_completion(failed, &mut self.endpoint, self.region),
+            None => true,
+        };
+        if ends {
+            self.ended.push(Ended { flow, at: now, failed });
         }
     }
 

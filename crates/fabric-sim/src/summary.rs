@@ -47,6 +47,10 @@ impl Measured<'_> {
                 excesses.push(delay_ns as f64 - notification.return_path_ns as f64);
             }
         }
+        let broadcasts = || self.flows.iter().filter(|flow| flow.kind == FlowKind::Broadcast);
+        let over_transmission = |flow: &FlowResult| {
+            Some(flow.completion_ns()? as f64 / flow.transmission_ns.filter(|time_ns| *time_ns > 0)? as f64)
+        };
         let endless = |flow: &FlowResult| matches!(flow.kind, FlowKind::Stream | FlowKind::Multicast);
         Summary {
             short_slowdown_p50: slowdown(&short, 0.5),
@@ -65,6 +69,8 @@ impl Measured<'_> {
             notification_p50_ns: percentile(&mut delays, 0.5),
             notification_p99_ns: percentile(&mut delays, 0.99),
             notification_excess_p99_ns: percentile(&mut excesses, 0.99),
+            broadcast_ns: broadcasts().filter_map(FlowResult::completion_ns).max().map(|time_ns| time_ns as f64),
+            broadcast_over_transmission: broadcasts().filter_map(over_transmission).reduce(f64::max),
             unfinished: self.flows.iter().filter(|flow| flow.finished_ns.is_none() && !endless(flow)).count() as u64,
             retransmitted: self.totals.retransmitted,
             // Measures of jobs are added with their results.

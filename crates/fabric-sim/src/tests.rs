@@ -58,6 +58,9 @@ fn flow(kind: FlowKind, number: u64, size_octets: u64, slowdown: f64) -> FlowRes
         finished_ns: (kind != FlowKind::Stream).then(|| 1000 * number + (10_000.0 * slowdown) as u64),
         ideal_ns: 10_000,
         slowdown: (kind != FlowKind::Stream).then_some(slowdown),
+        receivers: None,
+        transmission_ns: None,
+        limit_ns: None,
         retransmitted: 0,
     }
 }

@@ -27,6 +27,7 @@ impl fmt::Display for FabricReport<'_> {
         )?;
         writeln!(f)?;
         self.table(f, seeds)?;
+        results.targets().try_for_each(|target| writeln!(f, "{target}"))?;
         if results.runs.iter().any(|run| !run.verified_icrc) {
             writeln!(f, "hosts did not verify the ICRC of received packets")?;
         }

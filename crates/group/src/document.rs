@@ -68,3 +68,20 @@ pub(crate) mod nanoseconds {
         u64::deserialize(deserializer).map(Duration::from_nanos)
     }
 }
+
+/// A time that a document may lack.
+pub(crate) mod optional_nanoseconds {
+    use super::*;
+    use std::time::Duration;
+
+    pub(crate) fn serialize<S: Serializer>(time: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => nanoseconds::serialize(time, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_nanos))
+    }
+}

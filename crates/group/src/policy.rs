@@ -141,6 +141,11 @@ pub struct Policy {
     pub t_stall: Duration,
     /// See `t_stall`; from 2 to 15.
     pub stall_sends: u8,
+    /// A receiver that responds that it is not ready, by RNR NAKs, is stalled after this time without progress instead
+    /// of `t_stall` (D196). `None`: `t_stall` bounds it, too.
+    #[serde(rename = "t_not_ready_ns", with = "document::optional_nanoseconds")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub t_not_ready: Option<Duration>,
     /// The fewest receivers that an eviction may leave (D25).
     pub min_receivers: u32,
     /// The headend signs the SRH with this key (MT-9-1).
@@ -164,6 +169,7 @@ impl Default for Policy {
             on_failure: OnFailure::Strict,
             t_stall: Duration::from_secs(1),
             stall_sends: 3,
+            t_not_ready: None,
             min_receivers: 1,
             hmac_key_id: None,
             repair: RepairPolicy::default(),

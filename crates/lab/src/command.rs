@@ -1,7 +1,6 @@
 //! Programs that the lab runs to their end.
 
 use crate::error::{LabError, Result};
-use crate::process::with_all_signals;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -30,7 +29,7 @@ fn start(words: &[&str]) -> Result<Output> {
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // Ctrl-C is for the lab, which waits for what it has begun.
     command.process_group(0);
-    let output = with_all_signals(|| command.spawn())?.and_then(Child::wait_with_output);
+    let output = command.spawn().and_then(Child::wait_with_output);
     output.map_err(|error| LabError::Start { line: words.join(" "), error })
 }
 
@@ -65,11 +64,14 @@ mod tests {
         assert_eq!(words("sh -c 'a \"b\" c' \"\" d"), ["sh", "-c", "a \"b\" c", "", "d"]);
     }
 
-    /// A daemon that a command starts has the command's mask, and is ended by SIGTERM.
+    /// A daemon that a command starts has the command's mask and actions, and is ended by SIGTERM.
     #[test]
     fn commands_get_the_signals_that_the_lab_handles() {
         let _interrupt = Interrupt::listen().unwrap();
-        assert_eq!(run("grep SigBlk /proc/self/status").unwrap(), "SigBlk:\t0000000000000000\n");
+        let status = run("cat /proc/self/status").unwrap();
+        for line in ["SigBlk:\t0000000000000000\n", "SigCgt:\t0000000000000000\n"] {
+            assert!(status.contains(line), "{status}");
+        }
     }
 
     #[test]

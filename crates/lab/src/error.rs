@@ -14,6 +14,9 @@ pub enum LabError {
     /// Network namespaces need root.
     #[error("a lab makes network namespaces and interfaces, which only root may: run it with sudo")]
     NotRoot,
+    /// The system lets no other user make namespaces.
+    #[error("a lab without root needs a user namespace: {0}; or run it with sudo")]
+    Rootless(String),
     /// Neither a shipped lab nor a file.
     #[error("there is no lab {name} and no such file: shipped labs are {}", shipped.join(", "))]
     Unknown {

@@ -30,6 +30,7 @@ pub mod node_file;
 mod outcome;
 mod plan;
 mod process;
+pub mod rootless;
 mod routes;
 mod session;
 pub mod shipped;

@@ -3,7 +3,7 @@
 use crate::error::{LabError, Result};
 use crate::instance::Instance;
 use crate::interrupt::Interrupt;
-use nix::sys::signal::{SigSet, Signal, kill};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -49,8 +49,7 @@ impl Process {
         spawner.env("SRDMA_LOG", "info");
         // Ctrl-C is for the lab, which ends its processes in order.
         spawner.process_group(0);
-        let spawned = with_all_signals(|| spawner.spawn())?;
-        let mut child = spawned.map_err(|error| LabError::Start { line: words.join(" "), error })?;
+        let mut child = spawner.spawn().map_err(|error| LabError::Start { line: words.join(" "), error })?;
         let pid = child.id() as i32;
         // The process must be reaped, or it would appear as running.
         thread::spawn(move || child.wait());
@@ -119,15 +118,6 @@ impl Process {
     }
 }
 
-/// A process inherits the signals that its parent's thread blocks; one that blocks SIGTERM could not be ended by it.
-pub(crate) fn with_all_signals<T>(action: impl FnOnce() -> T) -> Result<T> {
-    let mask = SigSet::thread_get_mask().map_err(LabError::system("read the signal mask"))?;
-    SigSet::empty().thread_set_mask().map_err(LabError::system("set the signal mask"))?;
-    let result = action();
-    mask.thread_set_mask().map_err(LabError::system("set the signal mask"))?;
-    Ok(result)
-}
-
 fn append(path: &Path) -> Result<File> {
     OpenOptions::new().create(true).append(true).open(path).map_err(LabError::file("write", path))
 }
@@ -141,7 +131,7 @@ pub(crate) fn tail(log: &Path) -> String {
 }
 
 /// When a process was started; `None` for one that has ended.
-fn start_ticks(pid: i32) -> Option<u64> {
+pub(crate) fn start_ticks(pid: i32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field, the name, may hold anything; the state and the others follow its last parenthesis.
     let (_, rest) = stat.rsplit_once(") ")?;

@@ -240,6 +240,12 @@ impl<S: SimElement> Network<S> {
         count
     }
 
+    /// The frames kept for replay, the newest first.
+    pub fn kept_for_replay(&self, link: LinkId, direction: Direction) -> impl Iterator<Item = &[u8]> {
+        let buffer = self.directions[directed_index(link, direction)].replay_buffer.as_ref();
+        buffer.into_iter().flat_map(ReplayBuffer::newest_first)
+    }
+
     /// Makes a frame of these octets arrive at a port.
     pub fn inject(&mut self, to: ElementPort, octets: &[u8]) {
         let (id, port) = to;

@@ -13,7 +13,7 @@ const MS: Duration = Duration::from_millis(1);
 const SLACK: Duration = Duration::from_micros(4);
 
 fn rules() -> Rules {
-    Rules { evict: Some(StallRules { t_stall: T_STALL, sends: 3 }), ..Rules::default() }
+    Rules { evict: Some(StallRules { t_stall: T_STALL, sends: 3, t_not_ready: None }), ..Rules::default() }
 }
 
 /// An edge node under `evict`, and the evictions that it has requested.
@@ -28,6 +28,14 @@ impl Edge {
     fn new(branches: u16, start: Start) -> Self {
         let machine = Acknowledgements::new(&rules(), branches, start);
         Edge { machine, now: Instant::from_ns(77_777_777_777), sent: Vec::new(), wanted: Vec::new() }
+    }
+
+    /// The same with a time for receivers that are not ready.
+    fn patient(branches: u16, t_not_ready: Duration) -> Self {
+        let stall = StallRules { t_stall: T_STALL, sends: 3, t_not_ready: Some(t_not_ready) };
+        let rules = Rules { evict: Some(stall), ..Rules::default() };
+        let machine = Acknowledgements::new(&rules, branches, Start::Committed(Psn::new(0)));
+        Edge { machine, ..Self::committed(branches) }
     }
 
     fn committed(branches: u16) -> Self {
@@ -295,4 +303,63 @@ fn a_gap_ends_when_its_first_psn_was_received() {
     assert_eq!(edge.wait(2 * T_STALL), [], "the second sending");
     edge.data(0);
     assert_eq!(edge.evicted(Duration::ZERO), [0]);
+}
+
+const RNR: Syndrome = Syndrome::RnrNak(14);
+
+/// D196: a receiver that is not ready is evicted after the time for those alone, however often it is sent the data.
+#[test]
+fn a_receiver_that_is_not_ready_has_a_time_of_its_own() {
+    let began = |edge: &Edge| edge.now;
+    let mut edge = Edge::patient(2, 10 * T_STALL);
+    let first = began(&edge);
+    edge.data(0);
+    edge.ack(0, 0);
+    edge.response(1, 0, RNR);
+    while edge.now - first < 10 * T_STALL - 20 * MS {
+        assert_eq!(edge.evicted(20 * MS), [], "after {:?}", edge.now - first);
+        edge.data(0);
+        edge.response(1, 0, RNR);
+    }
+    edge.wait(20 * MS);
+    edge.data(0);
+    edge.response(1, 0, RNR);
+    assert_eq!(edge.evicted(Duration::ZERO), [1]);
+    // It is requested again, as for any stalled receiver.
+    edge.response(1, 0, RNR);
+    assert_eq!(edge.evicted(T_STALL - MS), []);
+    assert_eq!(edge.evicted(2 * MS), [1]);
+}
+
+/// D196: one that no longer responds has died, and is stalled after T_stall.
+#[test]
+fn a_receiver_that_dies_while_it_is_not_ready_is_stalled() {
+    let mut edge = Edge::patient(1, Duration::from_secs(3600));
+    edge.data(0);
+    for _ in 0..50 {
+        edge.response(0, 0, RNR);
+        assert_eq!(edge.evicted(20 * MS), []);
+        edge.data(0);
+    }
+    for _ in 0..3 {
+        edge.data(0);
+        edge.wait(20 * MS);
+    }
+    assert_eq!(edge.evicted(T_STALL), [0]);
+}
+
+/// D196: progress ends the time, and so does the next epoch for a receiver that is new in it.
+#[test]
+fn progress_begins_the_time_of_a_receiver_that_is_not_ready_anew() {
+    let mut edge = Edge::patient(1, 2 * T_STALL);
+    (0..4).for_each(|psn| edge.data(psn));
+    for psn in 0..4 {
+        for _ in 0..9 {
+            edge.response(0, psn, RNR);
+            assert_eq!(edge.evicted(20 * MS), [], "PSN {psn}");
+            edge.data(psn);
+        }
+        edge.ack(0, psn);
+    }
+    assert_eq!(edge.evicted(Duration::from_secs(10)), []);
 }

@@ -20,7 +20,7 @@ fn config(first_seed: u64, part: u64) -> RunConfig {
 
 #[test]
 fn default_seeds_have_no_violations() {
-    let summary = runner::run(&config(1, 1), &world::run, &|_| true);
+    let summary = runner::run(&config(1, 1), Schedule::from_seed, &world::run, &|_| true);
     assert_eq!(summary.failures, [].into());
     assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "no faults took effect");
 }
@@ -33,6 +33,19 @@ fn attacks_have_no_effect() {
     assert_eq!((comparison.accepted(), comparison.prevented), (0, 0));
     let sent: u64 = comparison.attacked.forged.values().map(|outcome| outcome.sent).sum();
     assert!(sent > 0, "no packets were forged");
+}
+
+/// Insiders deceive the source about the receivers behind themselves alone (MT-5.3.1-1, MT-5.3.2-1).
+#[test]
+fn insiders_harm_no_other_members() {
+    let summary = runner::run(&config(1, 2), Schedule::with_insiders, &world::run, &|_| true);
+    assert_eq!(summary.failures, [].into());
+    let count = |name: &str| summary.faults.get(name).copied().unwrap_or(0);
+    for name in ["untrue ACK", "untrue sequence NAK", "untrue RNR NAK", "untrue fatal NAK", "untrue CNP"] {
+        assert!(count(name) > 0, "no {name} was sent");
+    }
+    assert!(count("untrue responses with an effect") > 0, "no untrue response had an effect");
+    assert!(count("members deceived") > 0, "no member was deceived");
 }
 
 #[test]

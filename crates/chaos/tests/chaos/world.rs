@@ -63,6 +63,7 @@ fn group(source: usize) -> GroupPlan {
             trailing_cnps: false,
             min_receivers: 1,
             t_stall_percent: DEFAULT_T_STALL_PERCENT,
+            t_not_ready_percent: None,
             repair: None,
         },
         unlimited_retries: false,
@@ -208,6 +209,26 @@ fn dead_and_failed_receivers_end_the_group_or_are_evicted() {
         let evict = run_to_completion(&with(evicting(), event.clone()));
         assert_eq!(evict.evictions, 1, "{event:?}: {:#?}", evict.timeline);
     }
+}
+
+/// D196: a receiver that is not ready for longer than T_stall is a member still if the policy has a longer time for it;
+/// one that is not ready for longer than that, or dies meanwhile, is evicted.
+#[test]
+fn receivers_that_are_not_ready_have_a_time_of_their_own() {
+    let evictions = |t_not_ready_percent: Option<u16>, for_ns: u64, dies: bool| {
+        let mut schedule = with(evicting(), Event::StarveReceiver { receiver: 2, for_ns });
+        schedule.groups[0].policy.t_not_ready_percent = t_not_ready_percent;
+        schedule.groups[0].unlimited_retries = true;
+        if dies {
+            schedule.events.push(TimedEvent { at_ns: 2 * MIDDLE_NS, event: Event::KillReceiver { receiver: 2 } });
+        }
+        run_to_completion(&schedule).evictions
+    };
+    let (long_ns, very_long_ns) = (4 * LONG_NS, 40 * LONG_NS);
+    assert_eq!(evictions(None, long_ns, false), 1);
+    assert_eq!(evictions(Some(20_000), long_ns, false), 0);
+    assert_eq!(evictions(Some(400), very_long_ns, false), 1);
+    assert_eq!(evictions(Some(20_000), very_long_ns, true), 1);
 }
 
 /// MT-5.3.3-1

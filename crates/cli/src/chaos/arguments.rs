@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
-use srdma_chaos::runner::RunConfig;
+use srdma_chaos::runner::{DrawSchedule, RunConfig};
 use srdma_chaos::schedule::Schedule;
 use srdma_chaos::token::{ReplayToken, TokenError};
 use std::thread;
@@ -18,9 +18,10 @@ const EXAMPLES: &str = "Examples:
   srdma chaos --seed 4711 --verbose                one seed, with its timeline
   srdma chaos --seed 4711 --shrink                 a small schedule that fails in the same way
   srdma chaos --attack --seeds 10000               each schedule without and with forged packets
+  srdma chaos --insiders --seeds 10000             with receivers and links that send untrue responses
   srdma chaos --cluster --seeds 10000              whole clusters: controller, agents, nodes, sources
   srdma chaos --cluster --seed 4711 --verbose      one of them, with its timeline
-  srdma chaos --replay 'v2:{\"seed\":4711, …}'       a schedule printed by --shrink
+  srdma chaos --replay 'v3:{\"seed\":4711, …}'       a schedule printed by --shrink
 
 Exit codes: 0 no violations, 1 a schedule failed, 2 invalid arguments.";
 
@@ -52,7 +53,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "T", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Run a single seed: 4711, or v2:4711 as in reports.
+    /// Run a single seed: 4711, or v3:4711 or cluster-v5:4711 as in reports.
     #[arg(long, value_name = "SEED", value_parser = parse_seed, group = "single")]
     seed: Option<u64>,
 
@@ -65,6 +66,11 @@ pub(crate) struct Arguments {
     /// only that schedule under attack.
     #[arg(long, conflicts_with = "replay")]
     pub(super) attack: bool,
+
+    /// Run each schedule with insiders: receivers, and attackers on the path to a node, that send untrue responses in
+    /// the right name. Members that are not behind them must not be harmed.
+    #[arg(long, conflicts_with_all = ["attack", "cluster", "replay"])]
+    pub(super) insiders: bool,
 
     /// Run whole clusters in virtual time: the controller's core over a store, agents and nodes, sources and receivers.
     #[arg(long, conflicts_with = "attack")]
@@ -86,12 +92,10 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The single schedule to run, if any. Fails if the token of `--replay` is invalid.
     pub(super) fn single(&self) -> Result<Option<ReplayToken>> {
-        let token = |seed: u64| {
-            if self.attack {
-                ReplayToken::Schedule(Box::new(Schedule::under_attack(seed)))
-            } else {
-                ReplayToken::Seed(seed)
-            }
+        let token = |seed: u64| match (self.attack, self.insiders) {
+            (true, _) => ReplayToken::Schedule(Box::new(Schedule::under_attack(seed))),
+            (false, true) => ReplayToken::Schedule(Box::new(Schedule::with_insiders(seed))),
+            (false, false) => ReplayToken::Seed(seed),
         };
         // Not a parser of clap's: its error would repeat the whole token, which is long.
         match &self.replay {
@@ -106,6 +110,16 @@ impl Arguments {
             Some(text) => without_comments(text).parse().context("--replay").map(Some),
             None => Ok(self.seed.map(srdma_cluster::token::ReplayToken::Seed)),
         }
+    }
+
+    /// What draws the schedule of a seed.
+    pub(super) fn draw(&self) -> DrawSchedule {
+        if self.insiders { Schedule::with_insiders } else { Schedule::from_seed }
+    }
+
+    /// The option that a single seed needs to have the same schedule.
+    pub(super) fn mode_option(&self) -> &'static str {
+        if self.insiders { " --insiders" } else { "" }
     }
 
     /// The parameters of a run of several seeds.
@@ -136,7 +150,13 @@ fn parse_seed(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(ReplayToken::Seed(seed)) => Ok(seed),
         Ok(ReplayToken::Schedule(_)) => Err("this token is a whole schedule: use --replay".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => match text.parse() {
+            Ok(srdma_cluster::token::ReplayToken::Seed(seed)) => Ok(seed),
+            Ok(srdma_cluster::token::ReplayToken::Schedule(_)) => {
+                Err("this token is a schedule of its own: use --replay".to_owned())
+            }
+            Err(_) => Err(error.to_string()),
+        },
     }
 }
 

@@ -31,6 +31,9 @@ pub(super) struct Report {
     pub(super) faults: Vec<Fault>,
     pub(super) drops: BTreeMap<&'static str, u64>,
     pub(super) failures: Vec<Failure>,
+    /// What a command needs to draw the same schedule of a seed.
+    #[serde(skip)]
+    pub(super) mode_option: &'static str,
 }
 
 /// Time from the end of a fault to the next progress, in ACK timeouts.
@@ -62,7 +65,13 @@ pub(super) struct Failure {
 }
 
 impl Report {
-    pub(super) fn new(config: &RunConfig, summary: &Summary, shrunk: &BTreeMap<u64, String>, wall: Duration) -> Self {
+    pub(super) fn new(
+        config: &RunConfig,
+        mode_option: &'static str,
+        summary: &Summary,
+        shrunk: &BTreeMap<u64, String>,
+        wall: Duration,
+    ) -> Self {
         let core_seconds = wall.as_secs_f64() * config.threads as f64;
         let names: BTreeSet<&'static str> = summary.drawn.keys().chain(summary.faults.keys()).copied().collect();
         let count = |counts: &BTreeMap<&'static str, u64>, name| counts.get(name).copied().unwrap_or(0);
@@ -98,6 +107,7 @@ impl Report {
             faults: faults.collect(),
             drops: summary.drops.clone(),
             failures: Failure::all(summary, shrunk),
+            mode_option,
         }
     }
 }

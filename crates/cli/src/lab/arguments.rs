@@ -8,6 +8,8 @@ use srdma_node_spec::file;
 use std::path::PathBuf;
 
 /// Networks in namespaces of this machine: srdma nodes, Linux routers and hosts.
+///
+/// Without root, labs are in a user namespace of the user.
 #[derive(Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -32,6 +34,9 @@ pub(super) enum Command {
     Status(Status),
     /// Run a command, or a shell, in the network namespace of a node.
     Shell(Shell),
+    /// Keep the namespaces of a user's labs.
+    #[command(hide = true)]
+    Keep,
 }
 
 /// A lab.

@@ -21,11 +21,12 @@ pub(super) const EXAMPLES: &str = "Examples:
   srdma sim scenarios/allreduce-512.toml --level flow         simulate jobs by max-min fair rates: takes seconds
   srdma sim scenarios/wan.toml --report wan.html              congestion notification across a WAN
   srdma sim scenarios/end-to-end.toml                         one stream through all features to sixteen receivers
+  srdma sim scenarios/broadcast-1024.toml                     1 GB to 1,024 receivers at 400 Gbit/s: takes minutes
 
 The same file, variants and seeds give the same results on any number of threads. docs/scenarios.md describes the files,
 the JSON and the report.
 
-Exit codes: 0 all runs completed, 1 a run failed, 2 the file or the arguments are invalid.";
+Exit codes: 0 all runs completed, 1 a run failed or missed its target, 2 the file or the arguments are invalid.";
 
 /// Run a scenario: a fabric or a WAN under load, in several variants of congestion handling and path selection
 #[derive(Args)]

@@ -73,7 +73,7 @@ fn variants_and_seeds_can_be_chosen() {
 fn the_examples_of_the_help_work() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let examples: Vec<&str> = EXAMPLES.lines().filter_map(|line| line.trim().strip_prefix("srdma ")).collect();
-    assert_eq!(examples.len(), 8);
+    assert_eq!(examples.len(), 9);
     for example in examples {
         let command = example.split("  ").next().unwrap();
         let arguments = CommandLine::try_parse_from(command.split(' ')).unwrap().arguments;

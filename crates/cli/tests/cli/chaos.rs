@@ -22,14 +22,14 @@ fn a_run_is_reported() {
     let output = chaos(&["--seeds", "12", "--threads", "2"]);
     let report = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{report}");
-    assert!(report.starts_with("12 schedules from seed v2:1 in "), "{report}");
+    assert!(report.starts_with("12 schedules from seed v3:1 in "), "{report}");
     assert!(report.ends_with("failures    none\n"), "{report}");
 }
 
 #[test]
 fn the_figures_are_the_same_on_any_number_of_threads() {
     let figures = |threads| {
-        let mut report = json(&["--seeds", "12", "--first-seed", "v2:40", "--json", "--threads", threads]);
+        let mut report = json(&["--seeds", "12", "--first-seed", "v3:40", "--json", "--threads", threads]);
         let object = report.as_object_mut().unwrap();
         for of_this_machine in ["threads", "wall_s", "schedules_per_s_and_core", "hops_per_s_and_core"] {
             object.remove(of_this_machine).unwrap();
@@ -38,7 +38,7 @@ fn the_figures_are_the_same_on_any_number_of_threads() {
     };
     let one = figures("1");
     assert_eq!(one, figures("3"));
-    assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(12), &Value::from("v2:40")));
+    assert_eq!((&one["schedules"], &one["first_seed"]), (&Value::from(12), &Value::from("v3:40")));
     assert!(one["hops"].as_u64().unwrap() > 0);
 }
 
@@ -121,6 +121,21 @@ fn invalid_arguments_are_rejected_with_a_reason() {
     }
 }
 
+#[test]
+fn insiders_are_run_and_replayed() {
+    let output = chaos(&["--insiders", "--seeds", "20", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let names: Vec<&str> =
+        report["faults"].as_array().expect("a list").iter().filter_map(|fault| fault["name"].as_str()).collect();
+    assert!(names.contains(&"untrue ACK") && names.contains(&"untrue responses with an effect"), "{names:?}");
+    let single = chaos(&["--insiders", "--seed", "7", "--json"]);
+    let single: Value = serde_json::from_slice(&single.stdout).expect("JSON");
+    let replayed = chaos(&["--replay", single["token"].as_str().expect("a token"), "--json"]);
+    let replayed: Value = serde_json::from_slice(&replayed.stdout).expect("JSON");
+    assert_eq!(single, replayed);
+}
+
 /// A cluster's run depends on its seed only, and the exit code on its violations.
 #[test]
 fn clusters_are_run_and_reported() {
@@ -151,6 +166,11 @@ fn a_cluster_replays_from_its_token() {
     for figure in ["schedule", "digest", "ended_ns", "counts", "timeline"] {
         assert_eq!(seed[figure], replayed[figure], "{figure}");
     }
+    // As reports name it.
+    assert_eq!(run(&["--seed", "cluster-v5:7"])["digest"], seed["digest"]);
+    let earlier = chaos(&["--cluster", "--seed", "cluster-v4:7"]);
+    assert_eq!(earlier.status.code(), Some(2));
+    assert!(text(&earlier.stderr).contains("use --replay"), "{}", text(&earlier.stderr));
     let refused = chaos(&["--cluster", "--replay", "v1:7"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("expected a token such as cluster-v6:4711"), "{}", text(&refused.stderr));

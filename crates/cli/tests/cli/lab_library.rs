@@ -1,6 +1,8 @@
 //! The host library in the lab `figure1-controller`: a source and receivers that use its groups, each in the namespace of
 //! its host.
 
+mod log;
+
 use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
 use srdma_capi as _;

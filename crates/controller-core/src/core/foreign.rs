@@ -126,6 +126,7 @@ impl Core {
                 && let Held { committed: None, prepared: Some(name) } = held.entries
             {
                 self.effects.orders.push((node, NodeOrder::Abort { store, group, name }));
+                self.note_used_epoch(group, name.epoch);
                 continue;
             }
             let is_deleted = is_ours && known.is_none() && group <= self.site.last_group && !self.rebuilds;
@@ -153,6 +154,14 @@ impl Core {
             }
         }
         self.forget_removed();
+    }
+
+    /// A group without a record was being created with this epoch before: the next creation has a greater one, so that
+    /// no node takes one for the other.
+    fn note_used_epoch(&mut self, id: u32, epoch: u32) {
+        let Some(group) = self.groups.get_mut(&id).filter(|group| group.row.last_epoch < epoch) else { return };
+        group.row.last_epoch = epoch;
+        self.effects.writes.push(rows::put(rows::group_key(id), &group.row));
     }
 
     /// Checks that a registering node has not introduced too many foreign groups.

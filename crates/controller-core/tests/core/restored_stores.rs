@@ -405,6 +405,45 @@ fn a_backup_of_an_unfinished_creation_takes_the_group_over() {
     assert_eq!(group.summary.epoch, epoch);
 }
 
+/// A creation that the backup does not know has left entries of epoch 1 at nodes, whose orders to drop them are lost:
+/// the next creation has a later epoch, so that no node takes one for the other.
+#[test]
+fn a_creation_after_a_restored_backup_uses_no_epoch_again() {
+    let mut cluster = Cluster::new();
+    assert_eq!(cluster.commit(|core| core.create_group(&admin(), None, new_group(OnFailure::Strict))).unwrap(), 1);
+    for host in [receiver(1, 1), receiver(2, 1)] {
+        cluster.join(host).unwrap();
+    }
+    cluster.settle();
+    let backup = cluster.rows.clone();
+    // Node 2 is gone, so that the others have prepared, and none has committed.
+    cluster.disconnect(2);
+    cluster.commit(|core| core.commit_group(&admin(), 1, None)).unwrap();
+    cluster.settle();
+    let prepared = |cluster: &Cluster| {
+        let held = cluster.nodes.values().flat_map(|node| node.table.held());
+        held.filter_map(|held| held.entries.prepared).map(|name| name.epoch).collect::<Vec<_>>()
+    };
+    assert!(!prepared(&cluster).is_empty());
+    cluster.connect(2);
+    cluster.start_with(backup, 1);
+    for number in 1..=6 {
+        cluster.sync(number);
+    }
+    for number in [1, 6] {
+        cluster.lose_orders(number);
+    }
+    cluster.join(receiver(3, 1)).unwrap();
+    cluster.commit(|core| core.commit_group(&admin(), 1, None)).unwrap();
+    // The session of one that has an entry of the former creation is broken before it gets its order.
+    cluster.lose_orders(1);
+    cluster.disconnect(1);
+    cluster.connect(1);
+    cluster.pass(1000);
+    let group = cluster.group();
+    assert_eq!((group.summary.state, group.failure, group.summary.epoch), (GroupState::Ready, None, 2));
+}
+
 /// An application that creates its group again before any node has registered gets a number that nodes use already: such
 /// a group is not committed, and the nodes keep the other one.
 #[test]

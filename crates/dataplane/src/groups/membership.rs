@@ -342,7 +342,10 @@ pub(super) fn rules_of(entry: &GroupEntry) -> Rules {
     };
     // Only an edge requests evictions (D25): it alone has the record of what was sent to its receivers.
     let evict = match (policy.on_failure, entry.role) {
-        (OnFailure::Evict, NodeRole::Edge) => Some(StallRules { t_stall: policy.t_stall, sends: policy.stall_sends }),
+        (OnFailure::Evict, NodeRole::Edge) => {
+            let Policy { t_stall, stall_sends: sends, t_not_ready, .. } = *policy;
+            Some(StallRules { t_stall, sends, t_not_ready })
+        }
         (OnFailure::Evict, NodeRole::Transit) | (OnFailure::Strict, _) => None,
     };
     Rules { t_hold: policy.t_hold, prune_retransmit: policy.prune_retransmit, evict, ..rules }

@@ -69,6 +69,7 @@ fn classes(material: &Material<'_>) -> Vec<Class> {
         class("incast".to_owned(), FlowKind::Incast, (0, u64::MAX)),
         class("permutation".to_owned(), FlowKind::Permutation, (0, u64::MAX)),
         class("multicast".to_owned(), FlowKind::Multicast, (0, u64::MAX)),
+        class("broadcast".to_owned(), FlowKind::Broadcast, (0, u64::MAX)),
     ];
     let flows = || material.results.runs.iter().flat_map(|run| &run.flows);
     all.into_iter().filter(|class| flows().any(|flow| class.has(flow) && flow.slowdown.is_some())).collect()

@@ -20,7 +20,7 @@ pub(crate) use number::default_seeds;
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use variant::{Control, DcqcnKeys, DcqcnPreset, HpccKeys, Paths, Signal, Variant};
-pub use workload::{Background, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};
+pub use workload::{Background, Broadcast, FlowSizes, Incast, Multicast, Permutation, Stream, Workloads};
 
 use crate::end_to_end::EndToEndScenario;
 use crate::wan::WanScenario;

@@ -21,6 +21,8 @@ pub struct Workloads {
     pub permutation: Vec<Permutation>,
     /// Endless multicast flows.
     pub multicast: Vec<Multicast>,
+    /// Data of a given size to groups.
+    pub broadcast: Vec<Broadcast>,
     /// Collectives.
     pub job: Vec<Spanned<JobSection>>,
 }
@@ -115,6 +117,28 @@ pub struct Multicast {
     pub message_octets: Whole<1, 1_073_741_824>,
 }
 
+/// So many octets from one host to all hosts of some switches, in consecutive messages, by a group as of [`Multicast`].
+#[allow(missing_docs, reason = "the names say it")]
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Broadcast {
+    /// Title in reports.
+    pub name: String,
+    from: Spanned<String>,
+    /// Switches whose hosts receive.
+    receivers_below: Spanned<Vec<Spanned<String>>>,
+    /// Octets that each receiver is to have at the end.
+    pub size_octets: Whole<1, 1_000_000_000_000>,
+    /// Start in microseconds.
+    #[serde(default = "at_once")]
+    pub start_us: Whole<0, 10_000_000>,
+    #[serde(default = "default_message_octets")]
+    pub message_octets: Whole<1, 1_073_741_824>,
+    /// Target: the time until all receivers have acknowledged the last octet, relative to the size by the rate of the
+    /// source's link.
+    at_most: Option<Spanned<f64>>,
+}
+
 fn at_once() -> Whole<0, 10_000_000> {
     Whole(0)
 }
@@ -175,36 +199,73 @@ impl Multicast {
 
     /// The hosts that receive, in the topology's order.
     pub fn receivers(&self, topology: &Topology) -> Vec<HostId> {
-        let switches: Vec<NodeId> =
-            self.receivers_below.as_ref().iter().filter_map(|name| topology.node(name.as_ref())).collect();
-        let is_below = |host: &HostId| topology.attached_to(*host).any(|at| switches.contains(&NodeId::Switch(at)));
-        topology.host_ids().filter(is_below).collect()
+        hosts_below(topology, &self.receivers_below)
+    }
+}
+
+impl Broadcast {
+    /// The sending host.
+    pub fn source(&self, topology: &Topology) -> Option<HostId> {
+        host(topology, &self.from)
+    }
+
+    /// The hosts that receive, in the topology's order.
+    pub fn receivers(&self, topology: &Topology) -> Vec<HostId> {
+        hosts_below(topology, &self.receivers_below)
+    }
+
+    /// The target: relative to the size by the rate of the source's link.
+    pub fn at_most(&self) -> Option<f64> {
+        self.at_most.as_ref().map(|factor| *factor.get_ref())
     }
 
     fn check(&self, topology: &Topology) -> Result<(), Problem> {
-        check_host(topology, &self.from)?;
-        let above_source: Vec<NodeId> =
-            self.source(topology).into_iter().flat_map(|host| topology.attached_to(host)).map(NodeId::Switch).collect();
-        for name in self.receivers_below.as_ref() {
-            let node = topology.node(name.as_ref());
-            let has_hosts = |at| topology.ports(at).iter().any(|port| matches!(port.peer.node, NodeId::Host(_)));
-            let text = match node {
-                Some(at @ NodeId::Switch(_)) if above_source.contains(&at) => {
-                    format!("receivers_below: {:?} is the source's own switch: expected another", name.as_ref())
-                }
-                Some(at @ NodeId::Switch(_)) if has_hosts(at) => continue,
-                Some(_) | None => {
-                    format!("receivers_below: there is no switch {:?} with hosts in the topology", name.as_ref())
-                }
-            };
-            return Err(Problem::new(name.span().start, text));
+        check_group(topology, &self.from, &self.receivers_below)?;
+        match &self.at_most {
+            Some(factor) if !(1.0..=1000.0).contains(factor.get_ref()) => {
+                let text = format!("at_most {}: expected 1 to 1000 of size by rate", factor.get_ref());
+                Err(Problem::new(factor.span().start, text))
+            }
+            Some(_) | None => Ok(()),
         }
-        if self.receivers_below.as_ref().is_empty() {
-            let text = "receivers_below: no receivers: expected at least one switch";
-            return Err(Problem::new(self.receivers_below.span().start, text));
-        }
-        Ok(())
     }
+}
+
+/// All hosts of some switches, in the topology's order.
+fn hosts_below(topology: &Topology, switches: &Spanned<Vec<Spanned<String>>>) -> Vec<HostId> {
+    let switches: Vec<NodeId> = switches.as_ref().iter().filter_map(|name| topology.node(name.as_ref())).collect();
+    let is_below = |host: &HostId| topology.attached_to(*host).any(|at| switches.contains(&NodeId::Switch(at)));
+    topology.host_ids().filter(is_below).collect()
+}
+
+/// That a group has a source, and receivers below other switches.
+fn check_group(
+    topology: &Topology,
+    from: &Spanned<String>,
+    receivers_below: &Spanned<Vec<Spanned<String>>>,
+) -> Result<(), Problem> {
+    check_host(topology, from)?;
+    let above_source: Vec<NodeId> =
+        host(topology, from).into_iter().flat_map(|host| topology.attached_to(host)).map(NodeId::Switch).collect();
+    for name in receivers_below.as_ref() {
+        let node = topology.node(name.as_ref());
+        let has_hosts = |at| topology.ports(at).iter().any(|port| matches!(port.peer.node, NodeId::Host(_)));
+        let text = match node {
+            Some(at @ NodeId::Switch(_)) if above_source.contains(&at) => {
+                format!("receivers_below: {:?} is the source's own switch: expected another", name.as_ref())
+            }
+            Some(at @ NodeId::Switch(_)) if has_hosts(at) => continue,
+            Some(_) | None => {
+                format!("receivers_below: there is no switch {:?} with hosts in the topology", name.as_ref())
+            }
+        };
+        return Err(Problem::new(name.span().start, text));
+    }
+    if receivers_below.as_ref().is_empty() {
+        let text = "receivers_below: no receivers: expected at least one switch";
+        return Err(Problem::new(receivers_below.span().start, text));
+    }
+    Ok(())
 }
 
 fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
@@ -217,19 +278,21 @@ fn host(topology: &Topology, name: &Spanned<String>) -> Option<HostId> {
 impl Workloads {
     /// Whether there are no workloads.
     pub fn is_empty(&self) -> bool {
-        let Workloads { incast, background, stream, permutation, multicast, job } = self;
+        let Workloads { incast, background, stream, permutation, multicast, broadcast, job } = self;
         incast.is_empty()
             && background.is_empty()
             && stream.is_empty()
             && permutation.is_empty()
             && multicast.is_empty()
+            && broadcast.is_empty()
             && job.is_empty()
     }
 
     /// Whether there are only jobs.
     pub(super) fn has_only_jobs(&self) -> bool {
-        let Workloads { incast, background, stream, permutation, multicast, job } = self;
-        let others = [incast.len(), background.len(), stream.len(), permutation.len(), multicast.len()];
+        let Workloads { incast, background, stream, permutation, multicast, broadcast, job } = self;
+        let groups = multicast.len() + broadcast.len();
+        let others = [incast.len(), background.len(), stream.len(), permutation.len(), groups];
         !job.is_empty() && others == [0; 5]
     }
 
@@ -251,7 +314,9 @@ impl Workloads {
                 return Err(Problem::new(incast.max_octets.span().start, text));
             }
         }
-        self.multicast.iter().try_for_each(|group| group.check(topology))?;
+        let check_multicast = |group: &Multicast| check_group(topology, &group.from, &group.receivers_below);
+        self.multicast.iter().try_for_each(check_multicast)?;
+        self.broadcast.iter().try_for_each(|broadcast| broadcast.check(topology))?;
         for background in &self.background {
             background.except.iter().try_for_each(|name| check_host(topology, name))?;
             if let (Some(last), true) = (background.except.last(), background.hosts(topology).len() < 2) {

@@ -25,14 +25,12 @@ impl Lifecycle {
         }
     }
 
-    /// Ends the lifecycle for another one that takes its place. Returns the entries that nodes have prepared, and have
-    /// to drop: the next record may have an earlier epoch.
-    pub fn abandon(mut self) -> impl Iterator<Item = (Ipv6Addr, EntryName)> {
-        self.orders.clear();
-        self.undo();
-        self.orders.into_iter().filter_map(|order| match order {
-            Order::Abort { node, name } => Some((node, name)),
-            _ => None,
+    /// Ends the lifecycle for another one that takes its place. Returns the entries that nodes may have prepared, and
+    /// have to drop: the next record may have an earlier epoch. A node that has committed its entry ignores the order.
+    pub fn abandon(self) -> impl Iterator<Item = (Ipv6Addr, EntryName)> {
+        self.members.into_iter().filter_map(|(node, member)| match (member.presence, member.step) {
+            (Presence::Here, Step::Preparing | Step::Prepared | Step::Committing) => Some((node, member.next()?)),
+            (Presence::Here | Presence::Returning(_) | Presence::Lost | Presence::Unheard, _) => None,
         })
     }
 

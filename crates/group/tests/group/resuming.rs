@@ -10,18 +10,24 @@ type Change = fn(&mut Lifecycle);
 
 /// Carries out so many orders of a change and forgets the lifecycle; returns whether all were carried out.
 fn interrupted(change: Change, orders: usize) -> (Fleet, Record, bool) {
+    let (fleet, before, _, is_over) = interrupt(change, orders);
+    (fleet, before, is_over)
+}
+
+/// The same with the lifecycle.
+fn interrupt(change: Change, orders: usize) -> (Fleet, Record, Lifecycle, bool) {
     let mut lifecycle = Lifecycle::create(record()).unwrap();
     let mut fleet = Fleet { next_psn: Psn::new(900), ..Fleet::default() };
     fleet.settle(&mut lifecycle);
     let before = fleet.stored.clone().unwrap();
     change(&mut lifecycle);
     for _ in 0..orders {
-        let Some(order) = lifecycle.next_order() else { return (fleet, before, true) };
+        let Some(order) = lifecycle.next_order() else { return (fleet, before, lifecycle, true) };
         if let Some(answer) = fleet.carry_out(&order) {
             fleet.hand_in(&mut lifecycle, answer);
         }
     }
-    (fleet, before, false)
+    (fleet, before, lifecycle, false)
 }
 
 /// Every node registers with what it has.
@@ -72,6 +78,28 @@ fn no_crash_of_the_driver_leaves_an_incomplete_change() {
                 break;
             }
         }
+    }
+}
+
+/// D98: when another record takes the place of a change, at any of its orders, no node keeps what it has prepared.
+#[test]
+fn nothing_stays_prepared_of_an_abandoned_change() {
+    for change in [join as Change, evict_a_branch] {
+        let (mut had_some, mut orders) = (false, 0);
+        loop {
+            let (mut fleet, _, lifecycle, is_over) = interrupt(change, orders);
+            let prepared = |fleet: &Fleet| fleet.agents.values().filter(|agent| agent.held.prepared.is_some()).count();
+            had_some |= prepared(&fleet) > 0;
+            for (node, name) in lifecycle.abandon() {
+                fleet.carry_out(&Order::Abort { node, name });
+            }
+            assert_eq!(prepared(&fleet), 0, "after {orders} orders");
+            orders += 1;
+            if is_over {
+                break;
+            }
+        }
+        assert!(had_some);
     }
 }
 

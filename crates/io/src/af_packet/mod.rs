@@ -87,7 +87,10 @@ impl AfPacket {
         let selection = apply(interest, &receiver)?;
         let pauses = Pauses::new(index, interest.pfc)?;
         let transmitter = Socket::new()?;
-        transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER)?;
+        // Beyond the system's limit where the process may: in a user namespace it may not.
+        if transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER).is_err() {
+            transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)?;
+        }
         transmitter.bind(index, 0)?;
         receiver.bind(index, libc::ETH_P_ALL as u16)?;
         Ok(AfPacket {

@@ -25,6 +25,7 @@ pub struct PolicySection {
     #[serde(default, with = "FailureName", skip_serializing_if = "is_default")]
     pub on_failure: OnFailure,
     pub t_stall: Option<Located<Duration>>,
+    pub t_not_ready: Option<Located<Duration>>,
     pub stall_sends: Option<Located<Integer<2, 15>>>,
     pub min_receivers: Option<Located<PositiveU32>>,
     pub hmac_key_id: Option<Located<U32>>,
@@ -70,6 +71,7 @@ impl PolicySection {
             cnp_limit: unless(policy.cnp_limit, default.cnp_limit, integer),
             on_failure: policy.on_failure,
             t_stall: time(policy.t_stall, default.t_stall),
+            t_not_ready: policy.t_not_ready.map(Located::from),
             stall_sends: unless(policy.stall_sends, default.stall_sends, integer),
             min_receivers: unless(policy.min_receivers, default.min_receivers, integer),
             hmac_key_id: policy.hmac_key_id.map(integer),

@@ -375,6 +375,10 @@ pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Poli
         let text = "t_stall is zero: every receiver would be stalled at once (D25)";
         return Err(Problem::new(t_stall.at, text));
     }
+    if let Some(t_not_ready) = section.t_not_ready.as_ref().filter(|time| time.value.is_zero()) {
+        let text = "t_not_ready is zero: no receiver could have a receive missing (D196)";
+        return Err(Problem::new(t_not_ready.at, text));
+    }
     Ok(Policy {
         rules: section.rules,
         lists,
@@ -386,6 +390,7 @@ pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Poli
         cnp_limit: section.cnp_limit.as_ref().map_or(default.cnp_limit, |limit| limit.value.get() as u16),
         on_failure: section.on_failure,
         t_stall: section.t_stall.as_ref().map_or(default.t_stall, |time| time.value),
+        t_not_ready: section.t_not_ready.as_ref().map(|time| time.value),
         stall_sends: section.stall_sends.as_ref().map_or(default.stall_sends, |sends| sends.value.get() as u8),
         min_receivers: count_or(&section.min_receivers, default.min_receivers),
         hmac_key_id: section.hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32),

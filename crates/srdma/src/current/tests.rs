@@ -68,7 +68,7 @@ fn the_version_that_was_published_last_is_fetched() {
     let server = Server::start(Ipv6Addr::LOCALHOST).unwrap();
     let key = key(&server);
     assert_eq!(get(&server, &key), (Got::default(), Err(None)), "none is published");
-    let long: Vec<u8> = (0..PIECE_OCTETS * 3 + 5).map(|index| (index * 7 >> 3) as u8).collect();
+    let long: Vec<u8> = (0..PIECE_OCTETS * 3 + 5).map(|index| ((index * 7) >> 3) as u8).collect();
     server.replace(Some(current(7, &[&long, &[], b"x"])));
     let octets = [&long[..], b"x"].concat();
     assert_eq!(get(&server, &key), (Got { version: Some(7), octets, is_whole: true }, Ok(())));

@@ -429,6 +429,7 @@ fn members_and_policies_follow_their_rules() {
     policy("on_failure = 'ignore'", "unknown value `ignore`, expected `strict` or `evict`");
     policy("rules = 'fast'", "unknown value `fast`, expected `default` or `literal`");
     policy("t_stall = '0s'", "t_stall is zero: every receiver would be stalled at once (D25)");
+    policy("t_not_ready = '0s'", "t_not_ready is zero: no receiver could have a receive missing (D196)");
     policy("stall_sends = 1", "invalid value: integer `1`, expected an integer from 2 to 15");
     policy("min_receivers = 0", "invalid value: integer `0`, expected an integer from 1 to 4294967295");
     policy("cnp_limit = 0", "invalid value: integer `0`, expected an integer from 1 to 65535");

@@ -144,6 +144,7 @@ fn policy(octets: &mut Octets, lists: ListMode) -> Policy {
         cnp_limit: octets.u16(1, 0xFFFF),
         on_failure: octets.one_of(&[OnFailure::Strict, OnFailure::Evict]),
         t_stall: octets.time(1),
+        t_not_ready: octets.is().then(|| octets.time(1)),
         stall_sends: octets.u16(2, 15) as u8,
         min_receivers: octets.u32(1, u32::MAX),
         hmac_key_id: None,

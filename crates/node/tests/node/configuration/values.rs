@@ -149,6 +149,7 @@ fn a_headend() {
         cnp_limit: 32,
         on_failure: OnFailure::Evict,
         t_stall: Duration::from_millis(200),
+        t_not_ready: Some(Duration::from_secs(30)),
         stall_sends: 4,
         min_receivers: 2,
         ..Policy::default()
@@ -223,6 +224,7 @@ fn a_policy_without_defaults() {
         cnp_limit: 32,
         on_failure: OnFailure::Evict,
         t_stall: Duration::from_millis(200),
+        t_not_ready: Some(Duration::from_secs(30)),
         stall_sends: 4,
         min_receivers: 2,
         hmac_key_id: Some(42),
