@@ -1,6 +1,6 @@
 //! Groups as clients read and create them.
 
-use crate::source::SourceState;
+use crate::source::{SourceService, SourceState};
 use serde::{Deserialize, Serialize};
 use srdma_group::{Policy, RepairMode, RepairPolicy};
 use std::net::Ipv6Addr;
@@ -251,6 +251,13 @@ pub struct Group {
     pub source: SourceAddress,
     #[serde(default)]
     pub source_state: SourceState,
+    /// Its source has begun, and has not reported for the controller's `source_silent_after_ms`: its process has ended,
+    /// or does not reach the controller.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub source_is_silent: bool,
+    /// Where its source serves the version that it published last; shown to those that may change the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<SourceService>,
     pub designated_qpn: u32,
     /// The source's first PSN.
     pub initial_psn: u32,

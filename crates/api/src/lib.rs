@@ -41,6 +41,6 @@ pub use node::{
 pub use problem::{Problem, ProblemType};
 pub use protocol::{FIRST_PROTOCOL, PROTOCOL, Protocols};
 pub use reservation::{ReceiverOrder, ReceiverReport};
-pub use source::{SourceOrder, SourceReport, SourceState};
+pub use source::{SourceOrder, SourceReport, SourceService, SourceState};
 pub use topology::{Topology, TopologyLink, TopologyNode};
 pub use unreadable::UnreadableOrder;

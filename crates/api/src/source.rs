@@ -1,6 +1,7 @@
 //! Messages of sources and the controller (D30, D31).
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use utoipa::ToSchema;
 
 /// A report of a source, and a poll for its order.
@@ -21,6 +22,23 @@ pub struct SourceReport {
     pub ended: bool,
     /// Longest wait for an order that differs from the last, milliseconds; at most 10000.
     pub wait_ms: u32,
+}
+
+/// Where the source of a group serves the version that it published last, by TCP at its own address (D190).
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceService {
+    /// TCP port.
+    pub port: u16,
+    /// Key of the HMAC by which receivers and source recognize each other, 64 hexadecimal digits.
+    pub key: String,
+}
+
+/// Without the key, which is in no log.
+impl fmt::Debug for SourceService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SourceService").field("port", &self.port).finish_non_exhaustive()
+    }
 }
 
 /// The state of a group's source at the controller.

@@ -59,7 +59,13 @@ struct srdma_group_options {
     uint32_t slow_after_ms;   /* SRDMA_EVENT_SLOW after this time [default: 1000] */
     uint32_t window_octets;   /* in flight [default: that of the controller] */
     uint32_t not_ready_ms;    /* a receiver without a free slot, in place of stall_ms [default: stall_ms] */
-    uint32_t reserved;        /* 0 */
+    uint32_t flags;           /* of enum srdma_group_flags */
+};
+
+enum srdma_group_flags {
+    /* Receivers that join late fetch the version that was published last, by TCP from this host. Its buffers are the
+     * application's again when the next version is published or has failed, or srdma_group_close() returns. */
+    SRDMA_KEEP_CURRENT = 1
 };
 
 /* A named buffer. Names are UTF-8 of 1 to 1024 octets, unique in a version. */
@@ -77,7 +83,8 @@ enum srdma_event_kind {
     SRDMA_EVENT_VERSION = 5,   /* receiver: the version is whole, and can be taken */
     SRDMA_EVENT_REJECTED = 6,  /* receiver: the version will never be visible */
     SRDMA_EVENT_OVER = 7,      /* nothing more happens */
-    SRDMA_EVENT_LOST = 8       /* the application was late: `version` events were dropped */
+    SRDMA_EVENT_LOST = 8,      /* the application was late: `version` events were dropped */
+    SRDMA_EVENT_SOURCE_SILENT = 9 /* receiver: the controller does not hear of the source any more */
 };
 
 struct srdma_event {

@@ -50,7 +50,7 @@ fn errno_of(error: &Error) -> c_int {
         Error::RegionTooSmall { .. } => libc::ENOSPC,
         Error::NoMemory(_) => libc::ENOMEM,
         Error::StillMember { .. } | Error::NotReady { .. } | Error::Timeout => libc::ETIMEDOUT,
-        Error::NotCommitted(_) => libc::EPERM,
+        Error::NotCommitted(_) | Error::LastReceiver { .. } => libc::EPERM,
         Error::AlreadyCommitted | Error::NotNewer { .. } => libc::EALREADY,
         Error::QueueFull => libc::EAGAIN,
         Error::Manifest(ManifestError::BeyondSlot { .. }) => libc::ENOSPC,

@@ -38,7 +38,7 @@ pub struct SrdmaGroupOptions {
     pub slow_after_ms: u32,
     pub window_octets: u32,
     pub not_ready_ms: u32,
-    pub reserved: u32,
+    pub flags: u32,
 }
 
 /// `struct srdma_buffer`.
@@ -137,6 +137,9 @@ fn parse_address(text: &str, name: &str) -> Result<Ipv6Addr, Failure> {
     text.parse().map_err(|_| Failure::invalid(format!("{name}: {text:?} is no IPv6 address")))
 }
 
+/// `SRDMA_KEEP_CURRENT` of `enum srdma_group_flags`.
+const KEEP_CURRENT: u32 = 1;
+
 impl SrdmaGroupOptions {
     /// # Safety
     ///
@@ -144,8 +147,9 @@ impl SrdmaGroupOptions {
     pub(crate) unsafe fn options(&self) -> Result<GroupOptions, Failure> {
         // SAFETY: the contract of the function.
         let (name, proxy) = unsafe { (text::optional(self.name, "name")?, text::optional(self.proxy, "proxy")?) };
-        if self.reserved != 0 {
-            return Err(Failure::new(libc::E2BIG, format!("reserved is {}: it must be 0", self.reserved)));
+        if self.flags & !KEEP_CURRENT != 0 {
+            let text = format!("flags {:#x}: this version does not know all of them", self.flags);
+            return Err(Failure::new(libc::E2BIG, text));
         }
         let mut options = GroupOptions::for_buffers([]);
         options.name = name.map(str::to_owned);
@@ -177,6 +181,7 @@ impl SrdmaGroupOptions {
         options.policy.min_receivers = given(self.min_receivers).unwrap_or(options.policy.min_receivers);
         options.slow_after = time(self.slow_after_ms).unwrap_or(options.slow_after);
         options.window_octets = given(self.window_octets);
+        options.keeps_current = self.flags & KEEP_CURRENT != 0;
         Ok(options)
     }
 }
@@ -193,6 +198,7 @@ impl SrdmaEvent {
             Event::Rejected { version, why } => (6, version.unwrap_or(0), libc::EBADMSG, why.to_string()),
             Event::Over(over) => (7, 0, crate::errors::over_errno(over), over.to_string()),
             Event::Lost(count) => (8, *count, 0, String::new()),
+            Event::SourceSilent => (9, 0, 0, String::new()),
             // The enumeration may grow; programs ignore what they do not know.
             _ => (0, 0, 0, String::new()),
         };

@@ -9,7 +9,6 @@ use anyhow::{Result, bail, ensure};
 use indicatif::ProgressBar;
 use serde::Serialize;
 use srdma::{Device, Error, Event, JoinOptions, Receiver, Version};
-use srdma_api::ProblemType;
 use srdma_directory::{Message, Pull, Status, Target};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -110,7 +109,7 @@ fn pull(arguments: &Arguments) -> Result<ExitCode> {
     // What the source repeats for others does not concern this receiver any more.
     let is_last = match result.is_ok().then(|| receiver.leave()) {
         None | Some(Ok(())) => false,
-        Some(Err(Error::Controller(error))) if error.is(ProblemType::TooFewReceivers) => true,
+        Some(Err(Error::LastReceiver { .. })) => true,
         // The end of the group comes first, or the controller is away.
         Some(Err(_)) => false,
     };

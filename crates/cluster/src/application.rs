@@ -137,6 +137,9 @@ impl World<'_> {
             }
             state.steps.pop_front();
             state.attempts = 0;
+            if let Step::Join(receiver) = step {
+                self.note_reserved(flow, receiver);
+            }
             self.tasks.push(now, 0, Task::Work(flow));
         } else {
             self.tasks.push(now.after_ns(RETRY_NS), 0, Task::Work(flow));

@@ -59,7 +59,7 @@ pub(crate) struct Participant {
 /// The source's session (D30, D31).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SourceSession {
-    round: Option<u32>,
+    pub(crate) round: Option<u32>,
     pub(crate) may_send: bool,
     pub(crate) is_over: bool,
 }

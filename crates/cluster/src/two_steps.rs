@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 /// The controller looks at reservations at intervals, and so do these checks.
 const HELD_NS: u64 = adapter::JOIN_TIMEOUT_NS + PERIOD_NS + 2 * CHECK_INTERVAL_NS;
 
-/// Since when each receiver is reserved and not ready: by flow, receiver, queue pair and J.
-pub(crate) type Reservations = BTreeMap<(usize, usize, u32, u32), Instant>;
+/// Since when each receiver is reserved and not ready: by flow, receiver, J and round of the pause. Another pause may
+/// be at the same J.
+pub(crate) type Reservations = BTreeMap<(usize, usize, u32, Option<u32>), Instant>;
 
 impl World<'_> {
     /// The receivers that join in two steps and are no members yet report.
@@ -65,6 +66,11 @@ impl World<'_> {
         }
     }
 
+    /// An application has joined a receiver, perhaps again, since its reservation had expired.
+    pub(crate) fn note_reserved(&mut self, flow: usize, receiver: usize) {
+        self.checks.reservations.retain(|(of, one, ..), _| (*of, *one) != (flow, receiver));
+    }
+
     fn check_reservations(&mut self) {
         let now = self.now();
         let mut unready = Vec::new();
@@ -74,7 +80,7 @@ impl World<'_> {
             for member in &group.members {
                 let Some(receiver) = self.testbed.receiver_of(member.address) else { continue };
                 if let Some(psn) = member.reserved_psn.filter(|_| member.awaits_ready && group.summary.epoch > 0) {
-                    let key = (flow, receiver, member.qpn, psn);
+                    let key = (flow, receiver, psn, self.flows[flow].session.round);
                     let since = self.checks.reservations.get(&key).copied().unwrap_or(now);
                     reserved.insert(key, since.max(self.faults.controller_started));
                 }
@@ -97,7 +103,7 @@ impl World<'_> {
         let is_held = |since: &Instant| now.since(*since).as_nanos() > u128::from(HELD_NS);
         let held: Vec<_> =
             reserved.iter().filter(|(_, since)| is_held(since)).map(|(key, since)| (*key, *since)).collect();
-        for ((flow, receiver, _, psn), since) in held {
+        for ((flow, receiver, psn, _), since) in held {
             let text = format!(
                 "flow {flow}: receiver {receiver} is reserved from PSN {psn} on since {} ns, and not ready",
                 since.as_ns()

@@ -16,7 +16,7 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use srdma_api::{AuditEntry, NewGroup, NewReceiver, NodeIdentity, Registration, SourceState};
+use srdma_api::{AuditEntry, NewGroup, NewReceiver, NodeIdentity, Registration, SourceService, SourceState};
 use srdma_group::Record;
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -103,6 +103,9 @@ pub(crate) struct GroupRow {
     /// Reason for which the last change was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<String>,
+    /// Where the source serves the version that it published last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) service: Option<SourceService>,
 }
 
 /// A receiver.

@@ -61,7 +61,7 @@ impl ControlledGroup {
     /// If a request fails, the group or its source has ended, or the group is not committed.
     pub fn begin(&self, options: BeginOptions) -> Result<SourceClient> {
         let mut group = self.client.group(self.id)?;
-        while group.members.len() < options.receivers as usize && !is_over(&group) {
+        while ready(&group) < options.receivers as usize && !is_over(&group) {
             thread::sleep(POLL_INTERVAL);
             group = self.client.group(self.id)?;
         }
@@ -78,6 +78,11 @@ impl ControlledGroup {
         let source = SourceClient::start(self.client.clone(), self.id, self.file.initial_psn)?;
         if source.wait_until_sending() { Ok(source) } else { bail!("group {} was closed before it was ready", self.id) }
     }
+}
+
+/// Receivers that a commit takes: those that join in two steps when they are ready (D187).
+fn ready(group: &Group) -> usize {
+    group.members.iter().filter(|member| !member.awaits_ready).count()
 }
 
 fn is_over(group: &Group) -> bool {

@@ -46,6 +46,11 @@ pub enum Error {
     System { what: &'static str, error: io::Error },
     #[error("{address} did not leave group {group}, which it had joined before, in time")]
     StillMember { group: u32, address: Ipv6Addr },
+    #[error(
+        "{address} is the last receiver of group {group}, which cannot be without one: let another receiver join \
+         before, or its source close the group and create another"
+    )]
+    LastReceiver { group: u32, address: Ipv6Addr },
     #[error("the group was not ready in time: {found} of {wanted} receivers had joined")]
     NotReady { found: u32, wanted: u32 },
     #[error("the group is not committed: {0}")]

@@ -44,6 +44,9 @@ pub enum Event {
         /// Why.
         why: Rejection,
     },
+    /// At a receiver: the controller has not heard of the source for its `source_silent_after_ms`. The source's process
+    /// has ended without closing the group, or does not reach the controller; the receiver goes on.
+    SourceSilent,
     /// Nothing more happens.
     Over(Over),
     /// The application has not fetched its events for long: so many were dropped here.

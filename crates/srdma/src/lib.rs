@@ -38,6 +38,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod buffer;
+mod current;
 mod device;
 mod digest;
 mod engine;
@@ -55,6 +56,7 @@ mod subscriber;
 mod simulated;
 
 pub use buffer::Buffer;
+pub use current::FetchError;
 pub use device::{Device, DeviceOptions};
 pub use digest::{Digest, DigestKind};
 pub use error::{Error, Over, PairError, Result};

@@ -60,7 +60,7 @@ impl Octets {
         (length > 0).then_some(FixedOctets { address, length, _owner: self })
     }
 
-    fn read(&self, offset: u64, into: &mut [u8]) {
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let Some(range) = SlotMemory::range(offset, into.len()).filter(|range| range.end <= self.len()) else { return };
         match self {
             Octets::Owned(owner, _) => match (**owner).as_ref().get(range) {

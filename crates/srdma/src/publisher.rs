@@ -8,6 +8,7 @@
 //! ```
 
 use crate::buffer::Buffer;
+use crate::current::Current;
 use crate::digest::{Digest, DigestKind, Hasher};
 use crate::error::PairError;
 use crate::manifest::{End, Entry, Manifest, ManifestError, Slots};
@@ -41,6 +42,8 @@ pub(crate) struct PublisherConfig {
     pub(crate) digest: DigestKind,
     /// A version that the receivers have not accepted for this time is reported.
     pub(crate) slow_after: Duration,
+    /// The version that was published last is kept, for receivers that join late (D190).
+    pub(crate) keeps_current: bool,
 }
 
 /// What has become of versions.
@@ -145,6 +148,8 @@ pub(crate) struct Publisher {
     poll_at: Option<Instant>,
     failure: Option<Failure>,
     events: VecDeque<PublisherEvent>,
+    /// The version that was published last, until it is taken.
+    current: Option<Current>,
     scratch: Vec<u8>,
 }
 
@@ -163,6 +168,7 @@ impl Publisher {
             poll_at: None,
             failure: None,
             events: VecDeque::new(),
+            current: None,
             scratch: vec![0; 64 << 10],
         }
     }
@@ -194,6 +200,11 @@ impl Publisher {
     /// The oldest event not yet fetched.
     pub(crate) fn poll_event(&mut self) -> Option<PublisherEvent> {
         self.events.pop_front()
+    }
+
+    /// The version that was published last, once, if it is kept.
+    pub(crate) fn take_current(&mut self) -> Option<Current> {
+        self.current.take()
     }
 
     /// Why nothing is sent any more.
@@ -342,6 +353,9 @@ impl Publisher {
                 return;
             }
             let Some(done) = self.sending.pop_front() else { return };
+            if self.config.keeps_current {
+                self.current = Some(done.current(queue));
+            }
             done.deregister(queue);
             self.events.push_back(PublisherEvent::Published { version: done.manifest.version() });
         }
@@ -405,6 +419,16 @@ impl Sending {
             (index, offset) = (index + 1, 0);
         }
         self.stage = if index < buffers.len() { Stage::Data { index, offset, hasher } } else { Stage::End };
+    }
+
+    /// The version with handles of its buffers.
+    fn current(&self, queue: &dyn SourceQueue) -> Current {
+        let octets = |key: &MemoryKey| match queue.memory(*key) {
+            Some(HostMemory::Source(octets)) => Some(octets.clone()),
+            Some(HostMemory::Messages(_) | HostMemory::Registered(_) | HostMemory::Slots(_)) | None => None,
+        };
+        let buffers = self.memory.buffers.iter().filter_map(octets).collect();
+        Current { manifest: self.manifest.clone(), digests: self.digests.clone(), buffers }
     }
 
     /// Drops the memory. All work that uses it is complete, or its queue pair is gone.

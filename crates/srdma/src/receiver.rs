@@ -2,6 +2,7 @@
 
 mod membership;
 
+use crate::current::{Fetch, Piece};
 use crate::device::{Device, GroupAddress};
 use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
@@ -10,7 +11,7 @@ use crate::manifest::Manifest;
 use crate::memory::{Region, SharedRange};
 use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
 use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
-use membership::{Membership, Progress};
+use membership::{Membership, Progress, Steps};
 use srdma_api::GroupState;
 use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
@@ -141,31 +142,44 @@ impl Device {
             pair.prepare(group.initial_psn)?;
         }
         let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
-        membership.join(pair.region())?;
+        let steps = membership.join(pair.region())?;
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
-        Receiver::start(membership, core, pair)
+        // One that joins later lacks the version that was published last.
+        let fetch =
+            (record.summary.state != GroupState::Open).then(|| Fetch { client: self.client.clone(), group: group.id });
+        Receiver::start(membership, steps, core, pair, fetch)
     }
 }
 
 impl Receiver {
-    fn start(membership: Membership, core: Arc<Core>, mut pair: Box<dyn ReceiverPair>) -> Result<Self> {
+    fn start(
+        membership: Membership,
+        steps: Steps,
+        core: Arc<Core>,
+        mut pair: Box<dyn ReceiverPair>,
+        fetch: Option<Fetch>,
+    ) -> Result<Self> {
         let shared = Arc::new(Shared::new(Versions::new())?);
         let membership = Arc::new(membership);
         let (progress, joined) = mpsc::channel();
         let (watch, wake) = (Arc::clone(&membership), Arc::clone(&core.wake));
         // Detached: a request that hangs ends with its own timeout.
-        engine::start("srdma membership", move || watch.watch(&progress, || !wake.is_closing()))?;
+        engine::start("srdma membership", move || watch.watch(steps, &progress, || !wake.is_closing()))?;
         let mut program = Program {
             core: Arc::clone(&core),
             shared: Arc::clone(&shared),
             progress: joined,
+            fetch: fetch.map(Arc::new),
+            pieces: None,
+            fetched_at: None,
             deadline: None,
             over: None,
         };
         let thread = engine::start("srdma receiver", move || {
-            let over = program.wait_for_join().and_then(|psn| {
+            let over = program.wait_for_join(&mut *pair).and_then(|psn| {
                 pair.connect(psn)?;
                 program.shared.push([Event::Joined], |_| {});
+                program.fetch(psn);
                 pair.run(&mut program).map_or(Ok(()), Err)
             });
             program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
@@ -289,24 +303,62 @@ struct Program {
     core: Arc<Core>,
     shared: Arc<Shared<Versions>>,
     progress: mpsc::Receiver<Progress>,
+    /// Where the version before its first one is, unless it has none.
+    fetch: Option<Arc<Fetch>>,
+    /// That version, by unicast, and the join point for which it is fetched.
+    pieces: Option<mpsc::Receiver<Piece>>,
+    fetched_at: Option<Psn>,
     deadline: Option<Instant>,
     over: Option<Over>,
 }
 
+/// Pieces of a version by unicast that wait.
+const MOST_PIECES: usize = 4;
 /// Interval for looking at what the membership thread has found.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Program {
     /// Waits until the group has the receiver: the first PSN that it gets.
-    fn wait_for_join(&mut self) -> std::result::Result<Psn, Over> {
+    fn wait_for_join(&mut self, pair: &mut dyn ReceiverPair) -> std::result::Result<Psn, Over> {
         loop {
             match self.progress.recv_timeout(LOOK_INTERVAL) {
+                Ok(Progress::Reserved(psn, ready)) => {
+                    pair.prepare(psn).map_err(|error| Over::QueuePair(error.to_string()))?;
+                    self.fetch(psn);
+                    // A membership thread that has ended says why.
+                    let _ = ready.send(());
+                }
                 Ok(Progress::Joined(psn)) => return Ok(psn),
                 Ok(Progress::Over(over)) => return Err(over),
+                // It is said of members.
+                Ok(Progress::SourceSilent) => {}
                 Err(RecvTimeoutError::Timeout) if !self.core.wake.is_closing() => {}
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Over::Closed),
             }
         }
+    }
+
+    /// Fetches the version that was published last when the source was quiet at a join point: it is asked for before
+    /// the source goes on, so that it comes before the next one wherever possible.
+    fn fetch(&mut self, psn: Psn) {
+        let Some(fetch) = self.fetch.clone().filter(|_| self.fetched_at != Some(psn)) else { return };
+        self.fetched_at = Some(psn);
+        let (passed, pieces) = mpsc::sync_channel(MOST_PIECES);
+        let wake = Arc::clone(&self.core.wake);
+        // Detached: it ends when its pieces are not taken, or with the timeout of its connection.
+        let started = engine::start("srdma fetch", move || fetch.run(&passed, || wake.wake()));
+        self.pieces = started.is_ok().then_some(pieces);
+    }
+
+    /// Passes on what has been fetched; false while there may be more at once.
+    fn take_pieces(&mut self, subscriber: &mut Subscriber, queue: &mut dyn ReceiverQueue) -> bool {
+        for _ in 0..MOST_PIECES {
+            let Some(Ok(piece)) = self.pieces.as_ref().map(mpsc::Receiver::try_recv) else { return true };
+            if !subscriber.take_piece(queue, piece) {
+                self.pieces = None;
+            }
+        }
+        false
     }
 
     fn report(&self, subscriber: &mut Subscriber) -> Option<Over> {
@@ -335,15 +387,21 @@ impl Program {
 impl ReceiverProgram for Program {
     fn work(&mut self, now: Instant, queue: &mut dyn ReceiverQueue) -> ControlFlow<()> {
         self.core.wake.take();
-        let mut subscriber = self.core.subscriber();
+        let core = Arc::clone(&self.core);
+        let mut subscriber = core.subscriber();
         subscriber.work(queue);
+        let is_idle = self.take_pieces(&mut subscriber, queue);
         let failed = self.report(&mut subscriber);
-        self.deadline = subscriber.next_deadline(now).or(Some(now + LOOK_INTERVAL));
+        let look_at = if is_idle { now + LOOK_INTERVAL } else { now };
+        self.deadline = subscriber.next_deadline(now).or(Some(look_at));
         let is_verifying = subscriber.is_verifying();
         drop(subscriber);
         self.over = failed.or(self.over.take());
-        if let Ok(Progress::Over(over)) = self.progress.try_recv() {
-            self.over.get_or_insert(over);
+        match self.progress.try_recv() {
+            Ok(Progress::Over(over)) => drop(self.over.get_or_insert(over)),
+            Ok(Progress::SourceSilent) => self.shared.push([Event::SourceSilent], |_| {}),
+            // It is a member.
+            Ok(Progress::Reserved(..) | Progress::Joined(_)) | Err(_) => {}
         }
         let is_over = self.over.is_some() && !is_verifying;
         if is_over || self.core.wake.is_closing() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

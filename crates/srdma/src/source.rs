@@ -1,6 +1,7 @@
 //! The source of a group: it publishes versions.
 
 use crate::buffer::Buffer;
+use crate::current::Server;
 use crate::device::{Device, GroupAddress, any_qpn, unpredictable};
 use crate::digest::DigestKind;
 use crate::engine::{self, Wake};
@@ -9,7 +10,7 @@ use crate::event::{Event, Shared, State};
 use crate::manifest::Slots;
 use crate::provider::{Registrar, SourcePair, SourceProgram, SourceQueue};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent, slot_octets};
-use srdma_api::{Client, GroupState, NewGroup, SourceAddress, SourceRegion};
+use srdma_api::{Client, GroupState, NewGroup, ProblemType, SourceAddress, SourceRegion};
 use srdma_group::{OnFailure, Policy};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_rc::{MemoryKey, RemoteAddress};
@@ -51,6 +52,9 @@ pub struct GroupOptions {
     pub slow_after: Duration,
     /// Length of an RDMA WRITE, at most.
     pub message_octets: u32,
+    /// Keep the version that was published last, for receivers that join late: they fetch it by TCP from this host
+    /// (D190). Its buffers are the application's again when a later version is published, or the source is closed.
+    pub keeps_current: bool,
 }
 
 impl GroupOptions {
@@ -66,6 +70,7 @@ impl GroupOptions {
             digest: DigestKind::Sha256,
             slow_after: Duration::from_secs(1),
             message_octets: 1 << 20,
+            keeps_current: false,
         }
     }
 }
@@ -153,12 +158,29 @@ impl Device {
             slots: options.slots,
             digest: options.digest,
             slow_after: options.slow_after,
+            keeps_current: options.keeps_current,
         };
         let connected = pair.connect(&group);
-        connected.and_then(|()| Source::start(self.client.clone(), group, config, pair, wake)).inspect_err(|_| {
+        let server = || if options.keeps_current { self.serve(group.id, address) } else { Ok(None) };
+        let started = connected
+            .and_then(|()| server())
+            .and_then(|server| Source::start(self.client.clone(), group, config, pair, wake, server));
+        started.inspect_err(|_| {
             // A group without a source is of no use; if this fails too, the first error is the one to report.
             let _ = self.client.close_group(group.id);
         })
+    }
+}
+
+impl Device {
+    /// Serves the current version of a group, and says so to the controller; `None` if that does not know of it.
+    fn serve(&self, group: u32, address: Ipv6Addr) -> Result<Option<Server>> {
+        let server = Server::start(address)?;
+        match self.client.state_service(group, server.service()) {
+            Ok(()) => Ok(Some(server)),
+            Err(error) if error.is(ProblemType::UnknownPath) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -169,6 +191,7 @@ impl Source {
         config: PublisherConfig,
         pair: Box<dyn SourcePair>,
         wake: Arc<Wake>,
+        server: Option<Server>,
     ) -> Result<Self> {
         let registrar = pair.registrar();
         let core = Arc::new(Core {
@@ -178,7 +201,7 @@ impl Source {
             wake,
         });
         let shared = Arc::new(Shared::new(Versions::default())?);
-        let mut program = Program { core: Arc::clone(&core), shared: Arc::clone(&shared), deadline: None };
+        let mut program = Program { core: Arc::clone(&core), shared: Arc::clone(&shared), deadline: None, server };
         let thread = engine::start("srdma source", move || pair.run(&mut program))?;
         Ok(Source { group, client, registrar, core, shared, thread: Some(thread) })
     }
@@ -206,7 +229,8 @@ impl Source {
                 return Err(Error::Over(over.clone()));
             }
             let group = self.client.group(self.group.id)?;
-            let found = group.members.len() as u32;
+            // One that joins in two steps counts when it is ready.
+            let found = group.members.iter().filter(|member| !member.awaits_ready).count() as u32;
             if found >= receivers.max(1) {
                 break;
             }
@@ -326,6 +350,7 @@ struct Program {
     core: Arc<Core>,
     shared: Arc<Shared<Versions>>,
     deadline: Option<Instant>,
+    server: Option<Server>,
 }
 
 /// The group's source session; before the group is committed, no version may begin.
@@ -343,7 +368,8 @@ impl SourceControl for Control<'_> {
 impl SourceProgram for Program {
     fn work(&mut self, now: Instant, queue: &mut dyn SourceQueue) -> ControlFlow<()> {
         self.core.wake.take();
-        let mut publisher = self.core.publisher();
+        let core = Arc::clone(&self.core);
+        let mut publisher = core.publisher();
         let mut session = self.core.session();
         publisher.work(now, queue, &mut Control(session.as_mut()));
         // Before the commit, which wakes, there is nothing to ask for.
@@ -370,7 +396,10 @@ impl SourceProgram for Program {
 
     /// What is not published has failed; the controller learns that the source has ended.
     fn finish(&mut self, failure: Option<Over>, queue: &mut dyn SourceQueue) {
-        let mut publisher = self.core.publisher();
+        // Nothing reads the buffers any more.
+        drop(self.server.take());
+        let core = Arc::clone(&self.core);
+        let mut publisher = core.publisher();
         publisher.abandon(queue);
         self.report(&mut publisher);
         drop(publisher);
@@ -380,7 +409,15 @@ impl SourceProgram for Program {
 }
 
 impl Program {
-    fn report(&self, publisher: &mut Publisher) {
+    fn report(&mut self, publisher: &mut Publisher) {
+        if publisher.failure().is_some() {
+            // Nothing reads the buffers any more.
+            self.server = None;
+        }
+        // The buffers of the version before are the application's again from here on.
+        if let (Some(server), Some(current)) = (&self.server, publisher.take_current()) {
+            server.replace(Some(current));
+        }
         let mut events = Vec::new();
         let mut ended = Vec::new();
         while let Some(event) = publisher.poll_event() {

@@ -12,8 +12,10 @@
 //! A receive for the begin message of a version is posted only if its slot is free. Otherwise the source gets receiver
 //! not ready, and waits.
 
+mod unicast;
 mod verification;
 
+use crate::current::FetchError;
 use crate::error::PairError;
 use crate::manifest::{End, Manifest, ManifestError, Message, Slots};
 use crate::memory::SharedRange;
@@ -84,6 +86,12 @@ pub enum Rejection {
     /// The source wrote to memory outside of the version's slot. Nothing was written.
     #[error("the source wrote outside of its slot")]
     Stray,
+    /// It was to come by unicast, and a later version was complete before.
+    #[error("a later version was complete before it had come by unicast")]
+    Overtaken,
+    /// It was to come by unicast.
+    #[error("the current version did not come by unicast: {0}")]
+    Fetch(#[from] FetchError),
     /// Another operation than a SEND used up a receive.
     #[error("the source sent another message than begin or end")]
     Operation,
@@ -120,6 +128,10 @@ pub(crate) struct Subscriber {
     completed: u64,
     known: Option<Known>,
     receiving: Option<Arc<Manifest>>,
+    /// The version that comes by unicast.
+    unicast: Option<Arc<Manifest>>,
+    /// A version that has come with the group was complete.
+    has_ended: bool,
     verifying: VecDeque<Verification>,
     events: VecDeque<SubscriberEvent>,
     /// Strays up to the newest end message. (Writes are executed before messages are handled, so that those of a
@@ -137,6 +149,8 @@ impl Subscriber {
             completed: 0,
             known: None,
             receiving: None,
+            unicast: None,
+            has_ended: false,
             verifying: VecDeque::new(),
             events: VecDeque::new(),
             strays: 0,
@@ -254,6 +268,7 @@ impl Subscriber {
     fn end(&mut self, queue: &mut dyn ReceiverQueue, end: &End) {
         let strays = queue.strays();
         let is_stray = std::mem::replace(&mut self.strays, strays) != strays;
+        self.overtake_unicast();
         let Some(manifest) = self.receiving.take() else {
             // The end of a version that was rejected has been reported. The first message of all may be that of a
             // version whose begin came before the join.

@@ -4,8 +4,8 @@ use super::{Client, ClientError};
 use crate::{
     AuditPage, CommitRequest, DrainLinks, DrainRequest, ForeignGroups, Group, GroupPage, Job, JobPage, NewGroup,
     NewJob, NewReceiver, Node, NodeIdentity, NodePage, ProblemType, Receiver, ReceiverOrder, ReceiverReport,
-    Registration, RenameRequest, Session, SourceOrder, SourceReport, Sync, SyncAnswer, Topology, UnreachableReport,
-    WhatIf, WhatIfAnswer,
+    Registration, RenameRequest, Session, SourceOrder, SourceReport, SourceService, Sync, SyncAnswer, Topology,
+    UnreachableReport, WhatIf, WhatIfAnswer,
 };
 use std::fmt::Display;
 use std::io::Read;
@@ -115,6 +115,20 @@ impl Client {
     /// See [`ClientError`].
     pub fn report_source(&self, id: u32, report: &SourceReport) -> Result<SourceOrder> {
         Ok(self.post(&format!("{}/source", group(id)), report, None)?.value)
+    }
+}
+
+/// Services of sources.
+impl Client {
+    /// States where a group's source serves the version that it published last; may be repeated. A controller that
+    /// does not know this refuses it as [`ProblemType::UnknownPath`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn state_service(&self, id: u32, service: &SourceService) -> Result<()> {
+        self.put::<serde::de::IgnoredAny>(&format!("{}/service", group(id)), service)?;
+        Ok(())
     }
 }
 

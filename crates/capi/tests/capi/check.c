@@ -33,7 +33,7 @@ static void layouts(void)
     MEMBER(srdma_group_options, slow_after_ms);
     MEMBER(srdma_group_options, window_octets);
     MEMBER(srdma_group_options, not_ready_ms);
-    MEMBER(srdma_group_options, reserved);
+    MEMBER(srdma_group_options, flags);
     MEMBER(srdma_buffer, name);
     MEMBER(srdma_buffer, base);
     MEMBER(srdma_buffer, length);
@@ -149,6 +149,9 @@ static void groups(void)
     group_options.on_failure = 3;
     CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("on_failure 3"));
     group_options.on_failure = SRDMA_ON_FAILURE_STRICT;
+    group_options.flags = SRDMA_KEEP_CURRENT | 2;
+    CHECK(srdma_group_create(device, &group_options, &group) == -E2BIG && contains("flags 0x3"));
+    group_options.flags = SRDMA_KEEP_CURRENT;
     group_options.path_mtu = 1500;
     CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("path_mtu 1500"));
     group_options.path_mtu = 1024;

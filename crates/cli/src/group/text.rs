@@ -189,6 +189,8 @@ mod tests {
             },
             source: SourceAddress { address: "2001:db8:aa::1".parse().unwrap(), qpn: 0x100 },
             source_state: SourceState::Sending,
+            source_is_silent: false,
+            service: None,
             designated_qpn: 0xd0_0000,
             initial_psn: 0,
             path_mtu: 4096,

@@ -302,6 +302,60 @@ fn the_c_example_broadcasts_to_a_slow_and_a_restarted_receiver() {
     );
 }
 
+/// A receiver that joins late, and one that was killed and starts again, get the version that was published last, though
+/// nothing is published meanwhile, and then the next one (D187, D190).
+#[test]
+#[ignore = "needs root"]
+fn late_and_restarted_receivers_get_the_current_version() {
+    let network = Network::start();
+    let program = network.compiles("examples/broadcast.c");
+    // The C example reads a buffer of this name.
+    let data = |version| vec![Buffer::new("data", content(version, 0, 4 * MIB))];
+    let is_right = |version: &Version| {
+        assert!(version.buffer("data") == Some(&content(version.number(), 0, 4 * MIB)), "{version:?}");
+    };
+    let mut options = GroupOptions::for_buffers([4 << 20]);
+    options.keeps_current = true;
+    let source = network.source(&options);
+    let group = source.group().to_string();
+    let stays = network.receiver("R1", &source);
+    let mut killed = network.starts(&program, "R5", "killed", &["receive", &group]);
+    network.commit(&source, 2);
+    for version in 1..=3 {
+        source.publish(version, data(version)).expect("taken");
+        is_right(&stays.wait(version, PATIENCE).expect("whole"));
+    }
+    source.wait(3, PATIENCE).expect("published");
+    killed.waits("three versions", |killed| killed.versions().len() == 3);
+
+    let begin = Instant::now();
+    let late = network.receiver("R3", &source);
+    let version = late.next_version(PATIENCE).expect("whole");
+    println!("the current version after {:?}", begin.elapsed());
+    assert_eq!(version.number(), 3);
+    is_right(&version);
+    drop(version);
+    assert_eq!(events(|| late.next_event()), [Event::Joined, Event::Version { version: 3 }]);
+
+    killed.child.kill().expect("it runs");
+    killed.child.wait().expect("a child");
+    let mut restarted = network.starts(&program, "R5", "restarted", &["receive", &group]);
+    restarted.waits("the current version", |restarted| !restarted.versions().is_empty());
+    source.publish(4, data(4)).expect("taken");
+    source.wait(4, PATIENCE).expect("published");
+    for receiver in [&stays, &late] {
+        let version = receiver.next_version(PATIENCE).expect("whole");
+        assert_eq!(version.number(), 4);
+        is_right(&version);
+    }
+    restarted.waits("the next version", |restarted| restarted.versions().len() == 2);
+    let (before, after) = (killed.versions(), restarted.versions());
+    assert_eq!(after.keys().copied().collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(after[&3], before[&3]);
+    network.at("S1", |_| source.close()).expect("closed");
+    restarted.ends();
+}
+
 /// A receiver that keeps its versions for longer than `t_stall` is evicted: the others go on, and what it has stays as it
 /// is.
 #[test]

@@ -63,6 +63,7 @@ impl Core {
             last_epoch: 0,
             unrenewed: BTreeSet::new(),
             failure: None,
+            service: None,
         };
         self.enter(row);
         self.write_group(id);

@@ -1,10 +1,10 @@
 //! Source sessions: permission to send, and pauses (D30, D31).
 
-use super::Core;
+use super::{Core, Group};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use srdma_api::ProblemType;
-use srdma_api::{SourceOrder, SourceReport, SourceState};
+use srdma_api::{SourceOrder, SourceReport, SourceService, SourceState};
 use srdma_group::Order;
 use srdma_wire::Psn;
 
@@ -40,6 +40,30 @@ impl Core {
         }
         self.drive(id);
         Ok(self.source_order(id))
+    }
+
+    /// Notes where a source serves the version that it published last (D190).
+    pub fn state_service(&mut self, principal: &Principal, id: u32, service: SourceService) -> Result<(), Refusal> {
+        let known = self.changeable(id, principal, None)?.row.service.as_ref();
+        let is_key = service.key.len() == 64 && service.key.bytes().all(|digit| digit.is_ascii_hexdigit());
+        if service.port == 0 || !is_key {
+            let text = "service: expected a port above 0, and a key of 64 hexadecimal digits";
+            return Err(Refusal::new(ProblemType::InvalidRequest, text));
+        }
+        if known != Some(&service) {
+            if let Some(group) = self.groups.get_mut(&id) {
+                group.row.service = Some(service);
+            }
+            self.write_group(id);
+            self.audit(&principal.name, "service", format!("group {id}"));
+        }
+        Ok(())
+    }
+
+    /// Whether the source of a group has begun, and is not heard any more.
+    pub(super) fn is_source_silent(&self, group: &Group) -> bool {
+        let silent_for = self.now.monotonic.saturating_sub(group.source_seen);
+        group.row.source == SourceState::Sending && silent_for >= self.settings.source_silent_after
     }
 
     /// Records that the source is alive, or has ended.

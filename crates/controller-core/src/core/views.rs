@@ -28,6 +28,8 @@ impl Core {
             summary: self.summary(group),
             source: request.source,
             source_state: group.row.source,
+            source_is_silent: self.is_source_silent(group),
+            service: group.row.service.clone().filter(|_| principal.may_change(&group.row.tenant).is_ok()),
             designated_qpn: request.designated_qpn,
             initial_psn: request.initial_psn,
             path_mtu: request.path_mtu,

@@ -54,6 +54,42 @@ fn running() -> Cluster {
     cluster
 }
 
+/// A source whose process has died is shown as silent, and one that was never heard is not.
+#[test]
+fn a_source_that_reports_no_more_is_silent() {
+    let mut cluster = Cluster::new();
+    cluster.create(&[receiver(1, 1)], OnFailure::Evict);
+    cluster.pass(30_000);
+    assert!(!cluster.group().source_is_silent, "it has not begun");
+    cluster.source(50);
+    cluster.pass(29_900);
+    assert!(!cluster.group().source_is_silent);
+    cluster.pass(200);
+    assert!(cluster.group().source_is_silent);
+    cluster.source(50);
+    assert!(!cluster.group().source_is_silent, "it was away");
+}
+
+/// The service of a source is shown to those that may change the group; its key is in no text for people.
+#[test]
+fn the_service_of_a_source_is_shown_with_its_group() {
+    let mut cluster = running();
+    let service = |port, key: &str| srdma_api::SourceService { port, key: key.to_owned() };
+    let known = service(4711, &"ab".repeat(32));
+    for wrong in [service(0, &known.key), service(1, "ab"), service(1, &"xy".repeat(32))] {
+        let stated = cluster.commit(|core| core.state_service(&admin(), 1, wrong));
+        assert_eq!(kind(stated), ProblemType::InvalidRequest);
+    }
+    cluster.commit(|core| core.state_service(&admin(), 1, known.clone())).unwrap();
+    cluster.restart();
+    cluster.settle();
+    assert_eq!(cluster.group().service, Some(known.clone()));
+    assert!(!format!("{known:?}").contains("abab"));
+    let reader = srdma_controller_core::Principal { role: srdma_controller_core::Role::Read, ..admin() };
+    let (seen, _) = cluster.commit(|core| core.group(&reader, 1)).unwrap();
+    assert_eq!(seen.service, None);
+}
+
 fn kind<T: std::fmt::Debug>(result: Result<T, Refusal>) -> ProblemType {
     result.unwrap_err().kind
 }

@@ -30,6 +30,7 @@ use utoipa::OpenApi;
         reservations::reserve,
         reservations::report,
         groups::source,
+        groups::service,
         foreign::list,
         foreign::adopt,
         foreign::remove,

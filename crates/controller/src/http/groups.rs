@@ -10,6 +10,7 @@ use serde::Deserialize;
 use srdma_api::ProblemType;
 use srdma_api::{
     CommitRequest, Group, GroupPage, GroupState, NewGroup, NewReceiver, Problem, Receiver, SourceOrder, SourceReport,
+    SourceService,
 };
 use srdma_controller_core::{Principal, Refusal};
 use std::time::{Duration, Instant};
@@ -212,6 +213,26 @@ pub(super) async fn leave(
         Ok(Receiver { state: srdma_api::ReceiverState::Leaving, ..before })
     });
     Ok(answer(StatusCode::OK, &left.await?, None))
+}
+
+/// State where a source serves the version that it published last, for receivers that join late (D190); may be
+/// repeated.
+#[utoipa::path(
+    put,
+    path = "/v1/groups/{id}/service",
+    params(("id" = u32, Path)),
+    request_body = SourceService,
+    responses((status = 200), (status = "4XX", body = Problem))
+)]
+pub(super) async fn service(
+    State(app): State<App>,
+    principal: Principal,
+    Path(id): Path<String>,
+    body: Body<SourceService>,
+) -> Result<Response, RequestError> {
+    let id = group_id(&id)?;
+    app.service.write(|core| core.state_service(&principal, id, body.value)).await?;
+    Ok(answer(StatusCode::OK, &(), None))
 }
 
 /// Report the state of a source and poll its order; waits for an order that differs from the last.

@@ -89,6 +89,10 @@ pub(crate) trait ReceiverQueue {
     /// It gets those that have been read.
     fn take(&mut self, offset: u64, into: &mut [u8]);
 
+    /// Writes octets of a version that comes by unicast, to a range that is closed and that the application does not
+    /// have.
+    fn deliver(&mut self, offset: u64, octets: &[u8]);
+
     /// Gives a range to the application: it is closed, and stays as it is until the result is dropped.
     fn share(&mut self, range: Range<usize>) -> Option<SharedRange>;
 

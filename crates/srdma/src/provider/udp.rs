@@ -253,6 +253,12 @@ impl ReceiverQueue for EndpointReceiver<'_> {
         }
     }
 
+    fn deliver(&mut self, offset: u64, octets: &[u8]) {
+        if let Some(slots) = self.slots_mut() {
+            slots.deliver(offset, octets);
+        }
+    }
+
     fn share(&mut self, range: Range<usize>) -> Option<SharedRange> {
         self.slots_mut()?.share(range)
     }

@@ -2,15 +2,22 @@
 
 use crate::device::GroupAddress;
 use crate::error::{Error, Over, Result};
-use srdma_api::{Client, ClientError, GroupState, MemoryRegion, NewReceiver, ProblemType, ReceiverState};
+use srdma_api::{
+    Client, ClientError, GroupState, MemoryRegion, NewReceiver, ProblemType, ReceiverOrder, ReceiverReport,
+    ReceiverState,
+};
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{self, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Interval for asking whether the receiver is a member.
 const JOIN_INTERVAL: Duration = Duration::from_millis(50);
+/// Longest wait of the controller for another order, milliseconds; it may wait less.
+const REPORT_WAIT_MS: u32 = 5000;
+/// Reservations of a receiver that is not a member yet.
+const MAX_RESERVATIONS: u32 = 5;
 /// Interval for asking whether it still is.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for the leave of a former process.
@@ -27,14 +34,28 @@ pub(super) struct Membership {
 /// What the controller has said about the receiver.
 #[derive(Debug)]
 pub(super) enum Progress {
+    /// It is to be ready for packets from this PSN on, and to say so (D187).
+    Reserved(Psn, Sender<()>),
     /// It is a member, and gets packets from this PSN on.
     Joined(Psn),
+    /// The controller does not hear of the source any more.
+    SourceSilent,
     Over(Over),
+}
+
+/// How a receiver has joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Steps {
+    /// By one request.
+    One,
+    /// By a reservation, which may have to be repeated (D189).
+    Two(NewReceiver),
 }
 
 /// The receiver in the group's record.
 enum Found {
-    Member(Psn),
+    /// From this PSN on, and whether the source is silent.
+    Member(Psn, bool),
     Joining,
     /// It is not in the record; with the reason of the group's last change that was aborted.
     Absent(Option<String>),
@@ -43,13 +64,20 @@ enum Found {
 
 impl Membership {
     /// Requests to join.
-    pub(super) fn join(&self, region: MemoryRegion) -> Result<()> {
+    pub(super) fn join(&self, region: MemoryRegion) -> Result<Steps> {
         let receiver = NewReceiver { qpn: self.qpn.get(), path_mtu: self.group.path_mtu.into(), region: Some(region) };
+        let mut steps = Steps::Two(receiver);
         let begin = Instant::now();
         let mut has_left = false;
         loop {
-            match self.client.join(self.group.id, self.address, &receiver) {
-                Ok(_) => return Ok(()),
+            let joined = match steps {
+                Steps::Two(_) => self.client.reserve(self.group.id, self.address, &receiver),
+                Steps::One => self.client.join(self.group.id, self.address, &receiver),
+            };
+            match joined {
+                Ok(_) => return Ok(steps),
+                // A controller of an earlier version.
+                Err(error) if steps != Steps::One && error.is(ProblemType::UnknownPath) => steps = Steps::One,
                 // A process that has died was a member, by another queue pair.
                 Err(error) if error.is(ProblemType::AlreadyJoined) => {
                     if begin.elapsed() >= LEAVE_TIMEOUT {
@@ -59,7 +87,7 @@ impl Membership {
                         match self.client.leave(self.group.id, self.address) {
                             Ok(_) => has_left = true,
                             Err(error) if error.is(ProblemType::UnknownReceiver) => {}
-                            Err(error) => return Err(error.into()),
+                            Err(error) => return Err(self.refused(error)),
                         }
                     }
                     thread::sleep(JOIN_INTERVAL);
@@ -74,7 +102,7 @@ impl Membership {
         match self.client.leave(self.group.id, self.address) {
             Ok(_) => {}
             Err(error) if is_gone(&error) => return Ok(()),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.refused(error)),
         }
         let begin = Instant::now();
         while begin.elapsed() < LEAVE_TIMEOUT {
@@ -88,23 +116,50 @@ impl Membership {
         Err(Error::Timeout)
     }
 
+    /// Why a leave is refused.
+    fn refused(&self, error: ClientError) -> Error {
+        match error.is(ProblemType::TooFewReceivers) {
+            true => Error::LastReceiver { group: self.group.id, address: self.address },
+            false => error.into(),
+        }
+    }
+
     /// Follows the receiver at the controller, while it is needed.
-    pub(super) fn watch(&self, progress: &Sender<Progress>, is_needed: impl Fn() -> bool) {
+    pub(super) fn watch(&self, steps: Steps, progress: &Sender<Progress>, is_needed: impl Fn() -> bool) {
         let mut is_member = false;
+        if let Steps::Two(receiver) = steps {
+            match self.follow(&receiver, progress, &is_needed) {
+                Ok(()) => is_member = true,
+                Err(None) => return,
+                Err(Some(over)) => {
+                    // A receiver that is closed does not want to know.
+                    let _ = progress.send(Progress::Over(over));
+                    return;
+                }
+            }
+        }
+        let mut was_silent = false;
         while is_needed() {
             match self.find() {
-                Ok(Found::Member(psn)) if !is_member => {
+                Ok(Found::Member(psn, _)) if !is_member => {
                     is_member = true;
                     if progress.send(Progress::Joined(psn)).is_err() {
                         return;
                     }
                 }
-                Ok(Found::Member(_) | Found::Joining) => {}
+                Ok(Found::Member(_, is_silent)) => {
+                    let was_silent = std::mem::replace(&mut was_silent, is_silent);
+                    let begins = is_silent && !was_silent;
+                    if begins && progress.send(Progress::SourceSilent).is_err() {
+                        return;
+                    }
+                }
+                Ok(Found::Joining) => {}
                 Ok(absent @ (Found::Absent(_) | Found::Closed)) => {
                     let over = match absent {
                         Found::Absent(Some(reason)) if !is_member => Over::Refused(reason),
                         Found::Absent(_) => Over::Evicted,
-                        Found::Closed | Found::Member(_) | Found::Joining => Over::GroupClosed,
+                        Found::Closed | Found::Member(..) | Found::Joining => Over::GroupClosed,
                     };
                     // A receiver that is closed does not want to know.
                     let _ = progress.send(Progress::Over(over));
@@ -114,6 +169,60 @@ impl Membership {
                 Err(_) => {}
             }
             thread::sleep(if is_member { WATCH_INTERVAL } else { JOIN_INTERVAL });
+        }
+    }
+
+    /// Follows the orders to a receiver that has a reservation, until it is a member. An error without a reason: it is
+    /// not needed any more.
+    fn follow(
+        &self,
+        receiver: &NewReceiver,
+        progress: &Sender<Progress>,
+        is_needed: &impl Fn() -> bool,
+    ) -> std::result::Result<(), Option<Over>> {
+        let mut report = ReceiverReport { qpn: self.qpn.get(), ready_at_psn: None, wait_ms: REPORT_WAIT_MS };
+        let mut reservations = 1;
+        while is_needed() {
+            match self.client.report_receiver(self.group.id, self.address, &report) {
+                Ok(ReceiverOrder::Wait) => {}
+                Ok(ReceiverOrder::Reserved { psn }) if report.ready_at_psn == Some(psn) => {}
+                Ok(ReceiverOrder::Reserved { psn }) => {
+                    let (ready, is_ready) = mpsc::channel();
+                    progress.send(Progress::Reserved(Psn::new(psn), ready)).map_err(|_| None)?;
+                    is_ready.recv().map_err(|_| None)?;
+                    report.ready_at_psn = Some(psn);
+                }
+                Ok(ReceiverOrder::Member { psn }) => {
+                    return progress.send(Progress::Joined(Psn::new(psn))).map_err(|_| None);
+                }
+                // A process that is slow, or a controller that was away, costs another reservation.
+                Ok(ReceiverOrder::End) => self.reserve_again(receiver, &mut reservations)?,
+                Err(error) if is_gone(&error) => self.reserve_again(receiver, &mut reservations)?,
+                Err(_) => thread::sleep(JOIN_INTERVAL),
+            }
+        }
+        Err(None)
+    }
+
+    fn reserve_again(&self, receiver: &NewReceiver, reservations: &mut u32) -> std::result::Result<(), Option<Over>> {
+        let over = match self.find() {
+            Ok(Found::Absent(reason)) => reason.map_or(Over::Evicted, Over::Refused),
+            Ok(Found::Closed) => return Err(Some(Over::GroupClosed)),
+            Ok(Found::Member(..) | Found::Joining) => return Ok(()),
+            Err(_) => {
+                thread::sleep(JOIN_INTERVAL);
+                return Ok(());
+            }
+        };
+        *reservations += 1;
+        if *reservations > MAX_RESERVATIONS {
+            return Err(Some(over));
+        }
+        match self.client.reserve(self.group.id, self.address, receiver) {
+            Ok(_) => Ok(()),
+            // Another process has joined for this address.
+            Err(error) if error.problem().is_some() => Err(Some(over)),
+            Err(_) => Ok(()),
         }
     }
 
@@ -129,7 +238,8 @@ impl Membership {
         let own = group.members.iter().find(|member| member.address == self.address && member.qpn == self.qpn.get());
         Ok(match own.map(|member| (member.state, member.joined_psn)) {
             Some((ReceiverState::Member, joined_psn)) => {
-                Found::Member(joined_psn.map_or(self.group.initial_psn, Psn::new))
+                let psn = joined_psn.map_or(self.group.initial_psn, Psn::new);
+                Found::Member(psn, group.source_is_silent)
             }
             Some((ReceiverState::Joining | ReceiverState::Unverified | ReceiverState::Leaving, _)) => Found::Joining,
             None => Found::Absent(group.failure),
@@ -140,4 +250,97 @@ impl Membership {
 /// Whether there is no such receiver.
 fn is_gone(error: &ClientError) -> bool {
     error.is(ProblemType::UnknownReceiver) || error.is(ProblemType::UnknownGroup) || error.is(ProblemType::GroupClosing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use srdma_wire::PathMtu;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::net::TcpListener;
+
+    const ADDRESS: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+
+    /// A controller that answers so many requests, and returns what they were.
+    fn controller(requests: usize, answer: fn(&str) -> (u16, String)) -> (Membership, thread::JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("[::1]:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let served = thread::spawn(move || {
+            let serve = |stream: std::net::TcpStream| {
+                let mut reader = BufReader::new(&stream);
+                let mut request = String::new();
+                reader.read_line(&mut request).expect("a request");
+                let mut length = 0;
+                loop {
+                    let mut line = String::new();
+                    reader.read_line(&mut line).expect("a header");
+                    if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                        length = value.trim().parse().expect("a number");
+                    }
+                    if line.trim().is_empty() {
+                        break;
+                    }
+                }
+                reader.read_exact(&mut vec![0; length]).expect("a body");
+                let request = request.trim_end_matches(" HTTP/1.1\r\n").to_owned();
+                let (status, body) = answer(&request);
+                let head =
+                    format!("HTTP/1.1 {status} x\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+                (&stream).write_all(format!("{head}{body}").as_bytes()).expect("an answer");
+                request
+            };
+            listener.incoming().take(requests).map(|stream| serve(stream.expect("a connection"))).collect()
+        });
+        let group = GroupAddress {
+            id: 7,
+            proxy: ADDRESS,
+            designated_qpn: Qpn::new(0x100).expect("24 bits"),
+            initial_psn: Psn::new(0),
+            path_mtu: PathMtu::Octets4096,
+            window: 16,
+        };
+        let client = Client::new(&url, None, None).expect("a URL");
+        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits") }, served)
+    }
+
+    fn problem(kind: ProblemType) -> (u16, String) {
+        let (name, status) = (kind.name(), kind.status());
+        let body = format!(r#"{{"type":"/problems/{name}","title":"x","status":{status},"detail":"x"}}"#);
+        (status, body)
+    }
+
+    fn receiver() -> (u16, String) {
+        (200, format!(r#"{{"address":"{ADDRESS}","qpn":512,"state":"joining"}}"#))
+    }
+
+    /// D189: a controller of an earlier version does not know the first step.
+    #[test]
+    fn an_earlier_controller_is_asked_to_join_in_one_step() {
+        let answer = |request: &str| match request.ends_with("/reservation") {
+            true => problem(ProblemType::UnknownPath),
+            false => receiver(),
+        };
+        let (membership, served) = controller(2, answer);
+        let region = MemoryRegion { virtual_address: 0, rkey: 1 };
+        assert_eq!(membership.join(region).expect("joined"), Steps::One);
+        let path = format!("PUT /v1/groups/7/receivers/{ADDRESS}");
+        assert_eq!(served.join().expect("served"), [format!("{path}/reservation"), path]);
+    }
+
+    /// A former process of the host was the group's last receiver: the error says what to do.
+    #[test]
+    fn the_last_receiver_is_named() {
+        let answer = |request: &str| match request.starts_with("DELETE") {
+            true => problem(ProblemType::TooFewReceivers),
+            false => problem(ProblemType::AlreadyJoined),
+        };
+        let (membership, served) = controller(2, answer);
+        let error = membership.join(MemoryRegion { virtual_address: 0, rkey: 1 }).expect_err("refused").to_string();
+        assert!(
+            error.starts_with("2001:db8::1 is the last receiver of group 7, which cannot be without one"),
+            "{error}"
+        );
+        assert!(error.contains("let another receiver join before, or its source close the group"), "{error}");
+        served.join().expect("served");
+    }
 }

@@ -1,6 +1,7 @@
 //! The version protocol in virtual time, in tests.
 
 mod hostile;
+mod late;
 mod network;
 mod pauses;
 mod versions;

@@ -2,6 +2,7 @@
 //! receivers' addresses, keys and queue pairs, and the responses aggregated by `srdma-aggregation`. Links lose,
 //! duplicate and delay.
 
+use crate::current::Piece;
 use crate::memory::{HostMemory, Region};
 use crate::provider::Registrar;
 use crate::provider::udp::{EndpointReceiver, EndpointSource, ReceiverMemory};
@@ -112,6 +113,18 @@ impl Network {
     }
 
     pub(super) fn with_digest(seed: u64, slots: Slots, receivers: usize, faults: Faults, digest: DigestKind) -> Self {
+        Self::with_current(seed, slots, receivers, faults, digest, false)
+    }
+
+    /// The same with a source that keeps the version that was published last.
+    pub(super) fn with_current(
+        seed: u64,
+        slots: Slots,
+        receivers: usize,
+        faults: Faults,
+        digest: DigestKind,
+        keeps_current: bool,
+    ) -> Self {
         let publisher = Publisher::new(
             PublisherConfig {
                 path_mtu: PATH_MTU,
@@ -121,6 +134,7 @@ impl Network {
                 slots,
                 digest,
                 slow_after: SLOW_AFTER,
+                keeps_current,
             },
             Registrar::Host,
         );
@@ -328,6 +342,13 @@ impl Network {
 }
 
 impl Receiver {
+    /// Passes on a part of the version that comes by unicast.
+    pub(super) fn take_piece(&mut self, piece: Piece) -> bool {
+        self.work();
+        let Receiver { endpoint, subscriber, qpn, memory, .. } = self;
+        subscriber.take_piece(&mut EndpointReceiver { endpoint, qpn: *qpn, memory: *memory }, piece)
+    }
+
     fn work(&mut self) {
         let Receiver { endpoint, subscriber, qpn, memory, .. } = self;
         subscriber.work(&mut EndpointReceiver { endpoint, qpn: *qpn, memory: *memory });

@@ -75,6 +75,7 @@ fn a_pause_takes_effect_between_versions_only() {
                 slots: Slots { count: 2, octets: 1000 },
                 digest: DigestKind::Crc32,
                 slow_after: Duration::from_secs(1),
+                keeps_current: false,
             },
             Registrar::Host,
         );

@@ -266,6 +266,10 @@ impl ReceiverQueue for ReceiverState {
         self.slots.deliver(offset, into);
     }
 
+    fn deliver(&mut self, offset: u64, octets: &[u8]) {
+        self.slots.deliver(offset, octets);
+    }
+
     fn share(&mut self, range: Range<usize>) -> Option<SharedRange> {
         self.slots.share(range)
     }
