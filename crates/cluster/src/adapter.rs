@@ -344,6 +344,20 @@ pub(crate) struct OrderName {
     pub(crate) epoch: u32,
 }
 
+impl OrderName {
+    /// Whether an answer for this epoch answers it. A removal is executed by one of a later epoch, after which a node
+    /// ignores those of earlier ones.
+    pub(crate) fn is_answered_by(&self, epoch: u32) -> bool {
+        self.epoch == epoch || (self.phase == Phase::Removing && self.epoch < epoch)
+    }
+
+    /// Whether `other`, which is sent after it, asks for nothing new.
+    pub(crate) fn covers(&self, other: &OrderName) -> bool {
+        let are_removals = self.phase == Phase::Removing && other.phase == Phase::Removing;
+        self == other || (are_removals && self.epoch >= other.epoch)
+    }
+}
+
 pub(crate) fn order_name(order: &NodeOrder) -> OrderName {
     let (group, phase, epoch) = match order {
         NodeOrder::Prepare { entry, name, .. } => (entry.id.0, Phase::Preparing, name.epoch),

@@ -62,9 +62,11 @@ impl World<'_> {
         }
         self.outcome.ready += 1;
         // A dead member stops a strict group, and a dead node too.
-        // A restored store may have the last receiver again that its application has removed.
+        // A restored store may have the last receiver again that its application has removed; or its leave was refused
+        // after it was accepted, since others had left meanwhile, which `failure` says.
         let has_left = |member: &Receiver| self.flows[flow].left.iter().any(|(_, left)| left.qpn.get() == member.qpn);
-        let is_back = |member: &Receiver| self.faults.store_changed && has_left(member);
+        let is_back =
+            |member: &Receiver| (self.faults.store_changed || names_refused_leave(&group)) && has_left(member);
         // A failure that names a receiver says why it stops the group, if the receiver has missed data (D131).
         let is_named = |member: &Receiver| names_receiver(&group, member.address) && self.has_missed(flow, member);
         let is_blocked = |member: &Receiver| self.is_member_dead(member.address) || is_back(member) || is_named(member);
@@ -156,6 +158,11 @@ impl World<'_> {
 fn names_receiver(group: &Group, receiver: Ipv6Addr) -> bool {
     let failure = group.failure.as_deref().unwrap_or_default();
     failure.split_whitespace().any(|word| word == receiver.to_string())
+}
+
+/// A failure says that a leave was refused.
+fn names_refused_leave(group: &Group) -> bool {
+    group.failure.as_ref().is_some_and(|failure| failure.contains("receivers would be left"))
 }
 
 /// The node above another one in a group's tree.

@@ -27,7 +27,7 @@ impl Orders {
         match order.phase {
             // It has no answer, and takes back the one before.
             Phase::Aborting => drop(self.0.remove(&key)),
-            _ if self.0.get(&key).is_some_and(|known| known.order == order) => {}
+            _ if self.0.get(&key).is_some_and(|known| known.order.covers(&order)) => {}
             _ => drop(self.0.insert(key, Newest { order, missed_since: Some(now) })),
         }
     }
@@ -35,7 +35,7 @@ impl Orders {
     /// A node's request with its answers has arrived.
     pub(crate) fn answered(&mut self, node: usize, request: &Request) {
         for (group, epoch) in adapter::answered_orders(request) {
-            if let Some(newest) = self.0.get_mut(&(node, group)).filter(|newest| newest.order.epoch == epoch) {
+            if let Some(newest) = self.0.get_mut(&(node, group)).filter(|newest| newest.order.is_answered_by(epoch)) {
                 newest.missed_since = None;
             }
         }

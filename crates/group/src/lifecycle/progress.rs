@@ -36,8 +36,14 @@ impl Lifecycle {
 
     fn undo(&mut self) -> Option<Change> {
         let change = self.change.take_if(|change| !change.is_superseding)?;
+        let stored = self.stored.as_ref().map(|group| group.record().tree.nodes());
+        let is_outside = |node: Ipv6Addr| stored.is_some_and(|nodes| nodes.iter().all(|one| one.loopback != node));
         for (node, member) in &mut self.members {
             match (member.presence, member.step, member.next()) {
+                // Its new entry took the place of a removal, which may not have been executed.
+                (Presence::Here, Step::Preparing | Step::Prepared, Some(_)) if is_outside(*node) => {
+                    self.orders.push_back(Order::Remove { node: *node, epoch: self.last_epoch });
+                }
                 (Presence::Here, Step::Preparing | Step::Prepared, Some(name)) => {
                     self.orders.push_back(Order::Abort { node: *node, name });
                 }

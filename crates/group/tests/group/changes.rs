@@ -198,6 +198,22 @@ fn a_node_is_rehomed_below_one_that_is_new() {
     assert_eq!(renewals(&lifecycle), all);
 }
 
+/// A node that an aborted change would have had removes all that it has of the group: it may have an entry of an earlier
+/// record still, whose removal it did not get.
+#[test]
+fn an_aborted_change_removes_the_group_from_new_nodes() {
+    let (mut lifecycle, mut fleet) = running();
+    fleet.agents.entry(loopback(3)).or_default().refuses = true;
+    let new_nodes = vec![new_node(7, 4, NodeRole::Transit)];
+    lifecycle
+        .rehome_by(Rehoming { node: loopback(3), parent: loopback(7), parent_sid: None, new_nodes, link_mtu: None })
+        .unwrap();
+    fleet.settle(&mut lifecycle);
+    let log = fleet.take_log();
+    assert!(log.contains("remove N7 2") && !log.contains("abort N7") && log.contains("abort N4 2"), "{log}");
+    assert!(fleet.agents[&loopback(7)].prepared.is_none() && lifecycle.is_steady());
+}
+
 /// The link MTU of a change was computed before an earlier one was made: the lesser of both is in effect.
 #[test]
 fn waiting_changes_do_not_raise_the_link_mtu_again() {
