@@ -61,13 +61,14 @@ fn an_interrupted_measurement_leaves_nothing_behind() {
         let command = |pid: &str| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         pids.split_whitespace().any(|pid| command(pid).contains("application-host"))
     };
-    for (node, is_sending) in [("wires", false), ("N1", false), ("R8", false), ("S", true)] {
+    // Three moments of building, and one of a transfer.
+    for (node, is_in_transfer) in [("wires", false), ("N1", false), ("R8", false), ("S", true)] {
         let arguments = ["--octets", "1GiB", "--links", "limited"];
         let mut bench = bench(&arguments).stderr(Stdio::null()).spawn().expect("it runs");
         let pid = bench.id();
         let name = format!("srdma-applications-b{pid}-{node}");
         let end = Instant::now() + Duration::from_secs(60);
-        while !(if is_sending { has_source(&name) } else { exists(&name) }) {
+        while !if is_in_transfer { has_source(&name) } else { exists(&name) } {
             assert!(Instant::now() < end, "in vain: {name}");
             sleep(Duration::from_millis(5));
         }
