@@ -123,7 +123,12 @@ impl Site {
             Hosts::Namespaces => env!("CARGO_BIN_EXE_srdma"),
             Hosts::Guests => "srdma",
         };
-        self.starts_line("udp", host, name, &format!("{program} {arguments}; echo ended"))
+        // A connection to the controller takes longer than its timeout, five seconds, when the machine is loaded and
+        // packets are lost.
+        let path = self.path(name);
+        let is_late = format!("tail -n 1 {path} | grep -q \"timeout: connect\"");
+        let line = format!("for attempt in 1 2 3 4 5; do {program} {arguments} && break; {is_late} || break; done");
+        self.starts_line("udp", host, name, &format!("{line}; echo ended"))
     }
 
     /// Options of `srdma` for these hosts.
