@@ -208,17 +208,20 @@ impl Running<'_> {
         text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
     }
 
-    /// Waits until something is so.
+    /// Waits until something is so, as long as the program prints more.
     #[track_caller]
     pub(super) fn waits(&self, what: &str, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let begin = Instant::now();
+        let (mut last_progress, mut printed) = (Instant::now(), 0);
         loop {
             let lines = self.lines();
             if is_so(&lines) {
                 return lines;
             }
+            if lines.len() > printed {
+                (last_progress, printed) = (Instant::now(), lines.len());
+            }
             let is_over = lines.last().is_some_and(|line| line == "ended" || line.starts_with("error "));
-            let is_late = begin.elapsed() >= PATIENCE;
+            let is_late = last_progress.elapsed() >= PATIENCE;
             assert!(!is_over && !is_late, "{}: in vain: {what}: {lines:?}", self.host);
             // A look into a guest costs time of its processor.
             sleep(match self.site.hosts {
