@@ -123,7 +123,12 @@ impl Site {
             Hosts::Namespaces => env!("CARGO_BIN_EXE_srdma"),
             Hosts::Guests => "srdma",
         };
-        self.starts_line("udp", host, name, &format!("{program} {arguments}; echo ended"))
+        // A connection to the controller takes longer than its timeout, five seconds, when the machine is loaded and
+        // packets are lost.
+        let path = self.path(name);
+        let is_late = format!("tail -n 1 {path} | grep -q \"timeout: connect\"");
+        let line = format!("for attempt in 1 2 3 4 5; do {program} {arguments} && break; {is_late} || break; done");
+        self.starts_line("udp", host, name, &format!("{line}; echo ended"))
     }
 
     /// Options of `srdma` for these hosts.
@@ -203,17 +208,20 @@ impl Running<'_> {
         text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
     }
 
-    /// Waits until something is so.
+    /// Waits until something is so, as long as the program prints more.
     #[track_caller]
     pub(super) fn waits(&self, what: &str, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {
-        let begin = Instant::now();
+        let (mut last_progress, mut printed) = (Instant::now(), 0);
         loop {
             let lines = self.lines();
             if is_so(&lines) {
                 return lines;
             }
+            if lines.len() > printed {
+                (last_progress, printed) = (Instant::now(), lines.len());
+            }
             let is_over = lines.last().is_some_and(|line| line == "ended" || line.starts_with("error "));
-            let is_late = begin.elapsed() >= PATIENCE;
+            let is_late = last_progress.elapsed() >= PATIENCE;
             assert!(!is_over && !is_late, "{}: in vain: {what}: {lines:?}", self.host);
             // A look into a guest costs time of its processor.
             sleep(match self.site.hosts {

@@ -44,6 +44,16 @@ static void check(int result, const char *what)
     exit(1);
 }
 
+/* A connection to the controller takes longer than its timeout, five seconds, when the machine is loaded and packets are
+ * lost. */
+#define RETRY(call, what)                                                                                               \
+    do {                                                                                                                \
+        int result = call;                                                                                              \
+        for (int attempts = 1; result == -ECONNREFUSED && attempts < 10; attempts++)                                    \
+            result = call;                                                                                              \
+        check(result, what);                                                                                            \
+    } while (0)
+
 static long now_ms(void)
 {
     struct timespec time;
@@ -136,10 +146,10 @@ static void source(struct srdma *device, int count, char **words)
         exit(1);
     for (size_t i = 0, first = 0; i < 4; first += lengths[i], i++)
         buffers[i] = (struct srdma_buffer){.name = names[i], .base = data + first, .length = lengths[i]};
-    check(srdma_group_create(device, &options, &group), "create");
+    RETRY(srdma_group_create(device, &options, &group), "create");
     check(srdma_group_number(group, &number), "number");
     printf("group %" PRIu32 "\n", number);
-    check(srdma_group_commit(group, (uint32_t)strtoul(words[1], NULL, 10), PATIENCE_MS), "commit");
+    RETRY(srdma_group_commit(group, (uint32_t)strtoul(words[1], NULL, 10), PATIENCE_MS), "commit");
     printf("committed\n");
     for (uint64_t version = 1; version <= (uint64_t)versions; version++) {
         for (uint64_t i = 0; i < 4; i++)
@@ -179,11 +189,7 @@ static void receive(struct srdma *device, int count, char **words)
     struct pollfd poll_fd = {.events = POLLIN};
     int is_over = 0;
 
-    /* A controller is not reached when a loaded machine, which also loses packets, takes longer than five seconds. */
-    for (int attempts = 0, result = -ECONNREFUSED; result == -ECONNREFUSED && attempts < 10; attempts++) {
-        result = srdma_group_join(device, (uint32_t)strtoul(words[0], NULL, 10), memory, length, &group);
-        check(result == -ECONNREFUSED && attempts < 9 ? 0 : result, "join");
-    }
+    RETRY(srdma_group_join(device, (uint32_t)strtoul(words[0], NULL, 10), memory, length, &group), "join");
     printf("requested\n");
     poll_fd.fd = srdma_fd(group);
     while (!is_over) {
