@@ -23,6 +23,9 @@ impl Lifecycle {
         if let Some(wanted) = self.undo().and_then(|change| change.wanted) {
             self.waiting.put_back(wanted);
         }
+        // One that has left meanwhile says no more that it is ready.
+        let leaving = self.waiting.evictions();
+        self.withdraw(leaving);
     }
 
     /// Ends the lifecycle for another one that takes its place. Returns the entries that nodes may have prepared, and

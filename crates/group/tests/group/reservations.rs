@@ -108,6 +108,32 @@ fn the_source_goes_on_without_a_dead_newcomer() {
     }
 }
 
+/// D188: a newcomer that leaves while its join is in progress is not waited for when the join is postponed.
+#[test]
+fn one_that_leaves_during_its_join_does_not_hold_the_source() {
+    let (mut lifecycle, mut fleet) = running();
+    lifecycle.join(vec![newcomer(6, 2, Admission::WhenReady)], vec![], None).unwrap();
+    fleet.settle(&mut lifecycle);
+    lifecycle.ready(receiver_address(6), J);
+    lifecycle.leave(&[receiver_address(6)]).unwrap();
+    fleet.dead.insert(loopback(2));
+    fleet.settle(&mut lifecycle);
+    lifecycle.lost(loopback(2));
+    fleet.dead.clear();
+    fleet.settle(&mut lifecycle);
+    fleet.next_psn = J.plus(100);
+    let held = fleet.agents.get(&loopback(2)).map(|agent| agent.held).unwrap_or_default();
+    lifecycle.registered(loopback(2), held).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert_eq!((has(&lifecycle, 6), lifecycle.reserved()), (None, set(&[])));
+    assert!(lifecycle.is_steady() && lifecycle.leaving().is_empty(), "{:?}", fleet.log);
+    assert!(
+        fleet.log.contains(&"evicted R6".to_owned()) && fleet.log.contains(&"ready 1".to_owned()),
+        "{:?}",
+        fleet.log
+    );
+}
+
 /// D187: other changes do not wait for a newcomer; J stays, since the source is quiet.
 #[test]
 fn others_leave_while_a_newcomer_is_reserved() {
