@@ -11,15 +11,20 @@ use crate::memory::Octets;
 use hmac::Mac;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use srdma_api::SourceService;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// Receivers that are served at a time. Each takes a thread and memory of [`PIECE_OCTETS`].
+/// Receivers that are served at a time. Each takes memory of [`PIECE_OCTETS`].
 const MAX_RECEIVERS: usize = 8;
+/// Connections at a time, those without a valid request included. Each takes a thread.
+const MAX_CONNECTIONS: usize = 64;
+/// Time for the whole request: a peer without the key holds a connection for no longer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval for looking whether the source was closed, milliseconds.
 const LOOK_MS: u16 = 100;
 
@@ -43,7 +48,35 @@ struct State {
     /// Locked for reading while a piece is copied: when it is replaced, nothing reads the former version any more.
     current: RwLock<Option<Current>>,
     is_closing: AtomicBool,
-    receivers: AtomicUsize,
+    connections: Places,
+    receivers: Places,
+}
+
+/// Places of which each is taken by one thread.
+struct Places {
+    taken: AtomicUsize,
+    most: usize,
+}
+
+/// A place that is taken, until it is dropped.
+struct Place<'a>(&'a Places);
+
+impl Places {
+    fn new(most: usize) -> Self {
+        Places { taken: AtomicUsize::new(0), most }
+    }
+
+    /// `None` if all are taken.
+    fn take(&self) -> Option<Place<'_>> {
+        let taken = |taken| (taken < self.most).then_some(taken + 1);
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).ok().map(|_| Place(self))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 impl Server {
@@ -58,7 +91,8 @@ impl Server {
             key,
             current: RwLock::new(None),
             is_closing: AtomicBool::new(false),
-            receivers: AtomicUsize::new(0),
+            connections: Places::new(MAX_CONNECTIONS),
+            receivers: Places::new(MAX_RECEIVERS),
         });
         let own = Arc::clone(&state);
         let thread = engine::start("srdma current", move || own.listen(&listener))?;
@@ -103,22 +137,19 @@ impl State {
                 continue;
             }
             let Ok((stream, _)) = listener.accept() else { continue };
-            let is_busy = self.receivers.fetch_add(1, Ordering::AcqRel) >= MAX_RECEIVERS;
             let own = Arc::clone(self);
-            let started = engine::start("srdma current", move || {
-                // A receiver that goes away costs nothing; it knows why.
-                let _ = own.serve(stream, is_busy);
-                own.receivers.fetch_sub(1, Ordering::AcqRel);
+            // Without a thread the connection ends, and its peer tries again.
+            let _ = engine::start("srdma current", move || {
+                // One too many ends at once. A receiver that goes away costs nothing; it knows why.
+                if let Some(_place) = own.connections.take() {
+                    let _ = own.serve(stream);
+                }
             });
-            if started.is_err() {
-                self.receivers.fetch_sub(1, Ordering::AcqRel);
-            }
         }
     }
 
     /// Serves one receiver. A request of another key ends without a word: it gets nothing but the greeting.
-    fn serve(&self, mut stream: TcpStream, is_busy: bool) -> std::io::Result<()> {
-        stream.set_read_timeout(Some(TIMEOUT))?;
+    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
         stream.set_write_timeout(Some(TIMEOUT))?;
         let nonce = random()?;
         let mut greeting = [0; HEAD_OCTETS + NONCE_OCTETS];
@@ -126,17 +157,18 @@ impl State {
         greeting[HEAD_OCTETS..].copy_from_slice(&nonce);
         stream.write_all(&greeting)?;
         let mut request = [0; HEAD_OCTETS + MAC_OCTETS];
-        stream.read_exact(&mut request)?;
+        read_within(&mut stream, &mut request, REQUEST_TIMEOUT)?;
         let (asked, mac) = request.split_at(HEAD_OCTETS);
         let is_known = self.key.mac(OF_REQUEST, &[&nonce, asked]).verify_slice(mac).is_ok();
         if !is_known || asked != head() {
             return Ok(());
         }
-        let found = if is_busy { None } else { self.messages() };
-        let status = match &found {
-            _ if is_busy => Status::Busy,
-            Some(_) => Status::Version,
-            None => Status::Nothing,
+        let place = self.receivers.take();
+        let found = place.as_ref().and_then(|_| self.messages());
+        let status = match (&place, &found) {
+            (None, _) => Status::Busy,
+            (Some(_), Some(_)) => Status::Version,
+            (Some(_), None) => Status::Nothing,
         };
         stream.write_all(&[status.code(), 0, 0, 0, 0, 0, 0, 0])?;
         let Some((manifest, begin, end)) = found else { return Ok(()) };
@@ -177,6 +209,24 @@ impl State {
         octets.read(offset, into);
         true
     }
+}
+
+/// Fills `into`, however the octets are divided, before the time is over.
+fn read_within(stream: &mut TcpStream, into: &mut [u8], time: Duration) -> std::io::Result<()> {
+    let end = Instant::now() + time;
+    let mut done = 0;
+    while done < into.len() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        match stream.read(&mut into[done..])? {
+            0 => return Err(ErrorKind::UnexpectedEof.into()),
+            octets => done += octets,
+        }
+    }
+    Ok(())
 }
 
 fn send_message(stream: &mut TcpStream, octets: &[u8]) -> std::io::Result<()> {

@@ -6,6 +6,7 @@ use crate::buffer::Buffer;
 use crate::digest::{DigestKind, Hasher};
 use crate::manifest::{Entry, Manifest, Slots};
 use std::cell::RefCell;
+use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 
 fn current(version: u64, octets: &[&[u8]]) -> Current {
@@ -96,26 +97,65 @@ fn damaged_buffers_are_named() {
     assert_eq!((got.is_whole, result), (false, Err(Some(FetchError::Damaged("b1".to_owned())))));
 }
 
-/// Connections and so memory are bounded; one that ends makes room.
+/// A version of 64 MiB: more than sockets have room for.
+fn long_version() -> Current {
+    let octets = vec![5; 64 << 20];
+    let entries = vec![Entry { name: "b0".to_owned(), offset: 0, length_octets: octets.len() as u64 }];
+    let slots = Slots { count: 2, octets: octets.len() as u64 };
+    let manifest = Manifest::new(7, 3, slots, DigestKind::Sha256, entries).unwrap();
+    Current { manifest, buffers: vec![Buffer::new("b", octets).octets], ..current(7, &[&[5]]) }
+}
+
+/// A connection of a receiver that has asked for the version, and reads its status alone.
+fn asking(server: &Server) -> (TcpStream, Option<Status>) {
+    let mut stream = TcpStream::connect(address(server)).unwrap();
+    let mut greeting = [0; HEAD_OCTETS + NONCE_OCTETS];
+    stream.read_exact(&mut greeting).unwrap();
+    let mac = key(server).mac(OF_REQUEST, &[&greeting[HEAD_OCTETS..], &head()]).finalize().into_bytes();
+    stream.write_all(&[&head()[..], &mac].concat()).unwrap();
+    let mut status = [0; 8];
+    stream.read_exact(&mut status).unwrap();
+    (stream, Status::from_code(status[0]))
+}
+
+/// Receivers and so memory are bounded; one that ends makes room.
 #[test]
-fn too_many_receivers_are_told_so() {
+fn too_many_receivers_are_refused_as_busy() {
     let server = Server::start(Ipv6Addr::LOCALHOST).unwrap();
-    server.replace(Some(current(7, &[b"x"])));
-    // They have their greeting, and are silent.
-    let silent: Vec<TcpStream> = (0..8)
-        .map(|_| {
-            let mut stream = TcpStream::connect(address(&server)).unwrap();
-            stream.read_exact(&mut [0; HEAD_OCTETS + NONCE_OCTETS]).unwrap();
-            stream
-        })
-        .collect();
-    assert_eq!(get(&server, &key(&server)).1, Err(Some(FetchError::Busy)));
-    drop(silent);
+    server.replace(Some(long_version()));
+    let served: Vec<_> = (0..8).map(|_| asking(&server)).collect();
+    assert!(served.iter().all(|(_, status)| *status == Some(Status::Version)));
+    assert_eq!(asking(&server).1, Some(Status::Busy));
+    drop(served);
     let begin = std::time::Instant::now();
-    while get(&server, &key(&server)).1 == Err(Some(FetchError::Busy)) {
+    while asking(&server).1 == Some(Status::Busy) {
         assert!(begin.elapsed() < Duration::from_secs(60));
     }
+}
+
+/// Peers without the key take no place of a receiver, and are ended: after the time for a request, or at once when there
+/// are too many.
+#[test]
+fn silent_peers_keep_no_receiver_out() {
+    let server = Server::start(Ipv6Addr::LOCALHOST).unwrap();
+    server.replace(Some(current(7, &[b"x"])));
+    let connect = || TcpStream::connect(address(&server)).unwrap();
+    let silent: Vec<TcpStream> = (0..20).map(|_| connect()).collect();
     assert!(get(&server, &key(&server)).0.is_whole);
+    let begin = std::time::Instant::now();
+    let more: Vec<TcpStream> = (0..200).map(|_| connect()).collect();
+    let ends = |mut stream: TcpStream| {
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        // One octet after the other does not extend the time.
+        while stream.write(&[0]).is_ok() && begin.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        begin.elapsed() < Duration::from_secs(60)
+    };
+    assert!(silent.into_iter().chain(more).all(ends));
+    while !get(&server, &key(&server)).0.is_whole {
+        assert!(begin.elapsed() < Duration::from_secs(120));
+    }
 }
 
 /// When a version is replaced, a fetch of the former one ends, and nothing reads its buffers any more.
@@ -133,12 +173,7 @@ fn a_fetch_ends_when_its_version_is_replaced() {
     let server = Server::start(Ipv6Addr::LOCALHOST).unwrap();
     let owner = std::sync::Arc::new(());
     let octets = vec![5; 64 << 20];
-    let mut former = current(7, &[&[5; 1]]);
-    former.manifest = {
-        let entries = vec![Entry { name: "b0".to_owned(), offset: 0, length_octets: octets.len() as u64 }];
-        let slots = Slots { count: 2, octets: octets.len() as u64 };
-        Manifest::new(7, 3, slots, DigestKind::Sha256, entries).unwrap()
-    };
+    let mut former = long_version();
     former.buffers = vec![Buffer::new("b", Counted { octets, _owner: std::sync::Arc::clone(&owner) }).octets];
     server.replace(Some(former));
     let key = key(&server);
