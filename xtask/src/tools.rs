@@ -51,6 +51,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("ethtool", "ethtool"),
     tool("gcc", "gcc"),
     tool("ip", "iproute2"),
+    tool("ldd", "libc-bin"),
     tool("ld", "binutils"),
     tool("mount", "mount"),
     tool("nsenter", "util-linux"),

@@ -167,8 +167,8 @@ fn a_cluster_replays_from_its_token() {
         assert_eq!(seed[figure], replayed[figure], "{figure}");
     }
     // As reports name it.
-    assert_eq!(run(&["--seed", "cluster-v5:7"])["digest"], seed["digest"]);
-    let earlier = chaos(&["--cluster", "--seed", "cluster-v4:7"]);
+    assert_eq!(run(&["--seed", "cluster-v6:7"])["digest"], seed["digest"]);
+    let earlier = chaos(&["--cluster", "--seed", "cluster-v5:7"]);
     assert_eq!(earlier.status.code(), Some(2));
     assert!(text(&earlier.stderr).contains("use --replay"), "{}", text(&earlier.stderr));
     let refused = chaos(&["--cluster", "--replay", "v1:7"]);

@@ -159,7 +159,7 @@ fn a_store_of_the_first_format_is_migrated() {
     assert_eq!(again.unwrap().value.summary.id, 2, "the key receives the response of the first program");
     drop(running);
     let format = opened(&file).rows("format", None, 1).unwrap();
-    assert_eq!(format, [("format".to_owned(), b"5".to_vec())]);
+    assert_eq!(format, [("format".to_owned(), b"6".to_vec())]);
     assert_eq!([1, 2].map(|group| show(&Running::on_disk(&file).client(), group)), groups);
 }
 
