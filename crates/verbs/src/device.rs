@@ -131,6 +131,18 @@ impl Device {
         }
     }
 
+    /// Opens the device of this name, which must have the address; without a name, the one that has it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Device::open`] and [`Device::address`], or [`Device::open_by_address`].
+    pub fn open_with_address(name: Option<&str>, address: Ipv6Addr) -> Result<(Self, LocalAddress)> {
+        let Some(name) = name else { return Device::open_by_address(address) };
+        let device = Device::open(name)?;
+        let local = device.address(address)?;
+        Ok((device, local))
+    }
+
     /// The port and GID index of an address of this device, on an active port.
     ///
     /// # Errors

@@ -51,7 +51,40 @@ pub enum Event {
     Other(u32),
 }
 
+/// What an event has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All that uses the device.
+    Device,
+    /// A queue pair.
+    QueuePair,
+}
+
 impl Event {
+    /// What cannot be used any more after it. A port may come back before retries are used up, and a queue pair keeps
+    /// its address when the table of addresses changes.
+    pub fn ended(&self) -> Option<Ended> {
+        match self {
+            Event::DeviceFatal | Event::CompletionQueueError => Some(Ended::Device),
+            Event::QueuePairFatal(_) | Event::QueuePairRequestError(_) | Event::QueuePairAccessError(_) => {
+                Some(Ended::QueuePair)
+            }
+            Event::CommunicationEstablished(_)
+            | Event::SendQueueDrained(_)
+            | Event::PathMigrated(_)
+            | Event::PathMigrationError(_)
+            | Event::LastRequestReached(_)
+            | Event::PortActive(_)
+            | Event::PortError(_)
+            | Event::GidChange(_)
+            | Event::LidChange(_)
+            | Event::PkeyChange(_)
+            | Event::SubnetManagerChange(_)
+            | Event::ClientReregister(_)
+            | Event::Other(_) => None,
+        }
+    }
+
     pub(crate) fn of(event: RawEvent) -> Self {
         let RawEvent { event_type, number } = event;
         let pair = |name: fn(Qpn) -> Event| Qpn::new(number).map_or(Event::Other(event_type), name);

@@ -24,7 +24,7 @@ mod sys;
 pub use completion::{Completed, Completion, CompletionQueue, WorkError, WorkStatus};
 pub use device::{Device, DeviceLimits, LocalAddress, Port, devices};
 pub use error::{Result, VerbsError};
-pub use event::Event;
+pub use event::{Ended, Event};
 pub use queue_pair::{
     AckTimeout, Operation, QueuePair, QueuePairOptions, ReadyToReceive, ReadyToSend, RemoteMemory, SendRequest,
 };

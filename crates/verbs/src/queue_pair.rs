@@ -151,9 +151,12 @@ pub struct ReadyToSend {
 }
 
 impl ReadyToSend {
+    /// The greatest retry count.
+    pub const MOST_RETRIES: u8 = 7;
+
     /// With an ACK timeout of 67 ms, seven retries, and RNR NAKs without limit.
     pub fn new(first_psn: Psn) -> Self {
-        ReadyToSend { first_psn, ack_timeout: AckTimeout::DEFAULT, retry_count: 7, rnr_retry_count: 7 }
+        ReadyToSend { first_psn, ack_timeout: AckTimeout::DEFAULT, retry_count: Self::MOST_RETRIES, rnr_retry_count: 7 }
     }
 
     /// Attributes, and the mask of those that are set (ibv_modify_qp(3)).
@@ -310,7 +313,7 @@ impl QueuePair {
     ///
     /// If a count is above 7, or the queue pair is in another state.
     pub fn to_rts(&self, ready: &ReadyToSend) -> Result<()> {
-        at_most("the retry count", ready.retry_count.into(), 7)?;
+        at_most("the retry count", ready.retry_count.into(), ReadyToSend::MOST_RETRIES.into())?;
         at_most("the RNR retry count", ready.rnr_retry_count.into(), 7)?;
         let (attributes, mask) = ready.attributes();
         self.modify("RTS", &attributes, mask)

@@ -88,14 +88,11 @@ struct Opened {
 
 impl Opened {
     fn open(name: &DeviceName, address: Ipv6Addr, options: QueuePairOptions) -> Result<Self, VerbsError> {
-        let (device, local) = match name {
-            DeviceName::Name(name) => {
-                let device = Device::open(name)?;
-                let local = device.address(address)?;
-                (device, local)
-            }
-            DeviceName::Address(_) => Device::open_by_address(address)?,
+        let name = match name {
+            DeviceName::Name(name) => Some(name.as_str()),
+            DeviceName::Address(_) => None,
         };
+        let (device, local) = Device::open_with_address(name, address)?;
         let domain = device.protection_domain()?;
         let completions = device.completion_queue(options.send_requests + options.receive_requests)?;
         let pair = domain.queue_pair(&options, &completions, &completions)?;
@@ -117,28 +114,9 @@ impl Opened {
         self.completions.request_notification()?;
         while self.completions.poll(&mut completions)? > 0 {}
         while let Some(event) = self.device.next_event()? {
-            match event {
-                Event::DeviceFatal
-                | Event::CompletionQueueError
-                | Event::QueuePairFatal(_)
-                | Event::QueuePairRequestError(_)
-                | Event::QueuePairAccessError(_) => {
-                    return Err(DeviceError::Event { device: self.device.name().to_owned(), event });
-                }
-                // The transfer may go on, or its retries say that it does not.
-                Event::CommunicationEstablished(_)
-                | Event::SendQueueDrained(_)
-                | Event::PathMigrated(_)
-                | Event::PathMigrationError(_)
-                | Event::LastRequestReached(_)
-                | Event::PortActive(_)
-                | Event::PortError(_)
-                | Event::GidChange(_)
-                | Event::LidChange(_)
-                | Event::PkeyChange(_)
-                | Event::SubnetManagerChange(_)
-                | Event::ClientReregister(_)
-                | Event::Other(_) => {}
+            // After others the transfer may go on, or its retries say that it does not.
+            if event.ended().is_some() {
+                return Err(DeviceError::Event { device: self.device.name().to_owned(), event });
             }
         }
         if !completions.is_empty() {

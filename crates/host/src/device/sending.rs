@@ -6,7 +6,9 @@ use crate::sending::{SendingConfig, TransferMode};
 use crate::source_control::{SessionState, SourceControl, StreamProgress};
 use crate::trailer::Trailer;
 use crate::transfer_error::TransferError;
-use srdma_verbs::{Access, Buffer, MemoryRegion, Operation, QueuePairOptions, RemoteMemory, SendRequest, VerbsError};
+use srdma_verbs::{
+    Access, Buffer, MemoryRegion, Operation, QueuePairOptions, ReadyToSend, RemoteMemory, SendRequest, VerbsError,
+};
 use srdma_wire::{Psn, Qpn};
 use std::collections::VecDeque;
 use std::net::Ipv6Addr;
@@ -50,6 +52,9 @@ enum Stage {
 }
 
 impl DeviceSender {
+    /// Retransmissions without progress, at most.
+    pub const MOST_RETRIES: u8 = ReadyToSend::MOST_RETRIES;
+
     /// Opens the device that has an address.
     ///
     /// # Errors

@@ -31,8 +31,8 @@ const SEND_REQUESTS: u32 = 256;
 /// RNR NAKs ask for 2.56 ms: a receiver without a free slot gets the begin message of the next version so often, as do
 /// all others.
 const RNR_TIMER: u8 = 16;
-/// Retransmissions without progress: the most that queue pairs can be set to.
-const RETRIES: u8 = 7;
+/// Retransmissions without progress.
+const RETRIES: u8 = ReadyToSend::MOST_RETRIES;
 /// Time between the stall of a receiver, after which nodes ask for its eviction, and its effect.
 const EVICTION: Duration = Duration::from_secs(5);
 
@@ -70,14 +70,7 @@ impl Choice {
     }
 
     fn open(&self, address: Ipv6Addr) -> Result<(Device, LocalAddress)> {
-        match &self.name {
-            Some(name) => {
-                let device = Device::open(name)?;
-                let local = device.address(address)?;
-                Ok((device, local))
-            }
-            None => Ok(Device::open_by_address(address)?),
-        }
+        Ok(Device::open_with_address(self.name.as_deref(), address)?)
     }
 }
 
@@ -177,20 +170,8 @@ impl SourcePair for Source {
         let Some(group) = group else { return };
         let mut queue = SourceState::new(pair, opened.completions.clone(), group.path_mtu);
         let mut events = EventLoop::new(&opened.device, &opened.completions, &wake);
-        let failure = loop {
-            if let Err(over) = events.begin() {
-                break Some(over);
-            }
-            if program.work(events.now(), &mut queue).is_break() {
-                break None;
-            }
-            if let Some(over) = queue.take_failure() {
-                break Some(over);
-            }
-            if let Err(over) = events.wait(program.next_deadline()) {
-                break Some(over);
-            }
-        };
+        let failure =
+            events.run(&mut queue, |now, queue| program.work(now, queue).map_continue(|()| program.next_deadline()));
         program.finish(failure, &mut queue);
     }
 }
@@ -266,20 +247,7 @@ impl ReceiverPair for Receiver {
     fn run(self: Box<Self>, program: &mut dyn ReceiverProgram) -> Option<Over> {
         let Receiver { opened, mut state, wake, .. } = *self;
         let mut events = EventLoop::new(&opened.device, &opened.completions, &wake);
-        loop {
-            if let Err(over) = events.begin() {
-                return Some(over);
-            }
-            if program.work(events.now(), &mut state).is_break() {
-                return None;
-            }
-            if let Some(over) = state.take_failure() {
-                return Some(over);
-            }
-            if let Err(over) = events.wait(program.next_deadline()) {
-                return Some(over);
-            }
-        }
+        events.run(&mut state, |now, queue| program.work(now, queue).map_continue(|()| program.next_deadline()))
     }
 }
 

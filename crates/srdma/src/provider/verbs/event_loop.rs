@@ -5,9 +5,16 @@ use crate::error::Over;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use srdma_host::Clock;
-use srdma_verbs::{CompletionQueue, Device, Event, VerbsError};
+use srdma_verbs::{CompletionQueue, Device, Ended, Event, VerbsError};
 use srdma_wire::Instant;
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
+
+/// The queue of a program on a device.
+pub(super) trait DeviceQueue {
+    /// Failure of the device since the last call.
+    fn take_failure(&mut self) -> Option<Over>;
+}
 
 /// Descriptors and the clock of a thread.
 pub(super) struct EventLoop<'a> {
@@ -26,12 +33,27 @@ impl<'a> EventLoop<'a> {
         EventLoop { device, completions, wake, clock: Clock::start() }
     }
 
-    pub(super) fn now(&self) -> Instant {
-        self.clock.now()
+    /// Calls `work` whenever something has happened, and at the time that it returns, until it breaks. Returns the
+    /// failure of the device, if that is the reason for the end.
+    pub(super) fn run<Q: DeviceQueue>(
+        &mut self,
+        queue: &mut Q,
+        mut work: impl FnMut(Instant, &mut Q) -> ControlFlow<(), Option<Instant>>,
+    ) -> Option<Over> {
+        loop {
+            if let Err(over) = self.begin() {
+                return Some(over);
+            }
+            let ControlFlow::Continue(deadline) = work(self.clock.now(), queue) else { return None };
+            let failure = queue.take_failure().map_or_else(|| self.wait(deadline).err(), Some);
+            if failure.is_some() {
+                return failure;
+            }
+        }
     }
 
     /// Before the program looks for completions: those that come later make the descriptor readable.
-    pub(super) fn begin(&mut self) -> Result<(), Over> {
+    fn begin(&mut self) -> Result<(), Over> {
         self.completions.request_notification().map_err(failed)?;
         while let Some(event) = self.device.next_event().map_err(failed)? {
             check(self.device.name(), event)?;
@@ -40,7 +62,7 @@ impl<'a> EventLoop<'a> {
     }
 
     /// Waits until something has happened, or the time has come.
-    pub(super) fn wait(&mut self, deadline: Option<Instant>) -> Result<(), Over> {
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<(), Over> {
         let timeout = deadline.map_or(PollTimeout::NONE, |deadline| {
             let left = deadline.since(self.clock.now());
             // Rounded up: a deadline that is nearly there is not awaited by looking again and again.
@@ -59,24 +81,10 @@ impl<'a> EventLoop<'a> {
 
 /// An asynchronous event, named, if it ends the queue pair of this device.
 fn check(device: &str, event: Event) -> Result<(), Over> {
-    match event {
-        Event::DeviceFatal | Event::CompletionQueueError => Err(Over::Device(format!("{device}: {event}"))),
-        Event::QueuePairFatal(_) | Event::QueuePairRequestError(_) | Event::QueuePairAccessError(_) => {
-            Err(Over::QueuePair(format!("{device}: {event}")))
-        }
-        // A port may come back before the source's retries are used up, and a queue pair keeps its address when the
-        // table of addresses changes.
-        Event::PortActive(_) | Event::PortError(_) | Event::GidChange(_) => Ok(()),
-        Event::CommunicationEstablished(_)
-        | Event::SendQueueDrained(_)
-        | Event::PathMigrated(_)
-        | Event::PathMigrationError(_)
-        | Event::LastRequestReached(_)
-        | Event::LidChange(_)
-        | Event::PkeyChange(_)
-        | Event::SubnetManagerChange(_)
-        | Event::ClientReregister(_)
-        | Event::Other(_) => Ok(()),
+    match event.ended() {
+        Some(Ended::Device) => Err(Over::Device(format!("{device}: {event}"))),
+        Some(Ended::QueuePair) => Err(Over::QueuePair(format!("{device}: {event}"))),
+        None => Ok(()),
     }
 }
 

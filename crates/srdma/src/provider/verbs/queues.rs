@@ -1,5 +1,6 @@
 //! The queues of a source and a receiver on a device.
 
+use super::event_loop::DeviceQueue;
 use crate::error::{Over, PairError};
 use crate::manifest::MAX_MANIFEST_OCTETS;
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
@@ -14,24 +15,43 @@ use srdma_wire::PathMtu;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-/// Completions that were polled and not reported yet.
+/// Completions that were polled and not reported yet, and the failure of the device.
 struct Completions {
     queue: CompletionQueue,
     polled: VecDeque<Completion>,
     batch: Vec<Completion>,
+    failure: Option<Over>,
 }
 
 impl Completions {
     fn new(queue: CompletionQueue) -> Self {
-        Completions { queue, polled: VecDeque::new(), batch: Vec::new() }
+        Completions { queue, polled: VecDeque::new(), batch: Vec::new(), failure: None }
     }
 
-    fn next(&mut self) -> Result<Option<Completion>, VerbsError> {
+    fn next(&mut self) -> Option<Completion> {
         if self.polled.is_empty() {
-            self.queue.poll(&mut self.batch)?;
-            self.polled.extend(self.batch.drain(..));
+            match self.queue.poll(&mut self.batch) {
+                Ok(_) => self.polled.extend(self.batch.drain(..)),
+                Err(error) => self.fail(&error),
+            }
         }
-        Ok(self.polled.pop_front())
+        self.polled.pop_front()
+    }
+
+    /// Whether a request was posted. One that found the queue full is posted later.
+    fn posted(&mut self, result: Result<(), VerbsError>) -> bool {
+        match result {
+            Ok(()) => true,
+            Err(VerbsError::QueueFull { .. }) => false,
+            Err(error) => {
+                self.fail(&error);
+                false
+            }
+        }
+    }
+
+    fn fail(&mut self, error: &VerbsError) {
+        self.failure.get_or_insert(Over::Device(error.to_string()));
     }
 }
 
@@ -46,7 +66,6 @@ pub(super) struct SourceState {
     /// Packets of each request that is posted.
     posted_packets: VecDeque<u32>,
     acknowledged_packets: u64,
-    failure: Option<Over>,
 }
 
 impl SourceState {
@@ -59,17 +78,7 @@ impl SourceState {
             path_mtu,
             posted_packets: VecDeque::new(),
             acknowledged_packets: 0,
-            failure: None,
         }
-    }
-
-    /// Failure of the device since the last call.
-    pub(super) fn take_failure(&mut self) -> Option<Over> {
-        self.failure.take()
-    }
-
-    fn fail(&mut self, error: &VerbsError) {
-        self.failure.get_or_insert(Over::Device(error.to_string()));
     }
 
     fn element(&self, local: &LocalRange) -> Option<ScatterGatherElement> {
@@ -81,6 +90,12 @@ impl SourceState {
             HostMemory::Source(Octets::Owned(..) | Octets::Raw(_)) => None,
             HostMemory::Messages(_) | HostMemory::Slots(_) => None,
         }
+    }
+}
+
+impl DeviceQueue for SourceState {
+    fn take_failure(&mut self) -> Option<Over> {
+        self.completions.failure.take()
     }
 }
 
@@ -119,27 +134,15 @@ impl SourceQueue for SourceState {
         };
         let (Some(pair), Some(element)) = (&self.pair, self.element(&request.local)) else { return false };
         let send = SendRequest { id: request.wr_id, operation, is_signalled: true };
-        match pair.post_send(&send, &[element]) {
-            Ok(()) => {
-                self.posted_packets.push_back(self.path_mtu.packets(request.local.length_octets));
-                true
-            }
-            Err(VerbsError::QueueFull { .. }) => false,
-            Err(error) => {
-                self.fail(&error);
-                false
-            }
+        let is_posted = self.completions.posted(pair.post_send(&send, &[element]));
+        if is_posted {
+            self.posted_packets.push_back(self.path_mtu.packets(request.local.length_octets));
         }
+        is_posted
     }
 
     fn poll_completion(&mut self) -> Option<Result<(), PairError>> {
-        let completion = match self.completions.next() {
-            Ok(completion) => completion?,
-            Err(error) => {
-                self.fail(&error);
-                return None;
-            }
-        };
+        let completion = self.completions.next()?;
         let packets = self.posted_packets.pop_front().unwrap_or(0);
         Some(match completion.result {
             Ok(
@@ -174,7 +177,6 @@ pub(super) struct ReceiverState {
     landing: MemoryRegion<Buffer>,
     messages: MemoryRegion<Buffer>,
     slots: SlotMemory,
-    failure: Option<Over>,
 }
 
 impl ReceiverState {
@@ -185,8 +187,7 @@ impl ReceiverState {
         messages: MemoryRegion<Buffer>,
         slots: SlotMemory,
     ) -> Self {
-        let completions = Completions::new(completions);
-        ReceiverState { pair, completions, landing, messages, slots, failure: None }
+        ReceiverState { pair, completions: Completions::new(completions), landing, messages, slots }
     }
 
     pub(super) fn pair(&self) -> &QueuePair {
@@ -197,26 +198,17 @@ impl ReceiverState {
     pub(super) fn region(&self) -> RecordRegion {
         RecordRegion { virtual_address: self.landing.virtual_address(), rkey: self.landing.rkey() }
     }
+}
 
-    /// Failure of the device since the last call.
-    pub(super) fn take_failure(&mut self) -> Option<Over> {
-        self.failure.take()
-    }
-
-    fn fail(&mut self, error: &VerbsError) {
-        self.failure.get_or_insert(Over::Device(error.to_string()));
+impl DeviceQueue for ReceiverState {
+    fn take_failure(&mut self) -> Option<Over> {
+        self.completions.failure.take()
     }
 }
 
 impl ReceiverQueue for ReceiverState {
     fn poll_completion(&mut self) -> Option<Result<Received, PairError>> {
-        let completion = match self.completions.next() {
-            Ok(completion) => completion?,
-            Err(error) => {
-                self.fail(&error);
-                return None;
-            }
-        };
+        let completion = self.completions.next()?;
         let number = completion.id;
         Some(match completion.result {
             Ok(Completed::Receive { octets, .. }) => Ok(Received { number, is_send: true, length_octets: octets }),
@@ -234,14 +226,7 @@ impl ReceiverQueue for ReceiverState {
         let start = place_of(number) as usize;
         let element = self.messages.element(start..start + MAX_MANIFEST_OCTETS);
         let posted = element.and_then(|element| self.pair.post_receive(number, &[element]));
-        match posted {
-            Ok(()) => true,
-            Err(VerbsError::QueueFull { .. }) => false,
-            Err(error) => {
-                self.fail(&error);
-                false
-            }
-        }
+        self.completions.posted(posted)
     }
 
     fn message(&self, received: Received) -> Vec<u8> {
