@@ -119,6 +119,18 @@ struct Known {
     newest: u64,
 }
 
+impl Known {
+    /// All that is known by a version of the group.
+    fn of(manifest: &Manifest) -> Self {
+        Known {
+            slots: manifest.slots(),
+            states: vec![SlotState::Free; manifest.slots().count.into()],
+            next_sequence: manifest.sequence() + 1,
+            newest: manifest.version(),
+        }
+    }
+}
+
 /// A receiver of a group.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
@@ -219,15 +231,9 @@ impl Subscriber {
         self.reject_unfinished();
         let version = manifest.version();
         if let Err(why) = self.check(&manifest) {
-            self.events.push_back(SubscriberEvent::Rejected { version: Some(version), why });
-            return;
+            return self.refuse(Some(version), why);
         }
-        let known = self.known.get_or_insert_with(|| Known {
-            slots: manifest.slots(),
-            states: vec![SlotState::Free; manifest.slots().count.into()],
-            next_sequence: 0,
-            newest: 0,
-        });
+        let known = self.known.get_or_insert_with(|| Known::of(&manifest));
         (known.next_sequence, known.newest) = (manifest.sequence() + 1, version);
         known.states[usize::from(manifest.slot())] = SlotState::Busy;
         self.receiving = Some(Arc::new(manifest));
@@ -235,14 +241,8 @@ impl Subscriber {
 
     fn check(&mut self, manifest: &Manifest) -> Result<(), Rejection> {
         let slots = manifest.slots();
-        let fits = slots.region_octets().is_some_and(|octets| octets <= self.region_octets);
-        let differ = self.known.as_ref().is_some_and(|known| known.slots != slots);
-        if !fits || differ {
-            return Err(Rejection::Slots {
-                slots: slots.count,
-                slot_octets: slots.octets,
-                region_octets: self.region_octets,
-            });
+        if !self.fits(slots) || self.known.as_ref().is_some_and(|known| known.slots != slots) {
+            return Err(self.other_slots(slots));
         }
         // It would have no successor.
         if manifest.sequence() == u64::MAX {
@@ -264,6 +264,15 @@ impl Subscriber {
         }
     }
 
+    /// Whether so many slots are inside the region.
+    fn fits(&self, slots: Slots) -> bool {
+        slots.region_octets().is_some_and(|octets| octets <= self.region_octets)
+    }
+
+    fn other_slots(&self, slots: Slots) -> Rejection {
+        Rejection::Slots { slots: slots.count, slot_octets: slots.octets, region_octets: self.region_octets }
+    }
+
     /// An end message: the slot is closed, and what is in it is verified.
     fn end(&mut self, queue: &mut dyn ReceiverQueue, end: &End) {
         let strays = queue.strays();
@@ -273,8 +282,7 @@ impl Subscriber {
             // The end of a version that was rejected has been reported. The first message of all may be that of a
             // version whose begin came before the join.
             if self.known.is_none() && self.completed == 1 {
-                let why = Rejection::Skipped;
-                self.events.push_back(SubscriberEvent::Rejected { version: Some(end.version), why });
+                self.refuse(Some(end.version), Rejection::Skipped);
             }
             return;
         };
@@ -300,13 +308,18 @@ impl Subscriber {
             Outcome::Damaged(buffer) => Some(buffer),
         };
         let Some(done) = self.verifying.pop_front() else { return };
-        if let Some(buffer) = damaged {
-            return self.reject(&done.manifest, Rejection::Damaged(buffer));
+        match damaged {
+            Some(buffer) => self.reject(&done.manifest, Rejection::Damaged(buffer)),
+            None => self.hand_over(queue, done.manifest),
         }
-        let range = slot_range(done.manifest.slots(), done.manifest.slot());
-        let Some(octets) = queue.share(range) else { return self.reject(&done.manifest, Rejection::SlotInUse) };
-        self.set(&done.manifest, SlotState::Held { version: done.manifest.version() });
-        self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest: done.manifest, octets }));
+    }
+
+    /// Gives a version that is whole to the application.
+    fn hand_over(&mut self, queue: &mut dyn ReceiverQueue, manifest: Arc<Manifest>) {
+        let range = slot_range(manifest.slots(), manifest.slot());
+        let Some(octets) = queue.share(range) else { return self.reject(&manifest, Rejection::SlotInUse) };
+        self.set(&manifest, SlotState::Held { version: manifest.version() });
+        self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest, octets }));
     }
 
     /// Posts receives for the versions that there is room for.
@@ -358,14 +371,19 @@ impl Subscriber {
 
     fn reject(&mut self, manifest: &Manifest, why: Rejection) {
         self.set(manifest, SlotState::Free);
-        self.events.push_back(SubscriberEvent::Rejected { version: Some(manifest.version()), why });
+        self.refuse(Some(manifest.version()), why);
+    }
+
+    /// Rejects a version that has no slot.
+    fn refuse(&mut self, version: Option<u64>, why: Rejection) {
+        self.events.push_back(SubscriberEvent::Rejected { version, why });
     }
 
     /// A message that is neither: the version that is received cannot become whole.
     fn reject_received(&mut self, why: Rejection) {
         match self.receiving.take() {
             Some(manifest) => self.reject(&manifest, why),
-            None => self.events.push_back(SubscriberEvent::Rejected { version: None, why }),
+            None => self.refuse(None, why),
         }
     }
 

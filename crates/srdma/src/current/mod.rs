@@ -76,17 +76,12 @@ impl Key {
     /// From hexadecimal digits.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut key = [0; 32];
-        if text.len() != 64 || !text.is_ascii() {
-            return None;
-        }
-        for (index, octet) in key.iter_mut().enumerate() {
-            *octet = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
-        }
+        hex::decode_to_slice(text, &mut key).ok()?;
         Some(Key(key))
     }
 
     fn text(&self) -> String {
-        self.0.iter().map(|octet| format!("{octet:02x}")).collect()
+        hex::encode(self.0)
     }
 
     /// The MAC of a message with its purpose.

@@ -48,32 +48,31 @@ struct State {
     /// Locked for reading while a piece is copied: when it is replaced, nothing reads the former version any more.
     current: RwLock<Option<Current>>,
     is_closing: AtomicBool,
-    connections: Places,
-    receivers: Places,
+    connections: Arc<Places>,
+    receivers: Arc<Places>,
 }
 
-/// Places of which each is taken by one thread.
 struct Places {
     taken: AtomicUsize,
     most: usize,
 }
 
 /// A place that is taken, until it is dropped.
-struct Place<'a>(&'a Places);
+struct Place(Arc<Places>);
 
 impl Places {
-    fn new(most: usize) -> Self {
-        Places { taken: AtomicUsize::new(0), most }
+    fn new(most: usize) -> Arc<Self> {
+        Arc::new(Places { taken: AtomicUsize::new(0), most })
     }
 
     /// `None` if all are taken.
-    fn take(&self) -> Option<Place<'_>> {
+    fn take(self: &Arc<Self>) -> Option<Place> {
         let taken = |taken| (taken < self.most).then_some(taken + 1);
-        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).ok().map(|_| Place(self))
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, taken).ok().map(|_| Place(Arc::clone(self)))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for Place {
     fn drop(&mut self) {
         self.0.taken.fetch_sub(1, Ordering::AcqRel);
     }
@@ -137,13 +136,14 @@ impl State {
                 continue;
             }
             let Ok((stream, _)) = listener.accept() else { continue };
+            // One too many ends at once.
+            let Some(place) = self.connections.take() else { continue };
             let own = Arc::clone(self);
             // Without a thread the connection ends, and its peer tries again.
             let _ = engine::start("srdma current", move || {
-                // One too many ends at once. A receiver that goes away costs nothing; it knows why.
-                if let Some(_place) = own.connections.take() {
-                    let _ = own.serve(stream);
-                }
+                let _place = place;
+                // A receiver that goes away costs nothing; it knows why.
+                let _ = own.serve(stream);
             });
         }
     }

@@ -34,6 +34,10 @@ struct Late {
 }
 
 impl Late {
+    fn new(rng: Pcg64Mcg, pieces: Vec<Piece>, at: Instant) -> Self {
+        Late { rng, pieces, at, whole: Vec::new(), rejected: Vec::new() }
+    }
+
     /// Runs the network, in which receiver 1 is the late one; both drop versions at once.
     fn run(&mut self, network: &mut Network, end: Instant, apart_ns: u64) {
         network.run_until(end, &mut |now, receivers, events| {
@@ -85,7 +89,7 @@ fn joined_late(seed: u64, count: u16) -> (Network, Current, u64) {
         network.source.publisher.publish(version, vec![Buffer::new("a", octets(version))]).expect("taken");
     }
     let mut rng = Pcg64Mcg::seed_from_u64(seed);
-    let mut all = Late { rng: rng.clone(), pieces: Vec::new(), at: MINUTE, whole: Vec::new(), rejected: Vec::new() };
+    let mut all = Late::new(rng.clone(), Vec::new(), MINUTE);
     let dies_at = Instant::from_ns(rng.random_range(50_000..400_000));
     all.run(&mut network, dies_at, 0);
     network.evict(1);
@@ -115,7 +119,7 @@ fn the_version_before_comes_first_or_not_at_all() {
         let mut rng = Pcg64Mcg::seed_from_u64(seed + 1_000);
         let at = network.now.after_ns(rng.random_range(0..30_000));
         let apart_ns = [0, 300, 3_000, 60_000][rng.random_range(0..4)];
-        let mut late = Late { rng, pieces: pieces(&current), at, whole: Vec::new(), rejected: Vec::new() };
+        let mut late = Late::new(rng, pieces(&current), at);
         late.run(&mut network, MINUTE, apart_ns);
         let following: Vec<u64> = (before + 1..=VERSIONS).collect();
         if late.whole.first() == Some(&before) {
@@ -144,7 +148,7 @@ fn a_fetch_that_breaks_is_named() {
         pieces.truncate(1 + seed as usize % 8);
         pieces.push(Piece::Failed(Some(FetchError::Broken("reset".to_owned()))));
         let (at, rng) = (network.now, Pcg64Mcg::seed_from_u64(seed));
-        let mut late = Late { rng, pieces, at, whole: Vec::new(), rejected: Vec::new() };
+        let mut late = Late::new(rng, pieces, at);
         late.run(&mut network, MINUTE, 0);
         assert_eq!(late.whole, (before + 1..=VERSIONS).collect::<Vec<_>>(), "seed {seed}");
         let why = Rejection::Fetch(FetchError::Broken("reset".to_owned()));
@@ -156,13 +160,7 @@ fn a_fetch_that_breaks_is_named() {
 #[test]
 fn other_versions_are_not_taken() {
     let (mut network, current, before) = joined_late(1, 2);
-    let mut late = Late {
-        rng: Pcg64Mcg::seed_from_u64(1),
-        pieces: Vec::new(),
-        at: MINUTE,
-        whole: Vec::new(),
-        rejected: Vec::new(),
-    };
+    let mut late = Late::new(Pcg64Mcg::seed_from_u64(1), Vec::new(), MINUTE);
     late.run(&mut network, MINUTE, 0);
     assert_eq!(late.whole.len() as u64, VERSIONS - before);
     let newest = network.source.publisher.take_current().expect("it is kept");
@@ -171,13 +169,7 @@ fn other_versions_are_not_taken() {
     }
     let (mut network, current, _) = joined_late(2, 1);
     assert!(!network.receivers[1].take_piece(Piece::Begin(current.manifest)));
-    let mut late = Late {
-        rng: Pcg64Mcg::seed_from_u64(1),
-        pieces: Vec::new(),
-        at: MINUTE,
-        whole: Vec::new(),
-        rejected: Vec::new(),
-    };
+    let mut late = Late::new(Pcg64Mcg::seed_from_u64(1), Vec::new(), MINUTE);
     late.run(&mut network, MINUTE, 0);
     assert_eq!(late.rejected[0].1, Rejection::Fetch(FetchError::OneSlot));
 }

@@ -1,6 +1,6 @@
 //! The version before the receiver's first one, which comes by unicast (D190).
 
-use super::{Known, Rejection, SlotState, Subscriber, SubscriberEvent, WholeVersion, slot_range};
+use super::{Known, Rejection, SlotState, Subscriber};
 use crate::current::{FetchError, Piece};
 use crate::manifest::Manifest;
 use crate::provider::ReceiverQueue;
@@ -17,14 +17,7 @@ impl Subscriber {
             }
             (Piece::End, Some(manifest)) => {
                 self.unicast = None;
-                self.set(&manifest, SlotState::Free);
-                match queue.share(slot_range(manifest.slots(), manifest.slot())) {
-                    Some(octets) => {
-                        self.set(&manifest, SlotState::Held { version: manifest.version() });
-                        self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest, octets }));
-                    }
-                    None => self.reject(&manifest, Rejection::SlotInUse),
-                }
+                self.hand_over(queue, manifest);
                 false
             }
             (Piece::Failed(error), unicast) => {
@@ -33,7 +26,7 @@ impl Subscriber {
                 let why = error.map_or(Rejection::Overtaken, Rejection::Fetch);
                 match unicast {
                     Some(manifest) => self.reject(&manifest, why),
-                    None if why != Rejection::Overtaken => self.refuse_fetch(None, why),
+                    None if why != Rejection::Overtaken => self.refuse(None, why),
                     None => {}
                 }
                 false
@@ -59,22 +52,15 @@ impl Subscriber {
         }
         let slots = manifest.slots();
         let version = Some(manifest.version());
-        if slots.region_octets().is_none_or(|octets| octets > self.region_octets) || manifest.sequence() == u64::MAX {
-            let (slots, slot_octets) = (slots.count, slots.octets);
-            let why = Rejection::Slots { slots, slot_octets, region_octets: self.region_octets };
-            self.refuse_fetch(version, why);
+        if !self.fits(slots) || manifest.sequence() == u64::MAX {
+            self.refuse(version, self.other_slots(slots));
             return false;
         }
         if slots.count == 1 {
-            self.refuse_fetch(version, Rejection::Fetch(FetchError::OneSlot));
+            self.refuse(version, Rejection::Fetch(FetchError::OneSlot));
             return false;
         }
-        let known = self.known.get_or_insert_with(|| Known {
-            slots,
-            states: vec![SlotState::Free; slots.count.into()],
-            next_sequence: manifest.sequence() + 1,
-            newest: manifest.version(),
-        });
+        let known = self.known.get_or_insert_with(|| Known::of(&manifest));
         let state = &mut known.states[usize::from(manifest.slot())];
         if *state != SlotState::Free {
             return false;
@@ -90,10 +76,6 @@ impl Subscriber {
         let Some(known) = &self.known else { return false };
         let receives = self.posted - self.completed - u64::from(self.receiving.is_some());
         (0..receives.div_ceil(2)).any(|ahead| known.slots.slot_of(known.next_sequence + ahead) == manifest.slot())
-    }
-
-    fn refuse_fetch(&mut self, version: Option<u64>, why: Rejection) {
-        self.events.push_back(SubscriberEvent::Rejected { version, why });
     }
 
     /// A version that has come with the group is complete: it is not held up by the one before, which is dropped.
