@@ -162,11 +162,7 @@ impl Lifecycle {
 
     /// The next change, or the release of the source.
     pub(super) fn start_next(&mut self) -> bool {
-        let quiet = match self.source {
-            Source::Quiet(join) => Some(join),
-            Source::Waiting | Source::Running { .. } | Source::Pausing => None,
-        };
-        if self.start_waiting(quiet, |_| true) {
+        if self.start_waiting(self.quiet(), |_| true) {
             return true;
         }
         let is_heard = !self.members.values().any(|member| member.presence == Presence::Unheard);

@@ -28,8 +28,7 @@ impl Lifecycle {
 
     /// J of a receiver that joins in the change in progress, or is reserved.
     pub fn join_point(&self, receiver: Ipv6Addr) -> Option<Psn> {
-        let changing = self.change.as_ref().map(|change| &change.after).or(self.stored.as_ref());
-        let record = changing.map(|group| group.record());
+        let record = self.newest().map(|group| group.record());
         let in_record = record.iter().flat_map(|record| &record.receivers).find(|one| one.address == receiver);
         if let (Some(found), Some(record)) = (in_record, record) {
             return Some(found.joined.map_or(record.initial_psn, |join| join.psn));
@@ -69,7 +68,7 @@ impl Lifecycle {
     }
 
     /// J, while the source is quiet.
-    fn quiet(&self) -> Option<Join> {
+    pub(super) fn quiet(&self) -> Option<Join> {
         match self.source {
             Source::Quiet(join) => Some(join),
             Source::Waiting | Source::Running { .. } | Source::Pausing => None,
