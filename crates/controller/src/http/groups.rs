@@ -6,13 +6,14 @@ use crate::service::RequestError;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use srdma_api::ProblemType;
 use srdma_api::{
     CommitRequest, Group, GroupPage, GroupState, NewGroup, NewReceiver, Problem, Receiver, SourceOrder, SourceReport,
     SourceService,
 };
-use srdma_controller_core::{Principal, Refusal};
+use srdma_controller_core::{Core, Principal, Refusal};
+use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
 /// The longest wait of a commit.
@@ -185,11 +186,21 @@ pub(super) async fn join(
     body: Body<NewReceiver>,
 ) -> Result<Response, RequestError> {
     let (id, address) = (group_id(&id)?, address(&receiver)?);
-    let joined = app.service.write(|core| {
-        core.join(&principal, id, address, body.value, version)?;
-        core.receiver(&principal, id, address)
+    entered(&app, &principal, (id, address), |core| core.join(&principal, id, address, body.value, version)).await
+}
+
+/// The answer to a request that enters a receiver: the receiver.
+pub(super) async fn entered(
+    app: &App,
+    principal: &Principal,
+    (id, address): (u32, Ipv6Addr),
+    enter: impl FnOnce(&mut Core) -> Result<(), Refusal>,
+) -> Result<Response, RequestError> {
+    let entered = app.service.write(|core| {
+        enter(core)?;
+        core.receiver(principal, id, address)
     });
-    let (receiver, version) = joined.await?;
+    let (receiver, version) = entered.await?;
     Ok(answer(StatusCode::OK, &receiver, Some(version)))
 }
 
@@ -251,19 +262,33 @@ pub(super) async fn source(
 ) -> Result<Response, RequestError> {
     let id = group_id(&id)?;
     let report = body.value;
-    let wait = Duration::from_millis(report.wait_ms.min(10_000).into());
-    let deadline = Instant::now() + wait.min(app.service.longest_source_wait());
+    let wait = Duration::from_millis(report.wait_ms.min(10_000).into()).min(app.service.longest_source_wait());
     let is_known = |order: &SourceOrder| match (order, report.round) {
         (SourceOrder::Wait, _) => true,
         (SourceOrder::Send { round }, Some(known)) => *round == known && !report.pausing,
         (SourceOrder::Pause { round }, Some(known)) => *round == known && report.pausing,
         (SourceOrder::Send { .. } | SourceOrder::Pause { .. }, None) | (SourceOrder::End, _) => false,
     };
-    let mut order = app.service.write(|core| core.report_source(&principal, id, report)).await?;
-    if is_known(&order) {
-        order = app.service.read_until(id, deadline, |core| core.source_order(id), |order| !is_known(order)).await;
+    polled(&app, id, wait, |core| core.report_source(&principal, id, report), |core| core.source_order(id), is_known)
+        .await
+}
+
+/// The answer to a report, which is a poll too: the order, when it is one that the reporter does not know, or the wait
+/// is over.
+pub(super) async fn polled<O: Serialize>(
+    app: &App,
+    group: u32,
+    wait: Duration,
+    report: impl FnOnce(&mut Core) -> Result<O, Refusal>,
+    order: impl Fn(&Core) -> O,
+    is_known: impl Fn(&O) -> bool,
+) -> Result<Response, RequestError> {
+    let deadline = Instant::now() + wait;
+    let mut found = app.service.write(report).await?;
+    if is_known(&found) {
+        found = app.service.read_until(group, deadline, order, |order| !is_known(order)).await;
     }
     // The order may depend on writes that are not durable yet.
     app.service.write(|_| Ok(())).await?;
-    Ok(answer(StatusCode::OK, &order, None))
+    Ok(answer(StatusCode::OK, &found, None))
 }

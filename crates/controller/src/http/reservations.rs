@@ -1,14 +1,14 @@
 //! Receivers that join in two steps (D187).
 
+use super::App;
+use super::groups::{entered, polled};
 use super::request::{AtVersion, Body, address, group_id};
-use super::{App, answer};
 use crate::service::RequestError;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use axum::response::Response;
 use srdma_api::{NewReceiver, Problem, Receiver, ReceiverOrder, ReceiverReport};
-use srdma_controller_core::Principal;
-use std::time::{Duration, Instant};
+use srdma_controller_core::{Core, Principal};
+use std::time::Duration;
 
 /// Reserve a place for a receiver that joins when it is ready; may be repeated.
 #[utoipa::path(
@@ -26,12 +26,7 @@ pub(super) async fn reserve(
     body: Body<NewReceiver>,
 ) -> Result<Response, RequestError> {
     let (id, address) = (group_id(&id)?, address(&receiver)?);
-    let reserved = app.service.write(|core| {
-        core.reserve(&principal, id, address, body.value, version)?;
-        core.receiver(&principal, id, address)
-    });
-    let (receiver, version) = reserved.await?;
-    Ok(answer(StatusCode::OK, &receiver, Some(version)))
+    entered(&app, &principal, (id, address), |core| core.reserve(&principal, id, address, body.value, version)).await
 }
 
 /// Report the state of a receiver that has a reservation and poll its order; waits for an order that differs from the
@@ -52,13 +47,7 @@ pub(super) async fn report(
     let (id, address) = (group_id(&id)?, address(&receiver)?);
     let report = body.value;
     let wait = Duration::from_millis(report.wait_ms.into()).min(app.service.longest_receiver_wait());
-    let deadline = Instant::now() + wait;
-    let mut order = app.service.write(|core| core.report_receiver(&principal, id, address, report)).await?;
-    if report.knows(&order) {
-        let read = |core: &srdma_controller_core::Core| core.receiver_order(id, address, report.qpn);
-        order = app.service.read_until(id, deadline, read, |order| !report.knows(order)).await;
-    }
-    // The order may depend on writes that are not durable yet.
-    app.service.write(|_| Ok(())).await?;
-    Ok(answer(StatusCode::OK, &order, None))
+    let order = |core: &Core| core.receiver_order(id, address, report.qpn);
+    let received = |core: &mut Core| core.report_receiver(&principal, id, address, report);
+    polled(&app, id, wait, received, order, |order| report.knows(order)).await
 }

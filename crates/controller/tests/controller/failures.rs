@@ -25,8 +25,7 @@ fn a_restarted_node_gets_its_group_entry() {
 #[test]
 fn the_tree_is_rerouted_around_a_dead_node() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(opened(&folder.path().join("store")));
-    let running = Running::start(Config { node_dead_after_ms: 3000, ..config() }, store, None);
+    let running = Running::with(Config { node_dead_after_ms: 3000, ..config() }, &folder.path().join("store"));
     let mut agents = figure_1(&running);
     let (group, client) = ready(&running);
     agents.remove(&4);
@@ -142,8 +141,7 @@ fn an_interrupted_creation_is_completed() {
 #[test]
 fn joins_do_not_wait_for_a_silent_source() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(opened(&folder.path().join("store")));
-    let running = Running::start(Config { source_silent_after_ms: 2000, ..config() }, store, None);
+    let running = Running::with(Config { source_silent_after_ms: 2000, ..config() }, &folder.path().join("store"));
     let _agents = figure_1(&running);
     let (group, client) = ready(&running);
     let path = format!("/v1/groups/{group}/source");

@@ -95,7 +95,7 @@ fn pair(name: &str, from: &str, to: &str) -> NewJob {
 #[test]
 fn tenants_are_kept_apart_on_the_fabric() {
     let folder = tempfile::tempdir().unwrap();
-    let running = Running::start(shared(), Arc::new(opened(&folder.path().join("store"))), None);
+    let running = Running::with(shared(), &folder.path().join("store"));
     let [a, b, reader, root] = ["a", "b", "reader", "root"].map(|name| client(&running, name));
     let place = |client: &Client, path: &str, new: &NewJob| client.post::<WhatIfAnswer>(path, new, None);
     let placed = place(&b, "/v1/jobs", &pair("secret", "nic2", "nic4")).unwrap().value;
@@ -153,7 +153,7 @@ fn a_long_placement_delays_nobody() {
     let file = folder.path().join("fabric.toml");
     std::fs::write(&file, fabric_with_failed_link(16)).unwrap();
     let config = Config { fabric: Some(file), placement_deadline_ms: 600_000, ..config() };
-    let running = Running::start(config, Arc::new(opened(&folder.path().join("store"))), None);
+    let running = Running::with(config, &folder.path().join("store"));
     let client = running.client();
     let session: Session = client.post("/v1/nodes", &registration(1), None).unwrap().value;
     let (large, small) = (all_to_all("large", "h*"), all_to_all("small", "h1.*"));
@@ -193,7 +193,7 @@ fn a_placement_ends_at_its_deadline() {
     std::fs::write(&file, fabric_with_failed_link(8)).unwrap();
     // Each flow has a path at once, long before twice the deadline.
     let config = Config { fabric: Some(file), placement_deadline_ms: 5000, ..config() };
-    let running = Running::start(config, Arc::new(opened(&folder.path().join("store"))), None);
+    let running = Running::with(config, &folder.path().join("store"));
     let client = running.client();
     let placed: WhatIfAnswer = client.post("/v1/jobs", &all_to_all("large", "h*"), None).unwrap().value;
     assert!(placed.is_cut_short && placed.after >= placed.bound);

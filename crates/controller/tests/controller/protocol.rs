@@ -213,7 +213,7 @@ fn node(client: &Client, name: &str) -> Node {
 fn life_of_a_group(version: Version, protocol: u32) {
     let folder = tempfile::tempdir().unwrap();
     let config = srdma_controller::Config { node_lease_ms: 5000, ..config() };
-    let running = Running::start(config, Arc::new(opened(&folder.path().join("store"))), None);
+    let running = Running::with(config, &folder.path().join("store"));
     let client = running.client();
     let start = |name| Scripted::start(running.client(), name, version, None);
     let mut nodes: BTreeMap<&str, Scripted> = ["N1", "N4", "N6"].map(|name| (name, start(name))).into();

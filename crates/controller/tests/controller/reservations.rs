@@ -5,14 +5,12 @@ use crate::life::ready;
 use crate::running::*;
 use srdma_api::{ProblemType, ReceiverOrder, ReceiverReport, SourceOrder, SourceReport};
 use srdma_controller::Config;
-use std::sync::Arc;
 
 /// The poll of a receiver ends when it is reserved, and when it is a member; the source waits for that, and goes on.
 #[test]
 fn a_receiver_polls_its_order() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(opened(&folder.path().join("store")));
-    let running = Running::start(Config { join_timeout_ms: 60_000, ..config() }, store, None);
+    let running = Running::with(Config { join_timeout_ms: 60_000, ..config() }, &folder.path().join("store"));
     let agents = figure_1(&running);
     let (group, client) = ready(&running);
     let source = running.client();
@@ -53,8 +51,7 @@ fn a_receiver_polls_its_order() {
 #[test]
 fn a_reservation_expires() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(opened(&folder.path().join("store")));
-    let running = Running::start(Config { join_timeout_ms: 300, ..config() }, store, None);
+    let running = Running::with(Config { join_timeout_ms: 300, ..config() }, &folder.path().join("store"));
     let _agents = figure_1(&running);
     let (group, client) = ready(&running);
     let (address, new) = (receiver_address(6), new_receiver(6));

@@ -21,7 +21,12 @@ pub(crate) fn config() -> Config {
 
 impl Running {
     pub(crate) fn on_disk(file: &Path) -> Self {
-        Self::start(config(), Arc::new(opened(file)), None)
+        Self::with(config(), file)
+    }
+
+    /// The same with another configuration.
+    pub(crate) fn with(config: Config, file: &Path) -> Self {
+        Self::start(config, Arc::new(opened(file)), None)
     }
 
     pub(crate) fn start(config: Config, store: Arc<dyn Store>, rebuilds: Option<u64>) -> Self {
