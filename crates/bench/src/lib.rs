@@ -25,3 +25,10 @@ pub use machine::Machine;
 pub use measure::Bench;
 pub use point::{Measured, Point, SHORT_REPETITIONS, points, select};
 pub use row::{MemoryRow, Row};
+
+/// The middle one, the later of two; not a number without any.
+fn median(samples: impl Iterator<Item = f64>) -> f64 {
+    let mut samples: Vec<f64> = samples.collect();
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,5 +1,6 @@
 //! Results.
 
+use crate::median;
 use serde::Serialize;
 
 /// A way to bring a version to all receivers, with links of one rate.
@@ -101,12 +102,6 @@ impl ApplicationRow {
     pub fn is_missed(&self) -> bool {
         self.target.zip(self.ratio).is_some_and(|(target, ratio)| ratio < target)
     }
-}
-
-fn median(samples: impl Iterator<Item = f64>) -> f64 {
-    let mut samples: Vec<f64> = samples.collect();
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 fn thousandths(value: f64) -> f64 {

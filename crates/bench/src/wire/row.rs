@@ -1,5 +1,6 @@
 //! Results.
 
+use crate::median;
 use serde::Serialize;
 
 /// Time of one case beside its yardstick from the same run.
@@ -32,20 +33,14 @@ impl Nanoseconds {
     /// Of some repetitions, of which there is at least one.
     pub(super) fn of(samples: &[f64]) -> Self {
         let least = samples.iter().copied().fold(f64::INFINITY, f64::min);
-        Nanoseconds { ns_min: tenths(least), ns_median: tenths(median(samples)) }
+        Nanoseconds { ns_min: tenths(least), ns_median: tenths(median(samples.iter().copied())) }
     }
 }
 
 /// The share of the yardstick's rate that is reached: the median over repetitions, paired in their order.
 pub(super) fn ratio(yardstick: &[f64], measured: &[f64]) -> f64 {
-    let ratios: Vec<f64> = yardstick.iter().zip(measured).map(|(yardstick, measured)| yardstick / measured).collect();
-    (median(&ratios) * 1000.0).round() / 1000.0
-}
-
-fn median(samples: &[f64]) -> f64 {
-    let mut samples = samples.to_vec();
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
+    let ratios = yardstick.iter().zip(measured).map(|(yardstick, measured)| yardstick / measured);
+    (median(ratios) * 1000.0).round() / 1000.0
 }
 
 fn tenths(value: f64) -> f64 {
