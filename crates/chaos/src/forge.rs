@@ -116,18 +116,18 @@ impl World<'_> {
         let designated = address::designated_qpn(forgery.group);
         match forgery.message {
             Message::Ack | Message::SequenceNak | Message::RnrNak | Message::FatalNak | Message::Cnp => {
-                Some(response(&ports(source, proxy), forgery.message.response()?, designated, psn))
+                Some(response(&of_host(source, proxy), forgery.message.response()?, designated, psn))
             }
             Message::Data => {
                 let (address, qpn, _) = self.random_member(forgery.group)?;
                 let octets = [FORGED; PATH_MTU_OCTETS as usize];
-                Some(packet(&ports(source, address), data_header(qpn, psn), &octets))
+                Some(packet(&of_host(source, address), data_header(qpn, psn), &octets))
             }
             Message::TamperedTlv => {
                 let (address, qpn, edge) = self.random_member(forgery.group)?;
                 let inside = address::source(self.flows[forgery.group].plan.source);
                 let octets = [FORGED; PATH_MTU_OCTETS as usize];
-                let inner = packet(&ports(inside, proxy), data_header(designated, psn), &octets);
+                let inner = packet(&of_host(inside, proxy), data_header(designated, psn), &octets);
                 encapsulated(source, edge, proxy, (address, qpn), &inner)
             }
         }
@@ -146,19 +146,19 @@ fn data_header(qpn: Qpn, psn: Psn) -> Bth {
 }
 
 /// Addresses of a packet.
-pub(crate) struct Ports {
+pub(crate) struct PacketAddresses {
     pub(crate) source: Ipv6Addr,
     pub(crate) destination: Ipv6Addr,
     pub(crate) source_port: u16,
 }
 
 /// Addresses of a packet of a host.
-fn ports(source: Ipv6Addr, destination: Ipv6Addr) -> Ports {
-    Ports { source, destination, source_port: HOST_SOURCE_PORT }
+fn of_host(source: Ipv6Addr, destination: Ipv6Addr) -> PacketAddresses {
+    PacketAddresses { source, destination, source_port: HOST_SOURCE_PORT }
 }
 
 /// An ACK, NAK or CNP.
-pub(crate) fn response(ports: &Ports, kind: ResponseKind, qpn: Qpn, psn: Psn) -> Vec<u8> {
+pub(crate) fn response(addresses: &PacketAddresses, kind: ResponseKind, qpn: Qpn, psn: Psn) -> Vec<u8> {
     let syndrome = match kind {
         ResponseKind::Ack => Syndrome::ACK,
         ResponseKind::SequenceNak => Syndrome::SEQUENCE_ERROR,
@@ -166,16 +166,16 @@ pub(crate) fn response(ports: &Ports, kind: ResponseKind, qpn: Qpn, psn: Psn) ->
         ResponseKind::FatalNak => Syndrome::REMOTE_OPERATIONAL_ERROR,
         ResponseKind::Cnp => {
             let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, qpn, Psn::new(0)) };
-            return packet(ports, bth, CnpView::with_count(0).as_bytes());
+            return packet(addresses, bth, CnpView::with_count(0).as_bytes());
         }
     };
     let aeth = Aeth { syndrome, msn: 0 }.emit();
-    packet(ports, Bth::new(Opcode::ACKNOWLEDGE, qpn, psn), aeth.as_bytes())
+    packet(addresses, Bth::new(Opcode::ACKNOWLEDGE, qpn, psn), aeth.as_bytes())
 }
 
 /// A valid RoCEv2 packet.
-fn packet(ports: &Ports, bth: Bth, behind_bth: &[u8]) -> Vec<u8> {
-    let Ports { source, destination, source_port } = *ports;
+fn packet(addresses: &PacketAddresses, bth: Bth, behind_bth: &[u8]) -> Vec<u8> {
+    let PacketAddresses { source, destination, source_port } = *addresses;
     let udp_len = Udp::LEN + Bth::LEN + behind_bth.len() + 4;
     let ipv6 = Ipv6 {
         traffic_class: 0,

@@ -4,7 +4,7 @@
 //! Nothing in a response shows that it is untrue. What holds is that an insider deceives the source about the receivers
 //! behind itself alone: no response to the source covers what another member lacks, and other groups are not concerned.
 
-use crate::forge::{self, HOST_SOURCE_PORT, Ports};
+use crate::forge::{self, HOST_SOURCE_PORT, PacketAddresses};
 use crate::outcome::ForgeryOutcome;
 use crate::rng::Rng;
 use crate::scale::Scale;
@@ -107,8 +107,8 @@ impl World<'_> {
                 (parent, self.testbed.port_to_node(parent, below)?, loopback, source_port)
             }
         };
-        let ports = Ports { source, destination: address::proxy(untrue.group), source_port };
-        let packet = forge::response(&ports, untrue.kind, address::designated_qpn(untrue.group), psn);
+        let addresses = PacketAddresses { source, destination: address::proxy(untrue.group), source_port };
+        let packet = forge::response(&addresses, untrue.kind, address::designated_qpn(untrue.group), psn);
         Some((node, port, packet))
     }
 
