@@ -13,6 +13,16 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     written(io::stdout().lock().write_all(text.as_bytes()))
 }
 
+/// Prints a line at once: its reader may be waiting.
+///
+/// # Errors
+///
+/// If it cannot be written, to a closed pipe included.
+pub(crate) fn print_line(line: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("cannot write the output")
+}
+
 /// Prints a text of lines, parts of which may be others': see [`terminal`](crate::terminal).
 ///
 /// # Errors

@@ -4,6 +4,7 @@ mod device;
 
 use crate::congestion::ReceiverArguments;
 use crate::endpoint::{self, Progress};
+use crate::output::print_line;
 use crate::remote::{self, GroupUrl, TrustArguments};
 use crate::units::parse_octets;
 use anyhow::{Context, Result, anyhow};
@@ -19,7 +20,6 @@ use srdma_rc::Endpoint;
 use srdma_session::Membership;
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::fs;
-use std::io::{self, Write};
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -277,7 +277,7 @@ fn receive(
         peer_qpn: Some(connection.peer_qpn),
         window: Some(*window),
     };
-    print(&info.line()?)?;
+    print_line(&info.line()?)?;
     if let Some(membership) = membership {
         // Packets that arrive meanwhile wait in the socket. A receiver that joins a running group expects another PSN
         // than assumed, so the endpoint is created again, over the same memory.
@@ -328,9 +328,9 @@ fn finish<E: std::fmt::Display>(
         Err(failure) => report.error = Some(failure.to_string()),
     }
     if arguments.json {
-        print(&serde_json::to_string(&report)?)?;
+        print_line(&serde_json::to_string(&report)?)?;
     } else if let Ok(received) = received {
-        print(&in_words(&report, received.ended - received.began))?;
+        print_line(&in_words(&report, received.ended - received.began))?;
     }
     if let Some(error) = &report.error {
         let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();
@@ -354,12 +354,6 @@ fn in_words(report: &Report, duration: Duration) -> String {
         text += &format!("; {anomalies}");
     }
     text
-}
-
-/// Flushes each line: its reader may be waiting.
-fn print(line: &str) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("cannot write the output")
 }
 
 fn seed(arguments: &Arguments) -> u64 {

@@ -1,7 +1,8 @@
 //! `srdma recv --device`: by a queue pair of an RDMA device, which chooses number and key.
 
-use super::{Arguments, connection, finish, print, seed};
+use super::{Arguments, connection, finish, seed};
 use crate::endpoint::Progress;
+use crate::output::print_line;
 use anyhow::{Context, Result};
 use srdma_api::GroupState;
 use srdma_host::{DeviceError, DeviceName, DeviceReceiver, PeerInfo};
@@ -42,7 +43,7 @@ pub(super) fn receive(arguments: &Arguments, name: &DeviceName) -> Result<ExitCo
     if group.is_none_or(|group| group.summary.state == GroupState::Open) {
         receiver.connect(&connection)?;
     }
-    print(&info.line()?)?;
+    print_line(&info.line()?)?;
     if let Some(membership) = &membership {
         connection.psn = membership.join(&info)?;
         receiver.connect(&connection)?;

@@ -1,6 +1,7 @@
 //! `srdma send --create`: a group for the queue pair of this host.
 
 use super::{Arguments, Operation};
+use crate::output::print_line;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use srdma_api::{Client, NewGroup, SourceAddress, SourceRegion, SourceTransport};
@@ -8,7 +9,6 @@ use srdma_host::source_address;
 use srdma_random::Stream;
 use srdma_session::ControlledGroup;
 use srdma_wire::{PathMtu, Qpn};
-use std::io::{self, Write};
 use std::net::Ipv6Addr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -50,7 +50,7 @@ pub(super) fn group_of_socket(arguments: &Arguments, url: &str) -> Result<Create
         (None, Some(proxy)) => source_address(proxy)?,
         (None, None) => return Err(no_address()),
     };
-    let any = Qpn::new(0x100 + chance("queue pair").below(0xF0_0000) as u32).context("24 bits")?;
+    let any = Qpn::new(any_qpn(&mut chance("queue pair"))).context("24 bits")?;
     group(arguments, url, address, arguments.qpn.unwrap_or(any), None)
 }
 
@@ -85,7 +85,7 @@ pub(super) fn group(
             Operation::Send => None,
         },
         transport,
-        ..NewGroup::new(SourceAddress { address, qpn: qpn.get() }, 0x100 + chance.below(0xF0_0000) as u32)
+        ..NewGroup::new(SourceAddress { address, qpn: qpn.get() }, any_qpn(&mut chance))
     };
     let client = arguments.source.trust.client(url)?;
     let id = client.create_group(&new, None)?.summary.id;
@@ -96,10 +96,13 @@ pub(super) fn group(
     } else {
         format!("group {id}: on each receiver, srdma recv --group {name}")
     };
-    // Its reader may be waiting.
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).context("cannot write the output")?;
+    print_line(&line)?;
     Ok(created)
+}
+
+/// A queue pair number, none of the reserved ones.
+fn any_qpn(chance: &mut Stream) -> u32 {
+    0x100 + chance.below(0xF0_0000) as u32
 }
 
 /// Numbers that differ from one process to the next.

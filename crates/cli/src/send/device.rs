@@ -2,6 +2,7 @@
 
 use super::{Arguments, GroupPlace, Operation, Report, begin, controlled_group, create, data, group, print, receiver};
 use crate::endpoint::{self, Progress};
+use crate::output::print_line;
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -11,13 +12,9 @@ use srdma_host::{
 };
 use srdma_session::ControlledGroup;
 use srdma_wire::Qpn;
-use std::io::{self, Write};
 use std::net::Ipv6Addr;
 use std::process::ExitCode;
 use std::time::Duration;
-
-/// Retransmissions of a device, at most.
-const RETRIES: u8 = 7;
 
 /// The sender's queue pair, for a receiver: the first line of output with `--peer-info`.
 #[derive(Serialize)]
@@ -35,9 +32,10 @@ pub(super) fn send(arguments: &Arguments, name: &DeviceName) -> Result<ExitCode>
     let (sender, peer, controlled) = match (&arguments.peer_info, &arguments.group, &arguments.source.create) {
         (Some(file), ..) => {
             let address = name.address(arguments.address, None)?;
-            let sender = open(name, address.context("--address is needed: the receiver gets it with the queue pair")?)?;
-            print_own(&sender)?;
-            (sender.0, receiver(arguments, file)?, None)
+            let address = address.context("--address is needed: the receiver gets it with the queue pair")?;
+            let sender = DeviceSender::open(name, address)?;
+            print_line(&serde_json::to_string(&Own { address, qpn: sender.qpn().get() })?)?;
+            (sender, receiver(arguments, file)?, None)
         }
         (None, Some(GroupPlace::File(file)), _) => {
             let file = GroupFile::read(file)?;
@@ -51,8 +49,9 @@ pub(super) fn send(arguments: &Arguments, name: &DeviceName) -> Result<ExitCode>
         }
         (None, None, Some(url)) => {
             let address = name.address(arguments.address, arguments.source.proxy)?.ok_or_else(create::no_address)?;
-            let (sender, address) = open(name, address)?;
-            let transport = SourceTransport { ack_timeout: arguments.ack_timeout(), retries: RETRIES };
+            let sender = DeviceSender::open(name, address)?;
+            let transport =
+                SourceTransport { ack_timeout: arguments.ack_timeout(), retries: DeviceSender::MOST_RETRIES };
             created = create::group(arguments, url, address, sender.qpn(), Some(transport))?;
             let found = created.find()?;
             (sender, controlled_group(arguments, &found)?, Some(found))
@@ -60,7 +59,7 @@ pub(super) fn send(arguments: &Arguments, name: &DeviceName) -> Result<ExitCode>
         (None, None, None) => bail!("one of --peer-info, --group and --create is needed"),
     };
     let mut connection = peer.connection;
-    (connection.qpn, connection.retries) = (sender.qpn(), connection.retries.min(RETRIES));
+    (connection.qpn, connection.retries) = (sender.qpn(), connection.retries.min(DeviceSender::MOST_RETRIES));
     let data = data(arguments)?;
     let octets = data.len() as u64;
     if let (Operation::Write, Some(region_octets)) = (arguments.op, peer.region_octets)
@@ -105,13 +104,9 @@ fn finish(arguments: &Arguments, trailer: Trailer, sent: Result<Sent, DeviceErro
     print(arguments, &report, sent.duration)
 }
 
-fn open(name: &DeviceName, address: Ipv6Addr) -> Result<(DeviceSender, Ipv6Addr)> {
-    Ok((DeviceSender::open(name, address)?, address))
-}
-
 /// The device for a group that exists, whose record has the number of the source's queue pair.
 fn of_group(arguments: &Arguments, name: &DeviceName, file: &GroupFile) -> Result<DeviceSender> {
-    let (sender, _) = open(name, arguments.address.unwrap_or(file.source.address))?;
+    let sender = DeviceSender::open(name, arguments.address.unwrap_or(file.source.address))?;
     let (own, expected): (Qpn, Qpn) = (sender.qpn(), file.source.qpn);
     if own != expected {
         bail!(
@@ -122,11 +117,4 @@ fn of_group(arguments: &Arguments, name: &DeviceName, file: &GroupFile) -> Resul
         );
     }
     Ok(sender)
-}
-
-/// Its reader may be waiting.
-fn print_own((sender, address): &(DeviceSender, Ipv6Addr)) -> Result<()> {
-    let own = serde_json::to_string(&Own { address: *address, qpn: sender.qpn().get() })?;
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{own}").and_then(|()| stdout.flush()).context("cannot write the output")
 }
