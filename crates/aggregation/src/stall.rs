@@ -20,12 +20,14 @@
 //! a time for receivers that are not ready (D196). Each RNR NAK then begins the count anew, and the branch is due when
 //! the first of them is older than that time.
 
+mod not_ready;
+
 use crate::expected_psns::ExpectedPsns;
 use crate::optional_psn::OptionalPsn;
 use crate::rules::StallRules;
 use crate::succession::Origin;
+use not_ready::NotReady;
 use srdma_wire::{Instant, Psn};
-use std::time::Duration;
 
 /// The progress of one branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,33 +174,6 @@ pub(super) struct StallWatch {
     not_ready: Option<NotReady>,
 }
 
-/// Receivers that are not ready, where the policy has a time for them.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct NotReady {
-    limit: Duration,
-    /// For each branch the first RNR NAK since its last progress; [`Instant::NEVER`] without one.
-    since: Box<[Instant]>,
-}
-
-impl NotReady {
-    fn new(limit: Duration, branches: usize) -> Self {
-        NotReady { limit, since: vec![Instant::NEVER; branches].into_boxed_slice() }
-    }
-
-    /// An RNR NAK; returns whether the receiver has been not ready for too long.
-    fn note(&mut self, now: Instant, branch: usize) -> bool {
-        let Some(since) = self.since.get_mut(branch) else { return false };
-        *since = (*since).min(now);
-        now.since(*since) >= self.limit
-    }
-
-    fn forget(&mut self, branch: usize) {
-        if let Some(since) = self.since.get_mut(branch) {
-            *since = Instant::NEVER;
-        }
-    }
-}
-
 /// State per group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Group {
@@ -246,11 +221,7 @@ impl StallWatch {
         next.group = Group { idle: true, due: watches().any(|watch| watch == Watch::Due), ..self.group.clone() };
         next.branches = watches().map(Packed::new).collect();
         if let (Some(next), Some(known)) = (&mut next.not_ready, &self.not_ready) {
-            let since = |origin: &Origin| match origin {
-                Origin::Kept(index) => known.since.get(index.index()).copied().unwrap_or(Instant::NEVER),
-                Origin::Unknown | Origin::At(_) => Instant::NEVER,
-            };
-            next.since = origins.iter().map(since).collect();
+            next.succeed(known, origins);
         }
         if let (Some(highest), true) = (highest, origins.contains(&Origin::Unknown)) {
             (next.group.gap, next.group.gap_end) = (highest.minus(FAR).into(), highest.next().into());
@@ -437,6 +408,7 @@ impl StallWatch {
 mod tests {
     use super::*;
     use srdma_testkit::table::table;
+    use std::time::Duration;
 
     const WATCHES: [Watch; 8] = [
         Watch::Idle,
