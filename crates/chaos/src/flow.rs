@@ -1,13 +1,12 @@
 //! One group of a chaos test: its source, its members, and the check of each response to the source.
 
+mod record;
+
 use crate::address;
 use crate::outcome::{GroupOutcome, Step, StepKind, Violation, ViolationKind};
-use crate::schedule::{GroupPlan, Insider, ListsPlan, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, PolicyPlan, Schedule};
-use crate::testbed::{LINK_MTU, Testbed};
-use srdma_group::{
-    CnpMode, GroupId, Join, ListMode, NodeIndex, NodeRole, OnFailure, Policy, Receiver, ReceiverRegion, Record,
-    RepairMode, RepairPolicy, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
-};
+use crate::schedule::{GroupPlan, Insider, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, Schedule};
+use crate::testbed::Testbed;
+use srdma_group::Join;
 use srdma_random::Stream;
 use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, Status};
 use srdma_sim::invariants::{Checker, Layout, Response};
@@ -19,7 +18,6 @@ use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::collections::BTreeSet;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Minimum interval between CNPs of a receiver.
 const CNP_INTERVAL_NS: u64 = 5_000;
@@ -214,110 +212,6 @@ impl<'s> Flow<'s> {
         Ok(Participant { begins_octets, joined, ..participant })
     }
 
-    /// The initial group record.
-    pub(crate) fn first_record(&self, schedule: &Schedule, testbed: &Testbed) -> Result<Record, TreeError> {
-        let mut in_tree = vec![false; schedule.nodes.len()];
-        for member in &self.members {
-            let mut above = Some(testbed.edge_of(member.receiver));
-            while let Some(node) = above {
-                in_tree[node] = true;
-                above = schedule.nodes[node].parent;
-            }
-        }
-        let mut positions = vec![NodeIndex(0); schedule.nodes.len()];
-        let mut nodes = Vec::new();
-        for (node, plan) in schedule.nodes.iter().enumerate().filter(|(node, _)| in_tree[*node]) {
-            positions[node] = NodeIndex(nodes.len());
-            let parent = plan.parent.map(|parent| positions[parent]);
-            nodes.push(tree_node(node, self.number, parent, testbed));
-        }
-        let receivers = self
-            .members
-            .iter()
-            .map(|member| self.receiver(member, positions[testbed.edge_of(member.receiver)], testbed));
-        let (base, rkey) = address::group_region(self.number);
-        let region = SourceRegion { base, length: self.plan.octets, rkey: rkey.0 };
-        Ok(Record {
-            id: self.id(),
-            epoch: 1,
-            proxy: address::proxy(self.number),
-            designated_qpn: address::designated_qpn(self.number),
-            initial_psn: self.layout.first_psn,
-            path_mtu: PATH_MTU,
-            link_mtu: LINK_MTU,
-            source: Source { address: address::source(self.plan.source), qpn: self.qpn },
-            region: self.has_regions().then_some(region),
-            receivers: receivers.collect(),
-            tree: Tree::new(nodes)?,
-            policy: self.policy(),
-        })
-    }
-
-    fn has_regions(&self) -> bool {
-        self.plan.operation == OperationPlan::Write
-    }
-
-    fn receiver(&self, member: &Participant, edge: NodeIndex, testbed: &Testbed) -> Receiver {
-        Receiver {
-            address: testbed.receiver_address(member.receiver),
-            qpn: member.qpn,
-            region: self.region_of(member),
-            edge,
-            joined: member.joined,
-        }
-    }
-
-    /// A member's memory region, if the group uses WRITE.
-    pub(crate) fn region_of(&self, member: &Participant) -> Option<ReceiverRegion> {
-        let base = address::receiver_base(self.number, member.receiver);
-        self.has_regions().then_some(ReceiverRegion { base, rkey: member.key.0 })
-    }
-
-    pub(crate) fn id(&self) -> GroupId {
-        GroupId(self.number as u32 + 1)
-    }
-
-    fn policy(&self) -> Policy {
-        let PolicyPlan { literal, evict, prune_retransmit, lists, t_hold_percent, trailing_cnps, .. } =
-            self.plan.policy;
-        Policy {
-            rules: if literal { Rules::Literal } else { Rules::Default },
-            lists: match lists {
-                ListsPlan::Tlv => ListMode::Tlv,
-                ListsPlan::Provisioned => ListMode::Provisioned,
-                ListsPlan::Auto => ListMode::Auto,
-            },
-            prune_retransmit,
-            t_hold: self.timing.t_hold * u32::from(t_hold_percent) / 100,
-            cnp_mode: if trailing_cnps { CnpMode::Trailing } else { CnpMode::Leading },
-            on_failure: if evict { OnFailure::Evict } else { OnFailure::Strict },
-            t_stall: self.t_stall(),
-            t_not_ready: self.t_not_ready(),
-            min_receivers: self.plan.policy.min_receivers,
-            repair: self.repair(),
-            ..Policy::default()
-        }
-    }
-
-    fn repair(&self) -> RepairPolicy {
-        let Some(plan) = self.plan.policy.repair else { return RepairPolicy::default() };
-        RepairPolicy {
-            mode: if plan.edges_only { RepairMode::Edge } else { RepairMode::Tree },
-            window_octets: plan.window_packets * PATH_MTU_OCTETS,
-            ack_timeout: Duration::from_nanos(self.ack_timeout_ns()),
-            round_trip: Duration::from_nanos(plan.round_trip_ns),
-        }
-    }
-
-    pub(crate) fn t_stall(&self) -> Duration {
-        Duration::from_nanos(self.ack_timeout_ns()) * u32::from(self.plan.policy.t_stall_percent) / 100
-    }
-
-    fn t_not_ready(&self) -> Option<Duration> {
-        let percent = self.plan.policy.t_not_ready_percent?;
-        Some(Duration::from_nanos(self.ack_timeout_ns()) * u32::from(percent) / 100)
-    }
-
     /// The source's ACK timeout, in nanoseconds.
     pub(crate) fn ack_timeout_ns(&self) -> u64 {
         4096 << self.timing.ack_timeout
@@ -487,24 +381,6 @@ impl<'s> Flow<'s> {
             naks_received: self.naks_received,
             cnps_received: counters.cnps_received,
         }
-    }
-}
-
-/// A node of the network as a node of a group's tree.
-pub(crate) fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, testbed: &Testbed) -> TreeNode {
-    let addresses = address::node(node);
-    let is_edge = testbed.is_edge(node);
-    TreeNode {
-        name: format!("N{node}"),
-        loopback: addresses.loopback,
-        sid: if is_edge { addresses.end_mt } else { address::replication(node, group) },
-        parent,
-        parent_sid: None,
-        role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
-        multicast: None,
-        joined: None,
-        renewed: 0,
-        can_repair: testbed.can_repair(node),
     }
 }
 

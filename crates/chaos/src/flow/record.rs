@@ -1,0 +1,135 @@
+//! The record of a group, as a controller would make it.
+
+use super::{Flow, Participant};
+use crate::address;
+use crate::schedule::{ListsPlan, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, PolicyPlan, Schedule};
+use crate::testbed::{LINK_MTU, Testbed};
+use srdma_group::{
+    CnpMode, GroupId, ListMode, NodeIndex, NodeRole, OnFailure, Policy, Receiver, ReceiverRegion, Record, RepairMode,
+    RepairPolicy, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
+};
+use std::time::Duration;
+
+impl Flow<'_> {
+    /// The initial group record.
+    pub(crate) fn first_record(&self, schedule: &Schedule, testbed: &Testbed) -> Result<Record, TreeError> {
+        let mut in_tree = vec![false; schedule.nodes.len()];
+        for member in &self.members {
+            let mut above = Some(testbed.edge_of(member.receiver));
+            while let Some(node) = above {
+                in_tree[node] = true;
+                above = schedule.nodes[node].parent;
+            }
+        }
+        let mut positions = vec![NodeIndex(0); schedule.nodes.len()];
+        let mut nodes = Vec::new();
+        for (node, plan) in schedule.nodes.iter().enumerate().filter(|(node, _)| in_tree[*node]) {
+            positions[node] = NodeIndex(nodes.len());
+            let parent = plan.parent.map(|parent| positions[parent]);
+            nodes.push(tree_node(node, self.number, parent, testbed));
+        }
+        let receivers = self
+            .members
+            .iter()
+            .map(|member| self.receiver(member, positions[testbed.edge_of(member.receiver)], testbed));
+        let (base, rkey) = address::group_region(self.number);
+        let region = SourceRegion { base, length: self.plan.octets, rkey: rkey.0 };
+        Ok(Record {
+            id: self.id(),
+            epoch: 1,
+            proxy: address::proxy(self.number),
+            designated_qpn: address::designated_qpn(self.number),
+            initial_psn: self.layout.first_psn,
+            path_mtu: PATH_MTU,
+            link_mtu: LINK_MTU,
+            source: Source { address: address::source(self.plan.source), qpn: self.qpn },
+            region: self.has_regions().then_some(region),
+            receivers: receivers.collect(),
+            tree: Tree::new(nodes)?,
+            policy: self.policy(),
+        })
+    }
+
+    fn has_regions(&self) -> bool {
+        self.plan.operation == OperationPlan::Write
+    }
+
+    fn receiver(&self, member: &Participant, edge: NodeIndex, testbed: &Testbed) -> Receiver {
+        Receiver {
+            address: testbed.receiver_address(member.receiver),
+            qpn: member.qpn,
+            region: self.region_of(member),
+            edge,
+            joined: member.joined,
+        }
+    }
+
+    /// A member's memory region, if the group uses WRITE.
+    pub(crate) fn region_of(&self, member: &Participant) -> Option<ReceiverRegion> {
+        let base = address::receiver_base(self.number, member.receiver);
+        self.has_regions().then_some(ReceiverRegion { base, rkey: member.key.0 })
+    }
+
+    pub(crate) fn id(&self) -> GroupId {
+        GroupId(self.number as u32 + 1)
+    }
+
+    fn policy(&self) -> Policy {
+        let PolicyPlan { literal, evict, prune_retransmit, lists, t_hold_percent, trailing_cnps, .. } =
+            self.plan.policy;
+        Policy {
+            rules: if literal { Rules::Literal } else { Rules::Default },
+            lists: match lists {
+                ListsPlan::Tlv => ListMode::Tlv,
+                ListsPlan::Provisioned => ListMode::Provisioned,
+                ListsPlan::Auto => ListMode::Auto,
+            },
+            prune_retransmit,
+            t_hold: self.timing.t_hold * u32::from(t_hold_percent) / 100,
+            cnp_mode: if trailing_cnps { CnpMode::Trailing } else { CnpMode::Leading },
+            on_failure: if evict { OnFailure::Evict } else { OnFailure::Strict },
+            t_stall: self.t_stall(),
+            t_not_ready: self.t_not_ready(),
+            min_receivers: self.plan.policy.min_receivers,
+            repair: self.repair(),
+            ..Policy::default()
+        }
+    }
+
+    fn repair(&self) -> RepairPolicy {
+        let Some(plan) = self.plan.policy.repair else { return RepairPolicy::default() };
+        RepairPolicy {
+            mode: if plan.edges_only { RepairMode::Edge } else { RepairMode::Tree },
+            window_octets: plan.window_packets * PATH_MTU_OCTETS,
+            ack_timeout: Duration::from_nanos(self.ack_timeout_ns()),
+            round_trip: Duration::from_nanos(plan.round_trip_ns),
+        }
+    }
+
+    pub(crate) fn t_stall(&self) -> Duration {
+        Duration::from_nanos(self.ack_timeout_ns()) * u32::from(self.plan.policy.t_stall_percent) / 100
+    }
+
+    fn t_not_ready(&self) -> Option<Duration> {
+        let percent = self.plan.policy.t_not_ready_percent?;
+        Some(Duration::from_nanos(self.ack_timeout_ns()) * u32::from(percent) / 100)
+    }
+}
+
+/// A node of the network as a node of a group's tree.
+fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, testbed: &Testbed) -> TreeNode {
+    let addresses = address::node(node);
+    let is_edge = testbed.is_edge(node);
+    TreeNode {
+        name: format!("N{node}"),
+        loopback: addresses.loopback,
+        sid: if is_edge { addresses.end_mt } else { address::replication(node, group) },
+        parent,
+        parent_sid: None,
+        role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+        multicast: None,
+        joined: None,
+        renewed: 0,
+        can_repair: testbed.can_repair(node),
+    }
+}
