@@ -289,6 +289,7 @@ impl World<'_> {
             region: self.flows[group].region_of(&newcomer),
             edge: address::node(edge).loopback,
             admission: Admission::AtOnce,
+            more_regions: Vec::new(),
         };
         let nodes = self.new_nodes(group, edge);
         if self.controls[group].lifecycle.join(vec![wanted], nodes, None).is_ok() {

@@ -111,6 +111,7 @@ impl GroupHead {
             joined_psn: None,
             reserved_psn: None,
             awaits_ready: false,
+            more_regions: Vec::new(),
         };
         GroupHead {
             summary: GroupSummary {

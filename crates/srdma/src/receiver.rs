@@ -142,7 +142,7 @@ impl Device {
             pair.prepare(group.initial_psn)?;
         }
         let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
-        let steps = membership.join(pair.region())?;
+        let steps = membership.join(&[pair.region()])?;
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
         // One that joins later lacks the version that was published last.
         let fetch =

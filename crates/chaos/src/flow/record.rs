@@ -47,6 +47,7 @@ impl Flow<'_> {
             receivers: receivers.collect(),
             tree: Tree::new(nodes)?,
             policy: self.policy(),
+            more_regions: Vec::new(),
         })
     }
 
@@ -61,6 +62,7 @@ impl Flow<'_> {
             region: self.region_of(member),
             edge,
             joined: member.joined,
+            more_regions: Vec::new(),
         }
     }
 

@@ -44,7 +44,7 @@ pub(super) enum Progress {
 }
 
 /// How a receiver has joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Steps {
     /// By one request.
     One,
@@ -63,21 +63,27 @@ enum Found {
 }
 
 impl Membership {
-    /// Requests to join.
-    pub(super) fn join(&self, region: MemoryRegion) -> Result<Steps> {
-        let receiver = NewReceiver { qpn: self.qpn.get(), path_mtu: self.group.path_mtu.into(), region: Some(region) };
-        let mut steps = Steps::Two(receiver);
+    /// Requests to join, with a region for each of the group's.
+    pub(super) fn join(&self, regions: &[MemoryRegion]) -> Result<Steps> {
+        let receiver = NewReceiver {
+            qpn: self.qpn.get(),
+            path_mtu: self.group.path_mtu.into(),
+            region: regions.first().copied(),
+            more_regions: regions.get(1..).unwrap_or_default().to_vec(),
+        };
+        let mut in_two_steps = true;
         let begin = Instant::now();
         let mut has_left = false;
         loop {
-            let joined = match steps {
-                Steps::Two(_) => self.client.reserve(self.group.id, self.address, &receiver),
-                Steps::One => self.client.join(self.group.id, self.address, &receiver),
+            let joined = match in_two_steps {
+                true => self.client.reserve(self.group.id, self.address, &receiver),
+                false => self.client.join(self.group.id, self.address, &receiver),
             };
             match joined {
-                Ok(_) => return Ok(steps),
+                Ok(_) if in_two_steps => return Ok(Steps::Two(receiver)),
+                Ok(_) => return Ok(Steps::One),
                 // A controller of an earlier version.
-                Err(error) if steps != Steps::One && error.is(ProblemType::UnknownPath) => steps = Steps::One,
+                Err(error) if in_two_steps && error.is(ProblemType::UnknownPath) => in_two_steps = false,
                 // A process that has died was a member, by another queue pair.
                 Err(error) if error.is(ProblemType::AlreadyJoined) => {
                     if begin.elapsed() >= LEAVE_TIMEOUT {
@@ -322,7 +328,7 @@ mod tests {
         };
         let (membership, served) = controller(2, answer);
         let region = MemoryRegion { virtual_address: 0, rkey: 1 };
-        assert_eq!(membership.join(region).expect("joined"), Steps::One);
+        assert_eq!(membership.join(&[region]).expect("joined"), Steps::One);
         let path = format!("PUT /v1/groups/7/receivers/{ADDRESS}");
         assert_eq!(served.join().expect("served"), [format!("{path}/reservation"), path]);
     }
@@ -335,7 +341,7 @@ mod tests {
             false => problem(ProblemType::AlreadyJoined),
         };
         let (membership, served) = controller(2, answer);
-        let error = membership.join(MemoryRegion { virtual_address: 0, rkey: 1 }).expect_err("refused").to_string();
+        let error = membership.join(&[MemoryRegion { virtual_address: 0, rkey: 1 }]).expect_err("refused").to_string();
         assert!(
             error.starts_with("2001:db8::1 is the last receiver of group 7, which cannot be without one"),
             "{error}"
