@@ -48,6 +48,7 @@ fn errno_of(error: &Error) -> c_int {
         Error::InvalidGroup(_) | Error::NoRegion(_) => libc::EPROTO,
         Error::Slots(_) | Error::OutOfRange { .. } => libc::EINVAL,
         Error::RegionTooSmall { .. } => libc::ENOSPC,
+        Error::RegionCount { .. } => libc::EINVAL,
         Error::NoMemory(_) => libc::ENOMEM,
         Error::StillMember { .. } | Error::NotReady { .. } | Error::Timeout => libc::ETIMEDOUT,
         Error::NotCommitted(_) | Error::LastReceiver { .. } => libc::EPERM,

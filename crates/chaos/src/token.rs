@@ -116,7 +116,8 @@ mod tests {
 
     #[test]
     fn tokens_of_earlier_versions_keep_their_schedules() {
-        let of_version: [(u32, fn(u64) -> Schedule); 3] =
+        type OfSeed = fn(u64) -> Schedule;
+        let of_version: [(u32, OfSeed); 3] =
             [(2, Schedule::from_seed_of_version_2), (3, Schedule::from_seed_of_version_3), (4, Schedule::from_seed)];
         for (version, of_seed) in of_version {
             let schedule = format!("v{version}:4711").parse::<ReplayToken>().unwrap().schedule();

@@ -66,8 +66,8 @@ impl Replica {
         Replica { original, complete_octets: offset as usize, own: None, wrong_writes: 0, stripe: None }
     }
 
-    /// The same for a region of several, which gets a stripe of the data; [`Replica::complete_octets`] counts the octets of
-    /// the other regions before its next one as written.
+    /// The same for a region of several, which gets a stripe of the data; in [`Replica::complete_octets`] the octets of
+    /// the other regions before its next one count as written.
     pub fn striped(self, stripe: Stripe) -> Self {
         let complete_octets = stripe.next_from(self.complete_octets).min(self.original.len());
         Replica { complete_octets, stripe: Some(stripe), ..self }

@@ -40,6 +40,8 @@ pub enum Error {
     NoRegion(u32),
     #[error("the region has {found} octets, group {group} needs {needed}")]
     RegionTooSmall { group: u32, found: u64, needed: u64 },
+    #[error("{found} regions, group {group} has {needed}")]
+    RegionCount { group: u32, found: usize, needed: usize },
     #[error("there is no memory of {0} octets")]
     NoMemory(u64),
     #[error("{what}: {error}")]

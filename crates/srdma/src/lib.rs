@@ -62,14 +62,15 @@ pub use digest::{Digest, DigestKind};
 pub use error::{Error, Over, PairError, Result};
 pub use event::Event;
 pub use manifest::{
-    End, Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Message, Slots,
+    End, Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Message,
+    SlotRegions, Slots,
 };
 pub use memory::Region;
 pub use publisher::Failure;
 pub use receiver::{JoinOptions, Receiver, Version};
 pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
-pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
+pub use srdma_group::{MAX_REGIONS, OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
 pub use srdma_verbs::{VerbsError, WorkError, WorkStatus};
 pub use subscriber::Rejection;

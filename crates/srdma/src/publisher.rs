@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::current::Current;
 use crate::digest::{Digest, DigestKind, Hasher};
 use crate::error::PairError;
-use crate::manifest::{End, Entry, Manifest, ManifestError, Slots};
+use crate::manifest::{End, Entry, Manifest, ManifestError, SlotRegions};
 use crate::memory::HostMemory;
 use crate::provider::{Registrar, SourceQueue};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
@@ -29,16 +29,16 @@ const ALIGNMENT_OCTETS: u64 = 64;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Parameters of a publisher.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PublisherConfig {
     pub(crate) path_mtu: PathMtu,
     /// A message is posted while fewer packets than twice this are outstanding.
     pub(crate) window_packets: u32,
     /// Length of a WRITE, at most.
     pub(crate) message_octets: u32,
-    /// The group's region, as the source writes to it (D27).
-    pub(crate) region: RemoteAddress,
-    pub(crate) slots: Slots,
+    /// The group's regions, as the source writes to them (D27, D191): one for each of those of `slots`.
+    pub(crate) regions: Vec<RemoteAddress>,
+    pub(crate) slots: SlotRegions,
     pub(crate) digest: DigestKind,
     /// A version that the receivers have not accepted for this time is reported.
     pub(crate) slow_after: Duration,
@@ -185,7 +185,7 @@ impl Publisher {
             return Err(PublishError::QueueFull);
         }
         let entries = layout(&buffers);
-        let manifest = Manifest::new(version, self.sequence, self.config.slots, self.config.digest, entries)?;
+        let manifest = Manifest::new(version, self.sequence, self.config.slots.clone(), self.config.digest, entries)?;
         let memory = Memories {
             begin: self.registrar.message(manifest.emit())?,
             buffers: buffers.into_iter().map(|buffer| HostMemory::Source(buffer.octets)).collect(),
@@ -317,8 +317,9 @@ impl Publisher {
             Stage::Data { index, offset, .. } => {
                 let entry = &version.manifest.buffers()[*index];
                 let length_octets = (entry.length_octets - offset).min(self.config.message_octets.into()) as u32;
-                let place = version.manifest.slots().offset_of(version.manifest.slot()) + entry.offset + offset;
-                let base = self.config.region;
+                let place = version.manifest.place(entry.region, entry.offset + offset);
+                // The manifest has no other regions.
+                let Some(base) = self.config.regions.get(usize::from(entry.region)) else { return false };
                 let remote =
                     RemoteAddress { virtual_address: base.virtual_address.wrapping_add(place), rkey: base.rkey };
                 let local = LocalRange { key: version.memory.buffers[*index], offset: *offset, length_octets };
@@ -454,14 +455,16 @@ fn update(hasher: &mut Hasher, queue: &dyn SourceQueue, range: LocalRange, scrat
     }
 }
 
-/// The places of buffers in a slot, one behind the other. One that is beyond any slot makes no manifest.
+/// The places of buffers in the slots of their regions, one behind the other. One that is beyond any slot makes no
+/// manifest.
 fn layout(buffers: &[Buffer]) -> Vec<Entry> {
-    let mut end: u64 = 0;
+    let mut ends = [0_u64; 1 + u8::MAX as usize];
     let place = |buffer: &Buffer| {
+        let end = &mut ends[usize::from(buffer.region)];
         let offset = end.next_multiple_of(ALIGNMENT_OCTETS);
         let length_octets = buffer.length_octets();
-        end = offset.saturating_add(length_octets).min(u64::MAX - ALIGNMENT_OCTETS);
-        Entry { name: buffer.name.clone(), offset, length_octets }
+        *end = offset.saturating_add(length_octets).min(u64::MAX - ALIGNMENT_OCTETS);
+        Entry { name: buffer.name.clone(), region: buffer.region, offset, length_octets }
     };
     buffers.iter().map(place).collect()
 }

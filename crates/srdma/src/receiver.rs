@@ -8,7 +8,7 @@ use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
-use crate::memory::{Region, SharedRange};
+use crate::memory::Region;
 use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
 use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
 use membership::{Membership, Progress, Steps};
@@ -28,6 +28,29 @@ use std::time::Duration;
 pub struct JoinOptions {
     /// Memory for the group's slots [default: memory of the library].
     pub region: Option<Region>,
+    /// Memory for the slots of the group's further regions, in their order (D191), if there is one for the first.
+    pub more_regions: Vec<Region>,
+}
+
+impl JoinOptions {
+    /// The memory for a group that needs so many octets in each region.
+    fn regions(self, group: u32, needed: &[u64]) -> Result<Vec<Region>> {
+        let regions: Vec<Region> = self.region.into_iter().chain(self.more_regions).collect();
+        if regions.is_empty() {
+            let new = |octets: &u64| Region::new(usize::try_from(*octets).ok()?).ok();
+            return needed.iter().map(|octets| new(octets).ok_or(Error::NoMemory(*octets))).collect();
+        }
+        if regions.len() != needed.len() {
+            return Err(Error::RegionCount { group, found: regions.len(), needed: needed.len() });
+        }
+        for (region, needed) in regions.iter().zip(needed) {
+            let (found, needed) = (region.length_octets() as u64, *needed);
+            if found < needed {
+                return Err(Error::RegionTooSmall { group, found, needed });
+            }
+        }
+        Ok(regions)
+    }
 }
 
 /// What the handle and its thread share.
@@ -57,9 +80,8 @@ pub struct Receiver {
 /// A version that is whole, with its buffers in the receiver's region. Dropping it frees its slot for a later one: a
 /// receiver that keeps as many as the group has slots holds its source.
 pub struct Version {
-    manifest: Arc<Manifest>,
     // Before `slot`, which says that it has been dropped.
-    octets: SharedRange,
+    whole: WholeVersion,
     _slot: Slot,
 }
 
@@ -81,31 +103,29 @@ impl Drop for Slot {
 
 impl fmt::Debug for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "version {} with {} buffers", self.number(), self.manifest.buffers().len())
+        write!(f, "version {} with {} buffers", self.number(), self.manifest().buffers().len())
     }
 }
 
 impl Version {
     /// Its number.
     pub fn number(&self) -> u64 {
-        self.manifest.version()
+        self.whole.manifest.version()
     }
 
     /// Names and lengths of its buffers.
     pub fn manifest(&self) -> &Manifest {
-        &self.manifest
+        &self.whole.manifest
     }
 
     /// The octets of a buffer, in place; `None` if the version has no buffer of this name.
     pub fn buffer(&self, name: &str) -> Option<&[u8]> {
-        let entry = self.manifest.buffers().iter().find(|entry| entry.name == name)?;
-        self.octets.octets(entry.offset, entry.length_octets)
+        self.whole.buffer(self.manifest().buffers().iter().find(|entry| entry.name == name)?)
     }
 
     /// The octets of a buffer, in place, by its place in the manifest.
     pub fn buffer_at(&self, index: usize) -> Option<&[u8]> {
-        let entry = self.manifest.buffers().get(index)?;
-        self.octets.octets(entry.offset, entry.length_octets)
+        self.whole.buffer(self.manifest().buffers().get(index)?)
     }
 }
 
@@ -122,27 +142,20 @@ impl Device {
         self.check_process()?;
         let record = self.client.group(group)?;
         let address = self.address_toward(Some(record.summary.proxy))?;
-        let needed = record.region.ok_or(Error::NoRegion(group))?.length;
-        let region = match options.region {
-            Some(region) => region,
-            None => {
-                let octets = usize::try_from(needed).map_err(|_| Error::NoMemory(needed))?;
-                Region::new(octets).map_err(|_| Error::NoMemory(needed))?
-            }
-        };
-        let found = region.length_octets() as u64;
-        if found < needed {
-            return Err(Error::RegionTooSmall { group, found, needed });
-        }
+        let first = record.region.ok_or(Error::NoRegion(group))?.length;
+        let needed: Vec<u64> = [first].into_iter().chain(record.more_regions.iter().map(|more| more.length)).collect();
+        let regions = options.regions(group, &needed)?;
+        let found: Vec<u64> = regions.iter().map(|region| region.length_octets() as u64).collect();
+        let slots = regions.into_iter().map(Region::into_slots).collect();
         let group = GroupAddress::of(&record)?;
         let wake = Wake::new()?;
-        let mut pair = self.provider.receiver_pair(address, &group, region.into_slots(), Arc::clone(&wake))?;
+        let mut pair = self.provider.receiver_pair(address, &group, slots, Arc::clone(&wake))?;
         // The source has not begun yet: all members get packets from the first one on.
         if record.summary.state == GroupState::Open {
             pair.prepare(group.initial_psn)?;
         }
         let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
-        let steps = membership.join(&[pair.region()])?;
+        let steps = membership.join(&pair.regions())?;
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
         // One that joins later lacks the version that was published last.
         let fetch =
@@ -367,10 +380,10 @@ impl Program {
         let mut over = None;
         while let Some(event) = subscriber.poll_event() {
             match event {
-                SubscriberEvent::Whole(WholeVersion { manifest, octets }) => {
-                    let version = manifest.version();
+                SubscriberEvent::Whole(found) => {
+                    let version = found.manifest.version();
                     let _slot = Slot { core: Arc::clone(&self.core), version };
-                    whole.push(Version { manifest, octets, _slot });
+                    whole.push(Version { whole: found, _slot });
                     events.push(Event::Version { version });
                 }
                 SubscriberEvent::Rejected { version, why } => events.push(Event::Rejected { version, why }),

@@ -128,7 +128,7 @@ impl Buffer {
     pub unsafe fn from_raw(name: impl Into<String>, base: NonNull<u8>, length_octets: usize) -> Self {
         // SAFETY: the contract is the same.
         let octets = unsafe { Octets::from_raw(base, length_octets) };
-        Buffer { name: name.into(), octets }
+        Buffer { name: name.into(), octets, region: 0 }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::provider::Registrar;
 use crate::provider::udp::{EndpointReceiver, EndpointSource, ReceiverMemory};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
 use crate::subscriber::{Subscriber, SubscriberEvent};
-use crate::{DigestKind, Slots};
+use crate::{DigestKind, SlotRegions};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use srdma_aggregation::{Acknowledgements, BranchIndex, Response, Rules, Start, UpstreamResponse};
@@ -108,30 +108,37 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(seed: u64, slots: Slots, receivers: usize, faults: Faults) -> Self {
+    pub(super) fn new(seed: u64, slots: impl Into<SlotRegions>, receivers: usize, faults: Faults) -> Self {
         Self::with_digest(seed, slots, receivers, faults, DigestKind::Sha256)
     }
 
-    pub(super) fn with_digest(seed: u64, slots: Slots, receivers: usize, faults: Faults, digest: DigestKind) -> Self {
+    pub(super) fn with_digest(
+        seed: u64,
+        slots: impl Into<SlotRegions>,
+        receivers: usize,
+        faults: Faults,
+        digest: DigestKind,
+    ) -> Self {
         Self::with_current(seed, slots, receivers, faults, digest, false)
     }
 
     /// The same with a source that keeps the version that was published last.
     pub(super) fn with_current(
         seed: u64,
-        slots: Slots,
+        slots: impl Into<SlotRegions>,
         receivers: usize,
         faults: Faults,
         digest: DigestKind,
         keeps_current: bool,
     ) -> Self {
+        let slots = slots.into();
         let publisher = Publisher::new(
             PublisherConfig {
                 path_mtu: PATH_MTU,
                 window_packets: WINDOW,
                 message_octets: 2000,
-                region: RemoteAddress { virtual_address: GROUP_BASE, rkey: MemoryKey(GROUP_RKEY) },
-                slots,
+                regions: (0..slots.count() as u32).map(group_region).collect(),
+                slots: slots.clone(),
                 digest,
                 slow_after: SLOW_AFTER,
                 keeps_current,
@@ -153,37 +160,52 @@ impl Network {
             events_made: 0,
             packets_of_source: 0,
         };
-        let octets = slots.region_octets().expect("in range") as usize;
-        (0..receivers).for_each(|_| network.add_receiver(octets, FIRST_PSN));
+        let memory = || slots.each().map(|slots| region(slots.region_octets().expect("in range") as usize)).collect();
+        (0..receivers).for_each(|_| network.add_receiver(memory(), FIRST_PSN));
         network
     }
 
-    fn add_receiver(&mut self, octets: usize, psn: Psn) {
+    fn add_receiver(&mut self, regions: Vec<Region>, psn: Psn) {
         let index = self.receivers.len() as u16;
         let address = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, index + 1);
         let own = qpn(0x60 + u32::from(index));
-        let base = 0x7000_0000 + (u64::from(index) << 20);
+        let base = |region: usize| 0x7000_0000 + (u64::from(index) << 24) + ((region as u64) << 20);
         let mut endpoint = Endpoint::new(EndpointConfig::new(address));
-        let slots = Region::new(octets).expect("memory").into_slots();
-        let memory = ReceiverMemory::register(&mut endpoint, slots, base, 0x40 + index as u8);
-        let subscriber = Subscriber::new(octets as u64);
+        let subscriber = Subscriber::new(regions.iter().map(|region| region.length_octets() as u64).collect());
+        let slots = regions.into_iter().map(Region::into_slots).collect();
+        let memory = ReceiverMemory::register(&mut endpoint, slots, |region| (base(region), 0x40 + index as u8));
         endpoint.add_queue_pair(queue_pair(own, psn)).expect("a good configuration");
         self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true });
     }
 
     /// Another receiver takes the place of one that has died, from the source's next PSN on, as a group's next epoch
     /// does while the source is paused (D30).
-    pub(super) fn replace_receiver(&mut self, index: usize, octets: usize) {
+    pub(super) fn replace_receiver(&mut self, index: usize, regions: Vec<Region>) {
         let begun = self.source.control.progress.begun_packets as u32;
         let psn = FIRST_PSN.plus(begun);
         let address = self.receivers[index].address;
         let tail = self.receivers.split_off(index + 1);
         self.receivers.pop();
-        self.add_receiver(octets, psn);
+        self.add_receiver(regions, psn);
         assert_eq!(self.receivers[index].address, address);
         self.receivers.extend(tail);
         self.node = Acknowledgements::new(&Rules::default(), self.receivers.len() as u16, Start::Committed(psn));
         self.events.retain(|_, event| !matches!(event, Event::Node { from: Some(_), .. }));
+    }
+
+    /// A receiver has other memory from the start.
+    pub(super) fn replace_memory(&mut self, index: usize, regions: Vec<Region>) {
+        let tail = self.receivers.split_off(index + 1);
+        self.receivers.pop();
+        self.add_receiver(regions, FIRST_PSN);
+        self.receivers.extend(tail);
+    }
+
+    /// The receiver's program has ended: its queue pair and its memory are gone, and what comes is lost.
+    pub(super) fn end_receiver(&mut self, index: usize) {
+        let receiver = &mut self.receivers[index];
+        receiver.endpoint = Endpoint::new(EndpointConfig::new(receiver.address));
+        receiver.branch = false;
     }
 
     /// The receiver's host is gone, and its branch evicted.
@@ -346,12 +368,12 @@ impl Receiver {
     pub(super) fn take_piece(&mut self, piece: Piece) -> bool {
         self.work();
         let Receiver { endpoint, subscriber, qpn, memory, .. } = self;
-        subscriber.take_piece(&mut EndpointReceiver { endpoint, qpn: *qpn, memory: *memory }, piece)
+        subscriber.take_piece(&mut EndpointReceiver { endpoint, qpn: *qpn, memory }, piece)
     }
 
     fn work(&mut self) {
         let Receiver { endpoint, subscriber, qpn, memory, .. } = self;
-        subscriber.work(&mut EndpointReceiver { endpoint, qpn: *qpn, memory: *memory });
+        subscriber.work(&mut EndpointReceiver { endpoint, qpn: *qpn, memory });
     }
 
     /// The packet as an edge forwards it.
@@ -360,11 +382,21 @@ impl Receiver {
         bth.dest_qpn = self.qpn;
         let ipv6 = Ipv6 { source: PROXY, destination: self.address, ..value.ipv6 };
         let Some(reth) = reth else { return emit(&PacketValue { ipv6, bth, ..*value }) };
-        assert_eq!(reth.rkey, GROUP_RKEY);
-        let virtual_address = reth.virtual_address - GROUP_BASE + self.memory.base_address;
-        let reth = Reth { virtual_address, rkey: self.memory.rkey().0, ..reth }.emit();
+        let region = reth.rkey.checked_sub(GROUP_RKEY).expect("a key of the group");
+        let (base, rkey) = self.memory.regions()[region as usize];
+        let virtual_address = reth.virtual_address - group_region(region).virtual_address + base;
+        let reth = Reth { virtual_address, rkey: rkey.0, ..reth }.emit();
         emit(&PacketValue { ipv6, bth, extended: Extended::Reth(&reth), ..*value })
     }
+}
+
+/// A region as the source writes to it.
+fn group_region(region: u32) -> RemoteAddress {
+    RemoteAddress { virtual_address: GROUP_BASE + 8 * u64::from(region), rkey: MemoryKey(GROUP_RKEY + region) }
+}
+
+pub(super) fn region(octets: usize) -> Region {
+    Region::new(octets).expect("memory")
 }
 
 fn emit(value: &PacketValue<'_>) -> Vec<u8> {
