@@ -10,6 +10,7 @@ use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
 use crate::memory::{Region, SharedRange};
 use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
+use crate::statistics::Statistics;
 use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
 use membership::{Membership, Progress, Steps};
 use srdma_api::GroupState;
@@ -143,6 +144,7 @@ impl Device {
         }
         let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
         let steps = membership.join(pair.region())?;
+        tracing::info!(%address, qpn = pair.qpn().get(), ?steps, "receiver of group {}: has asked to join", group.id);
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
         // One that joins later lacks the version that was published last.
         let fetch =
@@ -159,7 +161,7 @@ impl Receiver {
         mut pair: Box<dyn ReceiverPair>,
         fetch: Option<Fetch>,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(Versions::new())?);
+        let shared = Arc::new(Shared::new(format!("receiver of group {}", membership.group.id), Versions::new())?);
         let membership = Arc::new(membership);
         let (progress, joined) = mpsc::channel();
         let (watch, wake) = (Arc::clone(&membership), Arc::clone(&core.wake));
@@ -226,6 +228,16 @@ impl Receiver {
         }
     }
 
+    /// What it has done since its join.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`].
+    pub fn statistics(&self) -> Result<Statistics> {
+        self.shared.check_process()?;
+        Ok(self.core.subscriber().statistics())
+    }
+
     /// The oldest event not yet fetched.
     ///
     /// # Errors
@@ -280,8 +292,12 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // Without the controller's answer the group evicts the receiver.
-        let _ = self.end();
+        if let Err(error) = self.end() {
+            tracing::warn!(
+                "receiver of group {}: has not left, and will be evicted: {error}",
+                self.membership.group.id
+            );
+        }
     }
 }
 
