@@ -110,6 +110,7 @@ pub extern "C" fn srdma_strerror(error: c_int) -> *const c_char {
         libc::EBADMSG => c"the version is damaged or malformed",
         libc::ESHUTDOWN => c"the group is closed",
         libc::ECONNRESET => c"the receiver was evicted",
+        libc::EOPNOTSUPP => c"the device cannot do that, or the memory is that of a GPU",
         libc::EBUSY => c"the program has a log of its own",
         libc::ECHILD => c"the handle belongs to the parent process",
         libc::E2BIG => c"the structure is newer than the library",

@@ -121,6 +121,9 @@ impl Device {
     /// If the controller refuses, the group has no region, the memory is too small, or the socket cannot be opened.
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
         self.check_process()?;
+        if options.region.as_ref().is_some_and(Region::is_device_memory) {
+            return Err(Error::DeviceMemory("the region".to_owned()));
+        }
         let record = self.client.group(group)?;
         let address = self.address_toward(Some(record.summary.proxy))?;
         let needed = record.region.ok_or(Error::NoRegion(group))?.length;

@@ -1,4 +1,5 @@
 /* Calls the library as a C program does: compiled, linked and run by the test. Prints layouts, which the test compares. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -111,6 +112,28 @@ static void logging(void)
     CHECK(srdma_open(&options, &device) == 0);
     srdma_close(device);
     CHECK(lines.count == 1 && none.count == 0);
+}
+
+/* The test has compiled a library that stands for the CUDA driver. */
+static void gpu_memory(void)
+{
+    struct srdma_options options = {.size = sizeof options, .controller = "http://[::1]:1", .address = "::1"};
+    static unsigned char host_memory[4096];
+    struct srdma *device = NULL;
+    struct srdma_group *group = NULL;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    void *on_device, *managed;
+
+    CHECK(driver != NULL);
+    if (driver == NULL)
+        return;
+    on_device = dlsym(driver, "cuda_device_memory");
+    managed = dlsym(driver, "cuda_managed_memory");
+    CHECK(srdma_open(&options, &device) == 0);
+    CHECK(srdma_group_join(device, 1, on_device, 4096, &group) == -EOPNOTSUPP && contains("memory of a GPU"));
+    CHECK(srdma_group_join(device, 1, managed, 4096, &group) == -ECONNREFUSED);
+    CHECK(srdma_group_join(device, 1, host_memory, 4096, &group) == -ECONNREFUSED);
+    srdma_close(device);
 }
 
 static void null_pointers(void)
@@ -235,6 +258,7 @@ int main(void)
     logging();
     options();
     groups();
+    gpu_memory();
     CHECK(strcmp(srdma_strerror(0), "success") == 0);
     CHECK(strcmp(srdma_strerror(-ETIMEDOUT), srdma_strerror(ETIMEDOUT)) == 0);
     CHECK(strcmp(srdma_strerror(-9999), "no error of this library") == 0);

@@ -84,7 +84,7 @@ fn the_shared_library_has_its_name_and_needs_no_other_but_the_systems() {
 }
 
 /// `srdma.h` and the structures of this crate agree in every member; the program finds every error that it expects, and
-/// has the log (D202).
+/// has the log (D202); memory of a GPU is refused (D203).
 #[test]
 fn a_c_program_runs_against_the_shared_library() {
     let prefix = installed();
@@ -97,8 +97,13 @@ fn a_c_program_runs_against_the_shared_library() {
         .args(warnings)
         .arg(file("tests/capi/check.c"))
         .args(flags.split_whitespace())
-        .args(["-lpthread", "-o"])
+        .args(["-lpthread", "-ldl", "-o"])
         .arg(&program));
+    run(Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"])
+        .arg(file("tests/capi/fake_cuda.c"))
+        .arg("-o")
+        .arg(prefix.path().join("lib/libcuda.so.1")));
     let output = run(Command::new(&program)
         .env("LD_LIBRARY_PATH", prefix.path().join("lib"))
         .env_remove("SRDMA_TOKEN_FILE")

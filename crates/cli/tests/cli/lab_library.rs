@@ -129,10 +129,12 @@ fn versions_reach_every_receiver_whole_and_in_order() {
     }
     let late = source.wait(13, Duration::from_secs(1));
     assert!(matches!(late, Err(Error::Timeout)), "{late:?}");
-    let expected = [10, 11, 12].map(|version| Event::Published { version });
     let found = events(|| source.next_event());
-    assert_eq!(found[..3], expected);
-    assert_eq!(found[3..], [Event::Slow { version: 13 }]);
+    // On a busy host other versions may have been slow, too.
+    let (slow, published): (Vec<&Event>, Vec<&Event>) =
+        found.iter().partition(|event| matches!(event, Event::Slow { .. }));
+    assert!(slow.contains(&&Event::Slow { version: 13 }), "{found:?}");
+    assert_eq!(published, [10, 11, 12].map(|version| Event::Published { version }).each_ref());
     held.iter().for_each(check);
     drop(held);
     source.wait(14, PATIENCE).expect("published");

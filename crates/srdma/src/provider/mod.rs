@@ -197,6 +197,9 @@ impl Registrar {
 
     /// A buffer, in its place.
     pub(crate) fn buffer(&self, buffer: Buffer) -> Result<Buffer> {
+        if buffer.octets.is_device_memory() {
+            return Err(Error::DeviceMemory(format!("buffer {:?}", buffer.name)));
+        }
         let Registrar::Device(domain) = self else { return Ok(buffer) };
         let Buffer { name, octets } = buffer;
         // Without octets there is nothing to register, and nothing is sent. One that was registered is not again.
