@@ -2,6 +2,7 @@
 //! its host.
 
 mod log;
+mod python;
 
 use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
