@@ -193,7 +193,7 @@ pub unsafe extern "C" fn srdma_group_join(
         let device = unsafe { handle(device, "device")? };
         // SAFETY: the contract of the function.
         let region = NonNull::new(base.cast()).map(|base| unsafe { Region::from_raw(base, length) });
-        let receiver = device.join(number, JoinOptions { region })?;
+        let receiver = device.join(number, JoinOptions { region, ..JoinOptions::default() })?;
         Ok(boxed(Role::Receiver { receiver, group: number }))
     };
     // SAFETY: the contract of the function.

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Over, Result};
 use crate::publisher::Failure;
+use crate::ranks::RankEnd;
 use crate::subscriber::Rejection;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
@@ -47,6 +48,29 @@ pub enum Event {
     /// At a receiver: the controller has not heard of the source for its `source_silent_after_ms`. The source's process
     /// has ended without closing the group, or does not reach the controller; the receiver goes on.
     SourceSilent,
+    /// At the owner of a host's receiver: another process of the host is attached to it.
+    RankAttached {
+        /// The process.
+        process: i32,
+    },
+    /// At the owner of a host's receiver: it no longer is.
+    RankDetached {
+        /// The process.
+        process: i32,
+        /// Why.
+        why: RankEnd,
+    },
+    /// At the owner of a host's receiver: the process has the version whose slot the next one needs, and has had it for
+    /// a second since the newest one was whole.
+    RankHolds {
+        /// The process.
+        process: i32,
+        /// The version.
+        version: u64,
+    },
+    /// At another process of the host: the owner of its receiver has ended. Versions stay as they are; one of the
+    /// processes joins the group anew, and [`Event::Joined`] follows.
+    OwnerLost,
     /// Nothing more happens.
     Over(Over),
     /// The application has not fetched its events for long: so many were dropped here.
