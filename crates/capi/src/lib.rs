@@ -11,4 +11,4 @@ mod structures;
 mod text;
 
 pub use functions::*;
-pub use structures::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions};
+pub use structures::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions};
