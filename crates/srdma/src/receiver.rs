@@ -11,6 +11,7 @@ use crate::manifest::Manifest;
 use crate::memory::{Region, SharedRange};
 use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
 use crate::ranks::{Lease, Rank};
+use crate::statistics::Statistics;
 use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
 use membership::{Membership, Progress, Steps};
 use srdma_api::GroupState;
@@ -39,7 +40,7 @@ pub struct JoinOptions {
 }
 
 /// What the handle and its thread share.
-struct Core {
+pub(crate) struct Core {
     subscriber: Mutex<Subscriber>,
     wake: Arc<Wake>,
 }
@@ -48,6 +49,10 @@ impl Core {
     /// Locks the subscriber. A panic of the other thread leaves it valid: its methods do not panic.
     fn subscriber(&self) -> MutexGuard<'_, Subscriber> {
         self.subscriber.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.subscriber().statistics()
     }
 }
 
@@ -174,13 +179,16 @@ impl Device {
         if options.region.is_some() {
             return Err(Error::SharedRegion);
         }
-        let shared = Arc::new(Shared::new(Versions::new())?);
+        let shared = Arc::new(Shared::new(format!("rank of group {group}"), Versions::new())?);
         let rank = Rank::join(self, group, options.runtime_directory.as_deref(), &shared)?;
         Ok(Receiver { shared, role: Role::Rank(rank) })
     }
 
     /// Joins a group by this handle alone.
     pub(crate) fn join_alone(&self, group: u32, region: Option<Region>) -> Result<Receiver> {
+        if region.as_ref().is_some_and(Region::is_device_memory) {
+            return Err(Error::DeviceMemory("the region".to_owned()));
+        }
         let record = self.client.group(group)?;
         let address = self.address_toward(Some(record.summary.proxy))?;
         let needed = record.region.ok_or(Error::NoRegion(group))?.length;
@@ -204,6 +212,7 @@ impl Device {
         }
         let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
         let steps = membership.join(pair.region())?;
+        tracing::info!(%address, qpn = pair.qpn().get(), ?steps, "receiver of group {}: has asked to join", group.id);
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
         // One that joins later lacks the version that was published last.
         let fetch =
@@ -220,7 +229,7 @@ impl Receiver {
         mut pair: Box<dyn ReceiverPair>,
         fetch: Option<Fetch>,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(Versions::new())?);
+        let shared = Arc::new(Shared::new(format!("receiver of group {}", membership.group.id), Versions::new())?);
         let membership = Arc::new(membership);
         let (progress, joined) = mpsc::channel();
         let (watch, wake) = (Arc::clone(&membership), Arc::clone(&core.wake));
@@ -285,6 +294,28 @@ impl Receiver {
             }
             // Dropped here, not while the state is locked.
         }
+    }
+
+    /// What keeps the statistics of a handle that is alone.
+    pub(crate) fn core(&self) -> Option<Arc<Core>> {
+        match &self.role {
+            Role::Alone(alone) => Some(Arc::clone(&alone.core)),
+            Role::Rank(_) => None,
+        }
+    }
+
+    /// What it has done since its join. One of several processes of a host that is not the owner of their receiver
+    /// knows of versions alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`].
+    pub fn statistics(&self) -> Result<Statistics> {
+        self.shared.check_process()?;
+        Ok(match &self.role {
+            Role::Alone(alone) => alone.core.statistics(),
+            Role::Rank(rank) => rank.statistics(),
+        })
     }
 
     /// The oldest event not yet fetched.
@@ -358,8 +389,9 @@ impl Alone {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // Without the controller's answer the group evicts the receiver.
-        let _ = self.end();
+        if let Err(error) = self.end() {
+            tracing::warn!("{}: has not left, and will be evicted: {error}", self.shared.name());
+        }
     }
 }
 

@@ -39,6 +39,14 @@ impl Octets {
         }
     }
 
+    /// Whether they are memory of a GPU, which the processor cannot read.
+    pub(crate) fn is_device_memory(&self) -> bool {
+        match self {
+            Octets::Raw(raw) => super::gpu::is_device_memory(raw.base),
+            Octets::Owned(..) | Octets::Registered(_) => false,
+        }
+    }
+
     /// The octets at the place where they are now, to be read there. `None` if there are none, or the owner shows other
     /// ones than before.
     pub(crate) fn fixed(self) -> Option<FixedOctets> {

@@ -136,6 +136,7 @@ impl Attached {
             ToRank::Joined => context.shared.push([Event::Joined], |_| {}),
             ToRank::Version(manifest) => return self.take(manifest, newest),
             ToRank::Rejected { version, why } => {
+                context.counts().attached.failed += 1;
                 context.shared.push([Event::Rejected { version, why: Rejection::Owner(why) }], |_| {});
             }
             ToRank::SourceSilent => context.shared.push([Event::SourceSilent], |_| {}),
@@ -183,6 +184,11 @@ impl Attached {
     fn deliver(&mut self, context: &Context) {
         let versions = std::mem::take(&mut self.untold);
         if !versions.is_empty() {
+            let octets = versions.iter().map(|version| version.manifest().buffer_octets()).sum::<u64>();
+            let mut counts = context.counts();
+            counts.attached.versions += versions.len() as u64;
+            counts.attached.octets += octets;
+            drop(counts);
             let events: Vec<Event> = versions.iter().map(|it| Event::Version { version: it.number() }).collect();
             context.shared.push(events, |to| to.extend(versions));
         }

@@ -27,14 +27,15 @@ use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::memory::Region;
-use crate::receiver::Versions;
+use crate::receiver::{Core, Versions};
+use crate::statistics::Statistics;
 use attached::Attached;
 use owner::Owner;
 use place::{Lock, Place};
 use server::Server;
 use srdma_api::ProblemType;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,16 @@ struct Context {
     place: Place,
     shared: Arc<Shared<Versions>>,
     wake: Arc<Wake>,
+    counts: Mutex<Counts>,
+}
+
+/// Statistics of a rank.
+#[derive(Default)]
+struct Counts {
+    /// As long as it was attached.
+    attached: Statistics,
+    /// As the owner.
+    owner: Option<Arc<Core>>,
 }
 
 /// What a rank is.
@@ -91,7 +102,8 @@ impl Rank {
         let region_octets = record.region.ok_or(Error::NoRegion(group))?.length;
         let place = Place::of(directory, &GroupAddress::of(&record)?, address)?;
         let (device, shared, wake) = (device.clone(), Arc::clone(shared), Wake::new()?);
-        let context = Arc::new(Context { device, group, region_octets, place, shared, wake });
+        let counts = Mutex::default();
+        let context = Arc::new(Context { device, group, region_octets, place, shared, wake, counts });
         let role = context.enter(Instant::now())?;
         let outcome = Arc::new(Mutex::new(Ok(())));
         let (of_thread, result) = (Arc::clone(&context), Arc::clone(&outcome));
@@ -108,6 +120,20 @@ impl Rank {
         self.context.wake.close();
         self.context.shared.wait(Duration::MAX, |state| state.over().map(|_| Ok(())))?;
         self.take_outcome()
+    }
+
+    /// What it has done since it has joined.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let counts = self.context.counts();
+        let Statistics { versions, octets, failed, .. } = counts.attached;
+        let Some(owner) = &counts.owner else { return counts.attached };
+        let own = owner.statistics();
+        Statistics {
+            versions: own.versions + versions,
+            octets: own.octets + octets,
+            failed: own.failed + failed,
+            ..own
+        }
     }
 
     fn take_outcome(&self) -> Result<()> {
@@ -131,6 +157,10 @@ impl Rank {
 }
 
 impl Context {
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Runs a role, and those that follow it, to the end of the handle.
     fn run(&self, mut role: Role) -> (Over, Result<()>) {
         // The newest version that the application has got, from whichever owner.
@@ -175,6 +205,7 @@ impl Context {
         let (region, file) = Region::in_file(octets).map_err(|error| Error::System { what, error })?;
         let receiver = self.device.join_alone(self.group, Some(region))?;
         let listener = self.place.listen(lock)?;
+        self.counts().owner = receiver.core();
         Ok(Owner::new(receiver, Server::new(self.region_octets, file, listener)))
     }
 

@@ -5,6 +5,7 @@ use crate::error::{Over, PairError};
 use crate::manifest::MAX_MANIFEST_OCTETS;
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
 use crate::provider::{Received, ReceiverQueue, SourceQueue, place_of};
+use crate::statistics::PacketStatistics;
 use srdma_api::MemoryRegion as RecordRegion;
 use srdma_rc::{LocalRange, MemoryKey, Operation, WorkRequest};
 use srdma_verbs::{
@@ -163,6 +164,10 @@ impl SourceQueue for SourceState {
         self.acknowledged_packets
     }
 
+    fn packets(&self) -> Option<PacketStatistics> {
+        None
+    }
+
     fn destroy(&mut self) {
         self.pair = None;
     }
@@ -262,5 +267,9 @@ impl ReceiverQueue for ReceiverState {
     /// Writes outside of the region end the queue pair, and those inside have no effect on other versions' slots.
     fn strays(&self) -> u64 {
         0
+    }
+
+    fn packets(&self) -> Option<PacketStatistics> {
+        None
     }
 }

@@ -17,7 +17,7 @@ use crate::{DigestKind, Entry, Slots};
 use nix::sys::eventfd::EventFd;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 const SLOTS: Slots = Slots { count: 2, octets: 4096 };
@@ -113,7 +113,7 @@ struct Rank {
 impl Rank {
     fn attach(place: &Place) -> Self {
         let device = Device::open(&DeviceOptions::new("http://[::1]:1")).expect("a device");
-        let shared = Arc::new(Shared::new(Versions::new()).expect("an eventfd"));
+        let shared = Arc::new(Shared::new("a rank".to_owned(), Versions::new()).expect("an eventfd"));
         let wake = Wake::new().expect("an eventfd");
         let context = Context {
             device,
@@ -122,6 +122,7 @@ impl Rank {
             place: place.clone(),
             shared: Arc::clone(&shared),
             wake: Arc::clone(&wake),
+            counts: Mutex::default(),
         };
         let run = move || {
             let socket = context.place.connect().expect("no error").expect("it listens");
@@ -294,9 +295,9 @@ fn with_owner(message: impl FnOnce(&mut UnixStream)) -> String {
     let place = place(directory.path());
     let run = move || {
         let device = Device::open(&DeviceOptions::new("http://[::1]:1")).expect("a device");
-        let shared = Arc::new(Shared::new(Versions::new()).expect("an eventfd"));
+        let shared = Arc::new(Shared::new("a rank".to_owned(), Versions::new()).expect("an eventfd"));
         let wake = Wake::new().expect("an eventfd");
-        let context = Context { device, group: 7, region_octets: 8192, place, shared, wake };
+        let context = Context { device, group: 7, region_octets: 8192, place, shared, wake, counts: Mutex::default() };
         match Attached::attach(socket) {
             Ok(Some(mut attached)) => match attached.run(&context, &mut None) {
                 Outcome::Over(over) => over.to_string(),
