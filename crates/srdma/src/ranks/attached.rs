@@ -37,7 +37,6 @@ impl Attached {
     /// Attaches to an owner; `None` if it ends before it has answered.
     pub(super) fn attach(socket: UnixStream) -> Result<Option<Self>> {
         let failed = |error| Error::System { what: "the receiver of another process of this host", error };
-        socket.set_nonblocking(true).map_err(failed)?;
         let link = Link::new(socket);
         // An owner that does not take it may have said why.
         let _ = link.send(ToOwner::Attach);

@@ -8,9 +8,11 @@
 //! ```
 //!
 //! The first rank becomes the *owner*: it joins the group. The others *attach* to it. When it ends, one of them joins
-//! anew, and the rest attaches to that one; handles go on. [`table::Table`] decides which slots are free, without I/O.
+//! anew, and the rest attaches to that one; handles go on. [`table::Table`] decides which slots are free and
+//! [`election::Election`] who becomes the owner, without I/O.
 
 mod attached;
+mod election;
 mod link;
 mod message;
 mod owner;
@@ -30,19 +32,18 @@ use crate::memory::Region;
 use crate::receiver::{Core, Versions};
 use crate::statistics::Statistics;
 use attached::Attached;
+use election::{ENTER_TIMEOUT, Election, Found, Step};
 use owner::Owner;
 use place::{Lock, Place};
 use server::Server;
 use srdma_api::ProblemType;
+use srdma_host::Clock;
+use srdma_wire::Instant;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Time in which a rank has to find or to become the owner.
-const ENTER_TIMEOUT: Duration = Duration::from_secs(90);
-/// Interval for looking for an owner.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// Interval for requests to a controller that cannot be reached.
 const REQUEST_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -104,7 +105,7 @@ impl Rank {
         let (device, shared, wake) = (device.clone(), Arc::clone(shared), Wake::new()?);
         let counts = Mutex::default();
         let context = Arc::new(Context { device, group, region_octets, place, shared, wake, counts });
-        let role = context.enter(Instant::now())?;
+        let role = context.enter(&Clock::start())?;
         let outcome = Arc::new(Mutex::new(Ok(())));
         let (of_thread, result) = (Arc::clone(&context), Arc::clone(&outcome));
         let thread = engine::start("srdma rank", move || {
@@ -183,20 +184,35 @@ impl Context {
     }
 
     /// Becomes the owner, or attaches to the one that there is.
-    fn enter(&self, begin: Instant) -> Result<Role> {
-        while begin.elapsed() < ENTER_TIMEOUT && !self.wake.is_closing() {
-            if let Some(lock) = self.place.try_lock()? {
-                return self.own(lock).map(|owner| Role::Owner(Box::new(owner)));
-            }
-            // An owner that has the lock and does not listen yet is joining.
-            if let Some(socket) = self.place.connect()?
-                && let Some(attached) = Attached::attach(socket)?
-            {
-                return Ok(Role::Attached(attached));
-            }
-            thread::sleep(LOOK_INTERVAL);
+    fn enter(&self, clock: &Clock) -> Result<Role> {
+        let mut election = Election::new(clock.now());
+        while !self.wake.is_closing() {
+            let found = match election.step() {
+                Step::TryLock => match self.place.try_lock()? {
+                    Some(lock) => return self.own(lock).map(|owner| Role::Owner(Box::new(owner))),
+                    None => Found::Locked,
+                },
+                Step::Connect => match self.attach()? {
+                    Some(attached) => return Ok(Role::Attached(attached)),
+                    None => Found::NoOwner,
+                },
+                Step::Wait(time) => {
+                    thread::sleep(time);
+                    Found::Waited
+                }
+                Step::GiveUp => return Err(Error::NoOwner),
+            };
+            election.found(clock.now(), found);
         }
-        Err(Error::NoOwner)
+        Err(Error::Over(Over::Closed))
+    }
+
+    /// Attaches to the owner; `None` if none listens, since it is joining or has ended.
+    fn attach(&self) -> Result<Option<Attached>> {
+        match self.place.connect()? {
+            Some(socket) => Attached::attach(socket),
+            None => Ok(None),
+        }
     }
 
     fn own(&self, lock: Lock) -> Result<Owner> {
@@ -211,13 +227,15 @@ impl Context {
 
     /// The same after the end of an owner. A controller that cannot be reached may come back.
     fn enter_again(&self) -> std::result::Result<Role, Over> {
-        let begin = Instant::now();
+        let clock = Clock::start();
         loop {
-            match self.enter(begin) {
+            match self.enter(&clock) {
                 Ok(role) => return Ok(role),
                 Err(_) if self.wake.is_closing() => return Err(Over::Closed),
                 Err(Error::Over(over)) => return Err(over),
-                Err(Error::Controller(error)) if error.problem().is_none() && begin.elapsed() < ENTER_TIMEOUT => {
+                Err(Error::Controller(error))
+                    if error.problem().is_none() && clock.now().since(Instant::ZERO) < ENTER_TIMEOUT =>
+                {
                     thread::sleep(REQUEST_INTERVAL);
                 }
                 Err(Error::Controller(error))

@@ -1,4 +1,4 @@
-//! Where the ranks of a host meet: a lock and a Unix socket in a directory of the user (D199).
+//! Where the ranks of a host meet: a lock and a Unix socket in a directory of the user (D201).
 //!
 //! The rank that has the lock is the owner, and listens. The kernel releases the lock of a process that dies, so that
 //! there is never more than one owner, and none is missing for long. The socket has a path, in a directory that no
@@ -6,12 +6,14 @@
 
 use crate::device::GroupAddress;
 use crate::error::{Error, Result};
-use nix::sys::socket::{getsockopt, sockopt};
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, getsockopt, socket, sockopt};
 use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::net::Ipv6Addr;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -109,14 +111,21 @@ impl Place {
 
     /// Connects to the owner; `None` if none listens.
     pub(super) fn connect(&self) -> Result<Option<UnixStream>> {
-        match UnixStream::connect(self.path("sock")) {
+        match connect_at_once(&self.path("sock")) {
             Ok(socket) => Ok(is_of_user(&socket).then_some(socket)),
-            Err(error) => match error.kind() {
-                ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::WouldBlock => Ok(None),
-                _ => Err(self.error(error)),
-            },
+            // The last: an owner that has stopped does not accept, and too many wait for it.
+            Err(Errno::ENOENT | Errno::ECONNREFUSED | Errno::EAGAIN) => Ok(None),
+            Err(error) => Err(self.error(error.into())),
         }
     }
+}
+
+/// Connects a socket that does not block.
+fn connect_at_once(path: &Path) -> nix::Result<UnixStream> {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(socket.into())
 }
 
 /// Whether the peer is a process of this user.
@@ -210,6 +219,9 @@ pub(super) mod tests {
         let lock = place.try_lock().expect("no error").expect("free again");
         let _listener = place.listen(lock).expect("a socket");
         assert!(place.connect().expect("no error").is_some());
+        // It does not accept: nothing blocks.
+        let waiting: Vec<UnixStream> = std::iter::from_fn(|| place.connect().expect("no error")).collect();
+        assert!(!waiting.is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use srdma::{Buffer, Event, GroupOptions, Source};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 const OCTETS: usize = 4 * MIB;
 
@@ -74,12 +75,12 @@ fn ranks_of_a_host_share_one_receiver_and_survive_each_other() {
     owner.waits_for(&format!("attached {}", holder.process()));
     // Two receivers, of which one is that of three processes.
     network.commit(&source, 2);
-    [&elsewhere, &owner, &other, &holder].map(|it| it.waits_for("joined"));
+    [&elsewhere, &owner, &other, &holder].into_iter().for_each(|it| it.waits_for("joined"));
 
     // The slots of two versions are those that the third process has.
     (1..=3).for_each(|version| publish(&source, version));
     wait(&source, 2);
-    [&elsewhere, &owner, &other].map(|it| it.waits_for_version(2));
+    [&elsewhere, &owner, &other].into_iter().for_each(|it| it.waits_for_version(2));
     holder.waits_for("taken 1");
     owner.waits_for(&format!("held 1: process {} has it", holder.process()));
     assert!(!owner.versions().contains_key(&3));
@@ -87,16 +88,16 @@ fn ranks_of_a_host_share_one_receiver_and_survive_each_other() {
     holder.child.wait().expect("a child");
     owner.waits_for(&format!("detached {}: its process has ended", holder.process()));
     wait(&source, 3);
-    [&elsewhere, &owner, &other].map(|it| it.waits_for_version(3));
+    [&elsewhere, &owner, &other].into_iter().for_each(|it| it.waits_for_version(3));
 
     // One that attaches late is stopped, and does not answer.
-    let mut stopped = network.rank(&program, "stopped", &group, &[]);
+    let stopped = network.rank(&program, "stopped", &group, &[]);
     stopped.waits_for("joined");
     stopped.stops();
     (4..=6).for_each(|version| publish(&source, version));
     owner.waits_for(&format!("detached {}: it did not answer in time", stopped.process()));
     wait(&source, 6);
-    [&elsewhere, &owner, &other].map(|it| it.waits_for_version(6));
+    [&elsewhere, &owner, &other].into_iter().for_each(|it| it.waits_for_version(6));
     stopped.signal(Signal::SIGCONT);
     let detached = "over: the owner of the host's receiver has detached this process: it did not answer in time";
     stopped.waits_for(detached);
@@ -109,14 +110,14 @@ fn ranks_of_a_host_share_one_receiver_and_survive_each_other() {
     other.waits_for("owner lost");
     wait(&source, 7);
     other.waits("it joins anew", |it| it.lines().iter().filter(|line| *line == "joined").count() == 2);
-    [&elsewhere, &other].map(|it| it.waits_for_version(7));
+    [&elsewhere, &other].into_iter().for_each(|it| it.waits_for_version(7));
     let mut late = network.rank(&program, "late", &group, &[]);
     other.waits_for(&format!("attached {}", late.process()));
     late.waits_for("joined");
     for version in 8..=9 {
         publish(&source, version);
         wait(&source, version);
-        [&elsewhere, &other, &late].map(|it| it.waits_for_version(version));
+        [&elsewhere, &other, &late].into_iter().for_each(|it| it.waits_for_version(version));
     }
 
     // The end of the group is that of all.
@@ -154,7 +155,7 @@ fn another_rank_takes_over_from_an_owner_that_leaves() {
     network.commit(&source, 2);
     publish(&source, 1);
     let kept = [&second, &third].map(|it| it.wait(1, PATIENCE).expect("whole"));
-    [&elsewhere, &first].map(|it| is_right(&it.wait(1, PATIENCE).expect("whole")));
+    [&elsewhere, &first].into_iter().for_each(|it| is_right(&it.wait(1, PATIENCE).expect("whole")));
     network.at("R1", |_| first.close()).expect("closed");
 
     let joined = |it: &srdma::Receiver| {
@@ -163,7 +164,7 @@ fn another_rank_takes_over_from_an_owner_that_leaves() {
         let mut found = events();
         while found.iter().filter(|event| **event == Event::Joined).count() < 2 {
             assert!(begin.elapsed() < PATIENCE, "{found:?}");
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(20));
             found.extend(events());
         }
         found
@@ -187,4 +188,97 @@ fn another_rank_takes_over_from_an_owner_that_leaves() {
     // What was taken of the first owner.
     kept.iter().for_each(is_right);
     network.at("S1", |_| source.close()).expect("closed");
+}
+
+/// Processor time and memory of the ranks of a host.
+struct Cost {
+    processor_ms: u64,
+    /// Private memory of all, and each shared page once.
+    memory: usize,
+    /// From the call of `publish` to the moment at which the last one has woken up.
+    wake_up: Duration,
+}
+
+/// Milliseconds of processor time of a process.
+fn processor_ms(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    let (_, rest) = stat.rsplit_once(") ").expect("a name");
+    // utime and stime, in hundredths of a second.
+    let ticks = rest.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number"));
+    ticks.sum::<u64>() * 10
+}
+
+/// Proportional set size: a page that n processes map is the n-th part in each.
+fn memory(process: u32) -> usize {
+    let sizes = fs::read_to_string(format!("/proc/{process}/smaps_rollup")).expect("it runs");
+    let size = sizes.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a size");
+    size.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+}
+
+/// What versions cost the processes of R1.
+fn cost(network: &Network, program: &Path, name: &str, processes: usize, octets: usize) -> Cost {
+    const VERSIONS: u64 = 5;
+    let source = network.source(&GroupOptions::for_buffers([octets as u64]));
+    let group = source.group().to_string();
+    let start = |index| {
+        let sharing = if name == "alone" { "alone" } else { "shared" };
+        let process = network.starts(program, "R1", &format!("{name}.{index}"), &[&group, sharing]);
+        process.waits_for("waiting");
+        process
+    };
+    let mut ranks: Vec<Broadcast> = (0..processes).map(start).collect();
+    network.commit(&source, 1);
+    let woken = |it: &Broadcast| {
+        let lines = it.lines();
+        lines
+            .iter()
+            .filter_map(|line| line.strip_prefix("woken ")?.split(' ').nth(1)?.parse().ok())
+            .collect::<Vec<u64>>()
+    };
+    let data = content(1, 0, octets);
+    let mut wake_ups = Vec::new();
+    let before: u64 = ranks.iter().map(|it| processor_ms(it.process())).sum();
+    for version in 1..=VERSIONS {
+        let begin_ns = now_ns();
+        source.publish(version, vec![Buffer::new("data", data.clone())]).expect("taken");
+        wait(&source, version);
+        for it in &ranks {
+            it.waits("it wakes up", |it| woken(it).len() as u64 == version);
+        }
+        let last_ns = ranks.iter().map(|it| woken(it)[version as usize - 1]).max().expect("ranks");
+        wake_ups.push(Duration::from_nanos(last_ns - begin_ns));
+    }
+    let after: u64 = ranks.iter().map(|it| processor_ms(it.process())).sum();
+    let memory = ranks.iter().map(|it| memory(it.process())).sum();
+    network.at("S1", |_| source.close()).expect("closed");
+    ranks.iter_mut().for_each(Broadcast::ends);
+    wake_ups.sort();
+    Cost { processor_ms: (after - before) / VERSIONS, memory, wake_up: wake_ups[wake_ups.len() / 2] }
+}
+
+fn now_ns() -> u64 {
+    let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).expect("a clock");
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
+/// Four ranks have one copy of the region. (How much processor time they take depends on what else the machine does, and
+/// is printed.)
+#[test]
+#[ignore = "needs root"]
+fn four_ranks_have_one_copy_of_the_region() {
+    const OCTETS: usize = 64 * MIB;
+    let network = Network::start();
+    let program = network.compiles("crates/cli/tests/cli/lab_library/rank.c");
+    let mut sizes = Vec::new();
+    for (name, processes) in [("alone", 1), ("one", 1), ("four", 4)] {
+        let Cost { processor_ms, memory, wake_up } = cost(&network, &program, name, processes, OCTETS);
+        let mib = memory as f64 / MIB as f64;
+        println!(
+            "{name}: {processor_ms} ms of processor time for each version, {mib:.1} MiB, woken up after {wake_up:?}"
+        );
+        sizes.push(memory);
+    }
+    let one = sizes[1];
+    assert!(one >= 2 * OCTETS, "two slots of the region are memory of the process: {one}");
+    assert!(sizes[2] < one + OCTETS / 2, "{sizes:?}");
 }

@@ -96,6 +96,7 @@ impl Owner {
     /// Attaches peers that are the test's.
     fn connect(&mut self, place: &Place) -> UnixStream {
         let mut peer = place.connect().expect("no error").expect("it listens");
+        peer.set_nonblocking(false).expect("a socket");
         peer.write_all(&ToOwner::Attach.emit()).expect("sent");
         let before = self.attached();
         self.until(|owner| owner.attached() > before);
