@@ -55,6 +55,7 @@ impl DeviceOptions {
 }
 
 /// A device. It has no state at the controller, and no socket: groups have.
+#[derive(Clone)]
 pub struct Device {
     pub(crate) client: Client,
     pub(crate) provider: Provider,

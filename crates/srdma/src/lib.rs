@@ -48,6 +48,7 @@ mod manifest;
 mod memory;
 mod provider;
 mod publisher;
+mod ranks;
 mod receiver;
 mod source;
 mod statistics;
@@ -67,6 +68,9 @@ pub use manifest::{
 };
 pub use memory::Region;
 pub use publisher::Failure;
+#[doc(hidden)]
+pub use ranks::rank_messages;
+pub use ranks::{Detach, RankEnd, RankMessageError};
 pub use receiver::{JoinOptions, Receiver, Version};
 pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
