@@ -77,6 +77,22 @@ struct srdma_region {
     size_t length;
 };
 
+/* Members that are 0 or NULL have their defaults. */
+struct srdma_join_options {
+    size_t size;              /* sizeof(struct srdma_join_options) */
+    void *base;               /* memory for the slots of the group [default: memory of the library] */
+    size_t length;            /* its octets */
+    const char *runtime_directory; /* where ranks find each other, of mode 0700 [default: srdma in $XDG_RUNTIME_DIR] */
+    uint32_t flags;           /* of enum srdma_join_flags */
+    uint32_t reserved;        /* 0 */
+};
+
+enum srdma_join_flags {
+    /* All processes of this host that join the group with this flag, as the same user, share one receiver and its
+     * memory, which none but the owner can write. `base` is to be NULL. */
+    SRDMA_JOIN_SHARED = 1
+};
+
 /* A named buffer. Names are UTF-8 of 1 to 1024 octets, unique in a version. */
 struct srdma_buffer {
     const char *name;
@@ -93,7 +109,11 @@ enum srdma_event_kind {
     SRDMA_EVENT_REJECTED = 6,  /* receiver: the version will never be visible */
     SRDMA_EVENT_OVER = 7,      /* nothing more happens */
     SRDMA_EVENT_LOST = 8,      /* the application was late: `version` events were dropped */
-    SRDMA_EVENT_SOURCE_SILENT = 9 /* receiver: the controller does not hear of the source any more */
+    SRDMA_EVENT_SOURCE_SILENT = 9, /* receiver: the controller does not hear of the source any more */
+    SRDMA_EVENT_RANK_ATTACHED = 10, /* owner: another process of the host is attached; `version` is its number */
+    SRDMA_EVENT_RANK_DETACHED = 11, /* owner: it no longer is; `version` is its number */
+    SRDMA_EVENT_RANK_HOLDS = 12, /* owner: a process has a version for long, in the slot that the next one needs */
+    SRDMA_EVENT_OWNER_LOST = 13 /* rank: the owner has ended; one of the ranks joins the group anew */
 };
 
 struct srdma_event {
@@ -104,12 +124,49 @@ struct srdma_event {
     char message[128];        /* a sentence, cut if it is longer; "" without an error */
 };
 
+/* Numbers since a group was created or joined, as its thread has seen them last: at most a second ago. Those of packets are
+ * 0 with an RDMA device, which counts for its port alone ("rdma statistic"). */
+struct srdma_statistics {
+    size_t size;              /* sizeof(struct srdma_statistics) */
+    uint64_t versions;        /* source: published; receiver: whole */
+    uint64_t octets;          /* of their buffers */
+    uint64_t failed;          /* source: versions that have failed; receiver: that were rejected */
+    uint64_t waiting;         /* source: versions that wait or are being sent; receiver: that are being verified */
+    uint64_t slow;            /* source: SRDMA_EVENT_SLOW */
+    uint64_t strays;          /* receiver: writes outside of open slots, without effect */
+    uint64_t packets_sent;    /* requests, those that were sent again included */
+    uint64_t packets_retransmitted;
+    uint64_t packets_acknowledged;
+    uint64_t timeouts;        /* no response for the ACK timeout */
+    uint64_t naks;            /* received by a source, sent by a receiver */
+    uint64_t rnr_naks;        /* the same, receiver not ready */
+    uint64_t cnps;            /* the same, Fast CNPs included */
+    uint64_t octets_received; /* payload, in sequence */
+    uint64_t duplicates;      /* packets that had been received before */
+};
+
+enum srdma_log_level {
+    SRDMA_LOG_ERROR = 1,   /* queue pairs, sockets and devices that have failed */
+    SRDMA_LOG_WARNING = 2, /* what needs attention: slow receivers, rejected versions, evictions, no controller */
+    SRDMA_LOG_INFO = 3,    /* groups: created, committed, joined, ended */
+    SRDMA_LOG_DEBUG = 4    /* each version */
+};
+
+/* Takes a line of the log, without a newline, valid for the call. It is called by threads of the library and by those
+ * that call it, one line at a time or several at once, and must not call the library. */
+typedef void (*srdma_log_function)(void *context, int level, const char *message);
+
 /* Version of the library: major << 16 | minor << 8 | patch. */
 uint32_t srdma_library_version(void);
 /* The sentence of an error in general; valid for ever. */
 const char *srdma_strerror(int error);
 /* The sentence of the last error of this thread; valid until its next call. */
 const char *srdma_last_message(void);
+
+/* Passes lines of this level and the more urgent ones to a function, for the whole process; NULL: to none, as at first.
+ * When it returns, the former function is not called any more. Lines have no tokens, keys and rkeys. -EINVAL, -EBUSY
+ * (a program in Rust that has a log of its own). */
+int srdma_set_log(int level, srdma_log_function function, void *context);
 
 /* Opens a device: checks the options; the controller is not asked. `options` may be NULL.
  * -EINVAL, -ENODEV (provider, device), -EADDRNOTAVAIL (the device does not have the address), -EACCES (token,
@@ -129,10 +186,15 @@ int srdma_group_join(struct srdma *device, uint32_t number, void *base, size_t l
  * -ENOSPC (memory too small), -ENOMEM. */
 int srdma_group_join_regions(struct srdma *device, uint32_t number, const struct srdma_region *regions, size_t count,
                              struct srdma_group **group);
+/* Joins a group, with options. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM, -EACCES (the directory of
+ * ranks), -ETIMEDOUT (the owner of the host's receiver has not joined in time), -ECONNRESET (too many ranks). */
+int srdma_group_join_with(struct srdma *device, uint32_t number, const struct srdma_join_options *options, struct srdma_group **group);
 /* The group's number at the controller. */
 int srdma_group_number(struct srdma_group *group, uint32_t *number);
 /* Source: waits for so many receivers, and commits the group. A timeout below 0 is none. -ETIMEDOUT. */
 int srdma_group_commit(struct srdma_group *group, uint32_t receivers, int timeout_ms);
+/* Numbers of the group. Set `size` before. */
+int srdma_group_statistics(struct srdma_group *group, struct srdma_statistics *statistics);
 /* Leaves the group, or ends the source and the group. `group` is invalid afterwards, whatever is returned. Versions that
  * were taken stay. */
 int srdma_group_close(struct srdma_group *group);

@@ -44,13 +44,15 @@ fn errno_of(error: &Error) -> c_int {
         Error::Wire(WireError::NoRoute { .. } | WireError::NotIpv6 { .. }) => libc::EHOSTUNREACH,
         Error::Wire(WireError::NotAvailable(_)) => libc::EADDRNOTAVAIL,
         Error::Wire(_) => libc::EIO,
+        Error::DeviceMemory(_) => libc::EOPNOTSUPP,
         Error::QueuePair(_) | Error::System { .. } => libc::EIO,
         Error::InvalidGroup(_) | Error::NoRegion(_) => libc::EPROTO,
-        Error::Slots(_) | Error::OutOfRange { .. } => libc::EINVAL,
+        Error::Slots(_) | Error::OutOfRange { .. } | Error::SharedRegion => libc::EINVAL,
+        Error::RuntimeDirectory { .. } => libc::EACCES,
         Error::RegionTooSmall { .. } => libc::ENOSPC,
-        Error::RegionCount { .. } => libc::EINVAL,
+        Error::RegionCount { .. } | Error::SharedRegions(_) => libc::EINVAL,
         Error::NoMemory(_) => libc::ENOMEM,
-        Error::StillMember { .. } | Error::NotReady { .. } | Error::Timeout => libc::ETIMEDOUT,
+        Error::StillMember { .. } | Error::NotReady { .. } | Error::NoOwner | Error::Timeout => libc::ETIMEDOUT,
         Error::NotCommitted(_) | Error::LastReceiver { .. } => libc::EPERM,
         Error::AlreadyCommitted | Error::NotNewer { .. } => libc::EALREADY,
         Error::QueueFull => libc::EAGAIN,
@@ -90,7 +92,7 @@ fn verbs_errno(error: &VerbsError) -> c_int {
 pub(crate) fn over_errno(over: &Over) -> c_int {
     match over {
         Over::GroupClosed | Over::Closed => libc::ESHUTDOWN,
-        Over::Evicted => libc::ECONNRESET,
+        Over::Evicted | Over::Detached(_) | Over::NoOwner(_) => libc::ECONNRESET,
         Over::Refused(_) => libc::EPERM,
         _ => libc::EIO,
     }

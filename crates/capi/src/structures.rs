@@ -2,9 +2,13 @@
 
 use crate::errors::Failure;
 use crate::text;
-use srdma::{Device, DeviceOptions, DigestKind, Event, GroupOptions, MAX_REGIONS, MAX_SLOTS, OnFailure, Slots};
+use srdma::{
+    Device, DeviceOptions, DigestKind, Event, GroupOptions, JoinOptions, MAX_REGIONS, MAX_SLOTS, OnFailure, Region,
+    Slots, Statistics,
+};
 use std::ffi::{c_char, c_int, c_void};
 use std::net::Ipv6Addr;
+use std::ptr::NonNull;
 use std::time::Duration;
 
 /// `struct srdma_options`.
@@ -53,6 +57,19 @@ pub struct SrdmaRegion {
     pub length: usize,
 }
 
+/// `struct srdma_join_options`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaJoinOptions {
+    pub size: usize,
+    pub base: *mut c_void,
+    pub length: usize,
+    pub runtime_directory: *const c_char,
+    pub flags: u32,
+    pub reserved: u32,
+}
+
 /// `struct srdma_buffer`.
 #[repr(C)]
 #[allow(missing_docs, reason = "srdma.h documents them")]
@@ -75,6 +92,83 @@ pub struct SrdmaEvent {
     pub message: [c_char; 128],
 }
 
+/// `struct srdma_statistics`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaStatistics {
+    pub size: usize,
+    pub versions: u64,
+    pub octets: u64,
+    pub failed: u64,
+    pub waiting: u64,
+    pub slow: u64,
+    pub strays: u64,
+    pub packets_sent: u64,
+    pub packets_retransmitted: u64,
+    pub packets_acknowledged: u64,
+    pub timeouts: u64,
+    pub naks: u64,
+    pub rnr_naks: u64,
+    pub cnps: u64,
+    pub octets_received: u64,
+    pub duplicates: u64,
+}
+
+impl SrdmaStatistics {
+    /// Statistics as the structure has them; its size is this version's.
+    pub(crate) fn of(statistics: &Statistics) -> Self {
+        let packets = statistics.packets.unwrap_or_default();
+        SrdmaStatistics {
+            size: size_of::<SrdmaStatistics>(),
+            versions: statistics.versions,
+            octets: statistics.octets,
+            failed: statistics.failed,
+            waiting: statistics.waiting,
+            slow: statistics.slow,
+            strays: statistics.strays,
+            packets_sent: packets.sent,
+            packets_retransmitted: packets.retransmitted,
+            packets_acknowledged: packets.acknowledged,
+            timeouts: packets.timeouts,
+            naks: packets.naks,
+            rnr_naks: packets.rnr_naks,
+            cnps: packets.cnps,
+            octets_received: packets.octets_received,
+            duplicates: packets.duplicates,
+        }
+    }
+}
+
+/// Writes a structure of results that begins with its size, which the program has set: as much of it as the program's
+/// version of the structure has.
+///
+/// # Safety
+///
+/// `to` is NULL, or writable for the size that it begins with.
+pub(crate) unsafe fn put_sized<T: Copy>(
+    to: *mut T,
+    name: &str,
+    least: usize,
+    value: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(Failure::invalid(format!("{name} is NULL")));
+    }
+    // SAFETY: the contract of the function.
+    let size = unsafe { to.cast::<usize>().read_unaligned() };
+    if !(least..=4096).contains(&size) {
+        return Err(Failure::invalid(format!("{name}: size is {size}: set it by sizeof")));
+    }
+    let mut value = value()?;
+    // SAFETY: each structure of results begins with its size, and the target has `size` octets.
+    unsafe {
+        (&raw mut value).cast::<usize>().write_unaligned(size);
+        (&raw const value).cast::<u8>().copy_to_nonoverlapping(to.cast(), size.min(size_of::<T>()));
+    }
+    Ok(())
+}
+
 /// A structure that begins with its size, and has no value that zeros do not make.
 ///
 /// # Safety
@@ -86,6 +180,8 @@ pub(crate) unsafe trait BeginsWithSize: Copy {}
 unsafe impl BeginsWithSize for SrdmaOptions {}
 // SAFETY: integers and pointers, the first of them the size.
 unsafe impl BeginsWithSize for SrdmaGroupOptions {}
+// SAFETY: integers and pointers, the first of them the size.
+unsafe impl BeginsWithSize for SrdmaJoinOptions {}
 
 /// Copies a structure of a program that was compiled with another version: members that it does not have are zero, and
 /// members that this version does not have must be.
@@ -227,6 +323,31 @@ impl SrdmaGroupOptions {
     }
 }
 
+/// `SRDMA_JOIN_SHARED` of `enum srdma_join_flags`.
+const JOIN_SHARED: u32 = 1;
+
+impl SrdmaJoinOptions {
+    /// # Safety
+    ///
+    /// Texts must end by NUL, and `base` is as `srdma.h` says.
+    pub(crate) unsafe fn options(&self) -> Result<JoinOptions, Failure> {
+        if self.flags & !JOIN_SHARED != 0 || self.reserved != 0 {
+            let text = format!("flags {:#x}: this version does not know all of them", self.flags);
+            return Err(Failure::new(libc::E2BIG, text));
+        }
+        // SAFETY: the contract of the function.
+        let directory = unsafe { text::optional(self.runtime_directory, "runtime_directory")? };
+        let base = NonNull::new(self.base.cast());
+        Ok(JoinOptions {
+            // SAFETY: the contract of the function.
+            region: base.map(|base| unsafe { Region::from_raw(base, self.length) }),
+            more_regions: Vec::new(),
+            shared: self.flags & JOIN_SHARED != 0,
+            runtime_directory: directory.map(Into::into),
+        })
+    }
+}
+
 impl SrdmaEvent {
     /// An event as the structure has it; its size is this version's.
     pub(crate) fn of(event: &Event) -> Self {
@@ -240,6 +361,10 @@ impl SrdmaEvent {
             Event::Over(over) => (7, 0, crate::errors::over_errno(over), over.to_string()),
             Event::Lost(count) => (8, *count, 0, String::new()),
             Event::SourceSilent => (9, 0, 0, String::new()),
+            Event::RankAttached { process } => (10, process_number(*process), 0, String::new()),
+            Event::RankDetached { process, why } => (11, process_number(*process), 0, why.to_string()),
+            Event::RankHolds { process, version } => (12, *version, 0, format!("process {process} has it")),
+            Event::OwnerLost => (13, 0, 0, String::new()),
             // The enumeration may grow; programs ignore what they do not know.
             _ => (0, 0, 0, String::new()),
         };
@@ -247,6 +372,11 @@ impl SrdmaEvent {
         text::write(&text, &mut message);
         SrdmaEvent { size: size_of::<SrdmaEvent>(), kind, error: -error, version, message }
     }
+}
+
+/// A process as a member that has no sign.
+fn process_number(process: i32) -> u64 {
+    u64::try_from(process).unwrap_or(0)
 }
 
 /// A timeout in milliseconds; below 0 there is none.

@@ -2,12 +2,14 @@
 
 use crate::manifest::{ManifestError, Slots};
 use crate::publisher::{Failure, PublishError};
+use crate::ranks::Detach;
 use srdma_api::ClientError;
 use srdma_host::WireError;
 use srdma_rc::{ConfigError, Status};
 use srdma_verbs::{VerbsError, WorkError};
 use std::io;
 use std::net::Ipv6Addr;
+use std::path::PathBuf;
 
 /// Why a call has failed.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +30,8 @@ pub enum Error {
     Verbs(#[from] VerbsError),
     #[error("buffer {0:?} is at another place at each look: a device cannot read it")]
     BufferMoves(String),
+    #[error("{0} is memory of a GPU, which this version does not read or write: copy it to memory of the host")]
+    DeviceMemory(String),
     #[error("the queue pair: {0}")]
     QueuePair(#[from] ConfigError),
     #[error("the controller describes a group that this version cannot use: {0}")]
@@ -40,10 +44,18 @@ pub enum Error {
     NoRegion(u32),
     #[error("the region has {found} octets, group {group} needs {needed}")]
     RegionTooSmall { group: u32, found: u64, needed: u64 },
+    #[error("group {0} has several regions of memory: a process that shares its receiver with others can have one")]
+    SharedRegions(u32),
     #[error("{found} regions, group {group} has {needed}")]
     RegionCount { group: u32, found: usize, needed: usize },
     #[error("there is no memory of {0} octets")]
     NoMemory(u64),
+    #[error("ranks of a host share memory of the library: no other region can be given")]
+    SharedRegion,
+    #[error("the directory of ranks, {}: {error}", .path.display())]
+    RuntimeDirectory { path: PathBuf, error: io::Error },
+    #[error("another process of this host is to have the receiver, and did not join in time")]
+    NoOwner,
     #[error("{what}: {error}")]
     System { what: &'static str, error: io::Error },
     #[error("{address} did not leave group {group}, which it had joined before, in time")]
@@ -94,6 +106,10 @@ pub enum Over {
     Socket(String),
     #[error("the RDMA device has failed: {0}")]
     Device(String),
+    #[error("the owner of the host's receiver has detached this process: {0}")]
+    Detached(Detach),
+    #[error("the owner of the host's receiver is lost, and there is no other: {0}")]
+    NoOwner(String),
 }
 
 /// Why a queue pair has failed.

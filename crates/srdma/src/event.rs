@@ -2,9 +2,11 @@
 
 use crate::error::{Error, Over, Result};
 use crate::publisher::Failure;
+use crate::ranks::RankEnd;
 use crate::subscriber::Rejection;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
+use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,10 +49,79 @@ pub enum Event {
     /// At a receiver: the controller has not heard of the source for its `source_silent_after_ms`. The source's process
     /// has ended without closing the group, or does not reach the controller; the receiver goes on.
     SourceSilent,
+    /// At the owner of a host's receiver: another process of the host is attached to it.
+    RankAttached {
+        /// The process.
+        process: i32,
+    },
+    /// At the owner of a host's receiver: it no longer is.
+    RankDetached {
+        /// The process.
+        process: i32,
+        /// Why.
+        why: RankEnd,
+    },
+    /// At the owner of a host's receiver: the process has the version whose slot the next one needs, and has had it for
+    /// a second since the newest one was whole.
+    RankHolds {
+        /// The process.
+        process: i32,
+        /// The version.
+        version: u64,
+    },
+    /// At another process of the host: the owner of its receiver has ended. Versions stay as they are; one of the
+    /// processes joins the group anew, and [`Event::Joined`] follows.
+    OwnerLost,
     /// Nothing more happens.
     Over(Over),
     /// The application has not fetched its events for long: so many were dropped here.
     Lost(u64),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Published { version } => write!(f, "version {version} is published"),
+            Event::Slow { version } => write!(f, "not every receiver has a free slot for version {version}"),
+            Event::Failed { version, failure } => write!(f, "version {version} is not published: {failure}"),
+            Event::Joined => write!(f, "the group has the receiver"),
+            Event::Version { version } => write!(f, "version {version} is whole"),
+            Event::Rejected { version: Some(version), why } => write!(f, "version {version} is rejected: {why}"),
+            Event::Rejected { version: None, why } => write!(f, "a version is rejected: {why}"),
+            Event::SourceSilent => write!(f, "the controller does not hear of the source any more"),
+            Event::RankAttached { process } => write!(f, "process {process} is attached"),
+            Event::RankDetached { process, why } => write!(f, "process {process} is no longer attached: {why}"),
+            Event::RankHolds { process, version } => {
+                write!(f, "process {process} holds up others by version {version}")
+            }
+            Event::OwnerLost => write!(f, "the owner of the host's receiver has ended"),
+            Event::Over(over) => write!(f, "{over}"),
+            Event::Lost(count) => write!(f, "{count} events were dropped, since the application has not fetched them"),
+        }
+    }
+}
+
+impl Event {
+    /// Writes it to the log (D202).
+    fn log(&self, handle: &str) {
+        match self {
+            Event::Published { .. } | Event::Version { .. } => tracing::debug!("{handle}: {self}"),
+            Event::Joined | Event::Over(Over::GroupClosed | Over::Closed) => tracing::info!("{handle}: {self}"),
+            Event::RankAttached { .. } | Event::RankDetached { why: RankEnd::Left, .. } => {
+                tracing::info!("{handle}: {self}");
+            }
+            Event::Slow { .. } | Event::Failed { .. } | Event::Rejected { .. } | Event::SourceSilent => {
+                tracing::warn!("{handle}: {self}");
+            }
+            Event::RankDetached { why: RankEnd::Ended | RankEnd::Detached(_), .. }
+            | Event::RankHolds { .. }
+            | Event::OwnerLost => tracing::warn!("{handle}: {self}"),
+            Event::Lost(_) | Event::Over(Over::Evicted | Over::Refused(_) | Over::Detached(_) | Over::NoOwner(_)) => {
+                tracing::warn!("{handle}: {self}");
+            }
+            Event::Over(Over::QueuePair(_) | Over::Socket(_) | Over::Device(_)) => tracing::error!("{handle}: {self}"),
+        }
+    }
 }
 
 /// Events that are kept for an application that does not fetch them.
@@ -58,6 +129,8 @@ const MAX_EVENTS: usize = 1024;
 
 /// State that the threads of a handle share.
 pub(crate) struct Shared<T> {
+    /// What the log calls it.
+    name: String,
     state: Mutex<State<T>>,
     changed: Condvar,
     readable: EventFd,
@@ -80,13 +153,19 @@ impl<T> State<T> {
 }
 
 impl<T> Shared<T> {
-    pub(crate) fn new(own: T) -> Result<Self> {
+    pub(crate) fn new(name: String, own: T) -> Result<Self> {
         Ok(Shared {
+            name,
             state: Mutex::new(State { events: VecDeque::new(), lost: 0, over: None, own }),
             changed: Condvar::new(),
             readable: event_fd()?,
             process: std::process::id(),
         })
+    }
+
+    /// What the log calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// # Errors
@@ -107,6 +186,8 @@ impl<T> Shared<T> {
 
     /// Adds events, after a change of the rest.
     pub(crate) fn push(&self, events: impl IntoIterator<Item = Event>, change: impl FnOnce(&mut T)) {
+        // Before the lock is taken: the log may be a function of the application.
+        let events = events.into_iter().inspect(|event| event.log(&self.name)).collect::<Vec<_>>();
         let mut state = self.lock();
         change(&mut state.own);
         for event in events {
@@ -124,13 +205,17 @@ impl<T> Shared<T> {
     /// Nothing more happens; the first reason stays.
     pub(crate) fn end(&self, over: Over) {
         let mut state = self.lock();
-        if state.over.is_none() {
+        let is_first = state.over.is_none();
+        if is_first {
             state.over = Some(over.clone());
-            state.push(Event::Over(over));
+            state.push(Event::Over(over.clone()));
             let _ = self.readable.write(1);
         }
         drop(state);
         self.changed.notify_all();
+        if is_first {
+            Event::Over(over).log(&self.name);
+        }
     }
 
     /// The oldest event not yet fetched.
@@ -205,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_is_readable_while_there_are_events() {
-        let shared = Shared::new(()).expect("an eventfd");
+        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
         assert!(!is_readable(&shared));
         shared.push([], |()| {});
         assert!(!is_readable(&shared));
@@ -220,7 +305,7 @@ mod tests {
 
     #[test]
     fn old_events_are_dropped_and_counted() {
-        let shared = Shared::new(()).expect("an eventfd");
+        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
         let numbers = 0..MAX_EVENTS as u64 + 5;
         shared.push(numbers.map(|version| Event::Published { version }), |()| {});
         assert_eq!(shared.next_event().expect("here"), Some(Event::Lost(5)));
@@ -229,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_first_end_stays() {
-        let shared = Shared::new(()).expect("an eventfd");
+        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
         shared.end(Over::Evicted);
         shared.end(Over::Closed);
         assert_eq!(shared.lock().over(), Some(&Over::Evicted));

@@ -48,8 +48,10 @@ mod manifest;
 mod memory;
 mod provider;
 mod publisher;
+mod ranks;
 mod receiver;
 mod source;
+mod statistics;
 mod subscriber;
 
 #[cfg(test)]
@@ -67,12 +69,16 @@ pub use manifest::{
 };
 pub use memory::Region;
 pub use publisher::Failure;
+#[doc(hidden)]
+pub use ranks::rank_messages;
+pub use ranks::{Detach, RankEnd, RankMessageError};
 pub use receiver::{JoinOptions, Receiver, Version};
 pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{MAX_REGIONS, OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
 pub use srdma_verbs::{VerbsError, WorkError, WorkStatus};
+pub use statistics::{PacketStatistics, Statistics};
 pub use subscriber::Rejection;
 
 /// Handles are used by several threads.

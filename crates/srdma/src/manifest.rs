@@ -220,6 +220,12 @@ impl Manifest {
         self.slots.of(region.into()).map_or(0, |slots| slots.offset_of(self.slot())) + offset
     }
 
+    /// Octets of all buffers.
+    pub(crate) fn buffer_octets(&self) -> u64 {
+        // Each is inside its slot, but slots of several regions together may be longer than 64 bits say.
+        self.buffers.iter().fold(0, |octets, entry| octets.saturating_add(entry.length_octets))
+    }
+
     /// The slot of the version.
     pub(crate) fn slot(&self) -> u16 {
         self.slots().slot_of(self.sequence)

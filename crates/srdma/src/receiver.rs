@@ -10,7 +10,9 @@ use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
 use crate::memory::Region;
 use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
-use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
+use crate::ranks::{Lease, Rank};
+use crate::statistics::Statistics;
+use crate::subscriber::{SharedSlot, Subscriber, SubscriberEvent, WholeVersion};
 use membership::{Membership, Progress, Steps};
 use srdma_api::GroupState;
 use srdma_wire::{Instant, Psn};
@@ -18,6 +20,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -30,31 +33,34 @@ pub struct JoinOptions {
     pub region: Option<Region>,
     /// Memory for the slots of the group's further regions, in their order (D191), if there is one for the first.
     pub more_regions: Vec<Region>,
+    /// Ranks: all processes of this host that join the group with this option, as the same user, share one receiver and
+    /// its memory. Without it the host is a member by one process, and another one that joins takes its place.
+    pub shared: bool,
+    /// With `shared`: the directory in which the processes find each other, which is created with mode 0700 [default:
+    /// `srdma` in `$XDG_RUNTIME_DIR`, or in `/run/user/UID`, or `/tmp/srdma-UID`].
+    pub runtime_directory: Option<PathBuf>,
 }
 
-impl JoinOptions {
-    /// The memory for a group that needs so many octets in each region.
-    fn regions(self, group: u32, needed: &[u64]) -> Result<Vec<Region>> {
-        let regions: Vec<Region> = self.region.into_iter().chain(self.more_regions).collect();
-        if regions.is_empty() {
-            let new = |octets: &u64| Region::new(usize::try_from(*octets).ok()?).ok();
-            return needed.iter().map(|octets| new(octets).ok_or(Error::NoMemory(*octets))).collect();
-        }
-        if regions.len() != needed.len() {
-            return Err(Error::RegionCount { group, found: regions.len(), needed: needed.len() });
-        }
-        for (region, needed) in regions.iter().zip(needed) {
-            let (found, needed) = (region.length_octets() as u64, *needed);
-            if found < needed {
-                return Err(Error::RegionTooSmall { group, found, needed });
-            }
-        }
-        Ok(regions)
+/// The memory for a group that needs so many octets in each region: what is given, or memory of the library.
+fn regions_for(given: Vec<Region>, group: u32, needed: &[u64]) -> Result<Vec<Region>> {
+    if given.is_empty() {
+        let new = |octets: &u64| Region::new(usize::try_from(*octets).ok()?).ok();
+        return needed.iter().map(|octets| new(octets).ok_or(Error::NoMemory(*octets))).collect();
     }
+    if given.len() != needed.len() {
+        return Err(Error::RegionCount { group, found: given.len(), needed: needed.len() });
+    }
+    for (region, needed) in given.iter().zip(needed) {
+        let (found, needed) = (region.length_octets() as u64, *needed);
+        if found < needed {
+            return Err(Error::RegionTooSmall { group, found, needed });
+        }
+    }
+    Ok(given)
 }
 
 /// What the handle and its thread share.
-struct Core {
+pub(crate) struct Core {
     subscriber: Mutex<Subscriber>,
     wake: Arc<Wake>,
 }
@@ -64,34 +70,65 @@ impl Core {
     fn subscriber(&self) -> MutexGuard<'_, Subscriber> {
         self.subscriber.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.subscriber().statistics()
+    }
 }
 
 /// Versions that are whole, in order, and not taken.
-type Versions = VecDeque<Version>;
+pub(crate) type Versions = VecDeque<Version>;
 
 /// A receiver of a group. Dropping it is [`Receiver::close`].
 pub struct Receiver {
+    shared: Arc<Shared<Versions>>,
+    role: Role,
+}
+
+/// Who is the member of the group.
+enum Role {
+    /// This handle.
+    Alone(Alone),
+    /// One of the processes of this host.
+    Rank(Rank),
+}
+
+/// A member of the group.
+struct Alone {
     membership: Arc<Membership>,
     core: Arc<Core>,
-    shared: Arc<Shared<Versions>>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A version that is whole, with its buffers in the receiver's region. Dropping it frees its slot for a later one: a
 /// receiver that keeps as many as the group has slots holds its source.
 pub struct Version {
-    // Before `slot`, which says that it has been dropped.
-    whole: WholeVersion,
+    manifest: Arc<Manifest>,
+    held: Arc<Held>,
+}
+
+/// What keeps a version in its slot.
+pub(crate) struct Held {
+    // Before the slot, which says that it has been dropped.
+    octets: SharedSlot,
     _slot: Slot,
 }
 
 /// Frees a slot when it is dropped.
-struct Slot {
+pub(crate) enum Slot {
+    /// Of this receiver.
+    Own(#[allow(dead_code, reason = "it is dropped")] OwnSlot),
+    /// Of the receiver of another process.
+    OfOwner(#[allow(dead_code, reason = "it is dropped")] Lease),
+}
+
+/// A slot of this receiver.
+pub(crate) struct OwnSlot {
     core: Arc<Core>,
     version: u64,
 }
 
-impl Drop for Slot {
+impl Drop for OwnSlot {
     fn drop(&mut self) {
         // In a child of fork() the lock may be that of a thread which is not there.
         if self.core.wake.is_of_this_process() {
@@ -108,24 +145,37 @@ impl fmt::Debug for Version {
 }
 
 impl Version {
+    pub(crate) fn new(manifest: Arc<Manifest>, octets: SharedSlot, slot: Slot) -> Self {
+        Version { manifest, held: Arc::new(Held { octets, _slot: slot }) }
+    }
+
+    /// What keeps it, which others may keep as well.
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
+    pub(crate) fn shared_manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
     /// Its number.
     pub fn number(&self) -> u64 {
-        self.whole.manifest.version()
+        self.manifest.version()
     }
 
     /// Names and lengths of its buffers.
     pub fn manifest(&self) -> &Manifest {
-        &self.whole.manifest
+        &self.manifest
     }
 
     /// The octets of a buffer, in place; `None` if the version has no buffer of this name.
     pub fn buffer(&self, name: &str) -> Option<&[u8]> {
-        self.whole.buffer(self.manifest().buffers().iter().find(|entry| entry.name == name)?)
+        self.held.octets.buffer(self.manifest.buffers().iter().find(|entry| entry.name == name)?)
     }
 
     /// The octets of a buffer, in place, by its place in the manifest.
     pub fn buffer_at(&self, index: usize) -> Option<&[u8]> {
-        self.whole.buffer(self.manifest().buffers().get(index)?)
+        self.held.octets.buffer(self.manifest.buffers().get(index)?)
     }
 }
 
@@ -133,18 +183,35 @@ impl Device {
     /// Joins a group. Returns when the controller has the request: [`Event::Joined`] comes when the group has the
     /// receiver, which for an open group is when its source commits it.
     ///
-    /// A host that is a member already, by a process that has died, leaves first.
+    /// A host that is a member already, by a process that has died, leaves first. With [`JoinOptions::shared`] a
+    /// process attaches to one that lives.
     ///
     /// # Errors
     ///
     /// If the controller refuses, the group has no region, the memory is too small, or the socket cannot be opened.
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
         self.check_process()?;
+        if !options.shared {
+            return self.join_alone(group, options.region.into_iter().chain(options.more_regions).collect());
+        }
+        if options.region.is_some() || !options.more_regions.is_empty() {
+            return Err(Error::SharedRegion);
+        }
+        let shared = Arc::new(Shared::new(format!("rank of group {group}"), Versions::new())?);
+        let rank = Rank::join(self, group, options.runtime_directory.as_deref(), &shared)?;
+        Ok(Receiver { shared, role: Role::Rank(rank) })
+    }
+
+    /// Joins a group by this handle alone.
+    pub(crate) fn join_alone(&self, group: u32, regions: Vec<Region>) -> Result<Receiver> {
+        if regions.iter().any(Region::is_device_memory) {
+            return Err(Error::DeviceMemory("the region".to_owned()));
+        }
         let record = self.client.group(group)?;
         let address = self.address_toward(Some(record.summary.proxy))?;
         let first = record.region.ok_or(Error::NoRegion(group))?.length;
         let needed: Vec<u64> = [first].into_iter().chain(record.more_regions.iter().map(|more| more.length)).collect();
-        let regions = options.regions(group, &needed)?;
+        let regions = regions_for(regions, group, &needed)?;
         let found: Vec<u64> = regions.iter().map(|region| region.length_octets() as u64).collect();
         let slots = regions.into_iter().map(Region::into_slots).collect();
         let group = GroupAddress::of(&record)?;
@@ -156,6 +223,8 @@ impl Device {
         }
         let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
         let steps = membership.join(&pair.regions())?;
+        let (qpn, in_two_steps) = (pair.qpn().get(), matches!(steps, Steps::Two(_)));
+        tracing::info!(%address, qpn, in_two_steps, "receiver of group {}: has asked to join", group.id);
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
         // One that joins later lacks the version that was published last.
         let fetch =
@@ -172,7 +241,7 @@ impl Receiver {
         mut pair: Box<dyn ReceiverPair>,
         fetch: Option<Fetch>,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(Versions::new())?);
+        let shared = Arc::new(Shared::new(format!("receiver of group {}", membership.group.id), Versions::new())?);
         let membership = Arc::new(membership);
         let (progress, joined) = mpsc::channel();
         let (watch, wake) = (Arc::clone(&membership), Arc::clone(&core.wake));
@@ -197,7 +266,7 @@ impl Receiver {
             });
             program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
         })?;
-        Ok(Receiver { membership, core, shared, thread: Some(thread) })
+        Ok(Receiver { shared, role: Role::Alone(Alone { membership, core, thread: Some(thread) }) })
     }
 
     /// Takes the oldest whole version that was not taken, when there is one.
@@ -239,6 +308,28 @@ impl Receiver {
         }
     }
 
+    /// What keeps the statistics of a handle that is alone.
+    pub(crate) fn core(&self) -> Option<Arc<Core>> {
+        match &self.role {
+            Role::Alone(alone) => Some(Arc::clone(&alone.core)),
+            Role::Rank(_) => None,
+        }
+    }
+
+    /// What it has done since its join. One of several processes of a host that is not the owner of their receiver
+    /// knows of versions alone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`].
+    pub fn statistics(&self) -> Result<Statistics> {
+        self.shared.check_process()?;
+        Ok(match &self.role {
+            Role::Alone(alone) => alone.core.statistics(),
+            Role::Rank(rank) => rank.statistics(),
+        })
+    }
+
     /// The oldest event not yet fetched.
     ///
     /// # Errors
@@ -249,7 +340,8 @@ impl Receiver {
     }
 
     /// Leaves the group: when it returns, nothing more is sent to this receiver, and its end is
-    /// [`Over::Evicted`](crate::Over::Evicted). What is whole is still there to take.
+    /// [`Over::Evicted`](crate::Over::Evicted). What is whole is still there to take. One of several processes of a
+    /// host leaves the others, and its end is [`Over::Closed`](crate::Over::Closed).
     ///
     /// # Errors
     ///
@@ -257,7 +349,10 @@ impl Receiver {
     /// receiver goes on.
     pub fn leave(&self) -> Result<()> {
         self.shared.check_process()?;
-        self.membership.leave()
+        match &self.role {
+            Role::Alone(alone) => alone.membership.leave(),
+            Role::Rank(rank) => rank.leave(),
+        }
     }
 
     /// Leaves the group and ends the receiver. Versions that were taken stay readable; memory of the caller is the
@@ -272,18 +367,13 @@ impl Receiver {
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let left = match &mut self.role {
+            Role::Alone(alone) => alone.end(&self.shared),
+            Role::Rank(rank) => rank.end(),
+        };
         if !self.shared.is_of_this_process() {
-            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
-            // dropped here.
-            std::mem::forget(thread);
             return Ok(());
         }
-        // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
-        let left = if self.shared.lock().over().is_none() { self.membership.leave() } else { Ok(()) };
-        self.core.wake.close();
-        // A panic there has been printed.
-        let _ = thread.join();
         // Outside of the lock, since each frees its slot.
         let versions = std::mem::take(&mut self.shared.lock().own);
         drop(versions);
@@ -291,10 +381,29 @@ impl Receiver {
     }
 }
 
+impl Alone {
+    fn end(&mut self, shared: &Shared<Versions>) -> Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        if !shared.is_of_this_process() {
+            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
+            // dropped here.
+            std::mem::forget(thread);
+            return Ok(());
+        }
+        // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
+        let left = if shared.lock().over().is_none() { self.membership.leave() } else { Ok(()) };
+        self.core.wake.close();
+        // A panic there has been printed.
+        let _ = thread.join();
+        left
+    }
+}
+
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // Without the controller's answer the group evicts the receiver.
-        let _ = self.end();
+        if let Err(error) = self.end() {
+            tracing::warn!("{}: has not left, and will be evicted: {error}", self.shared.name());
+        }
     }
 }
 
@@ -380,10 +489,10 @@ impl Program {
         let mut over = None;
         while let Some(event) = subscriber.poll_event() {
             match event {
-                SubscriberEvent::Whole(found) => {
-                    let version = found.manifest.version();
-                    let _slot = Slot { core: Arc::clone(&self.core), version };
-                    whole.push(Version { whole: found, _slot });
+                SubscriberEvent::Whole(WholeVersion { manifest, octets }) => {
+                    let version = manifest.version();
+                    let slot = Slot::Own(OwnSlot { core: Arc::clone(&self.core), version });
+                    whole.push(Version::new(manifest, octets, slot));
                     events.push(Event::Version { version });
                 }
                 SubscriberEvent::Rejected { version, why } => events.push(Event::Rejected { version, why }),

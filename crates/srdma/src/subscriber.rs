@@ -20,6 +20,7 @@ use crate::error::PairError;
 use crate::manifest::{End, Entry, Manifest, ManifestError, Message, SlotRegions, Slots};
 use crate::memory::SharedRange;
 use crate::provider::{AHEAD, Received, ReceiverQueue};
+use crate::statistics::Statistics;
 use srdma_wire::Instant;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,14 +41,22 @@ pub(crate) enum SubscriberEvent {
 #[derive(Debug)]
 pub(crate) struct WholeVersion {
     pub(crate) manifest: Arc<Manifest>,
-    /// Of each region.
-    pub(crate) octets: Vec<SharedRange>,
+    pub(crate) octets: SharedSlot,
 }
 
-impl WholeVersion {
-    /// The octets of a buffer of its manifest.
+/// The slot of a version in each region, which the application reads.
+#[derive(Debug)]
+pub(crate) struct SharedSlot(Vec<SharedRange>);
+
+impl SharedSlot {
+    /// Of a slot in each region, in their order.
+    pub(crate) fn new(ranges: Vec<SharedRange>) -> Self {
+        SharedSlot(ranges)
+    }
+
+    /// The octets of a buffer of the version's manifest.
     pub(crate) fn buffer(&self, entry: &Entry) -> Option<&[u8]> {
-        self.octets.get(usize::from(entry.region))?.octets(entry.offset, entry.length_octets)
+        self.0.get(usize::from(entry.region))?.octets(entry.offset, entry.length_octets)
     }
 }
 
@@ -107,6 +116,9 @@ pub enum Rejection {
     /// It was to come by unicast.
     #[error("the current version did not come by unicast: {0}")]
     Fetch(#[from] FetchError),
+    /// The owner of the host's receiver says so (D199).
+    #[error("{0}")]
+    Owner(String),
     /// Another operation than a SEND used up a receive.
     #[error("the source sent another message than begin or end")]
     Operation,
@@ -166,6 +178,7 @@ pub(crate) struct Subscriber {
     /// version may be counted before its begin message is.)
     strays: u64,
     has_failed: bool,
+    statistics: Statistics,
 }
 
 impl Subscriber {
@@ -183,12 +196,18 @@ impl Subscriber {
             events: VecDeque::new(),
             strays: 0,
             has_failed: false,
+            statistics: Statistics::default(),
         }
     }
 
     /// The oldest event not yet fetched.
     pub(crate) fn poll_event(&mut self) -> Option<SubscriberEvent> {
         self.events.pop_front()
+    }
+
+    /// What it has done.
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics { waiting: self.verifying.len() as u64, ..self.statistics }
     }
 
     /// The application has dropped a version. Without effect for one that it does not have.
@@ -208,6 +227,8 @@ impl Subscriber {
         if !self.has_failed {
             self.offer(queue);
         }
+        self.statistics.strays = queue.strays();
+        self.statistics.packets = queue.packets();
     }
 
     /// Whether versions are complete and not verified yet.
@@ -345,9 +366,12 @@ impl Subscriber {
     /// Gives a version that is whole to the application.
     fn hand_over(&mut self, queue: &mut dyn ReceiverQueue, manifest: Arc<Manifest>) {
         let ranges = manifest.regions().ranges(manifest.slot());
-        let octets = ranges.map(|(region, range)| queue.share(region, range)).collect::<Option<_>>();
+        let octets =
+            ranges.map(|(region, range)| queue.share(region, range)).collect::<Option<_>>().map(SharedSlot::new);
         let Some(octets) = octets else { return self.reject(&manifest, Rejection::SlotInUse) };
         self.set(&manifest, SlotState::Held { version: manifest.version() });
+        self.statistics.versions += 1;
+        self.statistics.octets += manifest.buffer_octets();
         self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest, octets }));
     }
 
@@ -406,6 +430,7 @@ impl Subscriber {
 
     /// Rejects a version that has no slot.
     fn refuse(&mut self, version: Option<u64>, why: Rejection) {
+        self.statistics.failed += 1;
         self.events.push_back(SubscriberEvent::Rejected { version, why });
     }
 

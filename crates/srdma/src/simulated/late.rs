@@ -46,7 +46,7 @@ impl Late {
                     SubscriberEvent::Whole(whole) => {
                         let version = whole.manifest.version();
                         let entry = &whole.manifest.buffers()[0];
-                        let found = whole.buffer(entry).expect("inside");
+                        let found = whole.octets.buffer(entry).expect("inside");
                         assert!(found == octets(version), "version {version} at receiver {index}");
                         if index == 1 {
                             self.whole.push(version);

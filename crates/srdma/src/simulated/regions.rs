@@ -33,7 +33,12 @@ fn check(whole: &WholeVersion) {
     assert_eq!(entries.iter().map(|entry| entry.region).collect::<Vec<_>>(), [0, 1, 2]);
     for entry in entries {
         let expected = content(whole.manifest.version(), entry.region, entry.length_octets as usize);
-        assert!(whole.buffer(entry) == Some(&expected[..]), "{} of version {}", entry.name, whole.manifest.version());
+        assert!(
+            whole.octets.buffer(entry) == Some(&expected[..]),
+            "{} of version {}",
+            entry.name,
+            whole.manifest.version()
+        );
     }
 }
 

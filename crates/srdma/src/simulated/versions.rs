@@ -46,7 +46,7 @@ fn buffers(version: u64) -> Vec<Buffer> {
 
 fn found(whole: &WholeVersion) -> Vec<(String, Vec<u8>)> {
     let buffers = whole.manifest.buffers().iter();
-    buffers.map(|entry| (entry.name.clone(), whole.buffer(entry).expect("inside").to_vec())).collect()
+    buffers.map(|entry| (entry.name.clone(), whole.octets.buffer(entry).expect("inside").to_vec())).collect()
 }
 
 /// What one receiver has seen.

@@ -41,11 +41,14 @@ fn versions_in_several_regions_reach_every_receiver() {
     let network = Network::start();
     let source = network.source(&options());
     let region = || Region::new(16 * MIB).expect("memory");
-    let two = JoinOptions { region: Some(region()), more_regions: vec![region()] };
+    let two = JoinOptions { region: Some(region()), more_regions: vec![region()], ..JoinOptions::default() };
     let refused = network.at("R1", |device| device.join(source.group(), two)).err();
     assert!(matches!(refused, Some(Error::RegionCount { found: 2, needed: 3, .. })), "{refused:?}");
-    let own = JoinOptions { region: Some(region()), more_regions: vec![region(), region()] };
+    let own = JoinOptions { region: Some(region()), more_regions: vec![region(), region()], ..JoinOptions::default() };
     let first = network.at("R1", |device| device.join(source.group(), own)).expect("a receiver");
+    let shared = JoinOptions { shared: true, ..JoinOptions::default() };
+    let refused = network.at("R2", |device| device.join(source.group(), shared)).err();
+    assert!(matches!(refused, Some(Error::SharedRegions(_))), "{refused:?}");
     let second = network.receiver("R2", &source);
     let leaves = network.receiver("R5", &source);
     network.commit(&source, 3);
