@@ -55,6 +55,7 @@ impl DeviceOptions {
 }
 
 /// A device. It has no state at the controller, and no socket: groups have.
+#[derive(Clone)]
 pub struct Device {
     pub(crate) client: Client,
     pub(crate) provider: Provider,
@@ -81,6 +82,11 @@ impl Device {
         let DeviceOptions { provider: name, controller, address, .. } = options;
         tracing::debug!(provider = name, controller, ?address, "the device is open");
         Ok(Device { client, provider, address: options.address, process: std::process::id() })
+    }
+
+    /// The same device with another of its addresses.
+    pub(crate) fn at(&self, address: Ipv6Addr) -> Self {
+        Device { address: Some(address), ..self.clone() }
     }
 
     pub(crate) fn check_process(&self) -> Result<()> {

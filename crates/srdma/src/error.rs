@@ -71,6 +71,10 @@ pub enum Error {
     Timeout,
     #[error("{0}")]
     Over(Over),
+    #[error("{expected} shards or rails, not {found}")]
+    Count { expected: usize, found: usize },
+    #[error("shard {shard}: {error}")]
+    Shard { shard: usize, error: Box<Error> },
     #[error("the handle belongs to another process: handles do not survive fork()")]
     Forked,
 }

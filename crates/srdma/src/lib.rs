@@ -49,6 +49,7 @@ mod memory;
 mod provider;
 mod publisher;
 mod receiver;
+mod scatter;
 mod source;
 mod statistics;
 mod subscriber;
@@ -68,6 +69,7 @@ pub use manifest::{
 pub use memory::Region;
 pub use publisher::Failure;
 pub use receiver::{JoinOptions, Receiver, Version};
+pub use scatter::{Scatter, ScatterEvent, ScatterOptions, Shard};
 pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
@@ -81,6 +83,7 @@ const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Device>();
     is_shared::<Source>();
+    is_shared::<Scatter>();
     is_shared::<Receiver>();
     is_shared::<Version>();
     is_shared::<Buffer>();

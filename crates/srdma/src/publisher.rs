@@ -89,7 +89,7 @@ pub(crate) enum PublishError {
 
 /// A version that waits.
 #[derive(Debug)]
-struct Waiting {
+pub(crate) struct Waiting {
     manifest: Manifest,
     memory: Memories<HostMemory>,
 }
@@ -178,6 +178,13 @@ impl Publisher {
 
     /// Takes a version, which is sent after those before it. The registrar has made its buffers ready.
     pub(crate) fn publish(&mut self, version: u64, buffers: Vec<Buffer>) -> Result<(), PublishError> {
+        let version = self.prepare(version, buffers)?;
+        self.enqueue(version);
+        Ok(())
+    }
+
+    /// The next version; it is taken by [`Self::enqueue`], with no other one between.
+    pub(crate) fn prepare(&self, version: u64, buffers: Vec<Buffer>) -> Result<Waiting, PublishError> {
         if let Some(failure) = self.failure {
             return Err(PublishError::Failed(failure));
         }
@@ -194,10 +201,14 @@ impl Publisher {
             buffers: buffers.into_iter().map(|buffer| HostMemory::Source(buffer.octets)).collect(),
             end: self.registrar.message(vec![0; End::octets(self.config.digest, manifest.buffers().len())])?,
         };
-        self.newest = Some(version);
+        Ok(Waiting { manifest, memory })
+    }
+
+    /// Takes a version that is prepared.
+    pub(crate) fn enqueue(&mut self, version: Waiting) {
+        self.newest = Some(version.manifest.version());
         self.sequence += 1;
-        self.waiting.push_back(Waiting { manifest, memory });
-        Ok(())
+        self.waiting.push_back(version);
     }
 
     /// The oldest event not yet fetched.

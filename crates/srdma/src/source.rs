@@ -1,5 +1,7 @@
 //! The source of a group: it publishes versions.
 
+mod publication;
+
 use crate::buffer::Buffer;
 use crate::current::Server;
 use crate::device::{Device, GroupAddress, any_qpn, unpredictable};
@@ -278,6 +280,11 @@ impl Source {
         drop(publisher);
         self.core.wake.wake();
         Ok(())
+    }
+
+    /// Gives all events from now on to `observer`, not to the application.
+    pub(crate) fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        self.shared.observe(observer);
     }
 
     /// Waits until a version is published: all members have all its octets.
