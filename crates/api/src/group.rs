@@ -155,6 +155,10 @@ pub struct NewReceiver {
     /// Its memory region, if the group carries WRITE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
+    /// A number that the host has drawn, below 2^53: the same in all groups that it receives together, by several NICs
+    /// (D198).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
 }
 
 /// The memory region of a receiver.
@@ -307,6 +311,9 @@ pub struct Receiver {
     pub qpn: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
+    /// The number of its host, if it receives several groups together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
     pub state: ReceiverState,
     /// Join point (J): the first PSN that is sent to it; absent if it joined before the group began.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -195,6 +195,7 @@ fn join(arguments: &Join) -> Result<ExitCode> {
         qpn: arguments.qpn.get(),
         path_mtu: arguments.path_mtu.into(),
         region: region.map(|(virtual_address, rkey)| MemoryRegion { virtual_address, rkey }),
+        host: None,
     };
     let joined = output.controller.client()?.join(*group, *receiver, &new)?;
     output.show(&joined, |joined| format!("{}\n", text::receiver(joined)))?;

@@ -120,6 +120,11 @@ impl Device {
     ///
     /// If the controller refuses, the group has no region, the memory is too small, or the socket cannot be opened.
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
+        self.join_as(group, options, None)
+    }
+
+    /// Joins a group with the number of this host, which it has in all groups that it receives together.
+    pub(crate) fn join_as(&self, group: u32, options: JoinOptions, host: Option<u64>) -> Result<Receiver> {
         self.check_process()?;
         if options.region.as_ref().is_some_and(Region::is_device_memory) {
             return Err(Error::DeviceMemory("the region".to_owned()));
@@ -145,7 +150,7 @@ impl Device {
         if record.summary.state == GroupState::Open {
             pair.prepare(group.initial_psn)?;
         }
-        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
+        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn(), host };
         let steps = membership.join(pair.region())?;
         tracing::info!(%address, qpn = pair.qpn().get(), ?steps, "receiver of group {}: has asked to join", group.id);
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });

@@ -371,6 +371,7 @@ impl Core {
             address,
             qpn: row.receiver.qpn,
             region: row.receiver.region,
+            host: row.receiver.host,
             state,
             joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
             reserved_psn: is_joining.then(|| self.reserved_psn(group, address)).flatten(),

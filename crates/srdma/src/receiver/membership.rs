@@ -29,6 +29,8 @@ pub(super) struct Membership {
     pub(super) group: GroupAddress,
     pub(super) address: Ipv6Addr,
     pub(super) qpn: Qpn,
+    /// The number of the host, if it receives several groups together.
+    pub(super) host: Option<u64>,
 }
 
 /// What the controller has said about the receiver.
@@ -65,7 +67,12 @@ enum Found {
 impl Membership {
     /// Requests to join.
     pub(super) fn join(&self, region: MemoryRegion) -> Result<Steps> {
-        let receiver = NewReceiver { qpn: self.qpn.get(), path_mtu: self.group.path_mtu.into(), region: Some(region) };
+        let receiver = NewReceiver {
+            qpn: self.qpn.get(),
+            path_mtu: self.group.path_mtu.into(),
+            region: Some(region),
+            host: self.host,
+        };
         let mut steps = Steps::Two(receiver);
         let begin = Instant::now();
         let mut has_left = false;
@@ -308,7 +315,7 @@ mod tests {
             window: 16,
         };
         let client = Client::new(&url, None, None).expect("a URL");
-        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits") }, served)
+        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits"), host: None }, served)
     }
 
     fn problem(kind: ProblemType) -> (u16, String) {
