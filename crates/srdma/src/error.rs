@@ -73,6 +73,10 @@ pub enum Error {
     Over(Over),
     #[error("{expected} shards or rails, not {found}")]
     Count { expected: usize, found: usize },
+    #[error("rail {rail}: {error}")]
+    Rail { rail: usize, error: Box<Error> },
+    #[error("{0} is not an option of rails")]
+    NotOnRails(&'static str),
     #[error("shard {shard}: {error}")]
     Shard { shard: usize, error: Box<Error> },
     #[error("the handle belongs to another process: handles do not survive fork()")]
@@ -130,6 +134,7 @@ impl From<Failure> for Over {
             Failure::Closed => Over::GroupClosed,
             Failure::Abandoned => Over::Closed,
             Failure::QueuePair(error) => Over::QueuePair(error.to_string()),
+            Failure::Silent => Over::QueuePair(failure.to_string()),
         }
     }
 }

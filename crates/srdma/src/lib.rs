@@ -48,6 +48,7 @@ mod manifest;
 mod memory;
 mod provider;
 mod publisher;
+mod rails;
 mod receiver;
 mod scatter;
 mod source;
@@ -68,6 +69,10 @@ pub use manifest::{
 };
 pub use memory::Region;
 pub use publisher::Failure;
+pub use rails::{
+    RailEvent, RailHeader, RailMessageError, RailOptions, RailPart, RailReceiver, RailRejection, RailSource,
+    RailVersion,
+};
 pub use receiver::{JoinOptions, Receiver, Version};
 pub use scatter::{Scatter, ScatterEvent, ScatterOptions, Shard};
 pub use source::{GroupOptions, Source};
@@ -85,6 +90,9 @@ const _: () = {
     is_shared::<Source>();
     is_shared::<Scatter>();
     is_shared::<Receiver>();
+    is_shared::<RailSource>();
+    is_shared::<RailReceiver>();
+    is_shared::<RailVersion>();
     is_shared::<Version>();
     is_shared::<Buffer>();
 };

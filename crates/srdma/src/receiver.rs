@@ -197,6 +197,11 @@ impl Receiver {
         Ok(Receiver { membership, core, shared, thread: Some(thread) })
     }
 
+    /// Gives all events from now on to `observer`, not to the application.
+    pub(crate) fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        self.shared.observe(observer);
+    }
+
     /// Takes the oldest whole version that was not taken, when there is one.
     ///
     /// # Errors

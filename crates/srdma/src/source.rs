@@ -125,6 +125,11 @@ impl Device {
     ///
     /// If an option is out of range, the controller refuses, or the socket cannot be opened.
     pub fn create_group(&self, options: &GroupOptions) -> Result<Source> {
+        self.create_group_of(options, None)
+    }
+
+    /// Creates a group whose source ends if there is no response for some time.
+    pub(crate) fn create_group_of(&self, options: &GroupOptions, gives_up_after: Option<Duration>) -> Result<Source> {
         self.check_process()?;
         let address = self.address_toward(options.proxy)?;
         let region_octets = options.slots.region_octets().ok_or(Error::Slots(options.slots))?;
@@ -164,6 +169,7 @@ impl Device {
             digest: options.digest,
             slow_after: options.slow_after,
             keeps_current: options.keeps_current,
+            gives_up_after,
         };
         let connected = pair.connect(&group);
         let server = || if options.keeps_current { self.serve(group.id, address) } else { Ok(None) };

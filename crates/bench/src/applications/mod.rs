@@ -1,5 +1,6 @@
 //! Versions of the host library from a source to eight receivers in namespaces, through a tree of real nodes: by one
-//! group, and by unicast; and an equal part of a version to each, by scatter. `docs/applications.md` describes the measurement.
+//! group, and by unicast; and an equal part of a version to each, by scatter. `docs/applications.md` describes the
+//! measurement.
 //!
 //! Unicast is the same library with a group for each receiver, so that code, digests, nodes and repair are the same.
 

@@ -21,7 +21,8 @@ pub struct ApplicationRow {
     pub receiver_link: f64,
     /// Processor seconds of a round, medians.
     pub processors: ProcessorSeconds,
-    /// The time of unicast by that of this way: the median over rounds, paired in their order. `None` for ways other than multicast.
+    /// The time of unicast by that of this way: the median over rounds, paired in their order. `None` for ways other
+    /// than multicast.
     pub ratio: Option<f64>,
     pub target: Option<f64>,
     pub rounds: usize,

@@ -1,4 +1,4 @@
-//! `srdma bench applications`: versions of the host library to eight receivers, by multicast, by unicast and by scatter.
+//! `srdma bench applications`: versions of the host library to eight receivers, by multicast, unicast and scatter.
 
 use crate::units::{parse_octets, parse_rate, rate};
 use anyhow::Context;
@@ -12,9 +12,9 @@ use std::process::ExitCode;
 /// Time from a version's publication to the wake-up of eight receivers, by multicast, unicast and scatter.
 ///
 /// Makes a network in namespaces of its own, with a tree of three nodes, a controller, and a process for the source and
-/// for each receiver; needs root. Unicast is the same library with a group for each receiver, all at once; scatter sends
-/// an eighth of the version to each. Octets are those on the source's link, and on the link of the receiver that has got
-/// most, by those of a version. Links have a limited rate, then no limit; processor seconds are those of a round.
+/// for each receiver; needs root. Unicast is the same library with a group for each receiver, all at once; scatter
+/// sends an eighth of the version to each. Octets are those on the source's link, and on the link of the receiver that
+/// has got most, by those of a version. Links have a limited rate, then no limit; processor seconds are of a round.
 ///
 /// Exit code 1: multicast has not been 6 times as fast as unicast over limited links, or something has failed.
 #[derive(clap::Args)]

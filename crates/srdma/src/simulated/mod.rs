@@ -4,4 +4,6 @@ mod hostile;
 mod late;
 mod network;
 mod pauses;
+mod rails;
+mod silence;
 mod versions;
