@@ -3,6 +3,7 @@
  *   cc -o broadcast broadcast.c $(pkg-config --cflags --libs srdma)
  *   ./broadcast source --proxy 2001:db8:cc::1 --receivers 2 --versions 10 --octets 4194304
  *   ./broadcast receive 1                                  # the group's number, which the source prints
+ *   ./broadcast receive 1 --shared                         # several processes of a host, which share one receiver
  *
  * The controller is that of $SRDMA_CONTROLLER, the token that of $SRDMA_TOKEN_FILE, the certificate that of $SRDMA_CA.
  * Both print a line for each version, with a checksum; docs/applications.md explains the calls.
@@ -87,6 +88,12 @@ static void source(struct srdma *device, const char *proxy, long receivers, long
     free(data);
 }
 
+static void print_event(const char *what, uint64_t number, const char *message)
+{
+    printf("%s %" PRIu64 "%s%s\n", what, number, *message == '\0' ? "" : ": ", message);
+    fflush(stdout);
+}
+
 /* Handles all events; false when there will be no more. */
 static int handle_events(struct srdma_group *group, long slow_ms)
 {
@@ -104,6 +111,8 @@ static int handle_events(struct srdma_group *group, long slow_ms)
         case SRDMA_EVENT_VERSION:
             check(srdma_take(group, 0, &version), "cannot take the version");
             check(srdma_version_find(version, "data", &buffer), "data");
+            if (slow_ms > 0)
+                print_event("taken", srdma_version_number(version), "");
             sleep_ms(slow_ms);
             print_version(srdma_version_number(version), &buffer);
             /* Its slot is free for a later version. */
@@ -111,6 +120,19 @@ static int handle_events(struct srdma_group *group, long slow_ms)
             break;
         case SRDMA_EVENT_REJECTED:
             printf("rejected %" PRIu64 ": %s\n", event.version, event.message);
+            break;
+        case SRDMA_EVENT_RANK_ATTACHED:
+            print_event("attached", event.version, event.message);
+            break;
+        case SRDMA_EVENT_RANK_DETACHED:
+            print_event("detached", event.version, event.message);
+            break;
+        case SRDMA_EVENT_RANK_HOLDS:
+            print_event("held", event.version, event.message);
+            break;
+        case SRDMA_EVENT_OWNER_LOST:
+            printf("owner lost\n");
+            fflush(stdout);
             break;
         case SRDMA_EVENT_OVER:
             printf("over: %s\n", event.message);
@@ -126,12 +148,13 @@ static int handle_events(struct srdma_group *group, long slow_ms)
     return 1;
 }
 
-static void receive(struct srdma *device, uint32_t number, long slow_ms)
+static void receive(struct srdma *device, uint32_t number, long slow_ms, uint32_t flags)
 {
+    struct srdma_join_options options = {.size = sizeof options, .flags = flags};
     struct srdma_group *group;
     struct pollfd poll_fd = {.events = POLLIN};
 
-    check(srdma_group_join(device, number, NULL, 0, &group), "cannot join");
+    check(srdma_group_join_with(device, number, &options, &group), "cannot join");
     poll_fd.fd = srdma_fd(group);
     check(poll_fd.fd, "descriptor");
     do {
@@ -156,12 +179,13 @@ static long number(const char *text)
 
 static const char USAGE[] =
     "usage: broadcast source [--proxy ADDRESS] [--receivers N] [--versions N] [--octets N] [--pause MS]\n"
-    "       broadcast receive GROUP [--slow MS]\n";
+    "       broadcast receive GROUP [--shared] [--slow MS]\n";
 
 int main(int count, char **arguments)
 {
     long receivers = 1, versions = 10, octets = 4 << 20, pause_ms = 0, slow_ms = 0;
     const char *proxy = NULL;
+    uint32_t flags = 0;
     struct srdma *device;
     int is_source = count > 1 && strcmp(arguments[1], "source") == 0;
     int first = is_source ? 2 : 3;
@@ -172,7 +196,10 @@ int main(int count, char **arguments)
     }
     for (int i = first; i < count; i += 2) {
         const char *value = i + 1 < count ? arguments[i + 1] : "";
-        if (is_source && strcmp(arguments[i], "--proxy") == 0)
+        if (!is_source && strcmp(arguments[i], "--shared") == 0) {
+            flags |= SRDMA_JOIN_SHARED;
+            i--; /* It has no value. */
+        } else if (is_source && strcmp(arguments[i], "--proxy") == 0)
             proxy = value;
         else if (is_source && strcmp(arguments[i], "--receivers") == 0)
             receivers = number(value);
@@ -193,7 +220,7 @@ int main(int count, char **arguments)
     if (is_source)
         source(device, proxy, receivers, versions, (size_t)octets, pause_ms);
     else
-        receive(device, (uint32_t)number(arguments[2]), slow_ms);
+        receive(device, (uint32_t)number(arguments[2]), slow_ms, flags);
     srdma_close(device);
     return 0;
 }

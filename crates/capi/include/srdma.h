@@ -68,6 +68,22 @@ enum srdma_group_flags {
     SRDMA_KEEP_CURRENT = 1
 };
 
+/* Members that are 0 or NULL have their defaults. */
+struct srdma_join_options {
+    size_t size;              /* sizeof(struct srdma_join_options) */
+    void *base;               /* memory for the slots of the group [default: memory of the library] */
+    size_t length;            /* its octets */
+    const char *runtime_directory; /* where ranks find each other, of mode 0700 [default: srdma in $XDG_RUNTIME_DIR] */
+    uint32_t flags;           /* of enum srdma_join_flags */
+    uint32_t reserved;        /* 0 */
+};
+
+enum srdma_join_flags {
+    /* All processes of this host that join the group with this flag, as the same user, share one receiver and its
+     * memory, which none but the owner can write. `base` is to be NULL. */
+    SRDMA_JOIN_SHARED = 1
+};
+
 /* A named buffer. Names are UTF-8 of 1 to 1024 octets, unique in a version. */
 struct srdma_buffer {
     const char *name;
@@ -84,7 +100,11 @@ enum srdma_event_kind {
     SRDMA_EVENT_REJECTED = 6,  /* receiver: the version will never be visible */
     SRDMA_EVENT_OVER = 7,      /* nothing more happens */
     SRDMA_EVENT_LOST = 8,      /* the application was late: `version` events were dropped */
-    SRDMA_EVENT_SOURCE_SILENT = 9 /* receiver: the controller does not hear of the source any more */
+    SRDMA_EVENT_SOURCE_SILENT = 9, /* receiver: the controller does not hear of the source any more */
+    SRDMA_EVENT_RANK_ATTACHED = 10, /* owner: another process of the host is attached; `version` is its number */
+    SRDMA_EVENT_RANK_DETACHED = 11, /* owner: it no longer is; `version` is its number */
+    SRDMA_EVENT_RANK_HOLDS = 12, /* owner: a process has a version for long, in the slot that the next one needs */
+    SRDMA_EVENT_OWNER_LOST = 13 /* rank: the owner has ended; one of the ranks joins the group anew */
 };
 
 struct srdma_event {
@@ -152,6 +172,9 @@ int srdma_group_create(struct srdma *device, const struct srdma_group_options *o
 /* Joins a group. `base` is the memory for its slots, which the library writes until the group is closed and all versions
  * are released; NULL: memory of the library. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM. */
 int srdma_group_join(struct srdma *device, uint32_t number, void *base, size_t length, struct srdma_group **group);
+/* Joins a group, with options. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM, -EACCES (the directory of
+ * ranks), -ETIMEDOUT (the owner of the host's receiver has not joined in time), -ECONNRESET (too many ranks). */
+int srdma_group_join_with(struct srdma *device, uint32_t number, const struct srdma_join_options *options, struct srdma_group **group);
 /* The group's number at the controller. */
 int srdma_group_number(struct srdma_group *group, uint32_t *number);
 /* Source: waits for so many receivers, and commits the group. A timeout below 0 is none. -ETIMEDOUT. */

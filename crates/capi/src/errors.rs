@@ -47,10 +47,11 @@ fn errno_of(error: &Error) -> c_int {
         Error::DeviceMemory(_) => libc::EOPNOTSUPP,
         Error::QueuePair(_) | Error::System { .. } => libc::EIO,
         Error::InvalidGroup(_) | Error::NoRegion(_) => libc::EPROTO,
-        Error::Slots(_) | Error::OutOfRange { .. } => libc::EINVAL,
+        Error::Slots(_) | Error::OutOfRange { .. } | Error::SharedRegion => libc::EINVAL,
+        Error::RuntimeDirectory { .. } => libc::EACCES,
         Error::RegionTooSmall { .. } => libc::ENOSPC,
         Error::NoMemory(_) => libc::ENOMEM,
-        Error::StillMember { .. } | Error::NotReady { .. } | Error::Timeout => libc::ETIMEDOUT,
+        Error::StillMember { .. } | Error::NotReady { .. } | Error::NoOwner | Error::Timeout => libc::ETIMEDOUT,
         Error::NotCommitted(_) | Error::LastReceiver { .. } => libc::EPERM,
         Error::AlreadyCommitted | Error::NotNewer { .. } => libc::EALREADY,
         Error::QueueFull => libc::EAGAIN,
@@ -92,7 +93,7 @@ fn verbs_errno(error: &VerbsError) -> c_int {
 pub(crate) fn over_errno(over: &Over) -> c_int {
     match over {
         Over::GroupClosed | Over::Closed => libc::ESHUTDOWN,
-        Over::Evicted => libc::ECONNRESET,
+        Over::Evicted | Over::Detached(_) | Over::NoOwner(_) => libc::ECONNRESET,
         Over::Refused(_) => libc::EPERM,
         _ => libc::EIO,
     }

@@ -2,8 +2,8 @@
 
 use crate::errors::{Failure, call, last_message, number};
 use crate::structures::{
-    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions, SrdmaStatistics, copied, no_event, open, put_sized,
-    timeout, wrong_role,
+    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaStatistics, copied, no_event,
+    open, put_sized, timeout, wrong_role,
 };
 use crate::text;
 use srdma::{Buffer, Device, JoinOptions, Receiver, Region, Source, Version};
@@ -196,8 +196,30 @@ pub unsafe extern "C" fn srdma_group_join(
         let device = unsafe { handle(device, "device")? };
         // SAFETY: the contract of the function.
         let region = NonNull::new(base.cast()).map(|base| unsafe { Region::from_raw(base, length) });
-        let receiver = device.join(number, JoinOptions { region })?;
+        let receiver = device.join(number, JoinOptions { region, ..JoinOptions::default() })?;
         Ok(boxed(Role::Receiver { receiver, group: number }))
+    };
+    // SAFETY: the contract of the function.
+    call(|| unsafe { put(group, "group", join) })
+}
+
+/// See `srdma.h`.
+///
+/// # Safety
+///
+/// Pointers are as `srdma.h` says; `base` of the options is NULL, or writable for `length` octets until the group is
+/// closed and its versions are released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn srdma_group_join_with(
+    device: *mut Device,
+    number: u32,
+    options: *const SrdmaJoinOptions,
+    group: *mut *mut SrdmaGroup,
+) -> c_int {
+    let join = || {
+        // SAFETY: the contract of the function.
+        let (device, options) = unsafe { (handle(device, "device")?, copied(options, "options")?.options()?) };
+        Ok(boxed(Role::Receiver { receiver: device.join(number, options)?, group: number }))
     };
     // SAFETY: the contract of the function.
     call(|| unsafe { put(group, "group", join) })

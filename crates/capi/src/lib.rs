@@ -13,4 +13,4 @@ mod text;
 
 pub use functions::*;
 pub use log::{SrdmaLogFunction, srdma_set_log};
-pub use structures::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions, SrdmaStatistics};
+pub use structures::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaStatistics};

@@ -2,9 +2,13 @@
 
 use crate::errors::Failure;
 use crate::text;
-use srdma::{Device, DeviceOptions, DigestKind, Event, GroupOptions, MAX_SLOTS, OnFailure, Slots, Statistics};
+use srdma::{
+    Device, DeviceOptions, DigestKind, Event, GroupOptions, JoinOptions, MAX_SLOTS, OnFailure, Region, Slots,
+    Statistics,
+};
 use std::ffi::{c_char, c_int, c_void};
 use std::net::Ipv6Addr;
+use std::ptr::NonNull;
 use std::time::Duration;
 
 /// `struct srdma_options`.
@@ -39,6 +43,19 @@ pub struct SrdmaGroupOptions {
     pub window_octets: u32,
     pub not_ready_ms: u32,
     pub flags: u32,
+}
+
+/// `struct srdma_join_options`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaJoinOptions {
+    pub size: usize,
+    pub base: *mut c_void,
+    pub length: usize,
+    pub runtime_directory: *const c_char,
+    pub flags: u32,
+    pub reserved: u32,
 }
 
 /// `struct srdma_buffer`.
@@ -151,6 +168,8 @@ pub(crate) unsafe trait BeginsWithSize: Copy {}
 unsafe impl BeginsWithSize for SrdmaOptions {}
 // SAFETY: integers and pointers, the first of them the size.
 unsafe impl BeginsWithSize for SrdmaGroupOptions {}
+// SAFETY: integers and pointers, the first of them the size.
+unsafe impl BeginsWithSize for SrdmaJoinOptions {}
 
 /// Copies a structure of a program that was compiled with another version: members that it does not have are zero, and
 /// members that this version does not have must be.
@@ -263,6 +282,30 @@ impl SrdmaGroupOptions {
     }
 }
 
+/// `SRDMA_JOIN_SHARED` of `enum srdma_join_flags`.
+const JOIN_SHARED: u32 = 1;
+
+impl SrdmaJoinOptions {
+    /// # Safety
+    ///
+    /// Texts must end by NUL, and `base` is as `srdma.h` says.
+    pub(crate) unsafe fn options(&self) -> Result<JoinOptions, Failure> {
+        if self.flags & !JOIN_SHARED != 0 || self.reserved != 0 {
+            let text = format!("flags {:#x}: this version does not know all of them", self.flags);
+            return Err(Failure::new(libc::E2BIG, text));
+        }
+        // SAFETY: the contract of the function.
+        let directory = unsafe { text::optional(self.runtime_directory, "runtime_directory")? };
+        let base = NonNull::new(self.base.cast());
+        Ok(JoinOptions {
+            // SAFETY: the contract of the function.
+            region: base.map(|base| unsafe { Region::from_raw(base, self.length) }),
+            shared: self.flags & JOIN_SHARED != 0,
+            runtime_directory: directory.map(Into::into),
+        })
+    }
+}
+
 impl SrdmaEvent {
     /// An event as the structure has it; its size is this version's.
     pub(crate) fn of(event: &Event) -> Self {
@@ -276,6 +319,10 @@ impl SrdmaEvent {
             Event::Over(over) => (7, 0, crate::errors::over_errno(over), over.to_string()),
             Event::Lost(count) => (8, *count, 0, String::new()),
             Event::SourceSilent => (9, 0, 0, String::new()),
+            Event::RankAttached { process } => (10, process_number(*process), 0, String::new()),
+            Event::RankDetached { process, why } => (11, process_number(*process), 0, why.to_string()),
+            Event::RankHolds { process, version } => (12, *version, 0, format!("process {process} has it")),
+            Event::OwnerLost => (13, 0, 0, String::new()),
             // The enumeration may grow; programs ignore what they do not know.
             _ => (0, 0, 0, String::new()),
         };
@@ -283,6 +330,11 @@ impl SrdmaEvent {
         text::write(&text, &mut message);
         SrdmaEvent { size: size_of::<SrdmaEvent>(), kind, error: -error, version, message }
     }
+}
+
+/// A process as a member that has no sign.
+fn process_number(process: i32) -> u64 {
+    u64::try_from(process).unwrap_or(0)
 }
 
 /// A timeout in milliseconds; below 0 there is none.

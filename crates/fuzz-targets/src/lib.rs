@@ -14,6 +14,8 @@ mod isis;
 mod manifest;
 mod node;
 mod notification;
+#[cfg(feature = "files")]
+mod ranks;
 mod rc;
 pub mod wire;
 
@@ -28,6 +30,8 @@ pub use isis::isis;
 pub use manifest::manifest;
 pub use node::{LIFETIME, NodeTarget};
 pub use notification::notification;
+#[cfg(feature = "files")]
+pub use ranks::ranks;
 pub use rc::rc;
 
 /// Runs inputs of a target one after the other.
@@ -69,4 +73,6 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("decode", || Box::new(decode)),
     #[cfg(feature = "files")]
     ("manifest", || Box::new(manifest)),
+    #[cfg(feature = "files")]
+    ("ranks", || Box::new(ranks)),
 ];

@@ -2,12 +2,14 @@
 
 use crate::manifest::{ManifestError, Slots};
 use crate::publisher::{Failure, PublishError};
+use crate::ranks::Detach;
 use srdma_api::ClientError;
 use srdma_host::WireError;
 use srdma_rc::{ConfigError, Status};
 use srdma_verbs::{VerbsError, WorkError};
 use std::io;
 use std::net::Ipv6Addr;
+use std::path::PathBuf;
 
 /// Why a call has failed.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,12 @@ pub enum Error {
     RegionTooSmall { group: u32, found: u64, needed: u64 },
     #[error("there is no memory of {0} octets")]
     NoMemory(u64),
+    #[error("ranks of a host share memory of the library: no other region can be given")]
+    SharedRegion,
+    #[error("the directory of ranks, {}: {error}", .path.display())]
+    RuntimeDirectory { path: PathBuf, error: io::Error },
+    #[error("another process of this host is to have the receiver, and did not join in time")]
+    NoOwner,
     #[error("{what}: {error}")]
     System { what: &'static str, error: io::Error },
     #[error("{address} did not leave group {group}, which it had joined before, in time")]
@@ -102,6 +110,10 @@ pub enum Over {
     Socket(String),
     #[error("the RDMA device has failed: {0}")]
     Device(String),
+    #[error("the owner of the host's receiver has detached this process: {0}")]
+    Detached(Detach),
+    #[error("the owner of the host's receiver is lost, and there is no other: {0}")]
+    NoOwner(String),
 }
 
 /// Why a queue pair has failed.

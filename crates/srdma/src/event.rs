@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Over, Result};
 use crate::publisher::Failure;
+use crate::ranks::RankEnd;
 use crate::subscriber::Rejection;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
@@ -48,6 +49,29 @@ pub enum Event {
     /// At a receiver: the controller has not heard of the source for its `source_silent_after_ms`. The source's process
     /// has ended without closing the group, or does not reach the controller; the receiver goes on.
     SourceSilent,
+    /// At the owner of a host's receiver: another process of the host is attached to it.
+    RankAttached {
+        /// The process.
+        process: i32,
+    },
+    /// At the owner of a host's receiver: it no longer is.
+    RankDetached {
+        /// The process.
+        process: i32,
+        /// Why.
+        why: RankEnd,
+    },
+    /// At the owner of a host's receiver: the process has the version whose slot the next one needs, and has had it for
+    /// a second since the newest one was whole.
+    RankHolds {
+        /// The process.
+        process: i32,
+        /// The version.
+        version: u64,
+    },
+    /// At another process of the host: the owner of its receiver has ended. Versions stay as they are; one of the
+    /// processes joins the group anew, and [`Event::Joined`] follows.
+    OwnerLost,
     /// Nothing more happens.
     Over(Over),
     /// The application has not fetched its events for long: so many were dropped here.
@@ -65,6 +89,12 @@ impl fmt::Display for Event {
             Event::Rejected { version: Some(version), why } => write!(f, "version {version} is rejected: {why}"),
             Event::Rejected { version: None, why } => write!(f, "a version is rejected: {why}"),
             Event::SourceSilent => write!(f, "the controller does not hear of the source any more"),
+            Event::RankAttached { process } => write!(f, "process {process} is attached"),
+            Event::RankDetached { process, why } => write!(f, "process {process} is no longer attached: {why}"),
+            Event::RankHolds { process, version } => {
+                write!(f, "process {process} holds up others by version {version}")
+            }
+            Event::OwnerLost => write!(f, "the owner of the host's receiver has ended"),
             Event::Over(over) => write!(f, "{over}"),
             Event::Lost(count) => write!(f, "{count} events were dropped, since the application has not fetched them"),
         }
@@ -97,10 +127,18 @@ impl HandleEvent for Event {
         match self {
             Event::Published { .. } | Event::Version { .. } => tracing::debug!("{handle}: {self}"),
             Event::Joined | Event::Over(Over::GroupClosed | Over::Closed) => tracing::info!("{handle}: {self}"),
+            Event::RankAttached { .. } | Event::RankDetached { why: RankEnd::Left, .. } => {
+                tracing::info!("{handle}: {self}");
+            }
             Event::Slow { .. } | Event::Failed { .. } | Event::Rejected { .. } | Event::SourceSilent => {
                 tracing::warn!("{handle}: {self}");
             }
-            Event::Lost(_) | Event::Over(Over::Evicted | Over::Refused(_)) => tracing::warn!("{handle}: {self}"),
+            Event::RankDetached { why: RankEnd::Ended | RankEnd::Detached(_), .. }
+            | Event::RankHolds { .. }
+            | Event::OwnerLost => tracing::warn!("{handle}: {self}"),
+            Event::Lost(_) | Event::Over(Over::Evicted | Over::Refused(_) | Over::Detached(_) | Over::NoOwner(_)) => {
+                tracing::warn!("{handle}: {self}");
+            }
             Event::Over(Over::QueuePair(_) | Over::Socket(_) | Over::Device(_)) => tracing::error!("{handle}: {self}"),
         }
     }
@@ -144,6 +182,11 @@ impl<T, E: HandleEvent> Shared<T, E> {
             readable: event_fd()?,
             process: std::process::id(),
         })
+    }
+
+    /// What the log calls it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// # Errors

@@ -49,6 +49,7 @@ mod memory;
 mod provider;
 mod publisher;
 mod rails;
+mod ranks;
 mod receiver;
 mod scatter;
 mod source;
@@ -73,6 +74,9 @@ pub use rails::{
     RailEvent, RailHeader, RailMessageError, RailOptions, RailPart, RailReceiver, RailRejection, RailSource,
     RailVersion,
 };
+#[doc(hidden)]
+pub use ranks::rank_messages;
+pub use ranks::{Detach, RankEnd, RankMessageError};
 pub use receiver::{JoinOptions, Receiver, Version};
 pub use scatter::{Scatter, ScatterEvent, ScatterOptions, Shard};
 pub use source::{GroupOptions, Source};

@@ -1,9 +1,11 @@
 //! Memory of applications, which the engine's thread reads and writes: the only `unsafe` code of the crate.
 
 mod gpu;
+mod mapped;
 mod octets;
 mod slots;
 
+pub(crate) use mapped::{ReadRegion, receive_descriptor, send_descriptor};
 pub(crate) use octets::Octets;
 pub use slots::Region;
 pub(crate) use slots::{SharedRange, SlotMemory};

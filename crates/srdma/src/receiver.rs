@@ -10,6 +10,7 @@ use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
 use crate::memory::{Region, SharedRange};
 use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
+use crate::ranks::{Lease, Rank};
 use crate::statistics::Statistics;
 use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
 use membership::{Membership, Progress, Steps};
@@ -19,6 +20,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -29,10 +31,16 @@ use std::time::Duration;
 pub struct JoinOptions {
     /// Memory for the group's slots [default: memory of the library].
     pub region: Option<Region>,
+    /// Ranks: all processes of this host that join the group with this option, as the same user, share one receiver and
+    /// its memory. Without it the host is a member by one process, and another one that joins takes its place.
+    pub shared: bool,
+    /// With `shared`: the directory in which the processes find each other, which is created with mode 0700 [default:
+    /// `srdma` in `$XDG_RUNTIME_DIR`, or in `/run/user/UID`, or `/tmp/srdma-UID`].
+    pub runtime_directory: Option<PathBuf>,
 }
 
 /// What the handle and its thread share.
-struct Core {
+pub(crate) struct Core {
     subscriber: Mutex<Subscriber>,
     wake: Arc<Wake>,
 }
@@ -42,16 +50,33 @@ impl Core {
     fn subscriber(&self) -> MutexGuard<'_, Subscriber> {
         self.subscriber.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    pub(crate) fn statistics(&self) -> Statistics {
+        self.subscriber().statistics()
+    }
 }
 
 /// Versions that are whole, in order, and not taken.
-type Versions = VecDeque<Version>;
+pub(crate) type Versions = VecDeque<Version>;
 
 /// A receiver of a group. Dropping it is [`Receiver::close`].
 pub struct Receiver {
+    shared: Arc<Shared<Versions>>,
+    role: Role,
+}
+
+/// Who is the member of the group.
+enum Role {
+    /// This handle.
+    Alone(Alone),
+    /// One of the processes of this host.
+    Rank(Rank),
+}
+
+/// A member of the group.
+struct Alone {
     membership: Arc<Membership>,
     core: Arc<Core>,
-    shared: Arc<Shared<Versions>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -59,18 +84,31 @@ pub struct Receiver {
 /// receiver that keeps as many as the group has slots holds its source.
 pub struct Version {
     manifest: Arc<Manifest>,
-    // Before `slot`, which says that it has been dropped.
+    held: Arc<Held>,
+}
+
+/// What keeps a version in its slot.
+pub(crate) struct Held {
+    // Before the slot, which says that it has been dropped.
     octets: SharedRange,
     _slot: Slot,
 }
 
 /// Frees a slot when it is dropped.
-struct Slot {
+pub(crate) enum Slot {
+    /// Of this receiver.
+    Own(#[allow(dead_code, reason = "it is dropped")] OwnSlot),
+    /// Of the receiver of another process.
+    OfOwner(#[allow(dead_code, reason = "it is dropped")] Lease),
+}
+
+/// A slot of this receiver.
+pub(crate) struct OwnSlot {
     core: Arc<Core>,
     version: u64,
 }
 
-impl Drop for Slot {
+impl Drop for OwnSlot {
     fn drop(&mut self) {
         // In a child of fork() the lock may be that of a thread which is not there.
         if self.core.wake.is_of_this_process() {
@@ -87,6 +125,19 @@ impl fmt::Debug for Version {
 }
 
 impl Version {
+    pub(crate) fn new(manifest: Arc<Manifest>, octets: SharedRange, slot: Slot) -> Self {
+        Version { manifest, held: Arc::new(Held { octets, _slot: slot }) }
+    }
+
+    /// What keeps it, which others may keep as well.
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
+    pub(crate) fn shared_manifest(&self) -> &Arc<Manifest> {
+        &self.manifest
+    }
+
     /// Its number.
     pub fn number(&self) -> u64 {
         self.manifest.version()
@@ -100,13 +151,13 @@ impl Version {
     /// The octets of a buffer, in place; `None` if the version has no buffer of this name.
     pub fn buffer(&self, name: &str) -> Option<&[u8]> {
         let entry = self.manifest.buffers().iter().find(|entry| entry.name == name)?;
-        self.octets.octets(entry.offset, entry.length_octets)
+        self.held.octets.octets(entry.offset, entry.length_octets)
     }
 
     /// The octets of a buffer, in place, by its place in the manifest.
     pub fn buffer_at(&self, index: usize) -> Option<&[u8]> {
         let entry = self.manifest.buffers().get(index)?;
-        self.octets.octets(entry.offset, entry.length_octets)
+        self.held.octets.octets(entry.offset, entry.length_octets)
     }
 }
 
@@ -114,25 +165,34 @@ impl Device {
     /// Joins a group. Returns when the controller has the request: [`Event::Joined`] comes when the group has the
     /// receiver, which for an open group is when its source commits it.
     ///
-    /// A host that is a member already, by a process that has died, leaves first.
+    /// A host that is a member already, by a process that has died, leaves first. With [`JoinOptions::shared`] a
+    /// process attaches to one that lives.
     ///
     /// # Errors
     ///
     /// If the controller refuses, the group has no region, the memory is too small, or the socket cannot be opened.
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
-        self.join_as(group, options, None)
+        self.check_process()?;
+        if !options.shared {
+            return self.join_alone(group, options.region, None);
+        }
+        if options.region.is_some() {
+            return Err(Error::SharedRegion);
+        }
+        let shared = Arc::new(Shared::new(format!("rank of group {group}"), Versions::new())?);
+        let rank = Rank::join(self, group, options.runtime_directory.as_deref(), &shared)?;
+        Ok(Receiver { shared, role: Role::Rank(rank) })
     }
 
-    /// Joins a group with the number of this host, which it has in all groups that it receives together.
-    pub(crate) fn join_as(&self, group: u32, options: JoinOptions, host: Option<u64>) -> Result<Receiver> {
-        self.check_process()?;
-        if options.region.as_ref().is_some_and(Region::is_device_memory) {
+    /// Joins a group by this handle alone. `host` is the number of this host in all groups that it receives together.
+    pub(crate) fn join_alone(&self, group: u32, region: Option<Region>, host: Option<u64>) -> Result<Receiver> {
+        if region.as_ref().is_some_and(Region::is_device_memory) {
             return Err(Error::DeviceMemory("the region".to_owned()));
         }
         let record = self.client.group(group)?;
         let address = self.address_toward(Some(record.summary.proxy))?;
         let needed = record.region.ok_or(Error::NoRegion(group))?.length;
-        let region = match options.region {
+        let region = match region {
             Some(region) => region,
             None => {
                 let octets = usize::try_from(needed).map_err(|_| Error::NoMemory(needed))?;
@@ -194,7 +254,7 @@ impl Receiver {
             });
             program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
         })?;
-        Ok(Receiver { membership, core, shared, thread: Some(thread) })
+        Ok(Receiver { shared, role: Role::Alone(Alone { membership, core, thread: Some(thread) }) })
     }
 
     /// Gives all events from now on to `observer`, not to the application.
@@ -241,14 +301,26 @@ impl Receiver {
         }
     }
 
-    /// What it has done since its join.
+    /// What keeps the statistics of a handle that is alone.
+    pub(crate) fn core(&self) -> Option<Arc<Core>> {
+        match &self.role {
+            Role::Alone(alone) => Some(Arc::clone(&alone.core)),
+            Role::Rank(_) => None,
+        }
+    }
+
+    /// What it has done since its join. One of several processes of a host that is not the owner of their receiver
+    /// knows of versions alone.
     ///
     /// # Errors
     ///
     /// [`Error::Forked`].
     pub fn statistics(&self) -> Result<Statistics> {
         self.shared.check_process()?;
-        Ok(self.core.subscriber().statistics())
+        Ok(match &self.role {
+            Role::Alone(alone) => alone.core.statistics(),
+            Role::Rank(rank) => rank.statistics(),
+        })
     }
 
     /// The oldest event not yet fetched.
@@ -261,7 +333,8 @@ impl Receiver {
     }
 
     /// Leaves the group: when it returns, nothing more is sent to this receiver, and its end is
-    /// [`Over::Evicted`](crate::Over::Evicted). What is whole is still there to take.
+    /// [`Over::Evicted`](crate::Over::Evicted). What is whole is still there to take. One of several processes of a
+    /// host leaves the others, and its end is [`Over::Closed`](crate::Over::Closed).
     ///
     /// # Errors
     ///
@@ -269,7 +342,10 @@ impl Receiver {
     /// receiver goes on.
     pub fn leave(&self) -> Result<()> {
         self.shared.check_process()?;
-        self.membership.leave()
+        match &self.role {
+            Role::Alone(alone) => alone.membership.leave(),
+            Role::Rank(rank) => rank.leave(),
+        }
     }
 
     /// Leaves the group and ends the receiver. Versions that were taken stay readable; memory of the caller is the
@@ -284,18 +360,13 @@ impl Receiver {
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let left = match &mut self.role {
+            Role::Alone(alone) => alone.end(&self.shared),
+            Role::Rank(rank) => rank.end(),
+        };
         if !self.shared.is_of_this_process() {
-            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
-            // dropped here.
-            std::mem::forget(thread);
             return Ok(());
         }
-        // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
-        let left = if self.shared.lock().over().is_none() { self.membership.leave() } else { Ok(()) };
-        self.core.wake.close();
-        // A panic there has been printed.
-        let _ = thread.join();
         // Outside of the lock, since each frees its slot.
         let versions = std::mem::take(&mut self.shared.lock().own);
         drop(versions);
@@ -303,13 +374,28 @@ impl Receiver {
     }
 }
 
+impl Alone {
+    fn end(&mut self, shared: &Shared<Versions>) -> Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        if !shared.is_of_this_process() {
+            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
+            // dropped here.
+            std::mem::forget(thread);
+            return Ok(());
+        }
+        // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
+        let left = if shared.lock().over().is_none() { self.membership.leave() } else { Ok(()) };
+        self.core.wake.close();
+        // A panic there has been printed.
+        let _ = thread.join();
+        left
+    }
+}
+
 impl Drop for Receiver {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            tracing::warn!(
-                "receiver of group {}: has not left, and will be evicted: {error}",
-                self.membership.group.id
-            );
+            tracing::warn!("{}: has not left, and will be evicted: {error}", self.shared.name());
         }
     }
 }
@@ -398,8 +484,8 @@ impl Program {
             match event {
                 SubscriberEvent::Whole(WholeVersion { manifest, octets }) => {
                     let version = manifest.version();
-                    let _slot = Slot { core: Arc::clone(&self.core), version };
-                    whole.push(Version { manifest, octets, _slot });
+                    let slot = Slot::Own(OwnSlot { core: Arc::clone(&self.core), version });
+                    whole.push(Version::new(manifest, octets, slot));
                     events.push(Event::Version { version });
                 }
                 SubscriberEvent::Rejected { version, why } => events.push(Event::Rejected { version, why }),

@@ -93,6 +93,9 @@ pub enum Rejection {
     /// It was to come by unicast.
     #[error("the current version did not come by unicast: {0}")]
     Fetch(#[from] FetchError),
+    /// The owner of the host's receiver says so (D199).
+    #[error("{0}")]
+    Owner(String),
     /// Another operation than a SEND used up a receive.
     #[error("the source sent another message than begin or end")]
     Operation,

@@ -35,6 +35,12 @@ static void layouts(void)
     MEMBER(srdma_group_options, window_octets);
     MEMBER(srdma_group_options, not_ready_ms);
     MEMBER(srdma_group_options, flags);
+    MEMBER(srdma_join_options, size);
+    MEMBER(srdma_join_options, base);
+    MEMBER(srdma_join_options, length);
+    MEMBER(srdma_join_options, runtime_directory);
+    MEMBER(srdma_join_options, flags);
+    MEMBER(srdma_join_options, reserved);
     MEMBER(srdma_buffer, name);
     MEMBER(srdma_buffer, base);
     MEMBER(srdma_buffer, length);
@@ -61,6 +67,7 @@ static void layouts(void)
     MEMBER(srdma_statistics, duplicates);
     printf("layout srdma_options %zu\n", sizeof(struct srdma_options));
     printf("layout srdma_group_options %zu\n", sizeof(struct srdma_group_options));
+    printf("layout srdma_join_options %zu\n", sizeof(struct srdma_join_options));
     printf("layout srdma_buffer %zu\n", sizeof(struct srdma_buffer));
     printf("layout srdma_event %zu\n", sizeof(struct srdma_event));
     printf("layout srdma_statistics %zu\n", sizeof(struct srdma_statistics));
@@ -149,6 +156,7 @@ static void null_pointers(void)
     CHECK(srdma_group_create(NULL, NULL, &group) == -EINVAL && contains("device is NULL") && group == NULL);
     CHECK(srdma_group_join(NULL, 1, NULL, 0, &group) == -EINVAL && group == NULL);
     CHECK(srdma_group_join(NULL, 1, NULL, 0, NULL) == -EINVAL);
+    CHECK(srdma_group_join_with(NULL, 1, NULL, &group) == -EINVAL && contains("device is NULL") && group == NULL);
     CHECK(srdma_group_number(NULL, &number) == -EINVAL);
     CHECK(srdma_group_commit(NULL, 1, 0) == -EINVAL);
     CHECK(srdma_group_close(NULL) == -EINVAL);
@@ -207,6 +215,8 @@ static void groups(void)
 {
     struct srdma_options options = {.size = sizeof options, .controller = "http://[::1]:1", .address = "::1"};
     struct srdma_group_options group_options = {.size = sizeof group_options};
+    struct srdma_join_options join_options = {.size = sizeof join_options};
+    unsigned char memory[8];
     struct srdma *device = NULL;
     struct srdma_group *group = NULL;
     pid_t child;
@@ -238,6 +248,16 @@ static void groups(void)
     group_options.proxy = "2001:db8::1";
     CHECK(srdma_group_create(device, &group_options, &group) == -ECONNREFUSED && contains("http://[::1]:1"));
     CHECK(srdma_group_join(device, 1, NULL, 0, &group) == -ECONNREFUSED && group == NULL);
+
+    CHECK(srdma_group_join_with(device, 1, NULL, &group) == -EINVAL && contains("options is NULL"));
+    CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -ECONNREFUSED && group == NULL);
+    join_options.flags = SRDMA_JOIN_SHARED | 2;
+    CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -E2BIG && contains("flags 0x3"));
+    join_options.flags = SRDMA_JOIN_SHARED;
+    CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -ECONNREFUSED);
+    join_options.base = memory;
+    join_options.length = sizeof memory;
+    CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -EINVAL && contains("ranks of a host"));
 
     child = fork();
     if (child == 0)

@@ -2,6 +2,8 @@
 //! its host.
 
 mod log;
+mod python;
+mod ranks;
 
 use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
@@ -270,6 +272,8 @@ impl Network {
         let file = fs::File::create(&output).expect("a file");
         let mut command = self.namespace(host).command(program.to_str().expect("UTF-8"));
         self.access.set(&mut command);
+        // Where ranks of a host find each other.
+        command.env("XDG_RUNTIME_DIR", self.directory.path());
         command.args(arguments).stdout(Stdio::from(file)).stderr(Stdio::inherit());
         Broadcast { child: command.spawn().expect("it starts"), output }
     }

@@ -8,7 +8,7 @@ use site::{Hosts, Running, Site, versions};
 use srdma_capi as _;
 
 /// Proxy Addresses of the cases: that of a group is free again when all nodes have left it.
-const PROXIES: [&str; 7] = [
+const PROXIES: [&str; 8] = [
     "2001:db8:cc::1",
     "2001:db8:cc::2",
     "2001:db8:cc::3",
@@ -16,6 +16,7 @@ const PROXIES: [&str; 7] = [
     "2001:db8:cc::5",
     "2001:db8:cc::6",
     "2001:db8:cc::7",
+    "2001:db8:cc::8",
 ];
 const MIB: u64 = 1 << 20;
 
@@ -41,6 +42,7 @@ fn cases(site: &Site) {
     errors(site);
     damaged(site);
     full_slots(site);
+    ranks(site);
     evicted(site);
     file_to_group(site, "write", PROXIES[4]);
     file_to_group(site, "send", PROXIES[5]);
@@ -132,6 +134,35 @@ fn full_slots(site: &Site) {
     assert_eq!(versions(&holding.ends()), [1, 2, 1, 2, 3, 4, 5, 6], "those that it held are seen twice");
     for receiver in [first, own] {
         assert_eq!(versions(&receiver.ends()), [1, 2, 3, 4, 5, 6]);
+    }
+}
+
+/// D199: three processes of a host share its receiver; one of them, which is not the owner, keeps its versions.
+fn ranks(site: &Site) {
+    let (octets, file, directory) = (MIB.to_string(), site.path("rank-release"), site.path("ranks"));
+    let words = ["source", PROXIES[7], "2", "6", &octets, "stall", "60000"];
+    let shared = ["shared", directory.as_str()];
+    let (source, group, [owner]) = group(site, "ranks", &words, [("R1", &shared)]);
+    let starts = |host: &str, name: &str, more: &[&str]| {
+        let receiver = site.starts(host, name, &[&["receive", group.as_str()], more].concat());
+        receiver.waits("it has joined, or is attached", |lines| lines.iter().any(|line| line == "requested"));
+        receiver
+    };
+    let second = starts("R1", "ranks-second", &shared);
+    let holding = starts("R1", "ranks-holding", &[&shared[..], &["hold", file.as_str()]].concat());
+    // The source waits for two receivers: that of three processes, and this one.
+    let other = starts("R4", "ranks-R4", &[]);
+    source.waits("the source is held", |lines| published(lines).len() >= 2);
+    holding.waits("two versions", |lines| versions(lines) == [1, 2]);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    assert_eq!(published(&source.lines()), [1, 2], "it waits");
+    site.touch("R1", &file);
+    assert_eq!(published(&source.ends()), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(versions(&holding.ends()), [1, 2, 1, 2, 3, 4, 5, 6], "those that it held are seen twice");
+    for receiver in [owner, second, other] {
+        let lines = receiver.ends();
+        assert_eq!(versions(&lines), [1, 2, 3, 4, 5, 6]);
+        assert!(lines.contains(&"over 108: the group is closed".to_owned()), "{lines:?}");
     }
 }
 

@@ -8,6 +8,7 @@
 #![allow(unsafe_code, reason = "memory that two threads use, and memory that C programs own")]
 
 use super::range_of;
+use nix::sys::mman::munmap;
 use std::fmt;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -17,10 +18,27 @@ use std::sync::{Arc, Weak};
 pub struct Region(Arc<RegionMemory>);
 
 /// The memory of a region.
-struct RegionMemory {
+pub(super) struct RegionMemory {
     base: NonNull<u8>,
     length: usize,
-    is_owned: bool,
+    backing: Backing,
+}
+
+/// Where the memory of a region is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backing {
+    /// A box of this library.
+    Heap,
+    /// Memory of the caller.
+    Caller,
+    /// A map of a file.
+    Mapped,
+}
+
+impl RegionMemory {
+    pub(super) fn new(base: NonNull<u8>, length: usize, backing: Backing) -> Self {
+        RegionMemory { base, length, backing }
+    }
 }
 
 // SAFETY: access to the octets is governed by `SlotMemory`: a range is either open and used by the thread that has the
@@ -31,10 +49,15 @@ unsafe impl Sync for RegionMemory {}
 
 impl Drop for RegionMemory {
     fn drop(&mut self) {
-        if self.is_owned {
-            let octets = NonNull::slice_from_raw_parts(self.base, self.length);
-            // SAFETY: `Region::new` has made this pointer from a box of this length, and nothing else frees it.
-            drop(unsafe { Box::from_raw(octets.as_ptr()) });
+        match self.backing {
+            Backing::Heap => {
+                let octets = NonNull::slice_from_raw_parts(self.base, self.length);
+                // SAFETY: `Region::new` has made this pointer from a box of this length, and nothing else frees it.
+                drop(unsafe { Box::from_raw(octets.as_ptr()) });
+            }
+            // SAFETY: the map has been made with this length, and nothing else ends it. An error leaves it.
+            Backing::Mapped => drop(unsafe { munmap(self.base.cast(), self.length) }),
+            Backing::Caller => {}
         }
     }
 }
@@ -59,7 +82,11 @@ impl Region {
         let octets = vec![0_u8; length_octets].into_boxed_slice();
         let length = octets.len();
         let base = NonNull::from(Box::leak(octets)).cast();
-        Ok(Region(Arc::new(RegionMemory { base, length, is_owned: true })))
+        Ok(Region::of(RegionMemory::new(base, length, Backing::Heap)))
+    }
+
+    pub(super) fn of(memory: RegionMemory) -> Self {
+        Region(Arc::new(memory))
     }
 
     /// Memory of the caller.
@@ -69,7 +96,7 @@ impl Region {
     /// `length_octets` at `base` must be readable and writable until the receiver that has joined with it is closed and
     /// all its versions are dropped. Until then nothing else writes them, and they are read through versions only.
     pub unsafe fn from_raw(base: NonNull<u8>, length_octets: usize) -> Self {
-        Region(Arc::new(RegionMemory { base, length: length_octets, is_owned: false }))
+        Region::of(RegionMemory::new(base, length_octets, Backing::Caller))
     }
 
     /// Its octets.
@@ -79,7 +106,7 @@ impl Region {
 
     /// Whether it is memory of a GPU, which the processor cannot write.
     pub(crate) fn is_device_memory(&self) -> bool {
-        !self.0.is_owned && super::gpu::is_device_memory(self.0.base)
+        self.0.backing == Backing::Caller && super::gpu::is_device_memory(self.0.base)
     }
 
     /// Its memory, to be written. A region is no `Clone`: there is one writer.
@@ -119,13 +146,12 @@ impl SlotMemory {
 
     /// Gives a range to the application; `None` if it is open, or not inside the region.
     pub(crate) fn share(&mut self, range: Range<usize>) -> Option<SharedRange> {
-        let is_inside = range.start <= range.end && range.end <= self.octets.length;
-        if !is_inside || self.open.iter().any(|open| overlap(open, &range)) {
+        if self.open.iter().any(|open| overlap(open, &range)) {
             return None;
         }
-        let lease = Arc::new(());
-        self.shared.push((range.clone(), Arc::downgrade(&lease)));
-        Some(SharedRange { region: Arc::clone(&self.octets), _lease: lease, range })
+        let shared = SharedRange::new(&self.octets, range.clone())?;
+        self.shared.push((range, Arc::downgrade(&shared.lease)));
+        Some(shared)
     }
 
     /// Writes outside of the open ranges so far: they have had no effect.
@@ -189,11 +215,17 @@ pub(crate) struct SharedRange {
     /// Keeps the memory.
     region: Arc<RegionMemory>,
     /// The range is not opened while this exists.
-    _lease: Arc<()>,
+    lease: Arc<()>,
     range: Range<usize>,
 }
 
 impl SharedRange {
+    /// A range of a region, which is not written while this exists; `None` beyond the region.
+    pub(super) fn new(region: &Arc<RegionMemory>, range: Range<usize>) -> Option<Self> {
+        let is_inside = range.start <= range.end && range.end <= region.length;
+        is_inside.then(|| SharedRange { region: Arc::clone(region), lease: Arc::new(()), range })
+    }
+
     /// Octets of the range; `None` beyond it.
     pub(crate) fn octets(&self, offset: u64, length_octets: u64) -> Option<&[u8]> {
         let length = usize::try_from(length_octets).ok()?;

@@ -2,7 +2,7 @@
 //! says of which version it is. A *layout* has the version's manifest; a *chunk* has a part of its octets.
 //!
 //! ```text
-//!    0  magic "SRVR"      8  version     24  chunk: its number; layout: 0     32  octets of a chunk
+//!    0  magic "SRVS"      8  version     24  chunk: its number; layout: 0     32  octets of a chunk
 //!    4  form, kind       16  sequence    28  number of chunks                36  reserved, sent as 0
 //!    6  rail
 //! ```
@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(crate) const HEADER: &str = "rail";
 pub(crate) const LAYOUT: &str = "layout";
 
-const MAGIC: [u8; 4] = *b"SRVR";
+const MAGIC: [u8; 4] = *b"SRVS";
 const FORM: u8 = 1;
 const HEADER_OCTETS: usize = 40;
 

@@ -9,7 +9,7 @@ use crate::engine;
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
-use crate::receiver::{JoinOptions, Receiver, Version};
+use crate::receiver::{Receiver, Version};
 use crate::subscriber::Rejection;
 use std::collections::VecDeque;
 use std::fmt;
@@ -98,7 +98,7 @@ impl RailReceiver {
         // Fresh for each join, below 2^53.
         let host = Some(unpredictable() >> 11);
         let join = |(rail, (device, group)): (usize, (&&Device, &u32))| {
-            device.join_as(*group, JoinOptions::default(), host).map_err(|error| of_rail(rail, error))
+            device.join_alone(*group, None, host).map_err(|error| of_rail(rail, error))
         };
         let receivers = rails.iter().zip(groups).enumerate().map(join).collect::<Result<Vec<Receiver>>>()?;
         let shared = Arc::new(Shared::new("rails of a receiver".to_owned(), VecDeque::new())?);
@@ -294,8 +294,15 @@ impl Program {
             // A message that began before the receiver joined.
             Event::Rejected { why: Rejection::Skipped, .. } => {}
             Event::Rejected { why, .. } => self.assembler.damaged(why),
-            // Those of sources; and a rail keeps none, so that it loses none.
-            Event::Published { .. } | Event::Slow { .. } | Event::Failed { .. } | Event::Lost(_) => return,
+            // Those of sources and of ranks; and a rail keeps none, so that it loses none.
+            Event::Published { .. }
+            | Event::Slow { .. }
+            | Event::Failed { .. }
+            | Event::RankAttached { .. }
+            | Event::RankDetached { .. }
+            | Event::RankHolds { .. }
+            | Event::OwnerLost
+            | Event::Lost(_) => return,
         }
         let is_settled = self.rails.iter().all(|rail| rail.has_joined || rail.over.is_some());
         if is_settled && !self.has_joined && self.rails.iter().any(|rail| rail.has_joined) {

@@ -436,7 +436,15 @@ impl Program {
             // The end of the rail follows.
             Event::Failed { .. } => {}
             // Those of receivers; and a rail keeps none, so that it loses none.
-            Event::Joined | Event::Version { .. } | Event::Rejected { .. } | Event::SourceSilent | Event::Lost(_) => {}
+            Event::Joined
+            | Event::Version { .. }
+            | Event::Rejected { .. }
+            | Event::SourceSilent
+            | Event::RankAttached { .. }
+            | Event::RankDetached { .. }
+            | Event::RankHolds { .. }
+            | Event::OwnerLost
+            | Event::Lost(_) => {}
         }
         None
     }

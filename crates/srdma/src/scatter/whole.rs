@@ -140,9 +140,15 @@ impl Whole {
                 (Some(ScatterEvent::ShardOver { shard, over }), all)
             }
             // Events of receivers; and a shard keeps none, so that it loses none.
-            Event::Joined | Event::Version { .. } | Event::Rejected { .. } | Event::SourceSilent | Event::Lost(_) => {
-                (None, None)
-            }
+            Event::Joined
+            | Event::Version { .. }
+            | Event::Rejected { .. }
+            | Event::SourceSilent
+            | Event::RankAttached { .. }
+            | Event::RankDetached { .. }
+            | Event::RankHolds { .. }
+            | Event::OwnerLost
+            | Event::Lost(_) => (None, None),
         }
     }
 

@@ -41,12 +41,12 @@ impl Network {
 }
 
 impl Broadcast {
-    fn signal(&self, signal: Signal) {
+    pub(super) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it runs");
     }
 
     /// Stops it, and waits until none of its threads runs any more: one may still acknowledge what comes.
-    fn stops(&self) {
+    pub(super) fn stops(&self) {
         self.signal(Signal::SIGSTOP);
         let tasks = format!("/proc/{}/task", self.child.id());
         let is_stopped = |task: fs::DirEntry| {

@@ -1,7 +1,7 @@
 /* A source, or a receiver, that says what has become of each version: the program of the lab tests of providers.
  *
  *   versions source PROXY RECEIVERS VERSIONS OCTETS [damage V] [pause MS] [stall MS] [digest crc]
- *   versions receive GROUP [slow MS] [hold FILE] [memory OCTETS]
+ *   versions receive GROUP [slow MS] [hold FILE] [memory OCTETS] [shared DIRECTORY]
  *   versions open
  *
  * `hold` keeps versions, as many as there are slots, until FILE exists.
@@ -182,6 +182,12 @@ static void receive(struct srdma *device, int count, char **words)
     const char *hold = text_of(count, words, "hold");
     size_t length = (size_t)arguments_of(count, words, "memory", 0);
     void *memory = length ? malloc(length) : NULL;
+    const char *shared = text_of(count, words, "shared");
+    struct srdma_join_options options = {.size = sizeof options,
+                                         .base = memory,
+                                         .length = length,
+                                         .runtime_directory = shared,
+                                         .flags = shared ? SRDMA_JOIN_SHARED : 0};
     struct srdma_event event = {.size = sizeof event};
     struct srdma_version *held[64];
     size_t kept = 0;
@@ -189,7 +195,7 @@ static void receive(struct srdma *device, int count, char **words)
     struct pollfd poll_fd = {.events = POLLIN};
     int is_over = 0;
 
-    RETRY(srdma_group_join(device, (uint32_t)strtoul(words[0], NULL, 10), memory, length, &group), "join");
+    RETRY(srdma_group_join_with(device, (uint32_t)strtoul(words[0], NULL, 10), &options, &group), "join");
     printf("requested\n");
     poll_fd.fd = srdma_fd(group);
     while (!is_over) {
