@@ -163,6 +163,10 @@ pub struct NewReceiver {
     /// Its memory for the group's further regions, in their order (D191).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_regions: Vec<MemoryRegion>,
+    /// A number that the host has drawn, below 2^53: the same in all groups that it receives together, by several NICs
+    /// (D198).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
 }
 
 /// The memory region of a receiver.
@@ -321,6 +325,9 @@ pub struct Receiver {
     /// Its memory for the group's further regions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_regions: Vec<MemoryRegion>,
+    /// The number of its host, if it receives several groups together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
     pub state: ReceiverState,
     /// Join point (J): the first PSN that is sent to it; absent if it joined before the group began.
     #[serde(default, skip_serializing_if = "Option::is_none")]

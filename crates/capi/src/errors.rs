@@ -61,6 +61,8 @@ fn errno_of(error: &Error) -> c_int {
         Error::UnknownVersion(_) => libc::ENOENT,
         Error::Over(over) => over_errno(over),
         Error::Forked => libc::ECHILD,
+        Error::Shard { error, .. } | Error::Rail { error, .. } => errno_of(error),
+        Error::Count { .. } | Error::NotOnRails(_) => libc::EINVAL,
         _ => libc::EIO,
     }
 }

@@ -199,6 +199,7 @@ fn join(arguments: &Join) -> Result<ExitCode> {
         path_mtu: arguments.path_mtu.into(),
         region: region.map(|(virtual_address, rkey)| MemoryRegion { virtual_address, rkey }),
         more_regions: arguments.more_region.clone(),
+        host: None,
     };
     let joined = output.controller.client()?.join(*group, *receiver, &new)?;
     output.show(&joined, |joined| format!("{}\n", text::receiver(joined)))?;

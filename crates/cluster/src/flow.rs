@@ -239,6 +239,7 @@ impl Flow {
                     path_mtu: PATH_MTU_OCTETS as u16,
                     region,
                     more_regions: Vec::new(),
+                    host: None,
                 };
                 Some(match in_two_steps {
                     true => Request::Reserve { id, address, receiver },

@@ -136,6 +136,7 @@ fn join(address: SocketAddr, number: usize, all: &Barrier) -> Vec<Duration> {
             path_mtu: 4096,
             region: None,
             more_regions: Vec::new(),
+            host: None,
         });
         let body = body.expect("a body");
         let target = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number as u16, 0, 0, 0, 1 + receiver as u16);

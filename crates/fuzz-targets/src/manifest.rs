@@ -1,9 +1,14 @@
 //! The messages around a version of buffers (D170, D192).
 
-use srdma::{Manifest, Message};
+use srdma::{Manifest, Message, RailHeader};
 
 /// Any octets as a message. What is accepted is emitted unchanged, and keeps its limits by arithmetic of its own.
 pub fn manifest(input: &[u8]) {
+    if let Ok(header) = RailHeader::parse(input) {
+        let emitted = header.emit();
+        // But for the reserved octets.
+        assert_eq!(emitted[..36], input[..36]);
+    }
     match Message::parse(input) {
         Ok(Message::Begin(manifest)) => {
             assert_eq!(manifest.emit(), input);

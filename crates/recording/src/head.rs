@@ -107,6 +107,7 @@ impl GroupHead {
             address: receiver.address,
             qpn: receiver.qpn.get(),
             region: None,
+            host: None,
             state: ReceiverState::Member,
             joined_psn: None,
             reserved_psn: None,

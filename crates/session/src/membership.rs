@@ -46,6 +46,7 @@ impl Membership {
             path_mtu: info.path_mtu.into(),
             region: self.group.region.is_some().then_some(region),
             more_regions: Vec::new(),
+            host: None,
         };
         self.client.join(id, info.address, &new)?;
         loop {

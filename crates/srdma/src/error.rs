@@ -83,6 +83,14 @@ pub enum Error {
     Timeout,
     #[error("{0}")]
     Over(Over),
+    #[error("{expected} shards or rails, not {found}")]
+    Count { expected: usize, found: usize },
+    #[error("rail {rail}: {error}")]
+    Rail { rail: usize, error: Box<Error> },
+    #[error("{0} is not an option of rails")]
+    NotOnRails(&'static str),
+    #[error("shard {shard}: {error}")]
+    Shard { shard: usize, error: Box<Error> },
     #[error("the handle belongs to another process: handles do not survive fork()")]
     Forked,
 }
@@ -142,6 +150,7 @@ impl From<Failure> for Over {
             Failure::Closed => Over::GroupClosed,
             Failure::Abandoned => Over::Closed,
             Failure::QueuePair(error) => Over::QueuePair(error.to_string()),
+            Failure::Silent => Over::QueuePair(failure.to_string()),
         }
     }
 }

@@ -192,7 +192,7 @@ impl Device {
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
         self.check_process()?;
         if !options.shared {
-            return self.join_alone(group, options.region.into_iter().chain(options.more_regions).collect());
+            return self.join_alone(group, options.region.into_iter().chain(options.more_regions).collect(), None);
         }
         if options.region.is_some() || !options.more_regions.is_empty() {
             return Err(Error::SharedRegion);
@@ -202,8 +202,8 @@ impl Device {
         Ok(Receiver { shared, role: Role::Rank(rank) })
     }
 
-    /// Joins a group by this handle alone.
-    pub(crate) fn join_alone(&self, group: u32, regions: Vec<Region>) -> Result<Receiver> {
+    /// Joins a group by this handle alone. `host` is the number of this host in all groups that it receives together.
+    pub(crate) fn join_alone(&self, group: u32, regions: Vec<Region>, host: Option<u64>) -> Result<Receiver> {
         if regions.iter().any(Region::is_device_memory) {
             return Err(Error::DeviceMemory("the region".to_owned()));
         }
@@ -221,7 +221,7 @@ impl Device {
         if record.summary.state == GroupState::Open {
             pair.prepare(group.initial_psn)?;
         }
-        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
+        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn(), host };
         let steps = membership.join(&pair.regions())?;
         let (qpn, in_two_steps) = (pair.qpn().get(), matches!(steps, Steps::Two(_)));
         tracing::info!(%address, qpn, in_two_steps, "receiver of group {}: has asked to join", group.id);
@@ -267,6 +267,11 @@ impl Receiver {
             program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
         })?;
         Ok(Receiver { shared, role: Role::Alone(Alone { membership, core, thread: Some(thread) }) })
+    }
+
+    /// Gives all events from now on to `observer`, not to the application.
+    pub(crate) fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        self.shared.observe(observer);
     }
 
     /// Takes the oldest whole version that was not taken, when there is one.

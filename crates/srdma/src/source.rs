@@ -1,5 +1,7 @@
 //! The source of a group: it publishes versions.
 
+mod publication;
+
 use crate::buffer::Buffer;
 use crate::current::Server;
 use crate::device::{Device, GroupAddress, any_qpn, unpredictable};
@@ -127,6 +129,11 @@ impl Device {
     ///
     /// If an option is out of range, the controller refuses, or the socket cannot be opened.
     pub fn create_group(&self, options: &GroupOptions) -> Result<Source> {
+        self.create_group_of(options, None)
+    }
+
+    /// Creates a group whose source ends if there is no response for some time.
+    pub(crate) fn create_group_of(&self, options: &GroupOptions, gives_up_after: Option<Duration>) -> Result<Source> {
         self.check_process()?;
         let address = self.address_toward(options.proxy)?;
         let slots = SlotRegions::new(options.slots, options.more_slot_octets.clone());
@@ -167,6 +174,7 @@ impl Device {
             digest: options.digest,
             slow_after: options.slow_after,
             keeps_current: options.keeps_current,
+            gives_up_after,
         };
         let connected = pair.connect(&group);
         let server = || if options.keeps_current { self.serve(group.id, address) } else { Ok(None) };
@@ -301,6 +309,11 @@ impl Source {
         drop(publisher);
         self.core.wake.wake();
         Ok(())
+    }
+
+    /// Gives all events from now on to `observer`, not to the application.
+    pub(crate) fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        self.shared.observe(observer);
     }
 
     /// Waits until a version is published: all members have all its octets.

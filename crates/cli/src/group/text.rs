@@ -171,6 +171,7 @@ mod tests {
             address: format!("2001:db8:bb::{number}").parse().unwrap(),
             qpn: 0x1000 + number,
             region: None,
+            host: None,
             state,
             joined_psn,
             reserved_psn: None,

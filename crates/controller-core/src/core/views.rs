@@ -373,6 +373,7 @@ impl Core {
             qpn: row.receiver.qpn,
             region: row.receiver.region,
             more_regions: row.receiver.more_regions.clone(),
+            host: row.receiver.host,
             state,
             joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
             reserved_psn: is_joining.then(|| self.reserved_psn(group, address)).flatten(),

@@ -222,7 +222,7 @@ impl Context {
         let octets = usize::try_from(self.region_octets).map_err(|_| Error::NoMemory(self.region_octets))?;
         let what = "memory that processes share";
         let (region, file) = Region::in_file(octets).map_err(|error| Error::System { what, error })?;
-        let receiver = self.device.join_alone(self.group, vec![region])?;
+        let receiver = self.device.join_alone(self.group, vec![region], None)?;
         let listener = self.place.listen(lock)?;
         self.counts().owner = receiver.core();
         Ok(Owner::new(receiver, Server::new(self.region_octets, file, listener)))

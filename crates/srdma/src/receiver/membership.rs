@@ -29,6 +29,8 @@ pub(super) struct Membership {
     pub(super) group: GroupAddress,
     pub(super) address: Ipv6Addr,
     pub(super) qpn: Qpn,
+    /// The number of the host, if it receives several groups together.
+    pub(super) host: Option<u64>,
 }
 
 /// What the controller has said about the receiver.
@@ -70,6 +72,7 @@ impl Membership {
             path_mtu: self.group.path_mtu.into(),
             region: regions.first().copied(),
             more_regions: regions.get(1..).unwrap_or_default().to_vec(),
+            host: self.host,
         };
         let mut in_two_steps = true;
         let begin = Instant::now();
@@ -314,7 +317,7 @@ mod tests {
             window: 16,
         };
         let client = Client::new(&url, None, None).expect("a URL");
-        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits") }, served)
+        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits"), host: None }, served)
     }
 
     fn problem(kind: ProblemType) -> (u16, String) {

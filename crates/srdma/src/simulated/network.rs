@@ -69,10 +69,13 @@ impl SourceControl for Control {
 
 pub(super) struct Source {
     pub(super) endpoint: Endpoint<HostMemory>,
+    config: PublisherConfig,
     pub(super) publisher: Publisher,
     pub(super) control: Control,
     pub(super) events: Vec<(Instant, PublisherEvent)>,
     pub(super) has_crashed: bool,
+    /// It crashes when so many packets have left it.
+    pub(super) crashes_after: Option<u64>,
 }
 
 /// The queue of the source.
@@ -88,6 +91,8 @@ pub(super) struct Receiver {
     memory: ReceiverMemory,
     /// It has been added to the group.
     branch: bool,
+    /// Its link is cut.
+    pub(super) is_cut: bool,
 }
 
 /// Code of the test at the receivers: gets their events, and returns the time of its next call, if nothing happens
@@ -132,23 +137,30 @@ impl Network {
         keeps_current: bool,
     ) -> Self {
         let slots = slots.into();
-        let publisher = Publisher::new(
-            PublisherConfig {
-                path_mtu: PATH_MTU,
-                window_packets: WINDOW,
-                message_octets: 2000,
-                regions: (0..slots.count() as u32).map(group_region).collect(),
-                slots: slots.clone(),
-                digest,
-                slow_after: SLOW_AFTER,
-                keeps_current,
-            },
-            Registrar::Host,
-        );
+        let config = PublisherConfig {
+            path_mtu: PATH_MTU,
+            window_packets: WINDOW,
+            message_octets: 2000,
+            regions: (0..slots.count() as u32).map(group_region).collect(),
+            slots: slots.clone(),
+            digest,
+            slow_after: SLOW_AFTER,
+            keeps_current,
+            gives_up_after: None,
+        };
+        let publisher = Publisher::new(config.clone(), Registrar::Host);
         let mut endpoint = Endpoint::new(EndpointConfig::new(SOURCE));
         endpoint.add_queue_pair(queue_pair(qpn(SOURCE_QPN), FIRST_PSN)).expect("a good configuration");
         let control = Control { state: SessionState::Sending, progress: StreamProgress::default() };
-        let source = Source { endpoint, publisher, control, events: Vec::new(), has_crashed: false };
+        let source = Source {
+            endpoint,
+            config,
+            publisher,
+            control,
+            events: Vec::new(),
+            has_crashed: false,
+            crashes_after: None,
+        };
         let mut network = Network {
             now: Instant::ZERO,
             source,
@@ -165,6 +177,12 @@ impl Network {
         network
     }
 
+    /// The source gives up without a response for this time.
+    pub(super) fn gives_up_after(&mut self, after: Duration) {
+        let config = PublisherConfig { gives_up_after: Some(after), ..self.source.config.clone() };
+        self.source.publisher = Publisher::new(config, Registrar::Host);
+    }
+
     fn add_receiver(&mut self, regions: Vec<Region>, psn: Psn) {
         let index = self.receivers.len() as u16;
         let address = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, index + 1);
@@ -175,7 +193,7 @@ impl Network {
         let slots = regions.into_iter().map(Region::into_slots).collect();
         let memory = ReceiverMemory::register(&mut endpoint, slots, |region| (base(region), 0x40 + index as u8));
         endpoint.add_queue_pair(queue_pair(own, psn)).expect("a good configuration");
-        self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true });
+        self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true, is_cut: false });
     }
 
     /// Another receiver takes the place of one that has died, from the source's next PSN on, as a group's next epoch
@@ -231,6 +249,7 @@ impl Network {
             && let Some(length) = self.source.endpoint.poll_transmit(self.now, &mut buffer)
         {
             self.packets_of_source += 1;
+            self.source.has_crashed = self.source.crashes_after == Some(self.packets_of_source);
             let copies = if self.rng.random_bool(self.faults.duplicate) { 2 } else { 1 };
             for _ in 0..copies {
                 self.schedule(Event::Node { from: None, octets: buffer[..length].to_vec() });
@@ -238,6 +257,7 @@ impl Network {
         }
         for index in 0..self.receivers.len() {
             while self.receivers[index].branch
+                && !self.receivers[index].is_cut
                 && let Some(length) = self.receivers[index].endpoint.poll_transmit(self.now, &mut buffer)
             {
                 self.schedule(Event::Node { from: Some(index), octets: buffer[..length].to_vec() });
@@ -255,7 +275,7 @@ impl Network {
                 let value: PacketValue<'_> = packet.value().expect("whole");
                 for index in 0..self.receivers.len() {
                     let receiver = &self.receivers[index];
-                    if receiver.branch {
+                    if receiver.branch && !receiver.is_cut {
                         let copy = receiver.copy(&value, packet.extended.reth().map(|reth| reth.value()));
                         self.schedule(Event::Receiver(index, copy));
                     }
@@ -340,7 +360,8 @@ impl Network {
     }
 
     fn work_at_source(&mut self) {
-        let Source { endpoint, publisher, control, events, has_crashed } = &mut self.source;
+        let Source { endpoint, publisher, control, events, has_crashed, config: _, crashes_after: _ } =
+            &mut self.source;
         if *has_crashed {
             return;
         }

@@ -76,6 +76,7 @@ fn a_pause_takes_effect_between_versions_only() {
                 digest: DigestKind::Crc32,
                 slow_after: Duration::from_secs(1),
                 keeps_current: false,
+                gives_up_after: None,
             },
             Registrar::Host,
         );
