@@ -45,6 +45,10 @@ pub struct NewGroup {
     /// `policy`, or 524288].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_octets: Option<u32>,
+    /// The group that this one resumes, whose source has died: it is closed, and its receivers find this one (D193).
+    /// Name and Proxy Address that are not given are its.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<u32>,
 }
 
 impl NewGroup {
@@ -63,6 +67,7 @@ impl NewGroup {
             transport: None,
             repair: None,
             window_octets: None,
+            resumes: None,
         }
     }
 
@@ -268,6 +273,9 @@ pub struct Group {
     pub region: Option<SourceRegion>,
     #[schema(value_type = Object)]
     pub policy: Policy,
+    /// The group that it resumes (D193).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<u32>,
     /// Its receivers, by address.
     pub members: Vec<Receiver>,
     /// The tree; absent before the first commit.
