@@ -84,12 +84,15 @@ fn functions(code: &str) -> Result<Vec<Function>> {
         let (comment, after) = after.split_once("*/").context("a comment without end")?;
         rest = after;
         let declarations = after.split("/*").next().unwrap_or(after);
-        let prototypes: Vec<&str> = declarations.lines().filter(|line| line.ends_with(");")).collect();
+        // On one line, however many it has in the header.
+        let statements =
+            declarations.split_inclusive(';').map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "));
+        let prototypes: Vec<String> = statements.filter(|statement| statement.ends_with(");")).collect();
         ensure!(prototypes.len() <= 1, "{} has no comment of its own", prototypes[1..].join(", "));
         for prototype in prototypes {
-            let before = prototype.split('(').next().unwrap_or(prototype);
+            let before = prototype.split('(').next().unwrap_or(&prototype);
             let name = before.rsplit([' ', '*']).next().unwrap_or(before).to_owned();
-            functions.push(Function { name, prototype: prototype.to_owned(), comment: paragraph(comment) });
+            functions.push(Function { name, prototype, comment: paragraph(comment) });
         }
     }
     Ok(functions)

@@ -84,7 +84,8 @@ enum srdma_event_kind {
     SRDMA_EVENT_REJECTED = 6,  /* receiver: the version will never be visible */
     SRDMA_EVENT_OVER = 7,      /* nothing more happens */
     SRDMA_EVENT_LOST = 8,      /* the application was late: `version` events were dropped */
-    SRDMA_EVENT_SOURCE_SILENT = 9 /* receiver: the controller does not hear of the source any more */
+    SRDMA_EVENT_SOURCE_SILENT = 9, /* receiver: the controller does not hear of the source any more */
+    SRDMA_EVENT_RESUMED = 10   /* receiver: the source has started again, in the group of srdma_group_number() */
 };
 
 struct srdma_event {
@@ -112,10 +113,16 @@ void srdma_close(struct srdma *device);
 /* Creates a group whose source this is. -ECONNREFUSED (no controller), -EPERM (it refuses), -EADDRNOTAVAIL,
  * -EADDRINUSE. */
 int srdma_group_create(struct srdma *device, const struct srdma_group_options *options, struct srdma_group **group);
-/* Joins a group. `base` is the memory for its slots, which the library writes until the group is closed and all versions
- * are released; NULL: memory of the library. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM. */
+/* Resumes a group whose source has died, by another one: the former is closed, and its receivers follow to the new one, with
+ * the versions that they have. The slots must be the same. If it was resumed before, the newest is resumed, and its source
+ * ends. -ENOENT (no such group), -EPERM. */
+int srdma_group_resume(struct srdma *device, uint32_t number, const struct srdma_group_options *options,
+                       struct srdma_group **group);
+/* Joins a group, or the one that has resumed it. `base` is the memory for its slots, which the library writes until the
+ * group is closed and all versions are released; NULL: memory of the library. -ENOENT (no such group), -ENOSPC (memory too
+ * small), -ENOMEM. */
 int srdma_group_join(struct srdma *device, uint32_t number, void *base, size_t length, struct srdma_group **group);
-/* The group's number at the controller. */
+/* The group's number at the controller; at a receiver another one after SRDMA_EVENT_RESUMED. */
 int srdma_group_number(struct srdma_group *group, uint32_t *number);
 /* Source: waits for so many receivers, and commits the group. A timeout below 0 is none. -ETIMEDOUT. */
 int srdma_group_commit(struct srdma_group *group, uint32_t receivers, int timeout_ms);

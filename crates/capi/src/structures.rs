@@ -199,6 +199,7 @@ impl SrdmaEvent {
             Event::Over(over) => (7, 0, crate::errors::over_errno(over), over.to_string()),
             Event::Lost(count) => (8, *count, 0, String::new()),
             Event::SourceSilent => (9, 0, 0, String::new()),
+            Event::Resumed { .. } => (10, 0, 0, String::new()),
             // The enumeration may grow; programs ignore what they do not know.
             _ => (0, 0, 0, String::new()),
         };

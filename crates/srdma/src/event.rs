@@ -47,6 +47,12 @@ pub enum Event {
     /// At a receiver: the controller has not heard of the source for its `source_silent_after_ms`. The source's process
     /// has ended without closing the group, or does not reach the controller; the receiver goes on.
     SourceSilent,
+    /// At a receiver: the source's process has died, and its next one has resumed the group by another one, which has
+    /// the receiver now. Versions that the application has stay as they are.
+    Resumed {
+        /// The group's number now.
+        group: u32,
+    },
     /// Nothing more happens.
     Over(Over),
     /// The application has not fetched its events for long: so many were dropped here.

@@ -1,6 +1,7 @@
 //! Memory of applications, which the engine's thread reads and writes: the only `unsafe` code of the crate.
 
 mod octets;
+mod placement;
 mod slots;
 
 pub(crate) use octets::Octets;

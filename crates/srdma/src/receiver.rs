@@ -1,24 +1,23 @@
 //! A receiver of a group: it has versions, whole and in order.
 
+mod follow;
 mod membership;
+mod program;
 
-use crate::current::{Fetch, Piece};
 use crate::device::{Device, GroupAddress};
 use crate::engine::{self, Wake};
-use crate::error::{Error, Over, Result};
+use crate::error::{Error, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
 use crate::memory::{Region, SharedRange};
-use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
-use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
-use membership::{Membership, Progress, Steps};
+use crate::provider::{Provider, ReceiverPair};
+use crate::subscriber::Subscriber;
+use membership::{Membership, Steps};
+use program::Program;
 use srdma_api::GroupState;
-use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -28,18 +27,43 @@ use std::time::Duration;
 pub struct JoinOptions {
     /// Memory for the group's slots [default: memory of the library].
     pub region: Option<Region>,
+    /// The receiver ends with the group, also if another one resumes it [default: it follows to that, with the same
+    /// handle, by [`Event::Resumed`] (D193)].
+    pub ends_with_group: bool,
 }
 
 /// What the handle and its thread share.
 struct Core {
     subscriber: Mutex<Subscriber>,
+    place: Mutex<Place>,
     wake: Arc<Wake>,
+}
+
+/// The receiver's place in its group, or in the one that resumes it.
+struct Place {
+    membership: Arc<Membership>,
+    /// It follows to no other group.
+    is_leaving: bool,
 }
 
 impl Core {
     /// Locks the subscriber. A panic of the other thread leaves it valid: its methods do not panic.
     fn subscriber(&self) -> MutexGuard<'_, Subscriber> {
         self.subscriber.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves the group, and follows to no other. A receiver whose leave is refused goes on.
+    fn leave(&self) -> Result<()> {
+        let membership = {
+            let mut place = self.place();
+            place.is_leaving = true;
+            Arc::clone(&place.membership)
+        };
+        membership.leave().inspect_err(|_| self.place().is_leaving = false)
     }
 }
 
@@ -48,7 +72,6 @@ type Versions = VecDeque<Version>;
 
 /// A receiver of a group. Dropping it is [`Receiver::close`].
 pub struct Receiver {
-    membership: Arc<Membership>,
     core: Arc<Core>,
     shared: Arc<Shared<Versions>>,
     thread: Option<JoinHandle<()>>,
@@ -120,7 +143,11 @@ impl Device {
     /// If the controller refuses, the group has no region, the memory is too small, or the socket cannot be opened.
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
         self.check_process()?;
-        let record = self.client.group(group)?;
+        let record = match options.ends_with_group {
+            true => self.client.group(group)?,
+            false => self.group_or_successor(group)?,
+        };
+        let group = record.summary.id;
         let address = self.address_toward(Some(record.summary.proxy))?;
         let needed = record.region.ok_or(Error::NoRegion(group))?.length;
         let region = match options.region {
@@ -138,53 +165,39 @@ impl Device {
         let wake = Wake::new()?;
         let mut pair = self.provider.receiver_pair(address, &group, region.into_slots(), Arc::clone(&wake))?;
         // The source has not begun yet: all members get packets from the first one on.
-        if record.summary.state == GroupState::Open {
+        let is_open = record.summary.state == GroupState::Open;
+        if is_open {
             pair.prepare(group.initial_psn)?;
         }
-        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
+        let follows = !options.ends_with_group;
+        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn(), follows };
         let steps = membership.join(pair.region())?;
-        let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
-        // One that joins later lacks the version that was published last.
-        let fetch =
-            (record.summary.state != GroupState::Open).then(|| Fetch { client: self.client.clone(), group: group.id });
-        Receiver::start(membership, steps, core, pair, fetch)
+        let place = Place { membership: Arc::new(membership), is_leaving: false };
+        let core = Core { subscriber: Mutex::new(Subscriber::new(found)), place: Mutex::new(place), wake };
+        Receiver::start(Arc::new(core), self.provider.clone(), steps, pair, is_open)
     }
 }
 
 impl Receiver {
     fn start(
-        membership: Membership,
-        steps: Steps,
         core: Arc<Core>,
-        mut pair: Box<dyn ReceiverPair>,
-        fetch: Option<Fetch>,
+        provider: Provider,
+        steps: Steps,
+        pair: Box<dyn ReceiverPair>,
+        is_first: bool,
     ) -> Result<Self> {
         let shared = Arc::new(Shared::new(Versions::new())?);
-        let membership = Arc::new(membership);
-        let (progress, joined) = mpsc::channel();
-        let (watch, wake) = (Arc::clone(&membership), Arc::clone(&core.wake));
-        // Detached: a request that hangs ends with its own timeout.
-        engine::start("srdma membership", move || watch.watch(steps, &progress, || !wake.is_closing()))?;
-        let mut program = Program {
-            core: Arc::clone(&core),
-            shared: Arc::clone(&shared),
-            progress: joined,
-            fetch: fetch.map(Arc::new),
-            pieces: None,
-            fetched_at: None,
-            deadline: None,
-            over: None,
-        };
+        let mut program = Program::new(Arc::clone(&core), Arc::clone(&shared), provider, steps, is_first)?;
         let thread = engine::start("srdma receiver", move || {
-            let over = program.wait_for_join(&mut *pair).and_then(|psn| {
-                pair.connect(psn)?;
-                program.shared.push([Event::Joined], |_| {});
-                program.fetch(psn);
-                pair.run(&mut program).map_or(Ok(()), Err)
-            });
-            program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
+            let over = program.run(pair);
+            program.shared.end(over);
         })?;
-        Ok(Receiver { membership, core, shared, thread: Some(thread) })
+        Ok(Receiver { core, shared, thread: Some(thread) })
+    }
+
+    /// The group's number at the controller: that of the one that it has followed to last.
+    pub fn group(&self) -> u32 {
+        self.core.place().membership.group.id
     }
 
     /// Takes the oldest whole version that was not taken, when there is one.
@@ -244,7 +257,7 @@ impl Receiver {
     /// receiver goes on.
     pub fn leave(&self) -> Result<()> {
         self.shared.check_process()?;
-        self.membership.leave()
+        self.core.leave()
     }
 
     /// Leaves the group and ends the receiver. Versions that were taken stay readable; memory of the caller is the
@@ -267,7 +280,7 @@ impl Receiver {
             return Ok(());
         }
         // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
-        let left = if self.shared.lock().over().is_none() { self.membership.leave() } else { Ok(()) };
+        let left = if self.shared.lock().over().is_none() { self.core.leave() } else { Ok(()) };
         self.core.wake.close();
         // A panic there has been printed.
         let _ = thread.join();
@@ -295,119 +308,5 @@ impl AsFd for Receiver {
 impl AsRawFd for Receiver {
     fn as_raw_fd(&self) -> RawFd {
         self.shared.raw_fd()
-    }
-}
-
-/// The program of the thread.
-struct Program {
-    core: Arc<Core>,
-    shared: Arc<Shared<Versions>>,
-    progress: mpsc::Receiver<Progress>,
-    /// Where the version before its first one is, unless it has none.
-    fetch: Option<Arc<Fetch>>,
-    /// That version, by unicast, and the join point for which it is fetched.
-    pieces: Option<mpsc::Receiver<Piece>>,
-    fetched_at: Option<Psn>,
-    deadline: Option<Instant>,
-    over: Option<Over>,
-}
-
-/// Pieces of a version by unicast that wait.
-const MOST_PIECES: usize = 4;
-/// Interval for looking at what the membership thread has found.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
-impl Program {
-    /// Waits until the group has the receiver: the first PSN that it gets.
-    fn wait_for_join(&mut self, pair: &mut dyn ReceiverPair) -> std::result::Result<Psn, Over> {
-        loop {
-            match self.progress.recv_timeout(LOOK_INTERVAL) {
-                Ok(Progress::Reserved(psn, ready)) => {
-                    pair.prepare(psn).map_err(|error| Over::QueuePair(error.to_string()))?;
-                    self.fetch(psn);
-                    // A membership thread that has ended says why.
-                    let _ = ready.send(());
-                }
-                Ok(Progress::Joined(psn)) => return Ok(psn),
-                Ok(Progress::Over(over)) => return Err(over),
-                // It is said of members.
-                Ok(Progress::SourceSilent) => {}
-                Err(RecvTimeoutError::Timeout) if !self.core.wake.is_closing() => {}
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Over::Closed),
-            }
-        }
-    }
-
-    /// Fetches the version that was published last when the source was quiet at a join point: it is asked for before
-    /// the source goes on, so that it comes before the next one wherever possible.
-    fn fetch(&mut self, psn: Psn) {
-        let Some(fetch) = self.fetch.clone().filter(|_| self.fetched_at != Some(psn)) else { return };
-        self.fetched_at = Some(psn);
-        let (passed, pieces) = mpsc::sync_channel(MOST_PIECES);
-        let wake = Arc::clone(&self.core.wake);
-        // Detached: it ends when its pieces are not taken, or with the timeout of its connection.
-        let started = engine::start("srdma fetch", move || fetch.run(&passed, || wake.wake()));
-        self.pieces = started.is_ok().then_some(pieces);
-    }
-
-    /// Passes on what has been fetched; false while there may be more at once.
-    fn take_pieces(&mut self, subscriber: &mut Subscriber, queue: &mut dyn ReceiverQueue) -> bool {
-        for _ in 0..MOST_PIECES {
-            let Some(Ok(piece)) = self.pieces.as_ref().map(mpsc::Receiver::try_recv) else { return true };
-            if !subscriber.take_piece(queue, piece) {
-                self.pieces = None;
-            }
-        }
-        false
-    }
-
-    fn report(&self, subscriber: &mut Subscriber) -> Option<Over> {
-        let mut events = Vec::new();
-        let mut whole = Vec::new();
-        let mut over = None;
-        while let Some(event) = subscriber.poll_event() {
-            match event {
-                SubscriberEvent::Whole(WholeVersion { manifest, octets }) => {
-                    let version = manifest.version();
-                    let _slot = Slot { core: Arc::clone(&self.core), version };
-                    whole.push(Version { manifest, octets, _slot });
-                    events.push(Event::Version { version });
-                }
-                SubscriberEvent::Rejected { version, why } => events.push(Event::Rejected { version, why }),
-                SubscriberEvent::Failed(error) => over = Some(Over::QueuePair(error.to_string())),
-            }
-        }
-        if !events.is_empty() {
-            self.shared.push(events, |versions| versions.extend(whole));
-        }
-        over
-    }
-}
-
-impl ReceiverProgram for Program {
-    fn work(&mut self, now: Instant, queue: &mut dyn ReceiverQueue) -> ControlFlow<()> {
-        self.core.wake.take();
-        let core = Arc::clone(&self.core);
-        let mut subscriber = core.subscriber();
-        subscriber.work(queue);
-        let is_idle = self.take_pieces(&mut subscriber, queue);
-        let failed = self.report(&mut subscriber);
-        let look_at = if is_idle { now + LOOK_INTERVAL } else { now };
-        self.deadline = subscriber.next_deadline(now).or(Some(look_at));
-        let is_verifying = subscriber.is_verifying();
-        drop(subscriber);
-        self.over = failed.or(self.over.take());
-        match self.progress.try_recv() {
-            Ok(Progress::Over(over)) => drop(self.over.get_or_insert(over)),
-            Ok(Progress::SourceSilent) => self.shared.push([Event::SourceSilent], |_| {}),
-            // It is a member.
-            Ok(Progress::Reserved(..) | Progress::Joined(_)) | Err(_) => {}
-        }
-        let is_over = self.over.is_some() && !is_verifying;
-        if is_over || self.core.wake.is_closing() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn next_deadline(&self) -> Option<Instant> {
-        self.deadline
     }
 }

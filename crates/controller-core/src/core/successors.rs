@@ -1,8 +1,8 @@
 //! Groups that resume others, whose sources have died (D193).
 //!
 //! ```text
-//!   7 ready ── POST resumes 7 ──► 7 closing, 8 open ── commit ──► 8 creating ── no node has 7 ──► installed ──► 8 ready
-//!                one batch of writes
+//!   7 ready ── resumes 7 ──► 7 closing, 8 open ── commit ──► 8 creating ── no node has 7 ──► installed ──► 8 ready
+//!            one batch of writes
 //! ```
 
 use super::{Core, Group};

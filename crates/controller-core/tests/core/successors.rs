@@ -81,6 +81,8 @@ fn a_group_is_resumed_by_another_with_its_proxy_address() {
     assert_eq!(free.unwrap(), 3, "its Proxy Address is free");
 }
 
+type Act = Box<dyn FnMut(&mut Cluster)>;
+
 /// That a group is closed and its successor is one write; a commit that waits for the former group's end survives a
 /// restart.
 #[test]
@@ -91,7 +93,7 @@ fn a_restart_at_any_step_leaves_both_or_neither() {
     assert_eq!(keys, ["group/0000000002", "group/0000000001"]);
     for stop in 0..12 {
         let mut cluster = running();
-        let mut acts: Vec<Box<dyn FnMut(&mut Cluster)>> = vec![
+        let mut acts: Vec<Act> = vec![
             Box::new(|cluster| assert_eq!(cluster.resume(1), 2)),
             Box::new(|cluster| cluster.follow(2, receiver(2, 1))),
             Box::new(|cluster| {
@@ -102,9 +104,10 @@ fn a_restart_at_any_step_leaves_both_or_neither() {
                 }
             }),
         ];
-        acts.extend((1..=9).map(|round| -> Box<dyn FnMut(&mut Cluster)> {
-            Box::new(move |cluster| cluster.sync([6, 4, 1, 2, 5, 3, 6, 4, 2][round - 1]))
-        }));
+        acts.extend(
+            (1..=9)
+                .map(|round| -> Act { Box::new(move |cluster| cluster.sync([6, 4, 1, 2, 5, 3, 6, 4, 2][round - 1])) }),
+        );
         for (step, act) in acts.iter_mut().enumerate() {
             if step == stop {
                 cluster.restart();

@@ -7,7 +7,7 @@ use super::{
 use crate::device::{GroupAddress, any_qpn, unpredictable};
 use crate::engine::Wake;
 use crate::error::{Over, PairError, Result};
-use crate::manifest::MAX_MANIFEST_OCTETS;
+use crate::manifest::{MAX_MANIFEST_OCTETS, Slots};
 use crate::memory::{HostMemory, SharedRange, SlotMemory};
 use srdma_api::{MemoryRegion, SourceTransport};
 use srdma_host::{Clock, Congestion, Connection, UdpWire, WireError, WireOptions, run};
@@ -190,6 +190,15 @@ impl ReceiverMemory {
         ReceiverMemory { base_address, region, messages }
     }
 
+    /// Ends the queue pair, and returns the slots.
+    pub(crate) fn end(self, endpoint: &mut Endpoint<HostMemory>, qpn: Qpn) -> Option<SlotMemory> {
+        endpoint.remove_queue_pair(qpn);
+        match endpoint.deregister_memory(self.region) {
+            Ok(HostMemory::Slots(slots)) => Some(slots),
+            Ok(HostMemory::Messages(_) | HostMemory::Registered(_) | HostMemory::Source(_)) | Err(_) => None,
+        }
+    }
+
     /// The key of the region, for the group's record.
     pub(crate) fn rkey(&self) -> MemoryKey {
         self.region
@@ -245,6 +254,12 @@ impl ReceiverQueue for EndpointReceiver<'_> {
 
     fn open(&mut self, ranges: &mut dyn Iterator<Item = Range<usize>>) -> bool {
         self.slots_mut().is_some_and(|slots| slots.open(ranges))
+    }
+
+    fn exchange(&mut self, slots: Slots, pair: [u16; 2]) {
+        if let Some(memory) = self.slots_mut() {
+            memory.exchange(slots, pair);
+        }
     }
 
     fn take(&mut self, offset: u64, into: &mut [u8]) {
@@ -310,9 +325,13 @@ impl ReceiverPair for Receiver {
         added.map_err(|error| Over::QueuePair(error.to_string()))
     }
 
-    fn run(mut self: Box<Self>, program: &mut dyn ReceiverProgram) -> Option<Over> {
+    fn run(&mut self, program: &mut dyn ReceiverProgram) -> Option<Over> {
         let mut adapter = ReceiverAdapter { program, qpn: self.connection.qpn, memory: self.memory };
         run_program(&mut self.endpoint, &mut self.wire, &self.connection, &mut adapter)
+    }
+
+    fn into_slots(mut self: Box<Self>) -> Option<SlotMemory> {
+        self.memory.end(&mut self.endpoint, self.connection.qpn)
     }
 }
 

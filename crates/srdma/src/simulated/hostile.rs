@@ -147,13 +147,17 @@ fn what_is_written_outside_of_the_slot_is_a_stray() {
     rig.send(&end(2, &[2; 50]));
     assert_eq!(rejections(rig.run()), [(Some(2), Rejection::Stray)]);
     assert_eq!(whole(&first).octets.octets(0, 50), Some(&[1; 50][..]));
-    // Slot 0 is held: the next version waits for it, and is whole then.
+    // Slot 0 is held: it changes places with the one that is free (D194). The next version waits, and is whole then.
     rig.version(3, 2, &[3; 50]);
+    let third = rig.run();
+    rig.version(4, 3, &[4; 50]);
     assert!(rig.run().is_empty());
+    assert_eq!(whole(&first).octets.octets(0, 50), Some(&[1; 50][..]));
+    assert_eq!(whole(&third).octets.octets(0, 50), Some(&[3; 50][..]));
     drop(first);
     rig.subscriber.release(1);
-    let third = rig.run();
-    assert_eq!(whole(&third).octets.octets(0, 50), Some(&[3; 50][..]));
+    let fourth = rig.run();
+    assert_eq!(whole(&fourth).octets.octets(0, 50), Some(&[4; 50][..]));
 }
 
 /// A source that begins a version with the receive of another's end, whose slot is in use.

@@ -4,4 +4,5 @@ mod hostile;
 mod late;
 mod network;
 mod pauses;
+mod resumption;
 mod versions;

@@ -3,7 +3,7 @@
 //! duplicate and delay.
 
 use crate::current::Piece;
-use crate::memory::{HostMemory, Region};
+use crate::memory::{HostMemory, Region, SlotMemory};
 use crate::provider::Registrar;
 use crate::provider::udp::{EndpointReceiver, EndpointSource, ReceiverMemory};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
@@ -105,6 +105,17 @@ pub(super) struct Network {
     events: BTreeMap<(Instant, u64), Event>,
     events_made: u64,
     pub(super) packets_of_source: u64,
+    /// The source dies when it has sent so many packets.
+    pub(super) crash_after_packets: Option<u64>,
+    slots: Slots,
+    /// Groups that this one resumes, one after the other.
+    generation: u32,
+}
+
+/// A receiver between two groups.
+pub(super) struct Follower {
+    subscriber: Subscriber,
+    memory: SlotMemory,
 }
 
 impl Network {
@@ -125,6 +136,14 @@ impl Network {
         digest: DigestKind,
         keeps_current: bool,
     ) -> Self {
+        let mut network = Self::without_receivers(seed, slots, faults, digest, keeps_current);
+        let octets = slots.region_octets().expect("in range") as usize;
+        (0..receivers).for_each(|_| network.add_receiver(octets, FIRST_PSN));
+        network.begin(FIRST_PSN);
+        network
+    }
+
+    fn without_receivers(seed: u64, slots: Slots, faults: Faults, digest: DigestKind, keeps_current: bool) -> Self {
         let publisher = Publisher::new(
             PublisherConfig {
                 path_mtu: PATH_MTU,
@@ -142,31 +161,65 @@ impl Network {
         endpoint.add_queue_pair(queue_pair(qpn(SOURCE_QPN), FIRST_PSN)).expect("a good configuration");
         let control = Control { state: SessionState::Sending, progress: StreamProgress::default() };
         let source = Source { endpoint, publisher, control, events: Vec::new(), has_crashed: false };
-        let mut network = Network {
+        Network {
             now: Instant::ZERO,
             source,
             receivers: Vec::new(),
             faults,
-            node: Acknowledgements::new(&Rules::default(), receivers as u16, Start::Committed(FIRST_PSN)),
+            node: Acknowledgements::new(&Rules::default(), 0, Start::Committed(FIRST_PSN)),
             rng: Pcg64Mcg::seed_from_u64(seed),
             events: BTreeMap::new(),
             events_made: 0,
             packets_of_source: 0,
-        };
-        let octets = slots.region_octets().expect("in range") as usize;
-        (0..receivers).for_each(|_| network.add_receiver(octets, FIRST_PSN));
-        network
+            crash_after_packets: None,
+            slots,
+            generation: 0,
+        }
+    }
+
+    /// The node counts from a PSN on, for the receivers that there are.
+    fn begin(&mut self, psn: Psn) {
+        self.node = Acknowledgements::new(&Rules::default(), self.receivers.len() as u16, Start::Committed(psn));
+        self.events.retain(|_, event| !matches!(event, Event::Node { from: Some(_), .. }));
+    }
+
+    /// The source has died, and a group resumes this one. Receivers follow with fresh queue pairs and the memory that
+    /// they have; so many of the last ones are returned, to join it late. What is on its way to receivers arrives.
+    pub(super) fn resumed(mut self, seed: u64, late: usize) -> (Network, Vec<Follower>) {
+        let mut network = Self::without_receivers(seed, self.slots, self.faults, DigestKind::Sha256, false);
+        let followers = self.receivers.drain(..).map(Receiver::follow);
+        let mut followers: Vec<Follower> = followers.collect();
+        let late = followers.split_off(followers.len() - late);
+        (network.now, network.generation) = (self.now, self.generation + 1);
+        self.events.retain(|_, event| matches!(event, Event::Receiver(..)));
+        (network.events, network.events_made) = (self.events, self.events_made);
+        followers.into_iter().for_each(|follower| network.add_follower(follower, FIRST_PSN));
+        network.begin(FIRST_PSN);
+        (network, late)
+    }
+
+    /// Receivers join late, as a group's next epoch does while the source is paused (D30).
+    pub(super) fn admit(&mut self, late: Vec<Follower>) {
+        let psn = FIRST_PSN.plus(self.source.control.progress.begun_packets as u32);
+        for mut follower in late {
+            follower.subscriber.joins_late();
+            self.add_follower(follower, psn);
+        }
+        self.begin(psn);
     }
 
     fn add_receiver(&mut self, octets: usize, psn: Psn) {
+        let memory = Region::new(octets).expect("memory").into_slots();
+        self.add_follower(Follower { subscriber: Subscriber::new(octets as u64), memory }, psn);
+    }
+
+    fn add_follower(&mut self, Follower { subscriber, memory }: Follower, psn: Psn) {
         let index = self.receivers.len() as u16;
         let address = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, index + 1);
-        let own = qpn(0x60 + u32::from(index));
+        let own = qpn(0x60 + u32::from(index) + (self.generation << 8));
         let base = 0x7000_0000 + (u64::from(index) << 20);
         let mut endpoint = Endpoint::new(EndpointConfig::new(address));
-        let slots = Region::new(octets).expect("memory").into_slots();
-        let memory = ReceiverMemory::register(&mut endpoint, slots, base, 0x40 + index as u8);
-        let subscriber = Subscriber::new(octets as u64);
+        let memory = ReceiverMemory::register(&mut endpoint, memory, base, 0x40 + index as u8);
         endpoint.add_queue_pair(queue_pair(own, psn)).expect("a good configuration");
         self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true });
     }
@@ -182,8 +235,7 @@ impl Network {
         self.add_receiver(octets, psn);
         assert_eq!(self.receivers[index].address, address);
         self.receivers.extend(tail);
-        self.node = Acknowledgements::new(&Rules::default(), self.receivers.len() as u16, Start::Committed(psn));
-        self.events.retain(|_, event| !matches!(event, Event::Node { from: Some(_), .. }));
+        self.begin(psn);
     }
 
     /// The receiver's host is gone, and its branch evicted.
@@ -209,6 +261,7 @@ impl Network {
             && let Some(length) = self.source.endpoint.poll_transmit(self.now, &mut buffer)
         {
             self.packets_of_source += 1;
+            self.source.has_crashed |= self.crash_after_packets == Some(self.packets_of_source);
             let copies = if self.rng.random_bool(self.faults.duplicate) { 2 } else { 1 };
             for _ in 0..copies {
                 self.schedule(Event::Node { from: None, octets: buffer[..length].to_vec() });
@@ -342,6 +395,17 @@ impl Network {
 }
 
 impl Receiver {
+    /// The group has ended: versions that are complete are verified before.
+    fn follow(mut self) -> Follower {
+        while self.subscriber.is_verifying() {
+            self.work();
+        }
+        let keeps_slots = self.subscriber.resume();
+        let mut memory = self.memory.end(&mut self.endpoint, self.qpn).expect("its slots");
+        memory.renew(keeps_slots);
+        Follower { subscriber: self.subscriber, memory }
+    }
+
     /// Passes on a part of the version that comes by unicast.
     pub(super) fn take_piece(&mut self, piece: Piece) -> bool {
         self.work();

@@ -2,7 +2,7 @@
 
 use super::event_loop::DeviceQueue;
 use crate::error::{Over, PairError};
-use crate::manifest::MAX_MANIFEST_OCTETS;
+use crate::manifest::{MAX_MANIFEST_OCTETS, Slots};
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
 use crate::provider::{Received, ReceiverQueue, SourceQueue, place_of};
 use srdma_api::MemoryRegion as RecordRegion;
@@ -194,6 +194,10 @@ impl ReceiverState {
         &self.pair
     }
 
+    pub(super) fn into_slots(self) -> SlotMemory {
+        self.slots
+    }
+
     /// For the group's record.
     pub(super) fn region(&self) -> RecordRegion {
         RecordRegion { virtual_address: self.landing.virtual_address(), rkey: self.landing.rkey() }
@@ -238,6 +242,10 @@ impl ReceiverQueue for ReceiverState {
     /// What the device writes does not get into the slots, so that nothing is to be closed for it.
     fn open(&mut self, ranges: &mut dyn Iterator<Item = Range<usize>>) -> bool {
         self.slots.open(ranges)
+    }
+
+    fn exchange(&mut self, slots: Slots, pair: [u16; 2]) {
+        self.slots.exchange(slots, pair);
     }
 
     /// The octets get into their slot now, and are those that the caller sees: what the device writes to the same place
