@@ -96,12 +96,49 @@ struct srdma_event {
     char message[128];        /* a sentence, cut if it is longer; "" without an error */
 };
 
+/* Numbers since a group was created or joined, as its thread has seen them last: at most a second ago. Those of packets are
+ * 0 with an RDMA device, which counts for its port alone ("rdma statistic"). */
+struct srdma_statistics {
+    size_t size;              /* sizeof(struct srdma_statistics) */
+    uint64_t versions;        /* source: published; receiver: whole */
+    uint64_t octets;          /* of their buffers */
+    uint64_t failed;          /* source: versions that have failed; receiver: that were rejected */
+    uint64_t waiting;         /* source: versions that wait or are being sent; receiver: that are being verified */
+    uint64_t slow;            /* source: SRDMA_EVENT_SLOW */
+    uint64_t strays;          /* receiver: writes outside of open slots, without effect */
+    uint64_t packets_sent;    /* requests, those that were sent again included */
+    uint64_t packets_retransmitted;
+    uint64_t packets_acknowledged;
+    uint64_t timeouts;        /* no response for the ACK timeout */
+    uint64_t naks;            /* received by a source, sent by a receiver */
+    uint64_t rnr_naks;        /* the same, receiver not ready */
+    uint64_t cnps;            /* the same, Fast CNPs included */
+    uint64_t octets_received; /* payload, in sequence */
+    uint64_t duplicates;      /* packets that had been received before */
+};
+
+enum srdma_log_level {
+    SRDMA_LOG_ERROR = 1,   /* queue pairs, sockets and devices that have failed */
+    SRDMA_LOG_WARNING = 2, /* what needs attention: slow receivers, rejected versions, evictions, no controller */
+    SRDMA_LOG_INFO = 3,    /* groups: created, committed, joined, ended */
+    SRDMA_LOG_DEBUG = 4    /* each version */
+};
+
+/* Takes a line of the log, without a newline, valid for the call. It is called by threads of the library and by those
+ * that call it, one line at a time or several at once, and must not call the library. */
+typedef void (*srdma_log_function)(void *context, int level, const char *message);
+
 /* Version of the library: major << 16 | minor << 8 | patch. */
 uint32_t srdma_library_version(void);
 /* The sentence of an error in general; valid for ever. */
 const char *srdma_strerror(int error);
 /* The sentence of the last error of this thread; valid until its next call. */
 const char *srdma_last_message(void);
+
+/* Passes lines of this level and the more urgent ones to a function, for the whole process; NULL: to none, as at first.
+ * When it returns, the former function is not called any more. Lines have no tokens, keys and rkeys. -EINVAL, -EBUSY
+ * (a program in Rust that has a log of its own). */
+int srdma_set_log(int level, srdma_log_function function, void *context);
 
 /* Opens a device: checks the options; the controller is not asked. `options` may be NULL.
  * -EINVAL, -ENODEV (provider, device), -EADDRNOTAVAIL (the device does not have the address), -EACCES (token,
@@ -126,6 +163,8 @@ int srdma_group_join(struct srdma *device, uint32_t number, void *base, size_t l
 int srdma_group_number(struct srdma_group *group, uint32_t *number);
 /* Source: waits for so many receivers, and commits the group. A timeout below 0 is none. -ETIMEDOUT. */
 int srdma_group_commit(struct srdma_group *group, uint32_t receivers, int timeout_ms);
+/* Numbers of the group. Set `size` before. */
+int srdma_group_statistics(struct srdma_group *group, struct srdma_statistics *statistics);
 /* Leaves the group, or ends the source and the group. `group` is invalid afterwards, whatever is returned. Versions that
  * were taken stay. */
 int srdma_group_close(struct srdma_group *group);

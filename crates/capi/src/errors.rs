@@ -44,6 +44,7 @@ fn errno_of(error: &Error) -> c_int {
         Error::Wire(WireError::NoRoute { .. } | WireError::NotIpv6 { .. }) => libc::EHOSTUNREACH,
         Error::Wire(WireError::NotAvailable(_)) => libc::EADDRNOTAVAIL,
         Error::Wire(_) => libc::EIO,
+        Error::DeviceMemory(_) => libc::EOPNOTSUPP,
         Error::QueuePair(_) | Error::System { .. } => libc::EIO,
         Error::InvalidGroup(_) | Error::NoRegion(_) => libc::EPROTO,
         Error::Slots(_) | Error::OutOfRange { .. } => libc::EINVAL,

@@ -2,13 +2,14 @@
 
 use crate::errors::{Failure, call, last_message, number};
 use crate::structures::{
-    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions, copied, no_event, open, timeout, wrong_role,
+    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions, SrdmaStatistics, copied, no_event, open, put_sized,
+    timeout, wrong_role,
 };
 use crate::text;
 use srdma::{Buffer, Device, JoinOptions, Receiver, Region, Source, Version};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 /// `struct srdma_group`: a source or a receiver.
 #[derive(Debug)]
@@ -109,6 +110,8 @@ pub extern "C" fn srdma_strerror(error: c_int) -> *const c_char {
         libc::EBADMSG => c"the version is damaged or malformed",
         libc::ESHUTDOWN => c"the group is closed",
         libc::ECONNRESET => c"the receiver was evicted",
+        libc::EOPNOTSUPP => c"the device cannot do that, or the memory is that of a GPU",
+        libc::EBUSY => c"the program has a log of its own",
         libc::ECHILD => c"the handle belongs to the parent process",
         libc::E2BIG => c"the structure is newer than the library",
         libc::EIO => c"the queue pair, the socket or the library has failed",
@@ -466,25 +469,38 @@ pub unsafe extern "C" fn srdma_next_event(group: *mut SrdmaGroup, event: *mut Sr
     call(|| {
         // SAFETY: the contract of the function.
         let group = unsafe { handle(group, "group")? };
-        if event.is_null() {
-            return Err(Failure::invalid("event is NULL"));
-        }
-        // SAFETY: the contract of the function.
-        let size = unsafe { (&raw const (*event).size).read() };
+        let next = || {
+            let next = match &group.0 {
+                Role::Source(source) => source.next_event()?,
+                Role::Receiver(receiver) => receiver.next_event()?,
+            };
+            Ok(SrdmaEvent::of(&next.ok_or_else(no_event)?))
+        };
         // Through version, which the first version of the structure has.
         let least = std::mem::offset_of!(SrdmaEvent, message);
-        if !(least..=4096).contains(&size) {
-            return Err(Failure::invalid(format!("event: size is {size}: set it by sizeof")));
-        }
-        let next = match &group.0 {
-            Role::Source(source) => source.next_event()?,
-            Role::Receiver(receiver) => receiver.next_event()?,
+        // SAFETY: the contract of the function.
+        unsafe { put_sized(event, "event", least, next) }
+    })
+}
+
+/// See `srdma.h`.
+///
+/// # Safety
+///
+/// Pointers are as `srdma.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn srdma_group_statistics(group: *mut SrdmaGroup, statistics: *mut SrdmaStatistics) -> c_int {
+    call(|| {
+        // SAFETY: the contract of the function.
+        let group = unsafe { handle(group, "group")? };
+        let found = || {
+            let found = match &group.0 {
+                Role::Source(source) => source.statistics()?,
+                Role::Receiver(receiver) => receiver.statistics()?,
+            };
+            Ok(SrdmaStatistics::of(&found))
         };
-        let found = SrdmaEvent { size, ..SrdmaEvent::of(&next.ok_or_else(no_event)?) };
-        // SAFETY: the target has `size` octets, by the contract of the function.
-        unsafe {
-            ptr::copy_nonoverlapping((&raw const found).cast::<u8>(), event.cast(), size.min(size_of_val(&found)));
-        };
-        Ok(())
+        // SAFETY: the contract of the function.
+        unsafe { put_sized(statistics, "statistics", size_of::<usize>(), found) }
     })
 }

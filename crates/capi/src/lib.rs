@@ -7,8 +7,10 @@
 
 mod errors;
 mod functions;
+mod log;
 mod structures;
 mod text;
 
 pub use functions::*;
-pub use structures::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions};
+pub use log::{SrdmaLogFunction, srdma_set_log};
+pub use structures::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions, SrdmaStatistics};

@@ -2,7 +2,7 @@
 
 use crate::errors::Failure;
 use crate::text;
-use srdma::{Device, DeviceOptions, DigestKind, Event, GroupOptions, MAX_SLOTS, OnFailure, Slots};
+use srdma::{Device, DeviceOptions, DigestKind, Event, GroupOptions, MAX_SLOTS, OnFailure, Slots, Statistics};
 use std::ffi::{c_char, c_int, c_void};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -61,6 +61,83 @@ pub struct SrdmaEvent {
     pub error: i32,
     pub version: u64,
     pub message: [c_char; 128],
+}
+
+/// `struct srdma_statistics`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaStatistics {
+    pub size: usize,
+    pub versions: u64,
+    pub octets: u64,
+    pub failed: u64,
+    pub waiting: u64,
+    pub slow: u64,
+    pub strays: u64,
+    pub packets_sent: u64,
+    pub packets_retransmitted: u64,
+    pub packets_acknowledged: u64,
+    pub timeouts: u64,
+    pub naks: u64,
+    pub rnr_naks: u64,
+    pub cnps: u64,
+    pub octets_received: u64,
+    pub duplicates: u64,
+}
+
+impl SrdmaStatistics {
+    /// Statistics as the structure has them; its size is this version's.
+    pub(crate) fn of(statistics: &Statistics) -> Self {
+        let packets = statistics.packets.unwrap_or_default();
+        SrdmaStatistics {
+            size: size_of::<SrdmaStatistics>(),
+            versions: statistics.versions,
+            octets: statistics.octets,
+            failed: statistics.failed,
+            waiting: statistics.waiting,
+            slow: statistics.slow,
+            strays: statistics.strays,
+            packets_sent: packets.sent,
+            packets_retransmitted: packets.retransmitted,
+            packets_acknowledged: packets.acknowledged,
+            timeouts: packets.timeouts,
+            naks: packets.naks,
+            rnr_naks: packets.rnr_naks,
+            cnps: packets.cnps,
+            octets_received: packets.octets_received,
+            duplicates: packets.duplicates,
+        }
+    }
+}
+
+/// Writes a structure of results that begins with its size, which the program has set: as much of it as the program's
+/// version of the structure has.
+///
+/// # Safety
+///
+/// `to` is NULL, or writable for the size that it begins with.
+pub(crate) unsafe fn put_sized<T: Copy>(
+    to: *mut T,
+    name: &str,
+    least: usize,
+    value: impl FnOnce() -> Result<T, Failure>,
+) -> Result<(), Failure> {
+    if to.is_null() {
+        return Err(Failure::invalid(format!("{name} is NULL")));
+    }
+    // SAFETY: the contract of the function.
+    let size = unsafe { to.cast::<usize>().read_unaligned() };
+    if !(least..=4096).contains(&size) {
+        return Err(Failure::invalid(format!("{name}: size is {size}: set it by sizeof")));
+    }
+    let mut value = value()?;
+    // SAFETY: each structure of results begins with its size, and the target has `size` octets.
+    unsafe {
+        (&raw mut value).cast::<usize>().write_unaligned(size);
+        (&raw const value).cast::<u8>().copy_to_nonoverlapping(to.cast(), size.min(size_of::<T>()));
+    }
+    Ok(())
 }
 
 /// A structure that begins with its size, and has no value that zeros do not make.

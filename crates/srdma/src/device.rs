@@ -78,6 +78,8 @@ impl Device {
         };
         let token = options.token_file.as_ref().map(read).transpose()?;
         let client = Client::new(&options.controller, token, options.ca_file.as_deref())?;
+        let DeviceOptions { provider: name, controller, address, .. } = options;
+        tracing::debug!(provider = name, controller, ?address, "the device is open");
         Ok(Device { client, provider, address: options.address, process: std::process::id() })
     }
 

@@ -28,6 +28,8 @@ pub enum Error {
     Verbs(#[from] VerbsError),
     #[error("buffer {0:?} is at another place at each look: a device cannot read it")]
     BufferMoves(String),
+    #[error("{0} is memory of a GPU, which this version does not read or write: copy it to memory of the host")]
+    DeviceMemory(String),
     #[error("the queue pair: {0}")]
     QueuePair(#[from] ConfigError),
     #[error("the controller describes a group that this version cannot use: {0}")]

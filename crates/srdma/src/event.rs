@@ -5,6 +5,7 @@ use crate::publisher::Failure;
 use crate::subscriber::Rejection;
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::collections::VecDeque;
+use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -59,11 +60,48 @@ pub enum Event {
     Lost(u64),
 }
 
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Published { version } => write!(f, "version {version} is published"),
+            Event::Slow { version } => write!(f, "not every receiver has a free slot for version {version}"),
+            Event::Failed { version, failure } => write!(f, "version {version} is not published: {failure}"),
+            Event::Joined => write!(f, "the group has the receiver"),
+            Event::Version { version } => write!(f, "version {version} is whole"),
+            Event::Rejected { version: Some(version), why } => write!(f, "version {version} is rejected: {why}"),
+            Event::Rejected { version: None, why } => write!(f, "a version is rejected: {why}"),
+            Event::SourceSilent => write!(f, "the controller does not hear of the source any more"),
+            Event::Resumed { group } => write!(f, "the source goes on in group {group}"),
+            Event::Over(over) => write!(f, "{over}"),
+            Event::Lost(count) => write!(f, "{count} events were dropped, since the application has not fetched them"),
+        }
+    }
+}
+
+impl Event {
+    /// Writes it to the log (D202).
+    fn log(&self, handle: &str) {
+        match self {
+            Event::Published { .. } | Event::Version { .. } => tracing::debug!("{handle}: {self}"),
+            Event::Joined | Event::Resumed { .. } | Event::Over(Over::GroupClosed | Over::Closed) => {
+                tracing::info!("{handle}: {self}");
+            }
+            Event::Slow { .. } | Event::Failed { .. } | Event::Rejected { .. } | Event::SourceSilent => {
+                tracing::warn!("{handle}: {self}");
+            }
+            Event::Lost(_) | Event::Over(Over::Evicted | Over::Refused(_)) => tracing::warn!("{handle}: {self}"),
+            Event::Over(Over::QueuePair(_) | Over::Socket(_) | Over::Device(_)) => tracing::error!("{handle}: {self}"),
+        }
+    }
+}
+
 /// Events that are kept for an application that does not fetch them.
 const MAX_EVENTS: usize = 1024;
 
 /// State that the threads of a handle share.
 pub(crate) struct Shared<T> {
+    /// What the log calls it.
+    name: String,
     state: Mutex<State<T>>,
     changed: Condvar,
     readable: EventFd,
@@ -86,8 +124,9 @@ impl<T> State<T> {
 }
 
 impl<T> Shared<T> {
-    pub(crate) fn new(own: T) -> Result<Self> {
+    pub(crate) fn new(name: String, own: T) -> Result<Self> {
         Ok(Shared {
+            name,
             state: Mutex::new(State { events: VecDeque::new(), lost: 0, over: None, own }),
             changed: Condvar::new(),
             readable: event_fd()?,
@@ -113,6 +152,8 @@ impl<T> Shared<T> {
 
     /// Adds events, after a change of the rest.
     pub(crate) fn push(&self, events: impl IntoIterator<Item = Event>, change: impl FnOnce(&mut T)) {
+        // Before the lock is taken: the log may be a function of the application.
+        let events = events.into_iter().inspect(|event| event.log(&self.name)).collect::<Vec<_>>();
         let mut state = self.lock();
         change(&mut state.own);
         for event in events {
@@ -130,13 +171,17 @@ impl<T> Shared<T> {
     /// Nothing more happens; the first reason stays.
     pub(crate) fn end(&self, over: Over) {
         let mut state = self.lock();
-        if state.over.is_none() {
+        let is_first = state.over.is_none();
+        if is_first {
             state.over = Some(over.clone());
-            state.push(Event::Over(over));
+            state.push(Event::Over(over.clone()));
             let _ = self.readable.write(1);
         }
         drop(state);
         self.changed.notify_all();
+        if is_first {
+            Event::Over(over).log(&self.name);
+        }
     }
 
     /// The oldest event not yet fetched.
@@ -211,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_is_readable_while_there_are_events() {
-        let shared = Shared::new(()).expect("an eventfd");
+        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
         assert!(!is_readable(&shared));
         shared.push([], |()| {});
         assert!(!is_readable(&shared));
@@ -226,7 +271,7 @@ mod tests {
 
     #[test]
     fn old_events_are_dropped_and_counted() {
-        let shared = Shared::new(()).expect("an eventfd");
+        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
         let numbers = 0..MAX_EVENTS as u64 + 5;
         shared.push(numbers.map(|version| Event::Published { version }), |()| {});
         assert_eq!(shared.next_event().expect("here"), Some(Event::Lost(5)));
@@ -235,7 +280,7 @@ mod tests {
 
     #[test]
     fn the_first_end_stays() {
-        let shared = Shared::new(()).expect("an eventfd");
+        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
         shared.end(Over::Evicted);
         shared.end(Over::Closed);
         assert_eq!(shared.lock().over(), Some(&Over::Evicted));

@@ -50,6 +50,7 @@ mod provider;
 mod publisher;
 mod receiver;
 mod source;
+mod statistics;
 mod subscriber;
 
 #[cfg(test)]
@@ -72,6 +73,7 @@ pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
 pub use srdma_verbs::{VerbsError, WorkError, WorkStatus};
+pub use statistics::{PacketStatistics, Statistics};
 pub use subscriber::Rejection;
 
 /// Handles are used by several threads.

@@ -186,6 +186,12 @@ impl Manifest {
         &self.buffers
     }
 
+    /// Octets of all buffers.
+    pub(crate) fn buffer_octets(&self) -> u64 {
+        // They are inside the slot, without overlap.
+        self.buffers.iter().map(|entry| entry.length_octets).sum()
+    }
+
     /// The slot of the version.
     pub(crate) fn slot(&self) -> u16 {
         self.slots().slot_of(self.sequence)

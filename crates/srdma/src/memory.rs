@@ -1,5 +1,6 @@
 //! Memory of applications, which the engine's thread reads and writes: the only `unsafe` code of the crate.
 
+mod gpu;
 mod octets;
 mod placement;
 mod slots;

@@ -14,6 +14,7 @@ use crate::error::PairError;
 use crate::manifest::{End, Entry, Manifest, ManifestError, Slots};
 use crate::memory::HostMemory;
 use crate::provider::{Registrar, SourceQueue};
+use crate::statistics::Statistics;
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_rc::{LocalRange, Memory, MemoryKey, Operation, RemoteAddress, WorkRequest};
 use srdma_verbs::VerbsError;
@@ -150,6 +151,7 @@ pub(crate) struct Publisher {
     events: VecDeque<PublisherEvent>,
     /// The version that was published last, until it is taken.
     current: Option<Current>,
+    statistics: Statistics,
     scratch: Vec<u8>,
 }
 
@@ -169,6 +171,7 @@ impl Publisher {
             failure: None,
             events: VecDeque::new(),
             current: None,
+            statistics: Statistics::default(),
             scratch: vec![0; 64 << 10],
         }
     }
@@ -207,6 +210,11 @@ impl Publisher {
         self.current.take()
     }
 
+    /// What it has done.
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics { waiting: (self.waiting.len() + self.sending.len()) as u64, ..self.statistics }
+    }
+
     /// Why nothing is sent any more.
     pub(crate) fn failure(&self) -> Option<Failure> {
         self.failure
@@ -236,6 +244,7 @@ impl Publisher {
                 SessionState::Ended => self.failure = Some(Failure::Closed),
             }
         }
+        self.statistics.packets = queue.packets();
         match self.failure {
             Some(failure) => self.fail(queue, failure),
             None => self.watch(now),
@@ -357,6 +366,8 @@ impl Publisher {
                 self.current = Some(done.current(queue));
             }
             done.deregister(queue);
+            self.statistics.versions += 1;
+            self.statistics.octets += done.manifest.buffer_octets();
             self.events.push_back(PublisherEvent::Published { version: done.manifest.version() });
         }
     }
@@ -371,6 +382,7 @@ impl Publisher {
         let offered_at = *front.offered_at.get_or_insert(now);
         if !front.is_slow && now >= offered_at + self.config.slow_after {
             front.is_slow = true;
+            self.statistics.slow += 1;
             self.events.push_back(PublisherEvent::Slow { version: front.manifest.version() });
         }
     }
@@ -382,6 +394,7 @@ impl Publisher {
             return;
         }
         queue.destroy();
+        self.statistics.failed += (self.sending.len() + self.waiting.len()) as u64;
         for version in self.sending.drain(..) {
             version.deregister(queue);
             self.events.push_back(PublisherEvent::Failed { version: version.manifest.version(), failure });

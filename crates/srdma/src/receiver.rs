@@ -11,6 +11,7 @@ use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
 use crate::memory::{Region, SharedRange};
 use crate::provider::{Provider, ReceiverPair};
+use crate::statistics::Statistics;
 use crate::subscriber::Subscriber;
 use membership::{Membership, Steps};
 use program::Program;
@@ -143,6 +144,9 @@ impl Device {
     /// If the controller refuses, the group has no region, the memory is too small, or the socket cannot be opened.
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
         self.check_process()?;
+        if options.region.as_ref().is_some_and(Region::is_device_memory) {
+            return Err(Error::DeviceMemory("the region".to_owned()));
+        }
         let record = match options.ends_with_group {
             true => self.client.group(group)?,
             false => self.group_or_successor(group)?,
@@ -172,6 +176,7 @@ impl Device {
         let follows = !options.ends_with_group;
         let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn(), follows };
         let steps = membership.join(pair.region())?;
+        tracing::info!(%address, qpn = pair.qpn().get(), ?steps, "receiver of group {}: has asked to join", group.id);
         let place = Place { membership: Arc::new(membership), is_leaving: false };
         let core = Core { subscriber: Mutex::new(Subscriber::new(found)), place: Mutex::new(place), wake };
         Receiver::start(Arc::new(core), self.provider.clone(), steps, pair, is_open)
@@ -186,7 +191,8 @@ impl Receiver {
         pair: Box<dyn ReceiverPair>,
         is_first: bool,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(Versions::new())?);
+        let name = format!("receiver of group {}", core.place().membership.group.id);
+        let shared = Arc::new(Shared::new(name, Versions::new())?);
         let mut program = Program::new(Arc::clone(&core), Arc::clone(&shared), provider, steps, is_first)?;
         let thread = engine::start("srdma receiver", move || {
             let over = program.run(pair);
@@ -237,6 +243,16 @@ impl Receiver {
             }
             // Dropped here, not while the state is locked.
         }
+    }
+
+    /// What it has done since its join.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`].
+    pub fn statistics(&self) -> Result<Statistics> {
+        self.shared.check_process()?;
+        Ok(self.core.subscriber().statistics())
     }
 
     /// The oldest event not yet fetched.
@@ -293,8 +309,9 @@ impl Receiver {
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        // Without the controller's answer the group evicts the receiver.
-        let _ = self.end();
+        if let Err(error) = self.end() {
+            tracing::warn!("receiver of group {}: has not left, and will be evicted: {error}", self.group());
+        }
     }
 }
 

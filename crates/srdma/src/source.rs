@@ -12,6 +12,7 @@ use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared, State};
 use crate::provider::{Registrar, SourcePair, SourceProgram, SourceQueue};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
+use crate::statistics::Statistics;
 use srdma_api::{Client, GroupState};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_session::SourceClient;
@@ -83,7 +84,7 @@ impl Source {
             committing: Mutex::new(()),
             wake,
         });
-        let shared = Arc::new(Shared::new(Versions::default())?);
+        let shared = Arc::new(Shared::new(format!("source of group {}", group.id), Versions::default())?);
         let mut program = Program { core: Arc::clone(&core), shared: Arc::clone(&shared), deadline: None, server };
         let thread = engine::start("srdma source", move || pair.run(&mut program))?;
         Ok(Source { group, client, registrar, core, shared, thread: Some(thread) })
@@ -132,6 +133,7 @@ impl Source {
         }
         let session = SourceClient::start(self.client.clone(), self.group.id, self.group.initial_psn);
         *self.core.session() = Some(session.map_err(|error| Error::System { what: "a thread", error })?);
+        tracing::info!(receivers = group.members.len(), "source of group {}: committed", self.group.id);
         self.core.wake.wake();
         Ok(())
     }
@@ -177,6 +179,16 @@ impl Source {
         })
     }
 
+    /// What it has done since its creation.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Forked`].
+    pub fn statistics(&self) -> Result<Statistics> {
+        self.shared.check_process()?;
+        Ok(self.core.publisher().statistics())
+    }
+
     /// The oldest event not yet fetched.
     ///
     /// # Errors
@@ -204,8 +216,9 @@ impl Source {
         self.core.wake.close();
         // A panic there has been printed.
         let _ = thread.join();
-        // Without a controller the group stays; it has no source any more.
-        let _ = self.client.close_group(self.group.id);
+        if let Err(error) = self.client.close_group(self.group.id) {
+            tracing::warn!("source of group {}: the group stays, without a source: {error}", self.group.id);
+        }
     }
 }
 

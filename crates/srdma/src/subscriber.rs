@@ -21,6 +21,7 @@ use crate::error::PairError;
 use crate::manifest::{End, Manifest, ManifestError, Message, Slots};
 use crate::memory::SharedRange;
 use crate::provider::{AHEAD, Received, ReceiverQueue};
+use crate::statistics::Statistics;
 use srdma_wire::Instant;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -164,6 +165,7 @@ pub(crate) struct Subscriber {
     /// version may be counted before its begin message is.)
     strays: u64,
     has_failed: bool,
+    statistics: Statistics,
 }
 
 impl Subscriber {
@@ -183,12 +185,18 @@ impl Subscriber {
             events: VecDeque::new(),
             strays: 0,
             has_failed: false,
+            statistics: Statistics::default(),
         }
     }
 
     /// The oldest event not yet fetched.
     pub(crate) fn poll_event(&mut self) -> Option<SubscriberEvent> {
         self.events.pop_front()
+    }
+
+    /// What it has done.
+    pub(crate) fn statistics(&self) -> Statistics {
+        Statistics { waiting: self.verifying.len() as u64, ..self.statistics }
     }
 
     /// The application has dropped a version. Without effect for one that it does not have.
@@ -208,6 +216,8 @@ impl Subscriber {
         if !self.has_failed {
             self.offer(queue);
         }
+        self.statistics.strays = queue.strays();
+        self.statistics.packets = queue.packets();
     }
 
     /// Whether versions are complete and not verified yet.
@@ -338,6 +348,8 @@ impl Subscriber {
         self.set(&manifest, SlotState::Held { version: manifest.version() });
         self.newest_whole = self.newest_whole.max(Some(manifest.version()));
         self.newest = self.newest.max(self.newest_whole);
+        self.statistics.versions += 1;
+        self.statistics.octets += manifest.buffer_octets();
         self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest, octets }));
     }
 
@@ -415,6 +427,7 @@ impl Subscriber {
 
     /// Rejects a version that has no slot.
     fn refuse(&mut self, version: Option<u64>, why: Rejection) {
+        self.statistics.failed += 1;
         self.events.push_back(SubscriberEvent::Rejected { version, why });
     }
 

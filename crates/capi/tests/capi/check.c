@@ -1,4 +1,5 @@
 /* Calls the library as a C program does: compiled, linked and run by the test. Prints layouts, which the test compares. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -42,10 +43,27 @@ static void layouts(void)
     MEMBER(srdma_event, error);
     MEMBER(srdma_event, version);
     MEMBER(srdma_event, message);
+    MEMBER(srdma_statistics, size);
+    MEMBER(srdma_statistics, versions);
+    MEMBER(srdma_statistics, octets);
+    MEMBER(srdma_statistics, failed);
+    MEMBER(srdma_statistics, waiting);
+    MEMBER(srdma_statistics, slow);
+    MEMBER(srdma_statistics, strays);
+    MEMBER(srdma_statistics, packets_sent);
+    MEMBER(srdma_statistics, packets_retransmitted);
+    MEMBER(srdma_statistics, packets_acknowledged);
+    MEMBER(srdma_statistics, timeouts);
+    MEMBER(srdma_statistics, naks);
+    MEMBER(srdma_statistics, rnr_naks);
+    MEMBER(srdma_statistics, cnps);
+    MEMBER(srdma_statistics, octets_received);
+    MEMBER(srdma_statistics, duplicates);
     printf("layout srdma_options %zu\n", sizeof(struct srdma_options));
     printf("layout srdma_group_options %zu\n", sizeof(struct srdma_group_options));
     printf("layout srdma_buffer %zu\n", sizeof(struct srdma_buffer));
     printf("layout srdma_event %zu\n", sizeof(struct srdma_event));
+    printf("layout srdma_statistics %zu\n", sizeof(struct srdma_statistics));
 }
 
 static int contains(const char *part)
@@ -60,12 +78,71 @@ static void *another_thread(void *unused)
     return NULL;
 }
 
+/* The last line of the log, and their number. */
+struct lines {
+    int count;
+    int level;
+    char last[512];
+};
+
+static void take_line(void *context, int level, const char *message)
+{
+    struct lines *lines = context;
+
+    lines->count++;
+    lines->level = level;
+    strncpy(lines->last, message, sizeof lines->last - 1);
+}
+
+static void logging(void)
+{
+    struct srdma_options options = {.size = sizeof options, .provider = "udp", .controller = "http://[::1]:1"};
+    struct lines lines = {0}, none = {0};
+    struct srdma *device = NULL;
+
+    CHECK(srdma_set_log(5, take_line, &lines) == -EINVAL && contains("level 5"));
+    CHECK(srdma_set_log(SRDMA_LOG_DEBUG, take_line, &lines) == 0);
+    CHECK(srdma_open(&options, &device) == 0);
+    srdma_close(device);
+    CHECK(lines.count == 1 && lines.level == SRDMA_LOG_DEBUG && strstr(lines.last, "http://[::1]:1") != NULL);
+    CHECK(srdma_set_log(SRDMA_LOG_INFO, take_line, &none) == 0);
+    CHECK(srdma_open(&options, &device) == 0);
+    srdma_close(device);
+    CHECK(srdma_set_log(0, NULL, NULL) == 0);
+    CHECK(srdma_open(&options, &device) == 0);
+    srdma_close(device);
+    CHECK(lines.count == 1 && none.count == 0);
+}
+
+/* The test has compiled a library that stands for the CUDA driver. */
+static void gpu_memory(void)
+{
+    struct srdma_options options = {.size = sizeof options, .controller = "http://[::1]:1", .address = "::1"};
+    static unsigned char host_memory[4096];
+    struct srdma *device = NULL;
+    struct srdma_group *group = NULL;
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    void *on_device, *managed;
+
+    CHECK(driver != NULL);
+    if (driver == NULL)
+        return;
+    on_device = dlsym(driver, "cuda_device_memory");
+    managed = dlsym(driver, "cuda_managed_memory");
+    CHECK(srdma_open(&options, &device) == 0);
+    CHECK(srdma_group_join(device, 1, on_device, 4096, &group) == -EOPNOTSUPP && contains("memory of a GPU"));
+    CHECK(srdma_group_join(device, 1, managed, 4096, &group) == -ECONNREFUSED);
+    CHECK(srdma_group_join(device, 1, host_memory, 4096, &group) == -ECONNREFUSED);
+    srdma_close(device);
+}
+
 static void null_pointers(void)
 {
     struct srdma_group *group = NULL;
     struct srdma_version *version = NULL;
     struct srdma_buffer buffer;
     struct srdma_event event = {.size = sizeof event};
+    struct srdma_statistics statistics = {.size = sizeof statistics};
     uint32_t number;
 
     CHECK(srdma_open(NULL, NULL) == -EINVAL && contains("device is NULL"));
@@ -83,6 +160,7 @@ static void null_pointers(void)
     CHECK(srdma_version_find(NULL, "a", &buffer) == -EINVAL);
     CHECK(srdma_fd(NULL) == -EINVAL);
     CHECK(srdma_next_event(NULL, &event) == -EINVAL);
+    CHECK(srdma_group_statistics(NULL, &statistics) == -EINVAL);
     srdma_release(NULL);
     srdma_close(NULL);
 }
@@ -177,8 +255,10 @@ int main(void)
     null_pointers();
     CHECK(strlen(srdma_last_message()) > 0);
     CHECK(pthread_create(&thread, NULL, another_thread, NULL) == 0 && pthread_join(thread, NULL) == 0);
+    logging();
     options();
     groups();
+    gpu_memory();
     CHECK(strcmp(srdma_strerror(0), "success") == 0);
     CHECK(strcmp(srdma_strerror(-ETIMEDOUT), srdma_strerror(ETIMEDOUT)) == 0);
     CHECK(strcmp(srdma_strerror(-9999), "no error of this library") == 0);

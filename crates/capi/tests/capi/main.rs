@@ -1,6 +1,6 @@
 //! The C interface as C programs see it: the library is linked and installed, and a program compiled against it.
 
-use srdma_capi::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions};
+use srdma_capi::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaOptions, SrdmaStatistics};
 use srdma_testkit::static_library;
 use std::collections::BTreeSet;
 use std::fs;
@@ -83,7 +83,8 @@ fn the_shared_library_has_its_name_and_needs_no_other_but_the_systems() {
     }
 }
 
-/// `srdma.h` and the structures of this crate agree in every member, and the program finds every error that it expects.
+/// `srdma.h` and the structures of this crate agree in every member; the program finds every error that it expects, and
+/// has the log (D202); memory of a GPU is refused (D203).
 #[test]
 fn a_c_program_runs_against_the_shared_library() {
     let prefix = installed();
@@ -96,8 +97,13 @@ fn a_c_program_runs_against_the_shared_library() {
         .args(warnings)
         .arg(file("tests/capi/check.c"))
         .args(flags.split_whitespace())
-        .args(["-lpthread", "-o"])
+        .args(["-lpthread", "-ldl", "-o"])
         .arg(&program));
+    run(Command::new("cc")
+        .args(["-shared", "-fPIC", "-Wl,-soname,libcuda.so.1"])
+        .arg(file("tests/capi/fake_cuda.c"))
+        .arg("-o")
+        .arg(prefix.path().join("lib/libcuda.so.1")));
     let output = run(Command::new(&program)
         .env("LD_LIBRARY_PATH", prefix.path().join("lib"))
         .env_remove("SRDMA_TOKEN_FILE")
@@ -120,6 +126,9 @@ fn a_c_program_runs_against_the_shared_library() {
         window_octets u32, not_ready_ms u32, flags u32);
     layout!("srdma_buffer", SrdmaBuffer: name usize, base usize, length usize);
     layout!("srdma_event", SrdmaEvent: size usize, kind u32, error u32, version u64, message [u8; 128]);
+    layout!("srdma_statistics", SrdmaStatistics: size usize, versions u64, octets u64, failed u64, waiting u64, slow u64,
+        strays u64, packets_sent u64, packets_retransmitted u64, packets_acknowledged u64, timeouts u64, naks u64,
+        rnr_naks u64, cnps u64, octets_received u64, duplicates u64);
     expected.insert(format!("version {}", srdma_capi::srdma_library_version()));
     assert_eq!(lines(&output), expected);
 }

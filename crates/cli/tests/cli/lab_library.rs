@@ -2,6 +2,7 @@
 //! its host.
 
 mod log;
+mod python;
 
 use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
@@ -129,10 +130,12 @@ fn versions_reach_every_receiver_whole_and_in_order() {
     }
     let late = source.wait(13, Duration::from_secs(1));
     assert!(matches!(late, Err(Error::Timeout)), "{late:?}");
-    let expected = [10, 11, 12].map(|version| Event::Published { version });
     let found = events(|| source.next_event());
-    assert_eq!(found[..3], expected);
-    assert_eq!(found[3..], [Event::Slow { version: 13 }]);
+    // On a busy host other versions may have been slow, too.
+    let (slow, published): (Vec<&Event>, Vec<&Event>) =
+        found.iter().partition(|event| matches!(event, Event::Slow { .. }));
+    assert!(slow.contains(&&Event::Slow { version: 13 }), "{found:?}");
+    assert_eq!(published, [10, 11, 12].map(|version| Event::Published { version }).each_ref());
     held.iter().for_each(check);
     drop(held);
     source.wait(14, PATIENCE).expect("published");
@@ -162,6 +165,25 @@ fn versions_reach_every_receiver_whole_and_in_order() {
     let rejected = events(|| sixth.next_event());
     assert!(!rejected.iter().any(|event| matches!(event, Event::Rejected { .. })), "{rejected:?}");
     source.wait(50, PATIENCE).expect("published");
+
+    // D202.
+    let octets: usize = LENGTHS.iter().sum();
+    let sent = source.statistics().expect("this process");
+    // 10 to 14, those until R6 had joined, and 50.
+    let versions = sent.versions;
+    assert!((7..=32).contains(&versions), "{sent:?}");
+    assert_eq!((sent.octets, sent.failed, sent.waiting), (versions * octets as u64, 0, 0), "{sent:?}");
+    assert!(sent.slow >= 1, "{sent:?}");
+    let packets = sent.packets.expect("an endpoint");
+    assert_eq!(packets.sent - packets.retransmitted, packets.acknowledged, "{packets:?}");
+    assert!(packets.acknowledged * 4096 >= sent.octets, "{packets:?}");
+    for receiver in &receivers {
+        receiver.wait(50, PATIENCE).expect("whole");
+        let received = receiver.statistics().expect("this process");
+        assert_eq!((received.versions, received.octets, received.failed), (versions, sent.octets, 0), "{received:?}");
+        assert_eq!((received.slow, received.strays), (0, 0), "{received:?}");
+        assert!(received.packets.expect("an endpoint").octets_received >= sent.octets, "{received:?}");
+    }
 
     // The end of the group: what is whole is still there to take.
     drop(first);

@@ -70,12 +70,12 @@ pub const COMMIT_LARGE: [CommitBounds; 9] = [
         sends: true,
         ..of(
             "two steps, controller",
-            CommitFaults { controller_restarts: 1, reservations: 2, deaths: 1, slow_receivers: 1, leaves: 1, ..NONE },
+            CommitFaults { controller_restarts: 1, reservations: 1, deaths: 1, slow_receivers: 1, ..NONE },
         )
     },
     CommitBounds {
         sends: true,
-        ..of("two steps, nodes", CommitFaults { partitions: 1, restarts: 1, reservations: 1, deaths: 1, ..NONE })
+        ..of("two steps, nodes", CommitFaults { restarts: 1, reservations: 1, deaths: 1, slow_receivers: 1, ..NONE })
     },
     of(
         "all faults",

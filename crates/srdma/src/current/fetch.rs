@@ -76,6 +76,9 @@ impl Fetch {
                 Ok(()) => return,
                 Err(error) => error,
             };
+            if let Some(error) = &error {
+                tracing::info!("receiver of group {}: the current version, attempt {attempt}: {error}", self.group);
+            }
             if attempt < ATTEMPTS && matches!(error, Some(FetchError::Unreachable(_) | FetchError::Busy)) {
                 thread::sleep(RETRY * 2_u32.pow(attempt - 1));
                 continue;

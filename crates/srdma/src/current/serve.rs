@@ -161,6 +161,7 @@ impl State {
         let (asked, mac) = request.split_at(HEAD_OCTETS);
         let is_known = self.key.mac(OF_REQUEST, &[&nonce, asked]).verify_slice(mac).is_ok();
         if !is_known || asked != head() {
+            tracing::debug!("{:?} has asked for the current version by another key", stream.peer_addr());
             return Ok(());
         }
         let place = self.receivers.take();

@@ -79,6 +79,11 @@ impl Region {
         self.0.length
     }
 
+    /// Whether it is memory of a GPU, which the processor cannot write.
+    pub(crate) fn is_device_memory(&self) -> bool {
+        !self.0.is_owned && super::gpu::is_device_memory(self.0.base)
+    }
+
     /// Its memory, to be written. A region is no `Clone`: there is one writer.
     pub(crate) fn into_slots(self) -> SlotMemory {
         SlotMemory { octets: self.0, placement: Placement::default(), open: Vec::new(), shared: Vec::new(), strays: 0 }
@@ -107,7 +112,6 @@ impl SlotMemory {
             self.placement = Placement::default();
         }
         self.open.clear();
-        self.strays = 0;
     }
 
     /// Two slots change places: nothing is on its way to either.

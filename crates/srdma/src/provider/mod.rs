@@ -17,6 +17,7 @@ use crate::engine::Wake;
 use crate::error::{Error, Over, PairError, Result};
 use crate::manifest::{MAX_MANIFEST_OCTETS, Slots};
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
+use crate::statistics::PacketStatistics;
 use srdma_api::{MemoryRegion, SourceTransport};
 use srdma_group::Policy;
 use srdma_rc::{MemoryKey, WorkRequest};
@@ -54,6 +55,9 @@ pub(crate) trait SourceQueue {
 
     /// Packets that the peer has acknowledged.
     fn acknowledged_packets(&self) -> u64;
+
+    /// Counters of the queue pair; `None` if the device has none for it.
+    fn packets(&self) -> Option<PacketStatistics>;
 
     /// Ends the queue pair: nothing reads registered memory any more.
     fn destroy(&mut self);
@@ -101,6 +105,9 @@ pub(crate) trait ReceiverQueue {
 
     /// Writes of the source outside of open ranges so far. They have had no effect.
     fn strays(&self) -> u64;
+
+    /// Counters of the queue pair; `None` if the device has none for it.
+    fn packets(&self) -> Option<PacketStatistics>;
 }
 
 /// What runs on the queue of a source.
@@ -196,6 +203,9 @@ impl Registrar {
 
     /// A buffer, in its place.
     pub(crate) fn buffer(&self, buffer: Buffer) -> Result<Buffer> {
+        if buffer.octets.is_device_memory() {
+            return Err(Error::DeviceMemory(format!("buffer {:?}", buffer.name)));
+        }
         let Registrar::Device(domain) = self else { return Ok(buffer) };
         let Buffer { name, octets } = buffer;
         // Without octets there is nothing to register, and nothing is sent. One that was registered is not again.

@@ -9,6 +9,7 @@ use crate::engine::Wake;
 use crate::error::{Over, PairError, Result};
 use crate::manifest::{MAX_MANIFEST_OCTETS, Slots};
 use crate::memory::{HostMemory, SharedRange, SlotMemory};
+use crate::statistics::PacketStatistics;
 use srdma_api::{MemoryRegion, SourceTransport};
 use srdma_host::{Clock, Congestion, Connection, UdpWire, WireError, WireOptions, run};
 use srdma_io::udp::Segmentation;
@@ -96,6 +97,10 @@ impl SourceQueue for EndpointSource<'_> {
 
     fn acknowledged_packets(&self) -> u64 {
         self.endpoint.counters(self.qpn).map_or(0, |counters| counters.packets_acknowledged)
+    }
+
+    fn packets(&self) -> Option<PacketStatistics> {
+        self.endpoint.counters(self.qpn).map(|counters| (*counters).into())
     }
 
     fn destroy(&mut self) {
@@ -280,6 +285,10 @@ impl ReceiverQueue for EndpointReceiver<'_> {
 
     fn strays(&self) -> u64 {
         self.slots().map_or(0, SlotMemory::strays)
+    }
+
+    fn packets(&self) -> Option<PacketStatistics> {
+        self.endpoint.counters(self.qpn).map(|counters| (*counters).into())
     }
 }
 

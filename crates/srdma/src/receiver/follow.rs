@@ -34,14 +34,14 @@ impl Program {
         pair: Box<dyn ReceiverPair>,
         mut successor: Group,
     ) -> std::result::Result<Box<dyn ReceiverPair>, Over> {
+        let mut slots = taken(pair)?;
         let keeps_slots = {
             let core = Arc::clone(&self.core);
             let mut subscriber = core.subscriber();
-            let keeps_slots = subscriber.resume();
+            let keeps_slots = subscriber.resume(slots.strays());
             self.report(&mut subscriber);
             keeps_slots
         };
-        let mut slots = taken(pair)?;
         slots.renew(keeps_slots);
         loop {
             let group = GroupAddress::of(&successor).map_err(refused)?;
@@ -59,6 +59,8 @@ impl Program {
                 pair.prepare(group.initial_psn).map_err(|error| Over::QueuePair(error.to_string()))?;
             }
             let membership = Membership { client, group, address, qpn: pair.qpn(), follows: true };
+            let (id, qpn) = (group.id, pair.qpn().get());
+            tracing::info!(%address, qpn, "receiver of group {id}: joins in place of the one that it resumes");
             if let Some(steps) = self.join(Arc::new(membership), pair.region())? {
                 self.begin(steps, is_first).map_err(|error| Over::QueuePair(error.to_string()))?;
                 return Ok(pair);

@@ -144,8 +144,16 @@ impl Membership {
             }
         }
         let mut was_silent = false;
+        let mut is_reached = true;
         while is_needed() {
-            match self.find() {
+            let found = self.find();
+            match (&found, is_reached) {
+                (Err(error), true) => tracing::warn!("receiver of group {}: the controller: {error}", self.group.id),
+                (Ok(_), false) => tracing::info!("receiver of group {}: the controller responds", self.group.id),
+                (Err(_), false) | (Ok(_), true) => {}
+            }
+            is_reached = found.is_ok();
+            match found {
                 Ok(Found::Member(psn, _)) if !is_member => {
                     is_member = true;
                     if progress.send(Progress::Joined(psn)).is_err() {

@@ -400,8 +400,8 @@ impl Receiver {
         while self.subscriber.is_verifying() {
             self.work();
         }
-        let keeps_slots = self.subscriber.resume();
         let mut memory = self.memory.end(&mut self.endpoint, self.qpn).expect("its slots");
+        let keeps_slots = self.subscriber.resume(memory.strays());
         memory.renew(keeps_slots);
         Follower { subscriber: self.subscriber, memory }
     }

@@ -116,6 +116,8 @@ impl Device {
         };
         let group = self.client.create_group(&new, None)?;
         let group = GroupAddress::of(&group)?;
+        let (GroupAddress { id, proxy, window, .. }, resumes) = (group, new.resumes);
+        tracing::info!(%address, %proxy, window_packets = window, resumes, "source of group {id}: created");
         let limits = pair.limits(&group, message_octets);
         let config = PublisherConfig {
             path_mtu,

@@ -13,6 +13,7 @@ static void source(struct srdma *device, const char *proxy)
     struct srdma_group_options options = {.size = sizeof options, .proxy = proxy, .slot_octets = 4096};
     struct srdma_buffer buffers[2] = {{"a", data, 4000}, {"b", data, 97}};
     struct srdma_event event = {.size = sizeof event};
+    struct srdma_statistics statistics = {.size = sizeof statistics};
     struct srdma_group *group = NULL, *second = NULL;
     struct srdma_version *version = NULL;
     uint32_t number = 0;
@@ -48,6 +49,10 @@ static void source(struct srdma *device, const char *proxy)
     for (count = 8; srdma_publish(group, count, NULL, 0) == 0; count++)
         ;
     CHECK(srdma_publish(group, count, NULL, 0) == -EAGAIN && count == 7 + 64);
+    CHECK(srdma_group_statistics(group, &statistics) == 0);
+    CHECK(statistics.size == sizeof statistics && statistics.versions == 0 && statistics.waiting == 64);
+    statistics.size = 7;
+    CHECK(srdma_group_statistics(group, &statistics) == -EINVAL && strstr(srdma_last_message(), "size is 7") != NULL);
     CHECK(srdma_wait(group, 7, 50) == -ETIMEDOUT);
     CHECK(srdma_wait(group, 6, 50) == -ENOENT);
 

@@ -5,6 +5,7 @@ use crate::error::{Over, PairError};
 use crate::manifest::{MAX_MANIFEST_OCTETS, Slots};
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
 use crate::provider::{Received, ReceiverQueue, SourceQueue, place_of};
+use crate::statistics::PacketStatistics;
 use srdma_api::MemoryRegion as RecordRegion;
 use srdma_rc::{LocalRange, MemoryKey, Operation, WorkRequest};
 use srdma_verbs::{
@@ -87,7 +88,7 @@ impl SourceState {
         match self.memory.get(&local.key.0)? {
             HostMemory::Registered(region) => region.element(range).ok(),
             HostMemory::Source(Octets::Registered(region)) => region.element(range).ok(),
-            HostMemory::Source(Octets::Owned(..) | Octets::Raw(_)) => None,
+            HostMemory::Source(Octets::Owned(..) | Octets::Raw(..)) => None,
             HostMemory::Messages(_) | HostMemory::Slots(_) => None,
         }
     }
@@ -161,6 +162,10 @@ impl SourceQueue for SourceState {
 
     fn acknowledged_packets(&self) -> u64 {
         self.acknowledged_packets
+    }
+
+    fn packets(&self) -> Option<PacketStatistics> {
+        None
     }
 
     fn destroy(&mut self) {
@@ -270,5 +275,9 @@ impl ReceiverQueue for ReceiverState {
     /// Writes outside of the region end the queue pair, and those inside have no effect on other versions' slots.
     fn strays(&self) -> u64 {
         0
+    }
+
+    fn packets(&self) -> Option<PacketStatistics> {
+        None
     }
 }
