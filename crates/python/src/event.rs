@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 /// Something that has happened to a group.
 #[pyclass(frozen, get_all, module = "srdma")]
 pub(crate) struct Event {
-    /// `published`, `slow`, `failed`, `joined`, `version`, `rejected`, `source_silent`, `resumed`, `over`, `lost`, or another one
-    /// of a later version.
+    /// `published`, `slow`, `failed`, `joined`, `version`, `rejected`, `source_silent`, `resumed`, `over`, `lost`, or
+    /// another one of a later version.
     kind: &'static str,
     /// The version, if it is one of a version and known.
     version: Option<u64>,

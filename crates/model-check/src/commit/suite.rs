@@ -68,14 +68,11 @@ pub const COMMIT_LARGE: [CommitBounds; 9] = [
     },
     CommitBounds {
         sends: true,
-        ..of(
-            "two steps, controller",
-            CommitFaults { controller_restarts: 1, reservations: 1, deaths: 1, slow_receivers: 1, ..NONE },
-        )
+        ..of("two steps, controller", CommitFaults { controller_restarts: 1, reservations: 1, deaths: 1, ..NONE })
     },
     CommitBounds {
         sends: true,
-        ..of("two steps, nodes", CommitFaults { restarts: 1, reservations: 1, deaths: 1, slow_receivers: 1, ..NONE })
+        ..of("two steps, nodes", CommitFaults { restarts: 1, reservations: 1, deaths: 1, ..NONE })
     },
     of(
         "all faults",
