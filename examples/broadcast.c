@@ -5,6 +5,8 @@
  *   ./broadcast receive 1                                  # the group's number, which the source prints
  *   ./broadcast receive 1 --shared                         # several processes of a host, which share one receiver
  *
+ * A source that was killed goes on behind a version: broadcast source --resume 1 --after 6 ..., and its receivers with it.
+ *
  * The controller is that of $SRDMA_CONTROLLER, the token that of $SRDMA_TOKEN_FILE, the certificate that of $SRDMA_CA.
  * Both print a line for each version, with a checksum; docs/applications.md explains the calls.
  */
@@ -52,10 +54,20 @@ static void sleep_ms(long ms)
     nanosleep(&time, NULL);
 }
 
-static void source(struct srdma *device, const char *proxy, long receivers, long versions, size_t octets, long pause_ms)
+/* What a source sends. */
+struct plan {
+    const char *proxy;
+    long receivers, after, versions, pause_ms;
+    /* The group whose source has died, or -1. */
+    long resumes;
+    size_t octets;
+};
+
+static void source(struct srdma *device, const struct plan *plan)
 {
+    size_t octets = plan->octets;
     struct srdma_group_options options = {
-        .size = sizeof options, .name = "broadcast", .proxy = proxy, .slot_octets = octets, .slow_after_ms = 200};
+        .size = sizeof options, .name = "broadcast", .proxy = plan->proxy, .slot_octets = octets, .slow_after_ms = 200};
     struct srdma_buffer buffer = {.name = "data", .length = octets};
     struct srdma_group *group;
     unsigned char *data = malloc(octets);
@@ -66,12 +78,15 @@ static void source(struct srdma *device, const char *proxy, long receivers, long
         exit(1);
     }
     buffer.base = data;
-    check(srdma_group_create(device, &options, &group), "cannot create a group");
+    if (plan->resumes < 0)
+        check(srdma_group_create(device, &options, &group), "cannot create a group");
+    else
+        check(srdma_group_resume(device, (uint32_t)plan->resumes, &options, &group), "cannot resume the group");
     check(srdma_group_number(group, &number), "group");
     printf("group %" PRIu32 "\n", number);
     fflush(stdout);
-    check(srdma_group_commit(group, (uint32_t)receivers, 60000), "the group is not ready");
-    for (uint64_t version = 1; version <= (uint64_t)versions; version++) {
+    check(srdma_group_commit(group, (uint32_t)plan->receivers, 60000), "the group is not ready");
+    for (uint64_t version = (uint64_t)plan->after + 1; version <= (uint64_t)plan->versions; version++) {
         struct srdma_event event = {.size = sizeof event};
         for (size_t i = 0; i < octets; i++)
             data[i] = (unsigned char)((i * 31) ^ (i >> 8) ^ version);
@@ -82,7 +97,7 @@ static void source(struct srdma *device, const char *proxy, long receivers, long
             if (event.kind == SRDMA_EVENT_SLOW)
                 printf("slow %" PRIu64 "\n", event.version);
         print_version(version, &buffer);
-        sleep_ms(pause_ms);
+        sleep_ms(plan->pause_ms);
     }
     check(srdma_group_close(group), "cannot close the group");
     free(data);
@@ -106,6 +121,11 @@ static int handle_events(struct srdma_group *group, long slow_ms)
         switch (event.kind) {
         case SRDMA_EVENT_JOINED:
             printf("joined\n");
+            fflush(stdout);
+            break;
+        case SRDMA_EVENT_RESUMED:
+            /* The source has started again; what is held stays as it is. */
+            printf("resumed\n");
             fflush(stdout);
             break;
         case SRDMA_EVENT_VERSION:
@@ -179,12 +199,13 @@ static long number(const char *text)
 
 static const char USAGE[] =
     "usage: broadcast source [--proxy ADDRESS] [--receivers N] [--versions N] [--octets N] [--pause MS]\n"
+    "                        [--resume GROUP] [--after VERSION]\n"
     "       broadcast receive GROUP [--shared] [--slow MS]\n";
 
 int main(int count, char **arguments)
 {
-    long receivers = 1, versions = 10, octets = 4 << 20, pause_ms = 0, slow_ms = 0;
-    const char *proxy = NULL;
+    struct plan plan = {.receivers = 1, .versions = 10, .octets = 4 << 20, .resumes = -1};
+    long slow_ms = 0;
     uint32_t flags = 0;
     struct srdma *device;
     int is_source = count > 1 && strcmp(arguments[1], "source") == 0;
@@ -200,15 +221,19 @@ int main(int count, char **arguments)
             flags |= SRDMA_JOIN_SHARED;
             i--; /* It has no value. */
         } else if (is_source && strcmp(arguments[i], "--proxy") == 0)
-            proxy = value;
+            plan.proxy = value;
         else if (is_source && strcmp(arguments[i], "--receivers") == 0)
-            receivers = number(value);
+            plan.receivers = number(value);
         else if (is_source && strcmp(arguments[i], "--versions") == 0)
-            versions = number(value);
+            plan.versions = number(value);
         else if (is_source && strcmp(arguments[i], "--octets") == 0)
-            octets = number(value);
+            plan.octets = (size_t)number(value);
         else if (is_source && strcmp(arguments[i], "--pause") == 0)
-            pause_ms = number(value);
+            plan.pause_ms = number(value);
+        else if (is_source && strcmp(arguments[i], "--resume") == 0)
+            plan.resumes = number(value);
+        else if (is_source && strcmp(arguments[i], "--after") == 0)
+            plan.after = number(value);
         else if (!is_source && strcmp(arguments[i], "--slow") == 0)
             slow_ms = number(value);
         else {
@@ -218,7 +243,7 @@ int main(int count, char **arguments)
     }
     check(srdma_open(NULL, &device), "cannot open");
     if (is_source)
-        source(device, proxy, receivers, versions, (size_t)octets, pause_ms);
+        source(device, &plan);
     else
         receive(device, (uint32_t)number(arguments[2]), slow_ms, flags);
     srdma_close(device);

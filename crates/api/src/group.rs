@@ -49,6 +49,10 @@ pub struct NewGroup {
     /// `policy`, or 524288].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_octets: Option<u32>,
+    /// The group that this one resumes, whose source has died: it is closed, and its receivers find this one (D193).
+    /// Name and Proxy Address that are not given are its.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<u32>,
 }
 
 impl NewGroup {
@@ -68,6 +72,7 @@ impl NewGroup {
             transport: None,
             repair: None,
             window_octets: None,
+            resumes: None,
         }
     }
 
@@ -283,6 +288,9 @@ pub struct Group {
     pub more_regions: Vec<SourceRegion>,
     #[schema(value_type = Object)]
     pub policy: Policy,
+    /// The group that it resumes (D193).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resumes: Option<u32>,
     /// Its receivers, by address.
     pub members: Vec<Receiver>,
     /// The tree; absent before the first commit.

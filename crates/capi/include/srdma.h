@@ -90,7 +90,9 @@ struct srdma_join_options {
 enum srdma_join_flags {
     /* All processes of this host that join the group with this flag, as the same user, share one receiver and its
      * memory, which none but the owner can write. `base` is to be NULL. */
-    SRDMA_JOIN_SHARED = 1
+    SRDMA_JOIN_SHARED = 1,
+    /* The receiver ends with the group, also if another one resumes it. */
+    SRDMA_JOIN_ENDS_WITH_GROUP = 2
 };
 
 /* A named buffer. Names are UTF-8 of 1 to 1024 octets, unique in a version. */
@@ -113,7 +115,8 @@ enum srdma_event_kind {
     SRDMA_EVENT_RANK_ATTACHED = 10, /* owner: another process of the host is attached; `version` is its number */
     SRDMA_EVENT_RANK_DETACHED = 11, /* owner: it no longer is; `version` is its number */
     SRDMA_EVENT_RANK_HOLDS = 12, /* owner: a process has a version for long, in the slot that the next one needs */
-    SRDMA_EVENT_OWNER_LOST = 13 /* rank: the owner has ended; one of the ranks joins the group anew */
+    SRDMA_EVENT_OWNER_LOST = 13, /* rank: the owner has ended; one of the ranks joins the group anew */
+    SRDMA_EVENT_RESUMED = 14 /* receiver: the source has started again, in the group of srdma_group_number() */
 };
 
 struct srdma_event {
@@ -178,8 +181,14 @@ void srdma_close(struct srdma *device);
 /* Creates a group whose source this is. -ECONNREFUSED (no controller), -EPERM (it refuses), -EADDRNOTAVAIL,
  * -EADDRINUSE. */
 int srdma_group_create(struct srdma *device, const struct srdma_group_options *options, struct srdma_group **group);
-/* Joins a group. `base` is the memory for its slots, which the library writes until the group is closed and all versions
- * are released; NULL: memory of the library. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM. */
+/* Resumes a group whose source has died, by another one: the former is closed, and its receivers follow to the new one, with
+ * the versions that they have. The slots must be the same. If it was resumed before, the newest is resumed, and its source
+ * ends. -ENOENT (no such group), -EPERM. */
+int srdma_group_resume(struct srdma *device, uint32_t number, const struct srdma_group_options *options,
+                       struct srdma_group **group);
+/* Joins a group, or the one that has resumed it. `base` is the memory for its slots, which the library writes until the
+ * group is closed and all versions are released; NULL: memory of the library. -ENOENT (no such group), -ENOSPC (memory too
+ * small), -ENOMEM. */
 int srdma_group_join(struct srdma *device, uint32_t number, void *base, size_t length, struct srdma_group **group);
 /* Joins a group of several regions. `regions` has memory for each of them, in the order of the group's, as `base` of
  * srdma_group_join(); none: memory of the library. -EINVAL (another number than the group has), -ENOENT (no such group),
@@ -189,7 +198,7 @@ int srdma_group_join_regions(struct srdma *device, uint32_t number, const struct
 /* Joins a group, with options. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM, -EACCES (the directory of
  * ranks), -ETIMEDOUT (the owner of the host's receiver has not joined in time), -ECONNRESET (too many ranks). */
 int srdma_group_join_with(struct srdma *device, uint32_t number, const struct srdma_join_options *options, struct srdma_group **group);
-/* The group's number at the controller. */
+/* The group's number at the controller; at a receiver another one after SRDMA_EVENT_RESUMED. */
 int srdma_group_number(struct srdma_group *group, uint32_t *number);
 /* Source: waits for so many receivers, and commits the group. A timeout below 0 is none. -ETIMEDOUT. */
 int srdma_group_commit(struct srdma_group *group, uint32_t receivers, int timeout_ms);

@@ -17,14 +17,14 @@ pub struct SrdmaGroup(Role);
 
 enum Role {
     Source(Source),
-    Receiver { receiver: Receiver, group: u32 },
+    Receiver(Receiver),
 }
 
 impl std::fmt::Debug for Role {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Role::Source(source) => write!(f, "source of group {}", source.group()),
-            Role::Receiver { group, .. } => write!(f, "receiver of group {group}"),
+            Role::Receiver(receiver) => write!(f, "receiver of group {}", receiver.group()),
         }
     }
 }
@@ -39,7 +39,7 @@ impl Role {
 
     fn receiver(&self) -> Result<&Receiver, Failure> {
         match self {
-            Role::Receiver { receiver, .. } => Ok(receiver),
+            Role::Receiver(receiver) => Ok(receiver),
             Role::Source(_) => Err(wrong_role("receiver")),
         }
     }
@@ -173,6 +173,27 @@ pub unsafe extern "C" fn srdma_group_create(
     call(|| unsafe { put(group, "group", create) })
 }
 
+/// See `srdma.h`.
+///
+/// # Safety
+///
+/// Pointers are as `srdma.h` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn srdma_group_resume(
+    device: *mut Device,
+    number: u32,
+    options: *const SrdmaGroupOptions,
+    group: *mut *mut SrdmaGroup,
+) -> c_int {
+    let resume = || {
+        // SAFETY: the contract of the function.
+        let (device, options) = unsafe { (handle(device, "device")?, copied(options, "options")?.options()?) };
+        Ok(boxed(Role::Source(device.resume_group(number, &options)?)))
+    };
+    // SAFETY: the contract of the function.
+    call(|| unsafe { put(group, "group", resume) })
+}
+
 fn boxed(role: Role) -> *mut SrdmaGroup {
     Box::into_raw(Box::new(SrdmaGroup(role)))
 }
@@ -197,7 +218,7 @@ pub unsafe extern "C" fn srdma_group_join(
         // SAFETY: the contract of the function.
         let region = NonNull::new(base.cast()).map(|base| unsafe { Region::from_raw(base, length) });
         let receiver = device.join(number, JoinOptions { region, ..JoinOptions::default() })?;
-        Ok(boxed(Role::Receiver { receiver, group: number }))
+        Ok(boxed(Role::Receiver(receiver)))
     };
     // SAFETY: the contract of the function.
     call(|| unsafe { put(group, "group", join) })
@@ -233,7 +254,7 @@ pub unsafe extern "C" fn srdma_group_join_regions(
         let mut given = given.iter().map(region).collect::<Result<Vec<_>, _>>()?.into_iter();
         let options = JoinOptions { region: given.next(), more_regions: given.collect(), ..JoinOptions::default() };
         let receiver = device.join(number, options)?;
-        Ok(boxed(Role::Receiver { receiver, group: number }))
+        Ok(boxed(Role::Receiver(receiver)))
     };
     // SAFETY: the contract of the function.
     call(|| unsafe { put(group, "group", join) })
@@ -255,7 +276,7 @@ pub unsafe extern "C" fn srdma_group_join_with(
     let join = || {
         // SAFETY: the contract of the function.
         let (device, options) = unsafe { (handle(device, "device")?, copied(options, "options")?.options()?) };
-        Ok(boxed(Role::Receiver { receiver: device.join(number, options)?, group: number }))
+        Ok(boxed(Role::Receiver(device.join(number, options)?)))
     };
     // SAFETY: the contract of the function.
     call(|| unsafe { put(group, "group", join) })
@@ -273,7 +294,7 @@ pub unsafe extern "C" fn srdma_group_number(group: *mut SrdmaGroup, number: *mut
         let group = unsafe { handle(group, "group")? };
         let value = match &group.0 {
             Role::Source(source) => source.group(),
-            Role::Receiver { group, .. } => *group,
+            Role::Receiver(receiver) => receiver.group(),
         };
         // SAFETY: the contract of the function.
         unsafe { put(number, "number", || Ok(value)) }
@@ -305,7 +326,7 @@ pub unsafe extern "C" fn srdma_group_close(group: *mut SrdmaGroup) -> c_int {
         // SAFETY: the handle was made by `Box::into_raw`, and is used no more.
         match unsafe { Box::from_raw(group) }.0 {
             Role::Source(source) => Ok(source.close()?),
-            Role::Receiver { receiver, .. } => Ok(receiver.close()?),
+            Role::Receiver(receiver) => Ok(receiver.close()?),
         }
     })
 }
@@ -526,7 +547,7 @@ pub unsafe extern "C" fn srdma_fd(group: *mut SrdmaGroup) -> c_int {
         // SAFETY: the contract of the function.
         Ok(match &unsafe { handle(group, "group")? }.0 {
             Role::Source(source) => source.as_raw_fd(),
-            Role::Receiver { receiver, .. } => receiver.as_raw_fd(),
+            Role::Receiver(receiver) => receiver.as_raw_fd(),
         })
     })
 }
@@ -544,7 +565,7 @@ pub unsafe extern "C" fn srdma_next_event(group: *mut SrdmaGroup, event: *mut Sr
         let next = || {
             let next = match &group.0 {
                 Role::Source(source) => source.next_event()?,
-                Role::Receiver { receiver, .. } => receiver.next_event()?,
+                Role::Receiver(receiver) => receiver.next_event()?,
             };
             Ok(SrdmaEvent::of(&next.ok_or_else(no_event)?))
         };
@@ -568,7 +589,7 @@ pub unsafe extern "C" fn srdma_group_statistics(group: *mut SrdmaGroup, statisti
         let found = || {
             let found = match &group.0 {
                 Role::Source(source) => source.statistics()?,
-                Role::Receiver { receiver, .. } => receiver.statistics()?,
+                Role::Receiver(receiver) => receiver.statistics()?,
             };
             Ok(SrdmaStatistics::of(&found))
         };

@@ -323,15 +323,16 @@ impl SrdmaGroupOptions {
     }
 }
 
-/// `SRDMA_JOIN_SHARED` of `enum srdma_join_flags`.
+/// `SRDMA_JOIN_SHARED` and `SRDMA_JOIN_ENDS_WITH_GROUP` of `enum srdma_join_flags`.
 const JOIN_SHARED: u32 = 1;
+const JOIN_ENDS_WITH_GROUP: u32 = 2;
 
 impl SrdmaJoinOptions {
     /// # Safety
     ///
     /// Texts must end by NUL, and `base` is as `srdma.h` says.
     pub(crate) unsafe fn options(&self) -> Result<JoinOptions, Failure> {
-        if self.flags & !JOIN_SHARED != 0 || self.reserved != 0 {
+        if self.flags & !(JOIN_SHARED | JOIN_ENDS_WITH_GROUP) != 0 || self.reserved != 0 {
             let text = format!("flags {:#x}: this version does not know all of them", self.flags);
             return Err(Failure::new(libc::E2BIG, text));
         }
@@ -342,6 +343,7 @@ impl SrdmaJoinOptions {
             // SAFETY: the contract of the function.
             region: base.map(|base| unsafe { Region::from_raw(base, self.length) }),
             more_regions: Vec::new(),
+            ends_with_group: self.flags & JOIN_ENDS_WITH_GROUP != 0,
             shared: self.flags & JOIN_SHARED != 0,
             runtime_directory: directory.map(Into::into),
         })
@@ -365,6 +367,7 @@ impl SrdmaEvent {
             Event::RankDetached { process, why } => (11, process_number(*process), 0, why.to_string()),
             Event::RankHolds { process, version } => (12, *version, 0, format!("process {process} has it")),
             Event::OwnerLost => (13, 0, 0, String::new()),
+            Event::Resumed { .. } => (14, 0, 0, String::new()),
             // The enumeration may grow; programs ignore what they do not know.
             _ => (0, 0, 0, String::new()),
         };

@@ -213,13 +213,24 @@ impl Receiving {
             last_at = Instant::now();
             self.began.get_or_insert_with(Instant::now);
             while let Some(event) = receiver.next_event().map_err(of_library)? {
-                self.versions_rejected += u64::from(matches!(event, Event::Rejected { .. }));
+                match event {
+                    Event::Rejected { .. } => self.versions_rejected += 1,
+                    Event::Resumed { group } => self.say(&format!("the source goes on as group {group}")),
+                    _ => {}
+                }
             }
             let status = self.take(&version)?;
             self.report(status);
             if status.is_complete {
                 return Ok(());
             }
+        }
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(format!("srdma: {text}")),
+            None => eprintln!("srdma: {text}"),
         }
     }
 

@@ -42,6 +42,10 @@ pub(crate) struct Arguments {
     /// The group's Proxy Address [default: one of the tenant's pool].
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<Ipv6Addr>,
+    /// Go on in place of a push that has died, whose group this is: its receivers need not be started again, and keep
+    /// what they have. Those that were there are waited for, for 30 s at most.
+    #[arg(long, value_name = "GROUP")]
+    resume: Option<u32>,
     #[command(flatten)]
     queue_pair: QueuePairArguments,
     /// Begin when so many receivers have joined.
@@ -81,12 +85,17 @@ Examples:
       srdma pull http://[::1]:8470/7 /models/llama, with the group that push has printed
 
   srdma push ~/.cache/huggingface/hub/models--org--name/snapshots/COMMIT --receivers 8 --stay 3600s
-      Sends a snapshot, and stays for an hour for hosts that join late.";
+      Sends a snapshot, and stays for an hour for hosts that join late.
+
+  srdma push models/llama --resume 7
+      Goes on after push was killed, whose group was 7: each srdma pull takes what it lacks.";
 
 /// Interval for looking whether receivers have left or joined.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time in which receivers that have everything leave, before the next round begins.
 const LEAVING: Duration = Duration::from_secs(3);
+/// Time in which the receivers of a push that has died follow to the one that resumes it.
+const FOLLOWING: Duration = Duration::from_secs(30);
 /// Chunks that are read ahead of the one that all receivers have.
 const MOST_OUTSTANDING: u64 = 3;
 
@@ -149,8 +158,14 @@ fn push(arguments: &Arguments) -> Result<ExitCode> {
     };
     let is_interrupted = remote::interruption()?;
     let device = Device::open(&arguments.controller.device_options(&arguments.queue_pair)).map_err(of_library)?;
-    let source = device.create_group(&options).map_err(of_library)?;
     let client = arguments.controller.client()?;
+    let (source, awaited) = match arguments.resume {
+        None => (device.create_group(&options).map_err(of_library)?, Awaited::All(arguments.receivers)),
+        Some(former) => {
+            let receivers = Awaited::Following(receivers_of(&client, former));
+            (device.resume_group(former, &options).map_err(of_library)?, receivers)
+        }
+    };
     let group = source.group();
     if arguments.json {
         let list_id = hex::encode(list.id().0);
@@ -163,7 +178,7 @@ fn push(arguments: &Arguments) -> Result<ExitCode> {
     let total = list.total_octets();
     let chunks = Chunks::new(&arguments.directory, list);
     let mut sending = Sending::new(source, client, chunks, arguments.wait, is_interrupted);
-    let result = sending.commit(arguments.receivers);
+    let result = sending.commit(awaited);
     let begin = Instant::now();
     let result = result.and_then(|()| sending.rounds(arguments));
     let seconds = begin.elapsed().as_secs_f64();
@@ -195,6 +210,21 @@ fn push(arguments: &Arguments) -> Result<ExitCode> {
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The receivers that a source waits for.
+#[derive(Clone, Copy)]
+enum Awaited {
+    /// So many.
+    All(u32),
+    /// Those of a push that has died, of which some may have died too.
+    Following(u32),
+}
+
+/// The number of receivers of a group, or of the one that resumes it; one if it is not known.
+fn receivers_of(client: &Client, group: u32) -> u32 {
+    let group = client.successor(group).or_else(|_| client.group(group));
+    group.map_or(1, |group| group.summary.receivers.max(1))
+}
+
 /// Address and queue pair of a receiver: one that was started again has another queue pair.
 type Member = (Ipv6Addr, u32);
 
@@ -203,6 +233,7 @@ struct Sending {
     source: Source,
     client: Client,
     chunks: Chunks,
+    first: u64,
     version: u64,
     octets_sent: u64,
     rounds: u32,
@@ -217,11 +248,14 @@ impl Sending {
     fn new(source: Source, client: Client, chunks: Chunks, timeout: Duration, is_interrupted: Arc<AtomicBool>) -> Self {
         let template = "{msg} {bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
         let bar = endpoint::bar(Some(chunks.list().total_octets()), template);
+        // Numbers of groups increase: versions of one that resumes another are after those of that.
+        let version = u64::from(source.group()) << 32;
         Sending {
             source,
             client,
             chunks,
-            version: 0,
+            first: version + 1,
+            version,
             octets_sent: 0,
             rounds: 0,
             members: BTreeSet::new(),
@@ -233,10 +267,14 @@ impl Sending {
     }
 
     /// Waits for receivers and nodes, and commits the group.
-    fn commit(&self, receivers: u32) -> Result<()> {
+    fn commit(&self, awaited: Awaited) -> Result<()> {
         let begin = Instant::now();
         loop {
             self.report_events()?;
+            let receivers = match awaited {
+                Awaited::Following(_) if begin.elapsed() >= FOLLOWING => 1,
+                Awaited::All(receivers) | Awaited::Following(receivers) => receivers,
+            };
             match self.source.commit(receivers, LOOK_INTERVAL * 10) {
                 Err(Error::NotReady { .. }) if begin.elapsed() < self.timeout => {}
                 other => return other.map_err(of_library),
@@ -309,7 +347,8 @@ impl Sending {
 
     /// Publishes a version when few are outstanding.
     fn publish(&mut self, buffers: Vec<Buffer>) -> Result<()> {
-        if let Some(before) = self.version.checked_sub(MOST_OUTSTANDING - 1).filter(|before| *before > 0) {
+        let before = (self.version + 1).saturating_sub(MOST_OUTSTANDING);
+        if before >= self.first {
             self.wait_for(before)?;
         }
         self.version += 1;

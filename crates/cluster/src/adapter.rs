@@ -53,6 +53,8 @@ pub(crate) enum Request {
     Create {
         key: String,
         group: Box<NewGroup>,
+        /// Queue pair of the source of the group that it resumes.
+        former_qpn: Option<u32>,
     },
     Join {
         id: u32,
@@ -172,7 +174,13 @@ pub(crate) fn execute(core: &mut Core, request: Request) -> Reply {
             Ok((group, _)) if group.source.qpn != qpn => Ok(Reply::Refused(ProblemType::UnknownGroup, String::new())),
             Ok(_) | Err(_) => core.report_source(&operator, id, report).map(Reply::Order),
         },
-        Request::Create { key, group } => create(core, &operator, &key, *group).map(Reply::Created),
+        // A restored store may have given that number to a group of another application.
+        Request::Create { group, former_qpn: Some(former_qpn), .. }
+            if group.resumes.is_some_and(|former| is_of_another(core, former, former_qpn)) =>
+        {
+            Ok(Reply::Refused(ProblemType::UnknownGroup, String::new()))
+        }
+        Request::Create { key, group, .. } => create(core, &operator, &key, *group).map(Reply::Created),
         Request::Join { id, address, receiver } => done(core.join(&operator, id, address, receiver, None)),
         Request::Reserve { id, address, receiver } => done(core.reserve(&operator, id, address, receiver, None)),
         Request::Report { id, source_qpn, address, report } => match core.group(&operator, id) {
@@ -223,6 +231,20 @@ pub(crate) fn is_gone(core: &Core, id: u32, qpn: u32) -> bool {
         Ok((group, _)) => group.source.qpn != qpn,
         Err(refusal) => refusal.kind == ProblemType::UnknownGroup,
     }
+}
+
+fn is_of_another(core: &Core, id: u32, qpn: u32) -> bool {
+    shown_group(core, id).is_some_and(|group| group.source.qpn != qpn)
+}
+
+/// Whether a group resumes one that nodes may still have.
+pub(crate) fn awaits_former(core: &Core, id: u32) -> bool {
+    shown_group(core, id).and_then(|group| group.resumes).is_some_and(|former| core.group_state(former).is_some())
+}
+
+/// The group that resumes another, directly or by others between them.
+pub(crate) fn successor(core: &Core, id: u32) -> Option<u32> {
+    core.successor(&operator(), id).ok().map(|(group, _)| group.summary.id)
 }
 
 /// The group with this Proxy Address.

@@ -22,8 +22,8 @@ pub(crate) fn weight(phase: Phase) -> u64 {
         | Phase::Closing
         | Phase::Verifying
         | Phase::Down => 1,
-        // It has aims of its own.
-        Phase::Reserving => 0,
+        // They have aims of their own.
+        Phase::Reserving | Phase::Succeeding => 0,
     }
 }
 
@@ -89,6 +89,7 @@ pub(crate) fn draw_cause(rng: &mut Rng, schedule: &Schedule, phase: Phase) -> (V
             vec![at(Event::CrashNode { node: rng.below(schedule.nodes()), for_ns })]
         }
         Phase::Closing => vec![at(Event::Close { group })],
+        Phase::Succeeding => vec![at(Event::Resume { group, after_ns: 20 * MS })],
         Phase::Verifying => vec![at(crash(20 * MS, StoreFate::Kept))],
         Phase::Stopped => {
             // The headend loses the record that the backup does not have.

@@ -13,7 +13,7 @@ const RETRY_NS: u64 = 300_000_000;
 const MAX_ATTEMPTS: u32 = 60;
 
 /// A group that the controller loses is created again so often.
-const MAX_FLOWS: usize = 6;
+pub(crate) const MAX_FLOWS: usize = 6;
 
 /// Leaves that an application repeats after a restoration.
 const MAX_REPEATED_LEAVES: u32 = 8;
@@ -118,6 +118,8 @@ impl World<'_> {
             }
             (Reply::Refused(ProblemType::UnknownReceiver | ProblemType::TooFewReceivers, _), _) => true,
             (Reply::Refused(ProblemType::UnknownGroup, _), _) => return self.lost(flow),
+            // The group that it was to resume has been closed by the operator.
+            (Reply::Refused(ProblemType::GroupClosing, _), Step::Create) => return self.lost(flow),
             (Reply::Refused(ProblemType::GroupClosing | ProblemType::SourceEnded, _), _) => true,
             _ => state.attempts >= MAX_ATTEMPTS,
         };

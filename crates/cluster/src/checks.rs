@@ -193,6 +193,7 @@ impl World<'_> {
         self.report_receivers();
         self.check_requests();
         self.check_orders();
+        self.check_succession();
         for node in 0..self.agents.len() {
             if !self.is_heard(node) {
                 self.faults.unheard_at[node] = self.now();

@@ -165,6 +165,7 @@ impl World<'_> {
             Event::Join { group, receiver } => self.add_step(group, Step::Join(receiver)),
             Event::Leave { group, receiver } => self.add_step(group, Step::Leave(receiver)),
             Event::Close { group } => self.add_step(group, Step::Close),
+            Event::Resume { group, after_ns } => self.kill_source(group, now.after_ns(after_ns)),
             Event::Drain { node, for_ns } => {
                 self.drain(node, true);
                 let until = now.after_ns(for_ns);

@@ -69,6 +69,10 @@ pub(crate) struct Flow {
     incarnation: usize,
     /// The group's number at the controller.
     pub(crate) id: Option<u32>,
+    /// The group that it resumes, and the queue pair of its source.
+    pub(crate) resumes: Option<(u32, Qpn)>,
+    /// Its source's process has died, without an end of the group.
+    pub(crate) has_died: bool,
     pub(crate) qpn: Qpn,
     pub(crate) first_psn: u32,
     message_packets: u32,
@@ -157,6 +161,8 @@ impl Flow {
             group,
             incarnation: number,
             id: None,
+            resumes: None,
+            has_died: false,
             qpn: Qpn::new(0x100 + number as u32).expect("a small number"),
             first_psn: plan.first_psn,
             message_packets: plan.message_packets,
@@ -223,6 +229,7 @@ impl Flow {
             return Some(Request::Create {
                 key: format!("flow-{}", self.incarnation),
                 group: Box::new(self.new_group(plan)),
+                former_qpn: self.resumes.map(|(_, qpn)| qpn.get()),
             });
         }
         let id = self.id?;
@@ -267,6 +274,7 @@ impl Flow {
             },
             repair: plan.repair.map(|repair| repair.mode),
             window_octets: plan.repair.map(|repair| repair.window_packets * PATH_MTU_OCTETS),
+            resumes: self.resumes.map(|(former, _)| former),
             ..NewGroup::new(source, address::designated_qpn(self.group).get())
         }
     }

@@ -61,6 +61,13 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_6(seed);
+        add_resumptions(&mut Rng::new(seed, "cluster resumptions"), &mut schedule);
+        schedule
+    }
+
+    /// The schedule of a seed in version 6 of the generator: no source starts again.
+    pub fn from_seed_of_version_6(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_5(seed);
         add_two_steps(&mut Rng::new(seed, "cluster two steps"), &mut schedule);
         schedule
@@ -176,6 +183,28 @@ fn add_two_steps(rng: &mut Rng, schedule: &mut Schedule) {
         } else {
             with_fault(rng, schedule, vec![join], at_ns, Phase::Reserving)
         };
+        schedule.events.extend(events);
+    }
+    schedule.events.sort_by_key(|timed| timed.at_ns);
+}
+
+/// Adds what version 7 has and version 6 has not: sources that die and resume their groups, one after the other or two
+/// at nearly the same time, half of them with a fault while the former group ends.
+fn add_resumptions(rng: &mut Rng, schedule: &mut Schedule) {
+    if rng.one_in(3) {
+        return;
+    }
+    for _ in 0..rng.range(1, 3) {
+        let group = rng.below(schedule.groups.len());
+        let at_ns = rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS);
+        let resume = |rng: &mut Rng| Event::Resume { group, after_ns: rng.log_uniform(MS, 6_000 * MS) };
+        let mut events = vec![TimedEvent::at(at_ns, resume(rng))];
+        if rng.one_in(2) {
+            let phase = rng.choose(&[Phase::Succeeding, Phase::Succeeding, Phase::Open, Phase::Preparing]);
+            events = with_fault(rng, schedule, events, at_ns, phase);
+        } else if rng.one_in(3) {
+            events.push(TimedEvent::at(at_ns + rng.log_uniform(MS, 8_000 * MS), resume(rng)));
+        }
         schedule.events.extend(events);
     }
     schedule.events.sort_by_key(|timed| timed.at_ns);

@@ -24,6 +24,7 @@ pub mod outcome;
 pub mod phase;
 mod reachability;
 mod reading;
+mod resumption;
 pub mod schedule;
 pub mod shrink;
 mod store;

@@ -55,6 +55,8 @@ pub enum ViolationKind {
     Unready,
     /// A store has other rows than were committed, or commits writes of a former leader.
     Store,
+    /// A group that was resumed is not closed, or one that has ended without its application has no successor (D193).
+    Succession,
     /// A group is shown as ready, but nodes do not have what its record says.
     NotAsShown,
     /// A group is neither ready nor closed, and its failure names nothing.
@@ -116,6 +118,7 @@ impl ViolationKind {
             ViolationKind::Lease => "lease",
             ViolationKind::Unready => "unready member",
             ViolationKind::Store => "store",
+            ViolationKind::Succession => "succession",
             ViolationKind::NotAsShown => "not as shown",
             ViolationKind::Convergence => "convergence",
             ViolationKind::Unanswered => "unanswered order",

@@ -20,6 +20,8 @@ pub enum Phase {
     Pausing,
     /// The source is quiet for a receiver that has not said that it is ready (D187).
     Reserving,
+    /// Its commit waits for the end of the group that it resumes (D193).
+    Succeeding,
     Ready,
     Closing,
     /// Its nodes have not reported since the controller's start.
@@ -32,7 +34,7 @@ pub enum Phase {
 
 impl Phase {
     /// The phases that faults are aimed at: all.
-    pub const AIMED: [Phase; 14] = [
+    pub const AIMED: [Phase; 15] = [
         Phase::Open,
         Phase::Preparing,
         Phase::Storing,
@@ -47,6 +49,7 @@ impl Phase {
         Phase::Stopped,
         Phase::Down,
         Phase::Reserving,
+        Phase::Succeeding,
     ];
 
     /// Why a fault cannot meet this phase.
@@ -66,6 +69,7 @@ impl Phase {
             Phase::Aborting => "aborting",
             Phase::Pausing => "pausing",
             Phase::Reserving => "reserving",
+            Phase::Succeeding => "succeeding",
             Phase::Ready => "ready",
             Phase::Closing => "closing",
             Phase::Verifying => "verifying",
@@ -133,6 +137,7 @@ impl World<'_> {
             GroupState::Closing | GroupState::Closed => Phase::Closing,
             GroupState::Verifying => Phase::Verifying,
             GroupState::Stopped => Phase::Stopped,
+            GroupState::Creating if adapter::awaits_former(core, id) => Phase::Succeeding,
             GroupState::Creating | GroupState::Changing => match core.source_order(id) {
                 SourceOrder::Pause { .. } => Phase::Pausing,
                 _ if core.is_reserving(id) => Phase::Reserving,

@@ -191,6 +191,11 @@ pub enum Event {
     Close {
         group: usize,
     },
+    /// A group's source dies, and its next process resumes the group after a time (D193).
+    Resume {
+        group: usize,
+        after_ns: u64,
+    },
     /// A node is drained, and admitted again after a time.
     Drain {
         node: usize,
@@ -282,7 +287,9 @@ impl Schedule {
                 | Event::PauseAgent { node, .. }
                 | Event::CrashNode { node, .. }
                 | Event::Drain { node, .. } => *node < nodes,
-                Event::PartitionSource { group, .. } | Event::Close { group } => *group < groups,
+                Event::PartitionSource { group, .. } | Event::Close { group } | Event::Resume { group, .. } => {
+                    *group < groups
+                }
                 Event::CutLink { upper, lower, .. } | Event::BreakSession { upper, lower, .. } => {
                     links.contains(&(*upper, *lower))
                 }
@@ -320,7 +327,7 @@ impl TimedEvent {
 
 impl Event {
     /// The names of the events that are aimed at phases: all but backups, which others need.
-    pub const AIMED: [&'static str; 21] = [
+    pub const AIMED: [&'static str; 22] = [
         "node partitioned",
         "source partitioned",
         "agent paused",
@@ -342,6 +349,7 @@ impl Event {
         "leave",
         "close",
         "drain",
+        "source resumed",
     ];
 
     /// Name in reports.
@@ -368,6 +376,7 @@ impl Event {
             Event::Join { .. } => "join",
             Event::Leave { .. } => "leave",
             Event::Close { .. } => "close",
+            Event::Resume { .. } => "source resumed",
             Event::Drain { .. } => "drain",
         }
     }

@@ -1,5 +1,5 @@
-//! Replay tokens: a seed (`cluster-v6:4711`) or a whole schedule (`cluster-v6:{"seed":4711,…}`) as one line of text.
-//! Those of versions 3 to 5 are read, too: their schedules are those of version 6 without what has been added since.
+//! Replay tokens: a seed (`cluster-v7:4711`) or a whole schedule (`cluster-v7:{"seed":4711,…}`) as one line of text.
+//! Those of versions 3 to 6 are read, too: their schedules are those of version 7 without what has been added since.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{Invalid, Schedule};
@@ -7,16 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
-const PREFIX: &str = "cluster-v6:";
+const PREFIX: &str = "cluster-v7:";
 
 /// The schedules of a version by their seeds.
 type Seeds = fn(u64) -> Schedule;
 
 /// The versions that are read.
-const VERSIONS: [(&str, Seeds); 4] = [
+const VERSIONS: [(&str, Seeds); 5] = [
     (PREFIX, Schedule::from_seed),
+    ("cluster-v6:", Schedule::from_seed_of_version_6),
     ("cluster-v5:", Schedule::from_seed_of_version_5),
     ("cluster-v4:", Schedule::from_seed_of_version_4),
     ("cluster-v3:", Schedule::from_seed_of_version_3),
@@ -86,6 +87,8 @@ impl FromStr for ReplayToken {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phase::Phase;
+    use crate::schedule::Event;
 
     #[test]
     fn tokens_keep_their_schedules() {
@@ -105,8 +108,8 @@ mod tests {
         let schedule = of("cluster-v3:4711");
         assert_eq!((&schedule.etcd, schedule.has_leases, schedule.has_bfd), (&None, false, false));
         let in_full = ReplayToken::Schedule(Box::new(schedule.clone())).to_string();
-        assert_eq!(of(&in_full.replace("cluster-v6:", "cluster-v3:")), schedule);
-        assert_eq!(of(&in_full.replace("cluster-v6:", "cluster-v4:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v7:", "cluster-v3:")), schedule);
+        assert_eq!(of(&in_full.replace("cluster-v7:", "cluster-v4:")), schedule);
         let of_version_4 = || (0..100).map(|seed| of(&format!("cluster-v4:{seed}")));
         assert!(of_version_4().filter(|schedule| schedule.etcd.is_some() || schedule.has_bfd).count() > 50);
         let repairs = |schedule: &Schedule| {
@@ -116,12 +119,17 @@ mod tests {
         let of_version_5 = || (0..100).map(|seed| of(&format!("cluster-v5:{seed}")));
         assert!(of_version_5().filter(repairs).count() > 50);
         assert!(!of_version_5().any(|schedule| !schedule.two_steps.is_empty()));
-        let added = || (0..100).map(|seed| of(&format!("cluster-v6:{seed}")));
-        assert!(added().filter(|schedule| !schedule.two_steps.is_empty()).count() > 50);
-        let has_aim = |schedule: &Schedule| {
-            schedule.events.iter().any(|timed| timed.phase == Some(crate::phase::Phase::Reserving))
-        };
-        assert!(added().filter(has_aim).count() > 30);
+        let of_version_6 = || (0..100).map(|seed| of(&format!("cluster-v6:{seed}")));
+        assert!(of_version_6().filter(|schedule| !schedule.two_steps.is_empty()).count() > 50);
+        let has_aim =
+            |schedule: &Schedule, phase: Phase| schedule.events.iter().any(|timed| timed.phase == Some(phase));
+        assert!(of_version_6().filter(|schedule| has_aim(schedule, Phase::Reserving)).count() > 30);
+        let resumes =
+            |schedule: &Schedule| schedule.events.iter().any(|timed| matches!(timed.event, Event::Resume { .. }));
+        assert!(!of_version_6().any(|schedule| resumes(&schedule)));
+        let added = || (0..100).map(|seed| of(&format!("cluster-v7:{seed}")));
+        assert!(added().filter(resumes).count() > 40);
+        assert!(added().filter(|schedule| has_aim(schedule, Phase::Succeeding)).count() > 20);
     }
 
     #[test]
@@ -132,8 +140,8 @@ mod tests {
         for (text, message) in [
             ("v1:4711", "expected a token such as"),
             ("cluster-v2:4711", "expected a token such as"),
-            ("cluster-v6:-3", "expected a seed"),
-            ("cluster-v6:{", "cannot parse the schedule"),
+            ("cluster-v7:-3", "expected a seed"),
+            ("cluster-v7:{", "cannot parse the schedule"),
             (wrong.as_str(), "invalid schedule: receivers"),
         ] {
             let error = text.parse::<ReplayToken>().unwrap_err().to_string();

@@ -100,6 +100,8 @@ pub(crate) enum Task {
     Event(usize),
     /// The application of a group begins.
     Begin(usize),
+    /// The next process of a source that has died resumes its group: that of this flow.
+    Resume(usize),
     EndRandomFaults,
     /// A message arrives.
     Arrive(usize),
@@ -323,6 +325,7 @@ impl<'s> World<'s> {
                 None => self.apply_event(position),
             },
             Task::Begin(group) => self.begin(group),
+            Task::Resume(flow) => self.resume(flow),
             Task::EndRandomFaults => self.end_random_faults(),
             Task::Arrive(number) => self.arrive(number),
             Task::Written(run) => self.written(run),
@@ -416,7 +419,8 @@ impl<'s> World<'s> {
     fn finish(mut self) -> (Outcome, Network<NodeOrHost>) {
         self.check_end();
         self.check_store();
-        self.count_repairs();
+        let dead: Vec<Option<u32>> = self.flows.iter().filter(|flow| flow.has_died).map(|flow| flow.id).collect();
+        self.count_repairs(|id| !dead.contains(&Some(id)));
         self.outcome.ended_ns = self.now().as_ns();
         self.outcome.hops = self.network.hops();
         self.outcome.violations.iter().for_each(|violation| violation.text.hash(&mut self.digest));
@@ -425,11 +429,12 @@ impl<'s> World<'s> {
         (self.outcome, self.network)
     }
 
-    /// Adds what the groups that nodes have at the end were repaired.
-    fn count_repairs(&mut self) {
+    /// Adds what groups that nodes have were repaired: at the end, or at the death of a source.
+    pub(crate) fn count_repairs(&mut self, is_meant: impl Fn(u32) -> bool) {
         for element in &self.testbed.nodes {
             let Some(node) = self.network.node(*element) else { continue };
-            for counters in node.groups().filter_map(|id| node.repair_counters(id)) {
+            let groups = node.groups().filter(|id| is_meant(id.0));
+            for counters in groups.filter_map(|id| node.repair_counters(id)) {
                 let counts = [
                     ("packet resent", counters.packets_resent),
                     ("repair request", counters.requests_sent),

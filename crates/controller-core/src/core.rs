@@ -21,6 +21,7 @@ mod reservations;
 mod restore;
 mod sources;
 mod stalls;
+mod successors;
 mod views;
 
 pub use jobs::{JobOutcome, JobRequest, JobTask};
@@ -62,6 +63,8 @@ pub struct Core {
     /// Number of groups that each tenant has.
     groups_of_tenant: BTreeMap<String, usize>,
     proxies: BTreeMap<Ipv6Addr, u32>,
+    /// The newest group that resumes each (D193).
+    successors: BTreeMap<u32, u32>,
     /// Group of each queue pair, including those of sources (D2, D8).
     queue_pairs: BTreeMap<(Ipv6Addr, u32), u32>,
     nodes: BTreeMap<Ipv6Addr, Node>,
@@ -178,6 +181,7 @@ impl Core {
             groups: BTreeMap::new(),
             groups_of_tenant: BTreeMap::new(),
             proxies: BTreeMap::new(),
+            successors: BTreeMap::new(),
             queue_pairs: BTreeMap::new(),
             nodes: BTreeMap::new(),
             unconfirmed: BTreeMap::new(),

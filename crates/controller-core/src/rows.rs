@@ -106,6 +106,9 @@ pub(crate) struct GroupRow {
     /// Where the source serves the version that it published last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) service: Option<SourceService>,
+    /// The groups that it resumes: the one before it last (D193).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ancestors: Vec<u32>,
 }
 
 /// A receiver.

@@ -51,6 +51,7 @@ pub(crate) fn router(app: App) -> Router {
         .route("/v1/groups/{id}/commit", post(groups::commit))
         .route("/v1/groups/{id}/source", post(groups::source))
         .route("/v1/groups/{id}/service", put(groups::service))
+        .route("/v1/groups/{id}/successor", get(groups::successor))
         .route("/v1/groups/{id}/receivers/{address}", put(groups::join).delete(groups::leave).get(groups::receiver))
         .route("/v1/groups/{id}/receivers/{address}/reservation", put(reservations::reserve))
         .route("/v1/groups/{id}/receivers/{address}/report", post(reservations::report))

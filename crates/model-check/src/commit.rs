@@ -7,18 +7,20 @@
 //! A state is identified by the `Debug` output of its parts, without times and counters (`canonical`).
 
 mod ablation;
+mod action;
 mod bounds;
 mod canonical;
 mod checks;
 mod controller;
 mod explore;
 mod network;
+mod newcomer;
 mod node;
 mod suite;
 mod world;
 
+pub use action::CommitAction;
 pub use bounds::{Ablation, CommitBounds, CommitFaults, StoreLoss};
-pub use checks::{COMMIT_AGREEMENT, COMMIT_NAMED, COMMIT_NAMES, COMMIT_PROGRESS, COMMIT_SAFETY};
+pub use checks::{COMMIT_AGREEMENT, COMMIT_NAMED, COMMIT_NAMES, COMMIT_PROGRESS, COMMIT_READY, COMMIT_SAFETY};
 pub use explore::{CommitFailure, CommitFinding, check_commit};
 pub use suite::{COMMIT_LARGE, COMMIT_SMALL};
-pub use world::CommitAction;

@@ -182,6 +182,10 @@ enum ProtocolRule {
     Comparison,
     /// Orders without an answer are retransmitted.
     Retransmission,
+    /// A receiver that joins in two steps is no member before it is ready.
+    Readiness,
+    /// Reservations expire.
+    Expiry,
 }
 
 impl ProtocolRule {
@@ -191,6 +195,8 @@ impl ProtocolRule {
             ProtocolRule::Waiting => Ablation::LostIsSettled,
             ProtocolRule::Comparison => Ablation::AnyEpoch,
             ProtocolRule::Retransmission => Ablation::NoRetransmission,
+            ProtocolRule::Readiness => Ablation::ReadinessNotAwaited,
+            ProtocolRule::Expiry => Ablation::NoExpiry,
         }
     }
 }

@@ -52,10 +52,11 @@ impl Device {
         Ok(Device { device, text })
     }
 
-    /// Creates a group whose source this host is.
+    /// Creates a group whose source this host is; with `resume` in place of that group, whose source has died.
     #[pyo3(signature = (
         *, buffers=None, slot_octets=None, slots=2, name=None, proxy=None, path_mtu=None, digest=None, on_failure=None,
-        stall=None, not_ready=None, min_receivers=None, slow_after=None, window_octets=None, keep_current=false
+        stall=None, not_ready=None, min_receivers=None, slow_after=None, window_octets=None, keep_current=false,
+        resume=None
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn create_group(
@@ -75,6 +76,7 @@ impl Device {
         slow_after: Option<f64>,
         window_octets: Option<u32>,
         keep_current: bool,
+        resume: Option<u32>,
     ) -> PyResult<Source> {
         let lengths = match (&buffers, slot_octets) {
             (Some(buffers), None) => source::lengths(buffers)?,
@@ -106,13 +108,17 @@ impl Device {
         options.slow_after = time(slow_after, "slow_after")?.unwrap_or(options.slow_after);
         options.window_octets = window_octets;
         options.keeps_current = keep_current;
-        Ok(Source::new(released(py, || self.device.create_group(&options))?))
+        let create = || match resume {
+            Some(former) => self.device.resume_group(former, &options),
+            None => self.device.create_group(&options),
+        };
+        Ok(Source::new(released(py, create)?))
     }
 
     /// Joins a group.
     fn join(&self, py: Python<'_>, group: u32) -> PyResult<Receiver> {
         let receiver = py.detach(|| self.device.join(group, JoinOptions::default()));
-        Ok(Receiver::new(receiver.map_err(|error| raised(py, &error))?, group))
+        Ok(Receiver::new(receiver.map_err(|error| raised(py, &error))?))
     }
 
     fn __repr__(&self) -> &str {

@@ -15,21 +15,20 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[pyclass(frozen, module = "srdma")]
 pub(crate) struct Receiver {
     receiver: Handle<srdma::Receiver>,
-    group: u32,
 }
 
 impl Receiver {
-    pub(crate) fn new(receiver: srdma::Receiver, group: u32) -> Self {
-        Receiver { receiver: Handle::new(receiver), group }
+    pub(crate) fn new(receiver: srdma::Receiver) -> Self {
+        Receiver { receiver: Handle::new(receiver) }
     }
 }
 
 #[pymethods]
 impl Receiver {
-    /// The group's number at the controller.
+    /// The group's number at the controller; another one after the event `resumed`.
     #[getter]
-    fn group(&self) -> u32 {
-        self.group
+    fn group(&self, py: Python<'_>) -> PyResult<u32> {
+        Ok(self.receiver.get(py)?.group())
     }
 
     /// Takes the oldest whole version, when there is one.
@@ -102,8 +101,11 @@ impl Receiver {
         self.close(py);
     }
 
-    fn __repr__(&self) -> String {
-        format!("Receiver(group={})", self.group)
+    fn __repr__(&self, py: Python<'_>) -> String {
+        match self.group(py) {
+            Ok(group) => format!("Receiver(group={group})"),
+            Err(_) => "Receiver(closed)".to_owned(),
+        }
     }
 }
 

@@ -72,6 +72,12 @@ pub enum Event {
     /// At another process of the host: the owner of its receiver has ended. Versions stay as they are; one of the
     /// processes joins the group anew, and [`Event::Joined`] follows.
     OwnerLost,
+    /// At a receiver: the source's process has died, and its next one has resumed the group by another one, which has
+    /// the receiver now. Versions that the application has stay as they are.
+    Resumed {
+        /// The group's number now.
+        group: u32,
+    },
     /// Nothing more happens.
     Over(Over),
     /// The application has not fetched its events for long: so many were dropped here.
@@ -95,6 +101,7 @@ impl fmt::Display for Event {
                 write!(f, "process {process} holds up others by version {version}")
             }
             Event::OwnerLost => write!(f, "the owner of the host's receiver has ended"),
+            Event::Resumed { group } => write!(f, "the source goes on in group {group}"),
             Event::Over(over) => write!(f, "{over}"),
             Event::Lost(count) => write!(f, "{count} events were dropped, since the application has not fetched them"),
         }
@@ -126,7 +133,9 @@ impl HandleEvent for Event {
     fn log(&self, handle: &str) {
         match self {
             Event::Published { .. } | Event::Version { .. } => tracing::debug!("{handle}: {self}"),
-            Event::Joined | Event::Over(Over::GroupClosed | Over::Closed) => tracing::info!("{handle}: {self}"),
+            Event::Joined | Event::Resumed { .. } | Event::Over(Over::GroupClosed | Over::Closed) => {
+                tracing::info!("{handle}: {self}");
+            }
             Event::RankAttached { .. } | Event::RankDetached { why: RankEnd::Left, .. } => {
                 tracing::info!("{handle}: {self}");
             }

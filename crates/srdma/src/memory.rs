@@ -3,6 +3,7 @@
 mod gpu;
 mod mapped;
 mod octets;
+mod placement;
 mod slots;
 
 pub(crate) use mapped::{ReadRegion, receive_descriptor, send_descriptor};

@@ -1,27 +1,26 @@
 //! A receiver of a group: it has versions, whole and in order.
 
+mod follow;
 mod membership;
+mod program;
 
-use crate::current::{Fetch, Piece};
 use crate::device::{Device, GroupAddress};
 use crate::engine::{self, Wake};
-use crate::error::{Error, Over, Result};
+use crate::error::{Error, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
 use crate::memory::Region;
-use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
+use crate::provider::{Provider, ReceiverPair};
 use crate::ranks::{Lease, Rank};
 use crate::statistics::Statistics;
-use crate::subscriber::{SharedSlot, Subscriber, SubscriberEvent, WholeVersion};
-use membership::{Membership, Progress, Steps};
+use crate::subscriber::{SharedSlot, Subscriber};
+use membership::{Membership, Steps};
+use program::Program;
 use srdma_api::GroupState;
-use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -39,6 +38,9 @@ pub struct JoinOptions {
     /// With `shared`: the directory in which the processes find each other, which is created with mode 0700 [default:
     /// `srdma` in `$XDG_RUNTIME_DIR`, or in `/run/user/UID`, or `/tmp/srdma-UID`].
     pub runtime_directory: Option<PathBuf>,
+    /// The receiver ends with the group, also if another one resumes it [default: it follows to that, with the same
+    /// handle, by [`Event::Resumed`] (D193)].
+    pub ends_with_group: bool,
 }
 
 /// The memory for a group that needs so many octets in each region: what is given, or memory of the library.
@@ -59,10 +61,29 @@ fn regions_for(given: Vec<Region>, group: u32, needed: &[u64]) -> Result<Vec<Reg
     Ok(given)
 }
 
+/// How a handle alone is a member of a group.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    /// The number of this host in all groups that it receives together.
+    pub(crate) host: Option<u64>,
+    /// It follows to a group that resumes this one.
+    pub(crate) follows: bool,
+    /// Slots may change places (D194): nothing but this process has versions in them.
+    pub(crate) exchanges_slots: bool,
+}
+
 /// What the handle and its thread share.
 pub(crate) struct Core {
     subscriber: Mutex<Subscriber>,
+    place: Mutex<Place>,
     wake: Arc<Wake>,
+}
+
+/// The receiver's place in its group, or in the one that resumes it.
+struct Place {
+    membership: Arc<Membership>,
+    /// It follows to no other group.
+    is_leaving: bool,
 }
 
 impl Core {
@@ -73,6 +94,20 @@ impl Core {
 
     pub(crate) fn statistics(&self) -> Statistics {
         self.subscriber().statistics()
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves the group, and follows to no other. A receiver whose leave is refused goes on.
+    fn leave(&self) -> Result<()> {
+        let membership = {
+            let mut place = self.place();
+            place.is_leaving = true;
+            Arc::clone(&place.membership)
+        };
+        membership.leave().inspect_err(|_| self.place().is_leaving = false)
     }
 }
 
@@ -95,7 +130,6 @@ enum Role {
 
 /// A member of the group.
 struct Alone {
-    membership: Arc<Membership>,
     core: Arc<Core>,
     thread: Option<JoinHandle<()>>,
 }
@@ -192,7 +226,9 @@ impl Device {
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
         self.check_process()?;
         if !options.shared {
-            return self.join_alone(group, options.region.into_iter().chain(options.more_regions).collect(), None);
+            let regions = options.region.into_iter().chain(options.more_regions).collect();
+            let member = Member { host: None, follows: !options.ends_with_group, exchanges_slots: true };
+            return self.join_alone(group, regions, member);
         }
         if options.region.is_some() || !options.more_regions.is_empty() {
             return Err(Error::SharedRegion);
@@ -202,12 +238,16 @@ impl Device {
         Ok(Receiver { shared, role: Role::Rank(rank) })
     }
 
-    /// Joins a group by this handle alone. `host` is the number of this host in all groups that it receives together.
-    pub(crate) fn join_alone(&self, group: u32, regions: Vec<Region>, host: Option<u64>) -> Result<Receiver> {
+    /// Joins a group by this handle alone.
+    pub(crate) fn join_alone(&self, group: u32, regions: Vec<Region>, member: Member) -> Result<Receiver> {
         if regions.iter().any(Region::is_device_memory) {
             return Err(Error::DeviceMemory("the region".to_owned()));
         }
-        let record = self.client.group(group)?;
+        let record = match member.follows {
+            true => self.group_or_successor(group)?,
+            false => self.client.group(group)?,
+        };
+        let group = record.summary.id;
         let address = self.address_toward(Some(record.summary.proxy))?;
         let first = record.region.ok_or(Error::NoRegion(group))?.length;
         let needed: Vec<u64> = [first].into_iter().chain(record.more_regions.iter().map(|more| more.length)).collect();
@@ -218,60 +258,51 @@ impl Device {
         let wake = Wake::new()?;
         let mut pair = self.provider.receiver_pair(address, &group, slots, Arc::clone(&wake))?;
         // The source has not begun yet: all members get packets from the first one on.
-        if record.summary.state == GroupState::Open {
+        let is_open = record.summary.state == GroupState::Open;
+        if is_open {
             pair.prepare(group.initial_psn)?;
         }
-        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn(), host };
+        let Member { host, follows, exchanges_slots } = member;
+        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn(), host, follows };
         let steps = membership.join(&pair.regions())?;
         let (qpn, in_two_steps) = (pair.qpn().get(), matches!(steps, Steps::Two(_)));
         tracing::info!(%address, qpn, in_two_steps, "receiver of group {}: has asked to join", group.id);
-        let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
-        // One that joins later lacks the version that was published last.
-        let fetch =
-            (record.summary.state != GroupState::Open).then(|| Fetch { client: self.client.clone(), group: group.id });
-        Receiver::start(membership, steps, core, pair, fetch)
+        let place = Place { membership: Arc::new(membership), is_leaving: false };
+        let subscriber = Mutex::new(Subscriber::new(found, exchanges_slots));
+        let core = Core { subscriber, place: Mutex::new(place), wake };
+        Receiver::start(Arc::new(core), self.provider.clone(), steps, pair, is_open)
     }
 }
 
 impl Receiver {
     fn start(
-        membership: Membership,
-        steps: Steps,
         core: Arc<Core>,
-        mut pair: Box<dyn ReceiverPair>,
-        fetch: Option<Fetch>,
+        provider: Provider,
+        steps: Steps,
+        pair: Box<dyn ReceiverPair>,
+        is_first: bool,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(format!("receiver of group {}", membership.group.id), Versions::new())?);
-        let membership = Arc::new(membership);
-        let (progress, joined) = mpsc::channel();
-        let (watch, wake) = (Arc::clone(&membership), Arc::clone(&core.wake));
-        // Detached: a request that hangs ends with its own timeout.
-        engine::start("srdma membership", move || watch.watch(steps, &progress, || !wake.is_closing()))?;
-        let mut program = Program {
-            core: Arc::clone(&core),
-            shared: Arc::clone(&shared),
-            progress: joined,
-            fetch: fetch.map(Arc::new),
-            pieces: None,
-            fetched_at: None,
-            deadline: None,
-            over: None,
-        };
+        let name = format!("receiver of group {}", core.place().membership.group.id);
+        let shared = Arc::new(Shared::new(name, Versions::new())?);
+        let mut program = Program::new(Arc::clone(&core), Arc::clone(&shared), provider, steps, is_first)?;
         let thread = engine::start("srdma receiver", move || {
-            let over = program.wait_for_join(&mut *pair).and_then(|psn| {
-                pair.connect(psn)?;
-                program.shared.push([Event::Joined], |_| {});
-                program.fetch(psn);
-                pair.run(&mut program).map_or(Ok(()), Err)
-            });
-            program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
+            let over = program.run(pair);
+            program.shared.end(over);
         })?;
-        Ok(Receiver { shared, role: Role::Alone(Alone { membership, core, thread: Some(thread) }) })
+        Ok(Receiver { shared, role: Role::Alone(Alone { core, thread: Some(thread) }) })
     }
 
     /// Gives all events from now on to `observer`, not to the application.
     pub(crate) fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
         self.shared.observe(observer);
+    }
+
+    /// The group's number at the controller: that of the one that it has followed to last.
+    pub fn group(&self) -> u32 {
+        match &self.role {
+            Role::Alone(alone) => alone.core.place().membership.group.id,
+            Role::Rank(rank) => rank.group(),
+        }
     }
 
     /// Takes the oldest whole version that was not taken, when there is one.
@@ -355,7 +386,7 @@ impl Receiver {
     pub fn leave(&self) -> Result<()> {
         self.shared.check_process()?;
         match &self.role {
-            Role::Alone(alone) => alone.membership.leave(),
+            Role::Alone(alone) => alone.core.leave(),
             Role::Rank(rank) => rank.leave(),
         }
     }
@@ -396,7 +427,7 @@ impl Alone {
             return Ok(());
         }
         // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
-        let left = if shared.lock().over().is_none() { self.membership.leave() } else { Ok(()) };
+        let left = if shared.lock().over().is_none() { self.core.leave() } else { Ok(()) };
         self.core.wake.close();
         // A panic there has been printed.
         let _ = thread.join();
@@ -422,119 +453,5 @@ impl AsFd for Receiver {
 impl AsRawFd for Receiver {
     fn as_raw_fd(&self) -> RawFd {
         self.shared.raw_fd()
-    }
-}
-
-/// The program of the thread.
-struct Program {
-    core: Arc<Core>,
-    shared: Arc<Shared<Versions>>,
-    progress: mpsc::Receiver<Progress>,
-    /// Where the version before its first one is, unless it has none.
-    fetch: Option<Arc<Fetch>>,
-    /// That version, by unicast, and the join point for which it is fetched.
-    pieces: Option<mpsc::Receiver<Piece>>,
-    fetched_at: Option<Psn>,
-    deadline: Option<Instant>,
-    over: Option<Over>,
-}
-
-/// Pieces of a version by unicast that wait.
-const MOST_PIECES: usize = 4;
-/// Interval for looking at what the membership thread has found.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
-impl Program {
-    /// Waits until the group has the receiver: the first PSN that it gets.
-    fn wait_for_join(&mut self, pair: &mut dyn ReceiverPair) -> std::result::Result<Psn, Over> {
-        loop {
-            match self.progress.recv_timeout(LOOK_INTERVAL) {
-                Ok(Progress::Reserved(psn, ready)) => {
-                    pair.prepare(psn).map_err(|error| Over::QueuePair(error.to_string()))?;
-                    self.fetch(psn);
-                    // A membership thread that has ended says why.
-                    let _ = ready.send(());
-                }
-                Ok(Progress::Joined(psn)) => return Ok(psn),
-                Ok(Progress::Over(over)) => return Err(over),
-                // It is said of members.
-                Ok(Progress::SourceSilent) => {}
-                Err(RecvTimeoutError::Timeout) if !self.core.wake.is_closing() => {}
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Err(Over::Closed),
-            }
-        }
-    }
-
-    /// Fetches the version that was published last when the source was quiet at a join point: it is asked for before
-    /// the source goes on, so that it comes before the next one wherever possible.
-    fn fetch(&mut self, psn: Psn) {
-        let Some(fetch) = self.fetch.clone().filter(|_| self.fetched_at != Some(psn)) else { return };
-        self.fetched_at = Some(psn);
-        let (passed, pieces) = mpsc::sync_channel(MOST_PIECES);
-        let wake = Arc::clone(&self.core.wake);
-        // Detached: it ends when its pieces are not taken, or with the timeout of its connection.
-        let started = engine::start("srdma fetch", move || fetch.run(&passed, || wake.wake()));
-        self.pieces = started.is_ok().then_some(pieces);
-    }
-
-    /// Passes on what has been fetched; false while there may be more at once.
-    fn take_pieces(&mut self, subscriber: &mut Subscriber, queue: &mut dyn ReceiverQueue) -> bool {
-        for _ in 0..MOST_PIECES {
-            let Some(Ok(piece)) = self.pieces.as_ref().map(mpsc::Receiver::try_recv) else { return true };
-            if !subscriber.take_piece(queue, piece) {
-                self.pieces = None;
-            }
-        }
-        false
-    }
-
-    fn report(&self, subscriber: &mut Subscriber) -> Option<Over> {
-        let mut events = Vec::new();
-        let mut whole = Vec::new();
-        let mut over = None;
-        while let Some(event) = subscriber.poll_event() {
-            match event {
-                SubscriberEvent::Whole(WholeVersion { manifest, octets }) => {
-                    let version = manifest.version();
-                    let slot = Slot::Own(OwnSlot { core: Arc::clone(&self.core), version });
-                    whole.push(Version::new(manifest, octets, slot));
-                    events.push(Event::Version { version });
-                }
-                SubscriberEvent::Rejected { version, why } => events.push(Event::Rejected { version, why }),
-                SubscriberEvent::Failed(error) => over = Some(Over::QueuePair(error.to_string())),
-            }
-        }
-        if !events.is_empty() {
-            self.shared.push(events, |versions| versions.extend(whole));
-        }
-        over
-    }
-}
-
-impl ReceiverProgram for Program {
-    fn work(&mut self, now: Instant, queue: &mut dyn ReceiverQueue) -> ControlFlow<()> {
-        self.core.wake.take();
-        let core = Arc::clone(&self.core);
-        let mut subscriber = core.subscriber();
-        subscriber.work(queue);
-        let is_idle = self.take_pieces(&mut subscriber, queue);
-        let failed = self.report(&mut subscriber);
-        let look_at = if is_idle { now + LOOK_INTERVAL } else { now };
-        self.deadline = subscriber.next_deadline(now).or(Some(look_at));
-        let is_verifying = subscriber.is_verifying();
-        drop(subscriber);
-        self.over = failed.or(self.over.take());
-        match self.progress.try_recv() {
-            Ok(Progress::Over(over)) => drop(self.over.get_or_insert(over)),
-            Ok(Progress::SourceSilent) => self.shared.push([Event::SourceSilent], |_| {}),
-            // It is a member.
-            Ok(Progress::Reserved(..) | Progress::Joined(_)) | Err(_) => {}
-        }
-        let is_over = self.over.is_some() && !is_verifying;
-        if is_over || self.core.wake.is_closing() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-
-    fn next_deadline(&self) -> Option<Instant> {
-        self.deadline
     }
 }

@@ -20,7 +20,7 @@ pub struct Statistics {
     /// Receiver: writes of the source outside of the slots that were open. They had no effect.
     pub strays: u64,
     /// Packets of the queue pair; `None` for one of an RDMA device, whose counters are those of its port
-    /// (`rdma statistic`).
+    /// (`rdma statistic`). A receiver has another queue pair after [`Event::Resumed`](crate::Event::Resumed).
     pub packets: Option<PacketStatistics>,
 }
 

@@ -12,6 +12,7 @@
 //! A receive for the begin message of a version is posted only if its slot is free. Otherwise the source gets receiver
 //! not ready, and waits.
 
+mod resumption;
 mod unicast;
 mod verification;
 
@@ -119,6 +120,9 @@ pub enum Rejection {
     /// The owner of the host's receiver says so (D199).
     #[error("{0}")]
     Owner(String),
+    /// The source has died in the middle of it. Another group resumes this one, and may have the version again.
+    #[error("the source has died in the middle of it")]
+    Interrupted,
     /// Another operation than a SEND used up a receive.
     #[error("the source sent another message than begin or end")]
     Operation,
@@ -141,9 +145,8 @@ enum SlotState {
 struct Known {
     slots: SlotRegions,
     states: Vec<SlotState>,
-    /// Sequence number of the next version.
-    next_sequence: u64,
-    newest: u64,
+    /// Sequence number of the next version; not known to one that has joined a group late which resumes another.
+    next_sequence: Option<u64>,
 }
 
 impl Known {
@@ -152,8 +155,18 @@ impl Known {
         Known {
             slots: manifest.regions().clone(),
             states: vec![SlotState::Free; manifest.slots().count.into()],
-            next_sequence: manifest.sequence() + 1,
-            newest: manifest.version(),
+            next_sequence: Some(manifest.sequence() + 1),
+        }
+    }
+
+    /// Whether the slot of the version that has so many before the next one is free.
+    fn is_free(&self, ahead: u64) -> bool {
+        match self.next_sequence {
+            Some(next) => {
+                self.states[usize::from(self.slots.first().slot_of(next.wrapping_add(ahead)))] == SlotState::Free
+            }
+            // It may come to any slot.
+            None => ahead == 0 && self.states.contains(&SlotState::Free),
         }
     }
 }
@@ -163,10 +176,15 @@ impl Known {
 pub(crate) struct Subscriber {
     /// Of each region.
     region_octets: Vec<u64>,
+    /// Slots may change places (D194).
+    exchanges_slots: bool,
     /// Receives posted so far, and those completed.
     posted: u64,
     completed: u64,
     known: Option<Known>,
+    /// Numbers of the newest version that has begun, and of the newest that was whole.
+    newest: Option<u64>,
+    newest_whole: Option<u64>,
     receiving: Option<Arc<Manifest>>,
     /// The version that comes by unicast.
     unicast: Option<Arc<Manifest>>,
@@ -183,12 +201,15 @@ pub(crate) struct Subscriber {
 
 impl Subscriber {
     /// A receiver whose regions have so many octets.
-    pub(crate) fn new(region_octets: Vec<u64>) -> Self {
+    pub(crate) fn new(region_octets: Vec<u64>, exchanges_slots: bool) -> Self {
         Subscriber {
             region_octets,
+            exchanges_slots,
             posted: 0,
             completed: 0,
             known: None,
+            newest: None,
+            newest_whole: None,
             receiving: None,
             unicast: None,
             has_ended: false,
@@ -271,7 +292,8 @@ impl Subscriber {
             return self.refuse(Some(version), why);
         }
         let known = self.known.get_or_insert_with(|| Known::of(&manifest));
-        (known.next_sequence, known.newest) = (manifest.sequence() + 1, version);
+        known.next_sequence = Some(manifest.sequence() + 1);
+        self.newest = Some(version);
         known.states[usize::from(manifest.slot())] = SlotState::Busy;
         self.receiving = Some(Arc::new(manifest));
     }
@@ -285,15 +307,15 @@ impl Subscriber {
         if manifest.sequence() == u64::MAX {
             return Err(Rejection::Sequence { found: u64::MAX, expected: 0 });
         }
-        let Some(known) = &mut self.known else { return Ok(()) };
-        if manifest.sequence() != known.next_sequence {
-            let expected = known.next_sequence;
-            known.next_sequence = known.next_sequence.max(manifest.sequence() + 1);
-            return Err(Rejection::Sequence { found: manifest.sequence(), expected });
+        let known = self.known.get_or_insert_with(|| Known { next_sequence: None, ..Known::of(manifest) });
+        let found = manifest.sequence();
+        let expected = known.next_sequence.unwrap_or(found);
+        known.next_sequence = Some(expected.max(found + 1));
+        if found != expected {
+            return Err(Rejection::Sequence { found, expected });
         }
-        known.next_sequence += 1;
-        if manifest.version() <= known.newest {
-            return Err(Rejection::NotNewer(known.newest));
+        if let Some(newest) = self.newest.filter(|newest| manifest.version() <= *newest) {
+            return Err(Rejection::NotNewer(newest));
         }
         match known.states[usize::from(manifest.slot())] {
             SlotState::Free => Ok(()),
@@ -370,13 +392,35 @@ impl Subscriber {
             ranges.map(|(region, range)| queue.share(region, range)).collect::<Option<_>>().map(SharedSlot::new);
         let Some(octets) = octets else { return self.reject(&manifest, Rejection::SlotInUse) };
         self.set(&manifest, SlotState::Held { version: manifest.version() });
+        self.newest_whole = self.newest_whole.max(Some(manifest.version()));
+        self.newest = self.newest.max(self.newest_whole);
         self.statistics.versions += 1;
         self.statistics.octets += manifest.buffer_octets();
         self.events.push_back(SubscriberEvent::Whole(WholeVersion { manifest, octets }));
     }
 
+    /// A version for which there are no receives yet goes to a place that is free, if there is one (D194).
+    fn make_room(&mut self, queue: &mut dyn ReceiverQueue) {
+        let Some(known) = self.known.as_mut().filter(|_| self.exchanges_slots) else { return };
+        let Some(next) = known.next_sequence else { return };
+        let receives = (self.posted - self.completed).saturating_sub(self.receiving.is_some().into());
+        let offered = receives.div_ceil(2);
+        let slots = known.slots.first();
+        let wanted = slots.slot_of(next.wrapping_add(offered));
+        if !matches!(known.states[usize::from(wanted)], SlotState::Held { .. }) {
+            return;
+        }
+        let is_offered = |slot: u16| (0..offered).any(|ahead| slots.slot_of(next.wrapping_add(ahead)) == slot);
+        let is_free = |slot: &u16| known.states[usize::from(*slot)] == SlotState::Free && !is_offered(*slot);
+        if let Some(free) = (0..slots.count).find(is_free) {
+            known.states.swap(wanted.into(), free.into());
+            queue.exchange(&known.slots, [wanted, free]);
+        }
+    }
+
     /// Posts receives for the versions that there is room for.
     fn offer(&mut self, queue: &mut dyn ReceiverQueue) {
+        self.make_room(queue);
         let wanted = u64::from(self.receiving.is_some()) + 2 * u64::from(self.ahead());
         if self.posted >= self.completed + wanted {
             return;
@@ -396,11 +440,7 @@ impl Subscriber {
     /// The number of next versions whose slots are free.
     fn ahead(&self) -> u16 {
         let Some(known) = &self.known else { return 1 };
-        let is_free = |ahead: &u16| {
-            let slot = known.slots.first().slot_of(known.next_sequence.wrapping_add(u64::from(*ahead)));
-            known.states[usize::from(slot)] == SlotState::Free
-        };
-        (0..AHEAD.min(known.slots.first().count)).take_while(is_free).count() as u16
+        (0..AHEAD.min(known.slots.first().count)).take_while(|ahead| known.is_free((*ahead).into())).count() as u16
     }
 
     /// Opens the slots of the version that is received and of those ahead, and no other. Before the first version, when
@@ -410,7 +450,11 @@ impl Subscriber {
             let whole = self.region_octets.iter().map(|octets| 0..*octets as usize);
             return queue.open(&mut whole.enumerate());
         };
-        let first = known.next_sequence - u64::from(self.receiving.is_some());
+        let Some(next) = known.next_sequence else {
+            let free = (0..).zip(&known.states).filter(|(_, state)| **state == SlotState::Free);
+            return queue.open(&mut free.flat_map(|(slot, _)| known.slots.ranges(slot)));
+        };
+        let first = next - u64::from(self.receiving.is_some());
         let count = u64::from(self.receiving.is_some()) + u64::from(self.ahead());
         let slots = &known.slots;
         let slot = |ahead: u64| slots.first().slot_of(first.wrapping_add(ahead));

@@ -44,6 +44,16 @@ impl Client {
         Ok(self.get(&group(id))?.value)
     }
 
+    /// The group that resumes a group whose source has died, directly or by others between them (D193). That there is
+    /// none is [`ProblemType::UnknownGroup`]; a controller of an earlier version says [`ProblemType::UnknownPath`].
+    ///
+    /// # Errors
+    ///
+    /// See [`ClientError`].
+    pub fn successor(&self, id: u32) -> Result<Group> {
+        Ok(self.get(&format!("{}/successor", group(id)))?.value)
+    }
+
     /// Installs a new group on all nodes, and waits for them, up to 60 s.
     ///
     /// # Errors

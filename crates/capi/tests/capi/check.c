@@ -276,8 +276,8 @@ static void groups(void)
 
     CHECK(srdma_group_join_with(device, 1, NULL, &group) == -EINVAL && contains("options is NULL"));
     CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -ECONNREFUSED && group == NULL);
-    join_options.flags = SRDMA_JOIN_SHARED | 2;
-    CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -E2BIG && contains("flags 0x3"));
+    join_options.flags = SRDMA_JOIN_SHARED | 4;
+    CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -E2BIG && contains("flags 0x5"));
     join_options.flags = SRDMA_JOIN_SHARED;
     CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -ECONNREFUSED);
     join_options.base = memory;

@@ -55,6 +55,9 @@ pub(super) struct Arguments {
     /// Octets of payload that the source has in flight at most, for which nodes have buffers [default: 524288].
     #[arg(long, value_name = "OCTETS", value_parser = clap::value_parser!(u32).range(1..))]
     window_octets: Option<u32>,
+    /// The group that this one resumes: it is closed, and its receivers find this one. Name and Proxy Address are its.
+    #[arg(long, value_name = "GROUP")]
+    resumes: Option<u32>,
     #[command(flatten)]
     output: Output,
 }
@@ -99,6 +102,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         transport: arguments.transport(),
         repair: arguments.repair.map(Into::into),
         window_octets: arguments.window_octets,
+        resumes: arguments.resumes,
     };
     let group = create(&arguments.output.controller.client()?, &new)?;
     arguments.output.show(&group, |group| {

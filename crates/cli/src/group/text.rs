@@ -71,6 +71,7 @@ pub(super) fn group(group: &Group) -> String {
         ));
         lines.extend(tree.explanation.iter().cloned());
     }
+    lines.extend(group.resumes.map(|former| format!("resumes group {former}")));
     if !group.awaited.is_empty() {
         lines.push(format!("waits for {}", group.awaited.join(", ")));
     }
@@ -224,6 +225,7 @@ mod tests {
             }),
             awaited: vec!["N2".to_owned()],
             failure: None,
+            resumes: None,
             warnings: Vec::new(),
             more_regions: Vec::new(),
         };

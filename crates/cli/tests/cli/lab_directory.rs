@@ -174,6 +174,34 @@ fn a_restarted_receiver_keeps_what_it_has() {
     drop((push, other));
 }
 
+/// The source is killed in the middle: the same command with `--resume` goes on, and receivers have what they had.
+#[test]
+#[ignore = "needs root"]
+fn a_killed_source_resumes_and_no_receiver_is_started_again() {
+    let network = Network::start();
+    let source = network.path("source");
+    model(&source, 48 * MIB);
+    let (mut push, group) = network.pushes(&source, &["--receivers", "2"]);
+    let receivers = ["R1", "R3"].map(|host| network.pulls(host, &group, &[]));
+    let record = network.path("R3.partial/chunks");
+    wait_until(|| fs::metadata(&record).is_ok_and(|data| data.len() >= 12 * 36), || "R3 receives nothing".to_owned());
+    push.child.kill().expect("it runs");
+    push.child.wait().expect("a child");
+    let number = group.rsplit('/').next().expect("a number");
+    let (resumed, next) = network.pushes(&source, &["--receivers", "2", "--resume", number]);
+    assert_ne!(group, next);
+    for receiver in receivers {
+        let (is_good, report) = receiver.ends();
+        assert!(is_good, "{report}");
+        assert!(report["octets_repeated"].as_u64().expect("a count") >= 8 * MIB as u64, "{report}");
+    }
+    let (is_good, report) = resumed.ends();
+    assert!(is_good, "{report}");
+    for host in ["R1", "R3"] {
+        assert!(contents(&network.path(host)) == contents(&source), "{host} has other files");
+    }
+}
+
 /// A receiver whose disk is full ends by name, and the others have everything.
 #[test]
 #[ignore = "needs root"]

@@ -328,6 +328,58 @@ fn the_c_example_broadcasts_to_a_slow_and_a_restarted_receiver() {
     );
 }
 
+/// The source's process is killed in the middle of a version, twice; its next one resumes the group. No receiver is
+/// started again, and each has all versions, one of them slowly, and one that starts by the number of the first group.
+#[test]
+#[ignore = "needs root"]
+fn receivers_go_on_with_a_source_that_is_killed_and_resumes() {
+    const VERSIONS: u64 = 24;
+    let network = Network::start();
+    let program = network.compiles("examples/broadcast.c");
+    let versions = VERSIONS.to_string();
+    let common = ["source", "--receivers", "3", "--octets", "6000001", "--versions", &versions];
+    let proxy = ["--proxy", "2001:db8:cc::1"];
+    let mut source = network.starts(&program, "S1", "source", &[&common[..], &proxy].concat());
+    source.waits("a group", |source| !source.lines().is_empty());
+    let group = source.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
+    let slow = network.starts(&program, "R3", "slow", &["receive", &group, "--slow", "100"]);
+    let mut receivers = vec![network.starts(&program, "R1", "first", &["receive", &group]), slow];
+    receivers.push(network.starts(&program, "R5", "third", &["receive", &group]));
+    let mut sent = BTreeMap::new();
+    for (name, least) in [("second source", 5), ("third source", 12)] {
+        source.waits("versions", |source| source.versions().len() + sent.len() >= least);
+        // The next version is on its way: it is published without a pause.
+        source.child.kill().expect("it runs");
+        source.child.wait().expect("a child");
+        sent.append(&mut source.versions());
+        let newest = sent.keys().next_back().expect("versions").to_string();
+        let resumes = ["--resume", &group, "--after", &newest];
+        let begin = Instant::now();
+        source = network.starts(&program, "S1", name, &[&common[..], &resumes].concat());
+        source.waits("its first version", |source| !source.versions().is_empty());
+        println!("a version of the next source after {:?}", begin.elapsed());
+    }
+    source.ends();
+    sent.append(&mut source.versions());
+    assert_eq!(sent.keys().copied().collect::<Vec<_>>(), (1..=VERSIONS).collect::<Vec<_>>());
+    let mut interrupted = 0;
+    for receiver in &mut receivers {
+        receiver.ends();
+        assert_eq!(receiver.versions(), sent);
+        let lines = receiver.lines();
+        assert_eq!(lines.iter().filter(|line| *line == "resumed").count(), 2, "{lines:?}");
+        let reasons: Vec<&String> = lines.iter().filter(|line| line.starts_with("rejected")).collect();
+        let is_expected = |line: &&&String| {
+            line.ends_with("the source has died in the middle of it") || line.contains("it is not after version")
+        };
+        assert_eq!(reasons.iter().filter(is_expected).count(), reasons.len(), "{reasons:?}");
+        interrupted += reasons.iter().filter(|line| line.ends_with("in the middle of it")).count();
+        assert_eq!(lines.last().map(String::as_str), Some("over: the group is closed"));
+    }
+    println!("{interrupted} versions were interrupted");
+    assert!(interrupted > 0);
+}
+
 /// A receiver that joins late, and one that was killed and starts again, get the version that was published last, though
 /// nothing is published meanwhile, and then the next one (D187, D190).
 #[test]

@@ -32,7 +32,13 @@ impl Core {
         if group.lifecycle.is_some() {
             return Err(Refusal::new(ProblemType::AlreadyCommitted, format!("group {id} is committed already")));
         }
-        self.begin(id)?;
+        if self.awaits_predecessor(group) {
+            // It would be refused when its time comes.
+            record(&self.network, group)?;
+            self.postpone_commit(id);
+        } else {
+            self.begin(id)?;
+        }
         self.write_group(id);
         self.audit(&principal.name, "commit", format!("group {id}"));
         for warning in self.groups.get(&id).map(|group| self.repair_warnings(group)).unwrap_or_default() {
@@ -66,10 +72,13 @@ impl Core {
         Ok(())
     }
 
-    /// Retries a creation that the end of a controller has interrupted, as soon as its nodes have registered.
+    /// Retries a creation that the end of a controller has interrupted, as soon as its nodes have registered, or that
+    /// waited for the end of the group that it resumes.
     pub(super) fn retry_creation(&mut self, id: u32, may_wait: bool) {
-        let is_interrupted =
-            |group: &Group| group.row.is_committed && !group.row.is_closing && group.lifecycle.is_none();
+        let is_interrupted = |group: &Group| {
+            let is_due = group.row.is_committed && !group.row.is_closing && group.lifecycle.is_none();
+            is_due && !self.awaits_predecessor(group)
+        };
         if !self.groups.get(&id).is_some_and(is_interrupted) {
             return;
         }

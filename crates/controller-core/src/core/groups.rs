@@ -1,5 +1,6 @@
 //! Creates and closes groups.
 
+use super::successors::Predecessor;
 use super::{Core, Group};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
@@ -23,24 +24,30 @@ impl Core {
         tenant: Option<&str>,
         request: NewGroup,
     ) -> Result<u32, Refusal> {
-        let tenant = principal.tenant_of_new(tenant)?;
+        let predecessor = request.resumes.map(|former| self.predecessor(principal, former)).transpose()?;
+        let tenant = match &predecessor {
+            Some(former) => former.tenant_of_successor(tenant)?,
+            None => principal.tenant_of_new(tenant)?,
+        };
         let Some(limits) = self.settings.tenants.get(&tenant) else {
             let text = format!("tenant {tenant} is not configured");
             return Err(Refusal::new(ProblemType::OtherTenant, text));
         };
         let has = self.groups_of_tenant.get(&tenant).copied().unwrap_or(0);
-        if has >= limits.groups {
+        // The group that is resumed goes.
+        if has >= limits.groups + usize::from(predecessor.is_some()) {
             let text = format!("tenant {tenant} has {has} groups, its limit is {}: close one", limits.groups);
             return Err(Refusal::new(ProblemType::GroupQuotaExceeded, text));
         }
         let id = self.next_number().ok_or_else(|| {
             Refusal::new(ProblemType::GroupQuotaExceeded, "all group numbers are used: start with a new store")
         })?;
-        let proxy = match request.proxy {
+        let proxy = match request.proxy.or(predecessor.as_ref().and_then(|former| former.proxy)) {
             Some(proxy) => proxy,
             None => self.free_proxy(&tenant, request.source.address)?,
         };
-        let name = request.name.clone().unwrap_or_else(|| format!("group-{id}"));
+        let former_name = predecessor.as_ref().and_then(|former| former.name.clone());
+        let name = request.name.clone().or(former_name).unwrap_or_else(|| format!("group-{id}"));
         if name.len() > 128 || !crate::reports::is_printable(&name) {
             return Err(Refusal::new(
                 ProblemType::InvalidRequest,
@@ -49,8 +56,11 @@ impl Core {
         }
         let policy = Policy { repair: request.repair_policy(), ..request.policy };
         let (repair, window_octets) = (None, None);
-        let request = NewGroup { proxy: Some(proxy), name: Some(name), policy, repair, window_octets, ..request };
-        self.check_new(&tenant, proxy, &request)?;
+        let (proxy, name, resumes) = (Some(proxy), Some(name), None);
+        let request = NewGroup { proxy, name, policy, repair, window_octets, resumes, ..request };
+        self.check_new(&tenant, &request, predecessor.as_ref())?;
+        let ancestors = predecessor.map(Predecessor::ancestors_of_successor).unwrap_or_default();
+        let resumed = ancestors.last().copied();
         self.site.last_group = id;
         let row = GroupRow {
             id,
@@ -64,11 +74,18 @@ impl Core {
             unrenewed: BTreeSet::new(),
             failure: None,
             service: None,
+            ancestors,
         };
         self.enter(row);
         self.write_group(id);
-        self.audit(&principal.name, "create", format!("group {id}"));
+        match resumed {
+            Some(former) => self.audit(&principal.name, "resume", format!("group {former} by group {id}")),
+            None => self.audit(&principal.name, "create", format!("group {id}")),
+        }
         self.emit(Some(&tenant), EventKind::GroupCreated { group: id });
+        if let Some(former) = resumed {
+            self.close(former);
+        }
         Ok(id)
     }
 
@@ -82,7 +99,12 @@ impl Core {
     pub(super) fn enter(&mut self, row: GroupRow) {
         let id = row.id;
         *self.groups_of_tenant.entry(row.tenant.clone()).or_default() += 1;
-        self.proxies.extend(row.request.proxy.map(|proxy| (proxy, id)));
+        if let Some(proxy) = row.request.proxy {
+            // Its successor may have it already.
+            let owner = self.proxies.entry(proxy).or_insert(id);
+            *owner = if row.is_closing { *owner } else { id };
+        }
+        self.note_ancestors(&row);
         self.queue_pairs.insert((row.request.source.address, row.request.source.qpn), id);
         let group = Group {
             row,
@@ -116,6 +138,12 @@ impl Core {
             Err(refusal) => return Err(refusal),
         }
         self.audit(&principal.name, "close", format!("group {id}"));
+        self.close(id);
+        Ok(())
+    }
+
+    /// Closes a group, at the nodes first.
+    fn close(&mut self, id: u32) {
         if let Some(group) = self.groups.get_mut(&id) {
             group.row.is_closing = true;
             if let Some(lifecycle) = &mut group.lifecycle {
@@ -132,7 +160,6 @@ impl Core {
         if self.groups.get(&id).is_some_and(|group| group.lifecycle.is_none()) {
             self.forget(id);
         }
-        Ok(())
     }
 
     /// Deletes a group that no node has.
@@ -140,9 +167,12 @@ impl Core {
         let Some(group) = self.groups.remove(&id) else { return };
         self.effects.changed_groups.insert(id);
         let request = &group.row.request;
-        if let Some(proxy) = request.proxy {
+        if let Some(proxy) = request.proxy
+            && self.proxies.get(&proxy) == Some(&id)
+        {
             self.proxies.remove(&proxy);
         }
+        self.forget_ancestors(&group.row);
         self.queue_pairs.remove(&(request.source.address, request.source.qpn));
         for (address, member) in &group.members {
             self.queue_pairs.remove(&(*address, member.receiver.qpn));
@@ -161,9 +191,14 @@ impl Core {
         self.unsettled.remove(&id);
         self.reserving.remove(&id);
         self.emit(Some(&group.row.tenant), EventKind::GroupClosed { group: id });
+        self.release_successor(id);
     }
 
-    fn check_new(&self, tenant: &str, proxy: Ipv6Addr, request: &NewGroup) -> Result<(), Refusal> {
+    fn check_new(&self, tenant: &str, request: &NewGroup, predecessor: Option<&Predecessor>) -> Result<(), Refusal> {
+        let proxy = request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED);
+        if let Some(former) = predecessor {
+            former.check_region(request.region)?;
+        }
         check_path_mtu(request.path_mtu)?;
         check_qpn("designated_qpn", request.designated_qpn)?;
         check_qpn("source.qpn", request.source.qpn)?;
@@ -196,7 +231,8 @@ impl Core {
             check_host(what, address)?;
             self.check_tenant(tenant, what, address)?;
         }
-        if let Some(other) = self.proxies.get(&proxy) {
+        let is_former = |group: &u32| predecessor.is_some_and(|former| former.id == *group);
+        if let Some(other) = self.proxies.get(&proxy).filter(|other| !is_former(other)) {
             let text = format!("proxy {proxy} is the Proxy Address of group {other}: each group has its own (D2)");
             return Err(Refusal::new(ProblemType::AddressInUse, text));
         }

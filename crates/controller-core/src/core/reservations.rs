@@ -157,7 +157,7 @@ impl Core {
     pub(super) fn reserved_psn(&self, group: &Group, address: Ipv6Addr) -> Option<u32> {
         match &group.lifecycle {
             Some(lifecycle) => lifecycle.join_point(address).map(Psn::get),
-            None => (!group.row.is_committed && !self.may_have_record(group)).then_some(group.row.request.initial_psn),
+            None => (!self.may_be_installed(group)).then_some(group.row.request.initial_psn),
         }
     }
 

@@ -36,6 +36,7 @@ impl Core {
             region: request.region,
             more_regions: request.more_regions.clone(),
             policy: request.policy,
+            resumes: group.row.ancestors.last().copied(),
             members: self.members(group),
             tree: self.tree(group),
             awaited: self.awaited(group),
@@ -316,6 +317,7 @@ impl Core {
         match &group.lifecycle {
             _ if group.row.is_closing => GroupState::Closing,
             _ if group.is_stopped() => GroupState::Stopped,
+            None if group.row.is_committed && self.awaits_predecessor(group) => GroupState::Creating,
             // Nodes may have a record that the store lacks (D115).
             None if group.row.is_committed || self.may_have_record(group) => GroupState::Verifying,
             None => GroupState::Open,
@@ -362,9 +364,7 @@ impl Core {
             Some(_) if !was_there => ReceiverState::Joining,
             Some(_) if !group.is_verified() => ReceiverState::Unverified,
             Some(_) => ReceiverState::Member,
-            None if group.lifecycle.is_none() && (group.row.is_committed || self.may_have_record(group)) => {
-                ReceiverState::Unverified
-            }
+            None if group.lifecycle.is_none() && self.may_be_installed(group) => ReceiverState::Unverified,
             None => ReceiverState::Joining,
         };
         let is_joining = state == ReceiverState::Joining && row.in_two_steps;

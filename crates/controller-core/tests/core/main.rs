@@ -11,4 +11,5 @@ mod placed_jobs;
 mod repair;
 mod reservations;
 mod restored_stores;
+mod successors;
 mod views;

@@ -31,6 +31,7 @@ use utoipa::OpenApi;
         reservations::report,
         groups::source,
         groups::service,
+        groups::successor,
         foreign::list,
         foreign::adopt,
         foreign::remove,

@@ -105,6 +105,24 @@ pub(super) async fn show(
     Ok(answer(StatusCode::OK, &group, Some(version)))
 }
 
+/// Read the group that resumes a group, whose source has died (D193). The latter may not exist any more.
+#[utoipa::path(
+    get,
+    path = "/v1/groups/{id}/successor",
+    params(("id" = u32, Path)),
+    responses((status = 200, body = Group), (status = 404, body = Problem))
+)]
+pub(super) async fn successor(
+    State(app): State<App>,
+    principal: Principal,
+    Path(id): Path<String>,
+) -> Result<Response, RequestError> {
+    let id = group_id(&id)?;
+    // A receiver acts upon it: what it says is durable.
+    let (group, version) = app.service.write(|core| core.successor(&principal, id)).await?;
+    Ok(answer(StatusCode::OK, &group, Some(version)))
+}
+
 /// Compute the tree and install the group on all nodes (D31).
 #[utoipa::path(
     post,

@@ -1,5 +1,6 @@
 //! The configurations of the commit protocol's model.
 
+use srdma_group::Safeguard;
 use std::fmt;
 use std::str::FromStr;
 
@@ -22,6 +23,12 @@ pub struct CommitFaults {
     pub store_losses: u8,
     /// Receivers that join.
     pub joins: u8,
+    /// Reservations of a receiver that joins in two steps (D187).
+    pub reservations: u8,
+    /// Deaths of that receiver.
+    pub deaths: u8,
+    /// Times in which it is slow: its reservation expires.
+    pub slow_receivers: u8,
     /// Receivers that leave.
     pub leaves: u8,
     /// Creations of the group after a loss of the store.
@@ -52,6 +59,25 @@ pub enum Ablation {
     AnyEpoch,
     /// Orders without an answer are not retransmitted.
     NoRetransmission,
+    /// A receiver that has a reservation is a member without having said that it is ready.
+    ReadinessNotAwaited,
+    /// Reservations do not expire.
+    NoExpiry,
+}
+
+impl Ablation {
+    /// The safeguard of the controller that it is.
+    pub(super) fn safeguard(self) -> Option<Safeguard> {
+        match self {
+            Ablation::ReadinessNotAwaited => Some(Safeguard::ReadinessAwaited),
+            Ablation::NoExpiry => Some(Safeguard::ReservationsExpire),
+            Ablation::Nothing
+            | Ablation::EpochIsName
+            | Ablation::LostIsSettled
+            | Ablation::AnyEpoch
+            | Ablation::NoRetransmission => None,
+        }
+    }
 }
 
 /// A configuration.
@@ -74,7 +100,7 @@ pub struct CommitBounds {
 }
 
 impl CommitFaults {
-    fn named(&mut self) -> [(&'static str, &mut u8); 10] {
+    fn named(&mut self) -> [(&'static str, &mut u8); 13] {
         [
             ("losses", &mut self.losses),
             ("delays", &mut self.delays),
@@ -84,6 +110,9 @@ impl CommitFaults {
             ("controller restarts", &mut self.controller_restarts),
             ("store losses", &mut self.store_losses),
             ("joins", &mut self.joins),
+            ("reservations", &mut self.reservations),
+            ("deaths", &mut self.deaths),
+            ("slow receivers", &mut self.slow_receivers),
             ("leaves", &mut self.leaves),
             ("creations", &mut self.creations),
         ]

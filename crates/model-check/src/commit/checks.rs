@@ -15,6 +15,8 @@ pub const COMMIT_SAFETY: &str = "safety: each member that the API shows is waite
 pub const COMMIT_AGREEMENT: &str = "agreement: connected nodes of a group that is ready have what the API shows";
 /// Orders and answers are about one entry.
 pub const COMMIT_NAMES: &str = "names: orders and answers name one entry of one store";
+/// A receiver that joins in two steps misses nothing (D187).
+pub const COMMIT_READY: &str = "ready: a receiver that joins in two steps is a member from where it is ready";
 /// The group waits for nothing without naming it.
 pub const COMMIT_NAMED: &str = "named: what a group waits for is in `awaited` or `failure`";
 /// From each state the group comes to rest without further faults.
@@ -26,6 +28,7 @@ impl World {
         for group in self.controller.value.groups() {
             self.check_members(model, &group).map_err(|text| (COMMIT_SAFETY, text))?;
             self.check_agreement(model, &group).map_err(|text| (COMMIT_AGREEMENT, text))?;
+            self.check_ready(model, &group)?;
         }
         Ok(())
     }

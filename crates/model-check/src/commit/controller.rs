@@ -5,8 +5,12 @@
 
 use super::canonical::fingerprint;
 use super::network::{self, GROUP_TENANT, Place};
-use srdma_api::{Group, GroupState, NewReceiver, NodeOrder, Registration, Session, SourceOrder, SourceReport, Sync};
+use srdma_api::{
+    Group, GroupState, NewReceiver, NodeOrder, ReceiverOrder, ReceiverReport, Registration, Session, SourceOrder,
+    SourceReport, Sync,
+};
 use srdma_controller_core::{AUDIT_PREFIX, Core, Pipeline, Refusal, Row, RowError, Settings, Tenant, Time, Write};
+use srdma_group::Safeguard;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::rc::Rc;
@@ -14,6 +18,10 @@ use std::time::Duration;
 
 /// Timeout of silent nodes.
 const DEAD_AFTER: Duration = Duration::from_secs(3);
+/// Time after which reservations expire (D188).
+const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Queue pair of each receiver.
+const QPN: u32 = 0x1000;
 /// Before and after the time in which a restarted controller expects its nodes.
 const EARLY: Duration = Duration::from_secs(10);
 const LATE: Duration = Duration::from_secs(1000);
@@ -24,6 +32,8 @@ pub(super) struct Controller {
     rows: BTreeMap<String, Value>,
     /// Whether nodes have been found dead since the start: the time in which they are expected is over.
     is_late: bool,
+    /// Disabled.
+    without: Option<Safeguard>,
 }
 
 /// A row, and its fingerprint.
@@ -33,10 +43,12 @@ struct Value {
     fingerprint: u64,
 }
 
-fn settings() -> Settings {
+fn settings(without: Option<Safeguard>) -> Settings {
     Settings {
+        without,
         tenants: BTreeMap::from([(GROUP_TENANT.to_owned(), Tenant::default())]),
         node_dead_after: DEAD_AFTER,
+        join_timeout: JOIN_TIMEOUT,
         // Sources are never silent for so long.
         source_silent_after: Duration::from_secs(1_000_000),
         ..Settings::default()
@@ -45,20 +57,25 @@ fn settings() -> Settings {
 
 impl Controller {
     /// Starts with an empty store of this identity. `rebuilds`: a lost store, whose groups are restored from its nodes.
-    pub(super) fn new(identity: u64, rebuilds: Option<u64>) -> Result<Self, RowError> {
-        Controller::start(BTreeMap::new(), identity, rebuilds)
+    pub(super) fn new(identity: u64, rebuilds: Option<u64>, without: Option<Safeguard>) -> Result<Self, RowError> {
+        Controller::start(BTreeMap::new(), identity, rebuilds, without)
     }
 
     /// Starts again with the rows of the store.
     pub(super) fn restarted(&self) -> Result<Self, RowError> {
-        Controller::start(self.rows.clone(), 0, None)
+        Controller::start(self.rows.clone(), 0, None, self.without)
     }
 
-    fn start(rows: BTreeMap<String, Value>, identity: u64, rebuilds: Option<u64>) -> Result<Self, RowError> {
+    fn start(
+        rows: BTreeMap<String, Value>,
+        identity: u64,
+        rebuilds: Option<u64>,
+        without: Option<Safeguard>,
+    ) -> Result<Self, RowError> {
         let state: Vec<Row> = rows.iter().map(|(key, value)| (key.clone(), value.octets.to_vec())).collect();
         let time = Time { monotonic: EARLY, unix_ms: 0 };
-        let core = Core::restore(settings(), None, &state, identity, rebuilds, time)?;
-        let mut controller = Controller { pipeline: Pipeline::new(core), rows, is_late: false };
+        let core = Core::restore(settings(without), None, &state, identity, rebuilds, time)?;
+        let mut controller = Controller { pipeline: Pipeline::new(core), rows, is_late: false, without };
         controller.transact(|_| ());
         Ok(controller)
     }
@@ -139,6 +156,18 @@ impl Controller {
         });
     }
 
+    /// A reservation of a receiver that is not heard expires. Nodes are heard meanwhile.
+    pub(super) fn lapse(&mut self, places: &[Place]) {
+        let begin = if self.is_late { LATE } else { EARLY };
+        // In steps in which the controller listens.
+        for step in 1..=4 {
+            self.transact_at(begin + JOIN_TIMEOUT * step * 2 / 5, |core| {
+                places.iter().for_each(|place| core.keep_session(place.loopback()));
+                core.expire_nodes();
+            });
+        }
+    }
+
     /// Retransmits orders without an answer.
     pub(super) fn retransmit(&mut self) {
         self.transact(Core::retransmit);
@@ -157,8 +186,19 @@ impl Controller {
     }
 
     pub(super) fn join(&mut self, id: u32, receiver: Ipv6Addr) -> Result<(), Refusal> {
-        let new = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+        let new = NewReceiver { qpn: QPN, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
         self.transact(|core| core.join(&network::admin(), id, receiver, new, None)).unwrap_or(Ok(()))
+    }
+
+    pub(super) fn reserve(&mut self, id: u32, receiver: Ipv6Addr) -> Result<(), Refusal> {
+        let new = NewReceiver { qpn: QPN, path_mtu: 4096, region: None };
+        self.transact(|core| core.reserve(&network::admin(), id, receiver, new, None)).unwrap_or(Ok(()))
+    }
+
+    /// A receiver that has a reservation reports; `None` if it has none.
+    pub(super) fn report_receiver(&mut self, id: u32, receiver: Ipv6Addr, ready: Option<u32>) -> Option<ReceiverOrder> {
+        let report = ReceiverReport { qpn: QPN, ready_at_psn: ready, wait_ms: 0 };
+        self.transact(|core| core.report_receiver(&network::admin(), id, receiver, report))?.ok()
     }
 
     pub(super) fn leave(&mut self, id: u32, receiver: Ipv6Addr) -> Result<(), Refusal> {

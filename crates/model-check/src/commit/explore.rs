@@ -1,8 +1,9 @@
 //! All states of the commit protocol's model.
 
+use super::action::{CommitAction, Kind};
 use super::bounds::CommitBounds;
 use super::checks::{COMMIT_NAMED, COMMIT_NAMES, COMMIT_PROGRESS};
-use super::world::{CommitAction, Kind, Model, World};
+use super::world::{Model, World};
 use crate::check::Order;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::{Duration, Instant};

@@ -11,6 +11,9 @@ const NONE: CommitFaults = CommitFaults {
     controller_restarts: 0,
     store_losses: 0,
     joins: 0,
+    reservations: 0,
+    deaths: 0,
+    slow_receivers: 0,
     leaves: 0,
     creations: 0,
 };
@@ -28,7 +31,7 @@ const fn of(name: &'static str, faults: CommitFaults) -> CommitBounds {
 }
 
 /// Seconds: for the tests.
-pub const COMMIT_SMALL: [CommitBounds; 8] = [
+pub const COMMIT_SMALL: [CommitBounds; 9] = [
     of("messages", CommitFaults { losses: 1, early_retransmissions: 1, joins: 1, leaves: 1, ..NONE }),
     of("join, node lost", CommitFaults { partitions: 1, joins: 1, restarts: 1, ..NONE }),
     of("leave, controller", CommitFaults { partitions: 1, controller_restarts: 1, leaves: 1, ..NONE }),
@@ -43,10 +46,14 @@ pub const COMMIT_SMALL: [CommitBounds; 8] = [
         ..of("rebuilt", CommitFaults { partitions: 1, store_losses: 1, leaves: 1, ..NONE })
     },
     CommitBounds { store_loss: StoreLoss::Backup, ..of("backup", CommitFaults { store_losses: 1, leaves: 1, ..NONE }) },
+    CommitBounds {
+        sends: true,
+        ..of("two steps", CommitFaults { losses: 1, reservations: 1, deaths: 1, slow_receivers: 1, ..NONE })
+    },
 ];
 
 /// Minutes; the last, all faults at once, hours.
-pub const COMMIT_LARGE: [CommitBounds; 7] = [
+pub const COMMIT_LARGE: [CommitBounds; 9] = [
     of("store lost", CommitFaults { partitions: 1, restarts: 2, store_losses: 1, creations: 2, ..NONE }),
     CommitBounds {
         store_loss: StoreLoss::Rebuilt,
@@ -58,6 +65,14 @@ pub const COMMIT_LARGE: [CommitBounds; 7] = [
     CommitBounds {
         is_ready: false,
         ..of("first commit", CommitFaults { losses: 1, delays: 1, restarts: 2, controller_restarts: 1, ..NONE })
+    },
+    CommitBounds {
+        sends: true,
+        ..of("two steps, controller", CommitFaults { controller_restarts: 1, reservations: 1, deaths: 1, ..NONE })
+    },
+    CommitBounds {
+        sends: true,
+        ..of("two steps, nodes", CommitFaults { restarts: 1, reservations: 1, deaths: 1, ..NONE })
     },
     of(
         "all faults",

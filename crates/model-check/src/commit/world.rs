@@ -6,9 +6,11 @@
 //!                     store
 //! ```
 
+use super::action::{CommitAction, Kind};
 use super::bounds::{Ablation, CommitBounds, CommitFaults, StoreLoss};
 use super::controller::Controller;
 use super::network::{Place, receiver};
+use super::newcomer::Newcomer;
 use super::node::{Message, Node, Response};
 use srdma_agent::Failure;
 use srdma_api::{SourceOrder, SourceReport};
@@ -17,7 +19,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 
-/// PSN at which the source pauses.
+/// PSN at which the source pauses first. It sends a packet before the next pause.
 const PAUSED_AT: u32 = 5;
 
 /// A part of the state, shared by the states in which it is equal.
@@ -33,6 +35,7 @@ pub(super) struct World {
     pub(super) controller: Part<Controller>,
     pub(super) nodes: Vec<Part<Node>>,
     source: Source,
+    pub(super) newcomer: Newcomer,
     left: CommitFaults,
     /// The nodes that have restarted, one bit each.
     restarted: u8,
@@ -43,75 +46,8 @@ pub(super) struct World {
 struct Source {
     round: Option<u32>,
     is_paused: bool,
-}
-
-/// An event.
-#[allow(missing_docs, reason = "the names say it")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CommitAction {
-    /// The next request of a node reaches the controller, which responds.
-    Request {
-        node: u8,
-    },
-    /// The response reaches the node, which executes the orders.
-    Response {
-        node: u8,
-    },
-    /// The response is lost.
-    LoseResponse {
-        node: u8,
-    },
-    /// The node gives a request up that is still on its way.
-    DelayRequest {
-        node: u8,
-    },
-    /// That request reaches the controller.
-    LateRequest {
-        node: u8,
-    },
-    /// A node does not reach the controller any more, which notices it.
-    Cut {
-        node: u8,
-    },
-    /// A restarted controller notices it.
-    Expire {
-        node: u8,
-    },
-    /// The node reaches the controller again.
-    Heal {
-        node: u8,
-    },
-    /// With an ablation: the controller goes on without the node.
-    Skip {
-        node: u8,
-    },
-    /// A node restarts without state.
-    Restart {
-        node: u8,
-    },
-    RestartController,
-    LoseStore,
-    /// Orders without an answer are retransmitted.
-    Retransmit,
-    /// The source reports and receives its order.
-    Source,
-    /// A receiver joins.
-    Join,
-    /// A receiver leaves.
-    Leave,
-    /// The application creates the group after a loss of the store.
-    Create,
-}
-
-/// What an event is for progress.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// It happens sooner or later.
-    Progress,
-    /// A node returns.
-    Heal,
-    /// It may happen.
-    Fault,
+    /// Packets since the first pause.
+    sent: u32,
 }
 
 /// The model: what does not change.
@@ -137,7 +73,7 @@ impl World {
         for (index, node) in self.nodes.iter().enumerate() {
             (node.fingerprint, self.is_current(index)).hash(&mut hasher);
         }
-        (self.source, self.left, self.restarted).hash(&mut hasher);
+        (self.source, self.newcomer, self.left, self.restarted).hash(&mut hasher);
         hasher.finish()
     }
 
@@ -158,7 +94,7 @@ impl World {
     }
 
     /// Whether no message is on its way.
-    fn is_silent(&self) -> bool {
+    pub(super) fn is_silent(&self) -> bool {
         (0..self.nodes.len()).all(|index| self.nodes[index].value.response.is_none() && !self.has_request(index))
     }
 }
@@ -167,11 +103,12 @@ impl Model {
     /// The first state: registered nodes and, if the group is in effect, no message on its way.
     pub(super) fn new(bounds: CommitBounds) -> Result<Self, String> {
         let places: Vec<Place> = (0..=bounds.edges).map(Place).collect();
-        let controller = Controller::new(1, None).map_err(|error| error.to_string())?;
+        let controller = Controller::new(1, None, bounds.ablation.safeguard()).map_err(|error| error.to_string())?;
         let nodes = places.iter().map(|place| Part::new(Node::new(*place), Node::fingerprint)).collect();
         let controller = Part::new(controller, |controller| controller.fingerprint(&places));
         let left = CommitFaults::default();
-        let initial = World { controller, nodes, source: Source::default(), left, restarted: 0 };
+        let (source, newcomer) = (Source::default(), Newcomer::default());
+        let initial = World { controller, nodes, source, newcomer, left, restarted: 0 };
         let mut model = Model { bounds, places, initial };
         model.settle()?;
         let receivers = model.first_receivers();
@@ -205,7 +142,7 @@ impl Model {
     }
 
     /// The receiver that joins: at the last edge.
-    fn newcomer(&self) -> Ipv6Addr {
+    pub(super) fn newcomer(&self) -> Ipv6Addr {
         receiver(self.bounds.edges, 3)
     }
 
@@ -227,7 +164,8 @@ impl Model {
                 Restart { node },
             ]
         };
-        let others = [RestartController, LoseStore, Retransmit, Source, Join, Leave, Create];
+        let others =
+            [RestartController, LoseStore, Retransmit, Source, Join, Reserve, Report, Die, Lapse, Leave, Create];
         let all = self.places.iter().flat_map(of_node).chain(others);
         all.filter(|action| self.is_possible(world, *action)).collect()
     }
@@ -259,32 +197,15 @@ impl Model {
             }
             CommitAction::Source => self.bounds.sends,
             CommitAction::Join => left.joins > 0,
+            CommitAction::Reserve => left.reservations > 0 && world.newcomer.may_join(),
+            CommitAction::Report => world.newcomer.reports(),
+            CommitAction::Die => left.deaths > 0 && world.newcomer.reports(),
+            CommitAction::Lapse => {
+                let may_be_slow = left.slow_receivers > 0 && world.newcomer.reports();
+                (world.newcomer.is_dead || may_be_slow) && world.has_reservation(self)
+            }
             CommitAction::Leave => left.leaves > 0,
             CommitAction::Create => left.creations > 0 && left.store_losses < self.bounds.faults.store_losses,
-        }
-    }
-
-    /// What an event of a state is.
-    pub(super) fn kind(&self, world: &World, action: CommitAction) -> Kind {
-        match action {
-            CommitAction::Heal { .. } => Kind::Heal,
-            CommitAction::Retransmit if !world.is_silent() => Kind::Fault,
-            CommitAction::Request { .. }
-            | CommitAction::Response { .. }
-            | CommitAction::LateRequest { .. }
-            | CommitAction::Expire { .. }
-            | CommitAction::Skip { .. }
-            | CommitAction::Retransmit
-            | CommitAction::Source => Kind::Progress,
-            CommitAction::LoseResponse { .. }
-            | CommitAction::DelayRequest { .. }
-            | CommitAction::Cut { .. }
-            | CommitAction::Restart { .. }
-            | CommitAction::RestartController
-            | CommitAction::LoseStore
-            | CommitAction::Join
-            | CommitAction::Leave
-            | CommitAction::Create => Kind::Fault,
         }
     }
 
@@ -350,8 +271,8 @@ impl Model {
             CommitAction::LoseStore => {
                 world.left.store_losses -= 1;
                 let controller = match self.bounds.store_loss {
-                    StoreLoss::Empty => Controller::new(2, None),
-                    StoreLoss::Rebuilt => Controller::new(2, Some(1)),
+                    StoreLoss::Empty => Controller::new(2, None, None),
+                    StoreLoss::Rebuilt => Controller::new(2, Some(1), None),
                     StoreLoss::Backup => self.initial.controller.value.restarted(),
                 };
                 self.start(&mut world, controller.map_err(|error| error.to_string())?);
@@ -367,6 +288,21 @@ impl Model {
                 world.left.joins -= 1;
                 let newcomer = self.newcomer();
                 self.request(&mut world, |controller, id| controller.join(id, newcomer));
+            }
+            CommitAction::Reserve => {
+                world.left.reservations -= 1;
+                let newcomer = self.newcomer();
+                self.request(&mut world, |controller, id| controller.reserve(id, newcomer));
+                world.newcomer = Newcomer::reserved();
+            }
+            CommitAction::Report => self.report_newcomer(&mut world),
+            CommitAction::Die => {
+                world.left.deaths -= 1;
+                world.newcomer.is_dead = true;
+            }
+            CommitAction::Lapse => {
+                world.left.slow_receivers -= u8::from(!world.newcomer.is_dead);
+                self.change_controller(&mut world, |controller| controller.lapse(&self.places));
             }
             CommitAction::Leave => {
                 world.left.leaves -= 1;
@@ -401,7 +337,7 @@ impl Model {
     }
 
     /// A request of the application about the group, if it exists.
-    fn request<E>(&self, world: &mut World, act: impl FnOnce(&mut Controller, u32) -> Result<(), E>) {
+    pub(super) fn request<E>(&self, world: &mut World, act: impl FnOnce(&mut Controller, u32) -> Result<(), E>) {
         if let Some(group) = world.controller.value.groups().first() {
             let id = group.summary.id;
             // A refusal changes nothing.
@@ -440,12 +376,16 @@ impl Model {
 
     fn report_source(&self, world: &mut World) {
         let Some(id) = world.controller.value.groups().first().map(|group| group.summary.id) else { return };
-        let Source { round, is_paused } = world.source;
-        let paused_at_psn = is_paused.then_some(PAUSED_AT);
+        let Source { round, is_paused, sent } = world.source;
+        let paused_at_psn = is_paused.then_some(PAUSED_AT + sent);
         let report = SourceReport { round, pausing: is_paused, paused_at_psn, ..SourceReport::default() };
         match self.change_controller(world, |controller| controller.report_source(id, report)) {
-            Some(SourceOrder::Send { round }) => world.source = Source { round: Some(round), is_paused: false },
-            Some(SourceOrder::Pause { round }) => world.source = Source { round: Some(round), is_paused: true },
+            Some(SourceOrder::Send { round }) => {
+                world.source = Source { round: Some(round), is_paused: false, sent: sent + u32::from(is_paused) };
+            }
+            Some(SourceOrder::Pause { round }) => {
+                world.source = Source { round: Some(round), is_paused: true, sent };
+            }
             Some(SourceOrder::Wait | SourceOrder::End) | None => {}
         }
     }

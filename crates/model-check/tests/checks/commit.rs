@@ -1,8 +1,8 @@
 //! The commit protocol of controller and agents: every order of messages and faults (D25, D31, D96, D97, D98).
 
 use srdma_model_check::{
-    Ablation, COMMIT_AGREEMENT, COMMIT_PROGRESS, COMMIT_SAFETY, COMMIT_SMALL, CommitAction, CommitBounds,
-    CommitFailure, CommitFinding, Order, check_commit,
+    Ablation, COMMIT_AGREEMENT, COMMIT_NAMED, COMMIT_PROGRESS, COMMIT_READY, COMMIT_SAFETY, COMMIT_SMALL, CommitAction,
+    CommitBounds, CommitFailure, CommitFinding, Order, check_commit,
 };
 
 fn found(bounds: CommitBounds) -> CommitFinding {
@@ -51,6 +51,29 @@ fn lost_and_restored_stores_hold() {
     holds("store lost", &[CommitAction::LoseStore, CommitAction::Create]);
     holds("backup", &[CommitAction::LoseStore, CommitAction::Leave]);
     holds("rebuilt", &[CommitAction::LoseStore, CommitAction::Leave, CommitAction::Cut { node: 1 }]);
+}
+
+/// D187, D188: a receiver that dies or is slow between the steps, while messages are lost.
+#[test]
+fn joins_in_two_steps_hold() {
+    let events = [CommitAction::Reserve, CommitAction::Report, CommitAction::Die, CommitAction::Lapse];
+    holds("two steps", &[&events[..], &[CommitAction::LoseResponse { node: 0 }]].concat());
+}
+
+/// D187: without the second step a member misses what comes before its queue pair is ready.
+#[test]
+fn without_waiting_for_its_answer_a_receiver_is_not_ready() {
+    let failure = failure("two steps", Ablation::ReadinessNotAwaited);
+    assert_eq!(failure.property, COMMIT_READY, "{failure:?}");
+    assert!(failure.path.contains(&CommitAction::Reserve), "{failure:?}");
+}
+
+/// D188: without an end of reservations a receiver that dies between the steps holds the source for ever.
+#[test]
+fn without_expiry_a_dead_receiver_holds_the_source() {
+    let failure = failure("two steps", Ablation::NoExpiry);
+    assert!([COMMIT_PROGRESS, COMMIT_NAMED].contains(&failure.property), "{failure:?}");
+    assert!(failure.path.contains(&CommitAction::Die), "{failure:?}");
 }
 
 /// D97, D98: a node that compares the number of an epoch alone answers for a record that it does not have.

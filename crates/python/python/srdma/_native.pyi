@@ -14,7 +14,7 @@ def error_names() -> list[str]: ...
 Buffer: TypeAlias = Any
 Buffers: TypeAlias = Mapping[str, Buffer] | Iterable[tuple[str, Buffer]]
 Kind: TypeAlias = Literal[
-    "published", "slow", "failed", "joined", "version", "rejected", "source_silent", "over", "lost", "other"
+    "published", "slow", "failed", "joined", "version", "rejected", "source_silent", "resumed", "over", "lost", "other"
 ]
 
 class Event:
@@ -50,6 +50,7 @@ class Device:
         slow_after: float | None = None,
         window_octets: int | None = None,
         keep_current: bool = False,
+        resume: int | None = None,
     ) -> Source: ...
     def join(self, group: int) -> Receiver: ...
 

@@ -7,7 +7,9 @@
 //! are *delivered* to ranges that are not shared (D183).
 #![allow(unsafe_code, reason = "memory that two threads use, and memory that C programs own")]
 
+use super::placement::Placement;
 use super::range_of;
+use crate::manifest::Slots;
 use nix::sys::mman::munmap;
 use std::fmt;
 use std::ops::Range;
@@ -117,7 +119,7 @@ impl Region {
 
     /// Its memory, to be written. A region is no `Clone`: there is one writer.
     pub(crate) fn into_slots(self) -> SlotMemory {
-        SlotMemory { octets: self.0, open: Vec::new(), shared: Vec::new(), strays: 0 }
+        SlotMemory { octets: self.0, placement: Placement::default(), open: Vec::new(), shared: Vec::new(), strays: 0 }
     }
 }
 
@@ -137,6 +139,8 @@ impl WatchedMemory {
 /// A region as it is written: by one thread, to open ranges.
 pub(crate) struct SlotMemory {
     octets: Arc<RegionMemory>,
+    /// Offsets of the group are those of its slots; ranges below are those of the region.
+    placement: Placement,
     open: Vec<Range<usize>>,
     /// Ranges that the application has, with their leases.
     shared: Vec<(Range<usize>, Weak<()>)>,
@@ -148,15 +152,31 @@ impl SlotMemory {
         self.octets.length
     }
 
+    /// The memory serves another group: nothing is open. Slots keep their places, unless they may be others.
+    pub(crate) fn renew(&mut self, keeps_slots: bool) {
+        if !keeps_slots {
+            self.placement = Placement::default();
+        }
+        self.open.clear();
+    }
+
+    /// Two slots change places: nothing is on its way to either.
+    pub(crate) fn exchange(&mut self, slots: Slots, pair: [u16; 2]) {
+        self.placement.exchange(slots, pair);
+    }
+
     /// Opens these ranges, and closes all others. False, and nothing is open, if a range is not inside the region or
     /// the application still has a part of it.
     pub(crate) fn open(&mut self, ranges: impl IntoIterator<Item = Range<usize>>) -> bool {
         self.shared.retain(|(_, owner)| owner.strong_count() > 0);
-        self.open = ranges.into_iter().filter(|range| !range.is_empty()).collect();
-        let is_free = self
-            .open
-            .iter()
-            .all(|open| open.end <= self.octets.length && !self.shared.iter().any(|(shared, _)| overlap(open, shared)));
+        let ranges = ranges.into_iter().filter(|range| !range.is_empty());
+        let placed: Option<Vec<Range<usize>>> = ranges.map(|range| self.placement.of(range)).collect();
+        let is_placed = placed.is_some();
+        self.open = placed.unwrap_or_default();
+        let is_free = is_placed
+            && self.open.iter().all(|open| {
+                open.end <= self.octets.length && !self.shared.iter().any(|(shared, _)| overlap(open, shared))
+            });
         if !is_free {
             self.open.clear();
         }
@@ -165,6 +185,7 @@ impl SlotMemory {
 
     /// Gives a range to the application; `None` if it is open, or not inside the region.
     pub(crate) fn share(&mut self, range: Range<usize>) -> Option<SharedRange> {
+        let range = self.placement.of(range)?;
         if self.open.iter().any(|open| overlap(open, &range)) {
             return None;
         }
@@ -179,7 +200,7 @@ impl SlotMemory {
     }
 
     pub(super) fn write(&mut self, offset: u64, octets: &[u8]) {
-        let range = range_of(offset, octets.len());
+        let range = range_of(offset, octets.len()).and_then(|range| self.placement.of(range));
         let range = range.filter(|range| self.open.iter().any(|open| contains(open, range)));
         let Some(range) = range else {
             self.strays += u64::from(!octets.is_empty());
@@ -196,7 +217,8 @@ impl SlotMemory {
     /// that is not inside the region.
     pub(crate) fn deliver(&mut self, offset: u64, octets: &[u8]) {
         self.shared.retain(|(_, owner)| owner.strong_count() > 0);
-        let range = range_of(offset, octets.len()).filter(|range| range.end <= self.octets.length);
+        let range = range_of(offset, octets.len()).and_then(|range| self.placement.of(range));
+        let range = range.filter(|range| range.end <= self.octets.length);
         let range = range.filter(|range| !self.shared.iter().any(|(shared, _)| overlap(range, shared)));
         let Some(range) = range else { return };
         // SAFETY: the range is inside the region, and no `SharedRange` covers it; this is the only `SlotMemory` of the
@@ -207,9 +229,8 @@ impl SlotMemory {
     }
 
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
-        let Some(range) = range_of(offset, into.len()).filter(|range| range.end <= self.octets.length) else {
-            return;
-        };
+        let range = range_of(offset, into.len()).and_then(|range| self.placement.of(range));
+        let Some(range) = range.filter(|range| range.end <= self.octets.length) else { return };
         // SAFETY: the range is inside the region, which only this `SlotMemory` writes, and it is borrowed.
         unsafe { self.octets.base.as_ptr().add(range.start).copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) }
     }
@@ -341,6 +362,37 @@ mod tests {
         drop(shared);
         slots.deliver(49, &[8; 2]);
         assert_eq!(read(&slots, 48..52), [7, 8, 8, 0]);
+    }
+
+    /// D194: a version that the application has stays where it is, and what follows goes elsewhere.
+    #[test]
+    fn a_slot_that_is_read_changes_places() {
+        let of_ten = Slots { count: 3, octets: 10 };
+        let mut slots = slots(30);
+        assert!(slots.open(once(0..30)));
+        slots.write(0, &[7; 10]);
+        assert!(slots.open([]));
+        let read = slots.share(0..10).expect("closed");
+        slots.exchange(of_ten, [0, 2]);
+        slots.write(0, &[8]);
+        assert_eq!(slots.strays(), 1, "nothing is open");
+        assert!(!slots.open([0..10, 20..30]), "the last one is that of the version");
+        assert!(slots.open([0..10, 10..20]));
+        slots.write(0, &[8; 10]);
+        slots.write(8, &[9; 4]);
+        slots.write(20, &[9; 10]);
+        assert_eq!((slots.strays(), read.octets(0, 10)), (3, Some(&[7; 10][..])));
+        assert!(slots.open(once(10..20)));
+        let next = slots.share(0..10).expect("closed");
+        assert_eq!(next.octets(0, 10), Some(&[8; 10][..]));
+        slots.deliver(20, &[9; 10]);
+        assert_eq!(read.octets(0, 10), Some(&[7; 10][..]));
+        slots.renew(true);
+        assert!(!slots.open(once(20..30)), "the application has it still");
+        drop((read, next));
+        slots.renew(false);
+        assert!(slots.open(once(0..30)));
+        assert_eq!((self::read(&slots, 0..1), self::read(&slots, 20..21)), (vec![7], vec![8]));
     }
 
     /// Run under a sanitizer or valgrind, this finds a use after free.

@@ -15,7 +15,7 @@ use crate::buffer::Buffer;
 use crate::device::GroupAddress;
 use crate::engine::Wake;
 use crate::error::{Error, Over, PairError, Result};
-use crate::manifest::MAX_MANIFEST_OCTETS;
+use crate::manifest::{MAX_MANIFEST_OCTETS, SlotRegions};
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
 use crate::statistics::PacketStatistics;
 use srdma_api::{MemoryRegion, SourceTransport};
@@ -88,6 +88,9 @@ pub(crate) trait ReceiverQueue {
     /// Lets the source write to these ranges of regions, and to no others. False, and it can write to none, if the
     /// application still has a part of one.
     fn open(&mut self, ranges: &mut dyn Iterator<Item = (usize, Range<usize>)>) -> bool;
+
+    /// Two slots change places in each region (D194). The source writes to neither, and nothing is verified there.
+    fn exchange(&mut self, slots: &SlotRegions, pair: [u16; 2]);
 
     /// Reads octets of a version that is complete, whose range is closed, and that the application does not have yet.
     /// It gets those that have been read.
@@ -174,7 +177,11 @@ pub(crate) trait ReceiverPair: Send {
 
     /// Runs a program to its end; returns the failure of the provider, if there is one. After that nothing writes to
     /// the regions.
-    fn run(self: Box<Self>, program: &mut dyn ReceiverProgram) -> Option<Over>;
+    fn run(&mut self, program: &mut dyn ReceiverProgram) -> Option<Over>;
+
+    /// Ends the queue pair and returns the slots of each region, for the next one of the same receiver. `None` after a
+    /// defect.
+    fn into_slots(self: Box<Self>) -> Option<Vec<SlotMemory>>;
 }
 
 /// Makes memory ready to be sent.

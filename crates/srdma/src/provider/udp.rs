@@ -7,7 +7,7 @@ use super::{
 use crate::device::{GroupAddress, any_qpn, unpredictable};
 use crate::engine::Wake;
 use crate::error::{Over, PairError, Result};
-use crate::manifest::MAX_MANIFEST_OCTETS;
+use crate::manifest::{MAX_MANIFEST_OCTETS, SlotRegions};
 use crate::memory::{HostMemory, SharedRange, SlotMemory};
 use crate::statistics::PacketStatistics;
 use srdma_api::{MemoryRegion, SourceTransport};
@@ -200,6 +200,16 @@ impl ReceiverMemory {
         ReceiverMemory { regions, messages }
     }
 
+    /// Ends the queue pair, and returns the slots of each region.
+    pub(crate) fn end(self, endpoint: &mut Endpoint<HostMemory>, qpn: Qpn) -> Option<Vec<SlotMemory>> {
+        endpoint.remove_queue_pair(qpn);
+        let slots = |(_, key): &(u64, MemoryKey)| match endpoint.deregister_memory(*key) {
+            Ok(HostMemory::Slots(slots)) => Some(slots),
+            Ok(HostMemory::Messages(_) | HostMemory::Registered(_) | HostMemory::Source(_)) | Err(_) => None,
+        };
+        self.regions.iter().map(slots).collect()
+    }
+
     /// Base address and key of each region, for the group's record.
     pub(crate) fn regions(&self) -> &[(u64, MemoryKey)] {
         &self.regions
@@ -261,6 +271,14 @@ impl ReceiverQueue for EndpointReceiver<'_> {
         open_all(self.memory.regions.len(), ranges, |region, ranges| {
             self.slots_mut(region).is_some_and(|slots| slots.open(ranges))
         })
+    }
+
+    fn exchange(&mut self, slots: &SlotRegions, pair: [u16; 2]) {
+        for (region, slots) in slots.each().enumerate() {
+            if let Some(memory) = self.slots_mut(region) {
+                memory.exchange(slots, pair);
+            }
+        }
     }
 
     fn take(&mut self, region: usize, offset: u64, into: &mut [u8]) {
@@ -332,9 +350,13 @@ impl ReceiverPair for Receiver {
         added.map_err(|error| Over::QueuePair(error.to_string()))
     }
 
-    fn run(mut self: Box<Self>, program: &mut dyn ReceiverProgram) -> Option<Over> {
-        let mut adapter = ReceiverAdapter { program, qpn: self.connection.qpn, memory: self.memory };
+    fn run(&mut self, program: &mut dyn ReceiverProgram) -> Option<Over> {
+        let mut adapter = ReceiverAdapter { program, qpn: self.connection.qpn, memory: self.memory.clone() };
         run_program(&mut self.endpoint, &mut self.wire, &self.connection, &mut adapter)
+    }
+
+    fn into_slots(mut self: Box<Self>) -> Option<Vec<SlotMemory>> {
+        self.memory.end(&mut self.endpoint, self.connection.qpn)
     }
 }
 

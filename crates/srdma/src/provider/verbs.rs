@@ -247,10 +247,14 @@ impl ReceiverPair for Receiver {
         self.connect_at(psn).map_err(|error| Over::Device(error.to_string()))
     }
 
-    fn run(self: Box<Self>, program: &mut dyn ReceiverProgram) -> Option<Over> {
-        let Receiver { opened, mut state, wake, .. } = *self;
-        let mut events = EventLoop::new(&opened.device, &opened.completions, &wake);
-        events.run(&mut state, |now, queue| program.work(now, queue).map_continue(|()| program.next_deadline()))
+    fn run(&mut self, program: &mut dyn ReceiverProgram) -> Option<Over> {
+        let Receiver { opened, state, wake, .. } = self;
+        let mut events = EventLoop::new(&opened.device, &opened.completions, wake);
+        events.run(state, |now, queue| program.work(now, queue).map_continue(|()| program.next_deadline()))
+    }
+
+    fn into_slots(self: Box<Self>) -> Option<Vec<SlotMemory>> {
+        Some(self.state.into_slots())
     }
 }
 

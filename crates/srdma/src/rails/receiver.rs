@@ -9,7 +9,7 @@ use crate::engine;
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
-use crate::receiver::{Receiver, Version};
+use crate::receiver::{Member, Receiver, Version};
 use crate::subscriber::Rejection;
 use std::collections::VecDeque;
 use std::fmt;
@@ -96,9 +96,9 @@ impl RailReceiver {
             return Err(Error::Count { expected: rails.len(), found: groups.len() });
         }
         // Fresh for each join, below 2^53.
-        let host = Some(unpredictable() >> 11);
+        let member = Member { host: Some(unpredictable() >> 11), follows: false, exchanges_slots: true };
         let join = |(rail, (device, group)): (usize, (&&Device, &u32))| {
-            device.join_alone(*group, Vec::new(), host).map_err(|error| of_rail(rail, error))
+            device.join_alone(*group, Vec::new(), member).map_err(|error| of_rail(rail, error))
         };
         let receivers = rails.iter().zip(groups).enumerate().map(join).collect::<Result<Vec<Receiver>>>()?;
         let shared = Arc::new(Shared::new("rails of a receiver".to_owned(), VecDeque::new())?);
@@ -294,8 +294,9 @@ impl Program {
             // A message that began before the receiver joined.
             Event::Rejected { why: Rejection::Skipped, .. } => {}
             Event::Rejected { why, .. } => self.assembler.damaged(why),
-            // Those of sources and of ranks; and a rail keeps none, so that it loses none.
+            // Those of sources, of ranks and of receivers that follow; and a rail keeps none, so that it loses none.
             Event::Published { .. }
+            | Event::Resumed { .. }
             | Event::Slow { .. }
             | Event::Failed { .. }
             | Event::RankAttached { .. }

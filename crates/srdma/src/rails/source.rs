@@ -443,6 +443,7 @@ impl Program {
             | Event::Version { .. }
             | Event::Rejected { .. }
             | Event::SourceSilent
+            | Event::Resumed { .. }
             | Event::RankAttached { .. }
             | Event::RankDetached { .. }
             | Event::RankHolds { .. }

@@ -29,7 +29,7 @@ use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::memory::Region;
-use crate::receiver::{Core, Versions};
+use crate::receiver::{Core, Member, Versions};
 use crate::statistics::Statistics;
 use attached::Attached;
 use election::{ENTER_TIMEOUT, Election, Found, Step};
@@ -43,6 +43,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+/// The owner. Other ranks read slots where the manifests say that they are, so that they do not change places. Ranks end
+/// with their group.
+const MEMBER: Member = Member { host: None, follows: false, exchanges_slots: false };
 
 /// Interval for requests to a controller that cannot be reached.
 const REQUEST_INTERVAL: Duration = Duration::from_millis(500);
@@ -124,6 +128,11 @@ impl Rank {
         self.context.wake.close();
         self.context.shared.wait(Duration::MAX, |state| state.over().map(|_| Ok(())))?;
         self.take_outcome()
+    }
+
+    /// The group's number at the controller.
+    pub(crate) fn group(&self) -> u32 {
+        self.context.group
     }
 
     /// What it has done since it has joined.
@@ -222,7 +231,7 @@ impl Context {
         let octets = usize::try_from(self.region_octets).map_err(|_| Error::NoMemory(self.region_octets))?;
         let what = "memory that processes share";
         let (region, file) = Region::in_file(octets).map_err(|error| Error::System { what, error })?;
-        let receiver = self.device.join_alone(self.group, vec![region], None)?;
+        let receiver = self.device.join_alone(self.group, vec![region], MEMBER)?;
         let listener = self.place.listen(lock)?;
         self.counts().owner = receiver.core();
         Ok(Owner::new(receiver, Server::new(self.region_octets, file, listener)))

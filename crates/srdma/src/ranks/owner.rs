@@ -63,8 +63,9 @@ impl Owner {
                     self.server.table().source_is_silent();
                     context.shared.push([Event::SourceSilent], |_| {});
                 }
-                // Of sources, or of the handle of a rank; and this thread does fetch its events.
+                // Of sources, of receivers that follow, or of the handle of a rank; and this thread does fetch its events.
                 Event::Published { .. }
+                | Event::Resumed { .. }
                 | Event::Slow { .. }
                 | Event::Failed { .. }
                 | Event::RankAttached { .. }

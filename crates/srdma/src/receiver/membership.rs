@@ -1,9 +1,10 @@
 //! Membership of a group: joining, and learning of its end.
 
+use super::follow::has_none;
 use crate::device::GroupAddress;
 use crate::error::{Error, Over, Result};
 use srdma_api::{
-    Client, ClientError, GroupState, MemoryRegion, NewReceiver, ProblemType, ReceiverOrder, ReceiverReport,
+    Client, ClientError, Group, GroupState, MemoryRegion, NewReceiver, ProblemType, ReceiverOrder, ReceiverReport,
     ReceiverState,
 };
 use srdma_wire::{Psn, Qpn};
@@ -31,6 +32,8 @@ pub(super) struct Membership {
     pub(super) qpn: Qpn,
     /// The number of the host, if it receives several groups together.
     pub(super) host: Option<u64>,
+    /// It follows to a group that resumes this one.
+    pub(super) follows: bool,
 }
 
 /// What the controller has said about the receiver.
@@ -43,6 +46,8 @@ pub(super) enum Progress {
     /// The controller does not hear of the source any more.
     SourceSilent,
     Over(Over),
+    /// The group is closed, and this one resumes it (D193).
+    Resumed(Box<Group>),
 }
 
 /// How a receiver has joined.
@@ -140,9 +145,9 @@ impl Membership {
             match self.follow(&receiver, progress, &is_needed) {
                 Ok(()) => is_member = true,
                 Err(None) => return,
-                Err(Some(over)) => {
+                Err(Some(end)) => {
                     // A receiver that is closed does not want to know.
-                    let _ = progress.send(Progress::Over(over));
+                    let _ = progress.send(end);
                     return;
                 }
             }
@@ -172,20 +177,36 @@ impl Membership {
                     }
                 }
                 Ok(Found::Joining) => {}
-                Ok(absent @ (Found::Absent(_) | Found::Closed)) => {
-                    let over = match absent {
-                        Found::Absent(Some(reason)) if !is_member => Over::Refused(reason),
-                        Found::Absent(_) => Over::Evicted,
-                        Found::Closed | Found::Member(..) | Found::Joining => Over::GroupClosed,
-                    };
+                Ok(Found::Absent(reason)) => {
+                    let over = reason.filter(|_| !is_member).map_or(Over::Evicted, Over::Refused);
                     // A receiver that is closed does not want to know.
                     let _ = progress.send(Progress::Over(over));
                     return;
+                }
+                Ok(Found::Closed) => {
+                    if let Some(end) = self.end_of_group() {
+                        let _ = progress.send(end);
+                        return;
+                    }
                 }
                 // The receiver works without a controller.
                 Err(_) => {}
             }
             thread::sleep(if is_member { WATCH_INTERVAL } else { JOIN_INTERVAL });
+        }
+    }
+
+    /// A group is closed: a successor is stored together with that, or there is none. `None`: what was read was lost
+    /// with the controller, or that is away.
+    fn end_of_group(&self) -> Option<Progress> {
+        let over = Progress::Over(Over::GroupClosed);
+        if !self.follows {
+            return Some(over);
+        }
+        match self.client.successor(self.group.id) {
+            Ok(successor) => Some(Progress::Resumed(Box::new(successor))),
+            Err(error) if has_none(&error) => matches!(self.find(), Ok(Found::Closed)).then_some(over),
+            Err(_) => None,
         }
     }
 
@@ -196,7 +217,7 @@ impl Membership {
         receiver: &NewReceiver,
         progress: &Sender<Progress>,
         is_needed: &impl Fn() -> bool,
-    ) -> std::result::Result<(), Option<Over>> {
+    ) -> std::result::Result<(), Option<Progress>> {
         let mut report = ReceiverReport { qpn: self.qpn.get(), ready_at_psn: None, wait_ms: REPORT_WAIT_MS };
         let mut reservations = 1;
         while is_needed() {
@@ -221,11 +242,21 @@ impl Membership {
         Err(None)
     }
 
-    fn reserve_again(&self, receiver: &NewReceiver, reservations: &mut u32) -> std::result::Result<(), Option<Over>> {
+    fn reserve_again(
+        &self,
+        receiver: &NewReceiver,
+        reservations: &mut u32,
+    ) -> std::result::Result<(), Option<Progress>> {
         let over = match self.find() {
             Ok(Found::Absent(reason)) => reason.map_or(Over::Evicted, Over::Refused),
-            Ok(Found::Closed) => return Err(Some(Over::GroupClosed)),
             Ok(Found::Member(..) | Found::Joining) => return Ok(()),
+            Ok(Found::Closed) => match self.end_of_group() {
+                Some(end) => return Err(Some(end)),
+                None => {
+                    thread::sleep(JOIN_INTERVAL);
+                    return Ok(());
+                }
+            },
             Err(_) => {
                 thread::sleep(JOIN_INTERVAL);
                 return Ok(());
@@ -233,12 +264,12 @@ impl Membership {
         };
         *reservations += 1;
         if *reservations > MAX_RESERVATIONS {
-            return Err(Some(over));
+            return Err(Some(Progress::Over(over)));
         }
         match self.client.reserve(self.group.id, self.address, receiver) {
             Ok(_) => Ok(()),
             // Another process has joined for this address.
-            Err(error) if error.problem().is_some() => Err(Some(over)),
+            Err(error) if error.problem().is_some() => Err(Some(Progress::Over(over))),
             Err(_) => Ok(()),
         }
     }
@@ -265,7 +296,7 @@ impl Membership {
 }
 
 /// Whether there is no such receiver.
-fn is_gone(error: &ClientError) -> bool {
+pub(super) fn is_gone(error: &ClientError) -> bool {
     error.is(ProblemType::UnknownReceiver) || error.is(ProblemType::UnknownGroup) || error.is(ProblemType::GroupClosing)
 }
 
@@ -317,7 +348,8 @@ mod tests {
             window: 16,
         };
         let client = Client::new(&url, None, None).expect("a URL");
-        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits"), host: None }, served)
+        let qpn = Qpn::new(0x200).expect("24 bits");
+        (Membership { client, group, address: ADDRESS, qpn, host: None, follows: true }, served)
     }
 
     fn problem(kind: ProblemType) -> (u16, String) {
@@ -342,6 +374,44 @@ mod tests {
         assert_eq!(membership.join(&[region]).expect("joined"), Steps::One);
         let path = format!("PUT /v1/groups/7/receivers/{ADDRESS}");
         assert_eq!(served.join().expect("served"), [format!("{path}/reservation"), path]);
+    }
+
+    fn group(id: u32, state: &str) -> (u16, String) {
+        let body = format!(
+            r#"{{"id":{id},"name":"x","tenant":"default","state":"{state}","proxy":"{ADDRESS}","receivers":0,"epoch":0,
+            "version":1,"source":{{"address":"{ADDRESS}","qpn":256}},"designated_qpn":256,"initial_psn":0,
+            "path_mtu":4096,"policy":{{}},"members":[],"awaited":[]}}"#
+        );
+        (200, body)
+    }
+
+    /// D193: a group that is closed is resumed by another one, has been closed on purpose, or is not closed after all.
+    #[test]
+    fn the_end_of_a_group_is_one_of_three() {
+        let end = |requests, answer| {
+            let (membership, served) = controller(requests, answer);
+            let end = membership.end_of_group();
+            assert!(served.join().expect("served")[0].ends_with("/v1/groups/7/successor"));
+            end
+        };
+        let resumed = end(1, |_| group(9, "open"));
+        assert!(matches!(resumed, Some(Progress::Resumed(group)) if group.summary.id == 9));
+        for answer in [
+            |request: &str| match request.ends_with("/successor") {
+                true => problem(ProblemType::UnknownGroup),
+                false => group(7, "closing"),
+            },
+            |_: &str| problem(ProblemType::UnknownGroup),
+        ] {
+            assert!(matches!(end(2, answer), Some(Progress::Over(Over::GroupClosed))));
+        }
+        // The controller has lost the write that had closed it, and has none to tell.
+        let open = end(2, |request| match request.ends_with("/successor") {
+            true => problem(ProblemType::UnknownGroup),
+            false => group(7, "ready"),
+        });
+        assert!(open.is_none());
+        assert!(end(1, |_| problem(ProblemType::Recovering)).is_none(), "it asks again");
     }
 
     /// A former process of the host was the group's last receiver: the error says what to do.

@@ -144,6 +144,7 @@ impl Whole {
             | Event::Version { .. }
             | Event::Rejected { .. }
             | Event::SourceSilent
+            | Event::Resumed { .. }
             | Event::RankAttached { .. }
             | Event::RankDetached { .. }
             | Event::RankHolds { .. }

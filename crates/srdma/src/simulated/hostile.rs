@@ -39,7 +39,7 @@ impl Rig {
         let slots = Region::new(200).expect("memory").into_slots();
         let memory = ReceiverMemory::register(&mut receiver, vec![slots], |_| (BASE, 7));
         receiver.add_queue_pair(QueuePairConfig::new(qpn(0x22), ADDRESSES[0], qpn(0x11))).expect("good");
-        let subscriber = Subscriber::new(vec![200]);
+        let subscriber = Subscriber::new(vec![200], true);
         let mut rig = Rig { now: Instant::ZERO, source, receiver, subscriber, memory };
         rig.work();
         rig
@@ -154,13 +154,17 @@ fn what_is_written_outside_of_the_slot_is_a_stray() {
     rig.send(&end(2, &[2; 50]));
     assert_eq!(rejections(rig.run()), [(Some(2), Rejection::Stray)]);
     assert_eq!(octets_of(&first), Some(&[1; 50][..]));
-    // Slot 0 is held: the next version waits for it, and is whole then.
+    // Slot 0 is held: it changes places with the one that is free (D194). The next version waits, and is whole then.
     rig.version(3, 2, &[3; 50]);
+    let third = rig.run();
+    rig.version(4, 3, &[4; 50]);
     assert!(rig.run().is_empty());
+    assert_eq!(octets_of(&first), Some(&[1; 50][..]));
+    assert_eq!(octets_of(&third), Some(&[3; 50][..]));
     drop(first);
     rig.subscriber.release(1);
-    let third = rig.run();
-    assert_eq!(octets_of(&third), Some(&[3; 50][..]));
+    let fourth = rig.run();
+    assert_eq!(octets_of(&fourth), Some(&[4; 50][..]));
 }
 
 /// A source that begins a version with the receive of another's end, whose slot is in use.

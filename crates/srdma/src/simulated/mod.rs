@@ -6,5 +6,6 @@ mod network;
 mod pauses;
 mod rails;
 mod regions;
+mod resumption;
 mod silence;
 mod versions;

@@ -3,7 +3,7 @@
 //! duplicate and delay.
 
 use crate::current::Piece;
-use crate::memory::{HostMemory, Region};
+use crate::memory::{HostMemory, Region, SlotMemory};
 use crate::provider::Registrar;
 use crate::provider::udp::{EndpointReceiver, EndpointSource, ReceiverMemory};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
@@ -74,8 +74,6 @@ pub(super) struct Source {
     pub(super) control: Control,
     pub(super) events: Vec<(Instant, PublisherEvent)>,
     pub(super) has_crashed: bool,
-    /// It crashes when so many packets have left it.
-    pub(super) crashes_after: Option<u64>,
 }
 
 /// The queue of the source.
@@ -110,6 +108,17 @@ pub(super) struct Network {
     events: BTreeMap<(Instant, u64), Event>,
     events_made: u64,
     pub(super) packets_of_source: u64,
+    /// The source dies when it has sent so many packets.
+    pub(super) crash_after_packets: Option<u64>,
+    slots: SlotRegions,
+    /// Groups that this one resumes, one after the other.
+    generation: u32,
+}
+
+/// A receiver between two groups.
+pub(super) struct Follower {
+    subscriber: Subscriber,
+    memory: Vec<SlotMemory>,
 }
 
 impl Network {
@@ -137,6 +146,20 @@ impl Network {
         keeps_current: bool,
     ) -> Self {
         let slots = slots.into();
+        let mut network = Self::without_receivers(seed, slots.clone(), faults, digest, keeps_current);
+        let memory = || slots.each().map(|slots| region(slots.region_octets().expect("in range") as usize)).collect();
+        (0..receivers).for_each(|_| network.add_receiver(memory(), FIRST_PSN));
+        network.begin(FIRST_PSN);
+        network
+    }
+
+    fn without_receivers(
+        seed: u64,
+        slots: SlotRegions,
+        faults: Faults,
+        digest: DigestKind,
+        keeps_current: bool,
+    ) -> Self {
         let config = PublisherConfig {
             path_mtu: PATH_MTU,
             window_packets: WINDOW,
@@ -152,29 +175,52 @@ impl Network {
         let mut endpoint = Endpoint::new(EndpointConfig::new(SOURCE));
         endpoint.add_queue_pair(queue_pair(qpn(SOURCE_QPN), FIRST_PSN)).expect("a good configuration");
         let control = Control { state: SessionState::Sending, progress: StreamProgress::default() };
-        let source = Source {
-            endpoint,
-            config,
-            publisher,
-            control,
-            events: Vec::new(),
-            has_crashed: false,
-            crashes_after: None,
-        };
-        let mut network = Network {
+        let source = Source { endpoint, config, publisher, control, events: Vec::new(), has_crashed: false };
+        Network {
             now: Instant::ZERO,
             source,
             receivers: Vec::new(),
             faults,
-            node: Acknowledgements::new(&Rules::default(), receivers as u16, Start::Committed(FIRST_PSN)),
+            node: Acknowledgements::new(&Rules::default(), 0, Start::Committed(FIRST_PSN)),
             rng: Pcg64Mcg::seed_from_u64(seed),
             events: BTreeMap::new(),
             events_made: 0,
             packets_of_source: 0,
-        };
-        let memory = || slots.each().map(|slots| region(slots.region_octets().expect("in range") as usize)).collect();
-        (0..receivers).for_each(|_| network.add_receiver(memory(), FIRST_PSN));
-        network
+            crash_after_packets: None,
+            slots,
+            generation: 0,
+        }
+    }
+
+    /// The node counts from a PSN on, for the receivers that there are.
+    fn begin(&mut self, psn: Psn) {
+        self.node = Acknowledgements::new(&Rules::default(), self.receivers.len() as u16, Start::Committed(psn));
+        self.events.retain(|_, event| !matches!(event, Event::Node { from: Some(_), .. }));
+    }
+
+    /// The source has died, and a group resumes this one. Receivers follow with fresh queue pairs and the memory that
+    /// they have; so many of the last ones are returned, to join it late. What is on its way to receivers arrives.
+    pub(super) fn resumed(mut self, seed: u64, late: usize) -> (Network, Vec<Follower>) {
+        let mut network = Self::without_receivers(seed, self.slots.clone(), self.faults, DigestKind::Sha256, false);
+        let followers = self.receivers.drain(..).map(Receiver::follow);
+        let mut followers: Vec<Follower> = followers.collect();
+        let late = followers.split_off(followers.len() - late);
+        (network.now, network.generation) = (self.now, self.generation + 1);
+        self.events.retain(|_, event| matches!(event, Event::Receiver(..)));
+        (network.events, network.events_made) = (self.events, self.events_made);
+        followers.into_iter().for_each(|follower| network.add_follower(follower, FIRST_PSN));
+        network.begin(FIRST_PSN);
+        (network, late)
+    }
+
+    /// Receivers join late, as a group's next epoch does while the source is paused (D30).
+    pub(super) fn admit(&mut self, late: Vec<Follower>) {
+        let psn = FIRST_PSN.plus(self.source.control.progress.begun_packets as u32);
+        for mut follower in late {
+            follower.subscriber.joins_late();
+            self.add_follower(follower, psn);
+        }
+        self.begin(psn);
     }
 
     /// The source gives up without a response for this time.
@@ -184,14 +230,18 @@ impl Network {
     }
 
     fn add_receiver(&mut self, regions: Vec<Region>, psn: Psn) {
+        let octets = regions.iter().map(|region| region.length_octets() as u64).collect();
+        let memory = regions.into_iter().map(Region::into_slots).collect();
+        self.add_follower(Follower { subscriber: Subscriber::new(octets, true), memory }, psn);
+    }
+
+    fn add_follower(&mut self, Follower { subscriber, memory }: Follower, psn: Psn) {
         let index = self.receivers.len() as u16;
         let address = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, index + 1);
-        let own = qpn(0x60 + u32::from(index));
+        let own = qpn(0x60 + u32::from(index) + (self.generation << 8));
         let base = |region: usize| 0x7000_0000 + (u64::from(index) << 24) + ((region as u64) << 20);
         let mut endpoint = Endpoint::new(EndpointConfig::new(address));
-        let subscriber = Subscriber::new(regions.iter().map(|region| region.length_octets() as u64).collect());
-        let slots = regions.into_iter().map(Region::into_slots).collect();
-        let memory = ReceiverMemory::register(&mut endpoint, slots, |region| (base(region), 0x40 + index as u8));
+        let memory = ReceiverMemory::register(&mut endpoint, memory, |region| (base(region), 0x40 + index as u8));
         endpoint.add_queue_pair(queue_pair(own, psn)).expect("a good configuration");
         self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true, is_cut: false });
     }
@@ -207,8 +257,7 @@ impl Network {
         self.add_receiver(regions, psn);
         assert_eq!(self.receivers[index].address, address);
         self.receivers.extend(tail);
-        self.node = Acknowledgements::new(&Rules::default(), self.receivers.len() as u16, Start::Committed(psn));
-        self.events.retain(|_, event| !matches!(event, Event::Node { from: Some(_), .. }));
+        self.begin(psn);
     }
 
     /// A receiver has other memory from the start.
@@ -249,7 +298,7 @@ impl Network {
             && let Some(length) = self.source.endpoint.poll_transmit(self.now, &mut buffer)
         {
             self.packets_of_source += 1;
-            self.source.has_crashed = self.source.crashes_after == Some(self.packets_of_source);
+            self.source.has_crashed |= self.crash_after_packets == Some(self.packets_of_source);
             let copies = if self.rng.random_bool(self.faults.duplicate) { 2 } else { 1 };
             for _ in 0..copies {
                 self.schedule(Event::Node { from: None, octets: buffer[..length].to_vec() });
@@ -360,8 +409,7 @@ impl Network {
     }
 
     fn work_at_source(&mut self) {
-        let Source { endpoint, publisher, control, events, has_crashed, config: _, crashes_after: _ } =
-            &mut self.source;
+        let Source { endpoint, publisher, control, events, has_crashed, config: _ } = &mut self.source;
         if *has_crashed {
             return;
         }
@@ -385,6 +433,17 @@ impl Network {
 }
 
 impl Receiver {
+    /// The group has ended: versions that are complete are verified before.
+    fn follow(mut self) -> Follower {
+        while self.subscriber.is_verifying() {
+            self.work();
+        }
+        let mut memory = self.memory.end(&mut self.endpoint, self.qpn).expect("its slots");
+        let keeps_slots = self.subscriber.resume(memory.iter().map(SlotMemory::strays).sum());
+        memory.iter_mut().for_each(|slots| slots.renew(keeps_slots));
+        Follower { subscriber: self.subscriber, memory }
+    }
+
     /// Passes on a part of the version that comes by unicast.
     pub(super) fn take_piece(&mut self, piece: Piece) -> bool {
         self.work();

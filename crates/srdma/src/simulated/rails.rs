@@ -189,7 +189,7 @@ impl Rails {
     fn run(&mut self, losses: &[Loss], versions: usize, end: Instant) {
         for loss in losses {
             if let Loss::Source { rail, packet } = loss {
-                self.networks[*rail].source.crashes_after = Some(*packet);
+                self.networks[*rail].crash_after_packets = Some(*packet);
             }
         }
         let mut losses: Vec<Loss> = losses.to_vec();

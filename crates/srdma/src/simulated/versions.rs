@@ -12,15 +12,15 @@ use srdma_wire::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const SLOT_OCTETS: u64 = 16 << 10;
+pub(super) const SLOT_OCTETS: u64 = 16 << 10;
 const TWO: Slots = Slots { count: 2, octets: SLOT_OCTETS };
-const MINUTE: Instant = Instant::from_ns(60_000_000_000);
+pub(super) const MINUTE: Instant = Instant::from_ns(60_000_000_000);
 
 /// From this number on versions are longer than the source's window.
 const LONG: u64 = 1000;
 
 /// The buffers of a version: names and octets, which depend on its number alone.
-fn content(version: u64) -> Vec<(String, Vec<u8>)> {
+pub(super) fn content(version: u64) -> Vec<(String, Vec<u8>)> {
     let mut state = version.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move || {
         state ^= state << 13;
@@ -40,11 +40,11 @@ fn content(version: u64) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-fn buffers(version: u64) -> Vec<Buffer> {
+pub(super) fn buffers(version: u64) -> Vec<Buffer> {
     content(version).into_iter().map(|(name, octets)| Buffer::new(name, octets)).collect()
 }
 
-fn found(whole: &WholeVersion) -> Vec<(String, Vec<u8>)> {
+pub(super) fn found(whole: &WholeVersion) -> Vec<(String, Vec<u8>)> {
     let buffers = whole.manifest.buffers().iter();
     buffers.map(|entry| (entry.name.clone(), whole.octets.buffer(entry).expect("inside").to_vec())).collect()
 }
@@ -120,7 +120,7 @@ fn published(network: &Network) -> Vec<u64> {
     network.source.events.iter().filter_map(number).collect()
 }
 
-fn seeds() -> u64 {
+pub(super) fn seeds() -> u64 {
     let text = std::env::var("SRDMA_TEST_SEEDS").unwrap_or_else(|_| "200".to_owned());
     text.parse().expect("SRDMA_TEST_SEEDS is a number")
 }

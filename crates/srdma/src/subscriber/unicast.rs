@@ -41,13 +41,18 @@ impl Subscriber {
     fn begin_unicast(&mut self, queue: &mut dyn ReceiverQueue, manifest: Manifest) -> bool {
         let is_before_first = match (&self.known, &self.receiving) {
             (None, _) => !self.has_ended,
+            // It follows from another group.
+            (Some(known), None) if known.next_sequence.is_none() => {
+                !self.has_ended && known.slots == *manifest.regions()
+            }
             (Some(known), Some(first)) => {
                 let follows = first.sequence().checked_sub(1) == Some(manifest.sequence());
                 !self.has_ended && follows && first.version() > manifest.version() && known.slots == *manifest.regions()
             }
             (Some(_), None) => false,
         };
-        if !is_before_first || self.is_offered(&manifest) {
+        let is_known = self.newest_whole.is_some_and(|newest| manifest.version() <= newest);
+        if !is_before_first || is_known || self.is_offered(&manifest) {
             return false;
         }
         let slots = manifest.regions();
@@ -66,6 +71,7 @@ impl Subscriber {
             return false;
         }
         *state = SlotState::Busy;
+        known.next_sequence = known.next_sequence.max(Some(manifest.sequence() + 1));
         self.unicast = Some(Arc::new(manifest));
         // The source of the group writes to other slots only.
         self.open(queue)
@@ -73,10 +79,11 @@ impl Subscriber {
 
     /// Whether receives are posted for a version that comes to the same slot: its source may have begun it.
     fn is_offered(&self, manifest: &Manifest) -> bool {
-        let Some(known) = &self.known else { return false };
+        let Some((known, next)) = self.known.as_ref().and_then(|known| Some((known, known.next_sequence?))) else {
+            return false;
+        };
         let receives = self.posted - self.completed - u64::from(self.receiving.is_some());
-        (0..receives.div_ceil(2))
-            .any(|ahead| known.slots.first().slot_of(known.next_sequence + ahead) == manifest.slot())
+        (0..receives.div_ceil(2)).any(|ahead| known.slots.first().slot_of(next + ahead) == manifest.slot())
     }
 
     /// A version that has come with the group is complete: it is not held up by the one before, which is dropped.

@@ -2,7 +2,7 @@
 
 use super::event_loop::DeviceQueue;
 use crate::error::{Over, PairError};
-use crate::manifest::MAX_MANIFEST_OCTETS;
+use crate::manifest::{MAX_MANIFEST_OCTETS, SlotRegions};
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
 use crate::provider::{Received, ReceiverQueue, SourceQueue, open_all, place_of};
 use crate::statistics::PacketStatistics;
@@ -204,6 +204,10 @@ impl ReceiverState {
         &self.pair
     }
 
+    pub(super) fn into_slots(self) -> Vec<SlotMemory> {
+        self.regions.into_iter().map(|region| region.slots).collect()
+    }
+
     /// For the group's record.
     pub(super) fn regions(&self) -> Vec<RecordRegion> {
         let of = |LandingSlots { landing, .. }: &LandingSlots| RecordRegion {
@@ -254,6 +258,12 @@ impl ReceiverQueue for ReceiverState {
         open_all(self.regions.len(), ranges, |region, ranges| {
             self.regions.get_mut(region).is_some_and(|region| region.slots.open(ranges))
         })
+    }
+
+    fn exchange(&mut self, slots: &SlotRegions, pair: [u16; 2]) {
+        for (region, slots) in self.regions.iter_mut().zip(slots.each()) {
+            region.slots.exchange(slots, pair);
+        }
     }
 
     /// The octets get into their slot now, and are those that the caller sees: what the device writes to the same place
