@@ -20,6 +20,7 @@ mod regions;
 mod tidy;
 mod tools;
 mod tree;
+mod wheel;
 
 /// Chores of the srdma repository.
 #[derive(Parser)]
@@ -45,6 +46,8 @@ enum Chore {
     },
     /// Build the Debian packages below target/package: srdma.deb by cargo-deb, and those of libsrdma.
     Package,
+    /// Build the Python package, target/wheels, by maturin.
+    Wheel,
     /// Write the manual pages of libsrdma, crates/capi/man, from its header.
     Manual {
         /// Write nothing; fail if a page is not up to date.
@@ -92,6 +95,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Ci { fast } => ci::run(if fast { ci::Tier::Fast } else { ci::Tier::Full }),
         Chore::Labs { filter } => Ok(labs::run(&filter)?.is_good()),
         Chore::Package => package::run(),
+        Chore::Wheel => wheel::run(),
         Chore::Manual { check } => manual::run(check),
         Chore::Page { check } => page::run(check),
         Chore::Book => book::run(&tree::Tree::of_repository()?),

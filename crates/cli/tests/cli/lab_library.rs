@@ -2,6 +2,7 @@
 //! its host.
 
 mod log;
+mod python;
 mod ranks;
 
 use crate::own_lab::{ControllerAccess, Lab};

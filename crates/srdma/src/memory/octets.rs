@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub(crate) enum Octets {
     /// Memory with an owner of its own, and its length when it was given.
     Owned(Arc<dyn AsRef<[u8]> + Send + Sync>, usize),
-    /// Memory of the caller of [`Octets::from_raw`].
-    Raw(RawOctets),
+    /// Memory of the caller of [`Octets::from_raw`], and what keeps it.
+    Raw(RawOctets, Arc<dyn Send + Sync>),
     /// Memory of either kind that a device reads.
     Registered(Arc<MemoryRegion<FixedOctets>>),
 }
@@ -26,15 +26,15 @@ impl Octets {
 
     /// # Safety
     ///
-    /// `length` octets at `base` must be readable until this and all its clones are dropped.
-    pub(crate) unsafe fn from_raw(base: NonNull<u8>, length: usize) -> Self {
-        Octets::Raw(RawOctets { base, length })
+    /// `length` octets at `base` must be readable until this and all its clones are dropped, and `owner` with them.
+    pub(crate) unsafe fn from_raw(base: NonNull<u8>, length: usize, owner: Arc<dyn Send + Sync>) -> Self {
+        Octets::Raw(RawOctets { base, length }, owner)
     }
 
     pub(crate) fn len(&self) -> usize {
         match self {
             Octets::Owned(_, length) => *length,
-            Octets::Raw(raw) => raw.length,
+            Octets::Raw(raw, _) => raw.length,
             Octets::Registered(region) => region.octets(),
         }
     }
@@ -42,7 +42,7 @@ impl Octets {
     /// Whether they are memory of a GPU, which the processor cannot read.
     pub(crate) fn is_device_memory(&self) -> bool {
         match self {
-            Octets::Raw(raw) => super::gpu::is_device_memory(raw.base),
+            Octets::Raw(raw, _) => super::gpu::is_device_memory(raw.base),
             Octets::Owned(..) | Octets::Registered(_) => false,
         }
     }
@@ -56,7 +56,7 @@ impl Octets {
                 (octets.len() == *length)
                     .then_some(RawOctets { base: NonNull::from(octets).cast(), length: *length })?
             }
-            Octets::Raw(raw) => *raw,
+            Octets::Raw(raw, _) => *raw,
             Octets::Registered(_) => return None,
         };
         (octets.length > 0).then_some(FixedOctets { octets, _owner: self })
@@ -70,7 +70,7 @@ impl Octets {
                 // It has become shorter. What is sent in place of its octets is not to be that of other buffers.
                 None => into.fill(0),
             },
-            Octets::Raw(raw) => raw.read(range.start, into),
+            Octets::Raw(raw, _) => raw.read(range.start, into),
             // As the device reads them.
             Octets::Registered(region) => region.memory().read(range.start, into),
         }
@@ -113,7 +113,7 @@ impl Clone for Octets {
     fn clone(&self) -> Self {
         match self {
             Octets::Owned(owner, length) => Octets::Owned(Arc::clone(owner), *length),
-            Octets::Raw(raw) => Octets::Raw(*raw),
+            Octets::Raw(raw, owner) => Octets::Raw(*raw, Arc::clone(owner)),
             Octets::Registered(region) => Octets::Registered(Arc::clone(region)),
         }
     }
@@ -135,7 +135,22 @@ impl Buffer {
     /// damaged.
     pub unsafe fn from_raw(name: impl Into<String>, base: NonNull<u8>, length_octets: usize) -> Self {
         // SAFETY: the contract is the same.
-        let octets = unsafe { Octets::from_raw(base, length_octets) };
+        unsafe { Self::with_owner(name, base, length_octets, ()) }
+    }
+
+    /// The same, in memory that something keeps, which is dropped with the buffer and its clones: by any thread.
+    ///
+    /// # Safety
+    ///
+    /// `length_octets` at `base` must be readable until `owner` is dropped.
+    pub unsafe fn with_owner(
+        name: impl Into<String>,
+        base: NonNull<u8>,
+        length_octets: usize,
+        owner: impl Send + Sync + 'static,
+    ) -> Self {
+        // SAFETY: the contract is the same.
+        let octets = unsafe { Octets::from_raw(base, length_octets, Arc::new(owner)) };
         Buffer { name: name.into(), octets }
     }
 }
@@ -204,7 +219,7 @@ mod tests {
         let mut octets = [1_u8, 9, 8, 4];
         let base = NonNull::from(&mut octets).cast();
         // SAFETY: the array lives longer than the source.
-        let source = HostMemory::Source(unsafe { Octets::from_raw(base, 4) });
+        let source = HostMemory::Source(unsafe { Octets::from_raw(base, 4, Arc::new(())) });
         let mut into = [0; 3];
         source.read(1, &mut into);
         assert_eq!((into, source.len()), ([9, 8, 4], 4));

@@ -88,7 +88,7 @@ impl SourceState {
         match self.memory.get(&local.key.0)? {
             HostMemory::Registered(region) => region.element(range).ok(),
             HostMemory::Source(Octets::Registered(region)) => region.element(range).ok(),
-            HostMemory::Source(Octets::Owned(..) | Octets::Raw(_)) => None,
+            HostMemory::Source(Octets::Owned(..) | Octets::Raw(..)) => None,
             HostMemory::Messages(_) | HostMemory::Slots(_) => None,
         }
     }

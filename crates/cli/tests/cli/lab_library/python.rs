@@ -1,0 +1,84 @@
+//! `examples/broadcast.py`, by the package of `crates/python`.
+
+use super::{Broadcast, Network};
+use srdma_testkit::static_library::shared_beside_test;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Stdio;
+
+impl Network {
+    /// The package as a wheel installs it: the module beside the sources.
+    fn has_package(&self) {
+        let package = self.directory.path().join("packages/srdma");
+        fs::create_dir_all(&package).expect("a directory");
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/python/srdma");
+        for entry in fs::read_dir(sources).expect("the package") {
+            let file = entry.expect("an entry").path();
+            symlink(&file, package.join(file.file_name().expect("a name"))).expect("a link");
+        }
+        symlink(shared_beside_test("libsrdma_native"), package.join("_native.abi3.so")).expect("a link");
+    }
+
+    fn runs(&self, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
+        let output = self.directory.path().join(name);
+        let file = fs::File::create(&output).expect("a file");
+        let mut command = self.namespace(host).command("/usr/bin/python3");
+        self.access.set(&mut command);
+        command
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/broadcast.py"))
+            .args(arguments)
+            .env("PYTHONPATH", self.directory.path().join("packages"))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .stdout(Stdio::from(file))
+            .stderr(Stdio::inherit());
+        Broadcast { child: command.spawn().expect("it starts"), output }
+    }
+
+    /// Its source, and the group's number.
+    fn sends(&self, arguments: &[&str]) -> (Broadcast, String) {
+        let source = self.runs("S1", "source", &[&["source", "--proxy", "2001:db8:cc::1"], arguments].concat());
+        source.waits("a group", |source| !source.lines().is_empty());
+        let group = source.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
+        (source, group)
+    }
+}
+
+/// Three receivers, one of them by asyncio, one killed and started again; then a source whose interpreter ends in the
+/// middle of a version.
+#[test]
+#[ignore = "needs root"]
+fn the_python_example_broadcasts_and_ends() {
+    const VERSIONS: u64 = 20;
+    let network = Network::start();
+    network.has_package();
+    let versions = VERSIONS.to_string();
+    let given = ["--receivers", "3", "--octets", "4000001", "--pause", "0.05", "--versions", &versions];
+    let (mut source, group) = network.sends(&given);
+    let mut plain = network.runs("R1", "plain", &["receive", &group]);
+    let mut asynchronous = network.runs("R3", "asynchronous", &["receive", &group, "--asyncio"]);
+    let mut killed = network.runs("R5", "killed", &["receive", &group]);
+    killed.waits("three versions", |killed| killed.versions().len() >= 3);
+    killed.child.kill().expect("it runs");
+    killed.child.wait().expect("a child");
+    let mut restarted = network.runs("R5", "restarted", &["receive", &group]);
+    [&mut source, &mut plain, &mut asynchronous, &mut restarted].map(Broadcast::ends);
+    let sent = source.versions();
+    assert_eq!(sent.keys().copied().collect::<Vec<_>>(), (1..=VERSIONS).collect::<Vec<_>>());
+    assert_eq!((plain.versions(), asynchronous.versions()), (sent.clone(), sent.clone()));
+    let after = restarted.versions();
+    let first = *after.keys().next().expect("it has joined again");
+    assert_eq!(after, sent.range(first..).map(|(version, sum)| (*version, sum.clone())).collect());
+    for receiver in [&plain, &asynchronous, &restarted] {
+        assert_eq!(receiver.lines().last().map(String::as_str), Some("over"));
+    }
+    let statistics = source.lines().pop().expect("a line");
+    assert!(statistics.contains(&format!("'octets': {}", VERSIONS * 4_000_001)), "{statistics}");
+
+    let (mut source, group) = network.sends(&["--exit-at", "2", "--octets", "4000001"]);
+    let mut receiver = network.runs("R1", "last", &["receive", &group]);
+    receiver.ends();
+    assert_eq!(source.child.wait().expect("a child").code(), Some(3), "{:?}", source.lines());
+    assert_eq!(receiver.lines().last().map(String::as_str), Some("over"));
+    assert!(receiver.versions().len() >= 2, "{:?}", receiver.lines());
+}
