@@ -14,7 +14,20 @@ def error_names() -> list[str]: ...
 Buffer: TypeAlias = Any
 Buffers: TypeAlias = Mapping[str, Buffer] | Iterable[tuple[str, Buffer]]
 Kind: TypeAlias = Literal[
-    "published", "slow", "failed", "joined", "version", "rejected", "source_silent", "over", "lost", "other"
+    "published",
+    "slow",
+    "failed",
+    "joined",
+    "version",
+    "rejected",
+    "source_silent",
+    "rank_attached",
+    "rank_detached",
+    "rank_holds",
+    "owner_lost",
+    "over",
+    "lost",
+    "other",
 ]
 
 class Event:
@@ -51,7 +64,9 @@ class Device:
         window_octets: int | None = None,
         keep_current: bool = False,
     ) -> Source: ...
-    def join(self, group: int) -> Receiver: ...
+    def join(
+        self, group: int, *, shared: bool = False, runtime_directory: str | PathLike[str] | None = None
+    ) -> Receiver: ...
 
 class Source:
     @property
