@@ -84,15 +84,31 @@ fn functions(code: &str) -> Result<Vec<Function>> {
         let (comment, after) = after.split_once("*/").context("a comment without end")?;
         rest = after;
         let declarations = after.split("/*").next().unwrap_or(after);
-        let prototypes: Vec<&str> = declarations.lines().filter(|line| line.ends_with(");")).collect();
+        let prototypes = prototypes(declarations);
         ensure!(prototypes.len() <= 1, "{} has no comment of its own", prototypes[1..].join(", "));
         for prototype in prototypes {
-            let before = prototype.split('(').next().unwrap_or(prototype);
+            let before = prototype.split('(').next().unwrap_or(&prototype);
             let name = before.rsplit([' ', '*']).next().unwrap_or(before).to_owned();
-            functions.push(Function { name, prototype: prototype.to_owned(), comment: paragraph(comment) });
+            functions.push(Function { name, prototype, comment: paragraph(comment) });
         }
     }
     Ok(functions)
+}
+
+/// The prototypes of some lines, each as one.
+fn prototypes(declarations: &str) -> Vec<String> {
+    let mut whole = Vec::new();
+    let mut begun = String::new();
+    for line in declarations.lines() {
+        let text = if begun.is_empty() { line.to_owned() } else { format!("{begun} {}", line.trim()) };
+        begun.clear();
+        if text.ends_with(");") {
+            whole.push(text);
+        } else if text.contains('(') {
+            begun = text;
+        }
+    }
+    whole
 }
 
 /// The lines of a comment as one.
@@ -248,6 +264,13 @@ mod tests {
         assert!(overview.contains("/* A handle. */\nstruct srdma;\n"), "{overview}");
         assert!(overview.contains(".B EAGAIN\nnothing now\n"), "{overview}");
         assert!(overview.contains(".IP \\(bu 2\nOne thing more.\n.IP \\(bu 2\nTwo.\n"), "{overview}");
+    }
+
+    #[test]
+    fn a_prototype_may_be_on_several_lines() {
+        let code = "/* Adds. */\nint srdma_add(int a,\n              int b);\n#endif\n";
+        let found = functions(code).unwrap();
+        assert_eq!((&*found[0].name, &*found[0].prototype), ("srdma_add", "int srdma_add(int a, int b);"));
     }
 
     #[test]

@@ -46,6 +46,8 @@ const LAB_TOOLS: &[Tool] = &[
     tool("/usr/lib/frr/isisd", "frr"),
     tool("apt-get", "apt"),
     tool("busybox", "busybox"),
+    // Tests start Debian's interpreter, whose packages these are.
+    tool("/usr/lib/python3/dist-packages/torch/version.py", "python3-torch"),
     tool("cpio", "cpio"),
     tool("dpkg-deb", "dpkg"),
     tool("ethtool", "ethtool"),

@@ -29,6 +29,10 @@ pub struct NewGroup {
     /// The memory region that the source writes to; without it the group carries SEND only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<SourceRegion>,
+    /// Further regions, each with an rkey of its own: a WRITE goes to the one that its rkey names. With the first at
+    /// most 16 (D191).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<SourceRegion>,
     /// Settings that differ from the defaults.
     #[serde(default)]
     #[schema(value_type = Object)]
@@ -59,6 +63,7 @@ impl NewGroup {
             initial_psn: 0,
             path_mtu: 4096,
             region: None,
+            more_regions: Vec::new(),
             policy: Policy::default(),
             transport: None,
             repair: None,
@@ -145,7 +150,7 @@ impl From<srdma_group::SourceRegion> for SourceRegion {
 }
 
 /// A receiver that joins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewReceiver {
     /// Its own queue pair, 24 bits.
@@ -155,6 +160,13 @@ pub struct NewReceiver {
     /// Its memory region, if the group carries WRITE.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
+    /// Its memory for the group's further regions, in their order (D191).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<MemoryRegion>,
+    /// A number that the host has drawn, below 2^53: the same in all groups that it receives together, by several NICs
+    /// (D198).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
 }
 
 /// The memory region of a receiver.
@@ -266,6 +278,9 @@ pub struct Group {
     /// The memory region that the source writes to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<SourceRegion>,
+    /// Its further regions (D191).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<SourceRegion>,
     #[schema(value_type = Object)]
     pub policy: Policy,
     /// Its receivers, by address.
@@ -299,7 +314,7 @@ pub enum ReceiverState {
 
 /// A receiver of a group.
 #[allow(missing_docs, reason = "names and types explain the other items")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Receiver {
     #[schema(value_type = String, format = "ipv6")]
     pub address: Ipv6Addr,
@@ -307,6 +322,12 @@ pub struct Receiver {
     pub qpn: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<MemoryRegion>,
+    /// Its memory for the group's further regions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<MemoryRegion>,
+    /// The number of its host, if it receives several groups together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<u64>,
     pub state: ReceiverState,
     /// Join point (J): the first PSN that is sent to it; absent if it joined before the group began.
     #[serde(default, skip_serializing_if = "Option::is_none")]

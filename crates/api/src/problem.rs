@@ -84,6 +84,7 @@ problem_types! {
     InvalidPathMtu "invalid-path-mtu" 422 "Not a path MTU of RDMA",
     InvalidAddress "invalid-address" 422 "Not a unicast address of a host",
     MissingRegion "missing-region" 422 "The group carries WRITE: each receiver needs a memory region",
+    InvalidRegions "invalid-regions" 422 "Up to 16 regions, each with its own rkey, and one at a receiver for each",
     TooManyPlacements "too-many-placements" 429 "The limit of concurrent placements is reached",
     NotLeader "not-leader" 503 "Another controller is the leader",
     TooManyConnections "too-many-connections" 503 "The limit of open connections is reached",

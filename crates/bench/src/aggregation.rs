@@ -340,6 +340,7 @@ fn group_entry(group: u32, branches: u16) -> GroupEntry {
         region: None,
         edge: NodeIndex(0),
         joined: None,
+        more_regions: Vec::new(),
     });
     GroupEntry {
         id: GroupId(group),

@@ -240,6 +240,7 @@ impl Fixture {
             region: None,
             edge: NodeIndex(0),
             joined: None,
+            more_regions: Vec::new(),
         });
         let branches = ports.map(|port| Branch::new(neighbour(port))).collect();
         let entry = GroupEntry { receivers: of_part.collect(), branches, ..entry() };
@@ -347,5 +348,6 @@ pub(super) fn entry() -> GroupEntry {
         headend: None,
         repair: None,
         policy: Policy::default(),
+        more_regions: Vec::new(),
     }
 }

@@ -82,6 +82,7 @@ impl Repair {
                     region: None,
                     edge: NodeIndex(0),
                     joined: None,
+                    more_regions: Vec::new(),
                 });
                 let entry = GroupEntry { receivers: receivers.collect(), branches, repair, ..entry() };
                 (SidBehavior::EndMt { require_hmac: false }, entry)

@@ -60,12 +60,21 @@ struct srdma_group_options {
     uint32_t window_octets;   /* in flight [default: that of the controller] */
     uint32_t not_ready_ms;    /* a receiver without a free slot, in place of stall_ms [default: stall_ms] */
     uint32_t flags;           /* of enum srdma_group_flags */
+    const uint64_t *more_slot_octets; /* octets of a slot in each further region [default: one region] */
+    uint32_t more_regions;    /* their number, at most 15 */
+    uint32_t reserved;        /* 0 */
 };
 
 enum srdma_group_flags {
     /* Receivers that join late fetch the version that was published last, by TCP from this host. Its buffers are the
      * application's again when the next version is published or has failed, or srdma_group_close() returns. */
     SRDMA_KEEP_CURRENT = 1
+};
+
+/* Memory of a receiver for one region of a group. */
+struct srdma_region {
+    void *base;
+    size_t length;
 };
 
 /* Members that are 0 or NULL have their defaults. */
@@ -172,6 +181,11 @@ int srdma_group_create(struct srdma *device, const struct srdma_group_options *o
 /* Joins a group. `base` is the memory for its slots, which the library writes until the group is closed and all versions
  * are released; NULL: memory of the library. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM. */
 int srdma_group_join(struct srdma *device, uint32_t number, void *base, size_t length, struct srdma_group **group);
+/* Joins a group of several regions. `regions` has memory for each of them, in the order of the group's, as `base` of
+ * srdma_group_join(); none: memory of the library. -EINVAL (another number than the group has), -ENOENT (no such group),
+ * -ENOSPC (memory too small), -ENOMEM. */
+int srdma_group_join_regions(struct srdma *device, uint32_t number, const struct srdma_region *regions, size_t count,
+                             struct srdma_group **group);
 /* Joins a group, with options. -ENOENT (no such group), -ENOSPC (memory too small), -ENOMEM, -EACCES (the directory of
  * ranks), -ETIMEDOUT (the owner of the host's receiver has not joined in time), -ECONNRESET (too many ranks). */
 int srdma_group_join_with(struct srdma *device, uint32_t number, const struct srdma_join_options *options, struct srdma_group **group);
@@ -189,6 +203,11 @@ int srdma_group_close(struct srdma_group *group);
  * until SRDMA_EVENT_PUBLISHED or SRDMA_EVENT_FAILED, until srdma_wait() has returned 0, or srdma_group_close() anything.
  * -EALREADY (not greater), -ENOSPC (slot too small), -EAGAIN (too many wait), -ESHUTDOWN. */
 int srdma_publish(struct srdma_group *group, uint64_t version, const struct srdma_buffer *buffers, size_t count);
+/* Source: publishes a version in several regions. `regions` has the region of each buffer, counted from 0; NULL: all are in
+ * the first. The rest is as of srdma_publish(). -EINVAL (no such region), -EALREADY (not greater), -ENOSPC (slot too
+ * small), -EAGAIN (too many wait), -ESHUTDOWN. */
+int srdma_publish_regions(struct srdma_group *group, uint64_t version, const struct srdma_buffer *buffers,
+                          const uint32_t *regions, size_t count);
 /* Source: waits until the version is published. -ETIMEDOUT, -ENOENT (no such version), -ESHUTDOWN. */
 int srdma_wait(struct srdma_group *group, uint64_t version, int timeout_ms);
 

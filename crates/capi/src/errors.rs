@@ -50,6 +50,7 @@ fn errno_of(error: &Error) -> c_int {
         Error::Slots(_) | Error::OutOfRange { .. } | Error::SharedRegion => libc::EINVAL,
         Error::RuntimeDirectory { .. } => libc::EACCES,
         Error::RegionTooSmall { .. } => libc::ENOSPC,
+        Error::RegionCount { .. } | Error::SharedRegions(_) => libc::EINVAL,
         Error::NoMemory(_) => libc::ENOMEM,
         Error::StillMember { .. } | Error::NotReady { .. } | Error::NoOwner | Error::Timeout => libc::ETIMEDOUT,
         Error::NotCommitted(_) | Error::LastReceiver { .. } => libc::EPERM,
@@ -60,6 +61,8 @@ fn errno_of(error: &Error) -> c_int {
         Error::UnknownVersion(_) => libc::ENOENT,
         Error::Over(over) => over_errno(over),
         Error::Forked => libc::ECHILD,
+        Error::Shard { error, .. } | Error::Rail { error, .. } => errno_of(error),
+        Error::Count { .. } | Error::NotOnRails(_) => libc::EINVAL,
         _ => libc::EIO,
     }
 }

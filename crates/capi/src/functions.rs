@@ -2,11 +2,11 @@
 
 use crate::errors::{Failure, call, last_message, number};
 use crate::structures::{
-    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaStatistics, copied, no_event,
-    open, put_sized, timeout, wrong_role,
+    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaRegion, SrdmaStatistics, copied,
+    elements, no_event, open, put_sized, timeout, wrong_role,
 };
 use crate::text;
-use srdma::{Buffer, Device, JoinOptions, Receiver, Region, Source, Version};
+use srdma::{Buffer, Device, JoinOptions, MAX_REGIONS, Receiver, Region, Source, Version};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
@@ -207,6 +207,42 @@ pub unsafe extern "C" fn srdma_group_join(
 ///
 /// # Safety
 ///
+/// Pointers are as `srdma.h` says; each base is writable for its length until the group is closed and its versions are
+/// released.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn srdma_group_join_regions(
+    device: *mut Device,
+    number: u32,
+    regions: *const SrdmaRegion,
+    count: usize,
+    group: *mut *mut SrdmaGroup,
+) -> c_int {
+    let join = || {
+        // SAFETY: the contract of the function.
+        let device = unsafe { handle(device, "device")? };
+        // SAFETY: the contract of the function.
+        let given = unsafe { elements(regions, count, MAX_REGIONS) };
+        let given =
+            given.ok_or_else(|| Failure::invalid(format!("{count} regions, at most {MAX_REGIONS}, or NULL")))?;
+        let region = |region: &SrdmaRegion| {
+            let base = NonNull::new(region.base.cast());
+            // SAFETY: the contract of the function.
+            base.map(|base| unsafe { Region::from_raw(base, region.length) })
+                .ok_or_else(|| Failure::invalid("the base of a region is NULL"))
+        };
+        let mut given = given.iter().map(region).collect::<Result<Vec<_>, _>>()?.into_iter();
+        let options = JoinOptions { region: given.next(), more_regions: given.collect(), ..JoinOptions::default() };
+        let receiver = device.join(number, options)?;
+        Ok(boxed(Role::Receiver { receiver, group: number }))
+    };
+    // SAFETY: the contract of the function.
+    call(|| unsafe { put(group, "group", join) })
+}
+
+/// See `srdma.h`.
+///
+/// # Safety
+///
 /// Pointers are as `srdma.h` says; `base` of the options is NULL, or writable for `length` octets until the group is
 /// closed and its versions are released.
 #[unsafe(no_mangle)]
@@ -286,21 +322,56 @@ pub unsafe extern "C" fn srdma_publish(
     buffers: *const SrdmaBuffer,
     count: usize,
 ) -> c_int {
-    call(|| {
+    // SAFETY: the contract of the function.
+    call(|| unsafe { publish(group, version, buffers, std::ptr::null(), count) })
+}
+
+/// See `srdma.h`.
+///
+/// # Safety
+///
+/// Pointers are as `srdma.h` says; the buffers are readable until the version is published or has failed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn srdma_publish_regions(
+    group: *mut SrdmaGroup,
+    version: u64,
+    buffers: *const SrdmaBuffer,
+    regions: *const u32,
+    count: usize,
+) -> c_int {
+    // SAFETY: the contract of the function.
+    call(|| unsafe { publish(group, version, buffers, regions, count) })
+}
+
+/// Publishes buffers, each in the region of its number; all in the first one if `regions` is NULL.
+///
+/// # Safety
+///
+/// As those of the functions of the interface.
+unsafe fn publish(
+    group: *mut SrdmaGroup,
+    version: u64,
+    buffers: *const SrdmaBuffer,
+    regions: *const u32,
+    count: usize,
+) -> Result<(), Failure> {
+    // SAFETY: the contract of the function.
+    let source = unsafe { handle(group, "group")? }.0.source()?;
+    // SAFETY: the contract of the function.
+    let given = unsafe { elements(buffers, count, srdma::MAX_BUFFERS) };
+    let most = srdma::MAX_BUFFERS;
+    let given = given.ok_or_else(|| Failure::invalid(format!("{count} buffers, at most {most}, or NULL")))?;
+    // SAFETY: the contract of the function. There are not more than buffers.
+    let regions = unsafe { elements(regions, count, most) }.unwrap_or_default();
+    let regions = regions.iter().copied().chain(std::iter::repeat(0));
+    let to_buffer = |(given, region): (&SrdmaBuffer, u32)| {
         // SAFETY: the contract of the function.
-        let source = unsafe { handle(group, "group")? }.0.source()?;
-        if count > srdma::MAX_BUFFERS || (buffers.is_null() && count > 0) {
-            return Err(Failure::invalid(format!("{count} buffers, at most {}, or NULL", srdma::MAX_BUFFERS)));
-        }
-        let given = match count {
-            0 => &[],
-            // SAFETY: the contract of the function.
-            _ => unsafe { std::slice::from_raw_parts(buffers, count) },
-        };
-        // SAFETY: the contract of the function.
-        let buffers = given.iter().map(|buffer| unsafe { to_buffer(buffer) }).collect::<Result<_, _>>()?;
-        Ok(source.publish(version, buffers)?)
-    })
+        let buffer = unsafe { to_buffer(given) }?;
+        // One that is beyond all regions is refused as such.
+        Ok(buffer.in_region(u8::try_from(region).unwrap_or(u8::MAX)))
+    };
+    let buffers = given.iter().zip(regions).map(to_buffer).collect::<Result<_, Failure>>()?;
+    Ok(source.publish(version, buffers)?)
 }
 
 /// # Safety

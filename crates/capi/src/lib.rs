@@ -13,4 +13,6 @@ mod text;
 
 pub use functions::*;
 pub use log::{SrdmaLogFunction, srdma_set_log};
-pub use structures::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaStatistics};
+pub use structures::{
+    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaRegion, SrdmaStatistics,
+};

@@ -3,8 +3,8 @@
 use crate::errors::Failure;
 use crate::text;
 use srdma::{
-    Device, DeviceOptions, DigestKind, Event, GroupOptions, JoinOptions, MAX_SLOTS, OnFailure, Region, Slots,
-    Statistics,
+    Device, DeviceOptions, DigestKind, Event, GroupOptions, JoinOptions, MAX_REGIONS, MAX_SLOTS, OnFailure, Region,
+    Slots, Statistics,
 };
 use std::ffi::{c_char, c_int, c_void};
 use std::net::Ipv6Addr;
@@ -43,6 +43,18 @@ pub struct SrdmaGroupOptions {
     pub window_octets: u32,
     pub not_ready_ms: u32,
     pub flags: u32,
+    pub more_slot_octets: *const u64,
+    pub more_regions: u32,
+    pub reserved: u32,
+}
+
+/// `struct srdma_region`.
+#[repr(C)]
+#[allow(missing_docs, reason = "srdma.h documents them")]
+#[derive(Clone, Copy, Debug)]
+pub struct SrdmaRegion {
+    pub base: *mut c_void,
+    pub length: usize,
 }
 
 /// `struct srdma_join_options`.
@@ -233,13 +245,32 @@ fn parse_address(text: &str, name: &str) -> Result<Ipv6Addr, Failure> {
     text.parse().map_err(|_| Failure::invalid(format!("{name}: {text:?} is no IPv6 address")))
 }
 
+/// Regions of a group besides the first, at most.
+pub(crate) const MOST_FURTHER: usize = MAX_REGIONS - 1;
+
+/// An array of a program; `None` if it has more than so many elements, or is NULL and has some.
+///
+/// # Safety
+///
+/// `first` is readable for `count` elements, or NULL, as long as the result is used.
+pub(crate) unsafe fn elements<'a, T>(first: *const T, count: usize, most: usize) -> Option<&'a [T]> {
+    if count == 0 {
+        return Some(&[]);
+    }
+    if count > most || first.is_null() {
+        return None;
+    }
+    // SAFETY: the contract of the function.
+    Some(unsafe { std::slice::from_raw_parts(first, count) })
+}
+
 /// `SRDMA_KEEP_CURRENT` of `enum srdma_group_flags`.
 const KEEP_CURRENT: u32 = 1;
 
 impl SrdmaGroupOptions {
     /// # Safety
     ///
-    /// Texts must end by NUL.
+    /// Texts must end by NUL, and `more_slot_octets` has `more_regions` elements.
     pub(crate) unsafe fn options(&self) -> Result<GroupOptions, Failure> {
         // SAFETY: the contract of the function.
         let (name, proxy) = unsafe { (text::optional(self.name, "name")?, text::optional(self.proxy, "proxy")?) };
@@ -247,7 +278,17 @@ impl SrdmaGroupOptions {
             let text = format!("flags {:#x}: this version does not know all of them", self.flags);
             return Err(Failure::new(libc::E2BIG, text));
         }
+        if self.reserved != 0 {
+            return Err(Failure::new(libc::E2BIG, "options: reserved is not 0"));
+        }
         let mut options = GroupOptions::for_buffers([]);
+        // SAFETY: the contract of the function.
+        options.more_slot_octets = unsafe { elements(self.more_slot_octets, self.more_regions as usize, MOST_FURTHER) }
+            .ok_or_else(|| {
+                let text = format!("more_slot_octets: {} regions, at most {MOST_FURTHER}, or NULL", self.more_regions);
+                Failure::invalid(text)
+            })?
+            .to_vec();
         options.name = name.map(str::to_owned);
         options.proxy = proxy.map(|text| parse_address(text, "proxy")).transpose()?;
         let count = match self.slots {
@@ -300,6 +341,7 @@ impl SrdmaJoinOptions {
         Ok(JoinOptions {
             // SAFETY: the contract of the function.
             region: base.map(|base| unsafe { Region::from_raw(base, self.length) }),
+            more_regions: Vec::new(),
             shared: self.flags & JOIN_SHARED != 0,
             runtime_directory: directory.map(Into::into),
         })

@@ -86,12 +86,15 @@ pub fn receiver_qpn(group: usize, receiver: usize, times: usize) -> Qpn {
     addressing::qpn(0x1000, receiver | group << 8 | times << 12)
 }
 
-/// Base address and key of the group's memory region, as the source uses them (D27).
+/// Base address and key of the group's first memory region, as the source uses them (D27).
 pub fn group_region(group: usize) -> (u64, MemoryKey) {
     (0x1000_0000_0000 + ((group as u64) << 32), MemoryKey(0x00C0_FF00 + group as u32))
 }
 
-/// Base address of a receiver's memory: it differs from the group's and from other receivers' (D27).
-pub fn receiver_base(group: usize, receiver: usize) -> u64 {
-    0x7000_0000_0000 + ((group as u64) << 40) + ((receiver as u64) << 28)
+/// From one region of a group to the next: virtual addresses, which overlap, and keys (D191).
+pub const REGION_STRIDE: (u64, u32) = (64, 0x100);
+
+/// Base address of a receiver's memory for a region: it differs from the group's and from other receivers' (D27).
+pub fn receiver_base(group: usize, receiver: usize, region: usize) -> u64 {
+    0x7000_0000_0000 + ((group as u64) << 40) + ((receiver as u64) << 28) + ((region as u64) << 25)
 }

@@ -4,7 +4,7 @@ mod record;
 
 use crate::address;
 use crate::outcome::{GroupOutcome, Step, StepKind, Violation, ViolationKind};
-use crate::schedule::{GroupPlan, Insider, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, Schedule};
+use crate::schedule::{GroupPlan, Insider, MAX_REGIONS, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, Schedule};
 use crate::testbed::Testbed;
 use srdma_group::Join;
 use srdma_random::Stream;
@@ -13,7 +13,7 @@ use srdma_sim::invariants::{Checker, Layout, Response};
 use srdma_sim::network::{ElementId, Network};
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_sim::program::{MessageOperation, ReceiveStream, SendStream};
-use srdma_sim::replica::Replica;
+use srdma_sim::replica::{Replica, Stripe};
 use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::collections::BTreeSet;
@@ -30,7 +30,8 @@ const MIN_RNR_TIMER: u8 = 3;
 pub(crate) struct Participant {
     pub(crate) receiver: usize,
     pub(crate) qpn: Qpn,
-    key: MemoryKey,
+    /// Of its memory for each region of the group; the others are those of no memory.
+    keys: [MemoryKey; MAX_REGIONS as usize],
     /// Offset of the first octet that it receives: 0, or the octets before its join point J.
     begins_octets: u64,
     joined: Option<Join>,
@@ -147,9 +148,13 @@ impl<'s> Flow<'s> {
 
     fn add_source(&self, network: &mut Network<NodeOrHost>) -> Result<(), srdma_rc::ConfigError> {
         let (virtual_address, rkey) = address::group_region(self.number);
-        let operation = match self.plan.operation {
-            OperationPlan::Write => MessageOperation::Write { remote: RemoteAddress { virtual_address, rkey } },
-            OperationPlan::Send => MessageOperation::Send,
+        let remote = RemoteAddress { virtual_address, rkey };
+        let operation = match (self.plan.operation, self.plan.regions) {
+            (OperationPlan::Write, 1) => MessageOperation::Write { remote },
+            (OperationPlan::Write, regions) => {
+                MessageOperation::WriteInTurn { remote, regions: regions.into(), stride: address::REGION_STRIDE }
+            }
+            (OperationPlan::Send, _) => MessageOperation::Send,
         };
         let (qpn, plan) = (self.qpn, self.plan);
         let config = self.queue_pair(qpn, self.layout.first_psn);
@@ -164,7 +169,21 @@ impl<'s> Flow<'s> {
         added.unwrap_or(Ok(()))
     }
 
-    /// Registers a receiver's memory region.
+    /// What a receiver's region holds that nothing was written to before `offset`: all of the source's data, or the
+    /// messages that go to it.
+    fn replica(&self, region: usize, offset: u64) -> Replica {
+        let replica = Replica::beginning_at(Rc::clone(&self.data), offset);
+        match self.plan.regions {
+            1 => replica,
+            of => replica.striped(Stripe {
+                piece_octets: self.plan.message_octets as usize,
+                position: region,
+                of: of.into(),
+            }),
+        }
+    }
+
+    /// Registers a receiver's memory regions.
     pub(crate) fn register_memory(
         &mut self,
         receiver: usize,
@@ -173,12 +192,16 @@ impl<'s> Flow<'s> {
     ) -> Participant {
         let qpn = address::receiver_qpn(self.number, receiver, self.queue_pairs[receiver]);
         self.queue_pairs[receiver] += 1;
-        let base = address::receiver_base(self.number, receiver);
-        let replica = Replica::empty(Rc::clone(&self.data));
         // Keys differ between receivers, as those of real hosts do.
         let tag = receiver as u8;
-        let key = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, tag));
-        Participant { receiver, qpn, key: key.unwrap_or(MemoryKey(0)), begins_octets: 0, joined: None }
+        let mut keys = [MemoryKey(0); MAX_REGIONS as usize];
+        for (region, key) in keys.iter_mut().take(self.plan.regions.into()).enumerate() {
+            let base = address::receiver_base(self.number, receiver, region);
+            let replica = self.replica(region, 0);
+            let added = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, tag));
+            *key = added.unwrap_or(MemoryKey(0));
+        }
+        Participant { receiver, qpn, keys, begins_octets: 0, joined: None }
     }
 
     /// Creates a receiver's queue pair, which begins at its join point.
@@ -194,15 +217,16 @@ impl<'s> Flow<'s> {
             Some(join) => (join.psn, u64::from(join.msn) * u64::from(self.plan.message_octets)),
         };
         let begins_octets = begins_octets.min(self.plan.octets);
-        let Participant { receiver, qpn, key, .. } = participant;
+        let Participant { receiver, qpn, keys, .. } = participant;
         let config = self.queue_pair(qpn, first_psn);
-        let replica = Replica::beginning_at(Rc::clone(&self.data), begins_octets);
         let plan = self.plan;
         let added = network.with_host(testbed.receivers[receiver], |host| {
             host.add_queue_pair(config)?;
-            host.replace_region(key, replica);
+            for (region, key) in keys.iter().take(plan.regions.into()).enumerate() {
+                host.replace_region(*key, self.replica(region, begins_octets));
+            }
             if plan.operation == OperationPlan::Send {
-                let stream = ReceiveStream::new(qpn, key, plan.octets, plan.message_octets);
+                let stream = ReceiveStream::new(qpn, keys[0], plan.octets, plan.message_octets);
                 host.add_receive_stream(stream.beginning_at(begins_octets));
                 host.start();
             }
@@ -276,7 +300,8 @@ impl<'s> Flow<'s> {
         if !self.deceived.is_empty() && honest.clone().next().is_none() {
             return;
         }
-        let there = honest.map(|member| octets_of(member, testbed, network));
+        let regions = self.plan.regions;
+        let there = honest.map(|member| octets_of(member, regions, testbed, network));
         self.checker.check(now.as_ns(), response, there);
         if self.checker.violations() > violations {
             let text = self.checker.first().map(ToString::to_string).unwrap_or_default();
@@ -336,20 +361,19 @@ impl<'s> Flow<'s> {
         let now = network.now();
         for member in self.members.iter().chain(&self.former) {
             let receiver = member.receiver;
-            let Some(replica) = replica_of(member, testbed, network) else {
-                continue;
-            };
-            if !replica.agrees_from(member.begins_octets) {
-                let text = format!("receiver {receiver} has octets that differ from the source's");
-                self.violation(observed, now, ViolationKind::WrongData, &text);
-            } else if replica.wrong_writes() > 0 {
-                let text = format!("receiver {receiver} had octets that differed from the source's");
-                self.violation(observed, now, ViolationKind::WrongData, &text);
+            for replica in replicas_of(member, self.plan.regions, testbed, network) {
+                if !replica.agrees_from(member.begins_octets) {
+                    let text = format!("receiver {receiver} has octets that differ from the source's");
+                    self.violation(observed, now, ViolationKind::WrongData, &text);
+                } else if replica.wrong_writes() > 0 {
+                    let text = format!("receiver {receiver} had octets that differed from the source's");
+                    self.violation(observed, now, ViolationKind::WrongData, &text);
+                }
             }
         }
         if self.completed_at.is_some() {
             for member in self.members.iter().filter(|member| !self.deceived.contains(&member.receiver)) {
-                let octets = octets_of(member, testbed, network);
+                let octets = octets_of(member, self.plan.regions, testbed, network);
                 if octets != self.plan.octets {
                     let text = format!("complete, but receiver {} has only {octets} octets", member.receiver);
                     self.violation(observed, now, ViolationKind::WrongData, &text);
@@ -360,7 +384,7 @@ impl<'s> Flow<'s> {
 
     /// Number of members that lack data of a complete group, since an insider acknowledged them.
     pub(crate) fn members_deceived(&self, testbed: &Testbed, network: &Network<NodeOrHost>) -> u64 {
-        let lacks = |member: &&Participant| octets_of(member, testbed, network) < self.plan.octets;
+        let lacks = |member: &&Participant| octets_of(member, self.plan.regions, testbed, network) < self.plan.octets;
         let is_complete = self.completed_at.is_some();
         let deceived = self.members.iter().filter(|member| is_complete && self.deceived.contains(&member.receiver));
         deceived.filter(lacks).count() as u64
@@ -384,10 +408,18 @@ impl<'s> Flow<'s> {
     }
 }
 
-fn replica_of<'n>(member: &Participant, testbed: &Testbed, network: &'n Network<NodeOrHost>) -> Option<&'n Replica> {
-    network.host(testbed.receivers[member.receiver])?.region(member.key)
+/// The memory of a member for each of so many regions.
+fn replicas_of<'n>(
+    member: &Participant,
+    regions: u8,
+    testbed: &Testbed,
+    network: &'n Network<NodeOrHost>,
+) -> impl Iterator<Item = &'n Replica> {
+    let host = network.host(testbed.receivers[member.receiver]);
+    member.keys.into_iter().take(regions.into()).filter_map(move |key| host?.region(key))
 }
 
-fn octets_of(member: &Participant, testbed: &Testbed, network: &Network<NodeOrHost>) -> u64 {
-    replica_of(member, testbed, network).map_or(0, Replica::complete_octets)
+/// Octets from the start that a member has, in whatever regions.
+fn octets_of(member: &Participant, regions: u8, testbed: &Testbed, network: &Network<NodeOrHost>) -> u64 {
+    replicas_of(member, regions, testbed, network).map(Replica::complete_octets).min().unwrap_or(0)
 }

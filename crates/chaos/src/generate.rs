@@ -4,8 +4,8 @@
 
 use crate::rng::Rng;
 use crate::schedule::{
-    DEFAULT_T_STALL_PERCENT, GroupPlan, LinkPlan, ListsPlan, NodePlan, OperationPlan, PATH_MTU_OCTETS, PolicyPlan,
-    ReceiverPlan, RepairPlan, Schedule,
+    DEFAULT_T_STALL_PERCENT, GroupPlan, LinkPlan, ListsPlan, MAX_REGIONS, NodePlan, OperationPlan, PATH_MTU_OCTETS,
+    PolicyPlan, ReceiverPlan, RepairPlan, Schedule,
 };
 use crate::{events, scale::Scale};
 
@@ -35,6 +35,13 @@ const AMPLE_PACKETS: u32 = 1_024;
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_3(seed);
+        draw_regions(&mut schedule);
+        schedule
+    }
+
+    /// The same before groups had several regions.
+    pub fn from_seed_of_version_3(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_2(seed);
         draw_not_ready(&mut schedule);
         schedule
@@ -57,6 +64,15 @@ impl Schedule {
         schedule.events = events::draw(&mut rng, &schedule, &scale);
         draw_repair(&mut schedule, &scale);
         schedule
+    }
+}
+
+/// Several regions in half of the groups that WRITE, with a random stream of its own.
+fn draw_regions(schedule: &mut Schedule) {
+    let mut rng = Rng::new(schedule.seed, "regions");
+    for group in schedule.groups.iter_mut().filter(|group| group.operation == OperationPlan::Write) {
+        let several = rng.range(2, MAX_REGIONS.into()) as u8;
+        group.regions = if rng.one_in(2) { several } else { 1 };
     }
 }
 
@@ -187,6 +203,7 @@ fn draw_group(rng: &mut Rng, source: usize, members: Vec<usize>, packets: u64) -
         message_octets: rng.choose(&[1, 2, 4, 16, 64]) * PATH_MTU_OCTETS,
         first_psn: draw_first_psn(rng, packets),
         operation: rng.choose(&[OperationPlan::Write, OperationPlan::Send]),
+        regions: 1,
         policy: PolicyPlan {
             literal,
             evict: rng.one_in(2),

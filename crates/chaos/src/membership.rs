@@ -283,12 +283,14 @@ impl World<'_> {
         }
         let newcomer = self.flows[group].register_memory(receiver, &self.testbed, &mut self.network);
         let edge = self.testbed.edge_of(receiver);
+        let mut regions = self.flows[group].regions_of(&newcomer);
         let wanted = Newcomer {
             address: self.testbed.receiver_address(receiver),
             qpn: newcomer.qpn,
-            region: self.flows[group].region_of(&newcomer),
+            region: regions.next(),
             edge: address::node(edge).loopback,
             admission: Admission::AtOnce,
+            more_regions: regions.collect(),
         };
         let nodes = self.new_nodes(group, edge);
         if self.controls[group].lifecycle.join(vec![wanted], nodes, None).is_ok() {

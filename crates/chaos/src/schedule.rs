@@ -119,9 +119,23 @@ pub struct GroupPlan {
     /// First PSN, below 2^24 (D28).
     pub first_psn: u32,
     pub operation: OperationPlan,
+    /// Memory regions to which WRITEs go in turn, 1 to [`MAX_REGIONS`] (D191).
+    #[serde(default = "one_region", skip_serializing_if = "is_one_region")]
+    pub regions: u8,
     pub policy: PolicyPlan,
     /// Retries are unlimited; otherwise the source fails after seven without progress.
     pub unlimited_retries: bool,
+}
+
+/// Regions of a group at most.
+pub const MAX_REGIONS: u8 = 4;
+
+fn one_region() -> u8 {
+    1
+}
+
+fn is_one_region(regions: &u8) -> bool {
+    *regions == 1
 }
 
 /// RDMA operation.

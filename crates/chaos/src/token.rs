@@ -1,4 +1,4 @@
-//! Replay tokens: a seed (`v3:4711`) or a whole schedule (`v3:{"seed":4711,…}`) as one line of text.
+//! Replay tokens: a seed (`v4:4711`) or a whole schedule (`v4:{"seed":4711,…}`) as one line of text.
 //!
 //! The version in front makes sure that a stored token either keeps its meaning or is rejected.
 #![allow(missing_docs, reason = "names and types explain the other items")]
@@ -9,8 +9,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Version of the meaning of seeds and of the format of schedules.
-pub const VERSION: u32 = 3;
-/// The version before, whose schedules are read: it had no time for receivers that are not ready.
+pub const VERSION: u32 = 4;
+/// The version before, whose schedules are read: its groups had one region.
+const VERSION_WITHOUT_REGIONS: u32 = 3;
+/// An earlier version, whose schedules are read: it had no time for receivers that are not ready.
 const VERSION_WITHOUT_T_NOT_READY: u32 = 2;
 /// An earlier version, whose schedules in full are read: it had no repair.
 const VERSION_WITHOUT_REPAIR: u32 = 1;
@@ -75,6 +77,7 @@ impl FromStr for ReplayToken {
         let is_whole = rest.starts_with('{');
         let of_seed: fn(u64) -> ReplayToken = match version {
             VERSION => ReplayToken::Seed,
+            VERSION_WITHOUT_REGIONS => |seed| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_3(seed))),
             VERSION_WITHOUT_T_NOT_READY => {
                 |seed| ReplayToken::Schedule(Box::new(Schedule::from_seed_of_version_2(seed)))
             }
@@ -112,13 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_version_2_keep_their_schedules() {
-        let schedule = "v2:4711".parse::<ReplayToken>().unwrap().schedule();
-        assert_eq!(schedule, Schedule::from_seed_of_version_2(4711));
-        let token = format!("v2:{}", serde_json::to_string(&schedule).unwrap());
-        assert_eq!(token.parse::<ReplayToken>().unwrap().schedule(), schedule);
-        let differs = |seed| Schedule::from_seed(seed) != Schedule::from_seed_of_version_2(seed);
-        assert!((0..20).any(differs), "version 3 draws nothing new");
+    fn tokens_of_earlier_versions_keep_their_schedules() {
+        type OfSeed = fn(u64) -> Schedule;
+        let of_version: [(u32, OfSeed); 3] =
+            [(2, Schedule::from_seed_of_version_2), (3, Schedule::from_seed_of_version_3), (4, Schedule::from_seed)];
+        for (version, of_seed) in of_version {
+            let schedule = format!("v{version}:4711").parse::<ReplayToken>().unwrap().schedule();
+            assert_eq!(schedule, of_seed(4711));
+            let token = format!("v{version}:{}", serde_json::to_string(&schedule).unwrap());
+            assert_eq!(token.parse::<ReplayToken>().unwrap().schedule(), schedule);
+        }
+        for ((version, of_seed), (_, before)) in of_version[1..].iter().zip(of_version) {
+            assert!((0..20).any(|seed| of_seed(seed) != before(seed)), "version {version} draws nothing new");
+        }
     }
 
     #[test]
@@ -132,7 +141,7 @@ mod tests {
         for (text, message) in [
             ("4711", "does not begin with a version"),
             ("v2", "does not begin with a version"),
-            ("v3:", "expected a seed"),
+            ("v4:", "expected a seed"),
             ("v1:4711", "the token has version 1"),
             ("v3:-3", "expected a seed"),
             ("v3:{", "cannot parse the schedule"),

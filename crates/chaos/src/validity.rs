@@ -1,7 +1,9 @@
 //! Validity of schedules: tokens come from users, and shrinking may produce invalid schedules.
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
-use crate::schedule::{Attacker, Claim, Event, GroupPlan, Insider, LinkPlan, NodePlan, Schedule};
+use crate::schedule::{
+    Attacker, Claim, Event, GroupPlan, Insider, LinkPlan, MAX_REGIONS, NodePlan, OperationPlan, Schedule,
+};
 use srdma_wire::units::{MBIT_PER_S, NS_PER_S};
 
 /// Maximum number of nodes.
@@ -88,6 +90,9 @@ impl Schedule {
         require(fits, &format!("{place}.octets"), plan.octets, "there must be 1 octet to 16 MiB")?;
         let fits = (1..=MAX_OCTETS).contains(&u64::from(plan.message_octets));
         require(fits, &format!("{place}.message_octets"), plan.message_octets, "there must be 1 octet to 16 MiB")?;
+        let fits =
+            plan.regions == 1 || (plan.operation == OperationPlan::Write && (1..=MAX_REGIONS).contains(&plan.regions));
+        require(fits, &format!("{place}.regions"), plan.regions, "there must be 1, or up to 4 of WRITE")?;
         require(plan.first_psn < 1 << 24, &format!("{place}.first_psn"), plan.first_psn, "a PSN has 24 bits")?;
         let percent = plan.policy.t_hold_percent;
         require(percent <= 100, &format!("{place}.policy.t_hold_percent"), percent, "it must be at most 100")?;

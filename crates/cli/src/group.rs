@@ -110,6 +110,9 @@ struct Join {
     /// First virtual address of its memory region.
     #[arg(long, value_name = "ADDRESS", requires = "rkey")]
     virtual_address: Option<u64>,
+    /// Its memory for a further region of the group, in the order of these: first virtual address, R_Key.
+    #[arg(long, value_name = "ADDRESS,KEY", requires = "rkey", value_parser = parse_region)]
+    more_region: Vec<MemoryRegion>,
 }
 
 #[derive(Args)]
@@ -195,10 +198,22 @@ fn join(arguments: &Join) -> Result<ExitCode> {
         qpn: arguments.qpn.get(),
         path_mtu: arguments.path_mtu.into(),
         region: region.map(|(virtual_address, rkey)| MemoryRegion { virtual_address, rkey }),
+        more_regions: arguments.more_region.clone(),
+        host: None,
     };
     let joined = output.controller.client()?.join(*group, *receiver, &new)?;
     output.show(&joined, |joined| format!("{}\n", text::receiver(joined)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn parse_region(text: &str) -> Result<MemoryRegion, String> {
+    let numbers: Option<Vec<u64>> = text.split(',').map(endpoint::parse_integer).collect();
+    match numbers.as_deref() {
+        Some(&[virtual_address, rkey]) if u32::try_from(rkey).is_ok() => {
+            Ok(MemoryRegion { virtual_address, rkey: rkey as u32 })
+        }
+        _ => Err("expected two numbers, such as 0x10000,0x1234".to_owned()),
+    }
 }
 
 fn remove(arguments: &Member) -> Result<ExitCode> {

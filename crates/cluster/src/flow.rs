@@ -231,10 +231,16 @@ impl Flow {
             Step::Join(receiver) => {
                 let in_two_steps = two_steps.contains(&receiver);
                 let participant = self.register(receiver, testbed, network, next_qpn, in_two_steps);
-                let base = address::receiver_base(self.group, receiver);
+                let base = address::receiver_base(self.group, receiver, 0);
                 let region = Some(MemoryRegion { virtual_address: base, rkey: participant.key.0 });
                 let address = testbed.receiver_address(receiver);
-                let receiver = NewReceiver { qpn: participant.qpn.get(), path_mtu: PATH_MTU_OCTETS as u16, region };
+                let receiver = NewReceiver {
+                    qpn: participant.qpn.get(),
+                    path_mtu: PATH_MTU_OCTETS as u16,
+                    region,
+                    more_regions: Vec::new(),
+                    host: None,
+                };
                 Some(match in_two_steps {
                     true => Request::Reserve { id, address, receiver },
                     false => Request::Join { id, address, receiver },
@@ -280,7 +286,7 @@ impl Flow {
         *next_qpn += 1;
         let qpn = Qpn::new(*next_qpn).expect("few queue pairs");
         let replica = Replica::empty(Rc::clone(&self.data));
-        let base = address::receiver_base(self.group, receiver);
+        let base = address::receiver_base(self.group, receiver, 0);
         let key = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, receiver as u8));
         let participant = Participant { qpn, key: key.unwrap_or(MemoryKey(0)), connected: None, is_reporting };
         self.participants.insert(receiver, participant);

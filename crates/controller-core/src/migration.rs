@@ -5,7 +5,8 @@
 //! | 1 | 2 | a group has the state of its source (`source`) instead of whether it has begun (`has_begun`) |
 //! | 3 | 4 | a job's flows may lie in chunks: nothing changes |
 //! | 4 | 5 | nodes of a group may repair losses (`repair`, `can_repair`, `repairs`): nothing changes |
-//! | 5 | 6 | a receiver may join in two steps (`in_two_steps`, `ready_at_psn`): nothing changes |
+//! | 5 | 6 | a receiver may join in two steps (`in_two_steps`, `ready_at_psn`), and a group may have several regions
+//! (`more_regions`): nothing changes |
 //! | 2 | 3 | a silent source is `idle` instead of `unheard`; a node has a `registration` instead of a `hello` |
 
 use crate::rows::{self, FORMAT, FORMAT_KEY, Row, RowError, Write};

@@ -109,7 +109,7 @@ pub(crate) struct GroupRow {
 }
 
 /// A receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberRow {
     pub(crate) receiver: NewReceiver,
     /// It is being removed.

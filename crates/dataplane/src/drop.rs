@@ -113,7 +113,8 @@ drop_reasons! {
     OtherReceiver = "other_receiver",
     /// Data of a group that the edge would have to learn, whose Proxy Address is a SID or has its own route (D17).
     ProxyInUse = "proxy_in_use",
-    /// A WRITE outside the group's region, to another key, or to receivers whose regions are not known (D27).
+    /// A WRITE outside the region that its key names, to a key of none, or to receivers whose regions are not known
+    /// (D27, D191).
     OutsideRegion = "outside_region",
     /// The SRH has no HMAC TLV, but the SID demands one.
     HmacMissing = "hmac_missing",

@@ -165,6 +165,7 @@ impl PlannedGroup {
                 region: Some(member.region),
                 edge: NodeIndex(edge_of(member.host)?),
                 joined: None,
+                more_regions: Vec::new(),
             })
         });
         let members: Vec<Receiver> = members.collect();
@@ -197,6 +198,7 @@ impl PlannedGroup {
             receivers: members,
             tree,
             policy: spec.policy,
+            more_regions: Vec::new(),
         })?;
         Ok(PlannedGroup { group, branches })
     }

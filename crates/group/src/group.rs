@@ -8,8 +8,11 @@ use crate::policy::{ListMode, Policy};
 use crate::tree::{NodeIndex, NodeRole, Tree};
 use serde::{Deserialize, Serialize};
 use srdma_wire::{PathMtu, Psn, Qpn};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
+
+/// Regions of a group at most (D191).
+pub const MAX_REGIONS: usize = 16;
 
 /// A group's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -40,7 +43,7 @@ pub struct SourceRegion {
 }
 
 /// A receiver (MT-5.1-2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Receiver {
     /// Unicast address.
@@ -54,6 +57,19 @@ pub struct Receiver {
     pub edge: NodeIndex,
     /// Its join point in a running group; `None` for a receiver that is a member from the first PSN on.
     pub joined: Option<Join>,
+    /// Its memory for the group's further regions, in their order (D191).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<ReceiverRegion>,
+}
+
+impl Receiver {
+    /// Its memory for the group's region at a position, 0 for the first.
+    pub fn region_at(&self, position: usize) -> Option<ReceiverRegion> {
+        match position.checked_sub(1) {
+            None => self.region,
+            Some(further) => self.more_regions.get(further).copied(),
+        }
+    }
 }
 
 /// Join point of a member in a running group: J of D30. Part of the committed record until no earlier PSN can recur.
@@ -95,12 +111,21 @@ pub struct Record {
     pub tree: Tree,
     /// Choices.
     pub policy: Policy,
+    /// Further regions, selected by the rkey of the request (D191).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<SourceRegion>,
 }
 
 impl Record {
     /// The longest inner packet: IPv6, UDP, BTH, RETH with immediate data, payload, ICRC.
     pub const fn longest_packet_octets(&self) -> usize {
         40 + 8 + 12 + 20 + self.path_mtu.octets() as usize + 4
+    }
+
+    /// Whether receiver lists in packets have the receivers' regions: one region for each receiver goes in a packet, so
+    /// that the edges of a group of several take them from its record (D191).
+    pub fn regions_in_lists(&self) -> bool {
+        self.region.is_some() && self.more_regions.is_empty()
     }
 }
 
@@ -149,6 +174,23 @@ pub enum GroupError {
     /// WRITE needs a region at every receiver (D27).
     #[error("receiver {0} names no memory region, but the group has one")]
     MissingRegion(Ipv6Addr),
+    /// Further regions without a first one.
+    #[error("further regions need a first one")]
+    NoFirstRegion,
+    /// More regions than a group can have (D191).
+    #[error("the group has {0} regions, at most {MAX_REGIONS} are possible")]
+    TooManyRegions(usize),
+    /// A request would name two regions (D191). Regions are counted from 1.
+    #[error("regions {0} and {1} of the group have the same rkey: requests select a region by it")]
+    DuplicateRkey(usize, usize),
+    /// Each receiver has a region for each of the group's (D191).
+    #[error("receiver {receiver} names {regions} memory regions, the group has {needed}")]
+    RegionCount {
+        /// Its address.
+        receiver: Ipv6Addr,
+        regions: usize,
+        needed: usize,
+    },
     /// The TLVs do not fit an SRH (D7).
     #[error(
         "receiver lists do not fit: TLVs for {receivers} receivers exceed an SRH of 2048 octets; provision the lists \
@@ -267,6 +309,32 @@ fn check_members(record: &Record) -> Result<(), GroupError> {
         if record.region.is_some() && receiver.region.is_none() {
             return Err(GroupError::MissingRegion(address));
         }
+        if receiver.more_regions.len() != record.more_regions.len() {
+            let (regions, needed) = (1 + receiver.more_regions.len(), 1 + record.more_regions.len());
+            return Err(GroupError::RegionCount { receiver: address, regions, needed });
+        }
+    }
+    check_regions(record.region.as_ref(), &record.more_regions)
+}
+
+/// Whether a group can have these regions (D27, D191).
+///
+/// # Errors
+///
+/// If there are too many, or a request cannot select one of them.
+pub fn check_regions(first: Option<&SourceRegion>, more: &[SourceRegion]) -> Result<(), GroupError> {
+    if first.is_none() && !more.is_empty() {
+        return Err(GroupError::NoFirstRegion);
+    }
+    let count = 1 + more.len();
+    if count > MAX_REGIONS {
+        return Err(GroupError::TooManyRegions(count));
+    }
+    let mut seen = BTreeMap::new();
+    for (region, number) in first.into_iter().chain(more).zip(1..) {
+        if let Some(earlier) = seen.insert(region.rkey, number) {
+            return Err(GroupError::DuplicateRkey(earlier, number));
+        }
     }
     Ok(())
 }
@@ -299,7 +367,7 @@ fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
     let with_hmac = record.policy.hmac_key_id.is_some();
     if record.policy.lists != ListMode::Provisioned {
         let receivers = record.receivers.len();
-        let refusal = match srh_len_octets(&edge_lists(record), record.region.is_some(), with_hmac) {
+        let refusal = match srh_len_octets(&edge_lists(record), record.regions_in_lists(), with_hmac) {
             Some(srh) if fits(srh) => return Ok((true, Overhead::of(srh))),
             Some(srh) => GroupError::ListsExceedLink {
                 path_mtu: record.path_mtu,
@@ -328,8 +396,11 @@ fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
 pub(crate) fn edge_lists(record: &Record) -> Vec<EdgeList> {
     let mut lists: Vec<EdgeList> = Vec::new();
     for (position, node) in record.tree.nodes().iter().enumerate() {
-        let receivers: Vec<Receiver> =
-            record.receivers.iter().filter(|receiver| receiver.edge == NodeIndex(position)).copied().collect();
+        let of_edge = record.receivers.iter().filter(|receiver| receiver.edge == NodeIndex(position));
+        let region = |receiver: &Receiver| receiver.region.filter(|_| record.regions_in_lists());
+        let receivers: Vec<Receiver> = of_edge
+            .map(|receiver| Receiver { region: region(receiver), more_regions: Vec::new(), ..receiver.clone() })
+            .collect();
         if !receivers.is_empty() {
             lists.push(EdgeList { edge: node.loopback, receivers });
         }

@@ -120,6 +120,10 @@ pub struct GroupEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<RepairEntry>,
     pub policy: Policy,
+    /// An edge's further regions, in the order of those of its receivers. Other nodes of such a group have no region at
+    /// all, so that they may be of versions that know one alone (D191).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<SourceRegion>,
 }
 
 impl Group {
@@ -127,7 +131,7 @@ impl Group {
     pub fn at(&self, index: NodeIndex) -> Option<GroupEntry> {
         let record = self.record();
         let node = record.tree.node(index)?;
-        let receivers: Vec<Receiver> = self.receivers_of(index).copied().collect();
+        let receivers: Vec<Receiver> = self.receivers_of(index).cloned().collect();
         let children = record.tree.children(index).iter().filter_map(|child| record.tree.node(*child));
         let branches = match node.role {
             NodeRole::Edge => receivers
@@ -150,10 +154,11 @@ impl Group {
         let headend = node.parent.is_none().then(|| HeadendEntry {
             source: record.source,
             lists: if self.lists_in_packets() { edge_lists(record) } else { Vec::new() },
-            with_regions: record.region.is_some(),
+            with_regions: record.regions_in_lists(),
             link_mtu: record.link_mtu,
         });
         let repair = self.repair_of(index);
+        let is_edge = node.role == NodeRole::Edge;
         Some(GroupEntry {
             id: record.id,
             epoch: record.epoch,
@@ -167,7 +172,7 @@ impl Group {
             branches,
             downstream,
             receivers,
-            region: record.region,
+            region: record.region.filter(|_| is_edge || record.more_regions.is_empty()),
             headend,
             // A node that does not repair may be of a version that does not know the keys (D163).
             policy: match repair {
@@ -175,6 +180,7 @@ impl Group {
                 None => Policy { repair: RepairPolicy::default(), ..record.policy },
             },
             repair,
+            more_regions: if is_edge { record.more_regions.clone() } else { Vec::new() },
         })
     }
 

@@ -48,6 +48,7 @@ pub fn group(
             region,
             edge: NodeIndex(receiver.edge),
             joined: None,
+            more_regions: Vec::new(),
         })
     });
     let length = transfer.size_octets;
@@ -64,6 +65,7 @@ pub fn group(
         receivers: members.collect::<Result<_>>()?,
         tree: tree(topology, plan)?,
         policy: Policy { lists: list_mode(transfer.lists), repair: plan.policy.repair_policy(), ..Policy::default() },
+        more_regions: Vec::new(),
     })
     .map_err(|error| LabError::Group(error.to_string()))
 }

@@ -74,6 +74,7 @@ fn group(id: u32, proxy: &str, epoch: u32) -> GroupEntry {
         region: None,
         edge: NodeIndex(1),
         joined: None,
+        more_regions: Vec::new(),
     };
     let receivers: Vec<Receiver> = (1..=2 + epoch).map(receiver).collect();
     GroupEntry {
@@ -93,6 +94,7 @@ fn group(id: u32, proxy: &str, epoch: u32) -> GroupEntry {
         headend: None,
         repair: None,
         policy: Policy { lists: ListMode::Provisioned, ..Policy::default() },
+        more_regions: Vec::new(),
     }
 }
 

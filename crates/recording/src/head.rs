@@ -107,10 +107,12 @@ impl GroupHead {
             address: receiver.address,
             qpn: receiver.qpn.get(),
             region: None,
+            host: None,
             state: ReceiverState::Member,
             joined_psn: None,
             reserved_psn: None,
             awaits_ready: false,
+            more_regions: Vec::new(),
         };
         GroupHead {
             summary: GroupSummary {

@@ -45,6 +45,8 @@ impl Membership {
             qpn: info.qpn.get(),
             path_mtu: info.path_mtu.into(),
             region: self.group.region.is_some().then_some(region),
+            more_regions: Vec::new(),
+            host: None,
         };
         self.client.join(id, info.address, &new)?;
         loop {

@@ -16,6 +16,16 @@ pub enum MessageOperation {
         /// Address of the peer's region.
         remote: RemoteAddress,
     },
+    /// RDMA WRITE to regions of the peer in turn: message n goes to region n modulo `regions`, at the place that it has
+    /// in the whole stream.
+    WriteInTurn {
+        /// Address of the first region.
+        remote: RemoteAddress,
+        /// Number of them, more than 0.
+        regions: u32,
+        /// From one region to the next: virtual addresses, and keys.
+        stride: (u64, u32),
+    },
     /// RDMA WRITE with immediate data: the peer posts a receive for each message and is notified.
     WriteImmediate {
         /// Address of the peer's region.
@@ -145,6 +155,12 @@ impl SendStream {
         match self.operation {
             MessageOperation::Send => Operation::Send { immediate: None },
             MessageOperation::Write { remote } => Operation::Write { remote: at(remote), immediate: None },
+            MessageOperation::WriteInTurn { remote, regions, stride } => {
+                let region = (offset / u64::from(self.stream.message_octets) % u64::from(regions.max(1))) as u32;
+                let virtual_address = remote.virtual_address + u64::from(region) * stride.0;
+                let rkey = MemoryKey(remote.rkey.0 + region * stride.1);
+                Operation::Write { remote: at(RemoteAddress { virtual_address, rkey }), immediate: None }
+            }
             MessageOperation::WriteImmediate { remote } => {
                 Operation::Write { remote: at(remote), immediate: Some([0; 4]) }
             }

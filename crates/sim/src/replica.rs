@@ -20,22 +20,57 @@ pub struct Replica {
     own: Option<Vec<u8>>,
     /// Number of writes with an octet that differs from the source's at its place.
     wrong_writes: u64,
+    /// The part of the data that is for this region; `None`: all.
+    stripe: Option<Stripe>,
+}
+
+/// Every `of`-th piece of the source's data, from the one at `position` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stripe {
+    /// More than 0.
+    pub piece_octets: usize,
+    /// Below `of`.
+    pub position: usize,
+    /// More than 0.
+    pub of: usize,
+}
+
+impl Stripe {
+    /// Where from `offset` on the first octet of the stripe is.
+    fn next_from(self, offset: usize) -> usize {
+        let piece = offset / self.piece_octets;
+        let behind = (self.position + self.of - piece % self.of) % self.of;
+        if behind == 0 { offset } else { (piece + behind) * self.piece_octets }
+    }
+
+    /// Whether all octets from `start` to `end` are of one piece of the stripe.
+    fn has(self, start: usize, end: usize) -> bool {
+        let piece = start / self.piece_octets;
+        piece % self.of == self.position && end <= (piece + 1) * self.piece_octets
+    }
 }
 
 impl Replica {
     /// The source's own region.
     pub fn of_source(original: Rc<Vec<u8>>) -> Self {
-        Replica { complete_octets: original.len(), original, own: None, wrong_writes: 0 }
+        Replica { complete_octets: original.len(), original, own: None, wrong_writes: 0, stripe: None }
     }
 
     /// A region that nothing was written to, filled with zeros.
     pub fn empty(original: Rc<Vec<u8>>) -> Self {
-        Replica { original, complete_octets: 0, own: None, wrong_writes: 0 }
+        Replica { original, complete_octets: 0, own: None, wrong_writes: 0, stripe: None }
     }
 
     /// A region of which nothing before `offset` will be written: the data of a receiver that joins there.
     pub fn beginning_at(original: Rc<Vec<u8>>, offset: u64) -> Self {
-        Replica { original, complete_octets: offset as usize, own: None, wrong_writes: 0 }
+        Replica { original, complete_octets: offset as usize, own: None, wrong_writes: 0, stripe: None }
+    }
+
+    /// The same for a region of several, which gets a stripe of the data; in [`Replica::complete_octets`] the octets of
+    /// the other regions before its next one count as written.
+    pub fn striped(self, stripe: Stripe) -> Self {
+        let complete_octets = stripe.next_from(self.complete_octets).min(self.original.len());
+        Replica { complete_octets, stripe: Some(stripe), ..self }
     }
 
     /// Octets from the start that were written without a gap; what lies before a late beginning counts as written.
@@ -53,7 +88,14 @@ impl Replica {
     pub fn agrees_from(&self, offset: u64) -> bool {
         let range = (offset as usize).min(self.complete_octets)..self.complete_octets;
         self.own.as_deref().is_none_or(|own| {
-            own[range.clone()] == self.original[range.clone()] && own[range.end..].iter().all(|octet| *octet == 0)
+            let is_right = match self.stripe {
+                None => own[range.clone()] == self.original[range.clone()],
+                Some(stripe) => range.clone().all(|at| {
+                    let wanted = if stripe.has(at, at + 1) { self.original[at] } else { 0 };
+                    own[at] == wanted
+                }),
+            };
+            is_right && own[range.end..].iter().all(|octet| *octet == 0)
         })
     }
 
@@ -75,10 +117,13 @@ impl Replica {
 
     /// Goes on with memory of its own.
     fn diverge(&mut self) -> &mut Vec<u8> {
-        let (original, complete) = (&self.original, self.complete_octets);
+        let (original, complete, stripe) = (&self.original, self.complete_octets, self.stripe);
         self.own.get_or_insert_with(|| {
             let mut own = vec![0; original.len()];
             own[..complete].copy_from_slice(&original[..complete]);
+            if let Some(stripe) = stripe {
+                (0..complete).filter(|at| !stripe.has(*at, *at + 1)).for_each(|at| own[at] = 0);
+            }
             own
         })
     }
@@ -92,13 +137,17 @@ impl Memory for Replica {
     fn write(&mut self, offset: u64, octets: &[u8]) {
         let start = offset as usize;
         let end = start + octets.len();
-        let is_right = self.original[start..end] == *octets;
+        let is_own = self.stripe.is_none_or(|stripe| stripe.has(start, end));
+        let is_right = is_own && self.original[start..end] == *octets;
         self.wrong_writes += u64::from(!is_right);
         if !is_right || start != self.complete_octets || self.own.is_some() {
             self.diverge()[start..end].copy_from_slice(octets);
         }
         if start <= self.complete_octets {
             self.complete_octets = self.complete_octets.max(end);
+            if let Some(stripe) = self.stripe {
+                self.complete_octets = stripe.next_from(self.complete_octets).min(self.original.len());
+            }
         }
     }
 
@@ -171,6 +220,27 @@ mod tests {
         replica.write(40, &original[40..60]);
         assert!(replica.agrees_from(0));
         assert_eq!(replica.wrong_writes(), 1, "the overwritten octet counts");
+    }
+
+    /// Each octet of the stripe counts, and one of another's is wrong, whatever it is.
+    #[test]
+    fn a_stripe_is_for_its_pieces_alone() {
+        let original = original();
+        let stripe = Stripe { piece_octets: 10, position: 1, of: 3 };
+        let mut replica = Replica::empty(Rc::clone(&original)).striped(stripe);
+        assert_eq!(replica.complete_octets(), 10);
+        for (start, end, complete) in [(10, 16, 16), (16, 20, 40), (40, 50, 70), (70, 80, 100)] {
+            replica.write(start as u64, &original[start..end]);
+            assert_eq!(replica.complete_octets(), complete);
+        }
+        assert!(replica.own.is_none() && replica.agrees_from(0));
+        assert_eq!(Replica::beginning_at(Rc::clone(&original), 50).striped(stripe).complete_octets(), 70);
+        for wrong in [0..10, 20..30, 35..45, 15..25] {
+            let mut replica = replica.clone();
+            replica.write(wrong.start as u64, &original[wrong]);
+            assert_eq!(replica.wrong_writes(), 1);
+            assert!(!replica.agrees_from(0));
+        }
     }
 
     #[test]

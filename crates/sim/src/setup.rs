@@ -143,6 +143,7 @@ fn record(
         region: writes.then(|| ReceiverRegion { base: receiver_base(rank), rkey: region.0 }),
         edge: NodeIndex(first_node + leaf.edge),
         joined: None,
+        more_regions: Vec::new(),
     });
     Ok(Record {
         id: GROUP,
@@ -164,6 +165,7 @@ fn record(
             repair: scenario.repair_policy(),
             ..Policy::default()
         },
+        more_regions: Vec::new(),
     })
 }
 

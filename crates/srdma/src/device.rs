@@ -84,6 +84,11 @@ impl Device {
         Ok(Device { client, provider, address: options.address, process: std::process::id() })
     }
 
+    /// The same device with another of its addresses.
+    pub(crate) fn at(&self, address: Ipv6Addr) -> Self {
+        Device { address: Some(address), ..self.clone() }
+    }
+
     pub(crate) fn check_process(&self) -> Result<()> {
         if std::process::id() == self.process { Ok(()) } else { Err(Error::Forked) }
     }

@@ -63,7 +63,7 @@ impl AsFd for Wake {
 }
 
 /// Starts a thread.
-pub(crate) fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+pub(crate) fn start<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(body);
     started.map_err(|error| Error::System { what: "a thread", error })
 }

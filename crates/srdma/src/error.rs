@@ -44,6 +44,10 @@ pub enum Error {
     NoRegion(u32),
     #[error("the region has {found} octets, group {group} needs {needed}")]
     RegionTooSmall { group: u32, found: u64, needed: u64 },
+    #[error("group {0} has several regions of memory: a process that shares its receiver with others can have one")]
+    SharedRegions(u32),
+    #[error("{found} regions, group {group} has {needed}")]
+    RegionCount { group: u32, found: usize, needed: usize },
     #[error("there is no memory of {0} octets")]
     NoMemory(u64),
     #[error("ranks of a host share memory of the library: no other region can be given")]
@@ -79,6 +83,14 @@ pub enum Error {
     Timeout,
     #[error("{0}")]
     Over(Over),
+    #[error("{expected} shards or rails, not {found}")]
+    Count { expected: usize, found: usize },
+    #[error("rail {rail}: {error}")]
+    Rail { rail: usize, error: Box<Error> },
+    #[error("{0} is not an option of rails")]
+    NotOnRails(&'static str),
+    #[error("shard {shard}: {error}")]
+    Shard { shard: usize, error: Box<Error> },
     #[error("the handle belongs to another process: handles do not survive fork()")]
     Forked,
 }
@@ -138,6 +150,7 @@ impl From<Failure> for Over {
             Failure::Closed => Over::GroupClosed,
             Failure::Abandoned => Over::Closed,
             Failure::QueuePair(error) => Over::QueuePair(error.to_string()),
+            Failure::Silent => Over::QueuePair(failure.to_string()),
         }
     }
 }

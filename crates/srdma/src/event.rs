@@ -101,8 +101,28 @@ impl fmt::Display for Event {
     }
 }
 
-impl Event {
+/// Events that are kept for an application that does not fetch them.
+const MAX_EVENTS: usize = 1024;
+
+/// An event of a handle.
+pub(crate) trait HandleEvent {
+    /// Nothing more happens.
+    fn over(over: Over) -> Self;
+    /// So many events were dropped.
+    fn lost(count: u64) -> Self;
     /// Writes it to the log (D202).
+    fn log(&self, handle: &str);
+}
+
+impl HandleEvent for Event {
+    fn over(over: Over) -> Self {
+        Event::Over(over)
+    }
+
+    fn lost(count: u64) -> Self {
+        Event::Lost(count)
+    }
+
     fn log(&self, handle: &str) {
         match self {
             Event::Published { .. } | Event::Version { .. } => tracing::debug!("{handle}: {self}"),
@@ -124,39 +144,40 @@ impl Event {
     }
 }
 
-/// Events that are kept for an application that does not fetch them.
-const MAX_EVENTS: usize = 1024;
+/// Takes the events of a handle that is a part of another one.
+type Observer<E> = Box<dyn FnMut(E) + Send>;
 
 /// State that the threads of a handle share.
-pub(crate) struct Shared<T> {
+pub(crate) struct Shared<T, E = Event> {
     /// What the log calls it.
     name: String,
-    state: Mutex<State<T>>,
+    state: Mutex<State<T, E>>,
     changed: Condvar,
     readable: EventFd,
     process: u32,
 }
 
 /// Events, and what else the handle's methods wait for.
-pub(crate) struct State<T> {
-    events: VecDeque<Event>,
+pub(crate) struct State<T, E = Event> {
+    events: VecDeque<E>,
     lost: u64,
     over: Option<Over>,
+    observer: Option<Observer<E>>,
     pub(crate) own: T,
 }
 
-impl<T> State<T> {
+impl<T, E: HandleEvent> State<T, E> {
     /// Why the handle works no more.
     pub(crate) fn over(&self) -> Option<&Over> {
         self.over.as_ref()
     }
 }
 
-impl<T> Shared<T> {
+impl<T, E: HandleEvent> Shared<T, E> {
     pub(crate) fn new(name: String, own: T) -> Result<Self> {
         Ok(Shared {
             name,
-            state: Mutex::new(State { events: VecDeque::new(), lost: 0, over: None, own }),
+            state: Mutex::new(State { events: VecDeque::new(), lost: 0, over: None, observer: None, own }),
             changed: Condvar::new(),
             readable: event_fd()?,
             process: std::process::id(),
@@ -180,12 +201,12 @@ impl<T> Shared<T> {
     }
 
     /// Locks the state. A panic of another thread leaves it valid: its methods do not panic.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State<T>> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<T, E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds events, after a change of the rest.
-    pub(crate) fn push(&self, events: impl IntoIterator<Item = Event>, change: impl FnOnce(&mut T)) {
+    pub(crate) fn push(&self, events: impl IntoIterator<Item = E>, change: impl FnOnce(&mut T)) {
         // Before the lock is taken: the log may be a function of the application.
         let events = events.into_iter().inspect(|event| event.log(&self.name)).collect::<Vec<_>>();
         let mut state = self.lock();
@@ -208,23 +229,30 @@ impl<T> Shared<T> {
         let is_first = state.over.is_none();
         if is_first {
             state.over = Some(over.clone());
-            state.push(Event::Over(over.clone()));
+            state.push(E::over(over.clone()));
             let _ = self.readable.write(1);
         }
         drop(state);
         self.changed.notify_all();
         if is_first {
-            Event::Over(over).log(&self.name);
+            E::over(over).log(&self.name);
         }
     }
 
+    /// From now on events go to `observer`, which is called while the state is locked, and not to the application.
+    pub(crate) fn observe(&self, mut observer: impl FnMut(E) + Send + 'static) {
+        let mut state = self.lock();
+        state.events.drain(..).for_each(&mut observer);
+        state.observer = Some(Box::new(observer));
+    }
+
     /// The oldest event not yet fetched.
-    pub(crate) fn next_event(&self) -> Result<Option<Event>> {
+    pub(crate) fn next_event(&self) -> Result<Option<E>> {
         self.check_process()?;
         let mut state = self.lock();
         let event = match std::mem::take(&mut state.lost) {
             0 => state.events.pop_front(),
-            lost => Some(Event::Lost(lost)),
+            lost => Some(E::lost(lost)),
         };
         if state.events.is_empty() {
             // It was not readable.
@@ -237,7 +265,7 @@ impl<T> Shared<T> {
     pub(crate) fn wait<R>(
         &self,
         timeout: Duration,
-        mut look: impl FnMut(&mut State<T>) -> Option<Result<R>>,
+        mut look: impl FnMut(&mut State<T, E>) -> Option<Result<R>>,
     ) -> Result<R> {
         self.check_process()?;
         let begin = Instant::now();
@@ -262,8 +290,11 @@ impl<T> Shared<T> {
     }
 }
 
-impl<T> State<T> {
-    fn push(&mut self, event: Event) {
+impl<T, E> State<T, E> {
+    fn push(&mut self, event: E) {
+        if let Some(observer) = &mut self.observer {
+            return observer(event);
+        }
         if self.events.len() == MAX_EVENTS {
             self.events.pop_front();
             self.lost += 1;
@@ -290,7 +321,7 @@ mod tests {
 
     #[test]
     fn the_descriptor_is_readable_while_there_are_events() {
-        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
+        let shared = Shared::<()>::new("a handle".to_owned(), ()).expect("an eventfd");
         assert!(!is_readable(&shared));
         shared.push([], |()| {});
         assert!(!is_readable(&shared));
@@ -305,7 +336,7 @@ mod tests {
 
     #[test]
     fn old_events_are_dropped_and_counted() {
-        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
+        let shared = Shared::<()>::new("a handle".to_owned(), ()).expect("an eventfd");
         let numbers = 0..MAX_EVENTS as u64 + 5;
         shared.push(numbers.map(|version| Event::Published { version }), |()| {});
         assert_eq!(shared.next_event().expect("here"), Some(Event::Lost(5)));
@@ -313,8 +344,21 @@ mod tests {
     }
 
     #[test]
+    fn an_observer_gets_all_events_in_order() {
+        let shared = Shared::<()>::new("a handle".to_owned(), ()).expect("an eventfd");
+        shared.push([Event::Published { version: 1 }], |()| {});
+        let (seen, events) = std::sync::mpsc::channel();
+        shared.observe(move |event| seen.send(event).expect("it is there"));
+        shared.push([Event::Published { version: 2 }], |()| {});
+        shared.end(Over::Closed);
+        let expected = [1, 2].map(|version| Event::Published { version });
+        assert_eq!(events.try_iter().collect::<Vec<_>>(), [&expected[..], &[Event::Over(Over::Closed)]].concat());
+        assert_eq!(shared.next_event().expect("here"), None);
+    }
+
+    #[test]
     fn the_first_end_stays() {
-        let shared = Shared::new("a handle".to_owned(), ()).expect("an eventfd");
+        let shared = Shared::<()>::new("a handle".to_owned(), ()).expect("an eventfd");
         shared.end(Over::Evicted);
         shared.end(Over::Closed);
         assert_eq!(shared.lock().over(), Some(&Over::Evicted));

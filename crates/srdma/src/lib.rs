@@ -48,8 +48,10 @@ mod manifest;
 mod memory;
 mod provider;
 mod publisher;
+mod rails;
 mod ranks;
 mod receiver;
+mod scatter;
 mod source;
 mod statistics;
 mod subscriber;
@@ -64,17 +66,23 @@ pub use digest::{Digest, DigestKind};
 pub use error::{Error, Over, PairError, Result};
 pub use event::Event;
 pub use manifest::{
-    End, Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Message, Slots,
+    End, Entry, MAX_BUFFERS, MAX_MANIFEST_OCTETS, MAX_NAME_OCTETS, MAX_SLOTS, Manifest, ManifestError, Message,
+    SlotRegions, Slots,
 };
 pub use memory::Region;
 pub use publisher::Failure;
+pub use rails::{
+    RailEvent, RailHeader, RailMessageError, RailOptions, RailPart, RailReceiver, RailRejection, RailSource,
+    RailVersion,
+};
 #[doc(hidden)]
 pub use ranks::rank_messages;
 pub use ranks::{Detach, RankEnd, RankMessageError};
 pub use receiver::{JoinOptions, Receiver, Version};
+pub use scatter::{Scatter, ScatterEvent, ScatterOptions, Shard};
 pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
-pub use srdma_group::{OnFailure, Policy, RepairMode, RepairPolicy};
+pub use srdma_group::{MAX_REGIONS, OnFailure, Policy, RepairMode, RepairPolicy};
 pub use srdma_host::WireError;
 pub use srdma_verbs::{VerbsError, WorkError, WorkStatus};
 pub use statistics::{PacketStatistics, Statistics};
@@ -85,7 +93,11 @@ const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Device>();
     is_shared::<Source>();
+    is_shared::<Scatter>();
     is_shared::<Receiver>();
+    is_shared::<RailSource>();
+    is_shared::<RailReceiver>();
+    is_shared::<RailVersion>();
     is_shared::<Version>();
     is_shared::<Buffer>();
 };

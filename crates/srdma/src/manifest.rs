@@ -1,6 +1,11 @@
 //! The messages around a version (D170): *begin* with its manifest, and *end* with its digests.
 
+mod regions;
+
+pub use regions::SlotRegions;
+
 use crate::digest::{Digest, DigestKind};
+use srdma_group::MAX_REGIONS;
 use std::collections::HashSet;
 
 /// The longest name of a buffer, octets.
@@ -15,8 +20,14 @@ pub const MAX_SLOTS: u16 = 64;
 const BEGIN: [u8; 4] = *b"SRVB";
 const END: [u8; 4] = *b"SRVE";
 const FORM: u8 = 1;
+/// Form of the begin message of a version in several regions (D192).
+const FORM_OF_REGIONS: u8 = 2;
 const BEGIN_OCTETS: usize = 36;
 const ENTRY_OCTETS: usize = 18;
+/// What form 2 has more: the number of regions, octets of a slot in each further one, and the region of each buffer.
+const REGION_COUNT_OCTETS: usize = 2;
+const SLOT_OCTETS: usize = 8;
+const REGION_OCTETS: usize = 1;
 const END_OCTETS: usize = 20;
 
 /// A buffer's name and its place in the slot.
@@ -24,7 +35,9 @@ const END_OCTETS: usize = 20;
 pub struct Entry {
     /// Its name: 1 to [`MAX_NAME_OCTETS`] octets of UTF-8 without NUL, different from those of the other buffers.
     pub name: String,
-    /// Its first octet, from the beginning of the slot.
+    /// The region in which it is; 0 is the group's first.
+    pub region: u8,
+    /// Its first octet, from the beginning of the slot in its region.
     pub offset: u64,
     /// Its octets.
     pub length_octets: u64,
@@ -35,8 +48,7 @@ pub struct Entry {
 pub struct Manifest {
     version: u64,
     sequence: u64,
-    slots: u16,
-    slot_octets: u64,
+    slots: SlotRegions,
     digest: DigestKind,
     buffers: Vec<Entry>,
 }
@@ -86,6 +98,10 @@ pub enum ManifestError {
     SlotCount(u16),
     #[error("slots of {0} octets")]
     SlotOctets(u64),
+    #[error("{0} regions, at most {MAX_REGIONS}, and two at least in form 2")]
+    RegionCount(usize),
+    #[error("buffer {index} is in region {region}, which the group does not have")]
+    Region { index: usize, region: u8 },
     #[error("{0} buffers, at most {MAX_BUFFERS}")]
     TooManyBuffers(usize),
     #[error("the name of buffer {index} has {octets} octets, 1 to {MAX_NAME_OCTETS}")]
@@ -109,27 +125,22 @@ impl Manifest {
     pub fn new(
         version: u64,
         sequence: u64,
-        slots: Slots,
+        slots: impl Into<SlotRegions>,
         digest: DigestKind,
         buffers: Vec<Entry>,
     ) -> Result<Self, ManifestError> {
-        let manifest = Manifest { version, sequence, slots: slots.count, slot_octets: slots.octets, digest, buffers };
+        let manifest = Manifest { version, sequence, slots: slots.into(), digest, buffers };
         manifest.check()?;
         Ok(manifest)
     }
 
     fn check(&self) -> Result<(), ManifestError> {
-        if !(1..=MAX_SLOTS).contains(&self.slots) {
-            return Err(ManifestError::SlotCount(self.slots));
-        }
-        if self.slots().region_octets().is_none() {
-            return Err(ManifestError::SlotOctets(self.slot_octets));
-        }
+        self.slots.check()?;
         if self.buffers.len() > MAX_BUFFERS {
             return Err(ManifestError::TooManyBuffers(self.buffers.len()));
         }
         let mut names = HashSet::with_capacity(self.buffers.len());
-        let mut end = 0;
+        let mut ends = vec![0; self.slots.count()];
         for (index, entry) in self.buffers.iter().enumerate() {
             let octets = entry.name.len();
             if !(1..=MAX_NAME_OCTETS).contains(&octets) {
@@ -141,11 +152,14 @@ impl Manifest {
             if !names.insert(entry.name.as_str()) {
                 return Err(ManifestError::SameName(index));
             }
-            if entry.offset < end {
+            let region = usize::from(entry.region);
+            let place = ends.get_mut(region).zip(self.slots.of(region));
+            let (end, slots) = place.ok_or(ManifestError::Region { index, region: entry.region })?;
+            if entry.offset < *end {
                 return Err(ManifestError::Order(index));
             }
-            let slot_octets = self.slot_octets;
-            end = entry
+            let slot_octets = slots.octets;
+            *end = entry
                 .offset
                 .checked_add(entry.length_octets)
                 .filter(|end| *end <= slot_octets)
@@ -158,7 +172,17 @@ impl Manifest {
     }
 
     fn message_octets(&self) -> usize {
-        BEGIN_OCTETS + self.buffers.iter().map(|entry| ENTRY_OCTETS + entry.name.len()).sum::<usize>()
+        let (head, of_entry) = match self.form() {
+            FORM_OF_REGIONS => {
+                (REGION_COUNT_OCTETS + SLOT_OCTETS * self.slots.more_octets().len(), ENTRY_OCTETS + REGION_OCTETS)
+            }
+            _ => (0, ENTRY_OCTETS),
+        };
+        BEGIN_OCTETS + head + self.buffers.iter().map(|entry| of_entry + entry.name.len()).sum::<usize>()
+    }
+
+    fn form(&self) -> u8 {
+        if self.slots.count() == 1 { FORM } else { FORM_OF_REGIONS }
     }
 
     /// The application's number of the version.
@@ -171,9 +195,14 @@ impl Manifest {
         self.sequence
     }
 
-    /// The slots of the group's regions.
+    /// The slots of the group's first region.
     pub fn slots(&self) -> Slots {
-        Slots { count: self.slots, octets: self.slot_octets }
+        self.slots.first()
+    }
+
+    /// The slots of all of the group's regions.
+    pub fn regions(&self) -> &SlotRegions {
+        &self.slots
     }
 
     /// The digest of its buffers.
@@ -186,10 +215,15 @@ impl Manifest {
         &self.buffers
     }
 
+    /// Offset in its region of what is so far from the beginning of the version's slot there.
+    pub(crate) fn place(&self, region: u8, offset: u64) -> u64 {
+        self.slots.of(region.into()).map_or(0, |slots| slots.offset_of(self.slot())) + offset
+    }
+
     /// Octets of all buffers.
     pub(crate) fn buffer_octets(&self) -> u64 {
-        // They are inside the slot, without overlap.
-        self.buffers.iter().map(|entry| entry.length_octets).sum()
+        // Each is inside its slot, but slots of several regions together may be longer than 64 bits say.
+        self.buffers.iter().fold(0, |octets, entry| octets.saturating_add(entry.length_octets))
     }
 
     /// The slot of the version.
@@ -201,13 +235,21 @@ impl Manifest {
     pub fn emit(&self) -> Vec<u8> {
         let mut octets = Vec::with_capacity(self.message_octets());
         octets.extend_from_slice(&BEGIN);
-        octets.extend_from_slice(&[FORM, self.digest.code()]);
-        octets.extend_from_slice(&self.slots.to_be_bytes());
+        octets.extend_from_slice(&[self.form(), self.digest.code()]);
+        octets.extend_from_slice(&self.slots().count.to_be_bytes());
         octets.extend_from_slice(&self.version.to_be_bytes());
         octets.extend_from_slice(&self.sequence.to_be_bytes());
-        octets.extend_from_slice(&self.slot_octets.to_be_bytes());
+        octets.extend_from_slice(&self.slots().octets.to_be_bytes());
+        let has_regions = self.form() == FORM_OF_REGIONS;
+        if has_regions {
+            octets.extend_from_slice(&(self.slots.count() as u16).to_be_bytes());
+            self.slots.more_octets().iter().for_each(|more| octets.extend_from_slice(&more.to_be_bytes()));
+        }
         octets.extend_from_slice(&(self.buffers.len() as u32).to_be_bytes());
         for entry in &self.buffers {
+            if has_regions {
+                octets.push(entry.region);
+            }
             octets.extend_from_slice(&entry.offset.to_be_bytes());
             octets.extend_from_slice(&entry.length_octets.to_be_bytes());
             octets.extend_from_slice(&(entry.name.len() as u16).to_be_bytes());
@@ -271,14 +313,15 @@ impl Message {
         if magic != BEGIN && magic != END {
             return Err(ManifestError::Magic);
         }
-        if form != FORM {
+        let has_regions = form == FORM_OF_REGIONS && magic == BEGIN;
+        if form != FORM && !has_regions {
             return Err(ManifestError::Form(form));
         }
         let digest = DigestKind::from_code(digest).ok_or(ManifestError::Digest(digest))?;
         let slots = u16::from_be_bytes(fields.array()?);
         let version = u64::from_be_bytes(fields.array()?);
         let message = if magic == BEGIN {
-            Message::Begin(parse_begin(&mut fields, digest, slots, version)?)
+            Message::Begin(parse_begin(&mut fields, digest, slots, version, has_regions)?)
         } else {
             Message::End(parse_end(&mut fields, digest, version)?)
         };
@@ -294,20 +337,32 @@ fn parse_begin(
     digest: DigestKind,
     slots: u16,
     version: u64,
+    has_regions: bool,
 ) -> Result<Manifest, ManifestError> {
     let sequence = u64::from_be_bytes(fields.array()?);
     let slot_octets = u64::from_be_bytes(fields.array()?);
-    let count = fields.count(ENTRY_OCTETS)?;
+    let more_octets = if has_regions { parse_regions(fields)? } else { Vec::new() };
+    let count = fields.count(ENTRY_OCTETS + if has_regions { REGION_OCTETS } else { 0 })?;
     let mut buffers = Vec::with_capacity(count);
     for index in 0..count {
+        let [region] = if has_regions { fields.array()? } else { [0] };
         let offset = u64::from_be_bytes(fields.array()?);
         let length_octets = u64::from_be_bytes(fields.array()?);
         let name_octets = usize::from(u16::from_be_bytes(fields.array()?));
         let name = std::str::from_utf8(fields.take(name_octets)?).map_err(|_| ManifestError::Name(index))?;
-        buffers.push(Entry { name: name.to_owned(), offset, length_octets });
+        buffers.push(Entry { name: name.to_owned(), region, offset, length_octets });
     }
-    let slots = Slots { count: slots, octets: slot_octets };
+    let slots = SlotRegions::new(Slots { count: slots, octets: slot_octets }, more_octets);
     Manifest::new(version, sequence, slots, digest, buffers)
+}
+
+/// Octets of a slot in each region but the first.
+fn parse_regions(fields: &mut Fields<'_>) -> Result<Vec<u64>, ManifestError> {
+    let count = usize::from(u16::from_be_bytes(fields.array()?));
+    if !(2..=MAX_REGIONS).contains(&count) {
+        return Err(ManifestError::RegionCount(count));
+    }
+    (1..count).map(|_| Ok(u64::from_be_bytes(fields.array()?))).collect()
 }
 
 fn parse_end(fields: &mut Fields<'_>, digest: DigestKind, version: u64) -> Result<End, ManifestError> {

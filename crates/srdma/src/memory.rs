@@ -8,6 +8,8 @@ mod slots;
 pub(crate) use mapped::{ReadRegion, receive_descriptor, send_descriptor};
 pub(crate) use octets::Octets;
 pub use slots::Region;
+#[cfg(test)]
+pub(crate) use slots::WatchedMemory;
 pub(crate) use slots::{SharedRange, SlotMemory};
 
 use srdma_rc::Memory;

@@ -7,14 +7,17 @@
 //!                 └── begins only while the controller lets the source send: joins happen between versions (D174)
 //! ```
 
+mod silence;
+
 use crate::buffer::Buffer;
 use crate::current::Current;
 use crate::digest::{Digest, DigestKind, Hasher};
 use crate::error::PairError;
-use crate::manifest::{End, Entry, Manifest, ManifestError, Slots};
+use crate::manifest::{End, Entry, Manifest, ManifestError, SlotRegions};
 use crate::memory::HostMemory;
 use crate::provider::{Registrar, SourceQueue};
 use crate::statistics::Statistics;
+use silence::Silence;
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_rc::{LocalRange, Memory, MemoryKey, Operation, RemoteAddress, WorkRequest};
 use srdma_verbs::VerbsError;
@@ -30,19 +33,21 @@ const ALIGNMENT_OCTETS: u64 = 64;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Parameters of a publisher.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PublisherConfig {
     pub(crate) path_mtu: PathMtu,
     /// A message is posted while fewer packets than twice this are outstanding.
     pub(crate) window_packets: u32,
     /// Length of a WRITE, at most.
     pub(crate) message_octets: u32,
-    /// The group's region, as the source writes to it (D27).
-    pub(crate) region: RemoteAddress,
-    pub(crate) slots: Slots,
+    /// The group's regions, as the source writes to them (D27, D191): one for each of those of `slots`.
+    pub(crate) regions: Vec<RemoteAddress>,
+    pub(crate) slots: SlotRegions,
     pub(crate) digest: DigestKind,
     /// A version that the receivers have not accepted for this time is reported.
     pub(crate) slow_after: Duration,
+    /// The queue pair is given up if the group does not respond for this time.
+    pub(crate) gives_up_after: Option<Duration>,
     /// The version that was published last is kept, for receivers that join late (D190).
     pub(crate) keeps_current: bool,
 }
@@ -70,6 +75,9 @@ pub enum Failure {
     /// The queue pair has failed.
     #[error("the queue pair has failed: {0}")]
     QueuePair(PairError),
+    /// The group has not responded for as long as a rail waits.
+    #[error("the group does not respond")]
+    Silent,
 }
 
 /// Why a version is not published.
@@ -89,7 +97,7 @@ pub(crate) enum PublishError {
 
 /// A version that waits.
 #[derive(Debug)]
-struct Waiting {
+pub(crate) struct Waiting {
     manifest: Manifest,
     memory: Memories<HostMemory>,
 }
@@ -147,6 +155,7 @@ pub(crate) struct Publisher {
     completed_messages: u64,
     begun_packets: u64,
     poll_at: Option<Instant>,
+    silence: Silence,
     failure: Option<Failure>,
     events: VecDeque<PublisherEvent>,
     /// The version that was published last, until it is taken.
@@ -168,6 +177,7 @@ impl Publisher {
             completed_messages: 0,
             begun_packets: 0,
             poll_at: None,
+            silence: Silence::default(),
             failure: None,
             events: VecDeque::new(),
             current: None,
@@ -178,6 +188,13 @@ impl Publisher {
 
     /// Takes a version, which is sent after those before it. The registrar has made its buffers ready.
     pub(crate) fn publish(&mut self, version: u64, buffers: Vec<Buffer>) -> Result<(), PublishError> {
+        let version = self.prepare(version, buffers)?;
+        self.enqueue(version);
+        Ok(())
+    }
+
+    /// The next version; it is taken by [`Self::enqueue`], with no other one between.
+    pub(crate) fn prepare(&self, version: u64, buffers: Vec<Buffer>) -> Result<Waiting, PublishError> {
         if let Some(failure) = self.failure {
             return Err(PublishError::Failed(failure));
         }
@@ -188,16 +205,20 @@ impl Publisher {
             return Err(PublishError::QueueFull);
         }
         let entries = layout(&buffers);
-        let manifest = Manifest::new(version, self.sequence, self.config.slots, self.config.digest, entries)?;
+        let manifest = Manifest::new(version, self.sequence, self.config.slots.clone(), self.config.digest, entries)?;
         let memory = Memories {
             begin: self.registrar.message(manifest.emit())?,
             buffers: buffers.into_iter().map(|buffer| HostMemory::Source(buffer.octets)).collect(),
             end: self.registrar.message(vec![0; End::octets(self.config.digest, manifest.buffers().len())])?,
         };
-        self.newest = Some(version);
+        Ok(Waiting { manifest, memory })
+    }
+
+    /// Takes a version that is prepared.
+    pub(crate) fn enqueue(&mut self, version: Waiting) {
+        self.newest = Some(version.manifest.version());
         self.sequence += 1;
-        self.waiting.push_back(Waiting { manifest, memory });
-        Ok(())
+        self.waiting.push_back(version);
     }
 
     /// The oldest event not yet fetched.
@@ -243,6 +264,10 @@ impl Publisher {
                 SessionState::Draining | SessionState::Paused => self.post(queue, acknowledged, false),
                 SessionState::Ended => self.failure = Some(Failure::Closed),
             }
+            if let Some(after) = self.config.gives_up_after.filter(|_| self.failure.is_none()) {
+                let is_waiting = acknowledged < self.begun_packets;
+                self.failure = self.silence.lasts(now, after, is_waiting, queue).then_some(Failure::Silent);
+            }
         }
         self.statistics.packets = queue.packets();
         match self.failure {
@@ -261,7 +286,7 @@ impl Publisher {
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         let slow_at = self.sending.front().filter(|front| !front.is_slow).and_then(|front| front.offered_at);
         let slow_at = slow_at.map(|offered_at| offered_at + self.config.slow_after);
-        self.poll_at.into_iter().chain(slow_at).min()
+        self.poll_at.into_iter().chain(slow_at).chain(self.silence.deadline()).min()
     }
 
     fn session_state(
@@ -326,8 +351,9 @@ impl Publisher {
             Stage::Data { index, offset, .. } => {
                 let entry = &version.manifest.buffers()[*index];
                 let length_octets = (entry.length_octets - offset).min(self.config.message_octets.into()) as u32;
-                let place = version.manifest.slots().offset_of(version.manifest.slot()) + entry.offset + offset;
-                let base = self.config.region;
+                let place = version.manifest.place(entry.region, entry.offset + offset);
+                // The manifest has no other regions.
+                let Some(base) = self.config.regions.get(usize::from(entry.region)) else { return false };
                 let remote =
                     RemoteAddress { virtual_address: base.virtual_address.wrapping_add(place), rkey: base.rkey };
                 let local = LocalRange { key: version.memory.buffers[*index], offset: *offset, length_octets };
@@ -390,6 +416,7 @@ impl Publisher {
     /// Memory returns only when nothing can read it any more: the queue pair goes first.
     fn fail(&mut self, queue: &mut dyn SourceQueue, failure: Failure) {
         self.poll_at = None;
+        self.silence = Silence::default();
         if self.is_idle() {
             return;
         }
@@ -467,14 +494,16 @@ fn update(hasher: &mut Hasher, queue: &dyn SourceQueue, range: LocalRange, scrat
     }
 }
 
-/// The places of buffers in a slot, one behind the other. One that is beyond any slot makes no manifest.
-fn layout(buffers: &[Buffer]) -> Vec<Entry> {
-    let mut end: u64 = 0;
+/// The places of buffers in the slots of their regions, one behind the other. One that is beyond any slot makes no
+/// manifest.
+pub(crate) fn layout(buffers: &[Buffer]) -> Vec<Entry> {
+    let mut ends = [0_u64; 1 + u8::MAX as usize];
     let place = |buffer: &Buffer| {
+        let end = &mut ends[usize::from(buffer.region)];
         let offset = end.next_multiple_of(ALIGNMENT_OCTETS);
         let length_octets = buffer.length_octets();
-        end = offset.saturating_add(length_octets).min(u64::MAX - ALIGNMENT_OCTETS);
-        Entry { name: buffer.name.clone(), offset, length_octets }
+        *end = offset.saturating_add(length_octets).min(u64::MAX - ALIGNMENT_OCTETS);
+        Entry { name: buffer.name.clone(), region: buffer.region, offset, length_octets }
     };
     buffers.iter().map(place).collect()
 }

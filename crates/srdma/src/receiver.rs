@@ -8,11 +8,11 @@ use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
-use crate::memory::{Region, SharedRange};
+use crate::memory::Region;
 use crate::provider::{ReceiverPair, ReceiverProgram, ReceiverQueue};
 use crate::ranks::{Lease, Rank};
 use crate::statistics::Statistics;
-use crate::subscriber::{Subscriber, SubscriberEvent, WholeVersion};
+use crate::subscriber::{SharedSlot, Subscriber, SubscriberEvent, WholeVersion};
 use membership::{Membership, Progress, Steps};
 use srdma_api::GroupState;
 use srdma_wire::{Instant, Psn};
@@ -31,12 +31,32 @@ use std::time::Duration;
 pub struct JoinOptions {
     /// Memory for the group's slots [default: memory of the library].
     pub region: Option<Region>,
+    /// Memory for the slots of the group's further regions, in their order (D191), if there is one for the first.
+    pub more_regions: Vec<Region>,
     /// Ranks: all processes of this host that join the group with this option, as the same user, share one receiver and
     /// its memory. Without it the host is a member by one process, and another one that joins takes its place.
     pub shared: bool,
     /// With `shared`: the directory in which the processes find each other, which is created with mode 0700 [default:
     /// `srdma` in `$XDG_RUNTIME_DIR`, or in `/run/user/UID`, or `/tmp/srdma-UID`].
     pub runtime_directory: Option<PathBuf>,
+}
+
+/// The memory for a group that needs so many octets in each region: what is given, or memory of the library.
+fn regions_for(given: Vec<Region>, group: u32, needed: &[u64]) -> Result<Vec<Region>> {
+    if given.is_empty() {
+        let new = |octets: &u64| Region::new(usize::try_from(*octets).ok()?).ok();
+        return needed.iter().map(|octets| new(octets).ok_or(Error::NoMemory(*octets))).collect();
+    }
+    if given.len() != needed.len() {
+        return Err(Error::RegionCount { group, found: given.len(), needed: needed.len() });
+    }
+    for (region, needed) in given.iter().zip(needed) {
+        let (found, needed) = (region.length_octets() as u64, *needed);
+        if found < needed {
+            return Err(Error::RegionTooSmall { group, found, needed });
+        }
+    }
+    Ok(given)
 }
 
 /// What the handle and its thread share.
@@ -90,7 +110,7 @@ pub struct Version {
 /// What keeps a version in its slot.
 pub(crate) struct Held {
     // Before the slot, which says that it has been dropped.
-    octets: SharedRange,
+    octets: SharedSlot,
     _slot: Slot,
 }
 
@@ -120,12 +140,12 @@ impl Drop for OwnSlot {
 
 impl fmt::Debug for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "version {} with {} buffers", self.number(), self.manifest.buffers().len())
+        write!(f, "version {} with {} buffers", self.number(), self.manifest().buffers().len())
     }
 }
 
 impl Version {
-    pub(crate) fn new(manifest: Arc<Manifest>, octets: SharedRange, slot: Slot) -> Self {
+    pub(crate) fn new(manifest: Arc<Manifest>, octets: SharedSlot, slot: Slot) -> Self {
         Version { manifest, held: Arc::new(Held { octets, _slot: slot }) }
     }
 
@@ -150,14 +170,12 @@ impl Version {
 
     /// The octets of a buffer, in place; `None` if the version has no buffer of this name.
     pub fn buffer(&self, name: &str) -> Option<&[u8]> {
-        let entry = self.manifest.buffers().iter().find(|entry| entry.name == name)?;
-        self.held.octets.octets(entry.offset, entry.length_octets)
+        self.held.octets.buffer(self.manifest.buffers().iter().find(|entry| entry.name == name)?)
     }
 
     /// The octets of a buffer, in place, by its place in the manifest.
     pub fn buffer_at(&self, index: usize) -> Option<&[u8]> {
-        let entry = self.manifest.buffers().get(index)?;
-        self.held.octets.octets(entry.offset, entry.length_octets)
+        self.held.octets.buffer(self.manifest.buffers().get(index)?)
     }
 }
 
@@ -174,9 +192,9 @@ impl Device {
     pub fn join(&self, group: u32, options: JoinOptions) -> Result<Receiver> {
         self.check_process()?;
         if !options.shared {
-            return self.join_alone(group, options.region);
+            return self.join_alone(group, options.region.into_iter().chain(options.more_regions).collect(), None);
         }
-        if options.region.is_some() {
+        if options.region.is_some() || !options.more_regions.is_empty() {
             return Err(Error::SharedRegion);
         }
         let shared = Arc::new(Shared::new(format!("rank of group {group}"), Versions::new())?);
@@ -184,35 +202,29 @@ impl Device {
         Ok(Receiver { shared, role: Role::Rank(rank) })
     }
 
-    /// Joins a group by this handle alone.
-    pub(crate) fn join_alone(&self, group: u32, region: Option<Region>) -> Result<Receiver> {
-        if region.as_ref().is_some_and(Region::is_device_memory) {
+    /// Joins a group by this handle alone. `host` is the number of this host in all groups that it receives together.
+    pub(crate) fn join_alone(&self, group: u32, regions: Vec<Region>, host: Option<u64>) -> Result<Receiver> {
+        if regions.iter().any(Region::is_device_memory) {
             return Err(Error::DeviceMemory("the region".to_owned()));
         }
         let record = self.client.group(group)?;
         let address = self.address_toward(Some(record.summary.proxy))?;
-        let needed = record.region.ok_or(Error::NoRegion(group))?.length;
-        let region = match region {
-            Some(region) => region,
-            None => {
-                let octets = usize::try_from(needed).map_err(|_| Error::NoMemory(needed))?;
-                Region::new(octets).map_err(|_| Error::NoMemory(needed))?
-            }
-        };
-        let found = region.length_octets() as u64;
-        if found < needed {
-            return Err(Error::RegionTooSmall { group, found, needed });
-        }
+        let first = record.region.ok_or(Error::NoRegion(group))?.length;
+        let needed: Vec<u64> = [first].into_iter().chain(record.more_regions.iter().map(|more| more.length)).collect();
+        let regions = regions_for(regions, group, &needed)?;
+        let found: Vec<u64> = regions.iter().map(|region| region.length_octets() as u64).collect();
+        let slots = regions.into_iter().map(Region::into_slots).collect();
         let group = GroupAddress::of(&record)?;
         let wake = Wake::new()?;
-        let mut pair = self.provider.receiver_pair(address, &group, region.into_slots(), Arc::clone(&wake))?;
+        let mut pair = self.provider.receiver_pair(address, &group, slots, Arc::clone(&wake))?;
         // The source has not begun yet: all members get packets from the first one on.
         if record.summary.state == GroupState::Open {
             pair.prepare(group.initial_psn)?;
         }
-        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn() };
-        let steps = membership.join(pair.region())?;
-        tracing::info!(%address, qpn = pair.qpn().get(), ?steps, "receiver of group {}: has asked to join", group.id);
+        let membership = Membership { client: self.client.clone(), group, address, qpn: pair.qpn(), host };
+        let steps = membership.join(&pair.regions())?;
+        let (qpn, in_two_steps) = (pair.qpn().get(), matches!(steps, Steps::Two(_)));
+        tracing::info!(%address, qpn, in_two_steps, "receiver of group {}: has asked to join", group.id);
         let core = Arc::new(Core { subscriber: Mutex::new(Subscriber::new(found)), wake });
         // One that joins later lacks the version that was published last.
         let fetch =
@@ -255,6 +267,11 @@ impl Receiver {
             program.shared.end(over.err().or(program.over).unwrap_or(Over::Closed));
         })?;
         Ok(Receiver { shared, role: Role::Alone(Alone { membership, core, thread: Some(thread) }) })
+    }
+
+    /// Gives all events from now on to `observer`, not to the application.
+    pub(crate) fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        self.shared.observe(observer);
     }
 
     /// Takes the oldest whole version that was not taken, when there is one.

@@ -1,5 +1,7 @@
 //! The source of a group: it publishes versions.
 
+mod publication;
+
 use crate::buffer::Buffer;
 use crate::current::Server;
 use crate::device::{Device, GroupAddress, any_qpn, unpredictable};
@@ -7,12 +9,12 @@ use crate::digest::DigestKind;
 use crate::engine::{self, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared, State};
-use crate::manifest::Slots;
+use crate::manifest::{SlotRegions, Slots};
 use crate::provider::{Registrar, SourcePair, SourceProgram, SourceQueue};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent, slot_octets};
 use crate::statistics::Statistics;
 use srdma_api::{Client, GroupState, NewGroup, ProblemType, SourceAddress, SourceRegion};
-use srdma_group::{OnFailure, Policy};
+use srdma_group::{MAX_REGIONS, OnFailure, Policy};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_rc::{MemoryKey, RemoteAddress};
 use srdma_session::SourceClient;
@@ -39,6 +41,9 @@ pub struct GroupOptions {
     pub name: Option<String>,
     /// The versions that a receiver can have at once, the one on its way included, and the octets of each.
     pub slots: Slots,
+    /// Octets of each slot in further regions, which have memory of their own at receivers and as many slots:
+    /// [`Buffer::in_region`] says in which a buffer lies (D191).
+    pub more_slot_octets: Vec<u64>,
     /// The group's Proxy Address [default: one of the tenant's pool].
     pub proxy: Option<Ipv6Addr>,
     /// RDMA path MTU: 256, 512, 1024, 2048 or 4096 octets.
@@ -64,6 +69,7 @@ impl GroupOptions {
         GroupOptions {
             name: None,
             slots: Slots { count: 2, octets: slot_octets(lengths).max(1) },
+            more_slot_octets: Vec::new(),
             proxy: None,
             path_mtu: 4096,
             policy: Policy { on_failure: OnFailure::Evict, t_stall: Duration::from_secs(10), ..Policy::default() },
@@ -123,9 +129,14 @@ impl Device {
     ///
     /// If an option is out of range, the controller refuses, or the socket cannot be opened.
     pub fn create_group(&self, options: &GroupOptions) -> Result<Source> {
+        self.create_group_of(options, None)
+    }
+
+    /// Creates a group whose source ends if there is no response for some time.
+    pub(crate) fn create_group_of(&self, options: &GroupOptions, gives_up_after: Option<Duration>) -> Result<Source> {
         self.check_process()?;
         let address = self.address_toward(options.proxy)?;
-        let region_octets = options.slots.region_octets().ok_or(Error::Slots(options.slots))?;
+        let slots = SlotRegions::new(options.slots, options.more_slot_octets.clone());
         let range = |name, value: u64, range| Error::OutOfRange { name, value, range };
         let path_mtu = PathMtu::from_octets(options.path_mtu);
         let path_mtu =
@@ -136,13 +147,14 @@ impl Device {
         }
         let wake = Wake::new()?;
         let mut pair = self.provider.source_pair(address, &options.policy, Arc::clone(&wake))?;
-        let rkey = unpredictable() as u32;
+        let regions = regions_of(&slots)?;
         let new = NewGroup {
             name: options.name.clone(),
             proxy: options.proxy,
             initial_psn: unpredictable() as u32 & 0xFF_FFFF,
             path_mtu: path_mtu.into(),
-            region: Some(SourceRegion { base: REGION_BASE, length: region_octets, rkey }),
+            region: regions.first().copied(),
+            more_regions: regions.iter().skip(1).copied().collect(),
             policy: options.policy,
             window_octets: options.window_octets,
             transport: pair.transport(),
@@ -157,11 +169,12 @@ impl Device {
             path_mtu,
             window_packets: limits.window_packets,
             message_octets: limits.message_octets,
-            region: RemoteAddress { virtual_address: REGION_BASE, rkey: MemoryKey(rkey) },
-            slots: options.slots,
+            regions: regions.iter().map(remote_address).collect(),
+            slots,
             digest: options.digest,
             slow_after: options.slow_after,
             keeps_current: options.keeps_current,
+            gives_up_after,
         };
         let connected = pair.connect(&group);
         let server = || if options.keeps_current { self.serve(group.id, address) } else { Ok(None) };
@@ -173,6 +186,24 @@ impl Device {
             let _ = self.client.close_group(group.id);
         })
     }
+}
+
+/// The regions of a group, as its source writes to them. They have the same address, and keys of their own.
+fn regions_of(slots: &SlotRegions) -> Result<Vec<SourceRegion>> {
+    if slots.count() > MAX_REGIONS {
+        let value = slots.more_octets().len() as u64;
+        return Err(Error::OutOfRange { name: "more_slot_octets", value, range: "at most 15 further regions" });
+    }
+    let key = unpredictable() as u32;
+    let region = |(slots, number): (Slots, u32)| {
+        let length = slots.region_octets().ok_or(Error::Slots(slots))?;
+        Ok(SourceRegion { base: REGION_BASE, length, rkey: key ^ number })
+    };
+    slots.each().zip(0..).map(region).collect()
+}
+
+fn remote_address(region: &SourceRegion) -> RemoteAddress {
+    RemoteAddress { virtual_address: region.base, rkey: MemoryKey(region.rkey) }
 }
 
 impl Device {
@@ -278,6 +309,11 @@ impl Source {
         drop(publisher);
         self.core.wake.wake();
         Ok(())
+    }
+
+    /// Gives all events from now on to `observer`, not to the application.
+    pub(crate) fn observe(&self, observer: impl FnMut(Event) + Send + 'static) {
+        self.shared.observe(observer);
     }
 
     /// Waits until a version is published: all members have all its octets.

@@ -17,13 +17,12 @@ mod verification;
 
 use crate::current::FetchError;
 use crate::error::PairError;
-use crate::manifest::{End, Manifest, ManifestError, Message, Slots};
+use crate::manifest::{End, Entry, Manifest, ManifestError, Message, SlotRegions, Slots};
 use crate::memory::SharedRange;
 use crate::provider::{AHEAD, Received, ReceiverQueue};
 use crate::statistics::Statistics;
 use srdma_wire::Instant;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 use verification::{Outcome, Verification};
 
@@ -42,7 +41,23 @@ pub(crate) enum SubscriberEvent {
 #[derive(Debug)]
 pub(crate) struct WholeVersion {
     pub(crate) manifest: Arc<Manifest>,
-    pub(crate) octets: SharedRange,
+    pub(crate) octets: SharedSlot,
+}
+
+/// The slot of a version in each region, which the application reads.
+#[derive(Debug)]
+pub(crate) struct SharedSlot(Vec<SharedRange>);
+
+impl SharedSlot {
+    /// Of a slot in each region, in their order.
+    pub(crate) fn new(ranges: Vec<SharedRange>) -> Self {
+        SharedSlot(ranges)
+    }
+
+    /// The octets of a buffer of the version's manifest.
+    pub(crate) fn buffer(&self, entry: &Entry) -> Option<&[u8]> {
+        self.0.get(usize::from(entry.region))?.octets(entry.offset, entry.length_octets)
+    }
 }
 
 /// Why a version is never visible to a receiver.
@@ -66,6 +81,14 @@ pub enum Rejection {
         slot_octets: u64,
         /// Octets of the receiver's region.
         region_octets: u64,
+    },
+    /// The version is in another number of regions than the group has.
+    #[error("it is in {found} regions, the group has {expected}")]
+    Regions {
+        /// Those of the message.
+        found: usize,
+        /// Those of the group.
+        expected: usize,
     },
     /// It is not the next version of the source.
     #[error("its sequence number is {found}, expected {expected}")]
@@ -116,7 +139,7 @@ enum SlotState {
 /// What is known of the group's versions once the first one has begun.
 #[derive(Debug)]
 struct Known {
-    slots: Slots,
+    slots: SlotRegions,
     states: Vec<SlotState>,
     /// Sequence number of the next version.
     next_sequence: u64,
@@ -127,7 +150,7 @@ impl Known {
     /// All that is known by a version of the group.
     fn of(manifest: &Manifest) -> Self {
         Known {
-            slots: manifest.slots(),
+            slots: manifest.regions().clone(),
             states: vec![SlotState::Free; manifest.slots().count.into()],
             next_sequence: manifest.sequence() + 1,
             newest: manifest.version(),
@@ -138,7 +161,8 @@ impl Known {
 /// A receiver of a group.
 #[derive(Debug)]
 pub(crate) struct Subscriber {
-    region_octets: u64,
+    /// Of each region.
+    region_octets: Vec<u64>,
     /// Receives posted so far, and those completed.
     posted: u64,
     completed: u64,
@@ -158,8 +182,8 @@ pub(crate) struct Subscriber {
 }
 
 impl Subscriber {
-    /// A receiver whose region has so many octets.
-    pub(crate) fn new(region_octets: u64) -> Self {
+    /// A receiver whose regions have so many octets.
+    pub(crate) fn new(region_octets: Vec<u64>) -> Self {
         Subscriber {
             region_octets,
             posted: 0,
@@ -253,8 +277,8 @@ impl Subscriber {
     }
 
     fn check(&mut self, manifest: &Manifest) -> Result<(), Rejection> {
-        let slots = manifest.slots();
-        if !self.fits(slots) || self.known.as_ref().is_some_and(|known| known.slots != slots) {
+        let slots = manifest.regions();
+        if !self.fits(slots) || self.known.as_ref().is_some_and(|known| known.slots != *slots) {
             return Err(self.other_slots(slots));
         }
         // It would have no successor.
@@ -277,13 +301,25 @@ impl Subscriber {
         }
     }
 
-    /// Whether so many slots are inside the region.
-    fn fits(&self, slots: Slots) -> bool {
-        slots.region_octets().is_some_and(|octets| octets <= self.region_octets)
+    /// Whether the slots are inside the regions.
+    fn fits(&self, slots: &SlotRegions) -> bool {
+        slots.count() == self.region_octets.len() && self.beyond(slots).is_none()
     }
 
-    fn other_slots(&self, slots: Slots) -> Rejection {
-        Rejection::Slots { slots: slots.count, slot_octets: slots.octets, region_octets: self.region_octets }
+    /// The first slots that are not inside their region, with the octets of that.
+    fn beyond(&self, slots: &SlotRegions) -> Option<(Slots, u64)> {
+        let fits = |slots: &Slots, has: u64| slots.region_octets().is_some_and(|octets| octets <= has);
+        slots.each().zip(self.region_octets.iter().copied()).find(|(slots, has)| !fits(slots, *has))
+    }
+
+    fn other_slots(&self, slots: &SlotRegions) -> Rejection {
+        let (found, expected) = (slots.count(), self.region_octets.len());
+        if found != expected {
+            return Rejection::Regions { found, expected };
+        }
+        let first = (slots.first(), self.region_octets.first().copied().unwrap_or(0));
+        let (slots, region_octets) = self.beyond(slots).unwrap_or(first);
+        Rejection::Slots { slots: slots.count, slot_octets: slots.octets, region_octets }
     }
 
     /// An end message: the slot is closed, and what is in it is verified.
@@ -329,8 +365,10 @@ impl Subscriber {
 
     /// Gives a version that is whole to the application.
     fn hand_over(&mut self, queue: &mut dyn ReceiverQueue, manifest: Arc<Manifest>) {
-        let range = slot_range(manifest.slots(), manifest.slot());
-        let Some(octets) = queue.share(range) else { return self.reject(&manifest, Rejection::SlotInUse) };
+        let ranges = manifest.regions().ranges(manifest.slot());
+        let octets =
+            ranges.map(|(region, range)| queue.share(region, range)).collect::<Option<_>>().map(SharedSlot::new);
+        let Some(octets) = octets else { return self.reject(&manifest, Rejection::SlotInUse) };
         self.set(&manifest, SlotState::Held { version: manifest.version() });
         self.statistics.versions += 1;
         self.statistics.octets += manifest.buffer_octets();
@@ -359,23 +397,24 @@ impl Subscriber {
     fn ahead(&self) -> u16 {
         let Some(known) = &self.known else { return 1 };
         let is_free = |ahead: &u16| {
-            let slot = known.slots.slot_of(known.next_sequence.wrapping_add(u64::from(*ahead)));
+            let slot = known.slots.first().slot_of(known.next_sequence.wrapping_add(u64::from(*ahead)));
             known.states[usize::from(slot)] == SlotState::Free
         };
-        (0..AHEAD.min(known.slots.count)).take_while(is_free).count() as u16
+        (0..AHEAD.min(known.slots.first().count)).take_while(is_free).count() as u16
     }
 
     /// Opens the slots of the version that is received and of those ahead, and no other. Before the first version, when
-    /// its slot is not known, the whole region is open.
+    /// its slot is not known, the whole regions are open.
     fn open(&self, queue: &mut dyn ReceiverQueue) -> bool {
         let Some(known) = &self.known else {
-            return queue.open(&mut std::iter::once(0..self.region_octets as usize));
+            let whole = self.region_octets.iter().map(|octets| 0..*octets as usize);
+            return queue.open(&mut whole.enumerate());
         };
         let first = known.next_sequence - u64::from(self.receiving.is_some());
         let count = u64::from(self.receiving.is_some()) + u64::from(self.ahead());
-        let mut ranges =
-            (0..count).map(|ahead| slot_range(known.slots, known.slots.slot_of(first.wrapping_add(ahead))));
-        queue.open(&mut ranges)
+        let slots = &known.slots;
+        let slot = |ahead: u64| slots.first().slot_of(first.wrapping_add(ahead));
+        queue.open(&mut (0..count).flat_map(|ahead| slots.ranges(slot(ahead))))
     }
 
     fn set(&mut self, manifest: &Manifest, state: SlotState) {
@@ -408,9 +447,4 @@ impl Subscriber {
             self.reject(&manifest, Rejection::End);
         }
     }
-}
-
-fn slot_range(slots: Slots, slot: u16) -> Range<usize> {
-    let start = slots.offset_of(slot) as usize;
-    start..start + slots.octets as usize
 }

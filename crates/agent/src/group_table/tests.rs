@@ -49,6 +49,7 @@ fn record() -> Record {
         region: None,
         edge: NodeIndex(edge),
         joined: None,
+        more_regions: Vec::new(),
     };
     Record {
         id: GroupId(7),
@@ -69,6 +70,7 @@ fn record() -> Record {
         ])
         .unwrap(),
         policy: Policy { min_receivers: 1, ..Policy::default() },
+        more_regions: Vec::new(),
     }
 }
 
@@ -182,6 +184,7 @@ fn newcomer(number: usize, edge: usize) -> Newcomer {
         region: None,
         edge: loopback(edge),
         admission: Admission::AtOnce,
+        more_regions: Vec::new(),
     }
 }
 

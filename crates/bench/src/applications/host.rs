@@ -4,9 +4,10 @@
 use anyhow::{Context, bail, ensure};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use srdma::{Buffer, Device, DeviceOptions, GroupOptions, JoinOptions, Source};
+use srdma::{Buffer, Device, DeviceOptions, GroupOptions, JoinOptions, Scatter, ScatterOptions, Shard, Source};
 use std::io::{self, BufRead, Write};
 use std::net::Ipv6Addr;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +26,28 @@ const STALL: Duration = Duration::from_secs(60);
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Program {
     /// Publish each round's version to every group.
-    Source { groups: Vec<GroupAt>, octets: u64, receivers_of_each: u32, patience_s: u64 },
+    Source { groups: Vec<GroupAt>, is_scatter: bool, octets: u64, receivers_of_each: u32, patience_s: u64 },
     /// Report each version.
-    Receiver { group: u32, patience_s: u64 },
+    Receiver { group: u32, part: Option<Part>, patience_s: u64 },
+}
+
+/// The part of the data that a receiver gets by scatter.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Part {
+    pub(super) number: u32,
+    pub(super) count: u32,
+    /// Octets of the whole.
+    pub(super) octets: u64,
+}
+
+impl Part {
+    /// Its octets: whole words, but for the last one.
+    fn range(self) -> Range<usize> {
+        let octets = self.octets as usize;
+        let each = octets.div_ceil(self.count as usize).next_multiple_of(8);
+        let at = |number: u32| (number as usize * each).min(octets);
+        at(self.number)..at(self.number + 1)
+    }
 }
 
 /// A group to create.
@@ -73,21 +93,84 @@ pub(super) enum Report {
 /// If the argument is not one of [`run`](super::run), and if a call of the library fails.
 pub fn run_host(argument: &str) -> anyhow::Result<()> {
     match serde_json::from_str(argument).context("the program of a host")? {
-        Program::Source { groups, octets, receivers_of_each, patience_s } => {
-            source(&groups, octets, receivers_of_each, Duration::from_secs(patience_s))
+        Program::Source { groups, is_scatter, octets, receivers_of_each, patience_s } => {
+            let publishers = match is_scatter {
+                true => Publishers::Parts(scatter(&groups, octets)?),
+                false => Publishers::Groups(
+                    groups.iter().map(|group| open(group, octets)).collect::<anyhow::Result<Vec<Source>>>()?,
+                ),
+            };
+            source(&publishers, octets, receivers_of_each, Duration::from_secs(patience_s))
         }
-        Program::Receiver { group, patience_s } => receiver(group, Duration::from_secs(patience_s)),
+        Program::Receiver { group, part, patience_s } => receiver(group, part, Duration::from_secs(patience_s)),
     }
 }
 
-fn source(groups: &[GroupAt], octets: u64, receivers_of_each: u32, patience: Duration) -> anyhow::Result<()> {
-    let sources = groups.iter().map(|group| open(group, octets)).collect::<anyhow::Result<Vec<Source>>>()?;
-    say(&Report::Groups(sources.iter().map(Source::group).collect()))?;
+/// What a source publishes by.
+enum Publishers {
+    /// The whole to each group.
+    Groups(Vec<Source>),
+    /// A part to each.
+    Parts(Scatter),
+}
+
+impl Publishers {
+    fn groups(&self) -> Vec<u32> {
+        match self {
+            Publishers::Groups(sources) => sources.iter().map(Source::group).collect(),
+            Publishers::Parts(scatter) => scatter.groups(),
+        }
+    }
+
+    fn commit(&self, receivers_of_each: u32, patience: Duration) -> srdma::Result<()> {
+        match self {
+            Publishers::Groups(sources) => {
+                sources.iter().try_for_each(|source| source.commit(receivers_of_each, patience))
+            }
+            Publishers::Parts(scatter) => scatter.commit(&vec![receivers_of_each; scatter.groups().len()], patience),
+        }
+    }
+
+    fn publish(&self, version: u64, data: &Arc<[u8]>, patience: Duration) -> srdma::Result<()> {
+        match self {
+            Publishers::Groups(sources) => {
+                for source in sources {
+                    source.publish(version, vec![Buffer::new(BUFFER, Arc::clone(data))])?;
+                }
+                sources.iter().try_for_each(|source| source.wait(version, patience))
+            }
+            Publishers::Parts(scatter) => {
+                let count = scatter.groups().len() as u32;
+                let part = |number| {
+                    let range = Part { number, count, octets: data.len() as u64 }.range();
+                    vec![Buffer::new(BUFFER, Slice { data: Arc::clone(data), range })]
+                };
+                scatter.publish(version, (0..count).map(part).collect())?;
+                scatter.wait(version, patience)
+            }
+        }
+    }
+}
+
+/// A part of shared data.
+struct Slice {
+    data: Arc<[u8]>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Slice {
+    fn as_ref(&self) -> &[u8] {
+        &self.data[self.range.clone()]
+    }
+}
+
+fn source(publishers: &Publishers, octets: u64, receivers_of_each: u32, patience: Duration) -> anyhow::Result<()> {
+    say(&Report::Groups(publishers.groups()))?;
     let mut prepared: Option<(u64, Arc<[u8]>)> = None;
     for line in io::stdin().lock().lines() {
         let report = match serde_json::from_str(&line?).context("an order to the source")? {
             Order::Commit => {
-                sources.iter().try_for_each(|source| source.commit(receivers_of_each, patience))?;
+                publishers.commit(receivers_of_each, patience)?;
                 Report::Done
             }
             Order::Prepare(round) => {
@@ -97,29 +180,40 @@ fn source(groups: &[GroupAt], octets: u64, receivers_of_each: u32, patience: Dur
             Order::Publish => {
                 let (version, data) = prepared.take().context("nothing is prepared")?;
                 let begin_ns = now_ns()?;
-                for source in &sources {
-                    source.publish(version, vec![Buffer::new(BUFFER, Arc::clone(&data))])?;
-                }
-                sources.iter().try_for_each(|source| source.wait(version, patience))?;
+                publishers.publish(version, &data, patience)?;
                 Report::Published { begin_ns, end_ns: now_ns()? }
             }
         };
         say(&report)?;
     }
-    sources.into_iter().try_for_each(Source::close)?;
     Ok(())
 }
 
 fn open(group: &GroupAt, octets: u64) -> anyhow::Result<Source> {
     let device = Device::open(&DeviceOptions { address: Some(group.source), ..DeviceOptions::from_environment() })?;
+    Ok(device.create_group(&options(group, octets))?)
+}
+
+/// A shard for each group.
+fn scatter(groups: &[GroupAt], octets: u64) -> anyhow::Result<Scatter> {
+    let count = groups.len() as u32;
+    let shard = |(number, group): (u32, &GroupAt)| {
+        let range = Part { number, count, octets }.range();
+        Shard { address: Some(group.source), group: options(group, range.len() as u64) }
+    };
+    let device = Device::open(&DeviceOptions::from_environment())?;
+    Ok(device.create_scatter(&ScatterOptions { shards: (0..).zip(groups).map(shard).collect() })?)
+}
+
+fn options(group: &GroupAt, octets: u64) -> GroupOptions {
     let mut options = GroupOptions { proxy: Some(group.proxy), ..GroupOptions::for_buffers([octets]) };
     options.slots.count = 1;
     options.window_octets = Some(WINDOW_OCTETS);
     options.policy.t_stall = STALL;
-    Ok(device.create_group(&options)?)
+    options
 }
 
-fn receiver(group: u32, patience: Duration) -> anyhow::Result<()> {
+fn receiver(group: u32, part: Option<Part>, patience: Duration) -> anyhow::Result<()> {
     let device = Device::open(&DeviceOptions::from_environment())?;
     let receiver = device.join(group, JoinOptions::default())?;
     say(&Report::Joining)?;
@@ -131,7 +225,7 @@ fn receiver(group: u32, patience: Duration) -> anyhow::Result<()> {
             Err(error) => bail!(error),
         };
         let at_ns = now_ns()?;
-        check(version.number(), version.buffer(BUFFER).context("the version has no data")?)?;
+        check(version.number(), part, version.buffer(BUFFER).context("the version has no data")?)?;
         say(&Report::Woken { version: version.number(), at_ns })?;
     }
 }
@@ -151,10 +245,14 @@ fn word(round: u64, place: u64) -> u64 {
 
 /// That these are the data of the round: the library has verified the digests, so that a word in a page is enough to
 /// distinguish rounds.
-fn check(round: u64, data: &[u8]) -> anyhow::Result<()> {
+fn check(round: u64, part: Option<Part>, data: &[u8]) -> anyhow::Result<()> {
     const PAGE_WORDS: usize = 512;
+    let first = part.map_or(0, |part| part.range().start / 8);
     for (place, octets) in data.chunks_exact(8).enumerate().step_by(PAGE_WORDS) {
-        ensure!(octets == word(round, place as u64).to_le_bytes(), "version {round} has other data at word {place}");
+        ensure!(
+            octets == word(round, (first + place) as u64).to_le_bytes(),
+            "version {round} has other data at word {place}"
+        );
     }
     Ok(())
 }
@@ -180,11 +278,29 @@ mod tests {
     fn data_of_another_round_are_noticed() {
         let data = content(2, 8192);
         assert_eq!(data.len(), 8192);
-        assert!(check(2, &data).is_ok());
-        assert!(check(3, &data).is_err());
+        assert!(check(2, None, &data).is_ok());
+        assert!(check(3, None, &data).is_err());
         let mut mixed = data;
         mixed[4096..].copy_from_slice(&content(1, 8192)[4096..]);
-        assert!(check(2, &mixed).is_err());
+        assert!(check(2, None, &mixed).is_err());
         assert_eq!(content(7, 13).len(), 13);
+    }
+
+    #[test]
+    fn parts_are_the_whole_and_distinguished() {
+        for octets in [0, 1, 63, 64, 8191, 100_000] {
+            let part = |number| Part { number, count: 8, octets };
+            let ranges: Vec<Range<usize>> = (0..8).map(|number| part(number).range()).collect();
+            assert_eq!((ranges[0].start, ranges[7].end), (0, octets as usize));
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "{ranges:?}");
+            let data = content(5, octets as usize);
+            for (number, range) in (0..).zip(&ranges) {
+                assert!(check(5, Some(part(number)), &data[range.clone()]).is_ok(), "{octets}, {number}");
+            }
+        }
+        let part = |number| Some(Part { number, count: 8, octets: 100_000 });
+        let data = content(5, 100_000);
+        let second = &data[part(1).expect("given").range()];
+        assert!(check(5, part(1), second).is_ok() && check(5, part(0), second).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Versions of the host library from a source to eight receivers in namespaces, through a tree of real nodes: by one
-//! group, and by unicast. `docs/applications.md` describes the measurement.
+//! group, and by unicast; and an equal part of a version to each, by scatter. `docs/applications.md` describes the
+//! measurement.
 //!
 //! Unicast is the same library with a group for each receiver, so that code, digests, nodes and repair are the same.
 
@@ -11,7 +12,7 @@ pub use host::run_host;
 pub use row::{ApplicationRow, ProcessorSeconds, Way};
 
 use anyhow::{Context, bail, ensure};
-use host::{GroupAt, Order, Program, Report};
+use host::{GroupAt, Order, Part, Program, Report};
 use nix::unistd::geteuid;
 use process::{HostProcess, processor_seconds};
 use row::Round;
@@ -46,7 +47,7 @@ pub struct ApplicationExtent {
 impl ApplicationExtent {
     /// Rounds of all ways and rates.
     pub fn all_rounds(&self) -> u64 {
-        u64::from(self.rounds) * 2 * self.rates_bits_per_s.len() as u64
+        u64::from(self.rounds) * 3 * self.rates_bits_per_s.len() as u64
     }
 }
 
@@ -138,6 +139,8 @@ impl<'a> Network<'a> {
         let multicast = self.rounds(Way::Multicast, extent, rate_bits_per_s, sink)?;
         let target = rate_bits_per_s.map(|_| TARGET);
         sink.row(&ApplicationRow::of(Way::Multicast, what, &multicast, Some(&unicast), target))?;
+        let scatter = self.rounds(Way::Scatter, extent, rate_bits_per_s, sink)?;
+        sink.row(&ApplicationRow::of(Way::Scatter, what, &scatter, None, None))?;
         Ok(())
     }
 
@@ -170,7 +173,7 @@ impl<'a> Network<'a> {
             HostProcess::start(&self.program, &self.instance.namespace(name), name, &access, program)
         };
         let (count, receivers_of_each) = match way {
-            Way::Unicast => (RECEIVERS, 1),
+            Way::Unicast | Way::Scatter => (RECEIVERS, 1),
             Way::Multicast => (1, RECEIVERS),
         };
         let group = |number: u32| GroupAt {
@@ -178,15 +181,19 @@ impl<'a> Network<'a> {
             source: Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, number as u16),
         };
         let groups = (1..=count).map(group).collect();
-        let mut source = start("S", &Program::Source { groups, octets, receivers_of_each, patience_s })?;
+        let is_scatter = way == Way::Scatter;
+        let program = Program::Source { groups, is_scatter, octets, receivers_of_each, patience_s };
+        let mut source = start("S", &program)?;
         let groups = match source.report(self.interrupt)? {
             Report::Groups(groups) => groups,
             other => bail!("the source reports {other:?}"),
         };
         let group_of_each = groups.iter().flat_map(|group| std::iter::repeat_n(*group, receivers_of_each as usize));
         let receivers = (1..).zip(group_of_each);
-        let receivers =
-            receivers.map(|(rank, group)| start(&format!("R{rank}"), &Program::Receiver { group, patience_s }));
+        let receivers = receivers.map(|(rank, group)| {
+            let part = is_scatter.then_some(Part { number: rank - 1, count, octets });
+            start(&format!("R{rank}"), &Program::Receiver { group, part, patience_s })
+        });
         let mut receivers = receivers.collect::<anyhow::Result<Vec<HostProcess>>>()?;
         for receiver in &mut receivers {
             let report = receiver.report(self.interrupt)?;
@@ -198,7 +205,7 @@ impl<'a> Network<'a> {
 
     fn round(&self, hosts: &mut Hosts, round: u64) -> anyhow::Result<Round> {
         hosts.source.carry_out(Order::Prepare(round), self.interrupt)?;
-        let octets_before = self.source_octets()?;
+        let octets_before = self.octets()?;
         let before = self.processors(hosts);
         hosts.source.order(Order::Publish)?;
         let Report::Published { begin_ns, .. } = hosts.source.report(self.interrupt)? else {
@@ -212,9 +219,12 @@ impl<'a> Network<'a> {
             }
         }
         let after = self.processors(hosts);
+        let octets = self.octets()?;
+        let of_receivers = octets.receivers.iter().zip(&octets_before.receivers);
         Ok(Round {
             seconds: (last_ns - begin_ns) as f64 / 1e9,
-            source_octets: self.source_octets()? - octets_before,
+            source_octets: octets.source - octets_before.source,
+            receiver_octets: of_receivers.map(|(after, before)| after - before).max().unwrap_or(0),
             processors: ProcessorSeconds {
                 source: after.source - before.source,
                 receivers: after.receivers - before.receivers,
@@ -223,10 +233,12 @@ impl<'a> Network<'a> {
         })
     }
 
-    /// Octets that have left the source, which is the first end of the first link.
-    fn source_octets(&self) -> anyhow::Result<u64> {
+    /// The source is the first end of the first link; each receiver is the second one of one of the last links.
+    fn octets(&self) -> anyhow::Result<Octets> {
         let counters = self.session.lab().link_counters()?;
-        Ok(counters.first().context("the lab has no links")?.down_octets)
+        let source = counters.first().context("the lab has no links")?.down_octets;
+        let receivers = counters.iter().rev().take(RECEIVERS as usize).map(|link| link.down_octets).collect();
+        Ok(Octets { source, receivers })
     }
 
     fn processors(&self, hosts: &Hosts) -> ProcessorSeconds {
@@ -241,6 +253,14 @@ impl<'a> Network<'a> {
             nodes: processor_seconds(nodes),
         }
     }
+}
+
+/// Octets on the links of hosts.
+struct Octets {
+    /// That have left the source.
+    source: u64,
+    /// That have gone to each receiver.
+    receivers: Vec<u64>,
 }
 
 /// The processes of the library.

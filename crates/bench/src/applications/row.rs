@@ -17,9 +17,12 @@ pub struct ApplicationRow {
     pub seconds_median: f64,
     /// Octets on the source's link, headers and retransmissions included, by the octets of a version.
     pub source_link: f64,
+    /// The same on the link of the receiver that has got most.
+    pub receiver_link: f64,
     /// Processor seconds of a round, medians.
     pub processors: ProcessorSeconds,
-    /// The time of unicast by that of this way: the median over rounds, paired in their order. `None` for unicast.
+    /// The time of unicast by that of this way: the median over rounds, paired in their order. `None` for ways other
+    /// than multicast.
     pub ratio: Option<f64>,
     pub target: Option<f64>,
     pub rounds: usize,
@@ -33,6 +36,8 @@ pub enum Way {
     Unicast,
     /// One group with all receivers.
     Multicast,
+    /// To each receiver an equal part of the version, by a group of its own.
+    Scatter,
 }
 
 impl Way {
@@ -41,6 +46,7 @@ impl Way {
         match self {
             Way::Unicast => "unicast",
             Way::Multicast => "multicast",
+            Way::Scatter => "scatter",
         }
     }
 }
@@ -62,6 +68,8 @@ pub(super) struct Round {
     pub(super) seconds: f64,
     /// Octets that left the source.
     pub(super) source_octets: u64,
+    /// Octets that went to the receiver that has got most.
+    pub(super) receiver_octets: u64,
     pub(super) processors: ProcessorSeconds,
 }
 
@@ -75,9 +83,13 @@ impl ApplicationRow {
         target: Option<f64>,
     ) -> Self {
         let seconds = || rounds.iter().map(|round| round.seconds);
+        let octets_of_version = octets as f64;
         let ratios = unicast.map(|unicast| {
             median(unicast.iter().zip(rounds).map(|(unicast, round)| unicast.seconds / round.seconds.max(1e-9)))
         });
+        let relative = |octets: fn(&Round) -> u64| {
+            thousandths(median(rounds.iter().map(|r| octets(r) as f64 / octets_of_version)))
+        };
         let side = |side: fn(&ProcessorSeconds) -> f64| thousandths(median(rounds.iter().map(|r| side(&r.processors))));
         ApplicationRow {
             way,
@@ -86,7 +98,8 @@ impl ApplicationRow {
             rate_bits_per_s,
             seconds_min: thousandths(seconds().fold(f64::INFINITY, f64::min)),
             seconds_median: thousandths(median(seconds())),
-            source_link: thousandths(median(rounds.iter().map(|round| round.source_octets as f64 / octets as f64))),
+            source_link: relative(|round| round.source_octets),
+            receiver_link: relative(|round| round.receiver_octets),
             processors: ProcessorSeconds {
                 source: side(|sides| sides.source),
                 receivers: side(|sides| sides.receivers),
@@ -116,6 +129,7 @@ mod tests {
         let round = |seconds| Round {
             seconds,
             source_octets: 2_100,
+            receiver_octets: 1_050,
             processors: ProcessorSeconds { source: seconds / 2.0, ..ProcessorSeconds::default() },
         };
         seconds.map(round).to_vec()
@@ -130,6 +144,7 @@ mod tests {
         // 4, 9 and 6.
         assert_eq!((found.ratio, found.is_missed()), (Some(6.0), false));
         assert_eq!((found.seconds_min, found.seconds_median, found.source_link), (1.0, 2.0, 2.1));
+        assert_eq!(found.receiver_link, 1.05);
         assert_eq!((found.processors.source, found.rounds), (1.0, 3));
         assert!(row(6.1).is_missed());
         let alone = ApplicationRow::of(Way::Unicast, (8, 1_000, None), &unicast, None, None);

@@ -210,7 +210,14 @@ fn lists(receivers: u16) -> Vec<u8> {
 
 /// An edge's entry of a group.
 fn entry(receivers: u16) -> GroupEntry {
-    let of_part = |(address, qpn)| Receiver { address, qpn, region: None, edge: NodeIndex(0), joined: None };
+    let of_part = |(address, qpn)| Receiver {
+        address,
+        qpn,
+        region: None,
+        edge: NodeIndex(0),
+        joined: None,
+        more_regions: Vec::new(),
+    };
     GroupEntry {
         id: GROUP,
         epoch: 0,
@@ -228,5 +235,6 @@ fn entry(receivers: u16) -> GroupEntry {
         headend: None,
         repair: None,
         policy: Policy::default(),
+        more_regions: Vec::new(),
     }
 }

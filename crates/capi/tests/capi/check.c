@@ -35,6 +35,11 @@ static void layouts(void)
     MEMBER(srdma_group_options, window_octets);
     MEMBER(srdma_group_options, not_ready_ms);
     MEMBER(srdma_group_options, flags);
+    MEMBER(srdma_group_options, more_slot_octets);
+    MEMBER(srdma_group_options, more_regions);
+    MEMBER(srdma_group_options, reserved);
+    MEMBER(srdma_region, base);
+    MEMBER(srdma_region, length);
     MEMBER(srdma_join_options, size);
     MEMBER(srdma_join_options, base);
     MEMBER(srdma_join_options, length);
@@ -67,6 +72,7 @@ static void layouts(void)
     MEMBER(srdma_statistics, duplicates);
     printf("layout srdma_options %zu\n", sizeof(struct srdma_options));
     printf("layout srdma_group_options %zu\n", sizeof(struct srdma_group_options));
+    printf("layout srdma_region %zu\n", sizeof(struct srdma_region));
     printf("layout srdma_join_options %zu\n", sizeof(struct srdma_join_options));
     printf("layout srdma_buffer %zu\n", sizeof(struct srdma_buffer));
     printf("layout srdma_event %zu\n", sizeof(struct srdma_event));
@@ -217,6 +223,8 @@ static void groups(void)
     struct srdma_group_options group_options = {.size = sizeof group_options};
     struct srdma_join_options join_options = {.size = sizeof join_options};
     unsigned char memory[8];
+    struct srdma_region regions[2] = {{memory, sizeof memory}, {NULL, 0}};
+    uint64_t more[2] = {64, 0};
     struct srdma *device = NULL;
     struct srdma_group *group = NULL;
     pid_t child;
@@ -245,9 +253,26 @@ static void groups(void)
     group_options.path_mtu = 1024;
     group_options.proxy = "here";
     CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("\"here\""));
+    group_options.more_regions = 16;
+    group_options.more_slot_octets = more;
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("16 regions, at most 15"));
+    group_options.more_regions = 2;
+    group_options.more_slot_octets = NULL;
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("or NULL"));
+    group_options.more_slot_octets = more;
+    group_options.reserved = 1;
+    CHECK(srdma_group_create(device, &group_options, &group) == -E2BIG && contains("reserved"));
+    group_options.reserved = 0;
     group_options.proxy = "2001:db8::1";
+    CHECK(srdma_group_create(device, &group_options, &group) == -EINVAL && contains("0 octets"));
+    more[1] = 4096;
     CHECK(srdma_group_create(device, &group_options, &group) == -ECONNREFUSED && contains("http://[::1]:1"));
     CHECK(srdma_group_join(device, 1, NULL, 0, &group) == -ECONNREFUSED && group == NULL);
+    CHECK(srdma_group_join_regions(device, 1, NULL, 2, &group) == -EINVAL && contains("2 regions, at most 16"));
+    CHECK(srdma_group_join_regions(device, 1, regions, 17, &group) == -EINVAL);
+    CHECK(srdma_group_join_regions(device, 1, regions, 2, &group) == -EINVAL && contains("base of a region"));
+    CHECK(srdma_group_join_regions(device, 1, regions, 1, &group) == -ECONNREFUSED && group == NULL);
+    CHECK(srdma_group_join_regions(device, 1, NULL, 0, &group) == -ECONNREFUSED && group == NULL);
 
     CHECK(srdma_group_join_with(device, 1, NULL, &group) == -EINVAL && contains("options is NULL"));
     CHECK(srdma_group_join_with(device, 1, &join_options, &group) == -ECONNREFUSED && group == NULL);

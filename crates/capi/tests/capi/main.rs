@@ -1,6 +1,8 @@
 //! The C interface as C programs see it: the library is linked and installed, and a program compiled against it.
 
-use srdma_capi::{SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaStatistics};
+use srdma_capi::{
+    SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaRegion, SrdmaStatistics,
+};
 use srdma_testkit::static_library;
 use std::collections::BTreeSet;
 use std::fs;
@@ -123,7 +125,8 @@ fn a_c_program_runs_against_the_shared_library() {
         ca_file usize, address usize);
     layout!("srdma_group_options", SrdmaGroupOptions: size usize, name usize, proxy usize, slot_octets u64, slots u32,
         path_mtu u32, digest u32, on_failure u32, stall_ms u32, min_receivers u32, slow_after_ms u32,
-        window_octets u32, not_ready_ms u32, flags u32);
+        window_octets u32, not_ready_ms u32, flags u32, more_slot_octets usize, more_regions u32, reserved u32);
+    layout!("srdma_region", SrdmaRegion: base usize, length usize);
     layout!("srdma_join_options", SrdmaJoinOptions: size usize, base usize, length usize, runtime_directory usize,
         flags u32, reserved u32);
     layout!("srdma_buffer", SrdmaBuffer: name usize, base usize, length usize);

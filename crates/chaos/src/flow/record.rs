@@ -32,8 +32,7 @@ impl Flow<'_> {
             .members
             .iter()
             .map(|member| self.receiver(member, positions[testbed.edge_of(member.receiver)], testbed));
-        let (base, rkey) = address::group_region(self.number);
-        let region = SourceRegion { base, length: self.plan.octets, rkey: rkey.0 };
+        let mut regions = self.source_regions();
         Ok(Record {
             id: self.id(),
             epoch: 1,
@@ -43,31 +42,53 @@ impl Flow<'_> {
             path_mtu: PATH_MTU,
             link_mtu: LINK_MTU,
             source: Source { address: address::source(self.plan.source), qpn: self.qpn },
-            region: self.has_regions().then_some(region),
+            region: regions.next(),
             receivers: receivers.collect(),
             tree: Tree::new(nodes)?,
             policy: self.policy(),
+            more_regions: regions.collect(),
         })
     }
 
-    fn has_regions(&self) -> bool {
-        self.plan.operation == OperationPlan::Write
-    }
-
-    fn receiver(&self, member: &Participant, edge: NodeIndex, testbed: &Testbed) -> Receiver {
-        Receiver {
-            address: testbed.receiver_address(member.receiver),
-            qpn: member.qpn,
-            region: self.region_of(member),
-            edge,
-            joined: member.joined,
+    /// Number of regions, if the group uses WRITE.
+    fn regions(&self) -> usize {
+        match self.plan.operation {
+            OperationPlan::Write => self.plan.regions.into(),
+            OperationPlan::Send => 0,
         }
     }
 
-    /// A member's memory region, if the group uses WRITE.
-    pub(crate) fn region_of(&self, member: &Participant) -> Option<ReceiverRegion> {
-        let base = address::receiver_base(self.number, member.receiver);
-        self.has_regions().then_some(ReceiverRegion { base, rkey: member.key.0 })
+    fn source_regions(&self) -> impl Iterator<Item = SourceRegion> {
+        let (base, rkey) = address::group_region(self.number);
+        let (base_stride, key_stride) = address::REGION_STRIDE;
+        let length = self.plan.octets;
+        (0..self.regions() as u32).map(move |region| SourceRegion {
+            base: base + u64::from(region) * base_stride,
+            length,
+            rkey: rkey.0 + region * key_stride,
+        })
+    }
+
+    fn receiver(&self, member: &Participant, edge: NodeIndex, testbed: &Testbed) -> Receiver {
+        let mut regions = self.regions_of(member);
+        Receiver {
+            address: testbed.receiver_address(member.receiver),
+            qpn: member.qpn,
+            region: regions.next(),
+            edge,
+            joined: member.joined,
+            more_regions: regions.collect(),
+        }
+    }
+
+    /// A member's memory regions, if the group uses WRITE.
+    pub(crate) fn regions_of(&self, member: &Participant) -> impl Iterator<Item = ReceiverRegion> {
+        let (number, receiver) = (self.number, member.receiver);
+        let keys = member.keys.into_iter().take(self.regions()).enumerate();
+        keys.map(move |(region, key)| ReceiverRegion {
+            base: address::receiver_base(number, receiver, region),
+            rkey: key.0,
+        })
     }
 
     pub(crate) fn id(&self) -> GroupId {

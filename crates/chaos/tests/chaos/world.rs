@@ -54,6 +54,7 @@ fn group(source: usize) -> GroupPlan {
         message_octets: 4 << 10,
         first_psn: 0xFF_FFF0,
         operation: OperationPlan::Send,
+        regions: 1,
         policy: PolicyPlan {
             literal: false,
             evict: false,

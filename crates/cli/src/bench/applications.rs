@@ -1,4 +1,4 @@
-//! `srdma bench applications`: versions of the host library to eight receivers, by multicast and by unicast.
+//! `srdma bench applications`: versions of the host library to eight receivers, by multicast, unicast and scatter.
 
 use crate::units::{parse_octets, parse_rate, rate};
 use anyhow::Context;
@@ -9,11 +9,12 @@ use srdma_bench::applications::{self, ApplicationExtent, ApplicationRow, Applica
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Time from a version's publication to the wake-up of eight receivers, by multicast and by unicast.
+/// Time from a version's publication to the wake-up of eight receivers, by multicast, unicast and scatter.
 ///
 /// Makes a network in namespaces of its own, with a tree of three nodes, a controller, and a process for the source and
-/// for each receiver; needs root. Unicast is the same library with a group for each receiver, all at once. Links have a
-/// limited rate, then no limit; processor seconds are those of a round.
+/// for each receiver; needs root. Unicast is the same library with a group for each receiver, all at once; scatter
+/// sends an eighth of the version to each. Octets are those on the source's link, and on the link of the receiver that
+/// has got most, by those of a version. Links have a limited rate, then no limit; processor seconds are of a round.
 ///
 /// Exit code 1: multicast has not been 6 times as fast as unicast over limited links, or something has failed.
 #[derive(clap::Args)]
@@ -115,20 +116,21 @@ impl ApplicationTable {
             writeln!(out, "{}, {} octets to {} receivers\n", Machine::detect().model, row.octets, row.receivers)?;
             writeln!(
                 out,
-                "{:<10} {:>10} {:>8} {:>8} {:>7} {:>12}   {:>8} {:>9} {:>8}",
-                "way", "links", "s min", "s med", "ratio", "source link", "source s", "receivers", "nodes"
+                "{:<10} {:>10} {:>8} {:>8} {:>7} {:>12} {:>8}   {:>8} {:>9} {:>8}",
+                "way", "links", "s min", "s med", "ratio", "source link", "to one", "source s", "receivers", "nodes"
             )?;
         }
         let missed = row.target.filter(|_| row.is_missed());
         writeln!(
             out,
-            "{:<10} {:>10} {:>8.3} {:>8.3} {:>7} {:>12.3}   {:>8.2} {:>9.2} {:>8.2}{}",
+            "{:<10} {:>10} {:>8.3} {:>8.3} {:>7} {:>12.3} {:>8.3}   {:>8.2} {:>9.2} {:>8.2}{}",
             row.way.name(),
             row.rate_bits_per_s.map_or("no limit".to_owned(), rate),
             row.seconds_min,
             row.seconds_median,
             row.ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}")),
             row.source_link,
+            row.receiver_link,
             row.processors.source,
             row.processors.receivers,
             row.processors.nodes,

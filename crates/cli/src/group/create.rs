@@ -36,9 +36,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
     /// Memory region of the source's WRITEs: first virtual address, octets, R_Key. Without it the group carries SEND
-    /// only.
-    #[arg(long, value_name = "BASE,OCTETS,KEY", value_parser = parse_region)]
-    region: Option<SourceRegion>,
+    /// only. Up to 16 regions, each with an R_Key of its own; a receiver has one for each, in the same order.
+    #[arg(long = "region", value_name = "BASE,OCTETS,KEY", value_parser = parse_region)]
+    regions: Vec<SourceRegion>,
     /// Settings that differ from the defaults, as a JSON object such as '{"lists":"provisioned","on_failure":"evict"}'.
     #[arg(long, value_name = "JSON", value_parser = parse_policy)]
     policy: Option<Policy>,
@@ -93,7 +93,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         designated_qpn: arguments.designated_qpn.get(),
         initial_psn: arguments.psn.get(),
         path_mtu: arguments.path_mtu.into(),
-        region: arguments.region,
+        region: arguments.regions.first().copied(),
+        more_regions: arguments.regions.iter().skip(1).copied().collect(),
         policy: arguments.policy.unwrap_or_default(),
         transport: arguments.transport(),
         repair: arguments.repair.map(Into::into),

@@ -171,10 +171,12 @@ mod tests {
             address: format!("2001:db8:bb::{number}").parse().unwrap(),
             qpn: 0x1000 + number,
             region: None,
+            host: None,
             state,
             joined_psn,
             reserved_psn: None,
             awaits_ready: false,
+            more_regions: Vec::new(),
         };
         let found = Group {
             summary: GroupSummary {
@@ -223,6 +225,7 @@ mod tests {
             awaited: vec!["N2".to_owned()],
             failure: None,
             warnings: Vec::new(),
+            more_regions: Vec::new(),
         };
         let expected = "\
 group 7 weights of default: changing, epoch 4, 3 receivers, Proxy Address 2001:db8:cc::1

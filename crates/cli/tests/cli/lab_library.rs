@@ -4,6 +4,7 @@
 mod log;
 mod python;
 mod ranks;
+mod regions;
 
 use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};

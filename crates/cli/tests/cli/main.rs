@@ -26,6 +26,7 @@ mod lab_kernel_transit;
 mod lab_library;
 mod lab_prometheus;
 mod lab_providers;
+mod lab_rails;
 mod lab_rootless;
 mod lab_rxe;
 mod lab_usid;

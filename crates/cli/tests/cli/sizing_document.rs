@@ -27,11 +27,12 @@ fn lists(receivers: u64, of_edge: u64) -> Vec<EdgeList> {
         region: None,
         edge: NodeIndex(0),
         joined: None,
+        more_regions: Vec::new(),
     };
     let edges = (0..receivers).step_by(of_edge as usize);
     let list = |first| EdgeList {
         edge: Ipv6Addr::LOCALHOST,
-        receivers: vec![receiver; of_edge.min(receivers - first) as usize],
+        receivers: vec![receiver.clone(); of_edge.min(receivers - first) as usize],
     };
     edges.map(list).collect()
 }

@@ -109,7 +109,7 @@ impl Core {
             .iter()
             .filter(|(address, member)| !member.is_leaving && is_new(address) && is_heard(address, member))
             .filter(|(address, _)| self.is_reachable(**address))
-            .map(|(address, member)| (*address, *member))
+            .map(|(address, member)| (*address, member.clone()))
             .collect();
         if waiting.is_empty() {
             return;
@@ -157,6 +157,7 @@ impl Core {
                 address: *address,
                 qpn: check_qpn("qpn", receiver.qpn)?,
                 region: receiver.region.map(Into::into),
+                more_regions: receiver.more_regions.iter().copied().map(Into::into).collect(),
                 edge: edges[address],
                 admission: if *in_two_steps { Admission::WhenReady } else { Admission::AtOnce },
             })
@@ -266,6 +267,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
             address: *address,
             qpn: check_qpn("qpn", member.receiver.qpn)?,
             region: member.receiver.region.map(Into::into),
+            more_regions: member.receiver.more_regions.iter().copied().map(Into::into).collect(),
             edge: NodeIndex(position[&edges[address]]),
             joined: None,
         })
@@ -283,6 +285,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
         link_mtu,
         source: Source { address: source.address, qpn: check_qpn("source.qpn", source.qpn)? },
         region: request.region.map(Into::into),
+        more_regions: request.more_regions.iter().copied().map(Into::into).collect(),
         receivers: receivers.collect::<Result<_, Refusal>>()?,
         tree,
         policy: request.policy,
@@ -293,7 +296,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
 /// The receivers of the first commit: all but those that join in two steps and are not ready.
 fn first_members(group: &Group) -> impl Iterator<Item = (Ipv6Addr, MemberRow)> {
     let first = Some(group.row.request.initial_psn);
-    let members = group.members.iter().map(|(address, member)| (*address, *member));
+    let members = group.members.iter().map(|(address, member)| (*address, member.clone()));
     members.filter(move |(_, member)| !member.in_two_steps || member.ready_at_psn == first)
 }
 

@@ -392,9 +392,9 @@ impl Core {
         for (address, mut member) in members {
             // A leave that was accepted is not forgotten.
             member.is_leaving |= left.get(&address) == Some(&member.receiver);
+            self.write(rows::put(rows::member_key(id, address), &member));
             // The group exists.
             let _ = self.restore_member(&rows::member_key(id, address), member);
-            self.write(rows::put(rows::member_key(id, address), &member));
         }
         let before = before.map(Box::new);
         let row = RecordRow { record, is_settled: false, before, explanation: Vec::new(), links_of_unicast: None };

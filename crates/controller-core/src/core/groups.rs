@@ -188,6 +188,10 @@ impl Core {
             let text = format!("initial_psn {:#x} exceeds 24 bits", request.initial_psn);
             return Err(Refusal::new(ProblemType::InvalidPsn, text));
         }
+        let [first, more] = [request.region.as_slice(), &request.more_regions[..]]
+            .map(|regions| regions.iter().copied().map(srdma_group::SourceRegion::from).collect::<Vec<_>>());
+        srdma_group::check_regions(first.first(), &more)
+            .map_err(|error| Refusal::new(ProblemType::InvalidRegions, error.to_string()))?;
         for (what, address) in [("proxy", proxy), ("source.address", request.source.address)] {
             check_host(what, address)?;
             self.check_tenant(tenant, what, address)?;

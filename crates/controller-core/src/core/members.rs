@@ -34,11 +34,11 @@ impl Core {
         new: MemberRow,
         version: Option<u64>,
     ) -> Result<(), Refusal> {
-        let receiver = new.receiver;
+        let receiver = &new.receiver;
         let group = self.changeable(id, principal, version)?;
         if let Some(member) = group.members.get(&address) {
             return match member {
-                MemberRow { receiver: known, is_leaving: false, .. } if *known == receiver => Ok(()),
+                MemberRow { receiver: known, is_leaving: false, .. } if known == receiver => Ok(()),
                 MemberRow { is_leaving: true, .. } => {
                     let text = format!("receiver {address} is leaving group {id}: it can join again when it has left");
                     Err(Refusal::new(ProblemType::AlreadyJoined, text))
@@ -51,19 +51,20 @@ impl Core {
                 }
             };
         }
-        self.check_join(group, address, &receiver)?;
+        self.check_join(group, address, receiver)?;
         let tenant = group.row.tenant.clone();
         let is_committed = group.lifecycle.is_some();
         self.queue_pairs.insert((address, receiver.qpn), id);
+        let in_two_steps = new.in_two_steps;
+        self.write(rows::put(rows::member_key(id, address), &new));
         if let Some(group) = self.groups.get_mut(&id) {
             group.members.insert(address, new);
             group.left.remove(&address);
         }
-        self.write(rows::put(rows::member_key(id, address), &new));
         self.write_group(id);
         self.audit(&principal.name, "join", format!("group {id} receiver {address}"));
         self.emit(Some(&tenant), EventKind::ReceiverJoining { group: id, receiver: address });
-        if new.in_two_steps {
+        if in_two_steps {
             self.hear(id, address);
         }
         if is_committed {
@@ -90,6 +91,11 @@ impl Core {
         if request.region.is_some() && receiver.region.is_none() {
             let text = format!("receiver {address} has no memory region, but group {id} carries WRITE (D27)");
             return Err(Refusal::new(ProblemType::MissingRegion, text));
+        }
+        if receiver.more_regions.len() != request.more_regions.len() {
+            let (has, needed) = (1 + receiver.more_regions.len(), 1 + request.more_regions.len());
+            let text = format!("receiver {address} has {has} memory regions, group {id} has {needed} (D191)");
+            return Err(Refusal::new(ProblemType::InvalidRegions, text));
         }
         if group.row.source == SourceState::Ended {
             let text = format!("receiver {address} cannot join: the source of group {id} has ended");
@@ -122,7 +128,7 @@ impl Core {
         version: Option<u64>,
     ) -> Result<(), Refusal> {
         let group = self.changeable(id, principal, version)?;
-        let Some(member) = group.members.get(&address).copied() else {
+        let Some(member) = group.members.get(&address).cloned() else {
             if self.is_verifying(group) {
                 let text = format!("the nodes of group {id} have not reported its receivers yet");
                 return Err(Refusal::new(ProblemType::Recovering, text));

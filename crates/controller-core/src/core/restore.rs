@@ -44,7 +44,7 @@ pub(super) fn recovery_snapshot(group: &Group, store: u64, epoch: u32) -> Option
     let records = lifecycle.newest().into_iter().chain(lifecycle.group()).map(srdma_group::Group::record);
     let record = records.chain(&group.before).find(|record| record.epoch == epoch)?.clone();
     let before = group.record.as_ref().filter(|before| before.epoch < epoch).or(group.before.as_ref()).cloned();
-    let members = group.members.iter().map(|(address, member)| (*address, *member)).collect();
+    let members = group.members.iter().map(|(address, member)| (*address, member.clone())).collect();
     let row = serde_json::to_value(&group.row).ok()?;
     serde_json::to_string(&RecoverySnapshot { format: FORMAT, store, group: row, members, record, before }).ok()
 }
@@ -150,11 +150,11 @@ impl Core {
     pub(super) fn restore_member(&mut self, key: &str, member: MemberRow) -> Result<(), RowError> {
         let (id, address) = (id_of(key)?, address_of(key)?);
         let group = self.groups.get_mut(&id).ok_or_else(|| damaged(key, format!("group {id} does not exist")))?;
-        group.members.insert(address, member);
         if member.in_two_steps {
             self.reserving.insert(id);
         }
         self.queue_pairs.insert((address, member.receiver.qpn), id);
+        group.members.insert(address, member);
         Ok(())
     }
 

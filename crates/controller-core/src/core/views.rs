@@ -34,6 +34,7 @@ impl Core {
             initial_psn: request.initial_psn,
             path_mtu: request.path_mtu,
             region: request.region,
+            more_regions: request.more_regions.clone(),
             policy: request.policy,
             members: self.members(group),
             tree: self.tree(group),
@@ -256,7 +257,7 @@ impl Core {
             .enumerate()
             .map(|(position, node)| EdgeList {
                 edge: node.loopback,
-                receivers: committed.receivers_of(NodeIndex(position)).copied().collect(),
+                receivers: committed.receivers_of(NodeIndex(position)).cloned().collect(),
             })
             .filter(|list: &EdgeList| !list.receivers.is_empty())
             .collect();
@@ -271,7 +272,7 @@ impl Core {
             overhead: OverheadView {
                 lists_in_packets: committed.lists_in_packets(),
                 octets: overhead,
-                octets_with_lists: srh_len_octets(&lists, record.region.is_some(), with_hmac).map(octets),
+                octets_with_lists: srh_len_octets(&lists, record.regions_in_lists(), with_hmac).map(octets),
                 octets_provisioned: srh_len_octets(&[], false, with_hmac).map_or(overhead, octets),
                 longest_packet_octets: record.longest_packet_octets() as u32 + overhead,
                 link_mtu: record.link_mtu,
@@ -371,6 +372,8 @@ impl Core {
             address,
             qpn: row.receiver.qpn,
             region: row.receiver.region,
+            more_regions: row.receiver.more_regions.clone(),
+            host: row.receiver.host,
             state,
             joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
             reserved_psn: is_joining.then(|| self.reserved_psn(group, address)).flatten(),

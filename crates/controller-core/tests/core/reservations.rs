@@ -14,7 +14,7 @@ const QPN: u32 = 0x1000;
 
 impl Cluster {
     fn reserve(&mut self, address: Ipv6Addr) -> Result<(), Refusal> {
-        let receiver = NewReceiver { qpn: QPN, path_mtu: 4096, region: None };
+        let receiver = NewReceiver { qpn: QPN, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
         self.commit(|core| core.reserve(&admin(), 1, address, receiver, None))
     }
 
@@ -243,8 +243,8 @@ fn a_reserved_receiver_leaves() {
     let mut cluster = running();
     cluster.reserve(late).unwrap();
     assert_eq!(cluster.source(70), SourceOrder::Wait);
-    let other = NewReceiver { qpn: 0x1001, path_mtu: 4096, region: None };
-    let joined = cluster.commit(|core| core.reserve(&admin(), 1, late, other, None));
+    let other = NewReceiver { qpn: 0x1001, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+    let joined = cluster.commit(|core| core.reserve(&admin(), 1, late, other.clone(), None));
     assert_eq!(kind(joined), ProblemType::AlreadyJoined);
     let report = ReceiverReport { qpn: 0x1001, ready_at_psn: Some(70), wait_ms: 0 };
     let reported = cluster.commit(|core| core.report_receiver(&admin(), 1, late, report));

@@ -5,7 +5,8 @@ use crate::life::ready;
 use crate::running::*;
 use srdma_api::ProblemType;
 use srdma_api::{
-    Client, ClientError, EvictionRequest, MemoryRegion, NewGroup, NewReceiver, NodeStatus, Receiver, Registration, Sync,
+    Client, ClientError, EvictionRequest, MemoryRegion, NewGroup, NewReceiver, NodeStatus, Receiver, Registration,
+    SourceRegion, Sync,
 };
 
 fn name<T: std::fmt::Debug>(refused: Result<T, ClientError>) -> String {
@@ -26,7 +27,7 @@ fn invalid_groups_are_rejected() {
         let nodes: srdma_api::NodePage = client.get("/v1/nodes").unwrap().value;
         (nodes.nodes.len() == 6).then_some(())
     });
-    let wrong: [(&str, Invalidate); 11] = [
+    let wrong: [(&str, Invalidate); 14] = [
         ("invalid-qpn", |group| group.designated_qpn = 1 << 24),
         ("invalid-qpn", |group| group.source.qpn = 1),
         ("invalid-psn", |group| group.initial_psn = 1 << 24),
@@ -38,6 +39,14 @@ fn invalid_groups_are_rejected() {
         ("address-in-use", |group| group.proxy = Some(group.source.address)),
         ("address-in-use", |group| group.proxy = Some("2001:db8:ff:4:f::9".parse().unwrap())),
         ("queue-pair-in-use", |group| group.source.qpn = 0x101),
+        ("invalid-regions", |group| group.more_regions.extend(group.region)),
+        ("invalid-regions", |group| {
+            let region = |rkey| SourceRegion { base: 0, length: 1, rkey };
+            group.more_regions = (100..116).map(region).collect();
+        }),
+        ("invalid-regions", |group| {
+            group.more_regions.extend(group.region.take());
+        }),
     ];
     for (kind, invalidate) in wrong {
         let mut group = new_group(2);
@@ -61,24 +70,30 @@ fn invalid_joins_are_rejected() {
     let put = |group: u32, address: &str, receiver: NewReceiver| {
         client.put::<Receiver>(&format!("/v1/groups/{group}/receivers/{address}"), &receiver)
     };
-    let good = new_receiver(6);
+    let good = || new_receiver(6);
     let elsewhere = Some(MemoryRegion { virtual_address: 1, rkey: 1 });
     for (kind, group, address, receiver) in [
-        ("unknown-group", 99, "2001:db8:bb::6", good),
-        ("already-joined", group, "2001:db8:bb::1", NewReceiver { qpn: 0x2000, ..good }),
+        ("unknown-group", 99, "2001:db8:bb::6", good()),
+        ("already-joined", group, "2001:db8:bb::1", NewReceiver { qpn: 0x2000, ..good() }),
         ("already-joined", group, "2001:db8:bb::1", NewReceiver { region: elsewhere, ..new_receiver(1) }),
-        ("path-mtu-mismatch", group, "2001:db8:bb::6", NewReceiver { path_mtu: 1024, ..good }),
-        ("invalid-qpn", group, "2001:db8:bb::6", NewReceiver { qpn: 1 << 24, ..good }),
-        ("missing-region", group, "2001:db8:bb::6", NewReceiver { region: None, ..good }),
-        ("invalid-address", group, "ff02::1", good),
-        ("invalid-address", group, "nowhere", good),
-        ("address-in-use", group, "2001:db8:cc::2", good),
-        ("address-in-use", group, "2001:db8:aa::1", good),
-        ("address-in-use", group, "2001:db8:ff:4::1", good),
+        ("path-mtu-mismatch", group, "2001:db8:bb::6", NewReceiver { path_mtu: 1024, ..good() }),
+        ("invalid-qpn", group, "2001:db8:bb::6", NewReceiver { qpn: 1 << 24, ..good() }),
+        ("missing-region", group, "2001:db8:bb::6", NewReceiver { region: None, ..good() }),
+        (
+            "invalid-regions",
+            group,
+            "2001:db8:bb::6",
+            NewReceiver { more_regions: elsewhere.into_iter().collect(), ..good() },
+        ),
+        ("invalid-address", group, "ff02::1", good()),
+        ("invalid-address", group, "nowhere", good()),
+        ("address-in-use", group, "2001:db8:cc::2", good()),
+        ("address-in-use", group, "2001:db8:aa::1", good()),
+        ("address-in-use", group, "2001:db8:ff:4::1", good()),
         ("queue-pair-in-use", other, "2001:db8:bb::1", new_receiver(1)),
-        ("no-path", group, "2001:db8:dd::1", good),
+        ("no-path", group, "2001:db8:dd::1", good()),
     ] {
-        assert_eq!(name(put(group, address, receiver)), kind, "{address} {receiver:?}");
+        assert_eq!(name(put(group, address, receiver.clone())), kind, "{address} {receiver:?}");
     }
     // The same join is accepted again.
     put(group, "2001:db8:bb::1", new_receiver(1)).unwrap();

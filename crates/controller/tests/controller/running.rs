@@ -86,7 +86,13 @@ pub(crate) fn new_group(number: u16) -> NewGroup {
 
 pub(crate) fn new_receiver(number: u16) -> NewReceiver {
     let region = MemoryRegion { virtual_address: u64::from(number) << 32, rkey: u32::from(number) };
-    NewReceiver { qpn: 0x1000 + u32::from(number), path_mtu: 4096, region: Some(region) }
+    NewReceiver {
+        qpn: 0x1000 + u32::from(number),
+        path_mtu: 4096,
+        region: Some(region),
+        more_regions: Vec::new(),
+        host: None,
+    }
 }
 
 pub(crate) fn create(client: &Client, number: u16) -> Group {

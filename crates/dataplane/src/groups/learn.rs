@@ -194,6 +194,7 @@ impl Groups {
             headend: None,
             repair: None,
             policy: settings.policy,
+            more_regions: Vec::new(),
         };
         let end = now + Duration::from_nanos(settings.idle_ns);
         if !tables.may_be_claimed(proxy) {
@@ -255,5 +256,5 @@ fn not_a_proxy(learning: &Learning, address: Ipv6Addr) -> Result<(), ConfigError
 
 fn receiver_of(listed: &ListedReceiver) -> Receiver {
     let ListedReceiver { address, qpn, region } = *listed;
-    Receiver { address, qpn, region, edge: NodeIndex(0), joined: None }
+    Receiver { address, qpn, region, edge: NodeIndex(0), joined: None, more_regions: Vec::new() }
 }

@@ -3,7 +3,7 @@
 use super::{GroupState, Groups, Surroundings};
 use crate::drop::DropReason;
 use crate::headers::{Place, ipv6, srh_drop};
-use crate::multicast::{ListedReceiver, RethRule, Rewritten, behind_qpn, receivers_of};
+use crate::multicast::{ListedReceiver, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
 use crate::tables::Target;
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool};
@@ -44,6 +44,7 @@ pub(crate) struct ReceiverList {
     /// Receivers that the group has to learn before a packet goes to them, in the order of the copies (D17).
     pub(crate) to_learn: Option<Vec<ListedReceiver>>,
     pub(crate) reth: RethRule,
+    pub(crate) regions: RegionTable,
     pub(crate) copies: Vec<EdgeCopy>,
     /// Listed receivers that get no copy: they are not in the record, but in the prepared or the preceding one (D96).
     pub(crate) omitted: u16,
@@ -60,6 +61,12 @@ impl ReceiverList {
             let behind_qpn = behind_qpn(packet_octets);
             self.copies.iter_mut().for_each(|copy| copy.rewritten.prepare_for(behind_qpn));
         }
+    }
+
+    /// Prepares the copies of packets that name a region of the group (D191).
+    #[inline]
+    pub(crate) fn select(&mut self, region: u8) {
+        self.regions.select(region, self.copies.iter_mut().map(|copy| &mut copy.rewritten));
     }
 
     pub(crate) fn proxy(&self) -> Ipv6Addr {
@@ -216,9 +223,12 @@ impl Groups {
         let is_own = |address: &[u8; 16]| matches!(tables.lookup_main(address), Some(Target::Local | Target::Sid(_)));
         let provisioned: Vec<ListedReceiver> =
             recorded.map_or(&[][..], |state| &state.entry.receivers).iter().map(ListedReceiver::of).collect();
-        let receivers = match receivers_of(srh, types, is_own)? {
-            None => provisioned,
-            Some(listed) => with_regions(listed, &provisioned),
+        let (receivers, names_regions) = match receivers_of(srh, types, is_own)? {
+            None => (provisioned, false),
+            Some(listed) => {
+                let names_regions = listed.iter().any(|receiver| receiver.region.is_some());
+                (with_regions(listed, &provisioned), names_regions)
+            }
         };
         if receivers.is_empty() {
             return Err(DropReason::NoReceiverList);
@@ -243,6 +253,7 @@ impl Groups {
                 branch: state.and_then(|state| state.branch_of(&address)),
             }
         });
+        let (reth, regions) = regions_for(state, &receivers, names_regions);
         Ok(ReceiverList {
             outer_source: *flow.outer_source,
             inner_addresses: *flow.inner_addresses,
@@ -251,7 +262,8 @@ impl Groups {
             generation: tables.generation(),
             verified_for: require_hmac.then(|| *outer.destination_octets()),
             group: group.filter(|_| state.is_some() && !learns),
-            reth: RethRule::new(state.and_then(|state| state.entry.region), &receivers),
+            reth,
+            regions,
             copies: copies.collect(),
             omitted,
             to_learn: learns.then_some(receivers),
@@ -282,6 +294,27 @@ impl Groups {
         }
         listed.retain(|receiver| state.has_receiver(receiver));
         if listed.is_empty() { Err(DropReason::ReceiverNotInRecord) } else { Ok(listed) }
+    }
+}
+
+/// How WRITEs to these receivers are rewritten. An MR TLV has one region for each receiver, and does not say which of a
+/// group of several it is (D191).
+fn regions_for(
+    state: Option<&GroupState>,
+    receivers: &[ListedReceiver],
+    names_regions: bool,
+) -> (RethRule, RegionTable) {
+    let rule = RethRule::new(state.and_then(|state| state.entry.region), receivers);
+    let Some(state) = state.filter(|state| !state.entry.more_regions.is_empty()) else {
+        return (rule, RegionTable::default());
+    };
+    let recorded = receivers.iter().map(|receiver| {
+        let branch = state.branch_of(&receiver.address.octets())?;
+        state.entry.receivers.get(branch.index())
+    });
+    match RegionTable::new(&state.entry.more_regions, recorded).filter(|_| !names_regions) {
+        Some(regions) => (rule, regions),
+        None => (RethRule::Refuse, RegionTable::default()),
     }
 }
 

@@ -2,11 +2,13 @@
 
 mod headend;
 mod list;
+mod regions;
 mod rewrite;
 
 pub(crate) use headend::headers;
 pub(crate) use list::{ListedReceiver, receivers_of};
-pub(crate) use rewrite::{RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn};
+pub(crate) use regions::{RegionTable, RethRule};
+pub(crate) use rewrite::{RethRewrite, Rewrite, Rewritten, behind_qpn};
 
 use crate::drop::DropReason;
 use crate::headers::IPV6;

@@ -7,7 +7,8 @@
 //!                  Proxy, R_i            QPN_i    VA_i, rkey_i                 updated
 //! ```
 
-use super::ListedReceiver;
+use super::regions::Target;
+use super::{ListedReceiver, RethRule};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
 use srdma_group::{ReceiverRegion, SourceRegion};
@@ -73,6 +74,11 @@ impl Rewritten {
         }
     }
 
+    /// The copies' WRITEs go to another of the receiver's regions (D191).
+    pub(super) fn set_region(&mut self, region: ReceiverRegion) {
+        self.region = Some(region);
+    }
+
     /// Prepares copies of packets in which so many octets lie between the queue pair number and the ICRC.
     pub(crate) fn prepare_for(&mut self, octets_behind_qpn: Shift) {
         self.delta_at_icrc = self.delta.then(octets_behind_qpn);
@@ -133,34 +139,11 @@ impl Shared {
     }
 }
 
-/// Rewriting of the RETH of a WRITE (D27).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RethRule {
-    /// It stays as it is: no region is configured.
-    Keep,
-    /// It moves from the group's region to each receiver's.
-    Move(SourceRegion),
-    /// The regions are known in part: the packet would reach unintended memory.
-    Refuse,
-}
-
-impl RethRule {
-    /// The rule for a group with this region, if it has one, and these receivers.
-    pub(crate) fn new(region: Option<SourceRegion>, receivers: &[ListedReceiver]) -> Self {
-        let mut regions = receivers.iter().map(|receiver| receiver.region);
-        match region {
-            Some(region) if regions.all(|region| region.is_some()) => RethRule::Move(region),
-            None if regions.all(|region| region.is_none()) => RethRule::Keep,
-            _ => RethRule::Refuse,
-        }
-    }
-}
-
 /// The RETH of a packet that moves.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RethRewrite {
     old: Reth,
-    offset_in_region: u64,
+    target: Target,
     behind: Shift,
 }
 
@@ -237,23 +220,34 @@ impl<'r> Rewrite<'r> {
 }
 
 impl RethRewrite {
-    /// Checks that the whole message is in the group's region (D27). A message without octets accesses no memory, so
+    /// Checks that the whole message is in the region that it names (D27), one of a group that has `more` regions than
+    /// that of the rule (D191). A message without octets accesses no memory, so
     /// that its address and key are not checked (IBTA C9-88); inside the region they are rewritten nevertheless.
     #[cold]
-    pub(crate) fn new(packet: &Packet<'_>, old: Reth, rule: &RethRule) -> Result<Option<Self>, DropReason> {
-        let offset_in_region = match rule {
+    pub(crate) fn new(
+        packet: &Packet<'_>,
+        old: Reth,
+        rule: &RethRule,
+        more: &[SourceRegion],
+    ) -> Result<Option<Self>, DropReason> {
+        let target = match rule {
             RethRule::Keep => return Ok(None),
-            RethRule::Move(region) if old.rkey == region.rkey => offset_in(region, &old),
-            RethRule::Move(_) | RethRule::Refuse => None,
+            RethRule::Move(first) => Target::of(&old, first, more),
+            RethRule::Refuse => None,
         };
-        match offset_in_region {
-            Some(offset_in_region) => {
+        match target {
+            Some(target) => {
                 let behind = Shift::octets((packet.total_len() - (RETH + 12 - IPV6) - Icrc::LEN) as u16);
-                Ok(Some(RethRewrite { old, offset_in_region, behind }))
+                Ok(Some(RethRewrite { old, target, behind }))
             }
             None if old.dma_length == 0 => Ok(None),
             None => Err(DropReason::OutsideRegion),
         }
+    }
+
+    /// Position of the region that the message names.
+    pub(crate) fn region(&self) -> u8 {
+        self.target.region
     }
 
     fn write(&self, region: Option<ReceiverRegion>, into: &mut [u8; MAX_HEAD]) -> Delta {
@@ -267,17 +261,10 @@ impl RethRewrite {
     /// The RETH for a receiver; unchanged for one without a region.
     fn after(&self, region: Option<ReceiverRegion>) -> RethView {
         let moved = region.map(|region| Reth {
-            virtual_address: region.base.wrapping_add(self.offset_in_region),
+            virtual_address: region.base.wrapping_add(self.target.offset),
             rkey: region.rkey,
             dma_length: self.old.dma_length,
         });
         moved.unwrap_or(self.old).emit()
     }
-}
-
-/// Where in a region a message begins, if all of it lies there.
-fn offset_in(region: &SourceRegion, reth: &Reth) -> Option<u64> {
-    let offset = reth.virtual_address.checked_sub(region.base)?;
-    let end = offset.checked_add(u64::from(reth.dma_length))?;
-    (end <= region.length).then_some(offset)
 }

@@ -50,7 +50,7 @@ impl Node {
         let headers = head.first_chunk().ok_or(DropReason::HeaderTooLong)?;
         let icrc = Icrc(frame.last_four(pool).ok_or(DropReason::Truncated)?);
         let reth = match packet.extended.reth() {
-            Some(reth) => RethRewrite::new(&packet, reth.value(), &list.reth)?,
+            Some(reth) => RethRewrite::new(&packet, reth.value(), &list.reth, list.regions.more())?,
             None => None,
         };
         if let Some(group) = list.group {
@@ -66,6 +66,9 @@ impl Node {
         let arrival =
             list.group.and_then(|group| self.data_goes_down(context.now, group, data, chunks_of(frame), pool));
         list.prepare_for(rewrite.len() - IPV6);
+        if let Some(reth) = &reth {
+            list.select(reth.region());
+        }
         body.share(list.copies.len(), pool);
         let withholding = list.group.filter(|group| self.groups.withholds_any(*group));
         let selecting = list.group.zip(arrival).filter(|(_, arrival)| !arrival.is_for_all);

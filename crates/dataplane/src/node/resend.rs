@@ -162,7 +162,7 @@ impl Node {
         let repair = state.repair.as_ref().ok_or(DropReason::UnknownGroup)?;
         let stored = repair.packet(sending.psn).ok_or(DropReason::NoBuffer)?;
         let receiver = state.entry.receivers.get(branch.index()).ok_or(DropReason::ReceiverNotInRecord)?;
-        let listed = ListedReceiver::of(receiver);
+        let mut listed = ListedReceiver::of(receiver);
         let (_, packet) = stored_packet(&stored.frame, true, pool).ok_or(DropReason::NotRocev2)?;
         let head = stored.frame.head(pool).get(IPV6..).ok_or(DropReason::Truncated)?;
         let mut headers: [u8; HEADERS] = *head.first_chunk().ok_or(DropReason::HeaderTooLong)?;
@@ -178,9 +178,14 @@ impl Node {
                 &packet,
                 reth.value(),
                 &RethRule::new(state.entry.region, std::slice::from_ref(&listed)),
+                &state.entry.more_regions,
             )?,
             None => None,
         };
+        if let Some(reth) = &reth {
+            let region = receiver.region_at(reth.region().into());
+            listed.region = Some(region.ok_or(DropReason::OutsideRegion)?);
+        }
         let (source, proxy) = (packet.ipv6.source_octets(), packet.ipv6.destination_octets());
         let mut rewritten = Rewritten::new(&listed, source, proxy, packet.bth.dest_qpn_octets());
         let rewrite = Rewrite::new(&packet, &headers, icrc, reth.as_ref());

@@ -50,7 +50,7 @@ impl Feed {
 }
 
 /// Allocations in a thousand rounds of these packets, after a hundred to warm up.
-fn allocations(bench: &mut Bench, packets: &[(u16, Vec<u8>)]) -> u64 {
+pub(crate) fn allocations(bench: &mut Bench, packets: &[(u16, Vec<u8>)]) -> u64 {
     let framed: Vec<(u16, Vec<u8>)> = packets.iter().map(|(port, packet)| framed(*port, packet)).collect();
     let mut feed = Feed::new();
     let mut sent: u64 = (0..100).map(|_| feed.hand_over(bench, &framed)).sum();

@@ -35,6 +35,7 @@ fn entry() -> GroupEntry {
         headend: Some(HeadendEntry { source, lists: Vec::new(), with_regions: false, link_mtu: 1500 }),
         repair: None,
         policy: Policy::default(),
+        more_regions: Vec::new(),
     }
 }
 

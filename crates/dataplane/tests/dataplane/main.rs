@@ -29,5 +29,6 @@ mod security_border;
 mod security_document;
 mod security_keys;
 mod security_responses;
+mod several_regions;
 mod transit;
 mod trimming;

@@ -44,7 +44,7 @@ fn with_icrc(mut packet: Vec<u8>) -> Vec<u8> {
 }
 
 /// Gives a packet to a port; returns what leaves, without Ethernet headers.
-fn send(bench: &mut Bench, port: u16, packet: &[u8]) -> Vec<(u16, Vec<u8>)> {
+pub(crate) fn send(bench: &mut Bench, port: u16, packet: &[u8]) -> Vec<(u16, Vec<u8>)> {
     let mac = crate::common::port_mac(port).0;
     let frame = [&mac[..], &[2, 0, 0, 0, 1, port as u8, 0x86, 0xDD], packet].concat();
     let frame = Frame::from_octets(&frame, &mut bench.pool).unwrap();

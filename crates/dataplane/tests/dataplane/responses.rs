@@ -27,6 +27,7 @@ fn tree() -> Group {
         region: None,
         edge: NodeIndex(edge),
         joined: None,
+        more_regions: Vec::new(),
     };
     let receivers = vec![
         receiver("2001:db8:a::1", 0x101, 1),

@@ -368,6 +368,7 @@ fn record(group: u16, epoch: u32, change: Change, next: Psn) -> Record {
         tree: Tree::new(nodes).expect("a tree"),
         receivers,
         policy: Policy { hmac_key_id: (group == 1).then_some(7), ..policy(group) },
+        more_regions: Vec::new(),
     }
 }
 
@@ -399,6 +400,7 @@ fn receivers(group: u16) -> Vec<Receiver> {
         region: matches!(group, 1 | 3).then_some(ReceiverRegion { base: 0x1000 << position, rkey: position as u32 }),
         edge: NodeIndex(if on_this_node { 1 } else { first_edge + position }),
         joined: None,
+        more_regions: Vec::new(),
     };
     hosts.into_iter().enumerate().map(member).collect()
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 
 /// A receiver that joins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Newcomer {
     /// Unicast address.
     pub address: Ipv6Addr,
@@ -16,6 +16,8 @@ pub struct Newcomer {
     pub qpn: Qpn,
     /// Its memory region, if the group carries WRITE.
     pub region: Option<ReceiverRegion>,
+    /// Its memory for the group's further regions (D191).
+    pub more_regions: Vec<ReceiverRegion>,
     /// Loopback of its edge.
     pub edge: Ipv6Addr,
     /// When it joins.

@@ -67,7 +67,8 @@ impl Draft {
             let renewed = if is_old { epoch } else { node.renewed };
             Placed { parent: node.parent.and_then(loopback), node: TreeNode { joined: None, renewed, ..node.clone() } }
         });
-        let receivers = record.receivers.iter().filter_map(|receiver| Some((*receiver, loopback(receiver.edge)?)));
+        let receivers =
+            record.receivers.iter().filter_map(|receiver| Some((receiver.clone(), loopback(receiver.edge)?)));
         let (nodes, receivers) = (nodes.collect(), receivers.collect());
         Draft { record: Record { epoch, ..record.clone() }, nodes, receivers }
     }
@@ -121,9 +122,9 @@ impl Draft {
     fn join(&mut self, newcomers: &[Newcomer], nodes: &[NewNode], join: Option<Join>) -> Result<(), ChangeError> {
         self.add_nodes(nodes, join)?;
         for newcomer in newcomers {
-            let Newcomer { address, qpn, region, edge, admission: _ } = *newcomer;
+            let Newcomer { address, qpn, region, more_regions, edge, admission: _ } = newcomer.clone();
             let _ = self.placed(edge).ok_or(ChangeError::NotANode(edge))?;
-            let receiver = Receiver { address, qpn, region, edge: NodeIndex(0), joined: join };
+            let receiver = Receiver { address, qpn, region, more_regions, edge: NodeIndex(0), joined: join };
             self.receivers.push((receiver, edge));
         }
         // A newcomer that was not ready in time is not there any more, and its edge was new for it.

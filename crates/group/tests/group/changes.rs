@@ -21,7 +21,7 @@ fn running_with(record: Record) -> (Lifecycle, Fleet) {
 
 fn newcomer(number: u32, edge: usize) -> Newcomer {
     let Receiver { address, qpn, region, .. } = receiver(number, 0);
-    Newcomer { address, qpn, region, edge: loopback(edge), admission: Admission::AtOnce }
+    Newcomer { address, qpn, region, edge: loopback(edge), admission: Admission::AtOnce, more_regions: Vec::new() }
 }
 
 fn new_node(number: usize, parent: usize, role: NodeRole) -> NewNode {

@@ -405,7 +405,7 @@ impl Chaos {
         let Receiver { address, qpn, region, .. } = receiver(self.next_number, 0);
         let below = self.node(number);
         let mut new_nodes = Vec::new();
-        let mut newcomer = Newcomer { address, qpn, region, edge: below, admission };
+        let mut newcomer = Newcomer { address, qpn, region, edge: below, admission, more_regions: Vec::new() };
         if admission == Admission::WhenReady {
             self.two_steps.insert(address, None);
         }

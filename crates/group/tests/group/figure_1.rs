@@ -56,6 +56,7 @@ pub(crate) fn receiver(number: u32, edge: usize) -> Receiver {
         region: Some(ReceiverRegion { base: u64::from(number) << 32, rkey: number }),
         edge: NodeIndex(edge),
         joined: None,
+        more_regions: Vec::new(),
     }
 }
 
@@ -73,5 +74,6 @@ pub(crate) fn record() -> Record {
         receivers: vec![receiver(1, 3), receiver(2, 3), receiver(3, 4), receiver(4, 5), receiver(5, 5)],
         tree: figure_1(),
         policy: Policy::default(),
+        more_regions: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@ mod conflicts;
 mod figure_1;
 mod fleet;
 mod record;
+mod regions;
 mod reservations;
 mod resuming;
 mod table;

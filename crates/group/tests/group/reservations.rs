@@ -20,7 +20,7 @@ fn running() -> (Lifecycle, Fleet) {
 
 fn newcomer(number: u32, edge: usize, admission: Admission) -> Newcomer {
     let Receiver { address, qpn, region, .. } = receiver(number, 0);
-    Newcomer { address, qpn, region, edge: loopback(edge), admission }
+    Newcomer { address, qpn, region, edge: loopback(edge), admission, more_regions: Vec::new() }
 }
 
 fn new_edge(number: usize, parent: usize) -> NewNode {

@@ -40,7 +40,18 @@ fn register_all(fleet: &Fleet, lifecycle: &mut Lifecycle) {
 fn join(lifecycle: &mut Lifecycle) {
     let Receiver { address, qpn, region, .. } = receiver(6, 0);
     lifecycle
-        .join(vec![Newcomer { address, qpn, region, edge: loopback(2), admission: Admission::AtOnce }], vec![], None)
+        .join(
+            vec![Newcomer {
+                address,
+                qpn,
+                region,
+                edge: loopback(2),
+                admission: Admission::AtOnce,
+                more_regions: Vec::new(),
+            }],
+            vec![],
+            None,
+        )
         .unwrap();
 }
 

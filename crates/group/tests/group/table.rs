@@ -39,7 +39,18 @@ fn joining() -> Lifecycle {
     let mut lifecycle = steady();
     let Receiver { address, qpn, region, .. } = receiver(6, 0);
     lifecycle
-        .join(vec![Newcomer { address, qpn, region, edge: loopback(2), admission: Admission::AtOnce }], vec![], None)
+        .join(
+            vec![Newcomer {
+                address,
+                qpn,
+                region,
+                edge: loopback(2),
+                admission: Admission::AtOnce,
+                more_regions: Vec::new(),
+            }],
+            vec![],
+            None,
+        )
         .unwrap();
     lifecycle
 }

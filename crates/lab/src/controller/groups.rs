@@ -79,6 +79,8 @@ impl CreatedGroup {
             qpn: member.qpn.get(),
             path_mtu: self.transfer.path_mtu.into(),
             region: region.map(Into::into),
+            more_regions: Vec::new(),
+            host: None,
         };
         let id = self.id;
         self.ask(move |client| client.join(id, address, &receiver)).map(drop)

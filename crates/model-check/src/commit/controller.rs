@@ -157,7 +157,7 @@ impl Controller {
     }
 
     pub(super) fn join(&mut self, id: u32, receiver: Ipv6Addr) -> Result<(), Refusal> {
-        let new = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None };
+        let new = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
         self.transact(|core| core.join(&network::admin(), id, receiver, new, None)).unwrap_or(Ok(()))
     }
 

@@ -29,6 +29,8 @@ pub struct GroupSection {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub receiver: Vec<Spanned<ReceiverSection>>,
     pub region: Option<RegionSection>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_region: Vec<Spanned<RegionSection>>,
     pub headend: Option<Spanned<HeadendSection>>,
     pub repair: Option<Spanned<RepairSection>>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -79,6 +81,7 @@ impl GroupSection {
             downstream: is_transit.then(|| spanned(downstream.collect())),
             receiver: entry.receivers.iter().map(|receiver| spanned(ReceiverSection::of(receiver))).collect(),
             region: entry.region.map(RegionSection::of),
+            more_region: entry.more_regions.iter().map(|region| spanned(RegionSection::of(*region))).collect(),
             headend: entry.headend.as_ref().map(|headend| spanned(HeadendSection::of(headend))),
             repair: repair.map(spanned),
             policy: PolicySection::of(&entry.policy),

@@ -5,7 +5,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-use srdma_group::{Branch, Join, Receiver};
+use srdma_group::{Branch, Join, Receiver, ReceiverRegion};
 use srdma_wire::{Psn, Qpn};
 use std::fmt;
 
@@ -17,6 +17,16 @@ pub struct ReceiverSection {
     pub base: Option<Located<U64>>,
     pub rkey: Option<Located<Epoch>>,
     pub joined: Option<JoinSection>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_regions: Vec<ReceiverRegionSection>,
+}
+
+/// A [`ReceiverRegion`] for a further region of the group (D191).
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiverRegionSection {
+    pub base: Located<U64>,
+    pub rkey: Located<Epoch>,
 }
 
 /// Join point of a member (D30).
@@ -107,7 +117,14 @@ impl ReceiverSection {
             base: receiver.region.map(|region| integer(region.base)),
             rkey: receiver.region.map(|region| integer(region.rkey)),
             joined: receiver.joined.map(JoinSection::of),
+            more_regions: receiver.more_regions.iter().map(ReceiverRegionSection::of).collect(),
         }
+    }
+}
+
+impl ReceiverRegionSection {
+    fn of(ReceiverRegion { base, rkey }: &ReceiverRegion) -> Self {
+        ReceiverRegionSection { base: integer(*base), rkey: integer(*rkey) }
     }
 }
 

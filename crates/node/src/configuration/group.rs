@@ -2,11 +2,11 @@
 
 use super::claims::{Claims, Leads};
 use super::{Draft, count_or};
-use super::{member, repair};
+use super::{member, regions, repair};
 use srdma_dataplane::NodeConfig;
 use srdma_group::{
     Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
-    Receiver, ReceiverRegion, Source, SourceRegion,
+    Receiver, Source,
 };
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
@@ -90,11 +90,7 @@ impl Reader<'_> {
     fn entry(&self) -> Result<GroupEntry, Problem> {
         let section = self.section;
         self.check_role()?;
-        let region = section.region.as_ref().map(|region| SourceRegion {
-            base: region.base.value.get(),
-            length: region.length.value.get(),
-            rkey: region.rkey.value.get() as u32,
-        });
+        let (region, more_regions) = regions::of_group(section)?;
         let receivers = self.receivers(&section.receiver, &mut BTreeSet::new())?;
         for receiver in &section.receiver {
             self.claims.check_reachable(
@@ -124,6 +120,7 @@ impl Reader<'_> {
             region,
             headend,
             policy,
+            more_regions,
         })
     }
 
@@ -152,7 +149,11 @@ impl Reader<'_> {
             ),
             NodeRole::Transit => (
                 [has(!branches, "branches"), has(!downstream, "downstream")],
-                [has(!section.receiver.is_empty(), "[[group.receiver]]: receivers hang on edges"), None, None],
+                [
+                    has(!section.receiver.is_empty(), "[[group.receiver]]: receivers hang on edges"),
+                    has(!section.more_region.is_empty(), "[[group.more_region]]: edges select a region (D191)"),
+                    None,
+                ],
             ),
         };
         let role = if section.role == NodeRole::Edge { "an edge" } else { "a transit node" };
@@ -303,21 +304,10 @@ impl Reader<'_> {
                 if address == self.section.proxy.value.0 {
                     return self.problem(receiver.address.at, format!("receiver {address} is the Proxy Address"));
                 }
-                let region = match (&receiver.base, &receiver.rkey) {
-                    (Some(base), Some(rkey)) => {
-                        Some(ReceiverRegion { base: base.value.get(), rkey: rkey.value.get() as u32 })
-                    }
-                    (None, None) if self.section.region.is_none() => None,
-                    (None, None) => {
-                        let text = format!("receiver {address} needs base and rkey, since the group has a region");
-                        return self.problem(at, text);
-                    }
-                    _ => {
-                        return self.problem(at, format!("receiver {address} needs both of base and rkey, or neither"));
-                    }
-                };
+                let (region, more_regions) = regions::of_receiver(at, receiver, self.section)?;
                 let joined = member::join(receiver.joined.as_ref(), self.epoch())?;
-                Ok(Receiver { address, qpn: receiver.qpn.value, region, edge: NodeIndex(0), joined })
+                let (qpn, edge) = (receiver.qpn.value, NodeIndex(0));
+                Ok(Receiver { address, qpn, region, edge, joined, more_regions })
             })
             .collect()
     }

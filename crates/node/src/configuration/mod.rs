@@ -22,6 +22,7 @@ mod learning;
 mod member;
 mod paths_file;
 mod ports;
+mod regions;
 mod repair;
 mod routes;
 mod sides;

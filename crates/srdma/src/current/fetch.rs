@@ -42,8 +42,9 @@ pub enum FetchError {
 #[derive(Debug)]
 pub(crate) enum Piece {
     Begin(Manifest),
-    /// Octets behind an offset in the slot.
+    /// Octets behind an offset in the slot of a region.
     Octets {
+        region: u8,
         offset: u64,
         octets: Vec<u8>,
     },
@@ -135,7 +136,7 @@ pub(super) fn fetch(source: SocketAddr, key: &Key, pass: &impl Fn(Piece) -> Outc
             let mut octets = vec![0; length];
             stream.read_exact(&mut octets).map_err(|error| broken(&error))?;
             hasher.update(&octets);
-            pass(Piece::Octets { offset: entry.offset + done, octets })?;
+            pass(Piece::Octets { region: entry.region, offset: entry.offset + done, octets })?;
             done += length as u64;
         }
         digests.push(hasher.finish());

@@ -12,7 +12,7 @@ use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 fn current(version: u64, octets: &[&[u8]]) -> Current {
     let mut offset = 0;
     let entries = octets.iter().enumerate().map(|(index, octets)| {
-        let entry = Entry { name: format!("b{index}"), offset, length_octets: octets.len() as u64 };
+        let entry = Entry { name: format!("b{index}"), region: 0, offset, length_octets: octets.len() as u64 };
         offset += octets.len() as u64;
         entry
     });
@@ -42,7 +42,7 @@ fn get(server: &Server, key: &Key) -> (Got, Result<(), Option<FetchError>>) {
         let mut got = got.borrow_mut();
         match piece {
             Piece::Begin(manifest) => got.version = Some(manifest.version()),
-            Piece::Octets { offset, octets } => {
+            Piece::Octets { offset, octets, .. } => {
                 assert_eq!(offset, got.octets.len() as u64);
                 got.octets.extend(octets);
             }
@@ -100,7 +100,7 @@ fn damaged_buffers_are_named() {
 /// A version of 64 MiB: more than sockets have room for.
 fn long_version() -> Current {
     let octets = vec![5; 64 << 20];
-    let entries = vec![Entry { name: "b0".to_owned(), offset: 0, length_octets: octets.len() as u64 }];
+    let entries = vec![Entry { name: "b0".to_owned(), region: 0, offset: 0, length_octets: octets.len() as u64 }];
     let slots = Slots { count: 2, octets: octets.len() as u64 };
     let manifest = Manifest::new(7, 3, slots, DigestKind::Sha256, entries).unwrap();
     Current { manifest, buffers: vec![Buffer::new("b", octets).octets], ..current(7, &[&[5]]) }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 const SLOTS: Slots = Slots { count: 2, octets: 0x1000 };
 
 fn entry(name: &str, offset: u64, length_octets: u64) -> Entry {
-    Entry { name: name.to_owned(), offset, length_octets }
+    Entry { name: name.to_owned(), region: 0, offset, length_octets }
 }
 
 fn manifest(buffers: Vec<Entry>) -> Result<Manifest, ManifestError> {
@@ -53,6 +53,55 @@ fn messages_have_the_documented_octets() {
     assert_eq!(Message::parse(&end), Ok(Message::End(expected)));
 }
 
+/// D192: the octets of docs/applications.md, by hand.
+#[test]
+fn a_version_in_several_regions_has_a_form_of_its_own() {
+    let begin: Vec<u8> = [
+        &b"SRVB"[..],
+        &[2, 2],
+        &[0, 2],
+        &[0, 0, 0, 0, 0, 0, 0, 7],
+        &[0, 0, 0, 0, 0, 0, 0, 3],
+        &[0, 0, 0, 0, 0, 0, 0x10, 0],
+        &[0, 3],
+        &[0, 0, 0, 0, 0, 0, 0, 0x40],
+        &[0, 0, 0, 0, 0, 0, 0, 0x80],
+        &[0, 0, 0, 2],
+        &[2],
+        &[0, 0, 0, 0, 0, 0, 0, 0],
+        &[0, 0, 0, 0, 0, 0, 0, 0x80],
+        &[0, 1],
+        b"a",
+        &[0],
+        &[0, 0, 0, 0, 0, 0, 0, 0],
+        &[0, 0, 0, 0, 0, 0, 0, 9],
+        &[0, 1],
+        b"b",
+    ]
+    .concat();
+    let slots = SlotRegions::new(SLOTS, vec![0x40, 0x80]);
+    let of = |slots: &SlotRegions, buffers| Manifest::new(7, 3, slots.clone(), DigestKind::Crc32, buffers);
+    let buffers = vec![Entry { region: 2, ..entry("a", 0, 0x80) }, entry("b", 0, 9)];
+    let expected = of(&slots, buffers).expect("each fits its own slot");
+    assert_eq!(expected.emit(), begin);
+    assert_eq!(Message::parse(&begin), Ok(Message::Begin(expected.clone())));
+    assert_eq!((expected.place(0, 1), expected.place(1, 1), expected.place(2, 1)), (0x1001, 0x41, 0x81));
+
+    let refused = |buffers| of(&slots, buffers).expect_err("refused");
+    let beyond = ManifestError::BeyondSlot { index: 0, slot_octets: 0x40 };
+    assert_eq!(refused(vec![Entry { region: 1, ..entry("a", 0, 0x41) }]), beyond);
+    assert_eq!(refused(vec![Entry { region: 3, ..entry("a", 0, 0) }]), ManifestError::Region { index: 0, region: 3 });
+    let again = [entry("a", 0, 9), Entry { region: 1, ..entry("b", 0, 9) }, entry("c", 8, 1)];
+    assert_eq!(refused(again.to_vec()), ManifestError::Order(2));
+    let most = SlotRegions::new(SLOTS, vec![1; 16]);
+    assert_eq!(of(&most, Vec::new()), Err(ManifestError::RegionCount(17)));
+    assert_eq!(of(&SlotRegions::new(SLOTS, vec![0]), Vec::new()), Err(ManifestError::SlotOctets(0)));
+    let mut one = begin.clone();
+    one[33] = 1;
+    assert_eq!(Message::parse(&one), Err(ManifestError::RegionCount(1)));
+    assert_eq!(Message::parse(&[&b"SRVE"[..], &begin[4..]].concat()), Err(ManifestError::Form(2)));
+}
+
 #[test]
 fn what_does_not_fit_is_refused_by_name() {
     let refused = |buffers| manifest(buffers).expect_err("refused");
@@ -87,7 +136,8 @@ fn malformed_messages_are_refused_by_name() {
         Message::parse(&octets).expect_err("refused")
     };
     assert_eq!(changed(0, b'X'), ManifestError::Magic);
-    assert_eq!(changed(4, 2), ManifestError::Form(2));
+    assert_eq!(changed(4, 3), ManifestError::Form(3));
+    assert_eq!(changed(4, 2), ManifestError::RegionCount(0), "form 2 has the number of regions here");
     assert_eq!(changed(5, 0), ManifestError::Digest(0));
     assert_eq!(changed(7, 0), ManifestError::SlotCount(0));
     assert_eq!(changed(32, 1), ManifestError::TooManyBuffers(0x0100_0001));
@@ -104,11 +154,17 @@ fn malformed_messages_are_refused_by_name() {
 }
 
 fn any_message() -> impl Strategy<Value = Vec<u8>> {
-    let buffers = prop::collection::vec(("[a-zé]{0,9}", 0..0x2000_u64, 0..0x900_u64), 0..6);
-    let begin = (any::<u64>(), any::<u64>(), 0..4_u16, 0..0x4000_u64, buffers).prop_map(
-        |(version, sequence, slots, slot_octets, buffers)| {
-            let buffers = buffers.into_iter().map(|(name, offset, length)| entry(&name, offset, length)).collect();
-            Manifest { version, sequence, slots, slot_octets, digest: DigestKind::Sha256, buffers }.emit()
+    let buffers = prop::collection::vec(("[a-zé]{0,9}", 0..4_u8, 0..0x2000_u64, 0..0x900_u64), 0..6);
+    let more_octets = prop::collection::vec(0..0x4000_u64, 0..3);
+    let begin = (any::<u64>(), any::<u64>(), 0..4_u16, 0..0x4000_u64, more_octets, buffers).prop_map(
+        |(version, sequence, slots, slot_octets, more_octets, buffers)| {
+            let of = |(name, region, offset, length): (String, u8, u64, u64)| Entry {
+                region,
+                ..entry(&name, offset, length)
+            };
+            let buffers = buffers.into_iter().map(of).collect();
+            let slots = SlotRegions::new(Slots { count: slots, octets: slot_octets }, more_octets);
+            Manifest { version, sequence, slots, digest: DigestKind::Sha256, buffers }.emit()
         },
     );
     let end = (any::<u64>(), 0..6_usize).prop_map(|(version, count)| {
@@ -138,13 +194,16 @@ proptest! {
         match Message::parse(&octets) {
             Ok(Message::Begin(manifest)) => {
                 prop_assert_eq!(manifest.emit(), octets);
-                let slot = u128::from(manifest.slots().octets);
-                prop_assert!(slot * u128::from(manifest.slots().count) <= u128::from(u64::MAX));
-                let mut taken = 0_u128;
+                let first = manifest.slots().octets;
+                let slots: Vec<u64> = [first].into_iter().chain(manifest.regions().more_octets().iter().copied()).collect();
+                let fits = |slot: &u64| u128::from(*slot) * u128::from(manifest.slots().count) <= u128::from(u64::MAX);
+                prop_assert!(slots.iter().all(fits) && slots.len() <= 16);
+                let mut taken = vec![0_u128; slots.len()];
                 for buffer in manifest.buffers() {
-                    prop_assert!(u128::from(buffer.offset) >= taken);
-                    taken = u128::from(buffer.offset) + u128::from(buffer.length_octets);
-                    prop_assert!(taken <= slot && !buffer.name.is_empty());
+                    let taken = &mut taken[usize::from(buffer.region)];
+                    prop_assert!(u128::from(buffer.offset) >= *taken);
+                    *taken = u128::from(buffer.offset) + u128::from(buffer.length_octets);
+                    prop_assert!(*taken <= u128::from(slots[usize::from(buffer.region)]) && !buffer.name.is_empty());
                 }
             }
             // Octets 6 and 7 are reserved, and ignored.

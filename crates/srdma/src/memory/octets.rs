@@ -5,6 +5,7 @@ use super::range_of;
 use crate::buffer::Buffer;
 use srdma_verbs::MemoryRegion;
 use std::fmt;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ pub(crate) enum Octets {
     Owned(Arc<dyn AsRef<[u8]> + Send + Sync>, usize),
     /// Memory of the caller of [`Octets::from_raw`], and what keeps it.
     Raw(RawOctets, Arc<dyn Send + Sync>),
+    /// Some octets of one of these.
+    Part(Arc<Octets>, Range<usize>),
     /// Memory of either kind that a device reads.
     Registered(Arc<MemoryRegion<FixedOctets>>),
 }
@@ -35,7 +38,28 @@ impl Octets {
         match self {
             Octets::Owned(_, length) => *length,
             Octets::Raw(raw, _) => raw.length,
+            Octets::Part(_, range) => range.len(),
             Octets::Registered(region) => region.octets(),
+        }
+    }
+
+    /// Some of the octets, as far as they are there.
+    pub(crate) fn part(self: &Arc<Self>, range: Range<u64>) -> Self {
+        let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(self.len());
+        let start = at(range.start);
+        Octets::Part(Arc::clone(self), start..at(range.end).max(start))
+    }
+
+    /// Where the octets are now, unless a device reads them.
+    fn place(&self) -> Option<RawOctets> {
+        match self {
+            Octets::Owned(owner, length) => {
+                let octets = (**owner).as_ref();
+                (octets.len() == *length).then_some(RawOctets { base: NonNull::from(octets).cast(), length: *length })
+            }
+            Octets::Raw(raw, _) => Some(*raw),
+            Octets::Part(whole, range) => whole.place()?.part(range),
+            Octets::Registered(_) => None,
         }
     }
 
@@ -43,6 +67,7 @@ impl Octets {
     pub(crate) fn is_device_memory(&self) -> bool {
         match self {
             Octets::Raw(raw, _) => super::gpu::is_device_memory(raw.base),
+            Octets::Part(whole, _) => whole.is_device_memory(),
             Octets::Owned(..) | Octets::Registered(_) => false,
         }
     }
@@ -50,15 +75,7 @@ impl Octets {
     /// The octets at the place where they are now, to be read there. `None` if there are none, or the owner shows other
     /// ones than before.
     pub(crate) fn fixed(self) -> Option<FixedOctets> {
-        let octets = match &self {
-            Octets::Owned(owner, length) => {
-                let octets = (**owner).as_ref();
-                (octets.len() == *length)
-                    .then_some(RawOctets { base: NonNull::from(octets).cast(), length: *length })?
-            }
-            Octets::Raw(raw, _) => *raw,
-            Octets::Registered(_) => return None,
-        };
+        let octets = self.place()?;
         (octets.length > 0).then_some(FixedOctets { octets, _owner: self })
     }
 
@@ -71,6 +88,7 @@ impl Octets {
                 None => into.fill(0),
             },
             Octets::Raw(raw, _) => raw.read(range.start, into),
+            Octets::Part(whole, part) => whole.read((part.start + range.start) as u64, into),
             // As the device reads them.
             Octets::Registered(region) => region.memory().read(range.start, into),
         }
@@ -114,6 +132,7 @@ impl Clone for Octets {
         match self {
             Octets::Owned(owner, length) => Octets::Owned(Arc::clone(owner), *length),
             Octets::Raw(raw, owner) => Octets::Raw(*raw, Arc::clone(owner)),
+            Octets::Part(whole, range) => Octets::Part(Arc::clone(whole), range.clone()),
             Octets::Registered(region) => Octets::Registered(Arc::clone(region)),
         }
     }
@@ -151,7 +170,7 @@ impl Buffer {
     ) -> Self {
         // SAFETY: the contract is the same.
         let octets = unsafe { Octets::from_raw(base, length_octets, Arc::new(owner)) };
-        Buffer { name: name.into(), octets }
+        Buffer { name: name.into(), octets, region: 0 }
     }
 }
 
@@ -168,6 +187,15 @@ unsafe impl Send for RawOctets {}
 unsafe impl Sync for RawOctets {}
 
 impl RawOctets {
+    fn part(self, range: &Range<usize>) -> Option<Self> {
+        if range.start > range.end || range.end > self.length {
+            return None;
+        }
+        // SAFETY: the range is inside the octets at `base`.
+        let base = unsafe { self.base.add(range.start) };
+        Some(RawOctets { base, length: range.len() })
+    }
+
     fn read(&self, offset: usize, into: &mut [u8]) {
         if offset.checked_add(into.len()).is_none_or(|end| end > self.length) {
             return;
@@ -195,6 +223,25 @@ mod tests {
         fixed.read(2, &mut [0; 2]);
         assert_eq!(into, [2, 3]);
         assert!(Octets::new([0_u8; 0]).fixed().is_none(), "no octets, no place");
+    }
+
+    #[test]
+    fn a_part_is_read_in_its_place() {
+        let owner: Arc<[u8]> = Arc::from([1, 2, 3, 4, 5]);
+        let second = owner[1..].as_ptr();
+        let whole = Arc::new(Octets::new(owner));
+        let part = whole.part(1..4);
+        let mut into = [0; 2];
+        part.read(1, &mut into);
+        part.read(2, &mut into[..0]);
+        part.read(2, &mut [0; 2]);
+        assert_eq!((part.len(), into), (3, [3, 4]));
+        let nested = Arc::new(part.clone()).part(1..9);
+        nested.read(0, &mut into);
+        assert_eq!((nested.len(), into), (2, [3, 4]));
+        assert_eq!((whole.part(9..12).len(), whole.part(4..u64::MAX).len()), (0, 1));
+        let fixed = part.fixed().expect("octets");
+        assert_eq!((srdma_verbs::Memory::address(&fixed).as_ptr().cast_const(), fixed.octets.length), (second, 3));
     }
 
     /// A buffer's owner may lie about its octets; its length is that of the first look.

@@ -104,6 +104,12 @@ impl Region {
         self.0.length
     }
 
+    /// Its memory as a test sees it, in the thread that writes it.
+    #[cfg(test)]
+    pub(crate) fn watch(&self) -> WatchedMemory {
+        WatchedMemory(Arc::clone(&self.0))
+    }
+
     /// Whether it is memory of a GPU, which the processor cannot write.
     pub(crate) fn is_device_memory(&self) -> bool {
         self.0.backing == Backing::Caller && super::gpu::is_device_memory(self.0.base)
@@ -112,6 +118,19 @@ impl Region {
     /// Its memory, to be written. A region is no `Clone`: there is one writer.
     pub(crate) fn into_slots(self) -> SlotMemory {
         SlotMemory { octets: self.0, open: Vec::new(), shared: Vec::new(), strays: 0 }
+    }
+}
+
+/// The memory of a region, of a receiver that may be gone.
+#[cfg(test)]
+pub(crate) struct WatchedMemory(Arc<RegionMemory>);
+
+#[cfg(test)]
+impl WatchedMemory {
+    /// Its octets at this time.
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        // SAFETY: the memory exists as long as the handle, and the thread of the test is the one that writes it.
+        unsafe { std::slice::from_raw_parts(self.0.base.as_ptr(), self.0.length) }.to_vec()
     }
 }
 
@@ -187,7 +206,7 @@ impl SlotMemory {
         }
     }
 
-    pub(super) fn read(&self, offset: u64, into: &mut [u8]) {
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let Some(range) = range_of(offset, into.len()).filter(|range| range.end <= self.octets.length) else {
             return;
         };

@@ -73,7 +73,7 @@ pub(crate) struct Received {
     pub(crate) length_octets: u32,
 }
 
-/// The queue of a receiver, with its region and memory for messages.
+/// The queue of a receiver, with its regions, counted from 0, and memory for messages.
 pub(crate) trait ReceiverQueue {
     /// The oldest completion not yet fetched.
     fn poll_completion(&mut self) -> Option<std::result::Result<Received, PairError>>;
@@ -85,20 +85,20 @@ pub(crate) trait ReceiverQueue {
     /// The octets of a message that was received.
     fn message(&self, received: Received) -> Vec<u8>;
 
-    /// Lets the source write to these ranges of the region, and to no others. False, and it can write to none, if the
+    /// Lets the source write to these ranges of regions, and to no others. False, and it can write to none, if the
     /// application still has a part of one.
-    fn open(&mut self, ranges: &mut dyn Iterator<Item = Range<usize>>) -> bool;
+    fn open(&mut self, ranges: &mut dyn Iterator<Item = (usize, Range<usize>)>) -> bool;
 
     /// Reads octets of a version that is complete, whose range is closed, and that the application does not have yet.
     /// It gets those that have been read.
-    fn take(&mut self, offset: u64, into: &mut [u8]);
+    fn take(&mut self, region: usize, offset: u64, into: &mut [u8]);
 
     /// Writes octets of a version that comes by unicast, to a range that is closed and that the application does not
     /// have.
-    fn deliver(&mut self, offset: u64, octets: &[u8]);
+    fn deliver(&mut self, region: usize, offset: u64, octets: &[u8]);
 
     /// Gives a range to the application: it is closed, and stays as it is until the result is dropped.
-    fn share(&mut self, range: Range<usize>) -> Option<SharedRange>;
+    fn share(&mut self, region: usize, range: Range<usize>) -> Option<SharedRange>;
 
     /// Writes of the source outside of open ranges so far. They have had no effect.
     fn strays(&self) -> u64;
@@ -163,8 +163,8 @@ pub(crate) trait ReceiverPair: Send {
     /// Its number, from the beginning on.
     fn qpn(&self) -> Qpn;
 
-    /// Its region, for the group's record.
-    fn region(&self) -> MemoryRegion;
+    /// Its regions, for the group's record.
+    fn regions(&self) -> Vec<MemoryRegion>;
 
     /// Connects it before it is known whether the group has the receiver, for packets from this PSN on.
     fn prepare(&mut self, psn: Psn) -> Result<()>;
@@ -173,7 +173,7 @@ pub(crate) trait ReceiverPair: Send {
     fn connect(&mut self, psn: Psn) -> std::result::Result<(), Over>;
 
     /// Runs a program to its end; returns the failure of the provider, if there is one. After that nothing writes to
-    /// the region.
+    /// the regions.
     fn run(self: Box<Self>, program: &mut dyn ReceiverProgram) -> Option<Over>;
 }
 
@@ -201,14 +201,14 @@ impl Registrar {
             return Err(Error::DeviceMemory(format!("buffer {:?}", buffer.name)));
         }
         let Registrar::Device(domain) = self else { return Ok(buffer) };
-        let Buffer { name, octets } = buffer;
+        let Buffer { name, octets, region: of_group } = buffer;
         // Without octets there is nothing to register, and nothing is sent. One that was registered is not again.
         if octets.len() == 0 || matches!(octets, Octets::Registered(_)) {
-            return Ok(Buffer { name, octets });
+            return Ok(Buffer { name, octets, region: of_group });
         }
         let Some(fixed) = octets.fixed() else { return Err(Error::BufferMoves(name)) };
         let region = domain.register(fixed, Access::LocalRead).map_err(VerbsError::from)?;
-        Ok(Buffer { name, octets: Octets::Registered(Arc::new(region)) })
+        Ok(Buffer { name, octets: Octets::Registered(Arc::new(region)), region: of_group })
     }
 }
 
@@ -255,12 +255,12 @@ impl Provider {
         }
     }
 
-    /// A queue pair for a receiver of a group, whose source writes to these slots.
+    /// A queue pair for a receiver of a group, whose source writes to these slots, of a region each.
     pub(crate) fn receiver_pair(
         &self,
         address: Ipv6Addr,
         group: &GroupAddress,
-        slots: SlotMemory,
+        slots: Vec<SlotMemory>,
         wake: Arc<Wake>,
     ) -> Result<Box<dyn ReceiverPair>> {
         match self {
@@ -268,6 +268,23 @@ impl Provider {
             Provider::Verbs(choice) => Ok(Box::new(verbs::Receiver::new(choice, address, group, slots, wake)?)),
         }
     }
+}
+
+/// Opens ranges of so many regions by `open`, which gets each region with its ranges: all of them, or none.
+fn open_all(
+    regions: usize,
+    ranges: &mut dyn Iterator<Item = (usize, Range<usize>)>,
+    mut open: impl FnMut(usize, Vec<Range<usize>>) -> bool,
+) -> bool {
+    let ranges: Vec<(usize, Range<usize>)> = ranges.collect();
+    let of = |region| ranges.iter().filter(|(of, _)| *of == region).map(|(_, range)| range.clone()).collect();
+    let is_open = (0..regions).all(|region| open(region, of(region)));
+    if !is_open {
+        for region in 0..regions {
+            open(region, Vec::new());
+        }
+    }
+    is_open
 }
 
 /// Offset of a receive in memory for [`RECEIVES`] messages: receives are used in the order in which they are posted.

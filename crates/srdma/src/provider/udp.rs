@@ -2,7 +2,7 @@
 
 use super::{
     RECEIVES, Received, ReceiverPair, ReceiverProgram, ReceiverQueue, Registrar, SendLimits, SourcePair, SourceProgram,
-    SourceQueue, place_of,
+    SourceQueue, open_all, place_of,
 };
 use crate::device::{GroupAddress, any_qpn, unpredictable};
 use crate::engine::Wake;
@@ -174,30 +174,39 @@ impl srdma_host::Program<HostMemory> for SourceAdapter<'_> {
 }
 
 /// Memory of a receiver at its endpoint.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct ReceiverMemory {
-    pub(crate) base_address: u64,
-    region: MemoryKey,
+    /// Base address and key of each region, for the group's record.
+    regions: Vec<(u64, MemoryKey)>,
     messages: MemoryKey,
 }
 
 impl ReceiverMemory {
-    /// Registers slots at an endpoint, which gets its queue pair later; `key_tag` is the low octet of their key.
+    /// Registers slots at an endpoint, which gets its queue pair later, with a base address for each region and a low
+    /// octet of its key.
     pub(crate) fn register(
         endpoint: &mut Endpoint<HostMemory>,
-        slots: SlotMemory,
-        base_address: u64,
-        key_tag: u8,
+        slots: Vec<SlotMemory>,
+        mut place: impl FnMut(usize) -> (u64, u8),
     ) -> Self {
-        let region = endpoint.register_memory(HostMemory::Slots(slots), base_address, Access::REMOTE_WRITE, key_tag);
+        let register = |(region, slots)| {
+            let (base_address, tag) = place(region);
+            let slots = HostMemory::Slots(slots);
+            (base_address, endpoint.register_memory(slots, base_address, Access::REMOTE_WRITE, tag))
+        };
+        let regions = slots.into_iter().enumerate().map(register).collect();
         let messages = HostMemory::Messages(vec![0; RECEIVES * MAX_MANIFEST_OCTETS]);
         let messages = endpoint.register_memory(messages, 0, Access::LOCAL, 0);
-        ReceiverMemory { base_address, region, messages }
+        ReceiverMemory { regions, messages }
     }
 
-    /// The key of the region, for the group's record.
-    pub(crate) fn rkey(&self) -> MemoryKey {
-        self.region
+    /// Base address and key of each region, for the group's record.
+    pub(crate) fn regions(&self) -> &[(u64, MemoryKey)] {
+        &self.regions
+    }
+
+    fn key(&self, region: usize) -> Option<MemoryKey> {
+        self.regions.get(region).map(|(_, key)| *key)
     }
 }
 
@@ -205,19 +214,19 @@ impl ReceiverMemory {
 pub(crate) struct EndpointReceiver<'a> {
     pub(crate) endpoint: &'a mut Endpoint<HostMemory>,
     pub(crate) qpn: Qpn,
-    pub(crate) memory: ReceiverMemory,
+    pub(crate) memory: &'a ReceiverMemory,
 }
 
 impl EndpointReceiver<'_> {
-    fn slots(&self) -> Option<&SlotMemory> {
-        match self.endpoint.memory(self.memory.region) {
+    fn slots(&self, region: usize) -> Option<&SlotMemory> {
+        match self.endpoint.memory(self.memory.key(region)?) {
             Some(HostMemory::Slots(slots)) => Some(slots),
             Some(HostMemory::Messages(_) | HostMemory::Registered(_) | HostMemory::Source(_)) | None => None,
         }
     }
 
-    fn slots_mut(&mut self) -> Option<&mut SlotMemory> {
-        match self.endpoint.memory_mut(self.memory.region) {
+    fn slots_mut(&mut self, region: usize) -> Option<&mut SlotMemory> {
+        match self.endpoint.memory_mut(self.memory.key(region)?) {
             Some(HostMemory::Slots(slots)) => Some(slots),
             Some(HostMemory::Messages(_) | HostMemory::Registered(_) | HostMemory::Source(_)) | None => None,
         }
@@ -248,28 +257,31 @@ impl ReceiverQueue for EndpointReceiver<'_> {
         octets
     }
 
-    fn open(&mut self, ranges: &mut dyn Iterator<Item = Range<usize>>) -> bool {
-        self.slots_mut().is_some_and(|slots| slots.open(ranges))
+    fn open(&mut self, ranges: &mut dyn Iterator<Item = (usize, Range<usize>)>) -> bool {
+        open_all(self.memory.regions.len(), ranges, |region, ranges| {
+            self.slots_mut(region).is_some_and(|slots| slots.open(ranges))
+        })
     }
 
-    fn take(&mut self, offset: u64, into: &mut [u8]) {
-        if let Some(memory) = self.endpoint.memory(self.memory.region) {
-            memory.read(offset, into);
+    fn take(&mut self, region: usize, offset: u64, into: &mut [u8]) {
+        match self.slots(region) {
+            Some(slots) => slots.read(offset, into),
+            None => into.fill(0),
         }
     }
 
-    fn deliver(&mut self, offset: u64, octets: &[u8]) {
-        if let Some(slots) = self.slots_mut() {
+    fn deliver(&mut self, region: usize, offset: u64, octets: &[u8]) {
+        if let Some(slots) = self.slots_mut(region) {
             slots.deliver(offset, octets);
         }
     }
 
-    fn share(&mut self, range: Range<usize>) -> Option<SharedRange> {
-        self.slots_mut()?.share(range)
+    fn share(&mut self, region: usize, range: Range<usize>) -> Option<SharedRange> {
+        self.slots_mut(region)?.share(range)
     }
 
     fn strays(&self) -> u64 {
-        self.slots().map_or(0, SlotMemory::strays)
+        (0..self.memory.regions.len()).filter_map(|region| self.slots(region)).map(SlotMemory::strays).sum()
     }
 
     fn packets(&self) -> Option<PacketStatistics> {
@@ -286,15 +298,15 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(address: Ipv6Addr, group: &GroupAddress, slots: SlotMemory, wake: &Wake) -> Result<Self> {
+    pub(super) fn new(address: Ipv6Addr, group: &GroupAddress, slots: Vec<SlotMemory>, wake: &Wake) -> Result<Self> {
         let connection = group.connection(address, any_qpn());
         let mut endpoint = Endpoint::new(connection.endpoint_config(&Congestion::default()));
         let max_packet_octets = connection.endpoint::<HostMemory>(&Congestion::default())?.max_packet_octets();
         // Bound before the join: what comes before the join point is known waits in it.
         let wire = open_wire(&connection, wake, max_packet_octets, RECEIVER_BUFFER_OCTETS)?;
         // Fresh for each join.
-        let base_address = (unpredictable() & 0xFFFF_FFFF) << 12;
-        let memory = ReceiverMemory::register(&mut endpoint, slots, base_address, unpredictable() as u8);
+        let place = |_| ((unpredictable() & 0xFFFF_FFFF) << 12, unpredictable() as u8);
+        let memory = ReceiverMemory::register(&mut endpoint, slots, place);
         Ok(Receiver { connection, endpoint, wire, memory })
     }
 }
@@ -304,8 +316,9 @@ impl ReceiverPair for Receiver {
         self.connection.qpn
     }
 
-    fn region(&self) -> MemoryRegion {
-        MemoryRegion { virtual_address: self.memory.base_address, rkey: self.memory.rkey().0 }
+    fn regions(&self) -> Vec<MemoryRegion> {
+        let regions = self.memory.regions().iter();
+        regions.map(|(virtual_address, key)| MemoryRegion { virtual_address: *virtual_address, rkey: key.0 }).collect()
     }
 
     /// What comes before [`Receiver::connect`] waits in the socket.
@@ -334,7 +347,7 @@ struct ReceiverAdapter<'a> {
 
 impl srdma_host::Program<HostMemory> for ReceiverAdapter<'_> {
     fn work(&mut self, now: Instant, endpoint: &mut Endpoint<HostMemory>) -> ControlFlow<()> {
-        self.program.work(now, &mut EndpointReceiver { endpoint, qpn: self.qpn, memory: self.memory })
+        self.program.work(now, &mut EndpointReceiver { endpoint, qpn: self.qpn, memory: &self.memory })
     }
 
     fn next_deadline(&self) -> Option<Instant> {

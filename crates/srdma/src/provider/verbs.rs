@@ -14,7 +14,7 @@ use crate::error::{Error, Over, Result};
 use crate::manifest::MAX_MANIFEST_OCTETS;
 use crate::memory::SlotMemory;
 use event_loop::EventLoop;
-use queues::{ReceiverState, SourceState};
+use queues::{LandingSlots, ReceiverState, SourceState};
 use srdma_api::{MemoryRegion, SourceTransport};
 use srdma_group::Policy;
 use srdma_verbs::{
@@ -191,21 +191,24 @@ impl Receiver {
         choice: &Choice,
         address: Ipv6Addr,
         group: &GroupAddress,
-        slots: SlotMemory,
+        slots: Vec<SlotMemory>,
         wake: Arc<Wake>,
     ) -> Result<Self> {
         let receives = RECEIVES as u32;
         let opened = Opened::open(choice, address, receives + 1)?;
         let memory = |octets: usize| Buffer::try_new(octets).ok_or(Error::NoMemory(octets as u64));
-        // Fresh for each join, as is the key.
-        let base_address = (unpredictable() & 0xFFFF_FFFF) << 12;
-        let landing = memory(slots.length_octets())?;
-        let landing = opened.domain.register_at(landing, base_address, Access::RemoteWrite);
-        let landing = landing.map_err(VerbsError::from)?;
+        let land = |slots: SlotMemory| {
+            // Fresh for each join, as is the key.
+            let base_address = (unpredictable() & 0xFFFF_FFFF) << 12;
+            let landing = memory(slots.length_octets())?;
+            let landing = opened.domain.register_at(landing, base_address, Access::RemoteWrite);
+            Ok(LandingSlots { landing: landing.map_err(VerbsError::from)?, slots })
+        };
+        let regions = slots.into_iter().map(land).collect::<Result<Vec<_>>>()?;
         let messages = opened.domain.register(memory(RECEIVES * MAX_MANIFEST_OCTETS)?, Access::LocalWrite);
         let messages = messages.map_err(VerbsError::from)?;
         let pair = opened.queue_pair(1, receives)?;
-        let state = ReceiverState::new(pair, opened.completions.clone(), landing, messages, slots);
+        let state = ReceiverState::new(pair, opened.completions.clone(), messages, regions);
         Ok(Receiver { opened, state, wake, group: *group, expected_psn: None })
     }
 
@@ -231,8 +234,8 @@ impl ReceiverPair for Receiver {
         self.state.pair().qpn()
     }
 
-    fn region(&self) -> MemoryRegion {
-        self.state.region()
+    fn regions(&self) -> Vec<MemoryRegion> {
+        self.state.regions()
     }
 
     /// A device drops what comes before it is connected (D185).

@@ -9,7 +9,7 @@ use crate::event::Event;
 use crate::manifest::{MAX_SLOTS, Manifest};
 use crate::memory::{ReadRegion, receive_descriptor};
 use crate::receiver::{Slot, Version};
-use crate::subscriber::Rejection;
+use crate::subscriber::{Rejection, SharedSlot};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -166,7 +166,8 @@ impl Attached {
             return Some(Outcome::Over(Over::NoOwner(format!("version {version} has no place in the region"))));
         };
         // Dropping it releases it.
-        let taken = Version::new(manifest, octets, Slot::OfOwner(Lease::new(&self.link, version)));
+        let taken =
+            Version::new(manifest, SharedSlot::new(vec![octets]), Slot::OfOwner(Lease::new(&self.link, version)));
         // The next owner of the host may have it as its first one.
         if newest.is_some_and(|newest| version <= newest) {
             return None;

@@ -376,7 +376,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn manifest() -> Arc<Manifest> {
-        let entry = Entry { name: "weights".to_owned(), offset: 64, length_octets: 100 };
+        let entry = Entry { name: "weights".to_owned(), region: 0, offset: 64, length_octets: 100 };
         let slots = Slots { count: 3, octets: 4096 };
         Arc::new(Manifest::new(9, 4, slots, DigestKind::Crc32, vec![entry]).expect("it fits"))
     }

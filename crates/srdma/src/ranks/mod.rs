@@ -101,6 +101,9 @@ impl Rank {
         let record = device.client.group(group)?;
         let address = device.address_toward(Some(record.summary.proxy))?;
         let region_octets = record.region.ok_or(Error::NoRegion(group))?.length;
+        if !record.more_regions.is_empty() {
+            return Err(Error::SharedRegions(group));
+        }
         let place = Place::of(directory, &GroupAddress::of(&record)?, address)?;
         let (device, shared, wake) = (device.clone(), Arc::clone(shared), Wake::new()?);
         let counts = Mutex::default();
@@ -219,7 +222,7 @@ impl Context {
         let octets = usize::try_from(self.region_octets).map_err(|_| Error::NoMemory(self.region_octets))?;
         let what = "memory that processes share";
         let (region, file) = Region::in_file(octets).map_err(|error| Error::System { what, error })?;
-        let receiver = self.device.join_alone(self.group, Some(region))?;
+        let receiver = self.device.join_alone(self.group, vec![region], None)?;
         let listener = self.place.listen(lock)?;
         self.counts().owner = receiver.core();
         Ok(Owner::new(receiver, Server::new(self.region_octets, file, listener)))

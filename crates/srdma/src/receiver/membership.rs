@@ -29,6 +29,8 @@ pub(super) struct Membership {
     pub(super) group: GroupAddress,
     pub(super) address: Ipv6Addr,
     pub(super) qpn: Qpn,
+    /// The number of the host, if it receives several groups together.
+    pub(super) host: Option<u64>,
 }
 
 /// What the controller has said about the receiver.
@@ -44,7 +46,7 @@ pub(super) enum Progress {
 }
 
 /// How a receiver has joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Steps {
     /// By one request.
     One,
@@ -63,21 +65,28 @@ enum Found {
 }
 
 impl Membership {
-    /// Requests to join.
-    pub(super) fn join(&self, region: MemoryRegion) -> Result<Steps> {
-        let receiver = NewReceiver { qpn: self.qpn.get(), path_mtu: self.group.path_mtu.into(), region: Some(region) };
-        let mut steps = Steps::Two(receiver);
+    /// Requests to join, with a region for each of the group's.
+    pub(super) fn join(&self, regions: &[MemoryRegion]) -> Result<Steps> {
+        let receiver = NewReceiver {
+            qpn: self.qpn.get(),
+            path_mtu: self.group.path_mtu.into(),
+            region: regions.first().copied(),
+            more_regions: regions.get(1..).unwrap_or_default().to_vec(),
+            host: self.host,
+        };
+        let mut in_two_steps = true;
         let begin = Instant::now();
         let mut has_left = false;
         loop {
-            let joined = match steps {
-                Steps::Two(_) => self.client.reserve(self.group.id, self.address, &receiver),
-                Steps::One => self.client.join(self.group.id, self.address, &receiver),
+            let joined = match in_two_steps {
+                true => self.client.reserve(self.group.id, self.address, &receiver),
+                false => self.client.join(self.group.id, self.address, &receiver),
             };
             match joined {
-                Ok(_) => return Ok(steps),
+                Ok(_) if in_two_steps => return Ok(Steps::Two(receiver)),
+                Ok(_) => return Ok(Steps::One),
                 // A controller of an earlier version.
-                Err(error) if steps != Steps::One && error.is(ProblemType::UnknownPath) => steps = Steps::One,
+                Err(error) if in_two_steps && error.is(ProblemType::UnknownPath) => in_two_steps = false,
                 // A process that has died was a member, by another queue pair.
                 Err(error) if error.is(ProblemType::AlreadyJoined) => {
                     if begin.elapsed() >= LEAVE_TIMEOUT {
@@ -308,7 +317,7 @@ mod tests {
             window: 16,
         };
         let client = Client::new(&url, None, None).expect("a URL");
-        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits") }, served)
+        (Membership { client, group, address: ADDRESS, qpn: Qpn::new(0x200).expect("24 bits"), host: None }, served)
     }
 
     fn problem(kind: ProblemType) -> (u16, String) {
@@ -330,7 +339,7 @@ mod tests {
         };
         let (membership, served) = controller(2, answer);
         let region = MemoryRegion { virtual_address: 0, rkey: 1 };
-        assert_eq!(membership.join(region).expect("joined"), Steps::One);
+        assert_eq!(membership.join(&[region]).expect("joined"), Steps::One);
         let path = format!("PUT /v1/groups/7/receivers/{ADDRESS}");
         assert_eq!(served.join().expect("served"), [format!("{path}/reservation"), path]);
     }
@@ -343,7 +352,7 @@ mod tests {
             false => problem(ProblemType::AlreadyJoined),
         };
         let (membership, served) = controller(2, answer);
-        let error = membership.join(MemoryRegion { virtual_address: 0, rkey: 1 }).expect_err("refused").to_string();
+        let error = membership.join(&[MemoryRegion { virtual_address: 0, rkey: 1 }]).expect_err("refused").to_string();
         assert!(
             error.starts_with("2001:db8::1 is the last receiver of group 7, which cannot be without one"),
             "{error}"

@@ -37,9 +37,9 @@ impl Rig {
         source.add_queue_pair(QueuePairConfig::new(qpn(0x11), ADDRESSES[1], qpn(0x22))).expect("good");
         let mut receiver = Endpoint::new(EndpointConfig::new(ADDRESSES[1]));
         let slots = Region::new(200).expect("memory").into_slots();
-        let memory = ReceiverMemory::register(&mut receiver, slots, BASE, 7);
+        let memory = ReceiverMemory::register(&mut receiver, vec![slots], |_| (BASE, 7));
         receiver.add_queue_pair(QueuePairConfig::new(qpn(0x22), ADDRESSES[0], qpn(0x11))).expect("good");
-        let subscriber = Subscriber::new(200);
+        let subscriber = Subscriber::new(vec![200]);
         let mut rig = Rig { now: Instant::ZERO, source, receiver, subscriber, memory };
         rig.work();
         rig
@@ -47,7 +47,7 @@ impl Rig {
 
     fn work(&mut self) {
         let Rig { receiver, subscriber, memory, .. } = self;
-        subscriber.work(&mut EndpointReceiver { endpoint: receiver, qpn: qpn(0x22), memory: *memory });
+        subscriber.work(&mut EndpointReceiver { endpoint: receiver, qpn: qpn(0x22), memory });
     }
 
     fn post(&mut self, octets: &[u8], operation: Operation) {
@@ -62,7 +62,7 @@ impl Rig {
     }
 
     fn write(&mut self, offset: u64, octets: &[u8]) {
-        let remote = RemoteAddress { virtual_address: BASE + offset, rkey: self.memory.rkey() };
+        let remote = RemoteAddress { virtual_address: BASE + offset, rkey: self.memory.regions()[0].1 };
         self.post(octets, Operation::Write { remote, immediate: None });
     }
 
@@ -89,7 +89,7 @@ impl Rig {
 }
 
 fn manifest(version: u64, sequence: u64) -> Manifest {
-    let buffers = vec![Entry { name: "a".to_owned(), offset: 0, length_octets: 50 }];
+    let buffers = vec![Entry { name: "a".to_owned(), region: 0, offset: 0, length_octets: 50 }];
     Manifest::new(version, sequence, SLOTS, DigestKind::Crc32, buffers).expect("it fits")
 }
 
@@ -123,6 +123,13 @@ fn whole(events: &[SubscriberEvent]) -> &crate::subscriber::WholeVersion {
     }
 }
 
+/// The octets of the buffer of the only version.
+#[track_caller]
+fn octets_of(events: &[SubscriberEvent]) -> Option<&[u8]> {
+    let whole = whole(events);
+    whole.octets.buffer(&whole.manifest.buffers()[0])
+}
+
 /// D173: a receiver whose first message is an end has joined in the middle.
 #[test]
 fn the_version_that_was_on_its_way_at_the_join_is_skipped() {
@@ -132,7 +139,7 @@ fn the_version_that_was_on_its_way_at_the_join_is_skipped() {
     assert_eq!(rejections(rig.run()), [(Some(4), Rejection::Skipped)]);
     rig.version(5, 7, &[5; 50]);
     let events = rig.run();
-    assert_eq!(whole(&events).octets.octets(0, 50), Some(&[5; 50][..]), "the seventh, in slot 1");
+    assert_eq!(octets_of(&events), Some(&[5; 50][..]), "the seventh, in slot 1");
 }
 
 /// D175: octets written outside of the slot have no effect, least of all on a version that the application reads.
@@ -146,14 +153,14 @@ fn what_is_written_outside_of_the_slot_is_a_stray() {
     rig.write(0, &[0xBA; 50]);
     rig.send(&end(2, &[2; 50]));
     assert_eq!(rejections(rig.run()), [(Some(2), Rejection::Stray)]);
-    assert_eq!(whole(&first).octets.octets(0, 50), Some(&[1; 50][..]));
+    assert_eq!(octets_of(&first), Some(&[1; 50][..]));
     // Slot 0 is held: the next version waits for it, and is whole then.
     rig.version(3, 2, &[3; 50]);
     assert!(rig.run().is_empty());
     drop(first);
     rig.subscriber.release(1);
     let third = rig.run();
-    assert_eq!(whole(&third).octets.octets(0, 50), Some(&[3; 50][..]));
+    assert_eq!(octets_of(&third), Some(&[3; 50][..]));
 }
 
 /// A source that begins a version with the receive of another's end, whose slot is in use.
@@ -167,7 +174,7 @@ fn a_second_begin_takes_no_slot_that_is_in_use() {
     rig.version(3, 2, &[0xBA; 50]);
     let rejected = rejections(rig.run());
     assert_eq!(rejected, [(Some(2), Rejection::End), (Some(3), Rejection::SlotInUse)]);
-    assert_eq!(whole(&first).octets.octets(0, 50), Some(&[1; 50][..]), "not overwritten");
+    assert_eq!(octets_of(&first), Some(&[1; 50][..]), "not overwritten");
 }
 
 #[test]
@@ -198,7 +205,7 @@ fn messages_out_of_order_or_range_are_named() {
     assert_eq!(rejections(rig.run()), expected);
     rig.version(9, 7, &[9; 50]);
     let events = rig.run();
-    assert_eq!(whole(&events).octets.octets(0, 50), Some(&[9; 50][..]), "a good one is whole after all that");
+    assert_eq!(octets_of(&events), Some(&[9; 50][..]), "a good one is whole after all that");
 }
 
 #[test]

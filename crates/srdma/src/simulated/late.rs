@@ -1,7 +1,7 @@
 //! A receiver that joins late, and gets the version before its first one by unicast (D190), in virtual time: at any
 //! time beside the versions that come with the group.
 
-use super::network::{Faults, Network};
+use super::network::{Faults, Network, region};
 use crate::current::{Current, FetchError, Piece};
 use crate::publisher::PublisherEvent;
 use crate::subscriber::{Rejection, SubscriberEvent};
@@ -46,7 +46,7 @@ impl Late {
                     SubscriberEvent::Whole(whole) => {
                         let version = whole.manifest.version();
                         let entry = &whole.manifest.buffers()[0];
-                        let found = whole.octets.octets(entry.offset, entry.length_octets).expect("inside");
+                        let found = whole.octets.buffer(entry).expect("inside");
                         assert!(found == octets(version), "version {version} at receiver {index}");
                         if index == 1 {
                             self.whole.push(version);
@@ -76,8 +76,11 @@ fn pieces(current: &Current) -> Vec<Piece> {
     let entry = &current.manifest.buffers()[0];
     let octets = octets(current.manifest.version());
     let parts = octets.chunks(1_000).enumerate();
-    let parts =
-        parts.map(|(index, part)| Piece::Octets { offset: entry.offset + 1_000 * index as u64, octets: part.into() });
+    let parts = parts.map(|(index, part)| Piece::Octets {
+        region: 0,
+        offset: entry.offset + 1_000 * index as u64,
+        octets: part.into(),
+    });
     [Piece::Begin(current.manifest.clone())].into_iter().chain(parts).chain([Piece::End]).collect()
 }
 
@@ -104,7 +107,7 @@ fn joined_late(seed: u64, count: u16) -> (Network, Current, u64) {
     assert!(before < VERSIONS, "seed {seed}: nothing is left to see");
     let current = network.source.publisher.take_current().expect("it is kept");
     assert_eq!(current.manifest.version(), before, "seed {seed}");
-    network.replace_receiver(1, slots(count).region_octets().expect("in range") as usize);
+    network.replace_receiver(1, vec![region(slots(count).region_octets().expect("in range") as usize)]);
     network.source.control.state = SessionState::Sending;
     (network, current, before)
 }

@@ -4,4 +4,7 @@ mod hostile;
 mod late;
 mod network;
 mod pauses;
+mod rails;
+mod regions;
+mod silence;
 mod versions;

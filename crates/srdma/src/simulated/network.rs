@@ -8,7 +8,7 @@ use crate::provider::Registrar;
 use crate::provider::udp::{EndpointReceiver, EndpointSource, ReceiverMemory};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
 use crate::subscriber::{Subscriber, SubscriberEvent};
-use crate::{DigestKind, Slots};
+use crate::{DigestKind, SlotRegions};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use srdma_aggregation::{Acknowledgements, BranchIndex, Response, Rules, Start, UpstreamResponse};
@@ -69,10 +69,13 @@ impl SourceControl for Control {
 
 pub(super) struct Source {
     pub(super) endpoint: Endpoint<HostMemory>,
+    config: PublisherConfig,
     pub(super) publisher: Publisher,
     pub(super) control: Control,
     pub(super) events: Vec<(Instant, PublisherEvent)>,
     pub(super) has_crashed: bool,
+    /// It crashes when so many packets have left it.
+    pub(super) crashes_after: Option<u64>,
 }
 
 /// The queue of the source.
@@ -88,6 +91,8 @@ pub(super) struct Receiver {
     memory: ReceiverMemory,
     /// It has been added to the group.
     branch: bool,
+    /// Its link is cut.
+    pub(super) is_cut: bool,
 }
 
 /// Code of the test at the receivers: gets their events, and returns the time of its next call, if nothing happens
@@ -108,40 +113,54 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(seed: u64, slots: Slots, receivers: usize, faults: Faults) -> Self {
+    pub(super) fn new(seed: u64, slots: impl Into<SlotRegions>, receivers: usize, faults: Faults) -> Self {
         Self::with_digest(seed, slots, receivers, faults, DigestKind::Sha256)
     }
 
-    pub(super) fn with_digest(seed: u64, slots: Slots, receivers: usize, faults: Faults, digest: DigestKind) -> Self {
+    pub(super) fn with_digest(
+        seed: u64,
+        slots: impl Into<SlotRegions>,
+        receivers: usize,
+        faults: Faults,
+        digest: DigestKind,
+    ) -> Self {
         Self::with_current(seed, slots, receivers, faults, digest, false)
     }
 
     /// The same with a source that keeps the version that was published last.
     pub(super) fn with_current(
         seed: u64,
-        slots: Slots,
+        slots: impl Into<SlotRegions>,
         receivers: usize,
         faults: Faults,
         digest: DigestKind,
         keeps_current: bool,
     ) -> Self {
-        let publisher = Publisher::new(
-            PublisherConfig {
-                path_mtu: PATH_MTU,
-                window_packets: WINDOW,
-                message_octets: 2000,
-                region: RemoteAddress { virtual_address: GROUP_BASE, rkey: MemoryKey(GROUP_RKEY) },
-                slots,
-                digest,
-                slow_after: SLOW_AFTER,
-                keeps_current,
-            },
-            Registrar::Host,
-        );
+        let slots = slots.into();
+        let config = PublisherConfig {
+            path_mtu: PATH_MTU,
+            window_packets: WINDOW,
+            message_octets: 2000,
+            regions: (0..slots.count() as u32).map(group_region).collect(),
+            slots: slots.clone(),
+            digest,
+            slow_after: SLOW_AFTER,
+            keeps_current,
+            gives_up_after: None,
+        };
+        let publisher = Publisher::new(config.clone(), Registrar::Host);
         let mut endpoint = Endpoint::new(EndpointConfig::new(SOURCE));
         endpoint.add_queue_pair(queue_pair(qpn(SOURCE_QPN), FIRST_PSN)).expect("a good configuration");
         let control = Control { state: SessionState::Sending, progress: StreamProgress::default() };
-        let source = Source { endpoint, publisher, control, events: Vec::new(), has_crashed: false };
+        let source = Source {
+            endpoint,
+            config,
+            publisher,
+            control,
+            events: Vec::new(),
+            has_crashed: false,
+            crashes_after: None,
+        };
         let mut network = Network {
             now: Instant::ZERO,
             source,
@@ -153,37 +172,58 @@ impl Network {
             events_made: 0,
             packets_of_source: 0,
         };
-        let octets = slots.region_octets().expect("in range") as usize;
-        (0..receivers).for_each(|_| network.add_receiver(octets, FIRST_PSN));
+        let memory = || slots.each().map(|slots| region(slots.region_octets().expect("in range") as usize)).collect();
+        (0..receivers).for_each(|_| network.add_receiver(memory(), FIRST_PSN));
         network
     }
 
-    fn add_receiver(&mut self, octets: usize, psn: Psn) {
+    /// The source gives up without a response for this time.
+    pub(super) fn gives_up_after(&mut self, after: Duration) {
+        let config = PublisherConfig { gives_up_after: Some(after), ..self.source.config.clone() };
+        self.source.publisher = Publisher::new(config, Registrar::Host);
+    }
+
+    fn add_receiver(&mut self, regions: Vec<Region>, psn: Psn) {
         let index = self.receivers.len() as u16;
         let address = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, index + 1);
         let own = qpn(0x60 + u32::from(index));
-        let base = 0x7000_0000 + (u64::from(index) << 20);
+        let base = |region: usize| 0x7000_0000 + (u64::from(index) << 24) + ((region as u64) << 20);
         let mut endpoint = Endpoint::new(EndpointConfig::new(address));
-        let slots = Region::new(octets).expect("memory").into_slots();
-        let memory = ReceiverMemory::register(&mut endpoint, slots, base, 0x40 + index as u8);
-        let subscriber = Subscriber::new(octets as u64);
+        let subscriber = Subscriber::new(regions.iter().map(|region| region.length_octets() as u64).collect());
+        let slots = regions.into_iter().map(Region::into_slots).collect();
+        let memory = ReceiverMemory::register(&mut endpoint, slots, |region| (base(region), 0x40 + index as u8));
         endpoint.add_queue_pair(queue_pair(own, psn)).expect("a good configuration");
-        self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true });
+        self.receivers.push(Receiver { endpoint, subscriber, address, qpn: own, memory, branch: true, is_cut: false });
     }
 
     /// Another receiver takes the place of one that has died, from the source's next PSN on, as a group's next epoch
     /// does while the source is paused (D30).
-    pub(super) fn replace_receiver(&mut self, index: usize, octets: usize) {
+    pub(super) fn replace_receiver(&mut self, index: usize, regions: Vec<Region>) {
         let begun = self.source.control.progress.begun_packets as u32;
         let psn = FIRST_PSN.plus(begun);
         let address = self.receivers[index].address;
         let tail = self.receivers.split_off(index + 1);
         self.receivers.pop();
-        self.add_receiver(octets, psn);
+        self.add_receiver(regions, psn);
         assert_eq!(self.receivers[index].address, address);
         self.receivers.extend(tail);
         self.node = Acknowledgements::new(&Rules::default(), self.receivers.len() as u16, Start::Committed(psn));
         self.events.retain(|_, event| !matches!(event, Event::Node { from: Some(_), .. }));
+    }
+
+    /// A receiver has other memory from the start.
+    pub(super) fn replace_memory(&mut self, index: usize, regions: Vec<Region>) {
+        let tail = self.receivers.split_off(index + 1);
+        self.receivers.pop();
+        self.add_receiver(regions, FIRST_PSN);
+        self.receivers.extend(tail);
+    }
+
+    /// The receiver's program has ended: its queue pair and its memory are gone, and what comes is lost.
+    pub(super) fn end_receiver(&mut self, index: usize) {
+        let receiver = &mut self.receivers[index];
+        receiver.endpoint = Endpoint::new(EndpointConfig::new(receiver.address));
+        receiver.branch = false;
     }
 
     /// The receiver's host is gone, and its branch evicted.
@@ -209,6 +249,7 @@ impl Network {
             && let Some(length) = self.source.endpoint.poll_transmit(self.now, &mut buffer)
         {
             self.packets_of_source += 1;
+            self.source.has_crashed = self.source.crashes_after == Some(self.packets_of_source);
             let copies = if self.rng.random_bool(self.faults.duplicate) { 2 } else { 1 };
             for _ in 0..copies {
                 self.schedule(Event::Node { from: None, octets: buffer[..length].to_vec() });
@@ -216,6 +257,7 @@ impl Network {
         }
         for index in 0..self.receivers.len() {
             while self.receivers[index].branch
+                && !self.receivers[index].is_cut
                 && let Some(length) = self.receivers[index].endpoint.poll_transmit(self.now, &mut buffer)
             {
                 self.schedule(Event::Node { from: Some(index), octets: buffer[..length].to_vec() });
@@ -233,7 +275,7 @@ impl Network {
                 let value: PacketValue<'_> = packet.value().expect("whole");
                 for index in 0..self.receivers.len() {
                     let receiver = &self.receivers[index];
-                    if receiver.branch {
+                    if receiver.branch && !receiver.is_cut {
                         let copy = receiver.copy(&value, packet.extended.reth().map(|reth| reth.value()));
                         self.schedule(Event::Receiver(index, copy));
                     }
@@ -318,7 +360,8 @@ impl Network {
     }
 
     fn work_at_source(&mut self) {
-        let Source { endpoint, publisher, control, events, has_crashed } = &mut self.source;
+        let Source { endpoint, publisher, control, events, has_crashed, config: _, crashes_after: _ } =
+            &mut self.source;
         if *has_crashed {
             return;
         }
@@ -346,12 +389,12 @@ impl Receiver {
     pub(super) fn take_piece(&mut self, piece: Piece) -> bool {
         self.work();
         let Receiver { endpoint, subscriber, qpn, memory, .. } = self;
-        subscriber.take_piece(&mut EndpointReceiver { endpoint, qpn: *qpn, memory: *memory }, piece)
+        subscriber.take_piece(&mut EndpointReceiver { endpoint, qpn: *qpn, memory }, piece)
     }
 
     fn work(&mut self) {
         let Receiver { endpoint, subscriber, qpn, memory, .. } = self;
-        subscriber.work(&mut EndpointReceiver { endpoint, qpn: *qpn, memory: *memory });
+        subscriber.work(&mut EndpointReceiver { endpoint, qpn: *qpn, memory });
     }
 
     /// The packet as an edge forwards it.
@@ -360,11 +403,21 @@ impl Receiver {
         bth.dest_qpn = self.qpn;
         let ipv6 = Ipv6 { source: PROXY, destination: self.address, ..value.ipv6 };
         let Some(reth) = reth else { return emit(&PacketValue { ipv6, bth, ..*value }) };
-        assert_eq!(reth.rkey, GROUP_RKEY);
-        let virtual_address = reth.virtual_address - GROUP_BASE + self.memory.base_address;
-        let reth = Reth { virtual_address, rkey: self.memory.rkey().0, ..reth }.emit();
+        let region = reth.rkey.checked_sub(GROUP_RKEY).expect("a key of the group");
+        let (base, rkey) = self.memory.regions()[region as usize];
+        let virtual_address = reth.virtual_address - group_region(region).virtual_address + base;
+        let reth = Reth { virtual_address, rkey: rkey.0, ..reth }.emit();
         emit(&PacketValue { ipv6, bth, extended: Extended::Reth(&reth), ..*value })
     }
+}
+
+/// A region as the source writes to it.
+fn group_region(region: u32) -> RemoteAddress {
+    RemoteAddress { virtual_address: GROUP_BASE + 8 * u64::from(region), rkey: MemoryKey(GROUP_RKEY + region) }
+}
+
+pub(super) fn region(octets: usize) -> Region {
+    Region::new(octets).expect("memory")
 }
 
 fn emit(value: &PacketValue<'_>) -> Vec<u8> {

@@ -1,10 +1,10 @@
 //! Versions over links that lose, duplicate and delay; slow receivers, crashes, joins. The checkers compute what they
 //! expect from the numbers of versions alone.
 
-use super::network::{Faults, Network, Receiver, SLOW_AFTER, Source, source_queue};
+use super::network::{Faults, Network, Receiver, SLOW_AFTER, Source, region, source_queue};
 use crate::publisher::{Failure, PublisherEvent};
 use crate::subscriber::{Rejection, SubscriberEvent, WholeVersion};
-use crate::{Buffer, DigestKind, Slots};
+use crate::{Buffer, DigestKind, SlotRegions, Slots};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use srdma_host::SessionState;
@@ -45,9 +45,8 @@ fn buffers(version: u64) -> Vec<Buffer> {
 }
 
 fn found(whole: &WholeVersion) -> Vec<(String, Vec<u8>)> {
-    let octets = |offset, length| whole.octets.octets(offset, length).expect("inside").to_vec();
     let buffers = whole.manifest.buffers().iter();
-    buffers.map(|entry| (entry.name.clone(), octets(entry.offset, entry.length_octets))).collect()
+    buffers.map(|entry| (entry.name.clone(), whole.octets.buffer(entry).expect("inside").to_vec())).collect()
 }
 
 /// What one receiver has seen.
@@ -139,13 +138,17 @@ fn every_receiver_sees_every_version_whole_and_in_order() {
         };
         let receivers = rng.random_range(1..=4);
         let slots = Slots { count: rng.random_range(1..=4), octets: SLOT_OCTETS };
+        let regions = rng.random_range(1..=3);
+        let slots = SlotRegions::new(slots, vec![SLOT_OCTETS / 2; regions - 1]);
         let digest = if rng.random_bool(0.5) { DigestKind::Sha256 } else { DigestKind::Crc32 };
         let mut network = Network::with_digest(seed, slots, receivers, faults, digest);
         let mut applications = Applications::new(seed, &vec![3_000_000; receivers]);
         // Numbers with gaps, as an application may choose them.
         let versions: Vec<u64> = (1..=12).map(|number| number * 3 + seed % 2).collect();
         for version in &versions {
-            network.source.publisher.publish(*version, buffers(*version)).expect("taken");
+            let in_turn = buffers(*version).into_iter().zip((0..regions as u8).cycle().skip(seed as usize % 3));
+            let buffers = in_turn.map(|(buffer, region)| buffer.in_region(region)).collect();
+            network.source.publisher.publish(*version, buffers).expect("taken");
         }
         applications.run(&mut network, MINUTE);
         assert_eq!(published(&network), versions, "seed {seed}");
@@ -252,7 +255,7 @@ fn a_receiver_that_restarts_gets_the_next_whole_version() {
             assert_eq!(applications.seen[index].whole, before, "seed {seed}: the pause is between versions");
         }
         applications.seen[1] = Seen::default();
-        network.replace_receiver(1, TWO.region_octets().expect("in range") as usize);
+        network.replace_receiver(1, vec![region(TWO.region_octets().expect("in range") as usize)]);
         network.source.control.state = SessionState::Sending;
         applications.run(&mut network, MINUTE);
         let next = before.len() as u64 + 1;

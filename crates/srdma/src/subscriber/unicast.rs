@@ -11,8 +11,8 @@ impl Subscriber {
     pub(crate) fn take_piece(&mut self, queue: &mut dyn ReceiverQueue, piece: Piece) -> bool {
         match (piece, self.unicast.clone()) {
             (Piece::Begin(manifest), None) => self.begin_unicast(queue, manifest),
-            (Piece::Octets { offset, octets }, Some(manifest)) => {
-                queue.deliver(manifest.slots().offset_of(manifest.slot()) + offset, &octets);
+            (Piece::Octets { region, offset, octets }, Some(manifest)) => {
+                queue.deliver(region.into(), manifest.place(region, offset), &octets);
                 true
             }
             (Piece::End, Some(manifest)) => {
@@ -43,20 +43,20 @@ impl Subscriber {
             (None, _) => !self.has_ended,
             (Some(known), Some(first)) => {
                 let follows = first.sequence().checked_sub(1) == Some(manifest.sequence());
-                !self.has_ended && follows && first.version() > manifest.version() && known.slots == manifest.slots()
+                !self.has_ended && follows && first.version() > manifest.version() && known.slots == *manifest.regions()
             }
             (Some(_), None) => false,
         };
         if !is_before_first || self.is_offered(&manifest) {
             return false;
         }
-        let slots = manifest.slots();
+        let slots = manifest.regions();
         let version = Some(manifest.version());
         if !self.fits(slots) || manifest.sequence() == u64::MAX {
             self.refuse(version, self.other_slots(slots));
             return false;
         }
-        if slots.count == 1 {
+        if slots.first().count == 1 {
             self.refuse(version, Rejection::Fetch(FetchError::OneSlot));
             return false;
         }
@@ -75,7 +75,8 @@ impl Subscriber {
     fn is_offered(&self, manifest: &Manifest) -> bool {
         let Some(known) = &self.known else { return false };
         let receives = self.posted - self.completed - u64::from(self.receiving.is_some());
-        (0..receives.div_ceil(2)).any(|ahead| known.slots.slot_of(known.next_sequence + ahead) == manifest.slot())
+        (0..receives.div_ceil(2))
+            .any(|ahead| known.slots.first().slot_of(known.next_sequence + ahead) == manifest.slot())
     }
 
     /// A version that has come with the group is complete: it is not held up by the one before, which is dropped.

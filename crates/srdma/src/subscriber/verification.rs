@@ -38,10 +38,9 @@ impl Verification {
         Verification { manifest, digests, index: 0, done_octets: 0, hasher, scratch: vec![0; PIECE_OCTETS] }
     }
 
-    /// Hashes a bounded number of octets of the region.
+    /// Hashes a bounded number of octets of the regions.
     pub(super) fn step(&mut self, queue: &mut dyn ReceiverQueue) -> Outcome {
         let manifest = Arc::clone(&self.manifest);
-        let slot = manifest.slots().offset_of(manifest.slot());
         let mut budget = STEP_OCTETS;
         while let Some(entry) = manifest.buffers().get(self.index) {
             if budget == 0 {
@@ -60,7 +59,8 @@ impl Verification {
             }
             let length = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_OCTETS).min(budget);
             let piece = &mut self.scratch[..length];
-            queue.take(slot + entry.offset + self.done_octets, piece);
+            let place = manifest.place(entry.region, entry.offset + self.done_octets);
+            queue.take(entry.region.into(), place, piece);
             self.hasher.update(piece);
             self.done_octets += length as u64;
             budget -= length;

@@ -21,15 +21,21 @@ impl Network {
     }
 
     fn runs(&self, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
+        self.runs_script("examples/broadcast.py", host, name, arguments)
+    }
+
+    fn runs_script(&self, script: &str, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
         let output = self.directory.path().join(name);
         let file = fs::File::create(&output).expect("a file");
         let mut command = self.namespace(host).command("/usr/bin/python3");
         self.access.set(&mut command);
         command
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/broadcast.py"))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(script))
             .args(arguments)
             .env("PYTHONPATH", self.directory.path().join("packages"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("SRDMA_TORCH_PROXY", "2001:db8:cc::1")
+            .env("SRDMA_TORCH_SLOT_MIB", "2")
             .stdout(Stdio::from(file))
             .stderr(Stdio::inherit());
         Broadcast { child: command.spawn().expect("it starts"), output }
@@ -62,7 +68,9 @@ fn the_python_example_broadcasts_and_ends() {
     killed.child.kill().expect("it runs");
     killed.child.wait().expect("a child");
     let mut restarted = network.runs("R5", "restarted", &["receive", &group]);
-    [&mut source, &mut plain, &mut asynchronous, &mut restarted].map(Broadcast::ends);
+    for process in [&mut source, &mut plain, &mut asynchronous, &mut restarted] {
+        process.ends();
+    }
     let sent = source.versions();
     assert_eq!(sent.keys().copied().collect::<Vec<_>>(), (1..=VERSIONS).collect::<Vec<_>>());
     assert_eq!((plain.versions(), asynchronous.versions()), (sent.clone(), sent.clone()));
@@ -81,4 +89,27 @@ fn the_python_example_broadcasts_and_ends() {
     assert_eq!(source.child.wait().expect("a child").code(), Some(3), "{:?}", source.lines());
     assert_eq!(receiver.lines().last().map(String::as_str), Some("over"));
     assert!(receiver.versions().len() >= 2, "{:?}", receiver.lines());
+}
+
+/// A process group of torch with four ranks, the last of which dies.
+#[test]
+#[ignore = "needs root"]
+fn torch_broadcasts_by_a_group() {
+    let network = Network::start();
+    network.has_package();
+    let file = network.directory.path().join("store");
+    let file = file.to_str().expect("UTF-8");
+    let script = "crates/cli/tests/cli/lab_library/torch_ranks.py";
+    let start = |(rank, host): (usize, &&str)| {
+        let rank = rank.to_string();
+        network.runs_script(script, host, &format!("rank {rank}"), &[&rank, "4", file])
+    };
+    let mut ranks: Vec<Broadcast> = ["S1", "R1", "R3", "R5"].iter().enumerate().map(start).collect();
+    let (dying, others) = ranks.split_last_mut().expect("four");
+    others.iter_mut().for_each(Broadcast::ends);
+    assert_eq!(dying.child.wait().expect("a child").code(), Some(9), "{:?}", dying.lines());
+    let lines = others[0].lines();
+    assert_eq!((lines.len(), lines.last().map(String::as_str)), (7, Some("done")), "{lines:?}");
+    assert!(others.iter().all(|rank| rank.lines() == lines));
+    assert_eq!(dying.lines(), lines[..6]);
 }

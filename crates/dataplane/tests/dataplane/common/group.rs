@@ -61,6 +61,7 @@ pub fn member(receiver: &multicast::Receiver, edge: usize) -> Receiver {
         region: receiver.region.map(|(base, rkey)| ReceiverRegion { base, rkey }),
         edge: NodeIndex(edge),
         joined: None,
+        more_regions: Vec::new(),
     }
 }
 
@@ -93,6 +94,7 @@ pub fn record(nodes: &[(&str, &str, &str, Option<usize>)], receivers: Vec<Receiv
         tree: Tree::new(nodes.iter().enumerate().map(node).collect()).unwrap(),
         receivers,
         policy: Policy::default(),
+        more_regions: Vec::new(),
     }
 }
 

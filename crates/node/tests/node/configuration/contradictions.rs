@@ -289,6 +289,12 @@ fn parents_and_branches() {
         &format!("{downstream}\nreceiver = [{{ address = '2001:db8:1::9', qpn = 2 }}]"),
         "22: a transit node has no [[group.receiver]]: receivers hang on edges",
     );
+    refused(
+        file,
+        downstream,
+        &format!("{downstream}\nmore_region = [{{ base = 0, length = 9, rkey = 1 }}]"),
+        "22: a transit node has no [[group.more_region]]: edges select a region (D191)",
+    );
     for key in ["branches: its receivers are its branches", "downstream: it replicates to its receivers"] {
         let name = key.split(':').next().unwrap_or(key);
         refused_with(EDGE, &format!("{name} = ['2001:db8:1::1']"), &format!("18: an edge has no {key}"));
@@ -330,6 +336,19 @@ fn receivers() {
         EDGE,
         "region = { base = 0, length = 9, rkey = 1 }",
         "26: receiver 2001:db8:bb::1 needs base and rkey, since the group has a region",
+    );
+    let two = "region = { base = 0, length = 9, rkey = 1 }\nmore_region = [{ base = 0, length = 9, rkey = 2 }]\n";
+    let has =
+        |more: &str| format!("{two}receiver = [{{ address = '2001:db8:bb::1', qpn = 2, base = 0, rkey = 1{more} }}]");
+    refused(EDGE, receiver, &has(""), "28: receiver 2001:db8:bb::1 has 0 more_regions, the group has 1 (D191)");
+    let same = has(", more_regions = [{ base = 0, rkey = 1 }]").replace("rkey = 2", "rkey = 1");
+    let text = "27: regions 1 and 2 of the group have the same rkey: requests select a region by it";
+    refused(EDGE, receiver, &same, text);
+    refused(
+        EDGE,
+        receiver,
+        &two.replace("region = { base = 0, length = 9, rkey = 1 }\n", &format!("{receiver}\n")),
+        "27: further regions need a first one",
     );
     refused(
         EDGE,

@@ -33,6 +33,8 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[group.receiver.joined]", "[[group]]\nreceiver = [{ joined = { zzz = 1 } }]"),
     ("[[group.receiver]]", "[[group]]\nreceiver = [{ zzz = 1 }]"),
     ("[group.region]", "[[group]]\nregion = { zzz = 1 }"),
+    ("[[group.more_region]]", "[[group]]\nmore_region = [{ zzz = 1 }]"),
+    ("[[group.receiver.more_regions]]", "[[group]]\nreceiver = [{ more_regions = [{ zzz = 1 }] }]"),
     ("[group.headend]", "[[group]]\nheadend = { zzz = 1 }"),
     ("[[group.headend.list]]", "[[group]]\nheadend = { list = [{ zzz = 1 }] }"),
     ("[group.repair]", "[[group]]\nrepair = { zzz = 1 }"),

@@ -177,11 +177,14 @@ fn join(octets: &mut Octets, epoch: u32) -> Option<Join> {
     join.filter(|_| epoch > 0)
 }
 
-fn receiver(octets: &mut Octets, id: u32, host: u16, has_region: bool, epoch: u32) -> Receiver {
+fn receiver(octets: &mut Octets, id: u32, host: u16, regions: usize, epoch: u32) -> Receiver {
+    let mut region = || ReceiverRegion { base: octets.from(0, u64::MAX), rkey: octets.u32(0, u32::MAX) };
+    let mut regions = (0..regions).map(|_| region()).collect::<Vec<_>>().into_iter();
     Receiver {
         address: Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, id as u16, host),
         qpn: octets.qpn(),
-        region: has_region.then(|| ReceiverRegion { base: octets.from(0, u64::MAX), rkey: octets.u32(0, u32::MAX) }),
+        region: regions.next(),
+        more_regions: regions.collect(),
         edge: NodeIndex(0),
         joined: join(octets, epoch),
     }
@@ -190,11 +193,10 @@ fn receiver(octets: &mut Octets, id: u32, host: u16, has_region: bool, epoch: u3
 /// A group of which the node is an edge, a transit node, the root or another headend.
 fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEntry {
     let epoch = octets.u32(0, 3);
-    let region = octets.maybe(|octets| SourceRegion {
-        base: octets.from(0, u64::MAX),
-        length: octets.from(0, u64::MAX),
-        rkey: octets.u32(0, u32::MAX),
-    });
+    let mut region = |rkey| SourceRegion { base: octets.from(0, u64::MAX), length: octets.from(0, u64::MAX), rkey };
+    let mut regions = [0, 1, 7, u32::MAX].map(&mut region).to_vec();
+    regions.truncate(octets.u16(0, 4).into());
+    let region = regions.first().copied();
     let source = Source { address: Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, 0, id as u16), qpn: octets.qpn() };
     let loopback = address("2001:db8:6::1");
     let node = Parent::Node { loopback, sid: octets.maybe(|_| address("5f00:0:6::")) };
@@ -217,12 +219,14 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         headend: None,
         repair: None,
         policy: policy(octets, ListMode::default()),
+        more_regions: Vec::new(),
     };
     if role.is_multiple_of(3) {
         entry.role = NodeRole::Edge;
         entry.sid = address(octets.one_of(&[END_MT, END_MT_GROUP]));
         let hosts = 1..=octets.u16(1, 4);
-        entry.receivers = hosts.map(|host| receiver(octets, id, host, region.is_some(), epoch)).collect();
+        entry.receivers = hosts.map(|host| receiver(octets, id, host, regions.len(), epoch)).collect();
+        entry.more_regions = regions.split_off(regions.len().min(1));
         let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
         entry.branches = entry.receivers.iter().map(branch).collect();
         entry.repair = repair(octets, &entry);
@@ -240,7 +244,7 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         let edges = 1..=octets.u16(0, 3);
         let list = |edge: u16| EdgeList {
             edge: Ipv6Addr::new(0x2001, 0xdb8, 8, edge, 0, 0, 0, 1),
-            receivers: vec![receiver(octets, id, 0x100 + edge, region.is_some(), epoch)],
+            receivers: vec![receiver(octets, id, 0x100 + edge, regions.len().min(1), epoch)],
         };
         let lists: Vec<EdgeList> = edges.map(list).collect();
         entry.policy.lists = if lists.is_empty() { ListMode::Provisioned } else { ListMode::Tlv };

@@ -138,7 +138,7 @@ fn a_headend() {
     let headend = entry.headend.expect("a headend");
     assert_eq!((headend.source, headend.with_regions, headend.link_mtu), (source, true, 4608));
     assert_eq!(headend.lists.iter().map(|list| list.receivers.len()).collect::<Vec<_>>(), [2, 1]);
-    let receiver = headend.lists[1].receivers[0];
+    let receiver = &headend.lists[1].receivers[0];
     assert_eq!((headend.lists[1].edge, receiver.address), (address("2001:db8:ff:7::1"), address("2001:db8:bb::3")));
     assert_eq!(receiver.region, Some(ReceiverRegion { base: 0x7F13_0000_0000, rkey: 0xA3 }));
     assert_eq!(receiver.joined, joined);
@@ -164,6 +164,13 @@ fn an_edge_and_a_transit_node() {
     assert_eq!(edge.parent, Parent::Node { loopback: address("2001:db8:ff:5::1"), sid: None });
     assert_eq!(edge.branches, [Branch::new(address("2001:db8:aa::1"))]);
     assert_eq!((edge.receivers.len(), edge.downstream.len(), edge.headend), (1, 0, None));
+    let region = SourceRegion { base: 0x7F00_0000_0000, length: 64 << 20, rkey: 0x1235 };
+    assert_eq!(edge.region, Some(region));
+    assert_eq!(edge.more_regions, [SourceRegion { base: 0x7F20_0000_0000, length: 4096, rkey: 0x1236 }]);
+    let regions =
+        [(0x7F14_0000_0000, 0xA4), (0x7F15_0000_0000, 0xA5)].map(|(base, rkey)| ReceiverRegion { base, rkey });
+    let receiver = &edge.receivers[0];
+    assert_eq!((receiver.region, &receiver.more_regions[..]), (Some(regions[0]), &regions[1..]));
     let transit = entry(3);
     let sid = Some(address("5f00:0:900::"));
     assert_eq!(transit.parent, Parent::Node { loopback: address("2001:db8:ff:9::1"), sid });

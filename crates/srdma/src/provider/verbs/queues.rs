@@ -4,7 +4,7 @@ use super::event_loop::DeviceQueue;
 use crate::error::{Over, PairError};
 use crate::manifest::MAX_MANIFEST_OCTETS;
 use crate::memory::{HostMemory, Octets, SharedRange, SlotMemory};
-use crate::provider::{Received, ReceiverQueue, SourceQueue, place_of};
+use crate::provider::{Received, ReceiverQueue, SourceQueue, open_all, place_of};
 use crate::statistics::PacketStatistics;
 use srdma_api::MemoryRegion as RecordRegion;
 use srdma_rc::{LocalRange, MemoryKey, Operation, WorkRequest};
@@ -88,7 +88,7 @@ impl SourceState {
         match self.memory.get(&local.key.0)? {
             HostMemory::Registered(region) => region.element(range).ok(),
             HostMemory::Source(Octets::Registered(region)) => region.element(range).ok(),
-            HostMemory::Source(Octets::Owned(..) | Octets::Raw(..)) => None,
+            HostMemory::Source(Octets::Owned(..) | Octets::Raw(..) | Octets::Part(..)) => None,
             HostMemory::Messages(_) | HostMemory::Slots(_) => None,
         }
     }
@@ -178,21 +178,26 @@ pub(super) struct ReceiverState {
     /// Dropped before its memory.
     pair: QueuePair,
     completions: Completions,
-    /// Where the device writes (D183).
-    landing: MemoryRegion<Buffer>,
     messages: MemoryRegion<Buffer>,
-    slots: SlotMemory,
+    regions: Vec<LandingSlots>,
+}
+
+/// A region of a receiver.
+pub(super) struct LandingSlots {
+    /// Where the device writes (D183).
+    pub(super) landing: MemoryRegion<Buffer>,
+    /// What the application has.
+    pub(super) slots: SlotMemory,
 }
 
 impl ReceiverState {
     pub(super) fn new(
         pair: QueuePair,
         completions: CompletionQueue,
-        landing: MemoryRegion<Buffer>,
         messages: MemoryRegion<Buffer>,
-        slots: SlotMemory,
+        regions: Vec<LandingSlots>,
     ) -> Self {
-        ReceiverState { pair, completions: Completions::new(completions), landing, messages, slots }
+        ReceiverState { pair, completions: Completions::new(completions), messages, regions }
     }
 
     pub(super) fn pair(&self) -> &QueuePair {
@@ -200,8 +205,12 @@ impl ReceiverState {
     }
 
     /// For the group's record.
-    pub(super) fn region(&self) -> RecordRegion {
-        RecordRegion { virtual_address: self.landing.virtual_address(), rkey: self.landing.rkey() }
+    pub(super) fn regions(&self) -> Vec<RecordRegion> {
+        let of = |LandingSlots { landing, .. }: &LandingSlots| RecordRegion {
+            virtual_address: landing.virtual_address(),
+            rkey: landing.rkey(),
+        };
+        self.regions.iter().map(of).collect()
     }
 }
 
@@ -241,27 +250,32 @@ impl ReceiverQueue for ReceiverState {
     }
 
     /// What the device writes does not get into the slots, so that nothing is to be closed for it.
-    fn open(&mut self, ranges: &mut dyn Iterator<Item = Range<usize>>) -> bool {
-        self.slots.open(ranges)
+    fn open(&mut self, ranges: &mut dyn Iterator<Item = (usize, Range<usize>)>) -> bool {
+        open_all(self.regions.len(), ranges, |region, ranges| {
+            self.regions.get_mut(region).is_some_and(|region| region.slots.open(ranges))
+        })
     }
 
     /// The octets get into their slot now, and are those that the caller sees: what the device writes to the same place
     /// later has no effect.
-    fn take(&mut self, offset: u64, into: &mut [u8]) {
+    fn take(&mut self, region: usize, offset: u64, into: &mut [u8]) {
+        let Some(LandingSlots { landing, slots }) = self.regions.get_mut(region) else { return into.fill(0) };
         let end = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(into.len()));
-        match end.filter(|end| *end <= self.landing.octets()) {
-            Some(_) => self.landing.memory().read(offset as usize, into),
+        match end.filter(|end| *end <= landing.octets()) {
+            Some(_) => landing.memory().read(offset as usize, into),
             None => into.fill(0),
         }
-        self.slots.deliver(offset, into);
+        slots.deliver(offset, into);
     }
 
-    fn deliver(&mut self, offset: u64, octets: &[u8]) {
-        self.slots.deliver(offset, octets);
+    fn deliver(&mut self, region: usize, offset: u64, octets: &[u8]) {
+        if let Some(region) = self.regions.get_mut(region) {
+            region.slots.deliver(offset, octets);
+        }
     }
 
-    fn share(&mut self, range: Range<usize>) -> Option<SharedRange> {
-        self.slots.share(range)
+    fn share(&mut self, region: usize, range: Range<usize>) -> Option<SharedRange> {
+        self.regions.get_mut(region)?.slots.share(range)
     }
 
     /// Writes outside of the region end the queue pair, and those inside have no effect on other versions' slots.

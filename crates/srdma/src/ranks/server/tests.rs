@@ -33,7 +33,7 @@ struct Owner {
 }
 
 fn manifest(version: u64) -> Arc<Manifest> {
-    let entry = Entry { name: "data".to_owned(), offset: 0, length_octets: 4096 };
+    let entry = Entry { name: "data".to_owned(), region: 0, offset: 0, length_octets: 4096 };
     Arc::new(Manifest::new(version, version - 1, SLOTS, DigestKind::Crc32, vec![entry]).expect("it fits"))
 }
 

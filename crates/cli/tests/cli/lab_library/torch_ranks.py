@@ -1,0 +1,75 @@
+"""A rank of a process group of backend srdma: RANK SIZE FILE. Run by the lab test."""
+
+import os
+import sys
+import time
+import zlib
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+import srdma.torch
+from srdma import errors
+
+RANK, SIZE, FILE = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+TIMEOUT = timedelta(seconds=20)
+
+
+def content(number, dtype, *shape):
+    generator = torch.Generator().manual_seed(number)
+    return torch.randn(shape, generator=generator).to(dtype)
+
+
+def fails(kind, text, call):
+    try:
+        call()
+    except kind as error:
+        assert text in str(error), error
+    else:
+        raise AssertionError(f"no {kind.__name__}")
+
+
+dist.init_process_group("srdma", init_method=f"file://{FILE}", rank=RANK, world_size=SIZE, timeout=TIMEOUT)
+assert dist.get_backend() == "srdma"
+
+# Longer than a slot, of several types, without elements, and a scalar.
+for number, (dtype, *shape) in enumerate(
+    [(torch.float32, 1300, 1000), (torch.bfloat16, 3, 5, 7), (torch.float64, 0), (torch.int64, 1), (torch.float16,)]
+):
+    expected = content(number, dtype, *shape)
+    tensor = expected.clone() if RANK == 0 else torch.zeros(shape, dtype=dtype)
+    if number % 2 == 0:
+        dist.broadcast(tensor, src=0)
+    else:
+        work = dist.broadcast(tensor, src=0, async_op=True)
+        work.wait()
+    assert torch.equal(tensor, expected), (number, tensor)
+    print("broadcast", number, zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().tobytes()), flush=True)
+
+# A parameter of a module, which requires a gradient.
+parameter = torch.nn.Parameter(content(9, torch.float32, 10) if RANK == 0 else torch.zeros(10))
+dist.broadcast(parameter.data, src=0)
+assert torch.equal(parameter.data, content(9, torch.float32, 10))
+
+# What is refused by name, at the rank that asks.
+fails(errors.NotContiguous, ".contiguous()", lambda: dist.broadcast(torch.zeros(4, 4).t(), src=0))
+fails(srdma.torch.Unsupported, "allreduce is not a broadcast", lambda: dist.all_reduce(torch.zeros(1)))
+fails(srdma.torch.Unsupported, "SRDMA_TORCH_FALLBACK=gloo", lambda: dist.scatter(torch.zeros(1), None, src=1))
+
+dist.barrier()
+print("barrier", flush=True)
+
+# A rank dies: the source learns it by the time-out, and the others at the next broadcast. None hangs.
+if RANK == SIZE - 1:
+    os._exit(9)
+tensor = content(7, torch.float32, 100) if RANK == 0 else torch.zeros(100)
+begin = time.monotonic()
+if RANK == 0:
+    fails(Exception, "did not take version", lambda: dist.broadcast(tensor, src=0))
+    assert time.monotonic() - begin >= TIMEOUT.total_seconds() - 1
+else:
+    dist.broadcast(tensor, src=0)
+    assert torch.equal(tensor, content(7, torch.float32, 100))
+    fails(Exception, "the group is closed", lambda: dist.broadcast(tensor, src=0))
+print("done", flush=True)
