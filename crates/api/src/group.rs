@@ -174,6 +174,13 @@ pub struct NewReceiver {
     pub host: Option<u64>,
 }
 
+impl NewReceiver {
+    /// A receiver with this queue pair and RDMA path MTU, for a group that carries SEND only.
+    pub fn new(qpn: u32, path_mtu: u16) -> Self {
+        NewReceiver { qpn, path_mtu, region: None, more_regions: Vec::new(), host: None }
+    }
+}
+
 /// The memory region of a receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -241,13 +241,8 @@ impl Flow {
                 let base = address::receiver_base(self.group, receiver, 0);
                 let region = Some(MemoryRegion { virtual_address: base, rkey: participant.key.0 });
                 let address = testbed.receiver_address(receiver);
-                let receiver = NewReceiver {
-                    qpn: participant.qpn.get(),
-                    path_mtu: PATH_MTU_OCTETS as u16,
-                    region,
-                    more_regions: Vec::new(),
-                    host: None,
-                };
+                let receiver =
+                    NewReceiver { region, ..NewReceiver::new(participant.qpn.get(), PATH_MTU_OCTETS as u16) };
                 Some(match in_two_steps {
                     true => Request::Reserve { id, address, receiver },
                     false => Request::Join { id, address, receiver },

@@ -19,8 +19,7 @@ fn main() {
         let mut pipeline = registered();
         let id = transact(&mut pipeline, |core| core.create_group(&admin(), None, group())).0.expect("a group");
         let join = |pipeline: &mut Pipeline, leaf: u16, host: u16| {
-            let receiver =
-                NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+            let receiver = NewReceiver::new(0x1000, 4096);
             let (joined, time) =
                 transact(pipeline, |core| core.join(&admin(), id, address(leaf, host), receiver, None));
             joined.expect("it joins");

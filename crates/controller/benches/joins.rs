@@ -131,13 +131,7 @@ fn join(address: SocketAddr, number: usize, all: &Barrier) -> Vec<Duration> {
     let mut times = Vec::with_capacity(JOINS_OF_A_CLIENT);
     all.wait();
     for receiver in 0..JOINS_OF_A_CLIENT {
-        let body = serde_json::to_string(&NewReceiver {
-            qpn: 2 + number as u32,
-            path_mtu: 4096,
-            region: None,
-            more_regions: Vec::new(),
-            host: None,
-        });
+        let body = serde_json::to_string(&NewReceiver::new(2 + number as u32, 4096));
         let body = body.expect("a body");
         let target = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, number as u16, 0, 0, 0, 1 + receiver as u16);
         let request = format!(

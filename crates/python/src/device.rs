@@ -115,9 +115,11 @@ impl Device {
         Ok(Source::new(released(py, create)?))
     }
 
-    /// Joins a group.
-    fn join(&self, py: Python<'_>, group: u32) -> PyResult<Receiver> {
-        let receiver = py.detach(|| self.device.join(group, JoinOptions::default()));
+    /// Joins a group. With `shared`, all processes of this host that do so share one receiver.
+    #[pyo3(signature = (group, *, shared = false, runtime_directory = None))]
+    fn join(&self, py: Python<'_>, group: u32, shared: bool, runtime_directory: Option<PathBuf>) -> PyResult<Receiver> {
+        let options = JoinOptions { shared, runtime_directory, ..JoinOptions::default() };
+        let receiver = py.detach(|| self.device.join(group, options));
         Ok(Receiver::new(receiver.map_err(|error| raised(py, &error))?))
     }
 

@@ -20,9 +20,11 @@ macro_rules! names {
 
 names! {
     Error, UnknownProvider, TokenFile, Controller, NoAddress, Wire, Verbs, BufferMoves, DeviceMemory, NotContiguous,
-    QueuePair, InvalidGroup, InvalidSlots, OutOfRange, NoRegion, RegionTooSmall, NoMemory, System, StillMember,
+    QueuePair, InvalidGroup, InvalidSlots, OutOfRange, NoRegion, RegionTooSmall, RuntimeDirectory, NoOwner, NoMemory,
+    System, StillMember,
     LastReceiver, NotReady, NotCommitted, AlreadyCommitted, NotNewer, QueueFull, InvalidManifest, UnknownVersion,
-    Timeout, Forked, Over, GroupClosed, Closed, Evicted, Refused, QueuePairFailed, SocketFailed, DeviceFailed,
+    Timeout, Forked, Over, GroupClosed, Closed, Evicted, Refused, Detached, OwnerLost, QueuePairFailed, SocketFailed,
+    DeviceFailed,
 }
 
 fn name_of(error: &Error) -> &'static str {
@@ -41,6 +43,8 @@ fn name_of(error: &Error) -> &'static str {
         Error::OutOfRange { .. } => name::OutOfRange,
         Error::NoRegion(_) => name::NoRegion,
         Error::RegionTooSmall { .. } => name::RegionTooSmall,
+        Error::RuntimeDirectory { .. } => name::RuntimeDirectory,
+        Error::NoOwner => name::NoOwner,
         Error::NoMemory(_) => name::NoMemory,
         Error::System { .. } => name::System,
         Error::StillMember { .. } => name::StillMember,
@@ -65,6 +69,8 @@ pub(crate) fn name_of_over(over: &Over) -> &'static str {
         Over::Closed => name::Closed,
         Over::Evicted => name::Evicted,
         Over::Refused(_) => name::Refused,
+        Over::Detached(_) => name::Detached,
+        Over::NoOwner(_) => name::OwnerLost,
         Over::QueuePair(_) => name::QueuePairFailed,
         Over::Socket(_) => name::SocketFailed,
         Over::Device(_) => name::DeviceFailed,

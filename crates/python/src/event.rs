@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 /// Something that has happened to a group.
 #[pyclass(frozen, get_all, module = "srdma")]
 pub(crate) struct Event {
-    /// `published`, `slow`, `failed`, `joined`, `version`, `rejected`, `source_silent`, `resumed`, `over`, `lost`, or
-    /// another one of a later version.
+    /// `published`, `slow`, `failed`, `joined`, `version`, `rejected`, `source_silent`, `resumed`,
+    /// `rank_attached`, `rank_detached`, `rank_holds`, `owner_lost`, `over`, `lost`, or another one of a later version.
     kind: &'static str,
     /// The version, if it is one of a version and known.
     version: Option<u64>,
@@ -28,6 +28,10 @@ impl Event {
             srdma::Event::Rejected { version, .. } => ("rejected", *version, None),
             srdma::Event::SourceSilent => ("source_silent", None, None),
             srdma::Event::Resumed { .. } => ("resumed", None, None),
+            srdma::Event::RankAttached { .. } => ("rank_attached", None, None),
+            srdma::Event::RankDetached { .. } => ("rank_detached", None, None),
+            srdma::Event::RankHolds { version, .. } => ("rank_holds", Some(*version), None),
+            srdma::Event::OwnerLost => ("owner_lost", None, None),
             srdma::Event::Over(over) => ("over", None, Some(name_of_over(over))),
             srdma::Event::Lost(_) => ("lost", None, None),
             _ => ("other", None, Some(name::Error)),

@@ -80,13 +80,7 @@ fn acknowledged_writes_survive_kill_9() {
                     let Ok(id) = id.map(|created| created.summary.id) else { return };
                     for receiver in 1.. {
                         let address = Ipv6Addr::new(0x2001, 0xdb8, 0xbb, round, number, 0, 0, receiver);
-                        let join = NewReceiver {
-                            qpn: 0x1000,
-                            path_mtu: 4096,
-                            region: None,
-                            more_regions: Vec::new(),
-                            host: None,
-                        };
+                        let join = NewReceiver::new(0x1000, 4096);
                         // The first that is not answered is the end.
                         if client.join(id, address, &join).is_err() {
                             return;
@@ -282,7 +276,7 @@ fn a_full_file_system_loses_no_acknowledged_write() {
         }
         let address =
             Ipv6Addr::from_bits(Ipv6Addr::new(0x2001, 0xdb8, 0xbb, 0, 0, 0, 0, 1).to_bits() + u128::from(number));
-        let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+        let receiver = NewReceiver::new(0x1000, 4096);
         client.join(u32::from(group_number) + 1, address, &receiver).map(drop)
     };
     let sum = |page: &srdma_api::GroupPage| page.groups.iter().map(|group| group.receivers).sum::<u32>();

@@ -313,7 +313,7 @@ impl Cluster {
     }
 
     pub(crate) fn join(&mut self, address: Ipv6Addr) -> Result<(), Refusal> {
-        let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+        let receiver = NewReceiver::new(0x1000, 4096);
         self.commit(|core| core.join(&admin(), 1, address, receiver, None))
     }
 

@@ -57,7 +57,7 @@ fn answers_orders_and_events_wait_for_the_writes_before_them() {
     }
     let new = group("2001:db8:aa::1", Some("2001:db8:cc::1"));
     let group = commit(&mut pipeline, |core| core.create_group(&admin(), None, new)).unwrap();
-    let receiver = NewReceiver { qpn: 0x1000, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+    let receiver = NewReceiver::new(0x1000, 4096);
     let join =
         pipeline.transact(at(2), |core| core.join(&admin(), group, "2001:db8:bb::1".parse().unwrap(), receiver, None));
     assert!(!join.writes.is_empty() && join.answer.number() == join.number);

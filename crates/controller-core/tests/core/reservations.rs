@@ -14,7 +14,7 @@ const QPN: u32 = 0x1000;
 
 impl Cluster {
     fn reserve(&mut self, address: Ipv6Addr) -> Result<(), Refusal> {
-        let receiver = NewReceiver { qpn: QPN, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+        let receiver = NewReceiver::new(QPN, 4096);
         self.commit(|core| core.reserve(&admin(), 1, address, receiver, None))
     }
 
@@ -243,7 +243,7 @@ fn a_reserved_receiver_leaves() {
     let mut cluster = running();
     cluster.reserve(late).unwrap();
     assert_eq!(cluster.source(70), SourceOrder::Wait);
-    let other = NewReceiver { qpn: 0x1001, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+    let other = NewReceiver::new(0x1001, 4096);
     let joined = cluster.commit(|core| core.reserve(&admin(), 1, late, other.clone(), None));
     assert_eq!(kind(joined), ProblemType::AlreadyJoined);
     let report = ReceiverReport { qpn: 0x1001, ready_at_psn: Some(70), wait_ms: 0 };

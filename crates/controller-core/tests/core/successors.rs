@@ -23,7 +23,7 @@ impl Cluster {
 
     /// A receiver joins by another queue pair in each group.
     fn follow(&mut self, group: u32, address: Ipv6Addr) {
-        let receiver = NewReceiver { qpn: 0x1000 + group, path_mtu: 4096, region: None };
+        let receiver = NewReceiver::new(0x1000 + group, 4096);
         self.commit(|core| core.join(&admin(), group, address, receiver, None)).unwrap();
     }
 

@@ -86,13 +86,7 @@ pub(crate) fn new_group(number: u16) -> NewGroup {
 
 pub(crate) fn new_receiver(number: u16) -> NewReceiver {
     let region = MemoryRegion { virtual_address: u64::from(number) << 32, rkey: u32::from(number) };
-    NewReceiver {
-        qpn: 0x1000 + u32::from(number),
-        path_mtu: 4096,
-        region: Some(region),
-        more_regions: Vec::new(),
-        host: None,
-    }
+    NewReceiver { region: Some(region), ..NewReceiver::new(0x1000 + u32::from(number), 4096) }
 }
 
 pub(crate) fn create(client: &Client, number: u16) -> Group {

@@ -186,12 +186,12 @@ impl Controller {
     }
 
     pub(super) fn join(&mut self, id: u32, receiver: Ipv6Addr) -> Result<(), Refusal> {
-        let new = NewReceiver { qpn: QPN, path_mtu: 4096, region: None, more_regions: Vec::new(), host: None };
+        let new = NewReceiver::new(QPN, 4096);
         self.transact(|core| core.join(&network::admin(), id, receiver, new, None)).unwrap_or(Ok(()))
     }
 
     pub(super) fn reserve(&mut self, id: u32, receiver: Ipv6Addr) -> Result<(), Refusal> {
-        let new = NewReceiver { qpn: QPN, path_mtu: 4096, region: None };
+        let new = NewReceiver::new(QPN, 4096);
         self.transact(|core| core.reserve(&network::admin(), id, receiver, new, None)).unwrap_or(Ok(()))
     }
 

@@ -14,7 +14,21 @@ def error_names() -> list[str]: ...
 Buffer: TypeAlias = Any
 Buffers: TypeAlias = Mapping[str, Buffer] | Iterable[tuple[str, Buffer]]
 Kind: TypeAlias = Literal[
-    "published", "slow", "failed", "joined", "version", "rejected", "source_silent", "resumed", "over", "lost", "other"
+    "published",
+    "slow",
+    "failed",
+    "joined",
+    "version",
+    "rejected",
+    "source_silent",
+    "resumed",
+    "rank_attached",
+    "rank_detached",
+    "rank_holds",
+    "owner_lost",
+    "over",
+    "lost",
+    "other",
 ]
 
 class Event:
@@ -52,7 +66,9 @@ class Device:
         keep_current: bool = False,
         resume: int | None = None,
     ) -> Source: ...
-    def join(self, group: int) -> Receiver: ...
+    def join(
+        self, group: int, *, shared: bool = False, runtime_directory: str | PathLike[str] | None = None
+    ) -> Receiver: ...
 
 class Source:
     @property

@@ -67,6 +67,14 @@ class RegionTooSmall(Error):
     """The region is smaller than the group's."""
 
 
+class RuntimeDirectory(Error):
+    """The directory in which the processes of a host find each other cannot be used."""
+
+
+class NoOwner(Error, TimeoutError):
+    """Another process of this host is to have the receiver, and has not joined in time."""
+
+
 class NoMemory(Error, MemoryError):
     """There is not so much memory."""
 
@@ -137,6 +145,14 @@ class Evicted(Over):
 
 class Refused(Over):
     """The controller has refused the receiver."""
+
+
+class Detached(Over):
+    """The owner of the host's receiver has detached this process."""
+
+
+class OwnerLost(Over):
+    """The owner of the host's receiver has ended, and there is no other."""
 
 
 class QueuePairFailed(Over):

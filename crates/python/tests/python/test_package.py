@@ -200,6 +200,8 @@ class Errors(unittest.TestCase):
                 device().create_group(**{"slot_octets": 4096, **options})
         with self.assertRaisesRegex(errors.Controller, "::1"):
             device().join(1)
+        with self.assertRaisesRegex(errors.Controller, "::1"):
+            device().join(1, shared=True, runtime_directory="/nonexistent/ranks")
 
     def test_events_are_raised_by_other_threads_as_well(self):
         import threading
