@@ -21,7 +21,7 @@ pub(super) struct Predecessor {
     pub(super) proxy: Option<Ipv6Addr>,
     pub(super) name: Option<String>,
     tenant: String,
-    region: Option<SourceRegion>,
+    regions: Vec<SourceRegion>,
     ancestors: Vec<u32>,
 }
 
@@ -38,17 +38,22 @@ impl Predecessor {
     }
 
     /// Its receivers join the group that resumes it with the memory that they have.
-    pub(super) fn check_region(&self, region: Option<SourceRegion>) -> Result<(), Refusal> {
-        let length = |region: Option<SourceRegion>| region.map_or(0, |region| region.length);
-        let (found, known) = (length(region), length(self.region));
-        if found <= known {
-            return Ok(());
+    pub(super) fn check_regions(&self, regions: &[SourceRegion]) -> Result<(), Refusal> {
+        let id = self.id;
+        let refusal = |text| Err(Refusal::new(ProblemType::InvalidGroup, text));
+        for (found, known) in regions.iter().zip(&self.regions).map(|(found, known)| (found.length, known.length)) {
+            if found > known {
+                return refusal(format!(
+                    "region: {found} octets, and receivers of group {id}, which is resumed, have {known} octets"
+                ));
+            }
         }
-        let text = format!(
-            "region: {found} octets, and receivers of group {}, which is resumed, have {known} octets",
-            self.id
-        );
-        Err(Refusal::new(ProblemType::InvalidGroup, text))
+        match (regions.len(), self.regions.len()) {
+            (found, known) if found == known || found == 0 => Ok(()),
+            (found, known) => {
+                refusal(format!("{found} regions, and receivers of group {id}, which is resumed, have {known}"))
+            }
+        }
     }
 
     pub(super) fn ancestors_of_successor(self) -> Vec<u32> {
@@ -76,7 +81,7 @@ impl Core {
             proxy: request.proxy,
             name: request.name.clone(),
             tenant: tenant.clone(),
-            region: request.region,
+            regions: request.region.iter().chain(&request.more_regions).copied().collect(),
             ancestors: ancestors.clone(),
         })
     }

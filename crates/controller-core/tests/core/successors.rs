@@ -185,9 +185,12 @@ fn a_resumption_that_would_not_work_is_refused_and_changes_nothing() {
         assert_ne!(read.err().map(|refusal| refusal.kind), None);
     }
     let longer = NewGroup { region: region(1001), ..resuming(1) };
+    let more_regions = vec![SourceRegion { base: 0, length: 1, rkey: 2 }];
+    let one_more = NewGroup { region: region(1000), more_regions, ..resuming(1) };
     for (request, tenant, expected) in [
         (resuming(9), None, ProblemType::UnknownGroup),
         (longer, None, ProblemType::InvalidGroup),
+        (one_more, None, ProblemType::InvalidGroup),
         (resuming(1), Some("other"), ProblemType::InvalidRequest),
     ] {
         assert_eq!(kind(cluster.commit(|core| core.create_group(&admin(), tenant, request))), expected);

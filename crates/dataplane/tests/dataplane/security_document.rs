@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 const DOCUMENT: &str = include_str!("../../../../docs/security.md");
 
-/// The sources of all tests of the workspace, by the name of their file.
+/// The sources of all tests of the workspace, those beside the code included, by the name of their file.
 fn tests() -> BTreeMap<String, String> {
     let mut tests: BTreeMap<String, String> = BTreeMap::new();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut open: Vec<PathBuf> = entries(&crates).into_iter().map(|member| member.join("tests")).collect();
+    let both = |member: PathBuf| ["src", "tests"].map(|directory| member.join(directory));
+    let mut open: Vec<PathBuf> = entries(&crates).into_iter().flat_map(both).collect();
     while let Some(directory) = open.pop() {
         for entry in entries(&directory) {
             if entry.is_dir() {

@@ -44,8 +44,8 @@ def _octets(tensor: torch.Tensor) -> torch.Tensor:
     """The octets of a tensor, in place."""
     if tensor.device.type != "cpu":
         raise errors.DeviceMemory(
-            f"the tensor is on {tensor.device}, which this version does not read or write: copy it to memory of the host, "
-            "as by .cpu()"
+            f"the tensor is on {tensor.device}, which this version does not read or write: copy it to memory of the "
+            "host, as by .cpu()"
         )
     if not tensor.is_contiguous():
         raise errors.NotContiguous("the tensor is not contiguous: use .contiguous()")
@@ -150,8 +150,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     @staticmethod
     def _done(result: list[torch.Tensor]) -> Any:
-        """Work that is done. A Work that waits for a future drops its exception, and one in Python would be forgotten by
-        torch 1.13: so collectives end, or raise, before they return, also with `async_op`."""
+        """Work that is done. A Work that waits for a future drops its exception, and one in Python would be forgotten
+        by torch 1.13: so collectives end, or raise, before they return, also with `async_op`."""
         future: torch.futures.Future[list[torch.Tensor]] = torch.futures.Future()
         future.set_result(result)
         return torch._C._distributed_c10d._create_work_from_future(future)
@@ -173,7 +173,8 @@ class ProcessGroup(dist.ProcessGroup):
             self._store.wait([f"group of {root}"], timedelta(seconds=timeout))
             group, slot_octets = self._store.get(f"group of {root}").decode().split()
             if int(slot_octets) != self._slot_octets:
-                raise errors.Error(f"SRDMA_TORCH_SLOT_MIB differs: {slot_octets} octets at rank {root}, {self._slot_octets} here")
+                own = self._slot_octets
+                raise errors.Error(f"SRDMA_TORCH_SLOT_MIB differs: {slot_octets} octets at rank {root}, {own} here")
             receiving = self._receiving[root] = _Receiving(self._device, int(group))
         receiving.receive(octets, self._slot_octets, timeout)
 

@@ -44,8 +44,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The owner. Other ranks read slots where the manifests say that they are, so that they do not change places. Ranks end
-/// with their group.
+/// The owner. Other ranks read slots where the manifests say that they are, so that they do not change places. Ranks
+/// end with their group.
 const MEMBER: Member = Member { host: None, follows: false, exchanges_slots: false };
 
 /// Interval for requests to a controller that cannot be reached.

@@ -63,7 +63,8 @@ impl Owner {
                     self.server.table().source_is_silent();
                     context.shared.push([Event::SourceSilent], |_| {});
                 }
-                // Of sources, of receivers that follow, or of the handle of a rank; and this thread does fetch its events.
+                // Of sources, of receivers that follow, or of the handle of a rank; and this thread does fetch its
+                // events.
                 Event::Published { .. }
                 | Event::Resumed { .. }
                 | Event::Slow { .. }
