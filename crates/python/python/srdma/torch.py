@@ -170,7 +170,7 @@ class ProcessGroup(dist.ProcessGroup):
             return
         receiving = self._receiving.get(root)
         if receiving is None:
-            self._store.wait([f"group of {root}"], timedelta(seconds=timeout))
+            self._wait_for(f"group of {root}", timeout, f"rank {root} did not broadcast")
             group, slot_octets = self._store.get(f"group of {root}").decode().split()
             if int(slot_octets) != self._slot_octets:
                 own = self._slot_octets
@@ -178,12 +178,19 @@ class ProcessGroup(dist.ProcessGroup):
             receiving = self._receiving[root] = _Receiving(self._device, int(group))
         receiving.receive(octets, self._slot_octets, timeout)
 
+    def _wait_for(self, key: str, timeout: float, otherwise: str) -> None:
+        try:
+            self._store.wait([key], timedelta(seconds=timeout))
+        except RuntimeError as error:
+            text = f"{otherwise} within {timeout:g} s, the time-out of the process group: {error}"
+            raise errors.Timeout(text) from error
+
     def _wait_for_all(self, timeout: float) -> None:
         self._barriers += 1
         name = f"barrier {self._barriers}"
         if self._store.add(name, 1) == self.size():
             self._store.set(f"{name} passed", "")
-        self._store.wait([f"{name} passed"], timedelta(seconds=timeout))
+        self._wait_for(f"{name} passed", timeout, "not all ranks came to the barrier")
 
 
 def _other(name: str) -> Callable[..., Any]:
