@@ -74,6 +74,8 @@ impl Connection {
                 // Often enough that the window does not run empty while an acknowledgement is in flight.
                 ack_request_interval: (self.window / 4).clamp(1, 64),
                 retry_count_7_is_unlimited: true,
+                // D204.
+                sends_one_message_until_ready: true,
                 ..Habits::strict()
             },
             ..QueuePairConfig::new(self.qpn, self.peer_address, self.peer_qpn)

@@ -78,6 +78,9 @@ pub struct Habits {
     /// A duplicate that comes before the first request is answered with PSN 0xFFFFFF; otherwise with the PSN before the
     /// first.
     pub acks_all_ones_before_first_request: bool,
+    /// After an RNR NAK the message that the peer is not ready for is sent alone, until it is acknowledged; otherwise
+    /// all that is outstanding is sent again each time.
+    pub sends_one_message_until_ready: bool,
 }
 
 impl Habits {
@@ -93,6 +96,7 @@ impl Habits {
             retry_count_7_is_unlimited: false,
             sequence_nak_after_not_ready: false,
             acks_all_ones_before_first_request: false,
+            sends_one_message_until_ready: false,
         }
     }
 
@@ -108,6 +112,7 @@ impl Habits {
             retry_count_7_is_unlimited: true,
             sequence_nak_after_not_ready: true,
             acks_all_ones_before_first_request: true,
+            sends_one_message_until_ready: false,
         }
     }
 }

@@ -86,6 +86,8 @@ pub(crate) struct Requester {
     /// Packet that a NAK has sent us back to, until an ACK or a timeout.
     went_back_to: Option<u64>,
     timer: Timer,
+    /// The peer was not ready for the oldest message, and has not acknowledged it since.
+    awaits_ready: bool,
     failed: bool,
 }
 
@@ -112,6 +114,7 @@ impl Requester {
             rnr_retries_left: config.rnr_retry,
             went_back_to: None,
             timer: Timer::Idle,
+            awaits_ready: false,
             failed: false,
             config: config.clone(),
         }
@@ -150,6 +153,10 @@ impl Requester {
     pub(crate) fn can_transmit(&self) -> bool {
         let Some(posted) = self.queue.get(self.cursor) else { return false };
         let is_new_read = posted.is_read() && self.next >= self.sent;
+        // Only the oldest message, to a peer that is not ready for it.
+        if self.awaits_ready && self.cursor > 0 {
+            return false;
+        }
         !matches!(self.timer, Timer::NotReady(_))
             && self.next - self.unacknowledged < u64::from(self.config.habits.max_outstanding_psns)
             && !(is_new_read && self.reads_outstanding >= self.config.max_outstanding_reads)
@@ -264,6 +271,7 @@ impl Requester {
             self.cursor = self.cursor.saturating_sub(1);
         }
         reached = reached.max(self.unacknowledged);
+        self.awaits_ready &= reached == self.unacknowledged;
         context.counters.packets_acknowledged += reached - self.unacknowledged;
         self.unacknowledged = reached;
         self.never_send_acknowledged();

@@ -128,6 +128,7 @@ impl Requester {
         }
         self.rnr_retries_left -= u8::from(self.config.rnr_retry != 7);
         self.go_back();
+        self.awaits_ready = self.config.habits.sends_one_message_until_ready;
         self.timer = Timer::NotReady(context.now + rnr_timer(code));
         Ok(())
     }

@@ -314,6 +314,30 @@ fn a_peer_that_is_not_ready_is_retried_after_its_time() {
     assert_eq!(statuses(&mut rig), [(1, Status::RnrRetryExceeded)]);
 }
 
+/// D204: the message that the peer is not ready for is sent alone, also after a loss, until the peer has acknowledged
+/// it.
+#[test]
+fn one_message_is_sent_until_the_peer_is_ready_by_configuration() {
+    for (one_message, again) in [(false, vec![100, 101, 102, 103, 104]), (true, vec![100, 101])] {
+        let (mut rig, key) = rig(|config| config.habits.sends_one_message_until_ready = one_message);
+        post_write(&mut rig, key, 1, 2);
+        post_write(&mut rig, key, 2, 3);
+        assert_eq!(rig.psns(), [100, 101, 102, 103, 104]);
+        for _ in 0..3 {
+            rig.give(&Given::response(100, 0x20 | 2)).expect("taken");
+            rig.advance_ns(20_000);
+            assert_eq!(rig.psns(), again);
+        }
+        rig.advance_ns(TIMEOUT_NS);
+        assert_eq!(rig.psns(), again, "it was lost");
+        rig.give(&Given::response(101, ACK)).expect("taken");
+        let rest = if one_message { vec![102, 103, 104] } else { Vec::new() };
+        assert_eq!(rig.psns(), rest);
+        rig.give(&Given::response(104, ACK)).expect("taken");
+        assert_eq!(statuses(&mut rig), [(1, Status::Success), (2, Status::Success)]);
+    }
+}
+
 #[test]
 fn progress_resets_the_rnr_retries() {
     let (mut rig, key) = rig(|config| config.rnr_retry = 1);
