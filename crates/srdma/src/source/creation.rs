@@ -39,7 +39,7 @@ pub struct GroupOptions {
     pub window_octets: Option<u32>,
     /// The digest of each buffer.
     pub digest: DigestKind,
-    /// A version that the receivers have not accepted for this time is reported by [`Event::Slow`].
+    /// A version that the receivers have not accepted for this time is reported by [`Event::Slow`](crate::Event::Slow).
     pub slow_after: Duration,
     /// Length of an RDMA WRITE, at most.
     pub message_octets: u32,
