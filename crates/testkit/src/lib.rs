@@ -2,6 +2,7 @@
 //! the code that they judge: octets in vectors, one bit or one octet at a time, no table, no cleverness. And what tests
 //! over many seeds share.
 
+pub mod built;
 pub mod checksums;
 pub mod dcqcn;
 pub mod forwarding;
@@ -10,5 +11,4 @@ pub mod multicast;
 pub mod packets;
 pub mod random;
 pub mod seeds;
-pub mod static_library;
 pub mod table;

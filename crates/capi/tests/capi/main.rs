@@ -3,7 +3,7 @@
 use srdma_capi::{
     SrdmaBuffer, SrdmaEvent, SrdmaGroupOptions, SrdmaJoinOptions, SrdmaOptions, SrdmaRegion, SrdmaStatistics,
 };
-use srdma_testkit::static_library;
+use srdma_testkit::built;
 use std::collections::BTreeSet;
 use std::fs;
 use std::mem::offset_of;
@@ -29,7 +29,7 @@ fn run(command: &mut Command) -> String {
 /// A directory with the installed library.
 fn installed() -> tempfile::TempDir {
     let prefix = tempfile::tempdir().expect("a directory");
-    run(Command::new(file("install")).arg(static_library::beside_test("libsrdma_capi")).arg(prefix.path()));
+    run(Command::new(file("install")).arg(built::static_library("libsrdma_capi")).arg(prefix.path()));
     prefix
 }
 

@@ -10,7 +10,7 @@ use crate::own_lab::{ControllerAccess, Lab};
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
 use srdma_capi as _;
 use srdma_io::namespace::Namespace;
-use srdma_testkit::static_library;
+use srdma_testkit::built;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -260,7 +260,7 @@ impl Network {
             .arg(root.join(source))
             .arg(format!("-I{}", root.join("crates/capi/include").display()))
             .arg(format!("-I{}", root.join("crates/capi/tests/capi").display()))
-            .arg(static_library::beside_test("libsrdma_capi"))
+            .arg(built::static_library("libsrdma_capi"))
             .args(["-lgcc_s", "-lpthread", "-ldl", "-lm"])
             .output()
             .expect("cc runs");

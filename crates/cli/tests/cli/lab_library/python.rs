@@ -1,23 +1,14 @@
 //! `examples/broadcast.py`, by the package of `crates/python`.
 
 use super::{Broadcast, Network};
-use srdma_testkit::static_library::shared_beside_test;
+use srdma_testkit::built;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
 impl Network {
-    /// The package as a wheel installs it: the module beside the sources.
     fn has_package(&self) {
-        let package = self.directory.path().join("packages/srdma");
-        fs::create_dir_all(&package).expect("a directory");
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/python/srdma");
-        for entry in fs::read_dir(sources).expect("the package") {
-            let file = entry.expect("an entry").path();
-            symlink(&file, package.join(file.file_name().expect("a name"))).expect("a link");
-        }
-        symlink(shared_beside_test("libsrdma_native"), package.join("_native.abi3.so")).expect("a link");
+        built::python_package(&self.directory.path().join("packages"));
     }
 
     fn runs(&self, host: &str, name: &str, arguments: &[&str]) -> Broadcast {

@@ -2,7 +2,7 @@
 
 use crate::own_lab::{ControllerAccess, Lab};
 use srdma_io::namespace::Namespace;
-use srdma_testkit::static_library;
+use srdma_testkit::built;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -261,7 +261,7 @@ fn compile(directory: &Path) -> PathBuf {
     cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L", "-Wall", "-Wextra", "-Werror", "-O2", "-s", "-o"]).arg(&program);
     cc.arg(root.join("crates/cli/tests/cli/lab_providers/versions.c"));
     cc.arg(format!("-I{}", root.join("crates/capi/include").display()));
-    cc.arg("-Wl,--gc-sections").arg(static_library::beside_test("libsrdma_capi"));
+    cc.arg("-Wl,--gc-sections").arg(built::static_library("libsrdma_capi"));
     run(cc.args(["-lgcc_s", "-lpthread", "-ldl", "-lm"]));
     program
 }

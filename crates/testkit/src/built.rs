@@ -1,7 +1,8 @@
 //! Libraries that cargo builds for a test.
 
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 /// The newest static library of a crate, beside the test that runs: cargo builds it with its tests, and as a dependency
 /// of others.
@@ -9,17 +10,25 @@ use std::path::PathBuf;
 /// # Panics
 ///
 /// If there is none.
-pub fn beside_test(library: &str) -> PathBuf {
+pub fn static_library(library: &str) -> PathBuf {
     newest(library, ".a")
 }
 
-/// The same for a shared library.
+/// Installs the Python package `srdma` below a directory, by links, as a wheel does: the module beside the sources. The
+/// crate `python` is a dependency of the test.
 ///
 /// # Panics
 ///
-/// If there is none.
-pub fn shared_beside_test(library: &str) -> PathBuf {
-    newest(library, ".so")
+/// If there is no module, or a link cannot be made.
+pub fn python_package(directory: &Path) {
+    let package = directory.join("srdma");
+    fs::create_dir_all(&package).expect("a directory");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/python/srdma");
+    for entry in fs::read_dir(sources).expect("the package") {
+        let file = entry.expect("an entry").path();
+        symlink(&file, package.join(file.file_name().expect("a name"))).expect("a link");
+    }
+    symlink(newest("libsrdma_native", ".so"), package.join("_native.abi3.so")).expect("a link");
 }
 
 fn newest(library: &str, ending: &str) -> PathBuf {
