@@ -76,6 +76,11 @@ impl NewGroup {
         }
     }
 
+    /// All memory regions that the source writes to.
+    pub fn regions(&self) -> impl Iterator<Item = &SourceRegion> {
+        self.region.iter().chain(&self.more_regions)
+    }
+
     /// How the group is repaired (D163): its own fields before those of its policy, and the ACK timeout of its
     /// transport.
     pub fn repair_policy(&self) -> RepairPolicy {
@@ -311,6 +316,13 @@ pub struct Group {
     /// Failures whose repair takes longer than the source waits for an ACK.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+}
+
+impl Group {
+    /// All memory regions that the source writes to.
+    pub fn regions(&self) -> impl Iterator<Item = &SourceRegion> {
+        self.region.iter().chain(&self.more_regions)
+    }
 }
 
 /// The state of a receiver.

@@ -67,3 +67,29 @@ pub(crate) fn start<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Se
     let started = thread::Builder::new().name(name.to_owned()).spawn(body);
     started.map_err(|error| Error::System { what: "a thread", error })
 }
+
+/// The thread of a handle, which ends with it.
+#[derive(Debug)]
+pub(crate) struct OwnThread<T> {
+    thread: Option<JoinHandle<T>>,
+    process: u32,
+}
+
+impl<T: Send + 'static> OwnThread<T> {
+    pub(crate) fn start(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<Self> {
+        Ok(OwnThread { thread: Some(start(name, body)?), process: std::process::id() })
+    }
+
+    /// Waits for its end, which `order` orders. `None`, without an order, if it was waited for before or is one of the
+    /// parent process; an error if it has panicked, which has been printed.
+    pub(crate) fn end(&mut self, order: impl FnOnce()) -> Option<thread::Result<T>> {
+        let thread = self.thread.take()?;
+        if std::process::id() != self.process {
+            // It has handles of all that is shared, so that nothing of that is dropped here.
+            std::mem::forget(thread);
+            return None;
+        }
+        order();
+        Some(thread.join())
+    }
+}

@@ -55,6 +55,7 @@ mod scatter;
 mod source;
 mod statistics;
 mod subscriber;
+mod versions;
 
 #[cfg(test)]
 mod simulated;

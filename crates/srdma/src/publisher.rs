@@ -186,14 +186,16 @@ impl Publisher {
         }
     }
 
-    /// Takes a version, which is sent after those before it. The registrar has made its buffers ready.
+    /// Takes a version, which is sent after those before it, in both steps.
+    #[cfg(test)]
     pub(crate) fn publish(&mut self, version: u64, buffers: Vec<Buffer>) -> Result<(), PublishError> {
         let version = self.prepare(version, buffers)?;
         self.enqueue(version);
         Ok(())
     }
 
-    /// The next version; it is taken by [`Self::enqueue`], with no other one between.
+    /// The next version, which is sent after those before it; [`Self::enqueue`] takes it, with no other one between.
+    /// The registrar has made its buffers ready.
     pub(crate) fn prepare(&self, version: u64, buffers: Vec<Buffer>) -> Result<Waiting, PublishError> {
         if let Some(failure) = self.failure {
             return Err(PublishError::Failed(failure));

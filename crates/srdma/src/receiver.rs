@@ -3,9 +3,10 @@
 mod follow;
 mod membership;
 mod program;
+mod regions;
 
 use crate::device::{Device, GroupAddress};
-use crate::engine::{self, Wake};
+use crate::engine::{OwnThread, Wake};
 use crate::error::{Error, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
@@ -14,6 +15,7 @@ use crate::provider::{Provider, ReceiverPair};
 use crate::ranks::{Lease, Rank};
 use crate::statistics::Statistics;
 use crate::subscriber::{SharedSlot, Subscriber};
+use crate::versions::Numbered;
 use membership::{Membership, Steps};
 use program::Program;
 use srdma_api::GroupState;
@@ -22,7 +24,6 @@ use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How to join a group.
@@ -41,24 +42,6 @@ pub struct JoinOptions {
     /// The receiver ends with the group, also if another one resumes it [default: it follows to that, with the same
     /// handle, by [`Event::Resumed`] (D193)].
     pub ends_with_group: bool,
-}
-
-/// The memory for a group that needs so many octets in each region: what is given, or memory of the library.
-fn regions_for(given: Vec<Region>, group: u32, needed: &[u64]) -> Result<Vec<Region>> {
-    if given.is_empty() {
-        let new = |octets: &u64| Region::new(usize::try_from(*octets).ok()?).ok();
-        return needed.iter().map(|octets| new(octets).ok_or(Error::NoMemory(*octets))).collect();
-    }
-    if given.len() != needed.len() {
-        return Err(Error::RegionCount { group, found: given.len(), needed: needed.len() });
-    }
-    for (region, needed) in given.iter().zip(needed) {
-        let (found, needed) = (region.length_octets() as u64, *needed);
-        if found < needed {
-            return Err(Error::RegionTooSmall { group, found, needed });
-        }
-    }
-    Ok(given)
 }
 
 /// How a handle alone is a member of a group.
@@ -131,7 +114,7 @@ enum Role {
 /// A member of the group.
 struct Alone {
     core: Arc<Core>,
-    thread: Option<JoinHandle<()>>,
+    thread: OwnThread<()>,
 }
 
 /// A version that is whole, with its buffers in the receiver's region. Dropping it frees its slot for a later one: a
@@ -175,6 +158,12 @@ impl Drop for OwnSlot {
 impl fmt::Debug for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "version {} with {} buffers", self.number(), self.manifest().buffers().len())
+    }
+}
+
+impl Numbered for Version {
+    fn number(&self) -> u64 {
+        self.number()
     }
 }
 
@@ -247,11 +236,8 @@ impl Device {
             true => self.group_or_successor(group)?,
             false => self.client.group(group)?,
         };
-        let group = record.summary.id;
         let address = self.address_toward(Some(record.summary.proxy))?;
-        let first = record.region.ok_or(Error::NoRegion(group))?.length;
-        let needed: Vec<u64> = [first].into_iter().chain(record.more_regions.iter().map(|more| more.length)).collect();
-        let regions = regions_for(regions, group, &needed)?;
+        let regions = regions::given_or_new(regions, &record)?;
         let found: Vec<u64> = regions.iter().map(|region| region.length_octets() as u64).collect();
         let slots = regions.into_iter().map(Region::into_slots).collect();
         let group = GroupAddress::of(&record)?;
@@ -285,11 +271,11 @@ impl Receiver {
         let name = format!("receiver of group {}", core.place().membership.group.id);
         let shared = Arc::new(Shared::new(name, Versions::new())?);
         let mut program = Program::new(Arc::clone(&core), Arc::clone(&shared), provider, steps, is_first)?;
-        let thread = engine::start("srdma receiver", move || {
+        let thread = OwnThread::start("srdma receiver", move || {
             let over = program.run(pair);
             program.shared.end(over);
         })?;
-        Ok(Receiver { shared, role: Role::Alone(Alone { core, thread: Some(thread) }) })
+        Ok(Receiver { shared, role: Role::Alone(Alone { core, thread }) })
     }
 
     /// Gives all events from now on to `observer`, not to the application.
@@ -311,12 +297,7 @@ impl Receiver {
     ///
     /// If there is none in time, or there will be none.
     pub fn next_version(&self, timeout: Duration) -> Result<Version> {
-        self.shared.wait(timeout, |state| {
-            if let Some(version) = state.own.pop_front() {
-                return Some(Ok(version));
-            }
-            state.over().cloned().map(|over| Err(Error::Over(over)))
-        })
+        self.shared.next_version(timeout)
     }
 
     /// Takes this version when it is whole. Versions before it that were not taken are dropped.
@@ -325,23 +306,7 @@ impl Receiver {
     ///
     /// If it is not whole in time, or will not be: a later version is there.
     pub fn wait(&self, version: u64, timeout: Duration) -> Result<Version> {
-        let begin = std::time::Instant::now();
-        loop {
-            let newest = self.shared.wait(timeout.saturating_sub(begin.elapsed()), |state| {
-                if let Some(front) = state.own.front() {
-                    return Some(if front.number() > version {
-                        Err(Error::UnknownVersion(version))
-                    } else {
-                        state.own.pop_front().ok_or(Error::UnknownVersion(version))
-                    });
-                }
-                state.over().cloned().map(|over| Err(Error::Over(over)))
-            })?;
-            if newest.number() == version {
-                return Ok(newest);
-            }
-            // Dropped here, not while the state is locked.
-        }
+        self.shared.take_version(version, timeout)
     }
 
     /// What keeps the statistics of a handle that is alone.
@@ -419,18 +384,14 @@ impl Receiver {
 
 impl Alone {
     fn end(&mut self, shared: &Shared<Versions>) -> Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        if !shared.is_of_this_process() {
-            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
-            // dropped here.
-            std::mem::forget(thread);
-            return Ok(());
-        }
-        // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
-        let left = if shared.lock().over().is_none() { self.core.leave() } else { Ok(()) };
-        self.core.wake.close();
-        // A panic there has been printed.
-        let _ = thread.join();
+        let mut left = Ok(());
+        self.thread.end(|| {
+            // The receiver acknowledges what comes until the group has it no more, so that it does not hold the source.
+            if shared.lock().over().is_none() {
+                left = self.core.leave();
+            }
+            self.core.wake.close();
+        });
         left
     }
 }

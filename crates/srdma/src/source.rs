@@ -8,37 +8,27 @@ pub use creation::GroupOptions;
 use crate::buffer::Buffer;
 use crate::current::Server;
 use crate::device::GroupAddress;
-use crate::engine::{self, Wake};
+use crate::engine::{OwnThread, Wake};
 use crate::error::{Error, Over, Result};
-use crate::event::{Event, Shared, State};
+use crate::event::{Event, Shared};
 use crate::provider::{Registrar, SourcePair, SourceProgram, SourceQueue};
 use crate::publisher::{Publisher, PublisherConfig, PublisherEvent};
 use crate::statistics::Statistics;
+use crate::versions::Sent;
 use srdma_api::{Client, GroupState};
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_session::SourceClient;
 use srdma_wire::Instant;
-use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 /// Interval for asking the controller whether receivers have joined.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval for looking whether the group was closed, while there is nothing to send.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// What the handle waits for.
-#[derive(Debug, Default)]
-struct Versions {
-    outstanding: BTreeSet<u64>,
-    published: BTreeSet<u64>,
-}
-
-/// Published versions whose numbers are kept.
-const KEPT_NUMBERS: usize = 4096;
-
 /// What the handle and its thread share.
 struct Core {
     publisher: Mutex<Publisher>,
@@ -65,8 +55,8 @@ pub struct Source {
     client: Client,
     registrar: Registrar,
     core: Arc<Core>,
-    shared: Arc<Shared<Versions>>,
-    thread: Option<JoinHandle<()>>,
+    shared: Arc<Shared<Sent>>,
+    thread: OwnThread<()>,
 }
 
 impl Source {
@@ -85,10 +75,10 @@ impl Source {
             committing: Mutex::new(()),
             wake,
         });
-        let shared = Arc::new(Shared::new(format!("source of group {}", group.id), Versions::default())?);
+        let shared = Arc::new(Shared::new(format!("source of group {}", group.id), Sent::default())?);
         let mut program = Program { core: Arc::clone(&core), shared: Arc::clone(&shared), deadline: None, server };
-        let thread = engine::start("srdma source", move || pair.run(&mut program))?;
-        Ok(Source { group, client, registrar, core, shared, thread: Some(thread) })
+        let thread = OwnThread::start("srdma source", move || pair.run(&mut program))?;
+        Ok(Source { group, client, registrar, core, shared, thread })
     }
 
     /// The group's number at the controller.
@@ -151,14 +141,7 @@ impl Source {
         if let Some(over) = self.shared.lock().over() {
             return Err(Error::Over(over.clone()));
         }
-        let buffers = buffers.into_iter().map(|buffer| self.registrar.buffer(buffer));
-        let buffers = buffers.collect::<Result<Vec<_>>>()?;
-        let mut publisher = self.core.publisher();
-        publisher.publish(version, buffers)?;
-        // Before the thread can report its end.
-        self.shared.lock().own.outstanding.insert(version);
-        drop(publisher);
-        self.core.wake.wake();
+        self.prepare(version, buffers)?.commit();
         Ok(())
     }
 
@@ -173,16 +156,7 @@ impl Source {
     ///
     /// If it is not published in time or has failed, or there is no such version.
     pub fn wait(&self, version: u64, timeout: Duration) -> Result<()> {
-        self.shared.wait(timeout, |state: &mut State<Versions>| {
-            if state.own.published.contains(&version) {
-                return Some(Ok(()));
-            }
-            if state.own.outstanding.contains(&version) {
-                return None;
-            }
-            let over = state.over().cloned();
-            Some(Err(over.map_or(Error::UnknownVersion(version), Error::Over)))
-        })
+        self.shared.wait(timeout, |state| state.own.result(version, state.over()))
     }
 
     /// What it has done since its creation.
@@ -212,16 +186,9 @@ impl Source {
     }
 
     fn end(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        if !self.shared.is_of_this_process() {
-            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
-            // dropped here.
-            std::mem::forget(thread);
+        if self.thread.end(|| self.core.wake.close()).is_none() {
             return;
         }
-        self.core.wake.close();
-        // A panic there has been printed.
-        let _ = thread.join();
         if let Err(error) = self.client.close_group(self.group.id) {
             tracing::warn!("source of group {}: the group stays, without a source: {error}", self.group.id);
         }
@@ -250,7 +217,7 @@ impl AsRawFd for Source {
 /// The program of the thread.
 struct Program {
     core: Arc<Core>,
-    shared: Arc<Shared<Versions>>,
+    shared: Arc<Shared<Sent>>,
     deadline: Option<Instant>,
     server: Option<Server>,
 }
@@ -338,16 +305,7 @@ impl Program {
         if events.is_empty() {
             return;
         }
-        self.shared.push(events, |versions| {
-            for (version, is_published) in ended {
-                versions.outstanding.remove(&version);
-                if is_published {
-                    versions.published.insert(version);
-                }
-            }
-            while versions.published.len() > KEPT_NUMBERS {
-                versions.published.pop_first();
-            }
-        });
+        self.shared
+            .push(events, |sent| ended.into_iter().for_each(|(version, is_published)| sent.end(version, is_published)));
     }
 }

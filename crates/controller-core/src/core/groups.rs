@@ -197,7 +197,7 @@ impl Core {
     fn check_new(&self, tenant: &str, request: &NewGroup, predecessor: Option<&Predecessor>) -> Result<(), Refusal> {
         let proxy = request.proxy.unwrap_or(Ipv6Addr::UNSPECIFIED);
         if let Some(former) = predecessor {
-            former.check_regions(&[request.region.as_slice(), &request.more_regions].concat())?;
+            former.check_regions(request)?;
         }
         check_path_mtu(request.path_mtu)?;
         check_qpn("designated_qpn", request.designated_qpn)?;

@@ -9,7 +9,7 @@ use super::{Core, Group};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::GroupRow;
-use srdma_api::{ProblemType, SourceRegion};
+use srdma_api::{NewGroup, ProblemType, SourceRegion};
 use std::net::Ipv6Addr;
 
 /// The oldest of so many restarts is forgotten: receivers that have not noticed the others do not find the group.
@@ -38,17 +38,17 @@ impl Predecessor {
     }
 
     /// Its receivers join the group that resumes it with the memory that they have.
-    pub(super) fn check_regions(&self, regions: &[SourceRegion]) -> Result<(), Refusal> {
+    pub(super) fn check_regions(&self, request: &NewGroup) -> Result<(), Refusal> {
         let id = self.id;
         let refusal = |text| Err(Refusal::new(ProblemType::InvalidGroup, text));
-        for (found, known) in regions.iter().zip(&self.regions).map(|(found, known)| (found.length, known.length)) {
+        for (found, known) in request.regions().zip(&self.regions).map(|(found, known)| (found.length, known.length)) {
             if found > known {
                 return refusal(format!(
                     "region: {found} octets, and receivers of group {id}, which is resumed, have {known} octets"
                 ));
             }
         }
-        match (regions.len(), self.regions.len()) {
+        match (request.regions().count(), self.regions.len()) {
             (found, known) if found == known || found == 0 => Ok(()),
             (found, known) => {
                 refusal(format!("{found} regions, and receivers of group {id}, which is resumed, have {known}"))
@@ -81,7 +81,7 @@ impl Core {
             proxy: request.proxy,
             name: request.name.clone(),
             tenant: tenant.clone(),
-            regions: request.region.iter().chain(&request.more_regions).copied().collect(),
+            regions: request.regions().copied().collect(),
             ancestors: ancestors.clone(),
         })
     }

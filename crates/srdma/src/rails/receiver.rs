@@ -5,18 +5,18 @@ use super::event::RailEvent;
 use super::message::HEADER;
 use super::{Inputs, check_count, of_rail};
 use crate::device::{Device, unpredictable};
-use crate::engine;
+use crate::engine::OwnThread;
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::Manifest;
 use crate::receiver::{Member, Receiver, Version};
 use crate::subscriber::Rejection;
+use crate::versions::Numbered;
 use std::collections::VecDeque;
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Arc, mpsc};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A version that is whole. Dropping it frees its slot for a later one: a receiver that keeps as many as the source has
 /// slots holds its source.
@@ -40,6 +40,12 @@ impl Drop for RailVersion {
 impl fmt::Debug for RailVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "version {} with {} buffers", self.number(), self.manifest.buffers().len())
+    }
+}
+
+impl Numbered for RailVersion {
+    fn number(&self) -> u64 {
+        self.number()
     }
 }
 
@@ -79,7 +85,7 @@ enum Input {
 pub struct RailReceiver {
     shared: Arc<Shared<VecDeque<RailVersion>, RailEvent>>,
     inputs: Inputs<Input>,
-    thread: Option<JoinHandle<Result<()>>>,
+    thread: OwnThread<Result<()>>,
 }
 
 impl RailReceiver {
@@ -115,8 +121,8 @@ impl RailReceiver {
             home: inputs.clone(),
             has_joined: false,
         };
-        let thread = engine::start("srdma rails", move || program.run(&taken))?;
-        Ok(RailReceiver { shared, inputs, thread: Some(thread) })
+        let thread = OwnThread::start("srdma rails", move || program.run(&taken))?;
+        Ok(RailReceiver { shared, inputs, thread })
     }
 
     /// Takes the oldest whole version that was not taken, when there is one.
@@ -125,12 +131,7 @@ impl RailReceiver {
     ///
     /// If there is none in time, or there will be none.
     pub fn next_version(&self, timeout: Duration) -> Result<RailVersion> {
-        self.shared.wait(timeout, |state| {
-            if let Some(version) = state.own.pop_front() {
-                return Some(Ok(version));
-            }
-            state.over().cloned().map(|over| Err(Error::Over(over)))
-        })
+        self.shared.next_version(timeout)
     }
 
     /// Takes this version when it is whole. Versions before it that were not taken are dropped.
@@ -139,21 +140,7 @@ impl RailReceiver {
     ///
     /// If it is not whole in time, or will not be: a later version is there.
     pub fn wait(&self, version: u64, timeout: Duration) -> Result<RailVersion> {
-        let begin = Instant::now();
-        loop {
-            let newest = self.shared.wait(timeout.saturating_sub(begin.elapsed()), |state| {
-                let Some(front) = state.own.front() else {
-                    return state.over().cloned().map(|over| Err(Error::Over(over)));
-                };
-                if front.number() > version {
-                    return Some(Err(Error::UnknownVersion(version)));
-                }
-                Some(state.own.pop_front().ok_or(Error::UnknownVersion(version)))
-            })?;
-            if newest.number() == version {
-                return Ok(newest);
-            }
-        }
+        self.shared.take_version(version, timeout)
     }
 
     /// The oldest event not yet fetched.
@@ -176,16 +163,9 @@ impl RailReceiver {
     }
 
     fn end(&mut self) -> Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        if !self.shared.is_of_this_process() {
-            // The thread is one of the parent's.
-            std::mem::forget(thread);
-            return Ok(());
-        }
         // A thread that has ended takes nothing.
-        let _ = self.inputs.send(Input::Close);
-        // A panic there has been printed.
-        thread.join().unwrap_or(Ok(()))
+        let ended = self.thread.end(|| drop(self.inputs.send(Input::Close)));
+        ended.and_then(|result| result.ok()).unwrap_or(Ok(()))
     }
 }
 

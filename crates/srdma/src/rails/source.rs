@@ -6,28 +6,27 @@ use super::striper::{Action, Host, Striper};
 use super::{Inputs, check_count, of_rail};
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::engine;
+use crate::engine::{self, OwnThread};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::manifest::{Manifest, Slots};
 use crate::memory::Octets;
 use crate::publisher::layout;
 use crate::source::{GroupOptions, Source};
+use crate::versions::Sent;
 use srdma_api::{Client, GroupState, ProblemType, ReceiverState};
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Messages that a receiver has room for, on each rail.
 const SLOTS: u16 = 4;
 /// Versions that wait or are being sent.
 const MAX_QUEUED: usize = 64;
-/// Published versions whose numbers are kept.
-const KEPT_NUMBERS: usize = 4096;
 /// Time that a rail without a response has beyond the stall time: a receiver that is dead is evicted before (D184).
 const EVICTION: Duration = Duration::from_secs(5);
 /// Interval for asking the controller again for the members of a group.
@@ -107,20 +106,7 @@ enum Input {
 struct Versions {
     newest: Option<u64>,
     sequence: u64,
-    outstanding: BTreeSet<u64>,
-    published: BTreeSet<u64>,
-}
-
-impl Versions {
-    fn end(&mut self, version: u64, is_published: bool) {
-        self.outstanding.remove(&version);
-        if is_published {
-            self.published.insert(version);
-        }
-        while self.published.len() > KEPT_NUMBERS {
-            self.published.pop_first();
-        }
-    }
+    sent: Sent,
 }
 
 /// The group of a rail, until it is over.
@@ -166,7 +152,7 @@ pub struct RailSource {
     inputs: Inputs<Input>,
     /// Held by a commit.
     committing: Mutex<bool>,
-    thread: Option<JoinHandle<()>>,
+    thread: OwnThread<()>,
 }
 
 impl RailSource {
@@ -211,9 +197,9 @@ impl RailSource {
             slow: None,
             queries,
         };
-        let thread = engine::start("srdma rails", move || program.run(&taken))?;
+        let thread = OwnThread::start("srdma rails", move || program.run(&taken))?;
         let options = options.clone();
-        Ok(RailSource { options, rails, shared, inputs, committing: Mutex::new(false), thread: Some(thread) })
+        Ok(RailSource { options, rails, shared, inputs, committing: Mutex::new(false), thread })
     }
 
     /// The number of each rail's group at the controller.
@@ -264,7 +250,7 @@ impl RailSource {
         if let Some(newest) = state.own.newest.filter(|newest| version <= *newest) {
             return Err(Error::NotNewer { version, newest });
         }
-        if state.own.outstanding.len() >= MAX_QUEUED {
+        if state.own.sent.outstanding() >= MAX_QUEUED {
             return Err(Error::QueueFull);
         }
         let GroupOptions { slots, digest, .. } = self.options.group;
@@ -273,7 +259,7 @@ impl RailSource {
         let buffers = buffers.into_iter().map(|buffer| Arc::new(buffer.octets)).collect();
         state.own.newest = Some(version);
         state.own.sequence += 1;
-        state.own.outstanding.insert(version);
+        state.own.sent.begin(version);
         // While the state is locked, so that versions are in order. A thread that has ended has said why before.
         let _ = self.inputs.send(Input::Publish(Job { manifest, chunks, buffers }));
         Ok(())
@@ -285,16 +271,7 @@ impl RailSource {
     ///
     /// If it is not published in time or has failed, or there is no such version.
     pub fn wait(&self, version: u64, timeout: Duration) -> Result<()> {
-        self.shared.wait(timeout, |state| {
-            if state.own.published.contains(&version) {
-                return Some(Ok(()));
-            }
-            if state.own.outstanding.contains(&version) {
-                return None;
-            }
-            let over = state.over().cloned();
-            Some(Err(over.map_or(Error::UnknownVersion(version), Error::Over)))
-        })
+        self.shared.wait(timeout, |state| state.own.sent.result(version, state.over()))
     }
 
     /// The oldest event not yet fetched.
@@ -318,16 +295,8 @@ impl RailSource {
     }
 
     fn end(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        if !self.shared.is_of_this_process() {
-            // The thread is one of the parent's.
-            std::mem::forget(thread);
-            return;
-        }
         // A thread that has ended takes nothing.
-        let _ = self.inputs.send(Input::Close);
-        // A panic there has been printed.
-        let _ = thread.join();
+        self.thread.end(|| drop(self.inputs.send(Input::Close)));
     }
 }
 
@@ -409,7 +378,7 @@ impl Program {
         drop(sources);
         let versions: Vec<u64> = self.jobs.drain(..).map(|job| job.manifest.version()).collect();
         let mut events = versions.iter().map(|version| RailEvent::Failed { version: *version, why: over.clone() });
-        self.shared.push(events.by_ref(), |own| versions.iter().for_each(|version| own.end(*version, false)));
+        self.shared.push(events.by_ref(), |own| versions.iter().for_each(|version| own.sent.end(*version, false)));
         self.shared.end(over);
         // Those that were published meanwhile.
         let late = inputs.try_iter().filter_map(|input| match input {
@@ -417,7 +386,7 @@ impl Program {
             Input::Start | Input::Members(_) | Input::Rail(..) | Input::Close => None,
         });
         let late: Vec<u64> = late.collect();
-        self.shared.push([], |own| late.iter().for_each(|version| own.end(*version, false)));
+        self.shared.push([], |own| late.iter().for_each(|version| own.sent.end(*version, false)));
     }
 
     /// An event of a rail; the reason if it was the last one.
@@ -473,7 +442,7 @@ impl Program {
                 }
                 Action::Published { version } => {
                     self.jobs.pop_front();
-                    self.shared.push([RailEvent::Published { version }], |own| own.end(version, true));
+                    self.shared.push([RailEvent::Published { version }], |own| own.sent.end(version, true));
                 }
             }
         }

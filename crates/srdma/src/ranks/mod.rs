@@ -25,7 +25,7 @@ pub use message::{Detach, RankMessageError, rank_messages};
 pub use table::RankEnd;
 
 use crate::device::{Device, GroupAddress};
-use crate::engine::{self, Wake};
+use crate::engine::{OwnThread, Wake};
 use crate::error::{Error, Over, Result};
 use crate::event::{Event, Shared};
 use crate::memory::Region;
@@ -41,7 +41,7 @@ use srdma_host::Clock;
 use srdma_wire::Instant;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Duration;
 
 /// The owner. Other ranks read slots where the manifests say that they are, so that they do not change places. Ranks
@@ -55,7 +55,7 @@ const REQUEST_INTERVAL: Duration = Duration::from_millis(500);
 pub(crate) struct Rank {
     context: Arc<Context>,
     outcome: Arc<Mutex<Result<()>>>,
-    thread: Option<JoinHandle<()>>,
+    thread: OwnThread<()>,
 }
 
 /// What the thread of a rank needs in any role.
@@ -115,12 +115,12 @@ impl Rank {
         let role = context.enter(&Clock::start())?;
         let outcome = Arc::new(Mutex::new(Ok(())));
         let (of_thread, result) = (Arc::clone(&context), Arc::clone(&outcome));
-        let thread = engine::start("srdma rank", move || {
+        let thread = OwnThread::start("srdma rank", move || {
             let (over, closed) = of_thread.run(role);
             *result.lock().unwrap_or_else(PoisonError::into_inner) = closed;
             of_thread.shared.end(over);
         })?;
-        Ok(Rank { context, outcome, thread: Some(thread) })
+        Ok(Rank { context, outcome, thread })
     }
 
     /// Leaves the other ranks. What is whole is still there to take.
@@ -155,17 +155,10 @@ impl Rank {
 
     /// Ends the rank. The owner leaves the group.
     pub(crate) fn end(&mut self) -> Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        if !self.context.wake.is_of_this_process() {
-            // The thread is one of the parent's. It has handles of all that is shared, so that nothing of that is
-            // dropped here.
-            std::mem::forget(thread);
-            return Ok(());
+        match self.thread.end(|| self.context.wake.close()) {
+            Some(_) => self.take_outcome(),
+            None => Ok(()),
         }
-        self.context.wake.close();
-        // A panic there has been printed.
-        let _ = thread.join();
-        self.take_outcome()
     }
 }
 

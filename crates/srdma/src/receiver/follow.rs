@@ -3,6 +3,7 @@
 
 use super::membership::{Membership, Steps, is_gone};
 use super::program::{LOOK_INTERVAL, Program};
+use super::regions;
 use crate::device::{Device, GroupAddress};
 use crate::error::{Error, Over, Result};
 use crate::memory::SlotMemory;
@@ -136,17 +137,7 @@ fn taken(pair: Box<dyn ReceiverPair>) -> std::result::Result<Vec<SlotMemory>, Ov
 }
 
 fn check_regions(group: &Group, slots: &[SlotMemory]) -> std::result::Result<(), Over> {
-    let id = group.summary.id;
-    let first = group.region.ok_or_else(|| refused(Error::NoRegion(id)))?;
-    let needed: Vec<u64> = [first].iter().chain(&group.more_regions).map(|region| region.length).collect();
-    if slots.len() != needed.len() {
-        return Err(refused(Error::RegionCount { group: id, found: slots.len(), needed: needed.len() }));
-    }
-    for (slots, needed) in slots.iter().zip(needed) {
-        let found = slots.length_octets() as u64;
-        if found < needed {
-            return Err(refused(Error::RegionTooSmall { group: id, found, needed }));
-        }
-    }
-    Ok(())
+    let check =
+        |needed: Vec<u64>| regions::check(group.summary.id, slots.iter().map(SlotMemory::length_octets), &needed);
+    regions::needed(group).and_then(check).map_err(refused)
 }

@@ -1,4 +1,4 @@
-//! Versions that several sources publish together.
+//! Versions that are prepared before they are published, as those that several sources publish together.
 
 use super::Source;
 use crate::buffer::Buffer;
@@ -29,7 +29,8 @@ impl Publication<'_> {
     /// Publishes it.
     pub(crate) fn commit(mut self) {
         self.publisher.enqueue(self.waiting);
-        self.source.shared.lock().own.outstanding.insert(self.version);
+        // Before the thread can report its end.
+        self.source.shared.lock().own.begin(self.version);
         drop(self.publisher);
         self.source.core.wake.wake();
     }
