@@ -294,7 +294,7 @@ fn the_c_example_broadcasts_to_a_slow_and_a_restarted_receiver() {
     source.waits("a group", |source| !source.lines().is_empty());
     let group = source.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
     let mut fast = network.starts(&program, "R1", "fast", &["receive", &group]);
-    let mut slow = network.starts(&program, "R3", "slow", &["receive", &group, "--slow", "300"]);
+    let mut slow = network.starts(&program, "R3", "slow", &["receive", &group, "--slow", "600"]);
     let mut killed = network.starts(&program, "R5", "killed", &["receive", &group]);
     killed.waits("three versions", |killed| killed.versions().len() >= 3);
     // In the middle of a version, most likely: the source waits for the acknowledgements of this receiver.
