@@ -12,6 +12,7 @@ mod demo;
 mod dissector;
 mod explain;
 mod generate;
+mod kubernetes;
 mod lab;
 mod lab_ai_backend;
 mod lab_applications;
