@@ -32,6 +32,7 @@ const TEST_TOOLS: &[Tool] = &[
     tool("mergecap", "wireshark-common"),
     tool("nm", "binutils"),
     tool("objdump", "binutils"),
+    tool("openssl", "openssl"),
     tool("pkg-config", "pkgconf"),
     tool("protoc", "protobuf-compiler"),
     // scapy for Debian's own interpreter, which the tests start by this path.

@@ -3,7 +3,7 @@
 use crate::core::{Driver, Limits, Target};
 use crate::grpc::server::{Services, builder};
 use crate::grpc::{Admission, tcp, unix};
-use crate::network::Network;
+use crate::network::{Network, close_former_groups};
 use crate::service::{NodeCalls, PeerCalls, State};
 use crate::sockets::{Directory, DirectoryError};
 use srdma::DeviceOptions;
@@ -112,6 +112,7 @@ impl Service {
         let driver = Driver::new(Limits { memory_octets: options.memory_octets, own_hosts });
         let source_directory = options.source_directory.clone();
         let state = State::new(driver, directory, network, source_directory, options.timeout);
+        runtime.spawn(close_former_groups(Arc::clone(&state.network)));
         let admission = || Admission::of(MAX_CONNECTIONS);
         let node = Services::new(Arc::new(NodeCalls(Arc::clone(&state))));
         let peer = Services::new(Arc::new(PeerCalls(Arc::clone(&state))));

@@ -4,8 +4,9 @@
 use srdma_controller::Config;
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use yaml_rust2::{Yaml, YamlLoader};
 
 /// Versions of Kubernetes: the oldest for which the manifests are meant, and that of the schemas' package.
@@ -226,7 +227,7 @@ fn configurations_are_valid_when_they_are_filled_in() {
         let text = read(config.join(format!("{name}.toml")));
         let file = directory.path().join("controller.toml");
         fs::write(&file, &text).expect("a file");
-        let error = Config::read(&file).err().expect("placeholders are no digests").to_string();
+        let error = Config::read(&file).expect_err("placeholders are no digests").to_string();
         assert!(error.contains("sha256"), "{error}");
         let mut filled = text.clone();
         for (index, token) in ["ops", "wpi", "leaf1"].iter().enumerate() {
@@ -243,4 +244,45 @@ fn configurations_are_valid_when_they_are_filled_in() {
         let common = text.replace(&name, "srdma-controller-N");
         assert_eq!(*former.get_or_insert(common.clone()), common, "the controllers differ by their name alone");
     }
+}
+
+/// The commands of the document that need no cluster: tokens and certificate with which a controller starts.
+#[test]
+fn a_controller_starts_with_what_the_document_makes() {
+    let document = read(repository().join("docs/kubernetes.md"));
+    let blocks = document.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let blocks: Vec<&str> = blocks.filter(|block| block.contains("openssl ")).collect();
+    assert_eq!(blocks.len(), 2, "tokens and certificate");
+    let directory = tempfile::tempdir().expect("a directory");
+    let config = directory.path().join("dist/kubernetes/config");
+    fs::create_dir_all(&config).expect("a directory");
+    for number in [0, 1] {
+        let name = format!("srdma-controller-{number}.toml");
+        fs::copy(place().join("config").join(&name), config.join(&name)).expect("copied");
+    }
+    for block in blocks {
+        let output = Command::new("bash").args(["-e", "-c", block]).current_dir(directory.path()).output();
+        let output = output.expect("bash runs");
+        assert!(output.status.success(), "{block}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let name = "srdma-controller-1.srdma-controller.srdma.svc";
+    let mut verify = Command::new("openssl");
+    verify.args(["verify", "-CAfile", "secrets/ca.pem", "-verify_hostname", name, "secrets/tls.crt"]);
+    assert!(verify.current_dir(directory.path()).status().expect("openssl runs").success());
+    let secrets = directory.path().join("secrets");
+    let text = read(config.join("srdma-controller-0.toml"))
+        .replace("[::]:8470", "[::1]:0")
+        .replace("/etc/srdma/tls", secrets.to_str().expect("UTF-8"));
+    let file = directory.path().join("controller.toml");
+    fs::write(&file, text).expect("a file");
+    let mut controller = Command::new(env!("CARGO_BIN_EXE_srdma"));
+    controller.args(["controller", "run", "--config"]).arg(&file).arg("--store").arg(directory.path().join("store"));
+    let mut controller = controller.stderr(Stdio::piped()).spawn().expect("it starts");
+    let lines = BufReader::new(controller.stderr.take().expect("a pipe")).lines().map_while(Result::ok);
+    let found: Vec<String> = lines.take_while(|line| !line.contains("ready")).collect();
+    let is_running = controller.try_wait().expect("a child").is_none();
+    // It may have ended.
+    let _ = controller.kill();
+    let _ = controller.wait();
+    assert!(is_running, "{found:#?}");
 }

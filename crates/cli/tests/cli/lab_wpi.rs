@@ -91,6 +91,18 @@ impl Network {
         srdma_api::Client::new(url, Some(token), Some(Path::new(ca_file))).expect("a client")
     }
 
+    /// Waits until a propagation is in the middle: its group is committed.
+    fn wait_for_packets(&self) {
+        self.at("S1", || {
+            let client = self.controller_client();
+            let is_sent = || {
+                let groups = client.groups(None, None, None).expect("the controller answers").groups;
+                groups.iter().any(|group| group.name.starts_with("wpi m ") && group.epoch > 0)
+            };
+            wait_until(is_sent, || "nothing is sent".to_owned());
+        });
+    }
+
     fn at<T: Send>(&self, host: &str, action: impl FnOnce() -> T + Send) -> T {
         self.namespace(host).enter(action).expect("the namespace can be entered")
     }
@@ -259,14 +271,7 @@ fn a_node_that_is_gone_is_named_and_the_others_are_not_held() {
     let begin = Instant::now();
     let result = thread::scope(|scope| {
         let propagating = scope.spawn(|| source.propagate("m", &targets));
-        network.at("S1", || {
-            let client = network.controller_client();
-            let is_sent = || {
-                let groups = client.groups(None, None, None).expect("the controller answers").groups;
-                groups.iter().any(|group| group.name.starts_with("wpi m ") && group.epoch > 0)
-            };
-            wait_until(is_sent, || "nothing is sent".to_owned());
-        });
+        network.wait_for_packets();
         second.child.kill().expect("it runs");
         propagating.join().expect("no panic")
     });
@@ -304,6 +309,41 @@ fn a_node_that_is_gone_is_named_and_the_others_are_not_held() {
     source.propagate("m", &targets[..1]).expect("propagated");
     assert!(first.has("m", &content, 0));
     first.client().unstage(NodeUnstageWeightRequest { claim_id: "claim".to_owned() }).expect("not in use");
+}
+
+/// The driver of the source is killed in the middle: the target is free again, and the next driver closes the group,
+/// whose Proxy Address it needs.
+#[test]
+#[ignore = "needs root"]
+fn a_source_that_is_killed_leaves_nothing_behind() {
+    let network = Network::start();
+    let [mut source, target] = ["S1", "R1"].map(|host| network.driver(host));
+    let length = 48 * MIB;
+    source.stage("claim", "m", length, None);
+    target.stage("claim", "m", length, None);
+    let before = network.content(1, length);
+    target.fill("m", &before);
+    source.fill("m", &network.content(2, length));
+    let caller = source.client();
+    let request =
+        NodePropagateRequest { buffer_id: "m".to_owned(), target_node_ids: vec![address("R1")], ..Default::default() };
+    thread::scope(|scope| {
+        let propagating = scope.spawn(|| caller.propagate(request));
+        network.wait_for_packets();
+        source.child.kill().expect("it runs");
+        propagating.join().expect("no panic").expect_err("the driver is gone");
+    });
+    drop(source);
+    let is_free = || target.client().unstage(NodeUnstageWeightRequest { claim_id: "claim".to_owned() }).is_ok();
+    assert!(target.has("m", &before, 0), "a part of a buffer is not written");
+    wait_until(is_free, || "the target waits for a source that is gone".to_owned());
+    let source = network.driver("S1");
+    source.stage("claim", "m", length, None);
+    target.stage("claim", "m", length, None);
+    let content = network.content(3, length);
+    source.fill("m", &content);
+    source.propagate("m", &[&address("R1")]).expect("propagated");
+    assert!(target.has("m", &content, 0));
 }
 
 /// D211: a call that no group confirms is not followed; and what is not gRPC has no effect.

@@ -53,3 +53,4 @@ mod start_document;
 mod transfer;
 mod tshark;
 mod units;
+mod wpi;

@@ -1,10 +1,12 @@
 //! Groups of the host library: a part of a buffer is a version of a group of its own (D213).
 
 mod failure;
+mod former;
 mod receive;
 mod send;
 
 pub(crate) use failure::Failure;
+pub(crate) use former::close_former_groups;
 pub(crate) use receive::{Received, receive};
 pub(crate) use send::send;
 
@@ -32,6 +34,8 @@ pub(crate) struct Network {
     device: Device,
     client: Client,
     proxy: Option<Ipv6Addr>,
+    /// This node's, if it is stated.
+    address: Option<Ipv6Addr>,
     peer_port: u16,
     /// Groups that this node may be in: a socket has its address for itself, so that provider `udp` has one.
     groups: Arc<Semaphore>,
@@ -49,7 +53,8 @@ impl Network {
         let client = Client::new(&options.controller, token, options.ca_file.as_deref())?;
         let most_groups = if options.provider == "udp" { 1 } else { MAX_GROUPS };
         let groups = Arc::new(Semaphore::new(most_groups as usize));
-        Ok(Network { device, client, proxy, peer_port, groups, most_groups, is_stopping: AtomicBool::new(false) })
+        let (address, is_stopping) = (options.address, AtomicBool::new(false));
+        Ok(Network { device, client, proxy, address, peer_port, groups, most_groups, is_stopping })
     }
 
     /// The driver of a target, `HOST:PORT`.
