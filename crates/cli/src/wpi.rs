@@ -68,7 +68,11 @@ struct Run {
     /// Longest time of a propagation.
     #[arg(long, value_name = "TIME", default_value = "300s", value_parser = endpoint::parse_time)]
     timeout: Duration,
-    /// Proxy Address of the groups [default: one of the tenant's pool].
+    /// Without --address: this host's address in groups is the one that the kernel chooses toward this address, such as
+    /// one of the tenant's pool of Proxy Addresses.
+    #[arg(long, value_name = "ADDRESS")]
+    toward: Option<Ipv6Addr>,
+    /// Proxy Address of the groups, which has one at a time then [default: one of the tenant's pool].
     #[arg(long, value_name = "ADDRESS")]
     proxy: Option<Ipv6Addr>,
     #[command(flatten)]
@@ -113,6 +117,7 @@ fn drive(arguments: &Run) -> Result<ExitCode> {
         source_directory: arguments.source_directory.clone(),
         timeout: arguments.timeout,
         device: arguments.controller.device_options(&arguments.queue_pair),
+        toward: arguments.toward,
         proxy: arguments.proxy,
     };
     Ok(Log::start(&arguments.log)?.run(|_| {

@@ -126,6 +126,7 @@ pub(crate) fn parse(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn part() -> Part {
         let targets = ["a", "10.0.0.2:7"].map(|target| Target::parse(target).expect("a target")).to_vec();
@@ -173,6 +174,32 @@ mod tests {
         }
         let longest = BufferId::parse(&"x".repeat(64)).expect("a name");
         assert!(group_name(&longest, &part(), true).len() <= 128);
+    }
+
+    proptest! {
+        /// What a peer sends is an invitation whose group has a name that the controller permits, or is refused by a
+        /// sentence that a terminal shows.
+        #[test]
+        fn any_message_is_an_invitation_or_refused(
+            buffer_id in "[a-z./]{0,70}|.*",
+            targets in proptest::collection::vec("[a-z0-9.:\\[\\]]{0,8}|.*", 0..4),
+            target in "[a-z0-9.:]{0,8}|.*",
+            numbers in any::<(u32, u64, u64, u32)>(),
+            is_own: bool,
+        ) {
+            let (group, offset, length, shard) = numbers;
+            let names = targets.iter().chain([&target]).cloned().collect();
+            let message = Invitation {
+                group, buffer_id, offset, length, shard, target, targets: names, ..Invitation::default()
+            };
+            match parse(&message, |_| is_own, Duration::from_secs(1)) {
+                Ok(invited) => {
+                    prop_assert!(is_own && invited.group_name.len() <= 128 && invited.group_name.is_ascii());
+                    prop_assert_eq!(invited.shard.is_none(), shard == 0);
+                }
+                Err(unheeded) => prop_assert!(!unheeded.to_string().chars().any(char::is_control)),
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::core::{Driver, Limits, Target};
 use crate::grpc::server::{Services, builder};
 use crate::grpc::{Admission, tcp, unix};
-use crate::network::{Network, close_former_groups};
+use crate::network::{Network, address_toward, close_former_groups};
 use crate::service::{NodeCalls, PeerCalls, State};
 use crate::sockets::{Directory, DirectoryError};
 use srdma::DeviceOptions;
@@ -45,6 +45,8 @@ pub struct Options {
     pub timeout: Duration,
     /// Provider and controller.
     pub device: DeviceOptions,
+    /// Where no address of this node in groups is stated: the one that the kernel chooses toward this address.
+    pub toward: Option<Ipv6Addr>,
     /// The Proxy Address of its groups [default: one of the tenant's pool].
     pub proxy: Option<Ipv6Addr>,
 }
@@ -63,6 +65,8 @@ pub enum StartError {
     NoOwnHost,
     #[error("{address} is reached by others, and callers are not authenticated: a loopback address, or --open")]
     Open { address: SocketAddr },
+    #[error("--toward {toward}: there is no route, or not by IPv6")]
+    NoRoute { toward: Ipv6Addr },
     #[error("{address}: {error}")]
     Listen { address: SocketAddr, error: io::Error },
     #[error("{what}: {error}")]
@@ -105,7 +109,8 @@ impl Service {
                 _ => None,
             },
         };
-        let network = Network::open(&options.device, options.proxy, addresses.peers.port())?;
+        let device = DeviceOptions { address: own_address(options)?, ..options.device.clone() };
+        let network = Network::open(&device, options.proxy, addresses.peers.port())?;
         let directory = Directory::take(&options.socket_directory, options.socket_group.as_deref())?;
         let name = directory.grpc();
         let socket = directory.listen(&name).map_err(|error| StartError::System { what: "wpi-grpc.sock", error })?;
@@ -170,6 +175,15 @@ fn own_hosts(hosts: &[String]) -> Result<BTreeSet<String>, StartError> {
     }
     let host = |text: &String| Target::parse(text).map(|target| target.host().to_owned());
     hosts.iter().map(host).collect::<Result<_, _>>().map_err(StartError::OwnHost)
+}
+
+/// The address of this node in groups, if it is known before there is one.
+fn own_address(options: &Options) -> Result<Option<Ipv6Addr>, StartError> {
+    match (options.device.address, options.toward) {
+        (Some(address), _) => Ok(Some(address)),
+        (None, Some(toward)) => Ok(Some(address_toward(toward).ok_or(StartError::NoRoute { toward })?)),
+        (None, None) => Ok(None),
+    }
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, StartError> {

@@ -77,7 +77,7 @@ impl Network {
         let sockets = self.path(host);
         let mut command = self.namespace(host).command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
-        command.args(["wpi", "run", "--node", &address(host), "--node", host, "--proxy", "2001:db8:cc::1"]);
+        command.args(["wpi", "run", "--node", &address(host), "--node", host, "--toward", "2001:db8:cc::1"]);
         command.args(["--timeout", "60s", "--memory", "1GiB"]).arg("--socket-directory").arg(&sockets);
         let driver = Driver { child: command.spawn().expect("it starts"), sockets };
         let socket = driver.sockets.join("wpi-grpc.sock");

@@ -260,17 +260,18 @@ impl Driver {
         }
     }
 
-    /// Begins to propagate a buffer, which is in use until [`Driver::release`].
+    /// Begins to propagate a buffer, which is in use until [`Driver::release`]: parts in batches, to be sent one batch
+    /// after the other.
     ///
     /// # Errors
     ///
     /// If the buffer is not there or is in use, or the request makes no sense.
-    pub fn propagate(&mut self, request: &Propagation) -> Result<(BufferId, Vec<Part>), Refusal> {
+    pub fn propagate(&mut self, request: &Propagation) -> Result<(BufferId, Vec<Vec<Part>>), Refusal> {
         let buffer = self.buffer(&request.buffer, 0)?;
         let octets = self.entry(&buffer)?.octets;
         let parts = propagation::parts(request, &buffer, octets, |host| self.is_own(host))?;
         self.occupy(&buffer)?;
-        Ok((buffer, parts))
+        Ok((buffer, propagation::batches(parts, octets)))
     }
 
     /// Begins to receive a part of a buffer, which is in use until [`Driver::release`]. A shard goes to its octets of

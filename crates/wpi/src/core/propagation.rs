@@ -112,6 +112,27 @@ pub(super) fn parts(
     }
 }
 
+/// Parts in batches, each of which is sent at once: no target has two parts of a batch, and their octets together are
+/// no more than `length`, that of the buffer.
+pub(super) fn batches(parts: Vec<Part>, length: u64) -> Vec<Vec<Part>> {
+    let mut batches: Vec<Vec<Part>> = Vec::new();
+    let (mut hosts, mut octets) = (BTreeSet::new(), 0_u64);
+    for part in parts {
+        let own: Vec<String> = part.targets.iter().map(|target| target.host().to_owned()).collect();
+        let fits = octets.saturating_add(part.length) <= length && !own.iter().any(|host| hosts.contains(host));
+        if !fits {
+            (hosts, octets) = (BTreeSet::new(), 0);
+        }
+        octets = octets.saturating_add(part.length);
+        hosts.extend(own);
+        match batches.last_mut().filter(|_| fits) {
+            Some(batch) => batch.push(part),
+            None => batches.push(vec![part]),
+        }
+    }
+    batches
+}
+
 fn scattered(
     assignments: &[Assignment],
     buffer: &BufferId,
@@ -183,6 +204,21 @@ mod tests {
         assert_eq!(found(&request(1, &["a", "b", "c"], assignments)), Ok(vec![(0, 40, 2), (40, 60, 1)]));
         let both = vec![assignment("a", 0, 40), assignment("a", 40, 60)];
         assert_eq!(found(&request(1, &["a"], both)), Ok(vec![(0, 40, 1), (40, 60, 1)]), "two shards for one target");
+    }
+
+    #[test]
+    fn a_batch_has_each_target_once_and_the_octets_of_the_buffer_at_most() {
+        let batched = |shards: &[(&str, u64, u64)]| -> Vec<Vec<u64>> {
+            let targets: BTreeSet<&str> = shards.iter().map(|shard| shard.0).collect();
+            let assignments = shards.iter().map(|(target, offset, length)| assignment(target, *offset, *length));
+            let request = request(1, &targets.into_iter().collect::<Vec<_>>(), assignments.collect());
+            let parts = parts(&request, &buffer(), 100, |_| false).expect("good");
+            batches(parts, 100).into_iter().map(|batch| batch.into_iter().map(|part| part.offset).collect()).collect()
+        };
+        assert_eq!(batched(&[("a", 0, 50), ("b", 50, 50)]), [[0, 50]]);
+        assert_eq!(batched(&[("a", 0, 50), ("b", 25, 51)]), [[0], [25]], "more than the buffer");
+        assert_eq!(batched(&[("a", 0, 10), ("a", 10, 10), ("b", 20, 10)]), [vec![0], vec![10, 20]], "one at a time");
+        assert_eq!(batched(&[("a", 0, 100)]), [[0]]);
     }
 
     #[test]

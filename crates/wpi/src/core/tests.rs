@@ -121,8 +121,8 @@ fn a_buffer_has_one_use_at_a_time() {
         Kind::NotFound
     );
     driver.propagate(&propagation(&["self"])).expect_err("no use begins");
-    let (buffer, parts) = driver.propagate(&propagation(&["a", "b"])).expect("staged");
-    assert_eq!((buffer, parts.len(), parts[0].length), (id("m"), 1, 100));
+    let (buffer, batches) = driver.propagate(&propagation(&["a", "b"])).expect("staged");
+    assert_eq!((buffer, batches.len(), batches[0][0].length), (id("m"), 1, 100));
     let busy = Refusal::Busy(id("m"));
     assert_eq!(driver.propagate(&propagation(&["a"])), Err(busy.clone()));
     assert_eq!(driver.receive(&id("m"), None, 0, 100, true), Err(busy.clone()));

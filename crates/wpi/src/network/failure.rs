@@ -21,7 +21,7 @@ pub(crate) enum Failure {
     Memory(#[from] io::Error),
     #[error("not in time")]
     Timeout,
-    #[error("another buffer occupies this node's address, and did not end in time")]
+    #[error("this node is in as many groups as it may be, and none has ended in time")]
     Occupied,
     #[error("the driver is stopping")]
     Stopping,
@@ -35,6 +35,21 @@ pub(crate) enum Failure {
     OtherContent,
     #[error("a defect of the driver, which its log shows")]
     Panicked,
+}
+
+impl Failure {
+    /// The failure of parts that were sent at the same time: the targets of all, unless another reason came first.
+    pub(crate) fn of_all(failures: Vec<Failure>) -> Result<(), Failure> {
+        let mut lacking = Vec::new();
+        for failure in failures {
+            match failure {
+                Failure::Targets(targets) => lacking.extend(targets),
+                other => return Err(other),
+            }
+        }
+        lacking.sort_by(|(one, _), (other, _)| one.cmp(other));
+        if lacking.is_empty() { Ok(()) } else { Err(Failure::Targets(lacking)) }
+    }
 }
 
 fn named(targets: &[(Target, Status)]) -> String {
@@ -85,5 +100,18 @@ mod tests {
         assert_eq!(failed(&[Code::NotFound, Code::DeadlineExceeded]).code(), Code::Unavailable);
         let many = failed(&[Code::Unavailable; 10]);
         assert!(many.message().ends_with("target n7: why; and 2 more"), "{}", many.message());
+    }
+
+    #[test]
+    fn the_targets_of_all_parts_are_named() {
+        let of = |name: &str| {
+            let target = Target::parse(name).expect("a target");
+            Failure::Targets(vec![(target, Status::not_found("why"))])
+        };
+        assert!(Failure::of_all(Vec::new()).is_ok());
+        let both = Failure::of_all(vec![of("b"), of("a")]).expect_err("two");
+        assert_eq!(both.to_string(), "target a: why; target b: why");
+        let other = Failure::of_all(vec![of("b"), Failure::Timeout]).expect_err("time");
+        assert_eq!(other.to_string(), "not in time");
     }
 }

@@ -1,7 +1,7 @@
 //! Groups that a driver of this node has left when it was killed (D213): they have no source, and occupy a Proxy
 //! Address.
 
-use super::{Network, blocking};
+use super::{MAX_GROUPS, Network, blocking};
 use srdma_api::{Client, ClientError, Group, GroupState};
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const ROCEV2_PORT: u16 = 4791;
 /// Closes groups of an earlier driver of this node, when the controller is reached. This driver begins none meanwhile.
 pub(crate) async fn close_former_groups(network: Arc<Network>) {
     while !network.is_stopping() {
-        let Ok(all) = network.groups.acquire_many(network.most_groups).await else { return };
+        let Ok(all) = network.groups.acquire_many(MAX_GROUPS).await else { return };
         let shared = Arc::clone(&network);
         let closed = blocking(move || close_groups(&shared.client, shared.address)).await;
         drop(all);
@@ -58,12 +58,12 @@ fn is_former(group: &Group, own: Option<Ipv6Addr>) -> bool {
     is_there && own == Some(group.source.address)
 }
 
-/// The address of this node in a group with this Proxy Address. Nothing is sent.
-fn address_toward(proxy: Ipv6Addr) -> Option<Ipv6Addr> {
+/// The address of this node toward another one, such as a Proxy Address. Nothing is sent.
+pub(crate) fn address_toward(peer: Ipv6Addr) -> Option<Ipv6Addr> {
     let socket = UdpSocket::bind((Ipv6Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect((proxy, ROCEV2_PORT)).ok()?;
+    socket.connect((peer, ROCEV2_PORT)).ok()?;
     match socket.local_addr().ok()?.ip() {
-        IpAddr::V6(address) => Some(address),
+        IpAddr::V6(address) => Some(address).filter(|address| address.to_ipv4_mapped().is_none()),
         IpAddr::V4(_) => None,
     }
 }
@@ -71,9 +71,11 @@ fn address_toward(proxy: Ipv6Addr) -> Option<Ipv6Addr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn the_kernel_chooses_the_address() {
         assert_eq!(address_toward(Ipv6Addr::LOCALHOST), Some(Ipv6Addr::LOCALHOST));
+        assert_eq!(address_toward(Ipv4Addr::LOCALHOST.to_ipv6_mapped()), None);
     }
 }

@@ -6,7 +6,7 @@ mod receive;
 mod send;
 
 pub(crate) use failure::Failure;
-pub(crate) use former::close_former_groups;
+pub(crate) use former::{address_toward, close_former_groups};
 pub(crate) use receive::{Received, receive};
 pub(crate) use send::send;
 
@@ -26,7 +26,7 @@ const BUFFER: &str = "weights";
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 /// Interval for trying again while an address is another group's.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
-/// Groups at a time on an RDMA device.
+/// Groups that this node is in at a time; each has a thread, and memory for a part.
 const MAX_GROUPS: u32 = 16;
 
 /// This node in groups.
@@ -37,9 +37,7 @@ pub(crate) struct Network {
     /// This node's, if it is stated.
     address: Option<Ipv6Addr>,
     peer_port: u16,
-    /// Groups that this node may be in: a socket has its address for itself, so that provider `udp` has one.
     groups: Arc<Semaphore>,
-    most_groups: u32,
     is_stopping: AtomicBool,
 }
 
@@ -51,10 +49,9 @@ impl Network {
         let token = options.token_file.as_deref().map(read).transpose();
         let token = token.map_err(|error| Error::TokenFile(error.to_string()))?;
         let client = Client::new(&options.controller, token, options.ca_file.as_deref())?;
-        let most_groups = if options.provider == "udp" { 1 } else { MAX_GROUPS };
-        let groups = Arc::new(Semaphore::new(most_groups as usize));
+        let groups = Arc::new(Semaphore::new(MAX_GROUPS as usize));
         let (address, is_stopping) = (options.address, AtomicBool::new(false));
-        Ok(Network { device, client, proxy, address, peer_port, groups, most_groups, is_stopping })
+        Ok(Network { device, client, proxy, address, peer_port, groups, is_stopping })
     }
 
     /// The driver of a target, `HOST:PORT`.
@@ -80,7 +77,7 @@ impl Network {
     /// Begins no more, and waits for a while until this node is in no group.
     pub(crate) async fn stop(&self, patience: Duration) {
         self.is_stopping.store(true, Ordering::Relaxed);
-        let all = self.groups.acquire_many(self.most_groups);
+        let all = self.groups.acquire_many(MAX_GROUPS);
         if tokio::time::timeout(patience, all).await.is_err() {
             tracing::warn!("ended while a buffer was propagated or received");
         }

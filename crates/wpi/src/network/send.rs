@@ -13,6 +13,7 @@ use crate::grpc::{client, paths};
 use crate::invitation;
 use crate::messages::{Invitation, Progress, Step};
 use srdma::{Buffer, Device, Error, GroupOptions, Slots, Source};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinSet;
@@ -22,19 +23,21 @@ use tonic::{Status, Streaming};
 /// The version that has the part.
 const VERSION: u64 = 1;
 
-/// Sends the octets of a part to its targets; returns when all have them in their buffers.
+/// Sends the octets of a part to its targets; returns when all have them in their buffers. `read` is called when this
+/// node may be in one more group.
 pub(crate) async fn send(
     network: &Arc<Network>,
     buffer: &BufferId,
     part: &Part,
     is_whole: bool,
-    octets: Vec<u8>,
+    read: impl FnOnce() -> io::Result<Vec<u8>> + Send + 'static,
     deadline: Instant,
 ) -> Result<(), Failure> {
     if network.is_stopping() {
         return Err(Failure::Stopping);
     }
     let _permit = network.permit(deadline).await?;
+    let octets = blocking(read).await??;
     let sized = GroupOptions::for_buffers([part.length]);
     let options = GroupOptions {
         name: Some(invitation::group_name(buffer, part, is_whole)),

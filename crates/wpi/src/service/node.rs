@@ -5,9 +5,10 @@ use crate::core::{Assignment, BufferId, Part, Propagation, Refusal, Stage};
 use crate::grpc::paths;
 use crate::grpc::server::{Answering, Dispatch, status, unary, unknown};
 use crate::messages::*;
-use crate::network::{Failure, blocking, send};
+use crate::network::{Failure, send};
 use crate::sockets::Notice;
 use std::sync::Arc;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tonic::Status;
 use tonic::body::Body;
@@ -122,15 +123,16 @@ impl State {
             mode: message.mode,
             assignments: message.shard_assignments.into_iter().map(assignment).collect(),
         };
-        let (buffer, parts) = self.ask(|driver| driver.propagate(&request))?;
+        let (buffer, batches) = self.ask(|driver| driver.propagate(&request))?;
         let is_whole = request.assignments.is_empty();
         let in_use = InUse { state: Arc::clone(&self), buffer };
         to_its_end(async move {
             let deadline = Instant::now() + self.timeout;
-            let result = self.distribute(&in_use.buffer, &parts, is_whole, deadline).await;
+            let parts = batches.iter().map(Vec::len).sum::<usize>();
+            let result = self.distribute(&in_use.buffer, batches, is_whole, deadline).await;
             let took = self.timeout.saturating_sub(deadline.saturating_duration_since(Instant::now()));
             match &result {
-                Ok(()) => tracing::info!(parts = parts.len(), ?took, "buffer {} is propagated", in_use.buffer),
+                Ok(()) => tracing::info!(parts, ?took, "buffer {} is propagated", in_use.buffer),
                 Err(status) => tracing::warn!("buffer {} is not propagated: {}", in_use.buffer, status.message()),
             }
             result.map(|()| NodePropagateResponse {})
@@ -138,20 +140,31 @@ impl State {
         .await
     }
 
-    /// Sends the parts one after the other: what consumers of this node are told is of the whole.
+    /// Sends the parts. Those of a batch are sent at the same time; when one fails, no further batch begins.
     async fn distribute(
         &self,
         buffer: &BufferId,
-        parts: &[Part],
+        batches: Vec<Vec<Part>>,
         is_whole: bool,
         deadline: Instant,
     ) -> Result<(), Status> {
         let (memory, notifier) = self.parts_of(buffer)?;
         notifier.say(Notice::PreUpdate);
-        for part in parts {
-            let (memory, offset, length) = (Arc::clone(&memory), part.offset, part.length);
-            let octets = blocking(move || memory.read(offset, length)).await?.map_err(Failure::from)?;
-            send(&self.network, buffer, part, is_whole, octets, deadline).await?;
+        for batch in batches {
+            let mut sending = JoinSet::new();
+            for part in batch {
+                let (memory, network, buffer) = (Arc::clone(&memory), Arc::clone(&self.network), buffer.clone());
+                sending.spawn(async move {
+                    let (offset, length) = (part.offset, part.length);
+                    let read = move || memory.read(offset, length);
+                    send(&network, &buffer, &part, is_whole, read, deadline).await
+                });
+            }
+            let mut failures = Vec::new();
+            while let Some(sent) = sending.join_next().await {
+                failures.extend(sent.unwrap_or(Err(Failure::Panicked)).err());
+            }
+            Failure::of_all(failures)?;
         }
         notifier.say(Notice::Ready);
         Ok(())

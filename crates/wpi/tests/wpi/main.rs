@@ -37,6 +37,7 @@ fn options(directory: &Path) -> Options {
             address: Some("::1".parse().expect("an address")),
             ..DeviceOptions::new("http://[::1]:1")
         },
+        toward: None,
         proxy: None,
     }
 }

@@ -163,6 +163,11 @@ fn a_driver_that_others_could_call_does_not_start_unless_that_is_intended() {
     let error = Service::start(&options).err().expect("refused");
     assert!(matches!(error, StartError::Open { .. }), "{error}");
     options.is_open = true;
+    options.device.address = None;
+    // It would be an address of IPv4.
+    options.toward = "::ffff:127.0.0.1".parse().ok();
+    assert!(matches!(Service::start(&options), Err(StartError::NoRoute { .. })));
+    options.toward = "::1".parse().ok();
     drop(Service::start(&options).expect("it is intended"));
     options.own_hosts = vec!["a b".to_owned()];
     assert!(matches!(Service::start(&options), Err(StartError::OwnHost(_))));
