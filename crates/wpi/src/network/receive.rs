@@ -60,7 +60,7 @@ async fn check_group(network: &Arc<Network>, invited: &Invited) -> Result<(), Fa
         Ok(group) => group,
         // Of another tenant, or of none.
         Err(error) if error.problem().is_some() => {
-            tracing::warn!("an invitation to group {id}, which the controller does not have for this node: {error}");
+            tracing::debug!("group {id} of an invitation: {error}");
             return Err(Failure::Forged(id));
         }
         Err(error) => return Err(error.into()),
@@ -68,7 +68,6 @@ async fn check_group(network: &Arc<Network>, invited: &Invited) -> Result<(), Fa
     let octets = GroupOptions::for_buffers([invited.length]).slots.octets;
     let has_region = group.region.is_some_and(|region| region.length == octets) && group.more_regions.is_empty();
     if group.summary.name != invited.group_name || !has_region {
-        tracing::warn!("an invitation to group {id} for buffer {}, whose group it is not", invited.buffer);
         return Err(Failure::Forged(id));
     }
     if group.summary.state != GroupState::Open {
