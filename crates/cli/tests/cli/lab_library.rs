@@ -5,6 +5,7 @@ mod log;
 mod python;
 mod ranks;
 mod regions;
+mod weights;
 
 use crate::own_lab::{ControllerAccess, Lab};
 use nix::sys::signal::Signal;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 impl Network {
-    fn has_package(&self) {
+    pub(super) fn has_package(&self) {
         built::python_package(&self.directory.path().join("packages"));
     }
 
@@ -15,7 +15,7 @@ impl Network {
         self.runs_script("examples/broadcast.py", host, name, arguments, &[])
     }
 
-    fn runs_script(
+    pub(super) fn runs_script(
         &self,
         script: &str,
         host: &str,
