@@ -224,7 +224,8 @@ def measure(arguments):
     result = {"mib": arguments.mib, "replicas": len(lab.HOSTS), "rate_mbit_per_s": arguments.rate or None}
     for way, found in rounds.items():
         result[way] = {key: [min(values), statistics.median(values)] for key, values in by_key(found).items()}
-    result["times_as_fast"] = [round(result["gloo"]["seconds"][at] / result["srdma"]["seconds"][at], 2) for at in (0, 1)]
+    pairs = zip(result["gloo"]["seconds"], result["srdma"]["seconds"])
+    result["times_as_fast"] = [round(by_gloo / by_group, 2) for by_gloo, by_group in pairs]
     say(**result, note="each pair is the least and the median")
 
 
