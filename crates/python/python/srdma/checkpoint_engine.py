@@ -87,7 +87,8 @@ class DistributedSrdma(base.Distributed):
         _finish(self._group(group).gloo.barrier())
 
     def new_group(self, ranks: list[int], **kwargs: Any) -> Group | None:
-        members = sorted(ranks) or self._group(None).ranks
+        everyone = self._group(None).ranks
+        members = sorted(ranks) or everyone
         # All ranks make the same groups in the same order.
         self._made += 1
         if self._rank not in members:

@@ -111,6 +111,7 @@ class ProcessGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self._store = dist.PrefixStore("srdma", store)
         self._timeout = timeout
+        self._name = ""
         self._slot_octets = _setting("SRDMA_TORCH_SLOT_MIB", 64) * _MIB
         self._device: _native.Device | None = None
         self._sending: _Sending | None = None
@@ -126,6 +127,15 @@ class ProcessGroup(dist.ProcessGroup):
 
     def getBackendName(self) -> str:
         return "srdma"
+
+    # torch 2.x keeps the name in the backends of a group, which this one has not, and asks for it when the group is
+    # destroyed.
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> Any:
         if len(tensors) != 1:

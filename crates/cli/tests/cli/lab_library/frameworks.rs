@@ -52,6 +52,8 @@ fn verl_workers_have_the_weights_of_each_step() {
     let mut job = network.runs_named("verl_job.py", &directory, &processes);
     let mut manager = job.pop().expect("the last");
     let mut dying = job.pop().expect("the one before");
+    manager.waits("three steps", |manager| manager.lines().len() >= 3);
+    manager.waits("a failure", |manager| manager.lines().len() >= 4);
     manager.ends();
     assert_eq!(manager.lines(), ["step 1", "step 2", "step 3", "failed", "done"]);
     assert_eq!(dying.child.wait().expect("a child").code(), Some(9));

@@ -13,7 +13,9 @@ import torch.distributed as dist
 from job import TIMEOUT, check, weights
 from torch.distributed import distributed_c10d
 
-import srdma.torch
+if torch.__version__.startswith("1."):
+    # torch 2.14 finds the backend by the entry point.
+    import srdma.torch  # noqa: F401
 
 RANK, SIZE, DIRECTORY = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 #: S1, the trainer's host.

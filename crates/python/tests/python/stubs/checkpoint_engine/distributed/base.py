@@ -51,7 +51,7 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
     _BACKEND_INSTANCE.all_gather_object(object_list, obj, group)
 
 
-def all_reduce(tensor: Any, op: Any, group: Any = None, **kwargs: Any) -> None:
+def all_reduce(tensor: Any, op: Any = None, group: Any = None, **kwargs: Any) -> None:
     _BACKEND_INSTANCE.all_reduce(tensor, op, group, **kwargs)
 
 
