@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import cached_property
 from types import SimpleNamespace
 
 import torch
@@ -26,7 +27,7 @@ srdma.vllm.register()
 class Source(WeightSource):
     step = 0
 
-    @property
+    @cached_property
     def metadata(self):
         return [ParamMeta(name, tensor.dtype, tuple(tensor.shape)) for name, tensor in weights(self.step)]
 
