@@ -36,7 +36,8 @@ async def _each(weights: _Weights) -> AsyncIterator[tuple[str, torch.Tensor]]:
 class SrdmaCheckpointEngine(CheckpointEngine):
     """A group for each step: its source is rank 0 of the trainers, its receivers are the rollout workers' hosts (D216).
 
-    `bucket_size` is in octets, `timeout` in seconds. `device` is where the rollout workers get tensors.
+    `bucket_size` is in octets, `timeout` in seconds. `device` is where the rollout workers get tensors, `address` is rank
+    0's.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class SrdmaCheckpointEngine(CheckpointEngine):
         runtime_directory: str | None = None,
         controller: str | None = None,
         provider: str | None = None,
+        address: str | None = None,
         proxy: str | None = None,
         digest: str | None = None,
     ) -> None:
@@ -57,7 +59,7 @@ class SrdmaCheckpointEngine(CheckpointEngine):
         self._timeout = timeout
         self._tensor_device = device
         self._runtime_directory = runtime_directory
-        self._device = _native.Device(controller, provider=provider)
+        self._device = _native.Device(controller, provider=provider, address=address if is_master else None)
         self._proxy, self._digest = proxy, digest
         self._sender: _tensors.Sender | None = None
         self._collector: _tensors.Collector | None = None

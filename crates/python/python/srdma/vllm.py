@@ -65,6 +65,7 @@ class TrainerInit(TrainerInitInfo):
     timeout: float = 300.0
     controller: str | None = None
     provider: str | None = None
+    address: str | None = None
     proxy: str | None = None
     digest: str | None = None
     runtime_directory: str | None = None
@@ -145,7 +146,7 @@ class SrdmaTrainerWeightTransferEngine(TrainerWeightTransferEngine[TrainerInit])
         return engine
 
     def _connect(self, info: TrainerInit) -> None:
-        device = _native.Device(info.controller, provider=info.provider)
+        device = _native.Device(info.controller, provider=info.provider, address=info.address)
         sender = _tensors.Sender(device, info.bucket_octets, info.timeout, proxy=info.proxy, digest=info.digest)
         given = InitInfo(sender.group, info.timeout, info.controller, info.provider, info.runtime_directory)
         try:

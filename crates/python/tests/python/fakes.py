@@ -160,8 +160,8 @@ class Network:
         #: Refusals of `create_group` to come.
         self.refusals = []
 
-    def Device(self, controller=None, *, provider=None):
-        self.devices.append((controller, provider))
+    def Device(self, controller=None, *, provider=None, address=None):
+        self.devices.append((controller, provider, address))
         return self
 
     def create_group(self, **options):

@@ -102,7 +102,9 @@ class Verl(Framework):
         self.assertEqual(joins, [("join", 1, True, None), ("join", 2, True, None)])
 
     def test_errors_end_the_step(self):
-        trainer, rollout = self.new(is_master=True, timeout=0.0, proxy="::1", digest="crc32"), self.new()
+        trainer = self.new(is_master=True, timeout=0.0, address="::3", proxy="::1", digest="crc32")
+        rollout = self.new(address="::3")
+        self.assertEqual(self.network.devices, [(None, None, "::3"), (None, None, None)])
         with self.assertRaisesRegex(errors.Error, "prepare was not called"):
             asyncio.run(trainer.send_weights(iter(WEIGHTS)))
         group = trainer.prepare()["group"]
@@ -196,11 +198,11 @@ class Vllm(Framework):
             self.assertFalse(inspect.isabstract(getattr(importlib.import_module(module), name)))
 
     def test_updates(self):
-        trainer = self.connect(controller="http://[::2]:8470", provider="udp")
+        trainer = self.connect(controller="http://[::2]:8470", provider="udp", address="::3")
         info = {"group": 1, "timeout": 300.0, "controller": "http://[::2]:8470", "provider": "udp"}
         info["runtime_directory"] = None
         self.assertEqual(self.calls, [("init", info)])
-        self.assertEqual(self.network.devices, [("http://[::2]:8470", "udp")] * 2)
+        self.assertEqual(self.network.devices, [("http://[::2]:8470", "udp", place) for place in ("::3", None)])
         self.assertEqual(self.network.groups[1].receivers, 1)
         for update in (1, 2):
             self.calls.clear()

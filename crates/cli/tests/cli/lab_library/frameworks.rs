@@ -7,7 +7,7 @@ use std::fs;
 impl Network {
     fn runs_job(&self, script: &str, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
         let script = format!("crates/cli/tests/cli/lab_library/frameworks/{script}");
-        self.runs_script(&script, host, &name.replace(' ', "-"), arguments)
+        self.runs_script(&script, host, &name.replace(' ', "-"), arguments, &[("SRDMA_TORCH_SLOT_MIB", "2")])
     }
 
     fn job_directory(&self) -> String {
@@ -78,14 +78,14 @@ fn vllm_workers_have_the_weights_of_each_update() {
     job.iter_mut().for_each(Broadcast::ends);
 }
 
-/// Three ranks of checkpoint-engine, the last of which dies.
+/// Three ranks of checkpoint-engine, each of which has a part of the weights. The last one dies.
 #[test]
 #[ignore = "needs root"]
 fn checkpoint_engine_broadcasts_by_groups_and_does_the_rest_by_gloo() {
-    let network = Network::start();
+    let network = Network::of("leaves", include_str!("leaves.toml"));
     network.has_package();
     let directory = network.job_directory();
-    let mut ranks = network.runs_ranks("checkpoint_engine_job.py", &directory, &["S1", "R1", "R3"]);
+    let mut ranks = network.runs_ranks("checkpoint_engine_job.py", &directory, &["H2", "H3", "H4"]);
     let mut dying = ranks.pop().expect("the last");
     assert_eq!(dying.child.wait().expect("a child").code(), Some(9), "{:?}", dying.lines());
     fs::write(format!("{directory}/dead"), "").expect("written");

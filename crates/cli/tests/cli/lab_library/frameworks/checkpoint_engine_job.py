@@ -43,10 +43,10 @@ for update in (1, 2):
     free = torch.tensor([100 - RANK, -RANK])
     base.all_reduce(free, op=dist.ReduceOp.MIN)
     assert free.tolist() == [100 - SIZE + 1, -SIZE + 1], free
-    for number in (1, 2, 3):
+    for number, sender in enumerate([0, 1, 2, 0]):
         expected = bucket(number)
-        tensor = expected.clone() if RANK == 0 else torch.zeros_like(expected)
-        base.broadcast(tensor, src=0)
+        tensor = expected.clone() if RANK == sender else torch.zeros_like(expected)
+        base.broadcast(tensor, src=sender)
         assert torch.equal(tensor, expected), number
         code = torch.zeros((), dtype=torch.int64)
         base.all_reduce(code, op=dist.ReduceOp.SUM)
@@ -56,6 +56,8 @@ for update in (1, 2):
         one = torch.ones(3)
         base.all_reduce(one, op=dist.ReduceOp.SUM, group=part)
         assert one.tolist() == [2, 2, 2], one
+        base.broadcast(one.fill_(RANK), src=1, group=part)
+        assert one.tolist() == [1, 1, 1], one
         base.barrier(group=part)
         base.destroy_process_group(part)
     else:

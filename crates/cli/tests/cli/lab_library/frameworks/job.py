@@ -5,7 +5,6 @@ from multiprocessing.connection import Client, Listener
 
 import torch
 
-PROXY = "2001:db8:cc::1"
 #: Seconds that a bucket may take.
 TIMEOUT = 15.0
 PATIENCE = 60.0

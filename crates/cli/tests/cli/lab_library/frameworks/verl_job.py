@@ -5,7 +5,7 @@ import os
 import sys
 import time
 
-from job import BUCKET_OCTETS, PROXY, TIMEOUT, Failed, Worker, check, fails, reused, serve
+from job import BUCKET_OCTETS, TIMEOUT, Failed, Worker, check, fails, reused, serve
 from verl.checkpoint_engine.base import CheckpointEngineManager, CheckpointEngineRegistry
 
 import srdma.verl
@@ -17,7 +17,8 @@ FATAL_STEP = 4
 
 def engine(**more):
     # As the workers of verl do.
-    kwargs = {"timeout": TIMEOUT, "proxy": PROXY}
+    # The group of a step has the Proxy Address of the one before.
+    kwargs = {"timeout": TIMEOUT, "proxy": "2001:db8:cc::1"}
     return CheckpointEngineRegistry.new("srdma", **more, bucket_size=BUCKET_OCTETS, **kwargs)
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from types import SimpleNamespace
 
 import torch
-from job import BUCKET_OCTETS, PROXY, TIMEOUT, Failed, Worker, check, fails, serve, weights
+from job import BUCKET_OCTETS, TIMEOUT, Failed, Worker, check, fails, serve, weights
 from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
 from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory, WeightTransferTrainerFactory
 from vllm.model_executor.model_loader import mtp_validation, reload
@@ -133,7 +133,7 @@ def train():
     client, source = ToWorkers(), Source()
 
     def connect(rank=0):
-        info = srdma.vllm.TrainerInit(BUCKET_OCTETS, TIMEOUT, proxy=PROXY, rank=rank)
+        info = srdma.vllm.TrainerInit(BUCKET_OCTETS, TIMEOUT, rank=rank)
         return WeightTransferTrainerFactory.trainer_init(info, client=client, source=source)
 
     trainer = connect()
