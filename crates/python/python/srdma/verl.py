@@ -36,7 +36,7 @@ async def _each(weights: _Weights) -> AsyncIterator[tuple[str, torch.Tensor]]:
 class SrdmaCheckpointEngine(CheckpointEngine):
     """A group for each step: its source is rank 0 of the trainers, its receivers are the rollout workers' hosts (D216).
 
-    `bucket_size` is in octets, `timeout` in seconds. `device` is where the rollout workers get tensors, `address` is rank
+    `bucket_size` is in octets, `timeout` in seconds. `device` is where rollout workers get tensors, `address` is rank
     0's.
     """
 
