@@ -50,7 +50,7 @@ class DistributedSrdma(base.Distributed):
 
     def destroy_process_group(self, group: Any = None) -> None:
         if group is not None:
-            self._parts.remove(group)
+            self._parts.remove(self._group(group))
             return
         self._all, self._parts = None, []
 

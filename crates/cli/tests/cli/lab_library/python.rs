@@ -15,8 +15,8 @@ impl Network {
         self.runs_script("examples/broadcast.py", host, name, arguments, &[])
     }
 
-    /// A script of this repository, by Debian's interpreter, or by that of the environment variable, which has another
-    /// torch.
+    /// A script of this repository, by Debian's interpreter and with stubs of frameworks; environment variables name an
+    /// interpreter with another torch, and a directory in place of the stubs.
     pub(super) fn runs_script(
         &self,
         script: &str,
@@ -31,7 +31,9 @@ impl Network {
         let mut command = self.namespace(host).command(&interpreter);
         self.access.set(&mut command);
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let packages = [self.directory.path().join("packages"), root.join("crates/python/tests/python/stubs")];
+        let stubs = std::env::var_os("SRDMA_TEST_STUBS")
+            .map_or_else(|| root.join("crates/python/tests/python/stubs"), Into::into);
+        let packages = [self.directory.path().join("packages"), stubs];
         command
             .arg(root.join(script))
             .args(arguments)

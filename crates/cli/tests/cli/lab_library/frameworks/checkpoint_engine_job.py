@@ -81,7 +81,7 @@ if RANK == 0:
 else:
     base.broadcast(tensor, src=0)
     took = fails((errors.GroupClosed, errors.Timeout), "", lambda: base.broadcast(tensor, src=0))
-assert took < TIMEOUT + 5, took
+assert took < 4 * TIMEOUT, took
 took = fails(errors.Error, "gloo", base.barrier)
-assert took < TIMEOUT + 5, took
+assert took < 4 * TIMEOUT, took
 print("done", flush=True)

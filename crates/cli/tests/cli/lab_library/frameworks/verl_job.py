@@ -6,7 +6,8 @@ import sys
 import time
 
 from job import BUCKET_OCTETS, TIMEOUT, Failed, Worker, check, fails, reused, serve
-from verl.checkpoint_engine.base import CheckpointEngineManager, CheckpointEngineRegistry
+from verl.checkpoint_engine.base import CheckpointEngineRegistry
+from verl_manager import Manager
 
 import srdma.verl
 
@@ -70,7 +71,7 @@ if NAME == "manager":
 
         return result
 
-    manager = CheckpointEngineManager("srdma", call)
+    manager = Manager("srdma", call)
     for step in range(1, FATAL_STEP):
         manager.update_weights(2, 3, step)
         assert not outcomes, outcomes
@@ -83,7 +84,7 @@ if NAME == "manager":
     # The group is closed when the trainer gives up; on a busy machine their own time may be up before.
     assert {kinds["rollout 0"], kinds["rollout 1"]} <= {"GroupClosed", "Timeout"} and len(kinds) == 4, outcomes
     # Time for the first buckets, and for the one that is not taken.
-    assert TIMEOUT - 1 < took < 2 * TIMEOUT, took
+    assert TIMEOUT - 1 < took < 4 * TIMEOUT, took
     print("failed", flush=True)
     outcomes.clear()
     # Without the worker that has died: another group.
