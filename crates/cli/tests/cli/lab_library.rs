@@ -1,6 +1,7 @@
 //! The host library in the lab `figure1-controller`: a source and receivers that use its groups, each in the namespace of
 //! its host.
 
+mod frameworks;
 mod log;
 mod python;
 mod ranks;
