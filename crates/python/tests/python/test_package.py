@@ -230,6 +230,15 @@ class Interpreter(unittest.TestCase):
         program = "import sys; import srdma; print(sorted(set(sys.modules) & {'numpy', 'torch', 'asyncio', 'ssl'}))"
         self.assertEqual(self.run_python(program).stdout, "[]\n")
 
+    def test_the_module_has_the_library_in_it(self):
+        # So an older libsrdma beside it does not matter.
+        from importlib import resources
+
+        with resources.as_file(resources.files("srdma").joinpath("_native.abi3.so")) as module:
+            dynamic = subprocess.run(["readelf", "-d", module], capture_output=True, text=True, check=True).stdout
+        self.assertIn("(NEEDED)", dynamic)
+        self.assertNotIn("libsrdma", dynamic.replace("libsrdma_native", ""))
+
     def test_typed(self):
         from importlib import resources
 
