@@ -20,8 +20,8 @@
 //!     │ the key again, done                        │                    │
 //! ```
 //!
-//! A WRITE runs between the second barrier and the third, a SEND between the third and the fourth; a SEND over all sizes
-//! has two more for each size. The messages are as perftest 4.5-0.17 (Debian 12) sends them; recordings are in
+//! A WRITE runs between the second barrier and the third, a SEND between the third and the fourth; a SEND over all
+//! sizes has two more for each size. The messages are as perftest 4.5-0.17 (Debian 12) sends them; recordings are in
 //! `testdata/perftest`.
 
 mod action;

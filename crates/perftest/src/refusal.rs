@@ -81,9 +81,7 @@ pub enum Problem {
     #[error("has sent a size of {0} octets")]
     Size(u32),
     /// Buffers of different sizes.
-    #[error(
-        "has a buffer of {0} octets, the first server one of {1}: run all with the same --use_hugepages, on hosts with the same page size"
-    )]
+    #[error("has a buffer of {0} octets, the first server one of {1}: all need the same page size")]
     OtherBufferSize(u32, u32),
     /// No path MTU.
     #[error("has sent no path MTU")]
