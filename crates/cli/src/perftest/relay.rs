@@ -22,6 +22,9 @@ pub(super) struct Measured {
 const HINT: &str = "tests of both ways (-b), of latency, and of UC and UD (-c) look like others until they run, and a \
                     group does not carry them";
 
+/// Time for a server's answer: one that is not asked for long registers memory at most.
+const ANSWER: Duration = Duration::from_secs(30);
+
 pub(super) struct Relay<'a> {
     conversation: Conversation,
     connections: Connections,
@@ -104,7 +107,7 @@ impl<'a> Relay<'a> {
                     self.conversation.receive(party, &octets)
                 }
                 Some(Event::Ended(party)) => self.conversation.ended(party),
-                None if self.last_progress.elapsed() >= self.timeout => return self.timed_out(),
+                None if self.last_progress.elapsed() >= self.patience() => return self.timed_out(),
                 None => Ok(()),
             };
             result.or_else(|refusal| self.refused(refusal))?;
@@ -128,10 +131,19 @@ impl<'a> Relay<'a> {
         bail!("{} {problem} (in the step of {step}){failure}{hint}", self.name(party))
     }
 
+    /// Time to wait for the parties that are awaited. The test runs before a message of the client; servers answer when
+    /// they have received what the client has sent.
+    fn patience(&self) -> Duration {
+        match self.conversation.awaited().as_slice() {
+            [Party::Client] => self.timeout,
+            _ => self.timeout.min(ANSWER),
+        }
+    }
+
     fn timed_out(&self) -> Result<Measured> {
         let names: Vec<String> = self.conversation.awaited().into_iter().map(|party| self.name(party)).collect();
         let hint = if self.conversation.may_have_run() { format!("; {HINT}") } else { String::new() };
-        let (step, time) = (self.conversation.step(), self.timeout.as_secs_f64());
+        let (step, time) = (self.conversation.step(), self.patience().as_secs_f64());
         bail!("nothing has come for {time} s from {} (in the step of {step}){hint}", names.join(", "))
     }
 
