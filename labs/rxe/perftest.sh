@@ -4,8 +4,8 @@
 #   perftest.sh DIR
 #   srdma lab up figure1-controller-rxe --guest-files DIR
 #
-# perftest of Debian 12 connects its TCP over IPv4 alone, and guests have IPv6. So there are two programs more in DIR, by
-# which a guest passes it on:
+# perftest of Debian 12 connects its TCP over IPv4 alone, and guests have IPv6. So there are two programs more in DIR,
+# by which a guest passes it on:
 #
 #   perftest-server TOOL OPTIONS               a server, reached at port 18516
 #   perftest-client HOST PORT TOOL OPTIONS     a client of the server, or of srdma perftest, at that port

@@ -26,9 +26,10 @@ use std::time::{Duration, Instant};
 
 /// Measure a multicast group with unmodified ib_write_bw or ib_send_bw.
 ///
-/// Stands between one client of perftest and several servers, as the server of the client and the client of each server,
-/// and makes a group of their queue pairs at the controller. The client measures the rate at which all servers receive.
-/// One queue pair, one way, type RC, on IPv6 GIDs; other tests are refused. Exit code 1: the test did not end well.
+/// Stands between one client of perftest and several servers, as the server of the client and the client of each
+/// server, and makes a group of their queue pairs at the controller. The client measures the rate at which all servers
+/// receive. One queue pair, one way, type RC, on IPv6 GIDs; other tests are refused. Exit code 1: the test did not end
+/// well.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -3,6 +3,7 @@
 
 use crate::own_lab::{ControllerAccess, Lab};
 use serde_json::Value;
+use srdma_api::{Client, MemoryRegion, NewReceiver, ReceiverState};
 use srdma_io::namespace::Namespace;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -59,8 +60,8 @@ impl Site {
     }
 
     /// Starts a server in each guest. They have ended, and their output is in a file, after one client.
-    fn start_servers(&self, tool: &str, options: &str) {
-        for (host, _) in RECEIVERS {
+    fn start_servers(&self, receivers: &[(&str, &str)], tool: &str, options: &str) {
+        for (host, _) in receivers {
             self.shell(
                 host,
                 &format!("(perftest-server {tool} {options}; echo status $?) >/tmp/server 2>&1 </dev/null &"),
@@ -76,7 +77,7 @@ impl Site {
 
     /// What the servers have printed, each after its end.
     #[track_caller]
-    fn servers(&self) -> Vec<String> {
+    fn servers(&self, receivers: &[(&str, &str)]) -> Vec<String> {
         let ended = |host: &str| {
             let begin = Instant::now();
             loop {
@@ -88,12 +89,13 @@ impl Site {
                 sleep(Duration::from_millis(200));
             }
         };
-        RECEIVERS.iter().map(|(host, _)| ended(host)).collect()
+        receivers.iter().map(|(host, _)| ended(host)).collect()
     }
 
-    /// Starts `srdma perftest` at C; its standard output, and its error output behind it.
-    fn helper(&self) -> Helper {
-        let servers = RECEIVERS.map(|(_, address)| format!("[{address}]:18516")).join(",");
+    /// Starts `srdma perftest` at C.
+    fn helper(&self, receivers: &[(&str, &str)]) -> Helper {
+        let servers: Vec<String> = receivers.iter().map(|(_, address)| format!("[{address}]:18516")).collect();
+        let servers = servers.join(",");
         let namespace = Namespace::existing(&self.lab.namespace("C")).expect("the lab is up");
         let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
@@ -201,12 +203,12 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, mut seen: impl FnMut()) {
 fn group(site: &Site, tool: &str, options: &str) -> Rate {
     let sent = site.packets("S1", "sent_pkts");
     let received: Vec<u64> = RECEIVERS.iter().map(|(host, _)| site.packets(host, "rcvd_pkts")).collect();
-    site.start_servers(tool, options);
-    let helper = site.helper();
+    site.start_servers(&RECEIVERS, tool, options);
+    let helper = site.helper(&RECEIVERS);
     let output = site.shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 17 2>&1"));
     let (code, lines, errors) = helper.ends();
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{lines:?}");
-    let servers = site.servers();
+    let servers = site.servers(&RECEIVERS);
     assert!(servers.iter().all(|text| text.contains("status 0")), "{servers:?}");
 
     // One stream left the source, and each of five receivers got it.
@@ -235,7 +237,7 @@ fn group(site: &Site, tool: &str, options: &str) -> Rate {
 
 /// The results of each server on its own, one after the other.
 fn unicast(site: &Site, tool: &str, options: &str) -> Vec<Rate> {
-    site.start_servers(tool, options);
+    site.start_servers(&RECEIVERS, tool, options);
     let namespace = Namespace::existing(&site.lab.namespace("C")).expect("the lab is up");
     let rate = |(host, address): &(&str, &str)| {
         site.wait_for_server(host);
@@ -247,7 +249,7 @@ fn unicast(site: &Site, tool: &str, options: &str) -> Vec<Rate> {
         Rate::new(relaying.join().expect("no panic"), &output)
     };
     let rates = RECEIVERS.iter().map(rate).collect();
-    let servers = site.servers();
+    let servers = site.servers(&RECEIVERS);
     assert!(servers.iter().all(|text| text.contains("status 0")), "{servers:?}");
     rates
 }
@@ -274,20 +276,53 @@ fn unmodified_tools_measure_a_group() {
             begin.elapsed()
         );
     }
+    late_join(&site);
     refused(&site);
+}
+
+/// D207: a client cannot pause. Who joins while it runs gets nothing, and the run ends well.
+fn late_join(site: &Site) {
+    let options = "-d rxe0 -F -x 1 -m 1024 -s 65536 -n 100";
+    let members = &RECEIVERS[..4];
+    let before = site.packets("R5", "rcvd_pkts");
+    site.start_servers(members, "ib_write_bw", options);
+    let mut helper = site.helper(members);
+    thread::scope(|scope| {
+        let line = format!("perftest-client {HELPER} 18515 ib_write_bw {options} -u 17 2>&1");
+        let client = scope.spawn(move || site.shell("S1", &line));
+        let mut begun = String::new();
+        helper.lines.read_line(&mut begun).expect("text");
+        let begun: Value = serde_json::from_str(&begun).expect("JSON");
+        let id = u32::try_from(begun["group"].as_u64().expect("a number")).expect("a group");
+        let ControllerAccess([url, token_file, ca_file]) = &site.access;
+        let token = std::fs::read_to_string(token_file).expect("a token");
+        let controller = Client::new(url, Some(token), Some(Path::new(ca_file))).expect("a URL");
+        let namespace = Namespace::existing(&site.lab.namespace("C")).expect("the lab is up");
+        let region = Some(MemoryRegion { virtual_address: 0, rkey: 1 });
+        let new = NewReceiver { region, ..NewReceiver::new(0x99, 1024) };
+        let address = RECEIVERS[4].1.parse().expect("an address");
+        let joined = namespace.enter(|| controller.join(id, address, &new)).expect("the lab is up");
+        assert_eq!(joined.expect("it may").state, ReceiverState::Joining);
+        assert!(average(&client.join().expect("no panic")) >= 0.0);
+    });
+    let (code, lines, errors) = helper.ends();
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{lines:?}");
+    assert_eq!((&lines[0]["receivers"], &lines[0]["messages"]), (&4.into(), &MESSAGES.into()), "{lines:?}");
+    assert!(site.servers(members).iter().all(|text| text.contains("status 0")));
+    assert_eq!(site.packets("R5", "rcvd_pkts"), before);
 }
 
 /// What a group does not carry is refused by name, and all tools end.
 fn refused(site: &Site) {
     let options = "-d rxe0 -F -x 1 -m 1024 -s 65536 -n 100 -q 2";
-    site.start_servers("ib_write_bw", options);
-    let helper = site.helper();
+    site.start_servers(&RECEIVERS, "ib_write_bw", options);
+    let helper = site.helper(&RECEIVERS);
     let output =
         site.lab.command("shell", &["S1", "--", &format!("perftest-client {HELPER} 18515 ib_write_bw {options} 2>&1")]);
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let (code, lines, errors) = helper.ends();
     assert_eq!(code, Some(1), "{lines:?}");
     assert!(errors.contains("the client has several queue pairs: run it with -q 1"), "{errors}");
-    let servers = site.servers();
+    let servers = site.servers(&RECEIVERS);
     assert!(servers.iter().all(|text| text.contains("status 1")), "{servers:?}");
 }

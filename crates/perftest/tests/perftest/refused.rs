@@ -1,4 +1,4 @@
-//! What is refused by name.
+//! What is refused by name (D206).
 
 use super::recording::{Recording, address, play};
 use srdma_perftest::{Conversation, MOST_SERVERS, Party, Problem, Refusal, Step};
