@@ -5,8 +5,8 @@ use srdma_perftest::{Action, Conversation, GroupEnd, Key, Party, Step};
 use srdma_wire::Qpn;
 use std::net::Ipv6Addr;
 
-/// Messages that are in order, damaged, or any octets, and ends of connections, from all parties in any order. A refusal
-/// comes once, nothing is to be done behind it, and no message is longer than a key.
+/// Messages that are in order, damaged, or any octets, and ends of connections, from all parties in any order. A
+/// refusal comes once, nothing is to be done behind it, and no message is longer than a key.
 pub fn perftest(input: &[u8]) {
     let mut choices = Choices::new(input);
     let servers = 1 + choices.below(3);
