@@ -184,6 +184,8 @@ fn empty(receivers: usize) -> Report {
 
 fn report(receivers: usize, measured: &Measured) -> Report {
     let figures = measured.outcome.figures;
+    // A client that could not calibrate its clock tells 0.
+    let rate = figures.filter(|figures| figures.messages_per_second > 0.0);
     Report {
         operation: Some(match measured.outcome.operation {
             Operation::Write => "write",
@@ -192,8 +194,8 @@ fn report(receivers: usize, measured: &Measured) -> Report {
         seconds: Some(measured.longest_silence.as_secs_f64()),
         message_octets: figures.map(|figures| figures.message_octets),
         messages: figures.map(|figures| figures.iterations),
-        messages_per_second: figures.map(|figures| figures.messages_per_second),
-        bits_per_second: figures.map(|figures| (figures.octets_per_second() * 8.0) as u64),
+        messages_per_second: rate.map(|figures| figures.messages_per_second),
+        bits_per_second: rate.map(|figures| (figures.octets_per_second() * 8.0) as u64),
         ..empty(receivers)
     }
 }
@@ -201,14 +203,18 @@ fn report(receivers: usize, measured: &Measured) -> Report {
 fn in_words(report: &Report) -> String {
     let receivers = units::count(report.receivers as u64, "receiver");
     let operation = report.operation.unwrap_or_default();
-    match (report.messages, report.message_octets, report.bits_per_second) {
-        (Some(messages), Some(octets), Some(rate)) => {
-            let (messages, octets) = (units::count(messages, "message"), units::octets(octets));
-            format!("{operation} to {receivers}: {messages} of {octets} at {}", units::rate(rate))
+    let seconds = report.seconds.unwrap_or_default();
+    let messages = report
+        .messages
+        .zip(report.message_octets)
+        .map(|(messages, octets)| format!("{} of {}", units::count(messages, "message"), units::octets(octets)));
+    match (messages, report.bits_per_second) {
+        (Some(messages), Some(rate)) => format!("{operation} to {receivers}: {messages} at {}", units::rate(rate)),
+        (Some(messages), None) => {
+            format!(
+                "{operation} to {receivers}: {messages} in {seconds:.3} s; the client could not calibrate its clock"
+            )
         }
-        _ => {
-            let seconds = report.seconds.unwrap_or_default();
-            format!("{operation} to {receivers}: {seconds:.3} s; the client has printed its rate")
-        }
+        (None, _) => format!("{operation} to {receivers}: {seconds:.3} s; the client has printed its rate"),
     }
 }

@@ -19,8 +19,7 @@ pub(super) struct Measured {
 }
 
 /// What fails only when it runs.
-const HINT: &str = "tests of both ways (-b), of latency, and of UC and UD (-c) look like others until they run, and a \
-                    group does not carry them";
+const HINT: &str = "if it is a test of both ways (-b), of latency, or of UC or UD (-c): a group does not carry it";
 
 /// Time for a server's answer: one that is not asked for long registers memory at most.
 const ANSWER: Duration = Duration::from_secs(30);
