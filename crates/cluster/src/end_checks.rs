@@ -6,7 +6,7 @@ use crate::data_network::node_of;
 use crate::outcome::{Finding, ViolationKind};
 use crate::world::World;
 use srdma_api::{Group, GroupState, Receiver, ReceiverState};
-use srdma_wire::Instant;
+use srdma_wire::{Instant, Psn};
 use std::net::Ipv6Addr;
 
 /// A commit that is aborted again for the same reason is so within this time.
@@ -67,8 +67,9 @@ impl World<'_> {
         let has_left = |member: &Receiver| self.flows[flow].left.iter().any(|(_, left)| left.qpn.get() == member.qpn);
         let is_back =
             |member: &Receiver| (self.faults.store_changed || names_refused_leave(&group)) && has_left(member);
-        // A failure that names a receiver says why it stops the group, if the receiver has missed data (D131).
-        let is_named = |member: &Receiver| names_receiver(&group, member.address) && self.has_missed(flow, member);
+        // A failure that names a receiver says why it stops the group, if it is so (D131).
+        let is_behind = |member: &Receiver| self.has_missed(flow, member) || self.has_lost_position(flow, id, member);
+        let is_named = |member: &Receiver| names_receiver(&group, member.address) && is_behind(member);
         let is_blocked = |member: &Receiver| self.is_member_dead(member.address) || is_back(member) || is_named(member);
         let is_blocked = group.members.iter().any(is_blocked);
         let differs = !self.differences(&group).is_empty();
@@ -108,6 +109,25 @@ impl World<'_> {
             state.memory(receiver, participant, &self.testbed, &self.network)
         });
         memory.is_some_and(|memory| memory.complete_octets() < state.octets_of(state.confirmed))
+    }
+
+    /// Whether a member's edge waits for data that the member has: the store is another one, and the nodes had removed
+    /// the group's entries, with what was acknowledged.
+    fn has_lost_position(&self, flow: usize, id: u32, member: &Receiver) -> bool {
+        let (state, testbed) = (&self.flows[flow], &self.testbed);
+        let Some(receiver) = testbed.receiver_of(member.address) else { return false };
+        let number = testbed.node_of_receiver(receiver);
+        let Some(edge) = self.network.node(testbed.nodes[number]) else { return false };
+        let status = adapter::status(&self.agents[number].agent, edge);
+        let mut branches = status.groups.iter().filter(|status| status.group == id).flat_map(|status| &status.branches);
+        let expected = branches.find(|branch| branch.address == member.address).and_then(|branch| branch.expected_psn);
+        let participant = state.participant(receiver, member.qpn);
+        let memory = participant.and_then(|participant| state.memory(receiver, participant, testbed, &self.network));
+        self.faults.store_changed
+            && expected.zip(memory).is_some_and(|(expected, memory)| {
+                let packets = Psn::new(expected).distance_from(Psn::new(state.first_psn));
+                memory.complete_octets() > state.octets_of(packets.unsigned_abs().into())
+            })
     }
 
     /// D25: the dead receivers of a group that evicts are gone, as far as enough others are left.

@@ -36,7 +36,7 @@ pub use counters::TransferCounters;
 pub use device::{DeviceError, DeviceName, DeviceReceiver, DeviceSender, Sent};
 pub use event_loop::{Clock, Program, run};
 pub use group_file::{GroupFile, GroupSource};
-pub use open::{RawInterface, WireError, WireOptions, parse_mac, source_address};
+pub use open::{RawInterface, WireError, WireOptions, only_address, parse_mac, source_address};
 pub use peer_info::PeerInfo;
 pub use raw_wire::{RawWire, RawWireConfig};
 pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};

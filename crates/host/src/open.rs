@@ -7,6 +7,7 @@ use crate::wire::Wire;
 use srdma_io::udp::Segmentation;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::{MacAddress, PathMtu};
+use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::path::Path;
@@ -118,6 +119,27 @@ pub fn source_address(peer: Ipv6Addr) -> Result<Ipv6Addr, WireError> {
     }
 }
 
+/// The address of this host, if it has a single global one.
+pub fn only_address() -> Option<Ipv6Addr> {
+    // Of the thread's network namespace.
+    let addresses = fs::read_to_string("/proc/thread-self/net/if_inet6").ok()?;
+    let mut addresses = addresses.lines().filter_map(global_address);
+    addresses.next().filter(|_| addresses.next().is_none())
+}
+
+/// The address of a line of if_inet6, if it is a global one that can be used: 32 hexadecimal digits, the interface's
+/// index, the prefix length, the scope, the flags, the interface's name.
+fn global_address(line: &str) -> Option<Ipv6Addr> {
+    const GLOBAL: u8 = 0;
+    /// IFA_F_DADFAILED, IFA_F_DEPRECATED and IFA_F_TENTATIVE.
+    const UNUSABLE: u8 = 0x08 | 0x20 | 0x40;
+    let mut fields = line.split_ascii_whitespace();
+    let address = u128::from_str_radix(fields.next()?, 16).ok()?;
+    let scope = u8::from_str_radix(fields.nth(2)?, 16).ok()?;
+    let flags = u8::from_str_radix(fields.next()?, 16).ok()?;
+    (scope == GLOBAL && flags & UNUSABLE == 0).then_some(Ipv6Addr::from_bits(address))
+}
+
 impl WireOptions<'_> {
     /// Opens the wire; returns it with the number of packets that it can buffer.
     ///
@@ -159,7 +181,12 @@ impl WireOptions<'_> {
             buffer_octets: self.buffer_octets,
             max_packet_octets: self.max_packet_octets,
         })
-        .map_err(|error| WireError::opening(connection.address, error))?;
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => {
+                WireError::NoRoute { peer: connection.peer_address, error }
+            }
+            _ => WireError::opening(connection.address, error),
+        })?;
         let window = wire.receive_window(connection.path_mtu.octets());
         Ok((wire, window))
     }
@@ -189,7 +216,7 @@ impl WireError {
 }
 
 fn attribute(interface: &str, name: &str) -> io::Result<String> {
-    std::fs::read_to_string(Path::new("/sys/class/net").join(interface).join(name))
+    fs::read_to_string(Path::new("/sys/class/net").join(interface).join(name))
 }
 
 fn mac_of(interface: &str) -> Result<MacAddress, WireError> {
@@ -227,6 +254,19 @@ mod tests {
         assert_eq!(parse_mac("02:00:00:00:0a:01"), Some(MacAddress([2, 0, 0, 0, 10, 1])));
         for wrong in ["", "02:00:00:00:00", "33:33:00:00:00:01", "2:0:0:0:0:1", "02:00:00:00:00:+1"] {
             assert_eq!(parse_mac(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn global_addresses_are_those_that_can_be_used() {
+        let of = |rest: &str| global_address(&format!("20010db800aa00000000000000000001 {rest}"));
+        assert_eq!(of("02 40 00 80     eth0"), Some("2001:db8:aa::1".parse().unwrap()));
+        for unusable in ["02 40 20 80     eth0", "01 80 10 80       lo", "02 40 00 c0     eth0", "02 40 00 a0     eth0"]
+        {
+            assert_eq!(of(unusable), None, "{unusable}");
+        }
+        for line in ["", "2001", "20010db800aa00000000000000000001 02 40", "x 02 40 00 80 eth0"] {
+            assert_eq!(global_address(line), None, "{line}");
         }
     }
 }

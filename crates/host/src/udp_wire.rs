@@ -74,9 +74,9 @@ impl UdpWire {
     ///
     /// # Errors
     ///
-    /// Those of [`UdpSocket::bind`].
+    /// Those of [`UdpSocket::bind_toward`].
     pub fn new(config: &UdpWireConfig) -> io::Result<Self> {
-        let socket = UdpSocket::bind(config.address, config.port, config.segmentation)?;
+        let socket = UdpSocket::bind_toward(config.address, config.port, config.peer, config.segmentation)?;
         let buffer_octets = socket.grow_buffers(config.buffer_octets)?;
         let stride = config.max_packet_octets.next_multiple_of(64);
         Ok(UdpWire {
@@ -140,7 +140,11 @@ impl UdpWire {
 
 impl Wire for UdpWire {
     fn receive(&mut self, take: &mut dyn FnMut(&[&[u8]])) -> io::Result<usize> {
-        self.socket.receive(&mut self.batch)?;
+        match self.socket.receive(&mut self.batch) {
+            // An ICMPv6 error about a packet that was sent.
+            Err(error) if is_passing(&error) => return Ok(0),
+            outcome => outcome?,
+        }
         let mut count = 0;
         for datagram in self.batch.datagrams() {
             count += hand_over(datagram, self.address, &self.peer, take);

@@ -10,10 +10,11 @@ use crate::error::{LabError, Result};
 use crate::instance::Instance;
 use crate::interrupt::Interrupt;
 use crate::lab::Lab;
-use crate::topology::Topology;
+use crate::topology::{ControllerPlan, Topology};
 use serde::Serialize;
 use srdma_node::daemon::read_status;
 use srdma_toml_error::write_private;
+use srdma_wire::Prefix;
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
@@ -87,7 +88,7 @@ pub(crate) fn start(lab: &mut Lab, program: &Path, interrupt: &Interrupt) -> Res
     let directory = directory(lab.instance());
     fs::DirBuilder::new().mode(0o700).create(&directory).map_err(LabError::file("create", &directory))?;
     let secrets = Secrets::new(plan.address)?;
-    let configuration = configuration(plan.port, &secrets, &directory)?;
+    let configuration = configuration(&plan, &secrets, &directory)?;
     for (name, text) in [
         (CERTIFICATE, &secrets.certificate),
         (KEY, &secrets.key),
@@ -110,10 +111,12 @@ pub(crate) fn command(program: &Path, configuration: &Path, store: &Path) -> Vec
 }
 
 /// The `controller.toml` of a controller whose files are in a directory. It has the token's digest, not the token.
-pub(crate) fn configuration(port: u16, secrets: &Secrets, directory: &Path) -> Result<String> {
+pub(crate) fn configuration(plan: &ControllerPlan, secrets: &Secrets, directory: &Path) -> Result<String> {
     let file = File {
         // Its own address may be assigned later.
-        listen: [SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))],
+        listen: [SocketAddr::from((Ipv6Addr::UNSPECIFIED, plan.port))],
+        // An administrator's groups are those of the tenant `default`.
+        tenant: plan.proxies.iter().map(TenantSection::new).collect(),
         tls: TlsSection { certificate: directory.join(CERTIFICATE), key: directory.join(KEY) },
         token: [TokenSection { name: "lab", role: "admin", sha256: secrets.token_sha256() }],
     };
@@ -125,6 +128,8 @@ pub(crate) fn configuration(port: u16, secrets: &Secrets, directory: &Path) -> R
 struct File {
     listen: [SocketAddr; 1],
     tls: TlsSection,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tenant: Vec<TenantSection>,
     token: [TokenSection; 1],
 }
 
@@ -132,6 +137,19 @@ struct File {
 struct TlsSection {
     certificate: PathBuf,
     key: PathBuf,
+}
+
+#[derive(Serialize)]
+struct TenantSection {
+    name: &'static str,
+    prefixes: [&'static str; 1],
+    proxies: String,
+}
+
+impl TenantSection {
+    fn new(pool: &Prefix) -> Self {
+        TenantSection { name: "default", prefixes: ["::/0"], proxies: pool.to_string() }
+    }
 }
 
 #[derive(Serialize)]

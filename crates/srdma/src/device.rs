@@ -21,7 +21,8 @@ pub struct DeviceOptions {
     pub token_file: Option<PathBuf>,
     /// CA bundle (PEM) that verifies the controller's certificate [default: the system's].
     pub ca_file: Option<PathBuf>,
-    /// The address of this host in groups [default: the one that the kernel chooses toward the group's Proxy Address].
+    /// The address of this host in groups [default: the one that the kernel chooses toward the group's Proxy Address;
+    /// without a Proxy Address, the host's global address, if it has a single one].
     /// With an RDMA device it is one of the device, for RoCE v2.
     pub address: Option<Ipv6Addr>,
 }
@@ -82,11 +83,6 @@ impl Device {
         let DeviceOptions { provider: name, controller, address, .. } = options;
         tracing::debug!(provider = name, controller, ?address, "the device is open");
         Ok(Device { client, provider, address: options.address, process: std::process::id() })
-    }
-
-    /// The same device with another of its addresses.
-    pub(crate) fn at(&self, address: Ipv6Addr) -> Self {
-        Device { address: Some(address), ..self.clone() }
     }
 
     pub(crate) fn check_process(&self) -> Result<()> {
@@ -195,8 +191,10 @@ mod tests {
         assert!(error.contains("/nonexistent/token"), "{error}");
         let error = Device::open(&DeviceOptions::new("ftp://x")).err().expect("refused").to_string();
         assert!(error.starts_with("the controller: ftp://x: expected the URL"), "{error}");
-        let device = Device::open(&DeviceOptions::new("http://[::1]:8470")).expect("open");
-        assert!(matches!(device.address_toward(None), Err(Error::NoAddress)));
+        let [given, proxy] = ["2001:db8::1", "2001:db8::2"].map(|text| text.parse().expect("an address"));
+        let options = DeviceOptions { address: Some(given), ..DeviceOptions::new("http://[::1]:8470") };
+        let device = Device::open(&options).expect("open");
+        assert_eq!(device.address_toward(Some(proxy)).expect("given"), given);
     }
 
     #[test]

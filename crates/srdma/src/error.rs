@@ -22,7 +22,10 @@ pub enum Error {
     TokenFile(String),
     #[error("the controller: {0}")]
     Controller(#[from] ClientError),
-    #[error("an address is needed: the options have none, and without a Proxy Address none can be chosen")]
+    #[error(
+        "an address is needed: the options have none, the host has several, or none, and without a Proxy Address none \
+         can be chosen"
+    )]
     NoAddress,
     #[error("{0}")]
     Wire(#[from] WireError),

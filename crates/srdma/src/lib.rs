@@ -80,7 +80,7 @@ pub use rails::{
 pub use ranks::rank_messages;
 pub use ranks::{Detach, RankEnd, RankMessageError};
 pub use receiver::{JoinOptions, Receiver, Version};
-pub use scatter::{Scatter, ScatterEvent, ScatterOptions, Shard};
+pub use scatter::{Scatter, ScatterEvent, ScatterOptions};
 pub use source::{GroupOptions, Source};
 pub use srdma_api::{ClientError, ProblemType};
 pub use srdma_group::{MAX_REGIONS, OnFailure, Policy, RepairMode, RepairPolicy};

@@ -4,7 +4,7 @@
 use anyhow::{Context, bail, ensure};
 use nix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
-use srdma::{Buffer, Device, DeviceOptions, GroupOptions, JoinOptions, Scatter, ScatterOptions, Shard, Source};
+use srdma::{Buffer, Device, DeviceOptions, GroupOptions, JoinOptions, Scatter, ScatterOptions, Source};
 use std::io::{self, BufRead, Write};
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -26,7 +26,7 @@ const STALL: Duration = Duration::from_secs(60);
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Program {
     /// Publish each round's version to every group.
-    Source { groups: Vec<GroupAt>, is_scatter: bool, octets: u64, receivers_of_each: u32, patience_s: u64 },
+    Source { proxies: Vec<Ipv6Addr>, is_scatter: bool, octets: u64, receivers_of_each: u32, patience_s: u64 },
     /// Report each version.
     Receiver { group: u32, part: Option<Part>, patience_s: u64 },
 }
@@ -48,14 +48,6 @@ impl Part {
         let at = |number: u32| (number as usize * each).min(octets);
         at(self.number)..at(self.number + 1)
     }
-}
-
-/// A group to create.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct GroupAt {
-    pub(super) proxy: Ipv6Addr,
-    /// The source's address.
-    pub(super) source: Ipv6Addr,
 }
 
 /// A line to the source.
@@ -93,11 +85,11 @@ pub(super) enum Report {
 /// If the argument is not one of [`run`](super::run), and if a call of the library fails.
 pub fn run_host(argument: &str) -> anyhow::Result<()> {
     match serde_json::from_str(argument).context("the program of a host")? {
-        Program::Source { groups, is_scatter, octets, receivers_of_each, patience_s } => {
+        Program::Source { proxies, is_scatter, octets, receivers_of_each, patience_s } => {
             let publishers = match is_scatter {
-                true => Publishers::Parts(scatter(&groups, octets)?),
+                true => Publishers::Parts(scatter(&proxies, octets)?),
                 false => Publishers::Groups(
-                    groups.iter().map(|group| open(group, octets)).collect::<anyhow::Result<Vec<Source>>>()?,
+                    proxies.iter().map(|proxy| open(*proxy, octets)).collect::<anyhow::Result<Vec<Source>>>()?,
                 ),
             };
             source(&publishers, octets, receivers_of_each, Duration::from_secs(patience_s))
@@ -189,24 +181,24 @@ fn source(publishers: &Publishers, octets: u64, receivers_of_each: u32, patience
     Ok(())
 }
 
-fn open(group: &GroupAt, octets: u64) -> anyhow::Result<Source> {
-    let device = Device::open(&DeviceOptions { address: Some(group.source), ..DeviceOptions::from_environment() })?;
-    Ok(device.create_group(&options(group, octets))?)
+fn open(proxy: Ipv6Addr, octets: u64) -> anyhow::Result<Source> {
+    let device = Device::open(&DeviceOptions::from_environment())?;
+    Ok(device.create_group(&options(proxy, octets))?)
 }
 
-/// A shard for each group.
-fn scatter(groups: &[GroupAt], octets: u64) -> anyhow::Result<Scatter> {
-    let count = groups.len() as u32;
-    let shard = |(number, group): (u32, &GroupAt)| {
+/// A shard for each Proxy Address.
+fn scatter(proxies: &[Ipv6Addr], octets: u64) -> anyhow::Result<Scatter> {
+    let count = proxies.len() as u32;
+    let shard = |(number, proxy): (u32, &Ipv6Addr)| {
         let range = Part { number, count, octets }.range();
-        Shard { address: Some(group.source), group: options(group, range.len() as u64) }
+        options(*proxy, range.len() as u64)
     };
     let device = Device::open(&DeviceOptions::from_environment())?;
-    Ok(device.create_scatter(&ScatterOptions { shards: (0..).zip(groups).map(shard).collect() })?)
+    Ok(device.create_scatter(&ScatterOptions { shards: (0..).zip(proxies).map(shard).collect() })?)
 }
 
-fn options(group: &GroupAt, octets: u64) -> GroupOptions {
-    let mut options = GroupOptions { proxy: Some(group.proxy), ..GroupOptions::for_buffers([octets]) };
+fn options(proxy: Ipv6Addr, octets: u64) -> GroupOptions {
+    let mut options = GroupOptions { proxy: Some(proxy), ..GroupOptions::for_buffers([octets]) };
     options.slots.count = 1;
     options.window_octets = Some(WINDOW_OCTETS);
     options.policy.t_stall = STALL;

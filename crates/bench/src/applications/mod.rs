@@ -12,7 +12,7 @@ pub use host::run_host;
 pub use row::{ApplicationRow, ProcessorSeconds, Way};
 
 use anyhow::{Context, bail, ensure};
-use host::{GroupAt, Order, Part, Program, Report};
+use host::{Order, Part, Program, Report};
 use nix::unistd::geteuid;
 use process::{HostProcess, processor_seconds};
 use row::Round;
@@ -176,13 +176,10 @@ impl<'a> Network<'a> {
             Way::Unicast | Way::Scatter => (RECEIVERS, 1),
             Way::Multicast => (1, RECEIVERS),
         };
-        let group = |number: u32| GroupAt {
-            proxy: Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, number as u16),
-            source: Ipv6Addr::new(0x2001, 0xdb8, 0xaa, 0, 0, 0, 0, number as u16),
-        };
-        let groups = (1..=count).map(group).collect();
+        let proxy = |number: u32| Ipv6Addr::new(0x2001, 0xdb8, 0xcc, 0, 0, 0, 0, number as u16);
+        let proxies = (1..=count).map(proxy).collect();
         let is_scatter = way == Way::Scatter;
-        let program = Program::Source { groups, is_scatter, octets, receivers_of_each, patience_s };
+        let program = Program::Source { proxies, is_scatter, octets, receivers_of_each, patience_s };
         let mut source = start("S", &program)?;
         let groups = match source.report(self.interrupt)? {
             Report::Groups(groups) => groups,

@@ -6,7 +6,7 @@ use crate::output::print_line;
 use anyhow::{Context, Result};
 use serde::Serialize;
 use srdma_api::{NewGroup, SourceAddress, SourceRegion, SourceTransport};
-use srdma_host::source_address;
+use srdma_host::{only_address, source_address};
 use srdma_session::CreatedGroup;
 use srdma_wire::{PathMtu, Qpn};
 use std::net::Ipv6Addr;
@@ -27,7 +27,7 @@ pub(super) fn group_of_socket(arguments: &Arguments, url: &str) -> Result<Create
     let address = match (arguments.address, arguments.source.proxy) {
         (Some(address), _) => address,
         (None, Some(proxy)) => source_address(proxy)?,
-        (None, None) => return Err(no_address()),
+        (None, None) => only_address().ok_or_else(no_address)?,
     };
     let any = Qpn::new(any_qpn(&mut chance("queue pair"))).context("24 bits")?;
     group(arguments, url, address, arguments.qpn.unwrap_or(any), None)
@@ -35,7 +35,7 @@ pub(super) fn group_of_socket(arguments: &Arguments, url: &str) -> Result<Create
 
 /// Why no address of this host is known.
 pub(super) fn no_address() -> anyhow::Error {
-    anyhow::anyhow!("--address is needed: without --proxy none can be chosen")
+    anyhow::anyhow!("--address is needed: without --proxy none of several addresses can be chosen")
 }
 
 /// Creates a group for a queue pair of this host. Prints its URL.

@@ -7,6 +7,7 @@ mod ranks;
 mod regions;
 
 use crate::own_lab::{ControllerAccess, Lab};
+use nix::sys::signal::Signal;
 use srdma::{Buffer, Device, DeviceOptions, Error, Event, GroupOptions, JoinOptions, Over, Receiver, Source, Version};
 use srdma_capi as _;
 use srdma_io::namespace::Namespace;
@@ -55,7 +56,15 @@ struct Network {
 
 impl Network {
     fn start() -> Self {
-        let lab = Lab::new(NAME, &[]);
+        Self::in_lab(Lab::new(NAME, &[]))
+    }
+
+    /// The network of a lab file's text.
+    fn of(name: &str, text: &str) -> Self {
+        Self::in_lab(Lab::of(name, text))
+    }
+
+    fn in_lab(lab: Lab) -> Self {
         lab.up();
         let access = lab.controller();
         Network { lab, access, directory: tempfile::tempdir().expect("a directory") }
@@ -201,6 +210,37 @@ fn versions_reach_every_receiver_whole_and_in_order() {
     }
 }
 
+/// Several groups have the same source host and the same receivers, each with one address.
+#[test]
+#[ignore = "needs root"]
+fn groups_share_the_addresses_of_their_hosts() {
+    let network = Network::start();
+    let options = GroupOptions::for_buffers(LENGTHS.map(|octets| octets as u64));
+    let create = || network.at("S1", |device| device.create_group(&options)).expect("a group");
+    let sources = [create(), create(), create()];
+    let receivers = sources.each_ref().map(|source| ["R1", "R5"].map(|host| network.receiver(host, source)));
+    sources.iter().for_each(|source| network.commit(source, 2));
+    for round in 0..3 {
+        let number = |group: usize| 10 * (group as u64 + 1) + round;
+        for (group, source) in sources.iter().enumerate() {
+            source.publish(number(group), buffers(number(group))).expect("taken");
+        }
+        for (group, receivers) in receivers.iter().enumerate() {
+            for receiver in receivers {
+                let version = receiver.next_version(PATIENCE).expect("whole");
+                assert_eq!(version.number(), number(group));
+                check(&version);
+            }
+        }
+    }
+    // One of them ends, and its addresses go on.
+    let [first, second, _third] = sources;
+    network.at("S1", |_| first.close()).expect("closed");
+    assert!(matches!(receivers[0][0].next_version(PATIENCE), Err(Error::Over(Over::GroupClosed))));
+    second.publish(99, buffers(99)).expect("taken");
+    receivers[1].iter().for_each(|receiver| check(&receiver.next_version(PATIENCE).expect("whole")));
+}
+
 /// A process of `examples/broadcast.c`, with its output in a file.
 struct Broadcast {
     child: Child,
@@ -266,6 +306,13 @@ impl Network {
             .expect("cc runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         program
+    }
+
+    /// Octets so far from S1.
+    fn octets_of_source(&self) -> u64 {
+        let status = self.lab.lab_status();
+        let mut links = status["links"].as_array().expect("links").iter();
+        links.find(|link| link["name"] == "S1-N6").expect("the link")["down_octets"].as_u64().expect("a number")
     }
 
     fn starts(&self, program: &Path, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
@@ -347,10 +394,14 @@ fn receivers_go_on_with_a_source_that_is_killed_and_resumes() {
     receivers.push(network.starts(&program, "R5", "third", &["receive", &group]));
     let mut sent = BTreeMap::new();
     for (name, least) in [("second source", 5), ("third source", 12)] {
-        source.waits("versions", |source| source.versions().len() + sent.len() >= least);
-        // The next version is on its way: it is published without a pause.
+        // A version does not end while this receiver is stopped.
+        receivers[0].waits("versions", |receiver| receiver.versions().len() >= least);
+        receivers[0].stops();
+        let before = network.octets_of_source();
+        source.waits("octets of a version", |_| network.octets_of_source() >= before + MIB as u64);
         source.child.kill().expect("it runs");
         source.child.wait().expect("a child");
+        receivers[0].signal(Signal::SIGCONT);
         sent.append(&mut source.versions());
         let newest = sent.keys().next_back().expect("versions").to_string();
         let resumes = ["--resume", &group, "--after", &newest];

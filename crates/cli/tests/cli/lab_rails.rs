@@ -4,7 +4,7 @@ use crate::own_lab::{ControllerAccess, Lab, wait_until};
 use serde_json::Value;
 use srdma::{
     Buffer, Device, DeviceOptions, Event, GroupOptions, JoinOptions, Over, RailEvent, RailOptions, RailReceiver,
-    RailSource, Receiver, ScatterEvent, ScatterOptions, Shard,
+    RailSource, Receiver, ScatterEvent, ScatterOptions,
 };
 use srdma_io::namespace::Namespace;
 use std::net::Ipv6Addr;
@@ -220,12 +220,9 @@ fn a_version_completes_when_a_receiver_loses_a_rail() {
 fn no_receiver_gets_the_octets_of_another_shard() {
     let network = Network::start();
     let lengths = [MIB, 3 * MIB];
-    let shard = |number: usize| Shard {
-        address: Some(format!("2001:db8:aa:a::{}", number + 1).parse().expect("an address")),
-        group: GroupOptions {
-            proxy: Some(format!("2001:db8:cc::{}", number + 1).parse().expect("an address")),
-            ..GroupOptions::for_buffers([lengths[number] as u64])
-        },
+    let shard = |number: usize| GroupOptions {
+        proxy: Some(format!("2001:db8:cc::{}", number + 1).parse().expect("an address")),
+        ..GroupOptions::for_buffers([lengths[number] as u64])
     };
     let options = ScatterOptions { shards: vec![shard(0), shard(1)] };
     let scatter = network.at("S", |devices| devices[0].create_scatter(&options)).expect("groups");

@@ -45,8 +45,8 @@ impl Group {
         let expected = expected.get();
         match self.completed.filter(|_| has_missed).map(Psn::get) {
             Some(completed) => format!(
-                "receiver {address} expects PSN {expected}, and the source has completed everything before PSN \
-                 {completed}: it has missed data that are not sent again, and has to leave"
+                "of receiver {address} its edge expects PSN {expected}, and the source has completed everything before \
+                 PSN {completed}, which is not sent again: the receiver has to leave"
             ),
             None => format!("receiver {address} has not acknowledged PSN {expected}, which it was sent"),
         }

@@ -25,7 +25,8 @@ fn a_receiver_that_missed_data_is_evicted_or_named() {
             }
             OnFailure::Strict => {
                 let failure = cluster.group().failure.unwrap();
-                let expected = format!("receiver {} expects PSN 20, and the source has completed", receiver(1, 1));
+                let expected =
+                    format!("of receiver {} its edge expects PSN 20, and the source has completed", receiver(1, 1));
                 assert!(failure.contains(&expected), "{failure}");
                 // It has the data: the report was of an entry that was made anew.
                 cluster.report_receiver(1, receiver(1, 1), 41, 0);

@@ -1,10 +1,13 @@
 //! The socket and its options.
 
 use crate::socket_option;
+use socket2::{Domain, Socket, Type};
 use std::ffi::c_int;
 use std::io;
-use std::net::{Ipv6Addr, SocketAddrV6};
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 /// Segmentation of packets.
@@ -23,6 +26,8 @@ pub struct UdpSocket {
     socket: std::net::UdpSocket,
     local: SocketAddrV6,
     segmentation: Segmentation,
+    /// Keeps a second socket from the same pair of addresses.
+    _claim: Option<UnixDatagram>,
 }
 
 impl UdpSocket {
@@ -33,13 +38,40 @@ impl UdpSocket {
     /// Those of `bind`: `AddrInUse`, `AddrNotAvailable`, `PermissionDenied`; and an option that the kernel does not
     /// have.
     pub fn bind(address: Ipv6Addr, port: u16, segmentation: Segmentation) -> io::Result<Self> {
-        let socket = std::net::UdpSocket::bind((address, port))?;
+        Self::with_options(std::net::UdpSocket::bind((address, port))?, None, segmentation)
+    }
+
+    /// A socket at an address and port of this host that receives from the address `peer` alone, from any port of it.
+    /// Sockets toward other peers, also those of other processes of the user, may have the same address and port.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`UdpSocket::bind`], `AddrInUse` also for a socket toward the same peer; and those of `connect`, such
+    /// as that there is no route to the peer.
+    pub fn bind_toward(address: Ipv6Addr, port: u16, peer: Ipv6Addr, segmentation: Segmentation) -> io::Result<Self> {
+        let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
+        socket.set_reuse_port(true)?;
+        socket.bind(&SocketAddr::from((address, port)).into())?;
+        let local = socket.local_addr()?.as_socket_ipv6().ok_or(io::ErrorKind::Unsupported)?;
+        // The kernel would take a second one, and give it all that comes. Such names are those of a network namespace.
+        let name = format!("srdma udp {local} {peer}");
+        let claim = UnixDatagram::bind_addr(&std::os::unix::net::SocketAddr::from_abstract_name(name)?)?;
+        // Port 0 is any port: the kernel then compares the address alone.
+        socket.connect(&SocketAddr::from((peer, 0)).into())?;
+        Self::with_options(socket.into(), Some(claim), segmentation)
+    }
+
+    fn with_options(
+        socket: std::net::UdpSocket,
+        claim: Option<UnixDatagram>,
+        segmentation: Segmentation,
+    ) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         let local = match socket.local_addr()? {
-            std::net::SocketAddr::V6(local) => local,
-            std::net::SocketAddr::V4(_) => return Err(io::ErrorKind::Unsupported.into()),
+            SocketAddr::V6(local) => local,
+            SocketAddr::V4(_) => return Err(io::ErrorKind::Unsupported.into()),
         };
-        let socket = UdpSocket { socket, local, segmentation };
+        let socket = UdpSocket { socket, local, segmentation, _claim: claim };
         for (level, name, value) in [
             (libc::SOL_UDP, libc::UDP_NO_CHECK6_RX, 1),
             (libc::SOL_UDP, libc::UDP_NO_CHECK6_TX, c_int::from(segmentation == Segmentation::Software)),

@@ -5,3 +5,4 @@ mod af_xdp;
 mod llc;
 mod nd;
 mod netlink;
+mod udp;

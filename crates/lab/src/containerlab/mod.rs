@@ -156,7 +156,7 @@ fn controller_files(topology: &Topology, plan: &ControllerPlan) -> Result<Vec<Ex
         return Err(ExportError::Controller { lab: topology.name.clone(), node: own.name.clone() }.into());
     }
     let secrets = Secrets::new(plan.address)?;
-    let configuration = controller::configuration(plan.port, &secrets, Path::new(FILES))?;
+    let configuration = controller::configuration(plan, &secrets, Path::new(FILES))?;
     let file = |node: &str, name: &str, text: &String| ExportedFile::new(Path::new(node).join(name), text.clone());
     let secret = |file| ExportedFile { is_secret: true, ..file };
     let mut files = vec![

@@ -128,7 +128,7 @@ fn check_addresses(section: &NodeSection, node: &Node, others: &[Node]) -> Check
     Ok(())
 }
 
-fn prefix(text: &Spanned<String>) -> Checked<Prefix> {
+pub(super) fn prefix(text: &Spanned<String>) -> Checked<Prefix> {
     let parsed = address_and_length(text.get_ref()).and_then(|(address, length)| Prefix::new(address, length));
     match parsed {
         Some(prefix) => Ok(prefix),

@@ -1,6 +1,6 @@
 //! `[controller]` of a topology file, and the controller sections of nodes.
 
-use super::check::{Checked, designated_qpn, find, find_host, initial_psn, wrong};
+use super::check::{Checked, designated_qpn, find, find_host, initial_psn, prefix, wrong};
 use super::file::{ControlledSection, ControllerSection, NodeSection};
 use super::{ControlledGroup, ControllerPlan};
 use super::{Kind, Node};
@@ -26,8 +26,9 @@ pub(super) fn controller(section: &ControllerSection, nodes: &[Node]) -> Checked
     if let Some(section) = section.port.as_ref().filter(|_| port == 0) {
         return wrong(section.span().start, "port 0: expected 1 to 65535");
     }
+    let proxies = section.proxies.as_ref().map(prefix).transpose()?;
     let group = section.group.as_ref().map(|group| self::group(group, at, nodes)).transpose()?;
-    Ok(ControllerPlan { node, address, port, group })
+    Ok(ControllerPlan { node, address, port, proxies, group })
 }
 
 /// The group to create; `at` is the position for errors about missing keys.

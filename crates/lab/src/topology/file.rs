@@ -123,6 +123,7 @@ pub(super) struct ReceiverSection {
 pub(super) struct ControllerSection {
     pub(super) node: Spanned<String>,
     pub(super) port: Option<Spanned<u16>>,
+    pub(super) proxies: Option<Spanned<String>>,
     pub(super) group: Option<ControlledSection>,
 }
 

@@ -178,6 +178,8 @@ pub struct ControllerPlan {
     pub address: Ipv6Addr,
     /// Its TCP port.
     pub port: u16,
+    /// Pool of Proxy Addresses for groups that name none.
+    pub proxies: Option<Prefix>,
     /// The group that `run` creates there.
     pub group: Option<ControlledGroup>,
 }

@@ -1,11 +1,12 @@
-"""Backend `srdma` of `torch.distributed`: a broadcast goes to all ranks at once, by a group.
+"""Backend `srdma` of `torch.distributed`: what one rank has goes to all others at once, by a group.
 
     import srdma.torch                       # torch 2.14 and later find the backend without it
     torch.distributed.init_process_group("srdma", ...)
     torch.distributed.broadcast(tensor, src=0)
 
-Tensors are contiguous ones in memory of the host. Other collectives are refused by name, or handed to gloo if
-$SRDMA_TORCH_FALLBACK is `gloo`. docs/applications.md has the settings.
+Collectives are broadcast, scatter, all_gather and barrier; others are refused by name, or handed to gloo if
+$SRDMA_TORCH_FALLBACK is `gloo`. Tensors are contiguous ones in memory of the host. docs/applications.md has the
+settings.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -40,6 +41,21 @@ def _setting(name: str, default: int) -> int:
     return int(text)
 
 
+def _device() -> _native.Device:
+    """The device of this rank: of the host's addresses, if they are given, the one of its local rank."""
+    text = os.environ.get("SRDMA_TORCH_ADDRESSES", "")
+    if not text:
+        return _native.Device()
+    addresses = text.split(",")
+    local = os.environ.get("LOCAL_RANK", "")
+    if not local.isdecimal() or int(local) >= len(addresses):
+        raise ValueError(
+            f"SRDMA_TORCH_ADDRESSES has {len(addresses)} addresses, and $LOCAL_RANK is {local!r}: expected a number "
+            "below that"
+        )
+    return _native.Device(address=addresses[int(local)])
+
+
 def _octets(tensor: torch.Tensor) -> torch.Tensor:
     """The octets of a tensor, in place."""
     if tensor.device.type != "cpu":
@@ -53,28 +69,26 @@ def _octets(tensor: torch.Tensor) -> torch.Tensor:
 
 
 class _Sending:
-    """The group whose source this rank is."""
+    """A group whose source this rank is."""
 
     def __init__(self, device: _native.Device, slot_octets: int, receivers: int) -> None:
-        proxy = os.environ.get("SRDMA_TORCH_PROXY") or None
-        self.source = device.create_group(slot_octets=slot_octets, on_failure="strict", proxy=proxy)
-        self.slot_octets = slot_octets
-        self.receivers = receivers
-        self.is_committed = False
-        self.version = 0
+        self.source = device.create_group(slot_octets=slot_octets, on_failure="strict")
+        self._receivers = receivers
+        self._is_committed = False
+        self._version = 0
 
-    def send(self, octets: torch.Tensor, timeout: float) -> None:
-        if not self.is_committed:
-            self.source.commit(self.receivers, timeout)
-            self.is_committed = True
-        for piece in octets.split(self.slot_octets):
-            self.version += 1
-            self.source.publish(self.version, {"octets": piece})
-            if self.version > _AHEAD:
-                self._wait(self.version - _AHEAD, timeout)
-        self._wait(self.version, timeout)
+    def publish(self, piece: torch.Tensor, timeout: float) -> None:
+        if not self._is_committed:
+            self.source.commit(self._receivers, timeout)
+            self._is_committed = True
+        self._version += 1
+        self.source.publish(self._version, {"octets": piece})
 
-    def _wait(self, version: int, timeout: float) -> None:
+    def settle(self, ahead: int, timeout: float) -> None:
+        """Waits until at most `ahead` versions are under way."""
+        version = self._version - ahead
+        if version < 1:
+            return
         try:
             self.source.wait(version, timeout)
         except errors.Timeout:
@@ -86,35 +100,113 @@ class _Sending:
 
 
 class _Receiving:
-    """The group of another rank."""
+    """A group of another rank."""
 
     def __init__(self, device: _native.Device, group: int) -> None:
-        self.receiver = device.join(group)
+        self._receiver = device.join(group)
 
-    def receive(self, octets: torch.Tensor, slot_octets: int, timeout: float) -> None:
-        for piece in octets.split(slot_octets):
-            with self.receiver.next_version(timeout) as version:
-                found = version["octets"]
-                if len(found) != len(piece):
-                    raise errors.Error(f"{len(found)} octets of the source's tensor, {len(piece)} of this rank's")
-                with warnings.catch_warnings():
-                    # It is only read.
-                    warnings.filterwarnings("ignore", message="The given buffer is not writable")
-                    piece.copy_(torch.frombuffer(found, dtype=torch.uint8))
-                found.release()
+    def receive(self, piece: torch.Tensor, timeout: float) -> None:
+        with self._receiver.next_version(timeout) as version:
+            found = version["octets"]
+            if len(found) != len(piece):
+                raise errors.Error(f"{len(found)} octets of the source's tensor, {len(piece)} of this rank's")
+            with warnings.catch_warnings():
+                # It is only read.
+                warnings.filterwarnings("ignore", message="The given buffer is not writable")
+                piece.copy_(torch.frombuffer(found, dtype=torch.uint8))
+            found.release()
+
+
+class _Groups:
+    """The groups of a process group. Each is made when a collective first needs it, and has a name in the store."""
+
+    def __init__(self, store: dist.Store, rank: int, size: int) -> None:
+        self._store = store
+        self._rank = rank
+        self._size = size
+        self._slot_octets = _setting("SRDMA_TORCH_SLOT_MIB", 64) * _MIB
+        self._device: _native.Device | None = None
+        self._sending: dict[str, _Sending] = {}
+        self._receiving: dict[str, _Receiving] = {}
+
+    def pieces(self, octets: torch.Tensor) -> list[torch.Tensor]:
+        """The versions of a tensor: a longer one than a slot goes in several."""
+        return list(octets.split(self._slot_octets)) if octets.numel() else []
+
+    def others(self) -> list[int]:
+        return [rank for rank in range(self._size) if rank != self._rank]
+
+    def to_all(self) -> _Sending:
+        return self._send(f"group of {self._rank}", self._size - 1)
+
+    def from_all_of(self, root: int, timeout: float) -> _Receiving:
+        return self._receive(f"group of {root}", root, timeout)
+
+    def to(self, rank: int) -> _Sending:
+        return self._send(f"group of {self._rank} to {rank}", 1)
+
+    def from_one(self, root: int, timeout: float) -> _Receiving:
+        return self._receive(f"group of {root} to {self._rank}", root, timeout)
+
+    def wait_for(self, key: str, timeout: float, otherwise: str) -> None:
+        try:
+            self._store.wait([key], timedelta(seconds=timeout))
+        except RuntimeError as error:
+            text = f"{otherwise} within {timeout:g} s, the time-out of the process group: {error}"
+            raise errors.Timeout(text) from error
+
+    def _opened(self) -> _native.Device:
+        if self._device is None:
+            self._device = _device()
+        return self._device
+
+    def _send(self, name: str, receivers: int) -> _Sending:
+        if name not in self._sending:
+            self._sending[name] = sending = _Sending(self._opened(), self._slot_octets, receivers)
+            self._store.set(name, f"{sending.source.group} {self._slot_octets}")
+        return self._sending[name]
+
+    def _receive(self, name: str, root: int, timeout: float) -> _Receiving:
+        if name not in self._receiving:
+            self.wait_for(name, timeout, f"rank {root} did not send")
+            group, slot_octets = self._store.get(name).decode().split()
+            if int(slot_octets) != self._slot_octets:
+                own = self._slot_octets
+                raise errors.Error(f"SRDMA_TORCH_SLOT_MIB differs: {slot_octets} octets at rank {root}, {own} here")
+            self._receiving[name] = _Receiving(self._opened(), int(group))
+        return self._receiving[name]
+
+
+def _exchange(
+    groups: _Groups,
+    sent: list[tuple[_Sending, torch.Tensor]],
+    received: list[tuple[_Receiving, torch.Tensor]],
+    timeout: float,
+) -> None:
+    """Sends and receives tensors at the same time, a slot of each at a time."""
+    to_send = [(sending, groups.pieces(octets)) for sending, octets in sent]
+    to_receive = [(receiving, groups.pieces(octets)) for receiving, octets in received]
+    for step in range(max((len(pieces) for _, pieces in [*to_send, *to_receive]), default=0)):
+        for sending, pieces in to_send:
+            if step < len(pieces):
+                sending.publish(pieces[step], timeout)
+        for receiving, pieces in to_receive:
+            if step < len(pieces):
+                receiving.receive(pieces[step], timeout)
+        for sending, _ in to_send:
+            sending.settle(_AHEAD, timeout)
+    for sending, _ in to_send:
+        sending.settle(0, timeout)
 
 
 class ProcessGroup(dist.ProcessGroup):
-    """Ranks that broadcast by groups."""
+    """Ranks that send to each other by groups."""
 
     def __init__(self, store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self._store = dist.PrefixStore("srdma", store)
         self._timeout = timeout
-        self._slot_octets = _setting("SRDMA_TORCH_SLOT_MIB", 64) * _MIB
-        self._device: _native.Device | None = None
-        self._sending: _Sending | None = None
-        self._receiving: dict[int, _Receiving] = {}
+        self._groups = _Groups(self._store, rank, size)
         self._barriers = 0
         # Collectives of a process group are executed one at a time.
         self._lock = threading.Lock()
@@ -128,19 +220,71 @@ class ProcessGroup(dist.ProcessGroup):
         return "srdma"
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> Any:
-        if len(tensors) != 1:
-            raise Unsupported(f"srdma: broadcast of {len(tensors)} tensors at once: one at a time")
-        octets = _octets(tensors[0])
-        timeout = self._seconds(opts)
+        octets = _octets(_only(tensors, "broadcast"))
+        timeout, root = self._seconds(opts), opts.rootRank
         with self._lock:
-            self._broadcast(octets, opts.rootRank, timeout)
+            # The tensor has as many elements at each rank.
+            if self.size() > 1 and octets.numel() > 0:
+                if root == self.rank():
+                    _exchange(self._groups, [(self._groups.to_all(), octets)], [], timeout)
+                else:
+                    _exchange(self._groups, [], [(self._groups.from_all_of(root, timeout), octets)], timeout)
         return self._done(tensors)
+
+    def scatter(self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any) -> Any:
+        own = _octets(_only(outputs, "scatter"))
+        timeout, root = self._seconds(opts), opts.rootRank
+        with self._lock:
+            if root == self.rank():
+                parts = self._of_each_rank(_only(inputs, "scatter"))
+                own.copy_(parts[root])
+                # All groups are known before this rank waits for the receiver of one.
+                sent = [(self._groups.to(rank), parts[rank]) for rank in self._groups.others() if own.numel()]
+                _exchange(self._groups, sent, [], timeout)
+            elif own.numel() > 0:
+                _exchange(self._groups, [], [(self._groups.from_one(root, timeout), own)], timeout)
+        return self._done(outputs)
+
+    def allgather(self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None) -> Any:
+        gathered, own = _only(outputs, "allgather"), _octets(_only(inputs, "allgather"))
+        self._gather(self._of_each_rank(gathered), own, self._seconds(opts))
+        return self._done(gathered)
+
+    def _allgather_base(self, output: torch.Tensor, own: torch.Tensor, opts: Any = None) -> Any:
+        octets = _octets(output)
+        if output.dtype != own.dtype or output.numel() != self.size() * own.numel():
+            raise ValueError(f"an output of {self.size()} times the elements of the input is expected, of its type")
+        self._gather(list(octets.chunk(self.size())), _octets(own), self._seconds(opts))
+        return self._done([output])
 
     def barrier(self, opts: Any = None) -> Any:
         timeout = self._seconds(opts)
         with self._lock:
-            self._wait_for_all(timeout)
+            self._barriers += 1
+            name = f"barrier {self._barriers}"
+            if self._store.add(name, 1) == self.size():
+                self._store.set(f"{name} passed", "")
+            self._groups.wait_for(f"{name} passed", timeout, "not all ranks came to the barrier")
         return self._done([])
+
+    def _gather(self, outputs: list[torch.Tensor], own: torch.Tensor, timeout: float) -> None:
+        rank, groups = self.rank(), self._groups
+        with self._lock:
+            outputs[rank].copy_(own)
+            if self.size() == 1 or own.numel() == 0:
+                return
+            # Each rank is a receiver of all others before it waits for its own receivers.
+            sending = groups.to_all()
+            received = [(groups.from_all_of(other, timeout), outputs[other]) for other in groups.others()]
+            _exchange(groups, [(sending, own)], received, timeout)
+
+    def _of_each_rank(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        """The octets of a tensor for each rank."""
+        if len(tensors) != self.size():
+            raise ValueError(f"{len(tensors)} tensors for a world of {self.size()} ranks")
+        if any(tensor.dtype != tensors[0].dtype or tensor.numel() != tensors[0].numel() for tensor in tensors):
+            raise Unsupported("srdma: tensors of different types or lengths in one collective")
+        return [_octets(tensor) for tensor in tensors]
 
     def _seconds(self, opts: Any) -> float:
         given = getattr(opts, "timeout", None)
@@ -156,41 +300,14 @@ class ProcessGroup(dist.ProcessGroup):
         future.set_result(result)
         return torch._C._distributed_c10d._create_work_from_future(future)
 
-    def _broadcast(self, octets: torch.Tensor, root: int, timeout: float) -> None:
-        # The tensor has as many elements at each rank.
-        if self.size() == 1 or octets.numel() == 0:
-            return
-        if self._device is None:
-            self._device = _native.Device()
-        if root == self.rank():
-            if self._sending is None:
-                self._sending = _Sending(self._device, self._slot_octets, self.size() - 1)
-                self._store.set(f"group of {root}", f"{self._sending.source.group} {self._slot_octets}")
-            self._sending.send(octets, timeout)
-            return
-        receiving = self._receiving.get(root)
-        if receiving is None:
-            self._wait_for(f"group of {root}", timeout, f"rank {root} did not broadcast")
-            group, slot_octets = self._store.get(f"group of {root}").decode().split()
-            if int(slot_octets) != self._slot_octets:
-                own = self._slot_octets
-                raise errors.Error(f"SRDMA_TORCH_SLOT_MIB differs: {slot_octets} octets at rank {root}, {own} here")
-            receiving = self._receiving[root] = _Receiving(self._device, int(group))
-        receiving.receive(octets, self._slot_octets, timeout)
 
-    def _wait_for(self, key: str, timeout: float, otherwise: str) -> None:
-        try:
-            self._store.wait([key], timedelta(seconds=timeout))
-        except RuntimeError as error:
-            text = f"{otherwise} within {timeout:g} s, the time-out of the process group: {error}"
-            raise errors.Timeout(text) from error
+_T = TypeVar("_T")
 
-    def _wait_for_all(self, timeout: float) -> None:
-        self._barriers += 1
-        name = f"barrier {self._barriers}"
-        if self._store.add(name, 1) == self.size():
-            self._store.set(f"{name} passed", "")
-        self._wait_for(f"{name} passed", timeout, "not all ranks came to the barrier")
+
+def _only(given: list[_T], name: str) -> _T:
+    if len(given) != 1:
+        raise Unsupported(f"srdma: {name} of {len(given)} tensors at once: one at a time")
+    return given[0]
 
 
 def _other(name: str) -> Callable[..., Any]:
@@ -199,7 +316,8 @@ def _other(name: str) -> Callable[..., Any]:
     def call(self: ProcessGroup, *arguments: Any, **keywords: Any) -> Any:
         if self._gloo is None:
             raise Unsupported(
-                f"srdma: {name} is not a broadcast: use another process group for it, or set SRDMA_TORCH_FALLBACK=gloo"
+                f"srdma: {name} is none of broadcast, scatter, all_gather and barrier: use another process group for "
+                "it, or set SRDMA_TORCH_FALLBACK=gloo"
             )
         return getattr(self._gloo, name)(*arguments, **keywords)
 
@@ -208,9 +326,7 @@ def _other(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "allgather",
     "allgather_coalesced",
-    "_allgather_base",
     "allreduce",
     "allreduce_coalesced",
     "alltoall",
@@ -221,7 +337,6 @@ for _name in (
     "reduce",
     "reduce_scatter",
     "_reduce_scatter_base",
-    "scatter",
     "send",
 ):
     setattr(ProcessGroup, _name, _other(_name))

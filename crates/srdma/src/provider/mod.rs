@@ -244,7 +244,7 @@ impl Provider {
     /// The address of this host, when there is a single one that it can be.
     pub(crate) fn only_address(&self) -> Result<Option<Ipv6Addr>> {
         match self {
-            Provider::Udp => Ok(None),
+            Provider::Udp => Ok(srdma_host::only_address()),
             Provider::Verbs(choice) => choice.only_address(),
         }
     }

@@ -10,34 +10,16 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::event::Shared;
 use crate::source::{GroupOptions, Source};
-use std::net::Ipv6Addr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use whole::Whole;
 
-/// A shard of a [`Scatter`]: the group of the receivers that get it, one by unicast or several.
-#[derive(Clone, Debug)]
-pub struct Shard {
-    /// The source's address in this group [default: that of the device]. A socket is bound to an address, so that with
-    /// provider `udp` each shard needs one of its own; an RDMA device does not.
-    pub address: Option<Ipv6Addr>,
-    /// The group.
-    pub group: GroupOptions,
-}
-
-impl Shard {
-    /// A group with two slots for buffers of these lengths.
-    pub fn for_buffers(lengths: impl IntoIterator<Item = u64>) -> Self {
-        Shard { address: None, group: GroupOptions::for_buffers(lengths) }
-    }
-}
-
 /// Shards to create.
 #[derive(Clone, Debug, Default)]
 pub struct ScatterOptions {
-    /// The shards, counted from 0.
-    pub shards: Vec<Shard>,
+    /// For each shard, counted from 0, the group of the receivers that get it: one by unicast, or several.
+    pub shards: Vec<GroupOptions>,
 }
 
 /// The most shards.
@@ -63,12 +45,8 @@ impl Device {
             return Err(Error::OutOfRange { name: "shards", value: count as u64, range: "1 to 4096" });
         }
         let shared = Arc::new(Shared::new("scatter".to_owned(), Whole::new(count))?);
-        let create = |(shard, Shard { address, group }): (usize, &Shard)| {
-            let created = match address {
-                Some(address) => self.at(*address).create_group(group),
-                None => self.create_group(group),
-            };
-            created.map_err(|error| of_shard(shard, error))
+        let create = |(shard, options): (usize, &GroupOptions)| {
+            self.create_group(options).map_err(|error| of_shard(shard, error))
         };
         let shards = options.shards.iter().enumerate().map(create).collect::<Result<Vec<Source>>>()?;
         for (shard, source) in shards.iter().enumerate() {

@@ -12,10 +12,17 @@ impl Network {
     }
 
     fn runs(&self, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
-        self.runs_script("examples/broadcast.py", host, name, arguments)
+        self.runs_script("examples/broadcast.py", host, name, arguments, &[])
     }
 
-    fn runs_script(&self, script: &str, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
+    fn runs_script(
+        &self,
+        script: &str,
+        host: &str,
+        name: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Broadcast {
         let output = self.directory.path().join(name);
         let file = fs::File::create(&output).expect("a file");
         let mut command = self.namespace(host).command("/usr/bin/python3");
@@ -25,8 +32,7 @@ impl Network {
             .args(arguments)
             .env("PYTHONPATH", self.directory.path().join("packages"))
             .env("PYTHONDONTWRITEBYTECODE", "1")
-            .env("SRDMA_TORCH_PROXY", "2001:db8:cc::1")
-            .env("SRDMA_TORCH_SLOT_MIB", "2")
+            .envs(environment.iter().copied())
             .stdout(Stdio::from(file))
             .stderr(Stdio::inherit());
         Broadcast { child: command.spawn().expect("it starts"), output }
@@ -85,23 +91,28 @@ fn the_python_example_broadcasts_and_ends() {
 /// A process group of torch with four ranks, the last of which dies.
 #[test]
 #[ignore = "needs root"]
-fn torch_broadcasts_by_a_group() {
-    let network = Network::start();
+fn torch_ranks_send_to_each_other_by_groups() {
+    let network = Network::of("leaves", include_str!("leaves.toml"));
     network.has_package();
     let file = network.directory.path().join("store");
     let file = file.to_str().expect("UTF-8");
     let script = "crates/cli/tests/cli/lab_library/torch_ranks.py";
-    let start = |(rank, host): (usize, &&str)| {
+    let start = |(rank, (host, local, addresses)): (usize, &(&str, &str, &str))| {
         let rank = rank.to_string();
-        network.runs_script(script, host, &format!("rank {rank}"), &[&rank, "4", file])
+        let environment =
+            [("SRDMA_TORCH_SLOT_MIB", "2"), ("LOCAL_RANK", *local), ("SRDMA_TORCH_ADDRESSES", *addresses)];
+        network.runs_script(script, host, &format!("rank {rank}"), &[&rank, "4", file], &environment)
     };
-    let mut ranks: Vec<Broadcast> = ["S1", "R1", "R3", "R5"].iter().enumerate().map(start).collect();
+    // H1 has two addresses.
+    let addresses = "2001:db8:aa:1::1,2001:db8:aa:1::2";
+    let ranks = [("H1", "1", addresses), ("H2", "0", ""), ("H3", "0", ""), ("H4", "0", "")];
+    let mut ranks: Vec<Broadcast> = ranks.iter().enumerate().map(start).collect();
     let (dying, others) = ranks.split_last_mut().expect("four");
     assert_eq!(dying.child.wait().expect("a child").code(), Some(9), "{:?}", dying.lines());
     fs::write(format!("{file}.dead"), "").expect("written");
     others.iter_mut().for_each(Broadcast::ends);
     let lines = others[0].lines();
-    assert_eq!((lines.len(), lines.last().map(String::as_str)), (7, Some("done")), "{lines:?}");
+    assert_eq!((lines.len(), lines.last().map(String::as_str)), (8, Some("done")), "{lines:?}");
     assert!(others.iter().all(|rank| rank.lines() == lines));
-    assert_eq!(dying.lines(), lines[..6]);
+    assert_eq!(dying.lines(), lines[..7]);
 }

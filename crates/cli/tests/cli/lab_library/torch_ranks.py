@@ -52,9 +52,39 @@ parameter = torch.nn.Parameter(content(9, torch.float32, 10) if RANK == 0 else t
 dist.broadcast(parameter.data, src=0)
 assert torch.equal(parameter.data, content(9, torch.float32, 10))
 
+# Each rank is the source of a group, and has a part of a tensor for each other one. Longer than a slot, and shorter.
+for root in range(SIZE):
+    tensor = content(root, torch.float32, 1000) if RANK == root else torch.zeros(1000)
+    dist.broadcast(tensor, src=root)
+    assert torch.equal(tensor, content(root, torch.float32, 1000)), root
+for elements in (700_000, 3, 0):
+    outputs = [torch.zeros(elements) for _ in range(SIZE)]
+    work = dist.all_gather(outputs, content(RANK, torch.float32, elements), async_op=True)
+    work.wait()
+    assert all(torch.equal(outputs[rank], content(rank, torch.float32, elements)) for rank in range(SIZE)), elements
+    parts = [content(10 + rank, torch.float32, elements) for rank in range(SIZE)]
+    for root in (0, 2):
+        own = torch.zeros(elements)
+        dist.scatter(own, parts if RANK == root else None, src=root)
+        assert torch.equal(own, parts[RANK]), (elements, root)
+print("all ranks", flush=True)
+
+# Objects, which torch sends as tensors.
+objects = [{"step": 7, "names": ["embed", "head"]}, None] if RANK == 0 else [None, None]
+dist.broadcast_object_list(objects, src=0)
+assert objects == [{"step": 7, "names": ["embed", "head"]}, None], objects
+gathered = [None] * SIZE
+dist.all_gather_object(gathered, "x" * (RANK + 1))
+assert gathered == ["x" * (rank + 1) for rank in range(SIZE)], gathered
+
 # What is refused by name, at the rank that asks.
 fails(errors.NotContiguous, ".contiguous()", lambda: dist.broadcast(torch.zeros(4, 4).t(), src=0))
-fails(srdma.torch.Unsupported, "allreduce is not a broadcast", lambda: dist.all_reduce(torch.zeros(1)))
+fails(srdma.torch.Unsupported, "allreduce is none of broadcast", lambda: dist.all_reduce(torch.zeros(1)))
+fails(
+    srdma.torch.Unsupported,
+    "different types or lengths",
+    lambda: dist.all_gather([torch.zeros(rank + 1) for rank in range(SIZE)], torch.zeros(1)),
+)
 fails(srdma.torch.Unsupported, "SRDMA_TORCH_FALLBACK=gloo", lambda: dist.reduce(torch.zeros(1), dst=0))
 
 dist.barrier()
