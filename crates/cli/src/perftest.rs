@@ -218,3 +218,28 @@ fn in_words(report: &Report) -> String {
         (None, _) => format!("{operation} to {receivers}: {seconds:.3} s; the client has printed its rate"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use srdma_perftest::{Figures, Outcome};
+
+    fn words(operation: Operation, messages_per_second: Option<f64>) -> String {
+        let figures = |messages_per_second| Figures { message_octets: 65536, iterations: 5000, messages_per_second };
+        let outcome = Outcome { operation, figures: messages_per_second.map(figures) };
+        in_words(&report(5, &Measured { outcome, longest_silence: Duration::from_millis(2500) }))
+    }
+
+    #[test]
+    fn results_say_what_the_client_has_told() {
+        assert_eq!(
+            words(Operation::Write, Some(50.0)),
+            "write to 5 receivers: 5,000 messages of 64 KiB at 26.2 Mbit/s"
+        );
+        assert_eq!(
+            words(Operation::Write, Some(0.0)),
+            "write to 5 receivers: 5,000 messages of 64 KiB in 2.500 s; the client could not calibrate its clock"
+        );
+        assert_eq!(words(Operation::Send, None), "send to 5 receivers: 2.500 s; the client has printed its rate");
+    }
+}
