@@ -14,8 +14,8 @@ pub fn static_library(library: &str) -> PathBuf {
     newest(library, ".a")
 }
 
-/// Installs the Python package `srdma` below a directory, by links, as a wheel does: the module beside the sources. The
-/// crate `python` is a dependency of the test.
+/// Installs the Python package `srdma` below a directory, by links, as a wheel does: the module beside the sources, and the
+/// entry points. The crate `python` is a dependency of the test.
 ///
 /// # Panics
 ///
@@ -23,12 +23,33 @@ pub fn static_library(library: &str) -> PathBuf {
 pub fn python_package(directory: &Path) {
     let package = directory.join("srdma");
     fs::create_dir_all(&package).expect("a directory");
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python/python/srdma");
-    for entry in fs::read_dir(sources).expect("the package") {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../python");
+    for entry in fs::read_dir(python.join("python/srdma")).expect("the package") {
         let file = entry.expect("an entry").path();
         symlink(&file, package.join(file.file_name().expect("a name"))).expect("a link");
     }
     symlink(newest("libsrdma_native", ".so"), package.join("_native.abi3.so")).expect("a link");
+    let information = directory.join("srdma-0.dist-info");
+    fs::create_dir_all(&information).expect("a directory");
+    let project = fs::read_to_string(python.join("pyproject.toml")).expect("the project");
+    fs::write(information.join("METADATA"), "Metadata-Version: 2.1\nName: srdma\nVersion: 0\n").expect("written");
+    fs::write(information.join("entry_points.txt"), entry_points(&project)).expect("written");
+}
+
+/// `entry_points.txt` of a project: a section for each of its groups.
+fn entry_points(project: &str) -> String {
+    let mut text = String::new();
+    let mut is_group = false;
+    for line in project.lines() {
+        if let Some(head) = line.strip_prefix('[') {
+            let group = head.strip_prefix("project.entry-points.").map(|rest| rest.trim_matches(['"', ']']));
+            is_group = group.is_some();
+            text.extend(group.map(|group| format!("[{group}]\n")));
+        } else if is_group {
+            text.extend([&line.replace('"', ""), "\n"]);
+        }
+    }
+    text
 }
 
 fn newest(library: &str, ending: &str) -> PathBuf {

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The network: source S, receivers R1 … R8.
-const NETWORK: &str = include_str!("tree.toml");
+const NETWORK: &str = include_str!("../../../../labs/eight-receivers.toml");
 const RECEIVERS: u32 = 8;
 
 /// Unicast takes at least so many times as long, where the links are the limit.

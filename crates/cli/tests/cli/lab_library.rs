@@ -1,10 +1,12 @@
 //! The host library in the lab `figure1-controller`: a source and receivers that use its groups, each in the namespace of
 //! its host.
 
+mod frameworks;
 mod log;
 mod python;
 mod ranks;
 mod regions;
+mod weights;
 
 use crate::own_lab::{ControllerAccess, Lab};
 use nix::sys::signal::Signal;

@@ -29,7 +29,7 @@ class _Waiter(Generic[_Handle]):
     """Waits for events of a handle in the running loop."""
 
     def __init__(self, handle: _Handle) -> None:
-        self.handle = handle
+        self.handle: _Handle = handle
         #: Events in their order; the program may take them.
         self.events: deque[_native.Event] = deque(maxlen=MOST_EVENTS)
         self._loop = asyncio.get_running_loop()

@@ -206,6 +206,7 @@ class ProcessGroup(dist.ProcessGroup):
         super().__init__(rank, size)
         self._store = dist.PrefixStore("srdma", store)
         self._timeout = timeout
+        self._name = ""
         self._groups = _Groups(self._store, rank, size)
         self._barriers = 0
         # Collectives of a process group are executed one at a time.
@@ -218,6 +219,15 @@ class ProcessGroup(dist.ProcessGroup):
 
     def getBackendName(self) -> str:
         return "srdma"
+
+    # torch 2.x keeps the name in the backends of a group, which this one has not, and asks for it when the group is
+    # destroyed.
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
 
     def broadcast(self, tensors: list[torch.Tensor], opts: Any) -> Any:
         octets = _octets(_only(tensors, "broadcast"))

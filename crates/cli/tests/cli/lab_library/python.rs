@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 impl Network {
-    fn has_package(&self) {
+    pub(super) fn has_package(&self) {
         built::python_package(&self.directory.path().join("packages"));
     }
 
@@ -15,7 +15,9 @@ impl Network {
         self.runs_script("examples/broadcast.py", host, name, arguments, &[])
     }
 
-    fn runs_script(
+    /// A script of this repository, by Debian's interpreter and with stubs of frameworks; environment variables name an
+    /// interpreter with another torch, and a directory in place of the stubs.
+    pub(super) fn runs_script(
         &self,
         script: &str,
         host: &str,
@@ -25,12 +27,18 @@ impl Network {
     ) -> Broadcast {
         let output = self.directory.path().join(name);
         let file = fs::File::create(&output).expect("a file");
-        let mut command = self.namespace(host).command("/usr/bin/python3");
+        let interpreter = std::env::var("SRDMA_TEST_PYTHON").unwrap_or_else(|_| "/usr/bin/python3".to_owned());
+        let mut command = self.namespace(host).command(&interpreter);
         self.access.set(&mut command);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let stubs = std::env::var_os("SRDMA_TEST_STUBS")
+            .map_or_else(|| root.join("crates/python/tests/python/stubs"), Into::into);
+        let packages = [self.directory.path().join("packages"), stubs];
         command
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(script))
+            .arg(root.join(script))
             .args(arguments)
-            .env("PYTHONPATH", self.directory.path().join("packages"))
+            .env("PYTHONPATH", std::env::join_paths(packages).expect("paths"))
+            .env("XDG_RUNTIME_DIR", self.directory.path())
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .envs(environment.iter().copied())
             .stdout(Stdio::from(file))
