@@ -3,13 +3,13 @@
 use crate::endpoint::{any_qpn, chance};
 use crate::output::print_line;
 use crate::units;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 use srdma_api::{
     Client, GroupState, MemoryRegion, NewGroup, NewReceiver, ProblemType, ReceiverState, SourceAddress, SourceRegion,
     SourceTransport,
 };
-use srdma_host::{SourceControl, StreamProgress};
+use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_perftest::{GroupEnd, Receiver, Source};
 use srdma_session::{BeginOptions, CreatedGroup, SourceClient};
 use srdma_wire::Qpn;
@@ -33,6 +33,22 @@ pub(super) struct Options {
     pub(super) transport: SourceTransport,
     pub(super) window_octets: Option<u32>,
     pub(super) says_json: bool,
+}
+
+/// A source that counts as one with messages under way, of which nothing tells when they are complete: the controller
+/// does not take it for paused any more (D207).
+fn begin_undrained(mut source: SourceClient) -> Result<SourceClient> {
+    loop {
+        match source.update(StreamProgress { is_drained: false, ..StreamProgress::default() }) {
+            SessionState::Sending => return Ok(source),
+            SessionState::Ended => bail!("the group was closed before the client could send"),
+            // A receiver joins at this moment: nothing has been sent, and nothing is until it has.
+            SessionState::Draining | SessionState::Paused => {
+                source.update(StreamProgress { is_drained: true, ..StreamProgress::default() });
+                ensure!(source.wait_until_sending(), "the group was closed before the client could send");
+            }
+        }
+    }
 }
 
 /// The group, for `--json`.
@@ -100,9 +116,8 @@ impl MeasuredGroup {
         }
         let found = created.find()?;
         let receivers = u32::try_from(receivers.len())?;
-        let mut source = found.begin(BeginOptions { receivers, commit: true })?;
-        // From here on messages may be under way, and nothing tells when they are complete.
-        source.update(StreamProgress { is_drained: false, ..StreamProgress::default() });
+        let source = found.begin(BeginOptions { receivers, commit: true })?;
+        let source = begin_undrained(source)?;
         self.source = Some(source);
         let file = found.file();
         let begun = Begun {
