@@ -213,6 +213,7 @@ fn group(site: &Site, tool: &str, options: &str) -> Rate {
 
     // One stream left the source, and each of five receivers got it.
     let sent = site.packets("S1", "sent_pkts") - sent;
+    println!("{tool}: {sent} packets sent for {PACKETS}");
     assert!((PACKETS..PACKETS * 2).contains(&sent), "{sent} packets sent");
     for ((host, _), before) in RECEIVERS.iter().zip(received) {
         let received = site.packets(host, "rcvd_pkts") - before;
