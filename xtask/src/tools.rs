@@ -1,6 +1,7 @@
 //! External programs that the tests use. A comparison that did not run must not look like one that passed, so
 //! `cargo xtask ci` installs missing programs before it tests, or fails.
 
+use crate::tree::Tree;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -31,13 +32,32 @@ const TEST_TOOLS: &[Tool] = &[
     tool("mergecap", "wireshark-common"),
     tool("nm", "binutils"),
     tool("objdump", "binutils"),
+    tool("openssl", "openssl"),
     tool("pkg-config", "pkgconf"),
+    tool("protoc", "protobuf-compiler"),
     // scapy for Debian's own interpreter, which the tests start by this path.
     tool("/usr/bin/python3", "python3"),
+    // A client of gRPC, and messages that protoc has made.
+    tool("/usr/lib/python3/dist-packages/google/protobuf/message.py", "python3-protobuf"),
+    tool("/usr/lib/python3/dist-packages/grpc/__init__.py", "python3-grpcio"),
+    // Installs the packages below.
+    tool("/usr/lib/python3/dist-packages/pip/__main__.py", "python3-pip"),
     tool("scapy3", "python3-scapy"),
     tool("setpriv", "util-linux"),
     tool("systemd-analyze", "systemd"),
     tool("tshark", "tshark"),
+];
+
+/// A package of the Python package index that tests use, of a fixed version.
+struct PythonPackage {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// Below `target/python`, each in a directory of its own.
+const PYTHON_PACKAGES: &[PythonPackage] = &[
+    // The schemas that Kubernetes has published, for the manifests of dist/kubernetes.
+    PythonPackage { name: "kubernetes-validate", version: "1.37.0" },
 ];
 
 /// Used by lab tests on top.
@@ -74,7 +94,11 @@ const LAB_TOOLS: &[Tool] = &[
 /// Installs missing programs, those of lab tests only on request; `false` when some are still missing.
 pub(crate) fn provide(with_labs: bool) -> Result<bool> {
     let tools = TEST_TOOLS.iter().chain(LAB_TOOLS.iter().filter(|_| with_labs));
-    match missing_after_install(tools)? {
+    let problem = match missing_after_install(tools)? {
+        None => missing_python_packages()?,
+        problem => problem,
+    };
+    match problem {
         None => {
             println!("all programs are installed");
             Ok(true)
@@ -89,6 +113,31 @@ pub(crate) fn provide(with_labs: bool) -> Result<bool> {
 /// Installs missing programs of the lab tests; an error message when some are still missing.
 pub(crate) fn missing_for_labs() -> Result<Option<String>> {
     missing_after_install(TEST_TOOLS.iter().chain(LAB_TOOLS))
+}
+
+/// Installs missing packages of Python by pip; an error message when that fails. A directory has its name when the
+/// package is whole.
+fn missing_python_packages() -> Result<Option<String>> {
+    for PythonPackage { name, version } in PYTHON_PACKAGES {
+        let wanted = format!("{name}=={version}");
+        let directory = Tree::root().join("target/python").join(format!("{name}-{version}"));
+        if directory.is_dir() {
+            continue;
+        }
+        let partial = directory.with_extension("partial");
+        if partial.exists() {
+            fs::remove_dir_all(&partial)?;
+        }
+        println!("pip install {wanted}");
+        let mut pip = Command::new("/usr/bin/python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--root-user-action=ignore"]);
+        let status = pip.arg("--target").arg(&partial).arg(&wanted).stdin(Stdio::null()).status();
+        if !status.context("cannot start /usr/bin/python3")?.success() {
+            return Ok(Some(format!("missing: the Python package {wanted}")));
+        }
+        fs::rename(&partial, &directory)?;
+    }
+    Ok(None)
 }
 
 fn missing_after_install(tools: impl Iterator<Item = &'static Tool> + Clone) -> Result<Option<String>> {
@@ -181,7 +230,6 @@ impl Drop for NoDaemons {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::Tree;
 
     #[test]
     fn a_program_that_does_not_exist_is_not_installed() {

@@ -30,6 +30,7 @@ mod send;
 mod sim;
 mod status;
 mod terminal;
+mod wpi;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use srdma_report::units;
@@ -68,6 +69,7 @@ enum Command {
     Sim(sim::Arguments),
     Status(status::Arguments),
     Chaos(chaos::Arguments),
+    Wpi(wpi::Arguments),
 }
 
 /// Exit code of a run that failed before it began: input that cannot be read, an argument that makes no sense.
@@ -97,6 +99,7 @@ fn main() -> ExitCode {
         Command::Sim(arguments) => sim::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
         Command::Chaos(arguments) => chaos::run(&arguments),
+        Command::Wpi(arguments) => wpi::run(&arguments),
     };
     result.unwrap_or_else(|error| {
         let _ = writeln!(std::io::stderr(), "srdma: {}", terminal::escaped_lines(&format!("{error:#}")));

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use srdma_io::namespace::Namespace;
+use srdma_testkit::built;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::chown;
@@ -43,7 +44,14 @@ impl User {
         // As users of Debian have it.
         command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", self.path().display()));
         command.env("HOME", self.path()).env("TMPDIR", self.path()).env_remove("XDG_RUNTIME_DIR");
+        command.env("PYTHONPATH", self.path().join("site"));
         command
+    }
+
+    #[track_caller]
+    fn runs(&self, line: &str) {
+        let output = self.command("sh").args(["-c", line]).output().expect("sh runs");
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
     }
 
     fn lab(&self, arguments: &[&str]) -> Output {
@@ -65,6 +73,7 @@ impl Drop for User {
         // Without it the namespaces, and what runs in them, are not found any more.
         self.lab(&["down", "figure1"]);
         self.lab(&["down", "figure1-controller"]);
+        self.lab(&["down", "eight-receivers"]);
     }
 }
 
@@ -126,10 +135,9 @@ fn a_system_that_forbids_user_namespaces_is_named() {
     assert!(error.contains("user.max_user_namespaces is 0"), "{error}");
 }
 
-/// The shell blocks of the section, one for each terminal.
-fn terminals() -> Vec<Vec<&'static str>> {
-    let (_, section) =
-        DOCUMENT.split_once("\n## From nothing to a first broadcast in five minutes\n").expect("the section");
+/// The shell blocks of a section, one for each terminal.
+fn terminals(section: &str) -> Vec<Vec<&'static str>> {
+    let (_, section) = DOCUMENT.split_once(&format!("\n## {section}\n")).expect("the section");
     let section = section.split("\n## ").next().expect("its text");
     let blocks = section.split("```sh\n").skip(1).map(|rest| rest.split("```").next().expect("its end"));
     blocks.map(|block| block.lines().collect()).collect()
@@ -157,6 +165,12 @@ impl Terminal {
         Terminal { line: line.to_owned(), child, output }
     }
 
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("readable");
+        line
+    }
+
     #[track_caller]
     fn succeeds(mut self) {
         let mut rest = String::new();
@@ -172,23 +186,51 @@ impl Terminal {
 #[ignore = "needs root"]
 fn the_first_broadcast_of_the_document_works_without_root() {
     let user = User::new();
-    let terminals = terminals();
+    let terminals = terminals("From nothing to a first broadcast in five minutes");
     let [install, first, receivers @ .., last] = terminals.as_slice() else { panic!("{terminals:?}") };
     assert!(install.iter().all(|line| line.starts_with("cargo ") || line.starts_with("export ")), "{install:?}");
-    let run = |line: &str| {
-        let output = user.command("sh").args(["-c", line]).output().expect("sh runs");
-        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
-    };
     let (push, before) = first.split_last().expect("a command");
-    before.iter().for_each(|line| run(line));
+    before.iter().for_each(|line| user.runs(line));
     let mut push = Terminal::opens(&user, push);
-    let mut line = String::new();
-    push.output.read_line(&mut line).expect("readable");
+    let line = push.line();
     assert!(line.contains("group 1"), "{line}");
     let pulls: Vec<Terminal> = receivers.iter().flatten().map(|line| Terminal::opens(&user, line)).collect();
     assert_eq!(pulls.len(), 2);
     pulls.into_iter().for_each(Terminal::succeeds);
     push.succeeds();
-    last.iter().for_each(|line| run(line));
+    last.iter().for_each(|line| user.runs(line));
     wait_until("the keeper ends", || user.keeper().is_none());
+}
+
+/// The commands for Python as they stand there; the package is installed by hand, as `pip` does it.
+#[test]
+#[ignore = "needs root"]
+fn the_first_broadcast_in_python_works_without_root() {
+    let user = User::new();
+    let package = user.path().join("packages");
+    built::python_package(&package);
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/broadcast.py");
+    fs::create_dir(user.path().join("examples")).expect("a directory");
+    fs::copy(example, user.path().join("examples/broadcast.py")).expect("copied");
+    // The files may lie where only root may look.
+    let site = user.path().join("site");
+    let copied = Command::new("cp").arg("-rL").args([&package, &site]).status().expect("cp runs");
+    assert!(copied.success());
+    let terminals = terminals("From pip install to a first broadcast");
+    let [first, receivers @ .., last] = terminals.as_slice() else { panic!("{terminals:?}") };
+    let [install, up, source] = first.as_slice() else { panic!("{first:?}") };
+    assert!(install.starts_with("pip install "), "{install}");
+    user.runs(up);
+    let mut source = Terminal::opens(&user, source);
+    assert_eq!(source.line(), "group 1\n");
+    let mut receivers: Vec<Terminal> = receivers.iter().flatten().map(|line| Terminal::opens(&user, line)).collect();
+    assert_eq!(receivers.len(), 2);
+    for number in 1..=10 {
+        let sent = source.line();
+        assert!(sent.starts_with(&format!("version {number} ")), "{sent}");
+        receivers.iter_mut().for_each(|receiver| assert_eq!(receiver.line(), sent));
+    }
+    receivers.into_iter().for_each(Terminal::succeeds);
+    source.succeeds();
+    last.iter().for_each(|line| user.runs(line));
 }
