@@ -72,6 +72,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("dpkg-deb", "dpkg"),
     tool("ethtool", "ethtool"),
     tool("gcc", "gcc"),
+    tool("ib_write_bw", "perftest"),
     tool("ip", "iproute2"),
     tool("ld", "binutils"),
     tool("ldd", "libc-bin"),

@@ -3,10 +3,11 @@
 use crate::units;
 use indicatif::{ProgressBar, ProgressStyle};
 use srdma_host::{RawInterface, TransferCounters};
+use srdma_random::Stream;
 use srdma_rc::MAX_MESSAGE_OCTETS;
 use srdma_wire::{MacAddress, PathMtu, Psn, Qpn};
 use std::io::{self, IsTerminal};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Parses a queue pair number.
 pub(crate) fn parse_qpn(text: &str) -> Result<Qpn, String> {
@@ -43,6 +44,17 @@ pub(crate) fn parse_integer<T: TryFrom<u64>>(text: &str) -> Option<T> {
         None => text.parse().ok(),
     };
     number.and_then(|number| T::try_from(number).ok())
+}
+
+/// A queue pair number, none of the reserved ones.
+pub(crate) fn any_qpn(chance: &mut Stream) -> u32 {
+    0x100 + chance.below(0xF0_0000) as u32
+}
+
+/// Numbers that differ from one process to the next.
+pub(crate) fn chance(purpose: &str) -> Stream {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+    Stream::new(now ^ u64::from(std::process::id()) << 40, purpose)
 }
 
 /// Options of a packet driver.

@@ -19,6 +19,7 @@ mod log;
 mod node;
 mod output;
 mod paths;
+mod perftest;
 mod plan;
 mod process;
 mod pull;
@@ -58,6 +59,7 @@ enum Command {
     Isis(isis::Arguments),
     Lab(Box<lab::Arguments>),
     Node(node::Arguments),
+    Perftest(perftest::Arguments),
     Plan(plan::Arguments),
     Process(process::Arguments),
     Pull(pull::Arguments),
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Isis(arguments) => isis::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
+        Command::Perftest(arguments) => perftest::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
         Command::Pull(arguments) => pull::run(&arguments),

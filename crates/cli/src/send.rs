@@ -10,7 +10,6 @@ use crate::remote::{self, GroupUrl, TrustArguments};
 use crate::units::{self, parse_octets};
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
-use create::CreatedGroup;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use srdma_host::{
@@ -22,7 +21,7 @@ use srdma_node::PathsFile;
 use srdma_node::daemon::SteeringSnapshot;
 use srdma_random::Stream;
 use srdma_rc::{MemoryKey, RemoteAddress};
-use srdma_session::{BeginOptions, ControlledGroup, SourceClient};
+use srdma_session::{BeginOptions, ControlledGroup, CreatedGroup, SourceClient};
 use srdma_wire::{PathMtu, Psn, Qpn};
 use std::fs;
 use std::io::{self, Read};

@@ -14,6 +14,7 @@ mod isis;
 mod manifest;
 mod node;
 mod notification;
+mod perftest;
 #[cfg(feature = "files")]
 mod ranks;
 mod rc;
@@ -30,6 +31,7 @@ pub use isis::isis;
 pub use manifest::manifest;
 pub use node::{LIFETIME, NodeTarget};
 pub use notification::notification;
+pub use perftest::perftest;
 #[cfg(feature = "files")]
 pub use ranks::ranks;
 pub use rc::rc;
@@ -59,6 +61,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("isis", || Box::new(isis)),
     ("bfd", || Box::new(bfd)),
     ("notification", || Box::new(notification)),
+    ("perftest", || Box::new(perftest)),
     ("capture", || Box::new(capture)),
     ("rc", || Box::new(rc)),
     ("node", || {

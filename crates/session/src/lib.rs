@@ -11,10 +11,12 @@
 //! ```
 
 mod client;
+mod created;
 mod group;
 mod membership;
 mod source_session;
 
 pub use client::SourceClient;
+pub use created::CreatedGroup;
 pub use group::{BeginOptions, ControlledGroup};
 pub use membership::Membership;

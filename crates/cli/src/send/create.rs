@@ -1,16 +1,15 @@
 //! `srdma send --create`: a group for the queue pair of this host.
 
 use super::{Arguments, Operation};
+use crate::endpoint::{any_qpn, chance};
 use crate::output::print_line;
 use anyhow::{Context, Result};
 use serde::Serialize;
-use srdma_api::{Client, NewGroup, SourceAddress, SourceRegion, SourceTransport};
+use srdma_api::{NewGroup, SourceAddress, SourceRegion, SourceTransport};
 use srdma_host::{only_address, source_address};
-use srdma_random::Stream;
-use srdma_session::ControlledGroup;
+use srdma_session::CreatedGroup;
 use srdma_wire::{PathMtu, Qpn};
 use std::net::Ipv6Addr;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The group, for `--json`.
 #[derive(Serialize)]
@@ -22,26 +21,6 @@ struct Created<'a> {
 const REGION_BASE: u64 = 0x1_0000;
 /// Length of the region, if that of the data is not known yet.
 const REGION_OCTETS: u64 = 1 << 30;
-
-/// A group that this process has created. It is closed when it is dropped: it has no other source.
-pub(super) struct CreatedGroup {
-    client: Client,
-    id: u32,
-}
-
-impl CreatedGroup {
-    /// The group, as its source uses it.
-    pub(super) fn find(&self) -> Result<ControlledGroup> {
-        ControlledGroup::find(self.client.clone(), self.id)
-    }
-}
-
-impl Drop for CreatedGroup {
-    fn drop(&mut self) {
-        // Without a controller the group stays; it has no source any more.
-        let _ = self.client.close_group(self.id);
-    }
-}
 
 /// Creates a group for a socket of this host.
 pub(super) fn group_of_socket(arguments: &Arguments, url: &str) -> Result<CreatedGroup> {
@@ -87,9 +66,8 @@ pub(super) fn group(
         transport,
         ..NewGroup::new(SourceAddress { address, qpn: qpn.get() }, any_qpn(&mut chance))
     };
-    let client = arguments.source.trust.client(url)?;
-    let id = client.create_group(&new, None)?.summary.id;
-    let created = CreatedGroup { client, id };
+    let created = CreatedGroup::create(arguments.source.trust.client(url)?, &new)?;
+    let id = created.id();
     let name = format!("{url}/{id}");
     let line = if arguments.json {
         serde_json::to_string(&Created { group: &name })?
@@ -98,15 +76,4 @@ pub(super) fn group(
     };
     print_line(&line)?;
     Ok(created)
-}
-
-/// A queue pair number, none of the reserved ones.
-fn any_qpn(chance: &mut Stream) -> u32 {
-    0x100 + chance.below(0xF0_0000) as u32
-}
-
-/// Numbers that differ from one process to the next.
-fn chance(purpose: &str) -> Stream {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
-    Stream::new(now ^ u64::from(std::process::id()) << 40, purpose)
 }

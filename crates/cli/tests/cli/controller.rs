@@ -9,13 +9,13 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// A controller; killed with SIGKILL when dropped.
-struct Controller {
+pub(crate) struct Controller {
     child: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Controller {
-    fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
         Self::start_at(folder, "[::1]:0")
     }
 
@@ -41,7 +41,7 @@ impl Controller {
         Controller { child, url: url.to_owned() }
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::new(&self.url, None, None).unwrap()
     }
 }

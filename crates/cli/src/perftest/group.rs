@@ -1,0 +1,169 @@
+//! The group that is measured, at the controller (D205, D207).
+
+use crate::endpoint::{any_qpn, chance};
+use crate::output::print_line;
+use crate::units;
+use anyhow::{Context, Result, bail, ensure};
+use serde::Serialize;
+use srdma_api::{
+    Client, GroupState, MemoryRegion, NewGroup, NewReceiver, ProblemType, ReceiverState, SourceAddress, SourceRegion,
+    SourceTransport,
+};
+use srdma_host::{SessionState, SourceControl, StreamProgress};
+use srdma_perftest::{GroupEnd, Receiver, Source};
+use srdma_session::{BeginOptions, CreatedGroup, SourceClient};
+use srdma_wire::Qpn;
+use std::net::Ipv6Addr;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// First virtual address of the group's region, as the client writes to it.
+const REGION_BASE: u64 = 0x1_0000;
+/// Its length: messages have at most 2 GiB, and their length is not told (D206).
+const REGION_OCTETS: u64 = 1 << 32;
+/// Time for the nodes to remove the group, after which the command ends all the same.
+const CLOSING: Duration = Duration::from_secs(10);
+/// Interval for asking whether they have.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Options of the group.
+pub(super) struct Options {
+    pub(super) name: String,
+    pub(super) proxy: Option<Ipv6Addr>,
+    pub(super) transport: SourceTransport,
+    pub(super) window_octets: Option<u32>,
+    pub(super) says_json: bool,
+}
+
+/// A source that counts as one with messages under way, of which nothing tells when they are complete: the controller
+/// does not take it for paused any more (D207).
+fn begin_undrained(mut source: SourceClient) -> Result<SourceClient> {
+    loop {
+        match source.update(StreamProgress { is_drained: false, ..StreamProgress::default() }) {
+            SessionState::Sending => return Ok(source),
+            SessionState::Ended => bail!("the group was closed before the client could send"),
+            // A receiver joins at this moment: nothing has been sent, and nothing is until it has.
+            SessionState::Draining | SessionState::Paused => {
+                source.update(StreamProgress { is_drained: true, ..StreamProgress::default() });
+                ensure!(source.wait_until_sending(), "the group was closed before the client could send");
+            }
+        }
+    }
+}
+
+/// The group, for `--json`.
+#[derive(Serialize)]
+struct Begun {
+    group: u32,
+    proxy: Ipv6Addr,
+    receivers: usize,
+    path_mtu: u32,
+}
+
+/// The group: at first there is none. Dropping it closes it.
+pub(super) struct MeasuredGroup {
+    client: Client,
+    options: Options,
+    receivers: usize,
+    path_mtu: u16,
+    // Dropped in this order: the source ends before the group is closed.
+    source: Option<SourceClient>,
+    created: Option<CreatedGroup>,
+}
+
+impl MeasuredGroup {
+    pub(super) fn new(client: Client, options: Options, receivers: usize) -> Self {
+        MeasuredGroup { client, options, receivers, path_mtu: 0, source: None, created: None }
+    }
+
+    /// Creates the group for the client's queue pair.
+    pub(super) fn create(&mut self, source: Source) -> Result<GroupEnd> {
+        let mut chance = chance("perftest");
+        let rkey = chance.below(1 << 32) as u32;
+        let designated_qpn = any_qpn(&mut chance);
+        let Options { name, proxy, transport, window_octets, .. } = &self.options;
+        let Source { address, qpn, initial_psn, path_mtu } = source;
+        self.path_mtu = path_mtu.into();
+        let new = NewGroup {
+            name: Some(name.clone()),
+            proxy: *proxy,
+            initial_psn: initial_psn.get(),
+            path_mtu: self.path_mtu,
+            region: Some(SourceRegion { base: REGION_BASE, length: REGION_OCTETS, rkey }),
+            transport: (*transport != SourceTransport::USUAL).then_some(*transport),
+            window_octets: *window_octets,
+            ..NewGroup::new(SourceAddress { address, qpn: qpn.get() }, designated_qpn)
+        };
+        let created = CreatedGroup::create(self.client.clone(), &new).context("the group for the client")?;
+        let found = created.find()?;
+        self.created = Some(created);
+        Ok(GroupEnd {
+            proxy: found.file().proxy,
+            designated_qpn: Qpn::new(designated_qpn).context("24 bits")?,
+            rkey,
+            virtual_address: REGION_BASE,
+        })
+    }
+
+    /// Has the servers' queue pairs join, commits the group, and waits until the client may send.
+    pub(super) fn begin(&mut self, receivers: &[Receiver]) -> Result<()> {
+        let created = self.created.as_ref().context("there is a group")?;
+        for receiver in receivers {
+            let Receiver { address, qpn, rkey, virtual_address } = *receiver;
+            let region = MemoryRegion { virtual_address, rkey };
+            let new = NewReceiver { region: Some(region), ..NewReceiver::new(qpn.get(), self.path_mtu) };
+            self.client.join(created.id(), address, &new).with_context(|| format!("receiver {address}"))?;
+        }
+        let found = created.find()?;
+        let receivers = u32::try_from(receivers.len())?;
+        let source = found.begin(BeginOptions { receivers, commit: true })?;
+        let source = begin_undrained(source)?;
+        self.source = Some(source);
+        let file = found.file();
+        let begun = Begun {
+            group: created.id(),
+            proxy: file.proxy,
+            receivers: self.receivers,
+            path_mtu: file.path_mtu.octets(),
+        };
+        print_line(&if self.options.says_json {
+            serde_json::to_string(&begun)?
+        } else {
+            let Begun { group, proxy, path_mtu, .. } = begun;
+            let receivers = units::count(u64::from(receivers), "receiver");
+            format!("group {group}: {receivers}, Proxy Address {proxy}, path MTU {path_mtu}")
+        })
+    }
+
+    /// That all receivers are members to the end.
+    pub(super) fn check(&self) -> Result<()> {
+        let created = self.created.as_ref().context("there is a group")?;
+        let group = self.client.group(created.id())?;
+        let members = group.members.iter().filter(|member| member.state == ReceiverState::Member).count();
+        let failure = group.failure.map(|failure| format!(": {failure}")).unwrap_or_default();
+        ensure!(members == self.receivers, "{members} of {} receivers were left at the end{failure}", self.receivers);
+        Ok(())
+    }
+
+    /// Why the controller says that something has failed.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.client.group(self.created.as_ref()?.id()).ok()?.failure
+    }
+
+    /// Closes the group, and waits until the nodes have removed it: its Proxy Address is free then.
+    pub(super) fn close(&mut self) -> Result<()> {
+        self.source = None;
+        let Some(created) = self.created.take() else { return Ok(()) };
+        let id = created.id();
+        drop(created);
+        let begin = Instant::now();
+        while begin.elapsed() < CLOSING {
+            match self.client.group(id) {
+                Ok(group) if group.summary.state == GroupState::Closed => break,
+                Err(error) if error.is(ProblemType::UnknownGroup) => break,
+                Ok(_) | Err(_) => thread::sleep(POLL_INTERVAL),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,4 @@
+//! The handshake of perftest.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| srdma_fuzz_targets::perftest(input));
