@@ -96,6 +96,21 @@ fn the_python_example_broadcasts_and_ends() {
     assert!(receiver.versions().len() >= 2, "{:?}", receiver.lines());
 }
 
+/// A buffer stays as long as the library reads it.
+#[test]
+#[ignore = "needs root"]
+fn buffers_that_a_program_forgets_are_published() {
+    let network = Network::start();
+    network.has_package();
+    let script = "crates/cli/tests/cli/lab_library/freed_buffers.py";
+    let mut source = network.runs_script(script, "S1", "source", &[], &[]);
+    source.waits("a group", |source| !source.lines().is_empty());
+    let mut receiver = network.runs_script(script, "R1", "receiver", &[&source.lines()[0]], &[]);
+    source.ends();
+    receiver.ends();
+    assert_eq!(receiver.lines(), (1..=7).map(|version| format!("version {version}")).collect::<Vec<_>>());
+}
+
 /// A process group of torch with four ranks, the last of which dies.
 #[test]
 #[ignore = "needs root"]
