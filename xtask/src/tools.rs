@@ -42,6 +42,8 @@ const TEST_TOOLS: &[Tool] = &[
     tool("/usr/lib/python3/dist-packages/grpc/__init__.py", "python3-grpcio"),
     // Installs the packages below.
     tool("/usr/lib/python3/dist-packages/pip/__main__.py", "python3-pip"),
+    // Of the Python package's tests.
+    tool("readelf", "binutils"),
     tool("scapy3", "python3-scapy"),
     tool("setpriv", "util-linux"),
     tool("systemd-analyze", "systemd"),
@@ -68,6 +70,7 @@ const LAB_TOOLS: &[Tool] = &[
     tool("busybox", "busybox"),
     // Tests start Debian's interpreter, whose packages these are.
     tool("/usr/lib/python3/dist-packages/torch/version.py", "python3-torch"),
+    tool("cp", "coreutils"),
     tool("cpio", "cpio"),
     tool("dpkg-deb", "dpkg"),
     tool("ethtool", "ethtool"),
