@@ -2,7 +2,6 @@
 
 use crate::own_lab::{ControllerAccess, Lab, wait_until};
 use serde_json::Value;
-use srdma_io::namespace::Namespace;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -61,7 +60,7 @@ impl Network {
     }
 
     fn command(&self, host: &str) -> Command {
-        let namespace = Namespace::existing(&self.lab.namespace(host)).expect("the lab is up");
+        let namespace = self.lab.existing(host);
         let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
         command

@@ -73,7 +73,7 @@ impl Network {
     }
 
     fn namespace(&self, host: &str) -> Namespace {
-        Namespace::existing(&self.lab.namespace(host)).expect("the lab is up")
+        self.lab.existing(host)
     }
 
     /// Runs `action` in the namespace of a host; threads that it starts stay there.
@@ -280,6 +280,19 @@ impl Broadcast {
         }
     }
 
+    /// Its first line, once there is one.
+    #[track_caller]
+    fn first_line(&self) -> String {
+        self.waits("a line", |it| !it.lines().is_empty());
+        self.lines().remove(0)
+    }
+
+    /// The number of the group that it has created, from its first line.
+    #[track_caller]
+    fn group(&self) -> String {
+        self.first_line().strip_prefix("group ").expect("the group's number").to_owned()
+    }
+
     #[track_caller]
     fn ends(&mut self) {
         let begin = Instant::now();
@@ -310,13 +323,6 @@ impl Network {
         program
     }
 
-    /// Octets so far from S1.
-    fn octets_of_source(&self) -> u64 {
-        let status = self.lab.lab_status();
-        let mut links = status["links"].as_array().expect("links").iter();
-        links.find(|link| link["name"] == "S1-N6").expect("the link")["down_octets"].as_u64().expect("a number")
-    }
-
     fn starts(&self, program: &Path, host: &str, name: &str, arguments: &[&str]) -> Broadcast {
         let output = self.directory.path().join(name);
         let file = fs::File::create(&output).expect("a file");
@@ -340,8 +346,7 @@ fn the_c_example_broadcasts_to_a_slow_and_a_restarted_receiver() {
     let source = ["source", "--proxy", "2001:db8:cc::1", "--receivers", "3", "--octets", "4000001", "--pause", "50"];
     let versions = VERSIONS.to_string();
     let mut source = network.starts(&program, "S1", "source", &[&source[..], &["--versions", &versions]].concat());
-    source.waits("a group", |source| !source.lines().is_empty());
-    let group = source.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
+    let group = source.group();
     let mut fast = network.starts(&program, "R1", "fast", &["receive", &group]);
     let mut slow = network.starts(&program, "R3", "slow", &["receive", &group, "--slow", "600"]);
     let mut killed = network.starts(&program, "R5", "killed", &["receive", &group]);
@@ -389,8 +394,7 @@ fn receivers_go_on_with_a_source_that_is_killed_and_resumes() {
     let common = ["source", "--receivers", "3", "--octets", "6000001", "--versions", &versions];
     let proxy = ["--proxy", "2001:db8:cc::1"];
     let mut source = network.starts(&program, "S1", "source", &[&common[..], &proxy].concat());
-    source.waits("a group", |source| !source.lines().is_empty());
-    let group = source.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
+    let group = source.group();
     let slow = network.starts(&program, "R3", "slow", &["receive", &group, "--slow", "100"]);
     let mut receivers = vec![network.starts(&program, "R1", "first", &["receive", &group]), slow];
     receivers.push(network.starts(&program, "R5", "third", &["receive", &group]));
@@ -399,8 +403,9 @@ fn receivers_go_on_with_a_source_that_is_killed_and_resumes() {
         // A version does not end while this receiver is stopped.
         receivers[0].waits("versions", |receiver| receiver.versions().len() >= least);
         receivers[0].stops();
-        let before = network.octets_of_source();
-        source.waits("octets of a version", |_| network.octets_of_source() >= before + MIB as u64);
+        let octets = || network.lab.octets("S1-N6", "down_octets");
+        let before = octets();
+        source.waits("octets of a version", |_| octets() >= before + MIB as u64);
         source.child.kill().expect("it runs");
         source.child.wait().expect("a child");
         receivers[0].signal(Signal::SIGCONT);

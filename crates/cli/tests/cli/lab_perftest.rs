@@ -4,7 +4,6 @@
 use crate::own_lab::{ControllerAccess, Lab};
 use serde_json::Value;
 use srdma_api::{Client, MemoryRegion, NewReceiver, ReceiverState};
-use srdma_io::namespace::Namespace;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
@@ -96,7 +95,7 @@ impl Site {
     fn helper(&self, receivers: &[(&str, &str)]) -> Helper {
         let servers: Vec<String> = receivers.iter().map(|(_, address)| format!("[{address}]:18516")).collect();
         let servers = servers.join(",");
-        let namespace = Namespace::existing(&self.lab.namespace("C")).expect("the lab is up");
+        let namespace = self.lab.existing("C");
         let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
         command.args(["perftest", "--servers", &servers, "--proxy", "2001:db8:cc::1"]);
@@ -239,7 +238,7 @@ fn group(site: &Site, tool: &str, options: &str) -> Rate {
 /// The results of each server on its own, one after the other.
 fn unicast(site: &Site, tool: &str, options: &str) -> Vec<Rate> {
     site.start_servers(&RECEIVERS, tool, options);
-    let namespace = Namespace::existing(&site.lab.namespace("C")).expect("the lab is up");
+    let namespace = site.lab.existing("C");
     let rate = |(host, address): &(&str, &str)| {
         site.wait_for_server(host);
         let sockets = namespace.enter(|| (TcpListener::bind("[::]:18515"), TcpStream::connect((*address, 18516))));
@@ -298,7 +297,7 @@ fn late_join(site: &Site) {
         let ControllerAccess([url, token_file, ca_file]) = &site.access;
         let token = std::fs::read_to_string(token_file).expect("a token");
         let controller = Client::new(url, Some(token), Some(Path::new(ca_file))).expect("a URL");
-        let namespace = Namespace::existing(&site.lab.namespace("C")).expect("the lab is up");
+        let namespace = site.lab.existing("C");
         let region = Some(MemoryRegion { virtual_address: 0, rkey: 1 });
         let new = NewReceiver { region, ..NewReceiver::new(0x99, 1024) };
         let address = RECEIVERS[4].1.parse().expect("an address");

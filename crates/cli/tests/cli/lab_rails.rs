@@ -6,7 +6,6 @@ use srdma::{
     Buffer, Device, DeviceOptions, Event, GroupOptions, JoinOptions, Over, RailEvent, RailOptions, RailReceiver,
     RailSource, Receiver, ScatterEvent, ScatterOptions,
 };
-use srdma_io::namespace::Namespace;
 use std::net::Ipv6Addr;
 use std::process::Command;
 use std::time::Duration;
@@ -84,21 +83,13 @@ impl Network {
             })
             .expect("a device")
         };
-        let namespace = Namespace::existing(&self.lab.namespace(&format!("{host}A"))).expect("the lab is up");
+        let namespace = self.lab.existing(&format!("{host}A"));
         namespace.enter(|| action(&[&open("a"), &open("b")])).expect("the namespace can be entered")
     }
 
     /// Cuts the link of a host's NIC on plane B.
     fn cut(&self, host: &str) {
         ip(&self.lab.namespace(&format!("{host}A")), &format!("link set {} down", nic_b(host)));
-    }
-
-    /// Octets so far from the first end of a link, or from the second one.
-    fn octets(&self, link: &str, direction: &str) -> u64 {
-        let status = self.lab.lab_status();
-        let links = status["links"].as_array().expect("links");
-        let found = links.iter().find(|one| one["name"] == link);
-        found.unwrap_or_else(|| panic!("{link}: {links:?}"))[direction].as_u64().expect("a number")
     }
 }
 
@@ -155,7 +146,7 @@ fn events(next: impl Fn() -> srdma::Result<Option<RailEvent>>) -> Vec<RailEvent>
 fn a_version_completes_when_the_source_loses_a_rail() {
     let network = Network::start();
     let (source, receivers) = rails(&network);
-    let of_rail = |link: &str| network.octets(link, "down_octets");
+    let of_rail = |link: &str| network.lab.octets(link, "down_octets");
     let before = ["SA-NA1", "SB-NB1"].map(of_rail);
     assert!(before.iter().all(|octets| *octets > 5 * MIB as u64), "both rails have sent of the first: {before:?}");
     source.publish(2, buffers(2)).expect("taken");
@@ -183,7 +174,7 @@ fn a_version_completes_when_the_source_loses_a_rail() {
 fn a_version_completes_when_a_receiver_loses_a_rail() {
     let network = Network::start();
     let (source, receivers) = rails(&network);
-    let of_rail = |link: &str| network.octets(link, "down_octets");
+    let of_rail = |link: &str| network.lab.octets(link, "down_octets");
     let before = of_rail("SB-NB1");
     source.publish(2, buffers(2)).expect("taken");
     wait_until(|| of_rail("SB-NB1") > before + 2 * MIB as u64, || "rail B sends nothing".to_owned());
@@ -237,7 +228,7 @@ fn no_receiver_gets_the_octets_of_another_shard() {
         .collect();
     network.at("S", |_| scatter.commit(&[1, 2], PATIENCE)).expect("committed");
     let links = ["NA2-R1A", "NA2-R2A", "NA2-R3A", "SA-NA1"];
-    let octets = || links.map(|link| network.octets(link, "down_octets"));
+    let octets = || links.map(|link| network.lab.octets(link, "down_octets"));
     let buffers = |version: u64| {
         (0..2).map(|shard| vec![Buffer::new("weights", content(version, shard, lengths[shard as usize]))]).collect()
     };

@@ -65,7 +65,7 @@ impl Network {
     }
 
     fn namespace(&self, host: &str) -> Namespace {
-        Namespace::existing(&self.lab.namespace(host)).expect("the lab is up")
+        self.lab.existing(host)
     }
 
     fn path(&self, name: &str) -> PathBuf {

@@ -70,8 +70,7 @@ fn a_log_goes_on_without_a_laggard_down_to_the_least_number_of_members() {
     // Long enough for a follower that waits for a busy processor or disk.
     let options = ["--proxy", "2001:db8:cc::1", "--members", "3", "--least", "2", "--evict-after", "8000"];
     let (mut leader, mut input) = network.leads(&options);
-    leader.waits("a group", |leader| !leader.lines().is_empty());
-    let group = leader.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
+    let group = leader.group();
     let mut followers = ["R1", "R3", "R5"].map(|host| network.follows(host, &group));
     let mut append = |entries: std::ops::RangeInclusive<u64>| {
         entries.for_each(|entry| writeln!(input, "entry number {entry}").expect("it reads"));

@@ -49,8 +49,7 @@ impl Network {
     /// Its source, and the group's number.
     fn sends(&self, arguments: &[&str]) -> (Broadcast, String) {
         let source = self.runs("S1", "source", &[&["source", "--proxy", "2001:db8:cc::1"], arguments].concat());
-        source.waits("a group", |source| !source.lines().is_empty());
-        let group = source.lines()[0].strip_prefix("group ").expect("the group's number").to_owned();
+        let group = source.group();
         (source, group)
     }
 }
@@ -104,8 +103,7 @@ fn buffers_that_a_program_forgets_are_published() {
     network.has_package();
     let script = "crates/cli/tests/cli/lab_library/freed_buffers.py";
     let mut source = network.runs_script(script, "S1", "source", &[], &[]);
-    source.waits("a group", |source| !source.lines().is_empty());
-    let mut receiver = network.runs_script(script, "R1", "receiver", &[&source.lines()[0]], &[]);
+    let mut receiver = network.runs_script(script, "R1", "receiver", &[&source.first_line()], &[]);
     source.ends();
     receiver.ends();
     assert_eq!(receiver.lines(), (1..=7).map(|version| format!("version {version}")).collect::<Vec<_>>());

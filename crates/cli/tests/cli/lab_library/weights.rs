@@ -18,6 +18,12 @@ impl Broadcast {
         self.lines().iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
+    #[track_caller]
+    fn number_of_group(&self) -> String {
+        let line: Value = serde_json::from_str(&self.first_line()).expect("JSON");
+        line["group"].to_string()
+    }
+
     /// The answer of the model after each step.
     fn answers(&self) -> BTreeMap<u64, f64> {
         let answer = |line: &Value| Some((line["step"].as_u64()?, line["answer"].as_f64()?));
@@ -35,8 +41,7 @@ fn replicas_compute_with_the_weights_of_each_step() {
     let steps = STEPS.to_string();
     let given = ["train", "--mib", "32", "--steps", &steps, "--replicas", "7", "--pause", "1"];
     let mut trainer = network.weighs("S", "trainer", &given);
-    trainer.waits("a group", |trainer| !trainer.lines().is_empty());
-    let group = trainer.objects()[0]["group"].to_string();
+    let group = trainer.number_of_group();
     let serve = ["serve", group.as_str()];
     let mut replicas: Vec<Broadcast> =
         (1..=6).map(|number| network.weighs(&format!("R{number}"), &format!("replica {number}"), &serve)).collect();
@@ -81,12 +86,7 @@ fn weights_by_gloo_are_those_by_groups() {
         let gloo = if way == "gloo" { &gloo[..] } else { &[] };
         let mut trainer = network.weighs("S", way, &[&["train"], &common[..], gloo].concat());
         let mut replicas = Vec::new();
-        let group = if way == "gloo" {
-            None
-        } else {
-            trainer.waits("a group", |trainer| !trainer.lines().is_empty());
-            Some(trainer.objects()[0]["group"].to_string())
-        };
+        let group = (way != "gloo").then(|| trainer.number_of_group());
         for number in 1..=3 {
             let (host, name, rank) = (format!("R{number}"), format!("{way} {number}"), number.to_string());
             let given = match &group {

@@ -1,7 +1,6 @@
 //! Hosts of a lab that run the program `versions`: namespaces with sockets, or guests with soft-RoCE.
 
 use crate::own_lab::{ControllerAccess, Lab};
-use srdma_io::namespace::Namespace;
 use srdma_testkit::built;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -143,7 +142,7 @@ impl Site {
         let path = self.path(name);
         let process = match self.hosts {
             Hosts::Namespaces => {
-                let namespace = Namespace::existing(&self.lab.namespace(host)).expect("the lab is up");
+                let namespace = self.lab.existing(host);
                 let mut command = namespace.command("sh");
                 self.access.set(&mut command);
                 let file = fs::File::create(&path).expect("a file");

@@ -1,6 +1,7 @@
 //! A lab that is one test's own.
 
 use serde_json::Value;
+use srdma_io::namespace::Namespace;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,21 @@ impl Lab {
     pub(crate) fn namespace(&self, element: &str) -> String {
         let name = self.file.file_stem().expect("a name").to_str().expect("UTF-8");
         format!("srdma-{name}-{}-{element}", self.suffix)
+    }
+
+    /// The namespace of an element, while the lab is up.
+    #[track_caller]
+    pub(crate) fn existing(&self, element: &str) -> Namespace {
+        Namespace::existing(&self.namespace(element)).expect("the lab is up")
+    }
+
+    /// Octets so far from the first end of a link, `down_octets`, or from the second one, `up_octets`.
+    #[track_caller]
+    pub(crate) fn octets(&self, link: &str, direction: &str) -> u64 {
+        let status = self.lab_status();
+        let links = status["links"].as_array().expect("links");
+        let found = links.iter().find(|one| one["name"] == link);
+        found.unwrap_or_else(|| panic!("{link}: {links:?}"))[direction].as_u64().expect("a number")
     }
 
     /// The output of `srdma lab status`.
