@@ -220,8 +220,8 @@ fn connection(arguments: &Arguments, membership: Option<&Membership>) -> Result<
         Some(address) => address,
         None => source_address(peer_address)?,
     };
-    let chance = Stream::new(seed(arguments), "queue pair").below(0xF0_0000) as u32;
-    let by_chance = Qpn::new(0x100 + chance).context("24 bits")?;
+    let by_chance = endpoint::any_qpn(&mut Stream::new(seed(arguments), "queue pair"));
+    let by_chance = Qpn::new(by_chance).context("24 bits")?;
     Ok(Connection {
         address,
         qpn: arguments.qpn.unwrap_or(by_chance),

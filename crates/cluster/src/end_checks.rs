@@ -104,11 +104,7 @@ impl World<'_> {
     /// Whether a member lacks data that its source has completed.
     fn has_missed(&self, flow: usize, member: &Receiver) -> bool {
         let state = &self.flows[flow];
-        let memory = self.testbed.receiver_of(member.address).and_then(|receiver| {
-            let participant = state.participant(receiver, member.qpn)?;
-            state.memory(receiver, participant, &self.testbed, &self.network)
-        });
-        memory.is_some_and(|memory| memory.complete_octets() < state.octets_of(state.confirmed))
+        self.octets_of_member(flow, member).is_some_and(|octets| octets < state.octets_of(state.confirmed))
     }
 
     /// Whether a member's edge waits for data that the member has: the store is another one, and the nodes had removed
@@ -121,13 +117,19 @@ impl World<'_> {
         let status = adapter::status(&self.agents[number].agent, edge);
         let mut branches = status.groups.iter().filter(|status| status.group == id).flat_map(|status| &status.branches);
         let expected = branches.find(|branch| branch.address == member.address).and_then(|branch| branch.expected_psn);
-        let participant = state.participant(receiver, member.qpn);
-        let memory = participant.and_then(|participant| state.memory(receiver, participant, testbed, &self.network));
         self.faults.store_changed
-            && expected.zip(memory).is_some_and(|(expected, memory)| {
+            && expected.zip(self.octets_of_member(flow, member)).is_some_and(|(expected, octets)| {
                 let packets = Psn::new(expected).distance_from(Psn::new(state.first_psn));
-                memory.complete_octets() > state.octets_of(packets.unsigned_abs().into())
+                octets > state.octets_of(packets.unsigned_abs().into())
             })
+    }
+
+    /// Octets that a member has without a gap.
+    fn octets_of_member(&self, flow: usize, member: &Receiver) -> Option<u64> {
+        let (state, receiver) = (&self.flows[flow], self.testbed.receiver_of(member.address)?);
+        let participant = state.participant(receiver, member.qpn)?;
+        let memory = state.memory(receiver, participant, &self.testbed, &self.network)?;
+        Some(memory.complete_octets())
     }
 
     /// D25: the dead receivers of a group that evicts are gone, as far as enough others are left.

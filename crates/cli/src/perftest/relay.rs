@@ -126,7 +126,7 @@ impl<'a> Relay<'a> {
         let has_ended = matches!(problem, Problem::Ended | Problem::EndedInside);
         let failure = has_ended.then(|| self.group.failure()).flatten();
         let failure = failure.map(|failure| format!("; the controller: {failure}")).unwrap_or_default();
-        let hint = if has_ended && self.conversation.may_have_run() { format!("; {HINT}") } else { String::new() };
+        let hint = if has_ended { self.hint() } else { String::new() };
         bail!("{} {problem} (in the step of {step}){failure}{hint}", self.name(party))
     }
 
@@ -141,9 +141,13 @@ impl<'a> Relay<'a> {
 
     fn timed_out(&self) -> Result<Measured> {
         let names: Vec<String> = self.conversation.awaited().into_iter().map(|party| self.name(party)).collect();
-        let hint = if self.conversation.may_have_run() { format!("; {HINT}") } else { String::new() };
         let (step, time) = (self.conversation.step(), self.patience().as_secs_f64());
-        bail!("nothing has come for {time} s from {} (in the step of {step}){hint}", names.join(", "))
+        bail!("nothing has come for {time} s from {} (in the step of {step}){}", names.join(", "), self.hint())
+    }
+
+    /// What a test may be that has begun and does not end well.
+    fn hint(&self) -> String {
+        if self.conversation.may_have_run() { format!("; {HINT}") } else { String::new() }
     }
 
     fn name(&self, party: Party) -> String {

@@ -87,7 +87,6 @@ impl Distribution<'_> {
             lacking.extend(result.err().map(|status| (target, status)));
         }
         if !lacking.is_empty() {
-            lacking.sort_by(|(one, _), (other, _)| one.cmp(other));
             return Err(Failure::Targets(lacking));
         }
         // A target that has the octets has acknowledged them, so that this waits for the network alone.
