@@ -40,6 +40,16 @@ def _octets(name: str, tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().contiguous().reshape(-1).view(torch.uint8)
 
 
+def copy_octets(place: torch.Tensor, octets: memoryview) -> None:
+    """Copies octets of a version to a tensor of octets."""
+    import torch
+
+    with warnings.catch_warnings():
+        # It is only read.
+        warnings.filterwarnings("ignore", message="The given buffer is not writable")
+        place.copy_(torch.frombuffer(octets, dtype=torch.uint8))
+
+
 class _Bucket:
     """Memory of the host that tensors are copied to."""
 
@@ -260,7 +270,7 @@ class Transfer:
                 raise InvalidWeights(f"tensor {begun.name!r} ends at octet {there}, and {piece.name!r} follows")
         end = piece.first + piece.octets
         if piece.octets:
-            self._copy(place[piece.first : end], octets)
+            copy_octets(place[piece.first : end], octets)
         elif not piece.is_whole:
             raise InvalidWeights(f"tensor {piece.name!r}: a piece without octets")
         self._partial = None if end == piece.tensor_octets else (piece, tensor, place, end)
@@ -277,15 +287,6 @@ class Transfer:
         except RuntimeError as error:
             raise errors.NoMemory(f"tensor {piece.name!r} of {piece.tensor_octets} octets: {error}") from error
         return tensor, tensor.reshape(-1).view(torch.uint8)
-
-    @staticmethod
-    def _copy(place: torch.Tensor, octets: memoryview) -> None:
-        import torch
-
-        with warnings.catch_warnings():
-            # It is only read.
-            warnings.filterwarnings("ignore", message="The given buffer is not writable")
-            place.copy_(torch.frombuffer(octets, dtype=torch.uint8))
 
 
 class Collector:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import threading
-import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from . import _native, errors
+from . import _native, _tensors, errors
 
 _MIB = 1 << 20
 #: Publications that a source has under way.
@@ -110,10 +109,7 @@ class _Receiving:
             found = version["octets"]
             if len(found) != len(piece):
                 raise errors.Error(f"{len(found)} octets of the source's tensor, {len(piece)} of this rank's")
-            with warnings.catch_warnings():
-                # It is only read.
-                warnings.filterwarnings("ignore", message="The given buffer is not writable")
-                piece.copy_(torch.frombuffer(found, dtype=torch.uint8))
+            _tensors.copy_octets(piece, found)
             found.release()
 
 
