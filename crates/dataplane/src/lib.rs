@@ -30,6 +30,7 @@ mod security;
 mod tables;
 mod timers;
 mod token_bucket;
+mod worker;
 
 pub use backpressure::{
     BackpressureConfig, BackpressureConfigError, BackpressureCounters, BackpressureSids, PriorityMapping, ReceivedPause,
@@ -55,3 +56,4 @@ pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
 pub use node::Node;
 pub use security::{Cover, Domain, HmacKey};
 pub use srdma_repair::{BranchCounters as RepairBranchCounters, Counters as RepairCounters};
+pub use worker::{Handover, HandoverNote, MAX_WORKERS, Worker};

@@ -3,7 +3,7 @@
 use super::columns::{Column, table};
 use super::rates::Seen;
 use super::text::{bar, psn, seconds};
-use super::{bfd, congestion, repair, steering};
+use super::{bfd, congestion, repair, steering, workers};
 use crate::units::{count, grouped, rate};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
@@ -28,7 +28,7 @@ const BAR_CELLS: usize = 16;
 const FULL_LAG: u32 = 128;
 
 /// Sections of nodes with configuration for them.
-const OPTIONAL: [&str; 5] = ["Classes", "Fast CNP", "Backpressure", "Paths", "BFD"];
+const OPTIONAL: [&str; 6] = ["Data threads", "Classes", "Fast CNP", "Backpressure", "Paths", "BFD"];
 
 const GOOD: Style = Style::new();
 const BAD: Style = Style::new().fg(Color::Red);
@@ -39,6 +39,7 @@ impl Page {
     pub(super) fn new(seen: &Seen, width: usize) -> Self {
         let mut page = Page { head: head(&seen.now), body: Vec::new(), sections: Vec::new() };
         page.section("Ports", ports(seen, width));
+        page.section("Data threads", workers::workers(seen, width));
         page.section("Classes", congestion::classes(&seen.now, width));
         page.section("Drops", drops(seen, width));
         page.section("Fast CNP", congestion::fast_cnp(&seen.now));

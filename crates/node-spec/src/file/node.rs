@@ -100,6 +100,7 @@ pub struct DaemonSection {
     pub metrics: Option<Located<SocketAddr>>,
     pub status: Option<Spanned<PathBuf>>,
     pub cpu: Option<Located<Integer<0, 1023>>>,
+    pub workers: Option<Located<Integer<1, 64>>>,
 }
 
 #[derive(Serialize, Deserialize)]

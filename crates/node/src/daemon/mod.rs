@@ -1,15 +1,17 @@
 //! `srdma node`: a node on real interfaces, with its status and metrics.
 //!
 //! ```text
-//!  signals, file ──→ ┌─────────┐  orders   ┌─────────────┐ ←→ drivers of the ports
-//!  kernel ─────────→ │ control │ ────────→ │ data thread │
-//!  status, metrics ← └─────────┘ ←──────── └─────────────┘
+//!  signals, file ──→ ┌─────────┐  orders   ┌──────────────┐ ←→ drivers of the ports
+//!  kernel ─────────→ │ control │ ────────→ │ data threads │
+//!  status, metrics ← └─────────┘ ←──────── └──────────────┘
 //!                                 answers
 //! ```
 
 mod agent;
 mod claim;
+mod clock;
 mod control;
+mod coworkers;
 mod data;
 mod error;
 mod evictions;
@@ -33,6 +35,8 @@ mod stalls;
 mod status;
 mod supervisor;
 mod watched_file;
+mod worker;
+mod workers;
 
 pub use error::DaemonError;
 pub use latest::Latest;
@@ -44,7 +48,7 @@ pub use snapshot::{
     ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot,
     FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot,
     IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload,
-    RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot, WorkerSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

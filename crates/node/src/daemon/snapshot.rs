@@ -3,9 +3,11 @@
 mod bfd;
 mod congestion;
 mod isis;
+mod merge;
 mod of;
 mod repair;
 mod steering;
+mod worker;
 
 pub use bfd::BfdSnapshot;
 pub use congestion::{BackpressureSnapshot, ClassSnapshot, PauseSnapshot, PfcSnapshot};
@@ -15,6 +17,7 @@ pub use isis::{
 pub use of::{DaemonState, PortState};
 pub use repair::{BranchRepairSnapshot, RepairMemorySnapshot, RepairSnapshot};
 pub use steering::{DestinationSnapshot, FlowSnapshot, PathSnapshot, SteeringSnapshot};
+pub use worker::WorkerSnapshot;
 
 use crate::process::{GroupCountersReport, TrafficReport};
 use serde::{Deserialize, Serialize};
@@ -69,6 +72,9 @@ pub struct Snapshot {
     pub controller: Option<ControllerSnapshot>,
     /// The applied configuration.
     pub configuration: ConfigurationSnapshot,
+    /// Its data threads.
+    #[serde(default)]
+    pub workers: Vec<WorkerSnapshot>,
     /// Log lines that were dropped because stderr was not read in time, or could not be written.
     #[serde(default)]
     pub dropped_log_lines: u64,

@@ -97,6 +97,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         repair_memory: None,
         isis: None,
         controller: None,
+        workers: Vec::new(),
         dropped_log_lines: 0,
         configuration: ConfigurationSnapshot {
             generation: 2,

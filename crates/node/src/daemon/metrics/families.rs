@@ -5,6 +5,7 @@ mod congestion;
 mod isis;
 mod repair;
 mod steering;
+mod workers;
 
 use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
 use crate::process::TrafficReport;
@@ -32,6 +33,7 @@ impl Collector for Families {
         congestion::classes(&mut out, &self.0.ports)?;
         congestion::pauses(&mut out, &self.0.ports)?;
         congestion::node(&mut out, &self.0)?;
+        workers::workers(&mut out, &self.0.workers)?;
         steering::steering(&mut out, &self.0)?;
         bfd::bfd(&mut out, &self.0)?;
         isis::isis(&mut out, &self.0)?;
