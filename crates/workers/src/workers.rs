@@ -21,6 +21,8 @@ pub struct Workers {
     delays: Stream,
     /// The worker that sends next at each port.
     turns: Vec<usize>,
+    /// Packets that were handed over.
+    handed_over: u64,
     /// Kept for their memory.
     batches: Vec<Vec<Frame>>,
     packets: Vec<Handover>,
@@ -38,6 +40,7 @@ impl Workers {
             distribution,
             delays,
             turns: Vec::new(),
+            handed_over: 0,
             batches: (0..count).map(|_| Vec::new()).collect(),
             packets: Vec::new(),
         }
@@ -51,6 +54,11 @@ impl Workers {
     /// The workers, to be changed alike.
     pub fn nodes_mut(&mut self) -> &mut [Node] {
         &mut self.nodes
+    }
+
+    /// Packets that workers have handed over to others.
+    pub fn handed_over(&self) -> u64 {
+        self.handed_over
     }
 
     /// Lets all packets that are on the way between workers arrive now.
@@ -94,6 +102,7 @@ impl Workers {
         let count = self.nodes.len();
         for from in 0..count {
             self.nodes[from].take_handovers(&mut self.packets);
+            self.handed_over += self.packets.len() as u64;
             for handover in self.packets.drain(..) {
                 let way = &mut self.ways[from * count + handover.to];
                 let delay = Duration::from_nanos(self.delays.below(LONGEST_HANDOVER.as_nanos() as u64));

@@ -41,8 +41,9 @@ impl Node {
         let worker = self.config.worker;
         let owner = match verdict {
             Verdict::Proxied(_) => worker.owner_of(destination(frame.head(pool))?),
+            Verdict::Replicate(group) => worker.owner_of(&self.groups.get(*group)?.entry.proxy.octets()),
             // A packet without an inner one is no group's: this worker drops or copies it.
-            Verdict::Replicate(_) | Verdict::EndMt { .. } | Verdict::Multicast => {
+            Verdict::EndMt { .. } | Verdict::Multicast => {
                 let head = frame.head(pool);
                 worker.owner_of(head.get(behind_outer(head)? + 24..)?.first_chunk()?)
             }
