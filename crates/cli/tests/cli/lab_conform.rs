@@ -62,17 +62,20 @@ struct Node(Child);
 
 impl Node {
     /// Our node with a profile's configuration, when it is ready.
-    fn start(bench: &Bench, profile: &str) -> (Self, tempfile::TempDir) {
+    fn start(bench: &Bench, profile: &str, data_threads: DataThreads) -> (Self, tempfile::TempDir) {
         let described = Command::new(SRDMA).args(["conform", "describe", profile, "--node-toml"]).output();
         let mut configuration = String::from_utf8(described.expect("described").stdout).expect("UTF-8");
         for port in bench.ports {
             let name = format!("name = \"{port}\"\n");
-            configuration = configuration.replace(&name, &format!("{name}interface = \"c-{port}\"\n"));
+            let driver = data_threads.driver;
+            let lines = format!("{name}interface = \"c-{port}\"\ndriver = \"{driver}\"\n");
+            configuration = configuration.replace(&name, &lines);
         }
         let directory = tempfile::tempdir().expect("a directory");
         let [file, log] = ["node.toml", "log"].map(|name| directory.path().join(name));
         let socket = directory.path().join("node.sock");
-        configuration += &format!("\n[daemon]\nstatus = \"{}\"\n", socket.display());
+        let workers = data_threads.count;
+        configuration += &format!("\n[daemon]\nstatus = \"{}\"\nworkers = {workers}\n", socket.display());
         fs::write(&file, configuration).expect("written");
         // It has HMAC keys.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("private");
@@ -97,9 +100,26 @@ impl Drop for Node {
     }
 }
 
+/// The data threads of our node, and how they receive.
+#[derive(Clone, Copy)]
+struct DataThreads {
+    count: u16,
+    driver: &'static str,
+}
+
+const ONE: DataThreads = DataThreads { count: 1, driver: "auto" };
+
+/// Flows are spread over them, or each port is received by one of them.
+const SEVERAL: [DataThreads; 2] =
+    [DataThreads { count: 3, driver: "af_packet" }, DataThreads { count: 3, driver: "auto" }];
+
 fn our_node_passes(profile: &str, ports: &'static [&'static str]) {
+    our_node_passes_with(profile, ports, ONE);
+}
+
+fn our_node_passes_with(profile: &str, ports: &'static [&'static str], data_threads: DataThreads) {
     let bench = Bench::new(ports);
-    let (_node, _directory) = Node::start(&bench, profile);
+    let (_node, _directory) = Node::start(&bench, profile, data_threads);
     let (report, passes) = bench.run(profile);
     for case in report["cases"].as_array().expect("cases") {
         assert_eq!(case["verdict"], "pass", "{case:#}");
@@ -119,6 +139,17 @@ fn our_edge_passes_on_links() {
 #[ignore = "needs root"]
 fn our_root_and_transit_node_pass_on_links() {
     our_node_passes("end-replicate", &["up", "left", "right"]);
+}
+
+/// The same of nodes that have several data threads (D208).
+#[test]
+#[ignore = "needs root"]
+fn our_nodes_of_several_data_threads_pass_on_links() {
+    for data_threads in SEVERAL {
+        our_node_passes_with("end-mt", &["up", "down"], data_threads);
+        our_node_passes_with("end-replicate", &["up", "left", "right"], data_threads);
+        our_node_passes_with("usid", &["up", "down"], data_threads);
+    }
 }
 
 /// PP-4-3, PP-5.2-2, PP-5.2-3.

@@ -95,7 +95,10 @@ impl AfPacket {
         let longest = (receiver.mtu(interface)? + OVERHEAD).clamp(USUAL_FRAME, LONGEST_FRAME);
         let blocks = if share == Share::Sending { 1 } else { RING_BLOCKS };
         let ring = Ring::new(&receiver, longest, blocks)?;
-        let selection = apply(interest, &receiver)?;
+        // A socket takes everything until it is in its fanout group.
+        let is_shared = matches!(share, Share::First | Share::Joining(_));
+        let at_first = if is_shared { &Interest::default() } else { interest };
+        let mut selection = apply(at_first, &receiver)?;
         let pauses = Pauses::new(index, interest.pfc)?;
         let transmitter = Socket::new()?;
         // Beyond the system's limit where the process may: in a user namespace it may not.
@@ -110,6 +113,9 @@ impl AfPacket {
             Share::Joining(group) => Some(receiver.join_fanout(group)?),
             Share::All | Share::Sending => None,
         };
+        if is_shared {
+            selection = apply(interest, &receiver)?;
+        }
         let driver = AfPacket {
             index,
             receiver,
