@@ -19,6 +19,8 @@ pub struct DaemonSettings {
     pub status: PathBuf,
     /// The processor that the data thread stays on.
     pub cpu: Option<usize>,
+    /// Whether packets may be forwarded without the element (D235).
+    pub fast_path: bool,
 }
 
 impl DaemonSettings {
@@ -45,6 +47,7 @@ impl DaemonSettings {
             metrics: section.metrics.as_ref().map(|metrics| metrics.value),
             status,
             cpu: section.cpu.as_ref().map(|cpu| cpu.value.get() as usize),
+            fast_path: section.fast_path.unwrap_or(false),
         })
     }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use super::evictions::Evictions;
+use super::fast_path::FastPath;
 use super::interest::Wanted;
 use super::order::{Attached, Loss, Notice, Order, Refusal};
 use super::pace::Pace;
@@ -60,6 +61,7 @@ pub(super) struct DataThread {
     /// Readable when there is an order.
     wake: Arc<EventFd>,
     evictions: Evictions,
+    fast_path: FastPath,
     received: Received,
     /// Kept for its memory.
     frames: Vec<Frame>,
@@ -93,6 +95,7 @@ impl DataThread {
             notices,
             wake,
             evictions: Evictions::default(),
+            fast_path: FastPath::default(),
             received: Received::default(),
             frames: Vec::new(),
             ready: Vec::new(),
@@ -118,6 +121,7 @@ impl DataThread {
                 }
                 Err(TryRecvError::Empty) => {}
             }
+            self.fast_path.follow(&self.node, &mut self.ports);
             if !self.round() {
                 self.wait();
             }
@@ -210,12 +214,15 @@ impl DataThread {
         match order {
             // A reply without a receiver is discarded.
             Order::Change { interest, commands, reply } => {
-                let _ = reply.send(self.change(interest, commands));
+                let changed = self.change(interest, commands);
+                self.fast_path.follow(&self.node, &mut self.ports);
+                let _ = reply.send(changed);
             }
             Order::Attach { port, interface, reply } => {
                 let _ = reply.send(self.attach(port, &interface));
             }
             Order::Detach { port, reply } => {
+                self.fast_path.detached(port);
                 if let Some(port) = self.ports.get_mut(port.index()) {
                     port.detach(&mut self.pool);
                 }
@@ -229,6 +236,7 @@ impl DataThread {
             Order::Snapshot { mut state, reply } => {
                 // Snapshots come twice a second.
                 self.umem.reclaim(std::time::Instant::now(), &mut self.pool);
+                self.fast_path.check_targets();
                 for (port, state) in self.ports.iter().zip(&mut state.ports) {
                     state.driver = port.driver.as_ref().map(|driver| driver.kind());
                     state.note.clone_from(&port.note);
@@ -236,6 +244,7 @@ impl DataThread {
                 }
                 let mut snapshot = super::snapshot::Snapshot::of(&self.node, &state);
                 self.evictions.show(&mut snapshot);
+                self.fast_path.show(&mut snapshot);
                 let _ = reply.send(snapshot);
             }
             Order::Stop { .. } => {}
@@ -274,6 +283,7 @@ impl DataThread {
     }
 
     fn attach(&mut self, id: PortId, interface: &PortInterface) -> Result<Attached, OpenError> {
+        self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         let interest = self.interest.at(id);
@@ -284,10 +294,12 @@ impl DataThread {
         self.attached += 1;
         port.number = self.attached;
         let driver = port.driver.insert(opened.driver).kind();
+        self.fast_path.attached(id, interface.fast_path.then_some(interface.name.as_str()));
         Ok(Attached { driver, note, number: self.attached })
     }
 
     fn lose(&mut self, id: PortId, error: io::Error) {
+        self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         // The control task may be ending.

@@ -13,6 +13,7 @@ mod control;
 mod data;
 mod error;
 mod evictions;
+mod fast_path;
 mod handle;
 mod headroom;
 mod interest;
@@ -35,6 +36,7 @@ mod supervisor;
 mod watched_file;
 
 pub use error::DaemonError;
+pub use fast_path::{fast_path_entries, fast_path_port};
 pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
@@ -42,9 +44,9 @@ pub use repairing::RepairWatch;
 pub use snapshot::{
     BackpressureSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot,
     ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot,
-    FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot,
-    IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload,
-    RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot,
+    IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,
+    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};
