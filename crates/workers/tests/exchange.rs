@@ -43,7 +43,8 @@ impl Side {
 
     /// Packets to the node arrive at this worker.
     fn arrive(&mut self, packets: usize) {
-        let ethernet = Ethernet { destination: MAC, source: MacAddress([2, 0, 0, 0, 0, 2]), ethertype: EtherType::IPV6 };
+        let ethernet =
+            Ethernet { destination: MAC, source: MacAddress([2, 0, 0, 0, 0, 2]), ethertype: EtherType::IPV6 };
         let ipv6 = Ipv6 {
             traffic_class: 0,
             flow_label: 0,

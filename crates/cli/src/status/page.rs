@@ -121,6 +121,8 @@ fn ports(seen: &Seen, width: usize) -> Vec<Line<'static>> {
             rates_of(seen, |snapshot| port_of(snapshot, &port.name).map(traffic))
         };
         let driver = port.driver.as_deref().unwrap_or("none");
+        let is_fast = port.fast_path.as_ref().is_some_and(|fast_path| fast_path.is_on);
+        let driver = if is_fast { &format!("{driver}, fast path") } else { driver };
         let names = [port.name.as_str(), if port.is_up { "up" } else { "down" }, driver].map(str::to_owned);
         let totals = [port.received, port.sent].map(|traffic| [grouped(traffic.frames), grouped(traffic.octets)]);
         let rates = [rates(|port| port.received), rates(|port| port.sent)];
@@ -134,6 +136,11 @@ fn ports(seen: &Seen, width: usize) -> Vec<Line<'static>> {
     let mut lines = table(&columns, snapshot.ports.iter().map(row).collect(), width);
     let note = |port: &PortSnapshot| Some(Line::styled(format!("  {}: {}", port.name, port.note.as_ref()?), NOTE));
     lines.extend(snapshot.ports.iter().filter_map(note));
+    let no_fast_path = |port: &PortSnapshot| {
+        let reason = port.fast_path.as_ref()?.reason.as_ref()?;
+        Some(Line::styled(format!("  {}: no fast path: {reason}", port.name), NOTE))
+    };
+    lines.extend(snapshot.ports.iter().filter_map(no_fast_path));
     lines
 }
 

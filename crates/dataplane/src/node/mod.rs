@@ -28,6 +28,7 @@ use crate::drop::DropCounters;
 use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
 use crate::fast_cnp::{FastCnp, FastCnpConfig, FastCnpCounters, FirstHop};
+use crate::fast_path::FastPathObstacle;
 use crate::groups::{Groups, JournalEntry, Lease};
 use crate::headend::{Headend, PlacedRoutes};
 use crate::headers::{AFTER_IPV6, ipv6};
@@ -281,6 +282,27 @@ impl Node {
     /// paths the one of its flow. `None` for packets that are not plainly forwarded.
     pub fn port_toward(&self, head: &[u8]) -> Option<PortId> {
         Some(self.tables.plain_route(ipv6(head).ok()?.destination_octets(), head)?.port)
+    }
+}
+
+/// Fast path.
+impl Node {
+    /// Changes whenever what [`Node::fast_path`] returns may have changed.
+    pub fn generation(&self) -> u64 {
+        self.tables.generation()
+    }
+
+    pub(crate) fn fast_path_parts(&self) -> (&NodeConfig, &Tables, &Security, &Ports) {
+        (&self.config, &self.tables, &self.security, &self.ports)
+    }
+
+    pub(crate) fn fast_path_obstacle(&self) -> Option<FastPathObstacle> {
+        let obstacles = [
+            (self.fast_cnp.is_on(), FastPathObstacle::FastCnp),
+            (self.headend.is_on(), FastPathObstacle::Steering),
+            (self.ioam.is_on(), FastPathObstacle::Ioam),
+        ];
+        obstacles.into_iter().find_map(|(is_on, obstacle)| is_on.then_some(obstacle))
     }
 }
 

@@ -21,6 +21,8 @@ pub struct DaemonSettings {
     pub cpu: Option<usize>,
     /// Number of data threads, if it is given.
     pub workers: Option<u16>,
+    /// Whether packets may be forwarded without the element (D235).
+    pub fast_path: bool,
 }
 
 impl DaemonSettings {
@@ -48,6 +50,7 @@ impl DaemonSettings {
             status,
             cpu: section.cpu.as_ref().map(|cpu| cpu.value.get() as usize),
             workers: section.workers.as_ref().map(|workers| workers.value.get() as u16),
+            fast_path: section.fast_path.unwrap_or(false),
         })
     }
 }

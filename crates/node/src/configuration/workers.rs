@@ -10,7 +10,8 @@ pub(super) fn check(file: &NodeFile, draft: &Draft) -> Result<(), Problem> {
     let Some(workers) = file.daemon.workers.as_ref().filter(|workers| workers.value.get() > 1) else {
         return Ok(());
     };
-    match draft.entries.feature_of_one_worker() {
+    let of_daemon = (file.daemon.fast_path == Some(true)).then_some(FAST_PATH);
+    match of_daemon.or(draft.entries.feature_of_one_worker()) {
         None => Ok(()),
         Some(feature) => {
             let count = workers.value.get();
@@ -20,15 +21,16 @@ pub(super) fn check(file: &NodeFile, draft: &Draft) -> Result<(), Problem> {
     }
 }
 
+/// The fast path, whose program and maps one data thread follows.
+const FAST_PATH: &str = "fast paths";
+
 impl Configuration {
     /// Number of data threads: that of the file, or one less than there are processors, at least one; one where a
     /// feature needs it.
     pub fn workers(&self) -> u16 {
         let processors = available_parallelism().map_or(1, |count| count.get().min(usize::from(MAX_DEFAULT)) as u16);
-        let default = match self.spec.entries.feature_of_one_worker() {
-            Some(_) => 1,
-            None => processors.saturating_sub(1).max(1),
-        };
+        let needs_one = self.daemon.fast_path || self.spec.entries.feature_of_one_worker().is_some();
+        let default = if needs_one { 1 } else { processors.saturating_sub(1).max(1) };
         self.daemon.workers.unwrap_or(default)
     }
 }

@@ -10,6 +10,7 @@
 use super::clock::Clock;
 use super::coworkers::Coworkers;
 use super::evictions::Evictions;
+use super::fast_path::FastPath;
 use super::interest::Wanted;
 use super::order::{Attached, Loss, Notice, Order, Refusal};
 use super::pace::Pace;
@@ -62,6 +63,7 @@ pub(super) struct DataThread {
     /// Readable when there is an order.
     wake: Arc<EventFd>,
     evictions: Evictions,
+    fast_path: FastPath,
     received: Received,
     /// Kept for its memory.
     frames: Vec<Frame>,
@@ -95,6 +97,7 @@ impl DataThread {
             notices,
             wake,
             evictions: Evictions::default(),
+            fast_path: FastPath::default(),
             received: Received::default(),
             frames: Vec::new(),
             ready: Vec::new(),
@@ -120,6 +123,7 @@ impl DataThread {
                 }
                 Err(TryRecvError::Empty) => {}
             }
+            self.fast_path.follow(&self.node, &mut self.ports);
             if !self.round() {
                 self.wait();
             }
@@ -224,12 +228,15 @@ impl DataThread {
         match order {
             // A reply without a receiver is discarded.
             Order::Change { interest, commands, reply } => {
-                let _ = reply.send(self.change(interest, commands));
+                let changed = self.change(interest, commands);
+                self.fast_path.follow(&self.node, &mut self.ports);
+                let _ = reply.send(changed);
             }
             Order::Attach { port, interface, share, reply } => {
                 let _ = reply.send(self.attach(port, &interface, share));
             }
             Order::Detach { port, reply } => {
+                self.fast_path.detached(port);
                 if let Some(port) = self.ports.get_mut(port.index()) {
                     port.detach(&mut self.pool);
                 }
@@ -246,6 +253,7 @@ impl DataThread {
             Order::Snapshot { mut state, reply } => {
                 // Snapshots come twice a second.
                 self.umem.reclaim(std::time::Instant::now(), &mut self.pool);
+                self.fast_path.check_targets();
                 for (port, state) in self.ports.iter().zip(&mut state.ports) {
                     state.driver = port.driver.as_ref().map(|driver| driver.kind());
                     state.note.clone_from(&port.note);
@@ -254,6 +262,7 @@ impl DataThread {
                 let mut snapshot = super::snapshot::Snapshot::of(&self.node, &state);
                 self.evictions.show(&mut snapshot);
                 snapshot.workers = vec![WorkerSnapshot::of(&snapshot.ports, self.coworkers.exchange.counters())];
+                self.fast_path.show(&mut snapshot);
                 let _ = reply.send(snapshot);
             }
             Order::Stop { .. } => {}
@@ -292,6 +301,7 @@ impl DataThread {
     }
 
     fn attach(&mut self, id: PortId, interface: &PortInterface, share: Share) -> Result<Attached, OpenError> {
+        self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         let interest = self.interest.at(id);
@@ -302,10 +312,12 @@ impl DataThread {
         self.attached += 1;
         port.number = self.attached;
         let driver = port.driver.insert(opened.driver).kind();
+        self.fast_path.attached(id, interface.fast_path.then_some(interface.name.as_str()));
         Ok(Attached { driver, note, number: self.attached, group: opened.group })
     }
 
     fn lose(&mut self, id: PortId, error: io::Error) {
+        self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         // The control task may be ending.

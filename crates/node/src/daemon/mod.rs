@@ -15,6 +15,7 @@ mod coworkers;
 mod data;
 mod error;
 mod evictions;
+mod fast_path;
 mod handle;
 mod headroom;
 mod interest;
@@ -39,6 +40,7 @@ mod worker;
 mod workers;
 
 pub use error::DaemonError;
+pub use fast_path::{fast_path_entries, fast_path_port};
 pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
@@ -46,9 +48,10 @@ pub use repairing::RepairWatch;
 pub use snapshot::{
     BackpressureSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot,
     ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot,
-    FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot,
-    IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload,
-    RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot, WorkerSnapshot,
+    FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot,
+    IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,
+    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    WorkerSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

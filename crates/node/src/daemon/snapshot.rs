@@ -116,9 +116,25 @@ pub struct PortSnapshot {
     pub drops: BTreeMap<String, u64>,
     /// Counters of the driver.
     pub statistics: DriverSnapshot,
+    /// The fast path; absent where the configuration wants none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fast_path: Option<FastPathSnapshot>,
     /// Its traffic classes, by their number; none when it has one queue.
     #[serde(default)]
     pub classes: Vec<ClassSnapshot>,
+}
+
+/// The fast path of a port. Its frames are also in the counters of ports and SIDs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FastPathSnapshot {
+    /// Whether the program at the port's interface forwards.
+    pub is_on: bool,
+    /// Reason for which it does not; absent while it does.
+    pub reason: Option<String>,
+    /// Frames received at the port that the program has forwarded.
+    pub received: TrafficReport,
+    /// Frames that programs have sent by the port.
+    pub sent: TrafficReport,
 }
 
 /// Counters of a driver.

@@ -30,6 +30,7 @@ fn port(name: &str, at: u64) -> PortSnapshot {
         enqueued: traffic(12, 1_200),
         sent: traffic(10, 1_000),
         drops: BTreeMap::new(),
+        fast_path: None,
         statistics: DriverSnapshot::default(),
         classes: Vec::new(),
     }

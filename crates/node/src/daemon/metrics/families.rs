@@ -2,6 +2,7 @@
 
 mod bfd;
 mod congestion;
+mod fast_path;
 mod isis;
 mod repair;
 mod steering;
@@ -30,6 +31,7 @@ impl Collector for Families {
         node(&mut out, &self.0)?;
         ports(&mut out, &self.0.ports)?;
         drivers(&mut out, &self.0.ports)?;
+        fast_path::families(&mut out, &self.0.ports)?;
         congestion::classes(&mut out, &self.0.ports)?;
         congestion::pauses(&mut out, &self.0.ports)?;
         congestion::node(&mut out, &self.0)?;

@@ -65,6 +65,7 @@ impl Snapshot {
                 sent: node.sent(PortId(id))?.into(),
                 drops: by_name(&counters.drops),
                 statistics: state.statistics.into(),
+                fast_path: None,
                 classes: congestion::classes(node, PortId(id)),
             })
         });
