@@ -94,7 +94,7 @@ impl Output {
         }
         if !self.has_head {
             self.has_head = true;
-            writeln!(out, "{}", Row::HEAD)?;
+            writeln!(out, "{}", Row::head())?;
         }
         writeln!(out, "{row}")
     }

@@ -66,11 +66,16 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) const HEAD: &'static str = "theirs / ours: above 1, srdma takes less\n\n\
-        peer                           case                            unit            ours           theirs    \
-        theirs / ours\n\
-        \x20                                                                         least   median    least   median   \
-        least  median";
+    /// Two lines above the columns.
+    pub(super) fn head() -> String {
+        let names =
+            format!("{:<30} {:<31} {:<8} {:>17} {:>17} {:>15}", "peer", "case", "unit", "ours", "theirs", "ratio");
+        let kinds = format!(
+            "{:<71} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7}",
+            "", "least", "median", "least", "median", "least", "median"
+        );
+        format!("ratio: theirs through ours; above 1, srdma takes less\n\n{names}\n{kinds}")
+    }
 
     /// Theirs through ours, of the least and of the medians: above one, srdma takes less.
     fn ratios(&self) -> (f64, f64) {
