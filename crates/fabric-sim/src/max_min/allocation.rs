@@ -1,7 +1,7 @@
 //! Max-min fair allocation by progressive filling: all rates grow together; a flow that reaches a full link keeps its
 //! rate.
 
-use super::rates::User;
+use super::users::Users;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -30,9 +30,41 @@ pub(super) struct Filling {
     /// The rate of each flow of all; not a number until it has one.
     rates: Vec<f64>,
     by_limit: Vec<u32>,
-    /// Shares of bottlenecks, and their positions. Shares are not negative, so that their bits are ordered like the
-    /// numbers; they only grow, so that one that is outdated is too small.
-    open: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Shares of bottlenecks at the beginning, and their positions. Shares are not negative, so that their bits are
+    /// ordered like the numbers; they only grow, so that one that is outdated is too small.
+    open: Vec<(u64, u32)>,
+    /// Those that have grown since.
+    grown: BinaryHeap<Reverse<(u64, u32)>>,
+}
+
+/// Rates of flows without competition.
+#[derive(Clone, Debug)]
+pub(super) struct Limits {
+    limits: Vec<f64>,
+    /// Whether all are equal, as in a fabric whose links have one rate: then flows need no order.
+    are_equal: bool,
+}
+
+impl Limits {
+    /// Of no flows.
+    pub(super) fn new() -> Self {
+        Limits { limits: Vec::new(), are_equal: true }
+    }
+
+    /// Adds that of the next flow, or changes one.
+    pub(super) fn set(&mut self, flow: u32, limit: f64) {
+        if self.limits.len() <= flow as usize {
+            self.limits.resize(flow as usize + 1, limit);
+        }
+        self.limits[flow as usize] = limit;
+        let other = usize::from(flow == 0).min(self.limits.len() - 1);
+        self.are_equal &= self.limits[other] == limit;
+    }
+
+    /// That of a flow.
+    pub(super) fn of(&self, flow: u32) -> f64 {
+        self.limits[if self.are_equal { 0 } else { flow as usize }]
+    }
 }
 
 impl Filling {
@@ -79,47 +111,55 @@ impl Filling {
         self.flows.iter().map(|flow| (*flow, self.rates[*flow as usize]))
     }
 
-    /// Allocates a rate to each flow. `limits`: rates without competition, of all flows; `users`: the flows of all
-    /// links.
-    pub(super) fn allocate(&mut self, limits: &[f64], users: &[Vec<User>]) {
-        let limit = |flow: &u32| limits[*flow as usize];
+    /// Allocates a rate to each flow. `limits`: rates without competition.
+    pub(super) fn allocate(&mut self, limits: &Limits, users: &Users) {
         self.by_limit.clone_from(&self.flows);
-        self.by_limit.sort_by(|one, other| limit(one).total_cmp(&limit(other)));
-        let mut open = std::mem::take(&mut self.open).into_vec();
+        if !limits.are_equal {
+            self.by_limit.sort_by(|one, other| limits.of(*one).total_cmp(&limits.of(*other)));
+        }
+        let mut open = std::mem::take(&mut self.open);
         open.clear();
-        open.extend((0..).zip(&self.bottlenecks).map(|(number, link)| Reverse((link.share().to_bits(), number))));
-        let mut open = BinaryHeap::from(open);
-        let mut next = 0;
+        open.extend((0..).zip(&self.bottlenecks).map(|(number, link)| (link.share().to_bits(), number)));
+        open.sort_unstable();
+        let mut grown = std::mem::take(&mut self.grown);
+        grown.clear();
+        let (mut next, mut at) = (0, 0);
         loop {
             while self.by_limit.get(next).is_some_and(|flow| !self.rates[*flow as usize].is_nan()) {
                 next += 1;
             }
             let Some(flow) = self.by_limit.get(next).copied() else { break };
-            let limit = limit(&flow);
-            let Some(mut first) = open.peek_mut().filter(|first| first.0.0 < limit.to_bits()) else {
+            let limit = limits.of(flow);
+            let (of_open, of_grown) = (open.get(at).copied(), grown.peek().map(|Reverse(entry)| *entry));
+            let is_grown = of_grown.is_some_and(|entry| of_open.is_none_or(|other| entry < other));
+            let first = if is_grown { of_grown } else { of_open };
+            let Some((bits, number)) = first.filter(|(bits, _)| *bits < limit.to_bits()) else {
                 self.assign(flow, limit);
                 continue;
             };
-            let Reverse((bits, number)) = *first;
             let bottleneck = self.bottlenecks[number as usize];
             // Allocations since have increased the share of the others.
             let now = bottleneck.share();
-            if now.to_bits() > bits {
-                if bottleneck.waiting == 0 {
-                    PeekMut::pop(first);
-                } else {
-                    *first = Reverse((now.to_bits(), number));
+            let has_grown = now.to_bits() > bits;
+            let entry = (has_grown && bottleneck.waiting > 0).then_some(Reverse((now.to_bits(), number)));
+            if !is_grown {
+                at += 1;
+                grown.extend(entry);
+            } else if let Some(mut top) = grown.peek_mut() {
+                match entry {
+                    Some(entry) => *top = entry,
+                    None => _ = PeekMut::pop(top),
                 }
-                continue;
             }
-            PeekMut::pop(first);
-            for User { flow, .. } in &users[bottleneck.link as usize] {
-                if self.rates[*flow as usize].is_nan() {
-                    self.assign(*flow, now);
+            if !has_grown {
+                for flow in users.of(bottleneck.link) {
+                    if self.rates[*flow as usize].is_nan() {
+                        self.assign(*flow, now);
+                    }
                 }
             }
         }
-        self.open = open;
+        (self.open, self.grown) = (open, grown);
     }
 
     fn assign(&mut self, flow: u32, rate: f64) {

@@ -21,6 +21,8 @@ const MEAN_OVER: f64 = 64.0;
 pub struct Flows<T> {
     rates: Rates,
     flows: Vec<Flow<T>>,
+    /// The first transfer of each flow.
+    transfers: Vec<Transfer>,
     /// Of each flow the end of its first transfer.
     ends: Vec<End>,
     /// Times at which a flow's end is looked up. An end that moves back keeps its entry, which then moves as well.
@@ -36,13 +38,18 @@ pub struct Flows<T> {
 #[derive(Clone, Debug)]
 struct Flow<T> {
     waiting: VecDeque<(T, f64)>,
-    /// Unsent octets of the first transfer at `since_ps`.
-    left: f64,
     begun_ps: u64,
-    since_ps: u64,
-    octets_per_ps: f64,
     /// Whether the flow is blocked although transfers are queued.
     is_blocked: bool,
+}
+
+/// Progress of a flow's first transfer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transfer {
+    /// Unsent octets at `since_ps`.
+    left: f64,
+    since_ps: u64,
+    octets_per_ps: f64,
 }
 
 /// The end of a transfer; [`NEVER_PS`] for none.
@@ -62,6 +69,7 @@ impl<T: Copy> Flows<T> {
         Flows {
             rates: Rates::new(bits_per_s.into_iter().map(octets_per_ps)),
             flows: Vec::new(),
+            transfers: Vec::new(),
             ends: Vec::new(),
             queue: BinaryHeap::new(),
             changed: Vec::new(),
@@ -74,14 +82,8 @@ impl<T: Copy> Flows<T> {
     /// Adds a flow along these links, by their positions, each at most once.
     pub fn add(&mut self, links: &[u32]) -> FlowId {
         self.rates.add(links);
-        self.flows.push(Flow {
-            waiting: VecDeque::new(),
-            left: 0.0,
-            begun_ps: 0,
-            since_ps: 0,
-            octets_per_ps: 0.0,
-            is_blocked: false,
-        });
+        self.flows.push(Flow { waiting: VecDeque::new(), begun_ps: 0, is_blocked: false });
+        self.transfers.push(Transfer::default());
         self.ends.push(End { at_ps: NEVER_PS, entry_ps: NEVER_PS });
         FlowId(self.flows.len() as u32 - 1)
     }
@@ -96,8 +98,8 @@ impl<T: Copy> Flows<T> {
         let own = &mut self.flows[flow.0 as usize];
         own.waiting.push_back((what, octets));
         if own.waiting.len() == 1 {
-            (own.left, own.octets_per_ps) = (octets, 0.0);
-            (own.begun_ps, own.since_ps) = (now_ps, now_ps);
+            own.begun_ps = now_ps;
+            self.transfers[flow.0 as usize] = Transfer { left: octets, since_ps: now_ps, octets_per_ps: 0.0 };
             if !own.is_blocked {
                 self.rates.begin(flow.0);
             }
@@ -106,9 +108,10 @@ impl<T: Copy> Flows<T> {
 
     /// Blocks a flow until it is [rerouted](Flows::reroute). Its transfers stay queued.
     pub fn block(&mut self, now_ps: u64, flow: FlowId) {
-        let own = &mut self.flows[flow.0 as usize];
+        let own = &mut self.transfers[flow.0 as usize];
         own.progress(now_ps);
-        (own.octets_per_ps, own.is_blocked) = (0.0, true);
+        own.octets_per_ps = 0.0;
+        self.flows[flow.0 as usize].is_blocked = true;
         self.ends[flow.0 as usize].at_ps = NEVER_PS;
         if self.rates.is_in_use(flow.0) {
             self.rates.end(flow.0);
@@ -146,11 +149,12 @@ impl<T: Copy> Flows<T> {
             let Some((what, _)) = flow.waiting.pop_front() else { continue };
             gone.push((FlowId(number), what));
             self.mean_ps += ((now_ps - flow.begun_ps) as f64 - self.mean_ps) / MEAN_OVER;
-            (flow.begun_ps, flow.since_ps) = (now_ps, now_ps);
+            flow.begun_ps = now_ps;
             match flow.waiting.front() {
                 Some((_, octets)) => {
-                    flow.left = *octets;
-                    let end_ps = flow.end_ps();
+                    let transfer = &mut self.transfers[number as usize];
+                    (transfer.left, transfer.since_ps) = (*octets, now_ps);
+                    let end_ps = transfer.end_ps();
                     self.schedule(number, end_ps);
                 }
                 None => self.rates.end(number),
@@ -203,24 +207,24 @@ impl<T: Copy> Flows<T> {
         }
         let mut changed = std::mem::take(&mut self.changed);
         for (number, octets_per_ps) in changed.drain(..) {
-            let flow = &mut self.flows[number as usize];
-            flow.progress(now_ps);
-            flow.octets_per_ps = octets_per_ps;
-            let end_ps = flow.end_ps();
+            let transfer = &mut self.transfers[number as usize];
+            transfer.progress(now_ps);
+            transfer.octets_per_ps = octets_per_ps;
+            let end_ps = transfer.end_ps();
             self.schedule(number, end_ps);
         }
         self.changed = changed;
     }
 }
 
-impl<T> Flow<T> {
+impl Transfer {
     /// Advances to now.
     fn progress(&mut self, now_ps: u64) {
         self.left -= self.octets_per_ps * (now_ps - self.since_ps) as f64;
         self.since_ps = now_ps;
     }
 
-    /// The end of the first transfer.
+    /// Its end.
     fn end_ps(&self) -> u64 {
         let needed_ps = (self.left.max(0.0) / self.octets_per_ps).ceil();
         // Times beyond the range saturate.

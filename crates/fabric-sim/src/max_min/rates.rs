@@ -1,9 +1,10 @@
 //! Active flows, and their rates.
 //!
-//! What an allocation reads of all flows and links is in lists of its own: thousands of flows that share links are
-//! visited each time.
+//! What an allocation reads of flows and links is in lists of its own, as short as possible: it visits thousands of
+//! flows that share links, in an order that no cache foresees.
 
-use super::allocation::Filling;
+use super::allocation::{Filling, Limits};
+use super::users::Users;
 
 /// Relative demand above which a link is a bottleneck; a smaller excess is rounding.
 const TOLERANCE: f64 = 1.0 + 1e-9;
@@ -14,15 +15,17 @@ pub(super) struct Rates {
     links: Vec<Link>,
     /// Whether the demand of a link exceeds its capacity.
     are_tight: Vec<bool>,
-    /// The active flows of each link.
-    users: Vec<Vec<User>>,
+    users: Users,
     /// Of each link the allocation in which it last was a bottleneck, and its position there.
     bottleneck_marks: Vec<Mark>,
-    flows: Vec<Flow>,
-    /// The links of all flows.
-    hops: Vec<Hop>,
-    /// Rate of each flow without competition.
-    limits: Vec<f64>,
+    routes: Vec<Route>,
+    /// The links of all routes.
+    hops: Vec<u32>,
+    /// Of each hop the flow's position among the users of the link.
+    positions: Vec<u32>,
+    limits: Limits,
+    rates: Vec<f64>,
+    are_in_use: Vec<bool>,
     /// Of each flow the last allocation in which it took part.
     flow_marks: Vec<u32>,
     /// Links whose rates may have to change.
@@ -39,22 +42,6 @@ struct Link {
     capacity: f64,
     /// Sum of the limits of its flows.
     demand: f64,
-    /// Sum of the rates of its flows.
-    used: f64,
-}
-
-/// An active flow of a link, with the position of the link among the hops of all flows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct User {
-    pub(super) flow: u32,
-    hop: u32,
-}
-
-/// A link of a flow, with the flow's position among the users of the link.
-#[derive(Clone, Copy, Debug)]
-struct Hop {
-    link: u32,
-    position: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,20 +50,18 @@ struct Mark {
     number: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Flow {
-    /// Its links among the hops.
+/// The links of a flow among the hops.
+#[derive(Clone, Copy, Debug, Default)]
+struct Route {
     first: u32,
-    count: u32,
+    count: u16,
     /// Hops that it may have there.
-    room: u32,
-    is_in_use: bool,
-    rate: f64,
+    room: u16,
 }
 
-impl Flow {
+impl Route {
     fn range(self) -> std::ops::Range<usize> {
-        self.first as usize..(self.first + self.count) as usize
+        self.first as usize..self.first as usize + usize::from(self.count)
     }
 }
 
@@ -88,16 +73,18 @@ impl Link {
 
 impl Rates {
     pub(super) fn new(capacities: impl IntoIterator<Item = f64>) -> Self {
-        let links: Vec<Link> =
-            capacities.into_iter().map(|capacity| Link { capacity, demand: 0.0, used: 0.0 }).collect();
+        let links: Vec<Link> = capacities.into_iter().map(|capacity| Link { capacity, demand: 0.0 }).collect();
         Rates {
             are_tight: vec![false; links.len()],
-            users: vec![Vec::new(); links.len()],
+            users: Users::new(links.len()),
             bottleneck_marks: vec![Mark::default(); links.len()],
             links,
-            flows: Vec::new(),
+            routes: Vec::new(),
             hops: Vec::new(),
-            limits: Vec::new(),
+            positions: Vec::new(),
+            limits: Limits::new(),
+            rates: Vec::new(),
+            are_in_use: Vec::new(),
             flow_marks: Vec::new(),
             changed_links: Vec::new(),
             begun: Vec::new(),
@@ -108,85 +95,82 @@ impl Rates {
 
     /// Adds an inactive flow.
     pub(super) fn add(&mut self, links: &[u32]) {
-        self.flows.push(Flow { first: 0, count: 0, room: 0, is_in_use: false, rate: 0.0 });
-        self.limits.push(0.0);
+        self.routes.push(Route::default());
+        self.rates.push(0.0);
+        self.are_in_use.push(false);
         self.flow_marks.push(0);
         self.filling.add_flow();
-        self.reroute(self.flows.len() as u32 - 1, links);
+        self.reroute(self.routes.len() as u32 - 1, links);
     }
 
-    /// Moves an inactive flow to other links.
+    /// Moves an inactive flow to other links, as many as paths of a topology have at most.
     pub(super) fn reroute(&mut self, flow: u32, links: &[u32]) {
         let least = links.iter().map(|link| self.links[*link as usize].capacity).fold(f64::INFINITY, f64::min);
-        self.limits[flow as usize] = least;
-        let flow = &mut self.flows[flow as usize];
-        flow.count = links.len() as u32;
-        if flow.room < flow.count {
-            (flow.first, flow.room) = (self.hops.len() as u32, flow.count);
-            self.hops.resize(self.hops.len() + links.len(), Hop { link: 0, position: 0 });
+        self.limits.set(flow, least);
+        let route = &mut self.routes[flow as usize];
+        route.count = links.len() as u16;
+        if route.room < route.count {
+            (route.first, route.room) = (self.hops.len() as u32, route.count);
+            self.hops.resize(self.hops.len() + links.len(), 0);
+            self.positions.resize(self.hops.len(), 0);
         }
-        for (hop, link) in self.hops[flow.range()].iter_mut().zip(links) {
-            *hop = Hop { link: *link, position: 0 };
-        }
+        self.hops[route.range()].copy_from_slice(links);
     }
 
     pub(super) fn is_in_use(&self, flow: u32) -> bool {
-        self.flows[flow as usize].is_in_use
+        self.are_in_use[flow as usize]
     }
 
     /// The links of a flow.
     pub(super) fn links(&self, flow: u32) -> impl Iterator<Item = u32> + '_ {
-        self.hops[self.flows[flow as usize].range()].iter().map(|hop| hop.link)
+        self.hops[self.routes[flow as usize].range()].iter().copied()
     }
 
     /// Activates a flow with the unused capacity of its links, which [`Rates::take_begun`] reports.
-    pub(super) fn begin(&mut self, number: u32) {
-        let limit = self.limits[number as usize];
-        let flow = &mut self.flows[number as usize];
+    pub(super) fn begin(&mut self, flow: u32) {
+        let limit = self.limits.of(flow);
         let mut unused = limit;
-        for hop in flow.range() {
-            let Hop { link, position } = &mut self.hops[hop];
-            let (at, users) = (&mut self.links[*link as usize], &mut self.users[*link as usize]);
-            *position = users.len() as u32;
-            users.push(User { flow: number, hop: hop as u32 });
+        for hop in self.routes[flow as usize].range() {
+            let link = self.hops[hop];
+            let at = &mut self.links[link as usize];
             at.demand += limit;
-            self.are_tight[*link as usize] = at.is_tight();
+            self.are_tight[link as usize] = at.is_tight();
             if at.is_tight() {
-                self.changed_links.push(*link);
-                unused = unused.min((at.capacity - at.used).max(0.0));
+                self.changed_links.push(link);
+                let used: f64 = self.users.of(link).iter().map(|user| self.rates[*user as usize]).sum();
+                unused = unused.min((at.capacity - used).max(0.0));
             }
+            self.positions[hop] = self.users.push(link, flow);
         }
-        (flow.is_in_use, flow.rate) = (true, unused);
-        self.hops[flow.range()].iter().for_each(|hop| self.links[hop.link as usize].used += unused);
-        self.begun.push((number, unused));
+        (self.are_in_use[flow as usize], self.rates[flow as usize]) = (true, unused);
+        self.begun.push((flow, unused));
     }
 
     /// Deactivates a flow.
-    pub(super) fn end(&mut self, number: u32) {
-        let limit = self.limits[number as usize];
-        let flow = &mut self.flows[number as usize];
-        flow.is_in_use = false;
-        for hop in flow.range() {
-            let Hop { link, position } = self.hops[hop];
-            let (at, users) = (&mut self.links[link as usize], &mut self.users[link as usize]);
+    pub(super) fn end(&mut self, flow: u32) {
+        let limit = self.limits.of(flow);
+        (self.are_in_use[flow as usize], self.rates[flow as usize]) = (false, 0.0);
+        for hop in self.routes[flow as usize].range() {
+            let (link, position) = (self.hops[hop], self.positions[hop]);
+            let at = &mut self.links[link as usize];
             if at.is_tight() {
                 self.changed_links.push(link);
             }
-            users.swap_remove(position as usize);
-            // Without users the sums are exactly 0.
-            let is_last = users.is_empty();
-            at.demand = if is_last { 0.0 } else { at.demand - limit };
-            at.used = if is_last { 0.0 } else { at.used - flow.rate };
-            self.are_tight[link as usize] = at.is_tight();
-            if let Some(moved) = users.get(position as usize) {
-                self.hops[moved.hop as usize].position = position;
+            if let Some(moved) = self.users.swap_remove(link, position) {
+                let mut hops = self.routes[moved as usize].range();
+                if let Some(hop) = hops.find(|hop| self.hops[*hop] == link) {
+                    self.positions[hop] = position;
+                }
             }
+            // Without users the sum is exactly 0.
+            at.demand = if self.users.of(link).is_empty() { 0.0 } else { at.demand - limit };
+            self.are_tight[link as usize] = at.is_tight();
         }
     }
 
     /// Adds the started flows, with their preliminary rates.
     pub(super) fn take_begun(&mut self, changed: &mut Vec<(u32, f64)>) {
-        changed.extend(self.begun.drain(..).filter(|(number, _)| self.flows[*number as usize].is_in_use));
+        changed.extend(self.begun.drain(..).filter(|(flow, _)| self.are_in_use[*flow as usize]));
     }
 
     /// True if a flow has begun or ended on a bottleneck link.
@@ -198,14 +182,9 @@ impl Rates {
     pub(super) fn settle(&mut self, changed: &mut Vec<(u32, f64)>) {
         self.gather();
         self.filling.allocate(&self.limits, &self.users);
-        for (number, rate) in self.filling.flows() {
-            let flow = &mut self.flows[number as usize];
-            if rate != flow.rate {
-                for hop in &self.hops[flow.range()] {
-                    self.links[hop.link as usize].used += rate - flow.rate;
-                }
-                flow.rate = rate;
-                changed.push((number, rate));
+        for (flow, rate) in self.filling.flows() {
+            if rate != std::mem::replace(&mut self.rates[flow as usize], rate) {
+                changed.push((flow, rate));
             }
         }
     }
@@ -216,7 +195,7 @@ impl Rates {
         let Rates { filling, flow_marks, bottleneck_marks, users, round, .. } = self;
         filling.clear();
         let mut join = |filling: &mut Filling, link: u32| {
-            for User { flow, .. } in &users[link as usize] {
+            for flow in users.of(link) {
                 if std::mem::replace(&mut flow_marks[*flow as usize], *round) != *round {
                     filling.join(*flow);
                 }
@@ -226,16 +205,16 @@ impl Rates {
         let mut position = 0;
         while let Some(flow) = filling.enter(position) {
             position += 1;
-            for hop in &self.hops[self.flows[flow as usize].range()] {
-                if !self.are_tight[hop.link as usize] {
+            for link in &self.hops[self.routes[flow as usize].range()] {
+                if !self.are_tight[*link as usize] {
                     continue;
                 }
-                let mark = &mut bottleneck_marks[hop.link as usize];
+                let mark = &mut bottleneck_marks[*link as usize];
                 if mark.round != *round {
-                    let capacity = self.links[hop.link as usize].capacity;
-                    let number = filling.add_bottleneck(hop.link, capacity, users[hop.link as usize].len());
+                    let capacity = self.links[*link as usize].capacity;
+                    let number = filling.add_bottleneck(*link, capacity, users.of(*link).len());
                     *mark = Mark { round: *round, number };
-                    join(filling, hop.link);
+                    join(filling, *link);
                 }
                 filling.cross(flow, mark.number);
             }
