@@ -1,4 +1,4 @@
-//! One run on several threads: the same results, to the last octet.
+//! One run on several threads: the same results, to the last octet (D223).
 
 use srdma_fabric_sim::{FabricScenario, run_observed};
 use std::path::Path;
