@@ -3,9 +3,9 @@
 //!
 //! Elements belong to partitions. A frame from one partition to another arrives at least the delay of their link after
 //! it was sent, so within the shortest of these delays partitions are independent (conservative lookahead, D223), as
-//! elements are within a [`partition`]. The results do not depend on the number of partitions, nor on whether they are processed
-//! at the same time (`workers`) or one after the other: frames of a link arrive in the order in which they were sent,
-//! and events of an element at the same time are ordered by its ports.
+//! elements are within a [`partition`]. The results do not depend on the number of partitions, nor on whether they are
+//! processed at the same time (`workers`) or one after the other: frames of a link arrive in the order in which they
+//! were sent, and events of an element at the same time are ordered by its ports.
 
 mod crossing;
 mod partition;
