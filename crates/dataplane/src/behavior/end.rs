@@ -46,8 +46,8 @@ pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outco
     behind_options(frame, pool, flavors)
 }
 
-/// The behaviour in the common cases, which change no more than the headers that there are: the next segment is in place,
-/// without flavour or error. `false`: nothing is changed, the behaviour goes [step by step](end).
+/// The behaviour in the common cases, which change no more than the headers that there are: the next segment is in
+/// place, without flavour or error. `false`: nothing is changed, the behaviour goes [step by step](end).
 #[inline(always)]
 pub(crate) fn end_in_place(head: &mut [u8], flavors: Flavors) -> bool {
     let Some((ethernet_ipv6, rest)) = head.split_first_chunk_mut::<AFTER_IPV6>() else { return false };

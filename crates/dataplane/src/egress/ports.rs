@@ -188,7 +188,7 @@ impl Ports {
         self.counters[port.index()].enqueued.count(len);
     }
 
-    /// A place in a port's plain queue for a frame of `len` octets, if that has room; the frame that fills it is counted.
+    /// A place in a port's plain queue for a frame of `len` octets, if it has room; what fills the place is counted.
     #[inline(always)]
     pub(crate) fn place_for(&mut self, port: PortId, len: usize) -> Option<CountedPlace<'_>> {
         let counters = self.counters.get_mut(port.index())?;

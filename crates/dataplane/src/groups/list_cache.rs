@@ -135,8 +135,8 @@ impl Groups {
         self.lists.slots.len() > 2 * ListCache::LEAST_PAIRS
     }
 
-    /// Reads what packets for End.MT with these headers will need, in rounds, each of which reads for all packets what the
-    /// one before has located. The sum has no meaning.
+    /// Reads what packets for End.MT with these headers will need, in rounds, each of which reads for all packets what
+    /// the one before has located. The sum has no meaning.
     pub(crate) fn fetch_lists<const N: usize>(&self, heads: &[&[u8]; N]) -> usize {
         let mut sum = 0;
         let mut slots = [usize::MAX; N];

@@ -107,8 +107,8 @@ impl ReceiverList {
 }
 
 impl Groups {
-    /// S01–S05 in the common case: the SRH is right behind the IPv6 header, and its list is known. A list is only known for
-    /// an SRH that was found to be sound.
+    /// S01–S05 in the common case: the SRH is right behind the IPv6 header, and its list is known. A list is only known
+    /// for an SRH that was found to be sound.
     #[inline(always)]
     pub(crate) fn known_list(&self, head: &[u8], require_hmac: bool, generation: u64) -> Option<(usize, usize)> {
         let (outer, srh) = head.split_first_chunk::<AFTER_IPV6>()?;

@@ -186,8 +186,8 @@ impl<'r> Rewrite<'r> {
         self.reth.map(RethRewrite::region)
     }
 
-    /// Writes a copy's head over the first octets of `into`, and returns its ICRC; `None`, and nothing written, when they
-    /// are too few. WRITEs go to `region`.
+    /// Writes a copy's head over the first octets of `into`, and returns its ICRC; `None`, and nothing written, when
+    /// they are too few. WRITEs go to `region`.
     #[inline(always)]
     pub(crate) fn write(
         &self,
@@ -233,7 +233,8 @@ impl<'r> Rewrite<'r> {
 }
 
 impl RethRewrite {
-    /// Of a packet of so many octets. Checks that the whole message is in the region that it names (D27), one of a group that has `more` regions than
+    /// Of a packet of so many octets. Checks that the whole message is in the region that it names (D27), one of a
+    /// group that has `more` regions than
     /// that of the rule (D191). A message without octets accesses no memory, so
     /// that its address and key are not checked (IBTA C9-88); inside the region they are rewritten nevertheless.
     #[cold]

@@ -1,5 +1,5 @@
-//! Frames as they come from the wire, a few dozen at a time: first all are examined and their destinations looked up, so
-//! that the processor waits for the memory of all at once; then one after the other is forwarded.
+//! Frames as they come from the wire, a few dozen at a time: first all are examined and their destinations looked up,
+//! so that the processor waits for the memory of all at once; then one after the other is forwarded.
 //!
 //! What most packets need is done here, on headers that are found in memory once and with the packet's state in
 //! registers. Everything else begins in [`Node::route`], with nothing changed that it would do again.
@@ -65,8 +65,8 @@ fn examine_up_to<const N: usize>(
     examined: &mut [Examined],
 ) -> Traffic {
     let mut heads: [&[u8]; N] = [&[]; N];
-    // The headers are fetched in a loop so short that the processor looks many frames ahead; in the second cache line may
-    // be an SRH or an inner packet.
+    // The headers are fetched in a loop so short that the processor looks many frames ahead; in the second cache line
+    // may be an SRH or an inner packet.
     let mut read = 0;
     for (frame, place) in frames.iter().zip(&mut heads) {
         let head = frame.head(pool);
