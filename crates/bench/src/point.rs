@@ -1,6 +1,6 @@
 //! Every measurement of the dataplane, and the selection among them.
 
-use super::cases::{self, Case, WorkingSet};
+use super::cases::{self, Case, Until, Work, WorkingSet};
 use super::measure::Bench;
 use super::row::{MemoryRow, Row};
 use super::{aggregation, fast_cnp, repair, steering, wan, yardsticks};
@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 
 /// Repetitions inside L2 for each one outside.
 pub const SHORT_REPETITIONS: u32 = 10;
+
+/// Routes of a full table of the Internet, and more; for look-ups alone.
+const MANY_ROUTES: usize = 1_000_000;
 
 /// The points whose case has one of these names or, where no case has it, contains it; all points without names.
 /// Case-insensitive.
@@ -82,6 +85,11 @@ pub fn points(quick: bool) -> Vec<Point> {
                 points.extend(sizes.iter().map(|&size| Kind::Packet { case, frame_octets: size, routes, working_set }));
             }
         }
+    }
+    if !quick {
+        let case = Case { work: Work::Ipv6, until: Until::Queued };
+        let many = |working_set| Kind::Packet { case, frame_octets: cases::SMALL, routes: MANY_ROUTES, working_set };
+        points.extend(sets.iter().copied().map(many));
     }
     points.extend(aggregation::Aggregation::ALL.into_iter().map(Kind::Aggregation));
     points.extend(fast_cnp::FastCnp::ALL.into_iter().map(Kind::FastCnp));

@@ -1,19 +1,23 @@
 //! Admission of frames at a port: which are accepted as packets.
 
 use crate::drop::DropReason;
-use crate::egress::Ports;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
-use srdma_frame::{Frame, Pool, PortId};
-use srdma_wire::{EtherType, Pfc};
+use srdma_wire::{EtherType, MacAddress, Pfc};
 
-/// Counts a frame, checks that it is an IPv6 packet for this port, and cuts its padding.
+/// A MAC address as a word, to be compared at once.
+#[inline]
+pub(crate) fn mac_word(mac: &MacAddress) -> u64 {
+    let [a, b, c, d, e, f] = mac.0;
+    u64::from_le_bytes([a, b, c, d, e, f, 0, 0])
+}
+
+/// Whether a frame of `len` octets is an IPv6 packet for the port with this MAC address; returns where the packet ends,
+/// which padding may follow.
 #[inline(always)]
-pub(crate) fn admit(ports: &mut Ports, port: PortId, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
-    let len = frame.len();
-    let mac = ports.receive(port, len).ok_or(DropReason::NotForThisPort)?;
-    let head = frame.head(pool);
+pub(crate) fn admit(mac: u64, head: &[u8], len: usize) -> Result<usize, DropReason> {
     let headers = head.first_chunk::<AFTER_IPV6>().ok_or_else(|| short_frame(head))?;
-    if headers[..6] != mac.0 && !is_multicast_frame(headers) {
+    let word: [u8; 8] = std::array::from_fn(|index| headers[index]);
+    if u64::from_le_bytes(word) << 16 != mac << 16 && !is_multicast_frame(headers) {
         return Err(other_mac(headers));
     }
     if headers[12..14] != EtherType::IPV6.0.to_be_bytes() || headers[IPV6] >> 4 != 6 {
@@ -23,13 +27,7 @@ pub(crate) fn admit(ports: &mut Ports, port: PortId, frame: &mut Frame, pool: &m
         return Err(DropReason::BadSource);
     }
     let end = AFTER_IPV6 + usize::from(u16::from_be_bytes([headers[IPV6 + 4], headers[IPV6 + 5]]));
-    if end > len {
-        return Err(DropReason::Truncated);
-    }
-    if end < len {
-        frame.truncate(end, pool);
-    }
-    Ok(())
+    if end > len { Err(DropReason::Truncated) } else { Ok(end) }
 }
 
 /// A multicast frame with a multicast destination, and no other, is for every port (RFC 2464 section 7).

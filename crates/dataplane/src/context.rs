@@ -26,6 +26,11 @@ impl PacketContext {
         PacketContext { port: Some(port), ..PacketContext::own(now) }
     }
 
+    /// Of the copies of the packet.
+    pub(crate) fn of_copies(&self) -> Self {
+        PacketContext { replicated: true, ..*self }
+    }
+
     /// Of a packet of this node.
     #[inline]
     pub(crate) fn own(now: Instant) -> Self {

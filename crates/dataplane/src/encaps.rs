@@ -143,16 +143,42 @@ impl Encaps {
     /// A frame that is cut off, too long, or without room in front.
     #[inline]
     pub fn push(&self, frame: &mut Frame, pool: &mut Pool) -> Result<(), DropReason> {
-        let len = frame.len();
-        let flow = entropy::of_packet(frame.head(pool));
-        let traffic_class = ipv6(frame.head(pool))?.traffic_class();
+        let inner = InnerFields::of(frame.head(pool)).ok_or(DropReason::Truncated)?;
+        self.push_around(inner, frame.len(), frame, pool)
+    }
+
+    /// The same onto a packet in a frame of `len` octets with these fields.
+    #[inline]
+    pub(crate) fn push_around(
+        &self,
+        inner: InnerFields,
+        len: usize,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Result<(), DropReason> {
         if !frame.push(self.headers.len()) {
             return Err(DropReason::NoHeadroom);
         }
         let head = frame.head_mut(pool);
         head[IPV6..][..self.headers.len()].copy_from_slice(&self.headers);
         let payload_length = self.headers.len() - 40 + len - IPV6;
-        complete_outer(head, traffic_class, flow, payload_length)
+        complete_outer(head, inner.traffic_class, inner.flow, payload_length)
+    }
+}
+
+/// What outer headers take over from a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InnerFields {
+    traffic_class: u8,
+    flow: u32,
+}
+
+impl InnerFields {
+    /// Of the packet with these headers; `None` if it is cut off.
+    #[inline]
+    pub(crate) fn of(head: &[u8]) -> Option<Self> {
+        let traffic_class = ipv6(head).ok()?.traffic_class();
+        Some(InnerFields { traffic_class, flow: entropy::of_packet(head) })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Longest-prefix match: a hash table per prefix length in use, the longest length first.
 //!
 //! Tables in use hold few lengths (4–6), so that a look-up is a handful of independent probes, each one cache line,
-//! whether there are ten routes or a hundred thousand.
+//! whether there are ten routes or a hundred thousand. A table that is too large for the caches has a filter of a few
+//! bits a slot before it, so that one line of memory is read for a look-up, whatever the lengths.
 
 use srdma_wire::Prefix;
 
@@ -12,11 +13,13 @@ pub struct Fib<T> {
     long: Vec<Table<u128, T>>,
     /// Lengths up to 64, longest first: half the key, half the work.
     short: Vec<Table<u64, T>>,
+    /// A table has a filter, or had one.
+    is_large: bool,
 }
 
 impl<T> Default for Fib<T> {
     fn default() -> Self {
-        Fib { long: Vec::new(), short: Vec::new() }
+        Fib { long: Vec::new(), short: Vec::new(), is_large: false }
     }
 }
 
@@ -25,9 +28,20 @@ impl<T: Copy> Fib<T> {
     #[inline(always)]
     pub fn lookup(&self, address: &[u8; 16]) -> Option<T> {
         let address = u128::from_be_bytes(*address);
+        if self.is_large {
+            return self.lookup_filtered(address);
+        }
         let long = self.long.iter().find_map(|table| table.get(address & table.mask));
-        let high = (address >> 64) as u64;
+        let high = high(address);
         long.or_else(|| self.short.iter().find_map(|table| table.get(high & table.mask)))
+    }
+
+    /// The same where the check of filters pays.
+    #[inline(never)]
+    fn lookup_filtered(&self, address: u128) -> Option<T> {
+        let long = self.long.iter().find_map(|table| table.lookup(address & table.mask));
+        let high = high(address);
+        long.or_else(|| self.short.iter().find_map(|table| table.lookup(high & table.mask)))
     }
 
     /// The value of exactly this prefix.
@@ -40,10 +54,12 @@ impl<T: Copy> Fib<T> {
 
     /// Adds a route; returns the value that the prefix had before.
     pub fn insert(&mut self, prefix: Prefix, value: T) -> Option<T> {
-        match prefix.prefix_len() {
+        let (before, is_large) = match prefix.prefix_len() {
             len @ 65.. => table_of(&mut self.long, len, prefix.mask()).insert(prefix.bits(), value),
             len => table_of(&mut self.short, len, high(prefix.mask())).insert(high(prefix.bits()), value),
-        }
+        };
+        self.is_large |= is_large;
+        before
     }
 
     /// Removes a route; returns the value that the prefix had.
@@ -134,8 +150,14 @@ struct Table<K, T> {
     len: u8,
     /// 64 less the logarithm of the number of slots.
     shift: u32,
-    used: usize,
+    /// 64 less the logarithm of the number of the filter's bits.
+    filter_shift: u32,
+    /// A bit for each key, found by its hash, and few others; empty where the slots are few.
+    filter: Box<[u64]>,
     slots: Vec<Slot<K, T>>,
+    used: usize,
+    /// Keys that were removed since the filter was made: their bits are still set.
+    stale: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,9 +168,14 @@ struct Slot<K, T> {
 
 impl<K: Key, T: Copy> Table<K, T> {
     const LEAST_SLOTS: usize = 16;
+    /// Slots of the smallest table with a filter: they take a megabyte at least.
+    const FILTERED_SLOTS: usize = 1 << 16;
+    /// Bits of a filter for each slot: of the keys that the table does not have one in eight passes, at most.
+    const FILTER_BITS: usize = 4;
 
     fn new(len: u8, mask: K) -> Self {
-        let mut table = Table { mask, len, shift: 0, used: 0, slots: Vec::new() };
+        let (filter, slots) = (Box::default(), Vec::new());
+        let mut table = Table { mask, len, shift: 0, filter_shift: 0, filter, slots, used: 0, stale: 0 };
         table.resize(Self::LEAST_SLOTS);
         table
     }
@@ -157,7 +184,38 @@ impl<K: Key, T: Copy> Table<K, T> {
         self.slots.iter().filter_map(|slot| Some((slot.key, slot.value?)))
     }
 
-    #[inline]
+    /// As [`Table::get`], for keys that the table may well not have.
+    #[inline(always)]
+    fn lookup(&self, key: K) -> Option<T> {
+        let bit = key.hash() >> self.filter_shift;
+        if let Some(word) = self.filter.get((bit / 64) as usize)
+            && word >> (bit % 64) & 1 == 0
+        {
+            return None;
+        }
+        self.get(key)
+    }
+
+    /// Sets a key's bit of the filter, if there is one.
+    fn mark(&mut self, key: K) {
+        let bit = key.hash() >> self.filter_shift;
+        if let Some(word) = self.filter.get_mut((bit / 64) as usize) {
+            *word |= 1 << (bit % 64);
+        }
+    }
+
+    /// Makes the filter again from the keys that there are.
+    fn renew_filter(&mut self) {
+        self.filter.fill(0);
+        self.stale = 0;
+        for index in 0..self.slots.len() {
+            if self.slots[index].value.is_some() {
+                self.mark(self.slots[index].key);
+            }
+        }
+    }
+
+    #[inline(always)]
     fn get(&self, key: K) -> Option<T> {
         let mut index = self.home(key);
         loop {
@@ -170,15 +228,19 @@ impl<K: Key, T: Copy> Table<K, T> {
         }
     }
 
-    fn insert(&mut self, key: K, value: T) -> Option<T> {
+    /// Returns the value that the key had before, and whether there is a filter.
+    fn insert(&mut self, key: K, value: T) -> (Option<T>, bool) {
         if (self.used + 1) * 2 > self.slots.len() {
             self.resize(self.slots.len() * 2);
         }
         let index = self.find(key);
         let before = self.slots[index].value;
         self.slots[index] = Slot { key, value: Some(value) };
-        self.used += usize::from(before.is_none());
-        before
+        if before.is_none() {
+            self.used += 1;
+            self.mark(key);
+        }
+        (before, !self.filter.is_empty())
     }
 
     /// Removes the slot and moves later ones up, so that no look-up ends at a hole.
@@ -198,6 +260,10 @@ impl<K: Key, T: Copy> Table<K, T> {
             }
             index = self.after(index);
         }
+        self.stale += 1;
+        if self.stale > self.used {
+            self.renew_filter();
+        }
         Some(value)
     }
 
@@ -214,7 +280,10 @@ impl<K: Key, T: Copy> Table<K, T> {
         let empty = Slot { key: K::default(), value: None };
         let old = std::mem::replace(&mut self.slots, vec![empty; slots]);
         self.shift = 64 - slots.trailing_zeros();
-        self.used = 0;
+        let bits = if slots < Self::FILTERED_SLOTS { 0 } else { slots * Self::FILTER_BITS };
+        self.filter = vec![0; bits / 64].into_boxed_slice();
+        self.filter_shift = self.shift - Self::FILTER_BITS.trailing_zeros();
+        (self.used, self.stale) = (0, 0);
         for slot in old {
             if let Some(value) = slot.value {
                 self.insert(slot.key, value);
@@ -264,6 +333,34 @@ mod tests {
         assert_eq!(fib.remove(prefix("::/0")), Some(0));
         assert_eq!(fib.lookup(&octets("fd00::1")), None);
         assert_eq!(fib.len(), 2);
+    }
+
+    /// As many as have a filter, which agrees with the routes while they come and go.
+    #[test]
+    fn many_routes_are_filtered() {
+        const ROUTES: u64 = 40_000;
+        let route = |number: u64| {
+            let address = u128::from(number.wrapping_mul(FACTORS[1])) << 64;
+            Prefix::new(address.into(), 48 + (number % 2) as u8 * 16).unwrap()
+        };
+        let mut fib = Fib::default();
+        let mut list = std::collections::BTreeMap::new();
+        for number in 0..3 * ROUTES {
+            assert_eq!(fib.insert(route(number), number), list.insert(route(number), number));
+        }
+        assert!(fib.short.iter().all(|table| !table.filter.is_empty()));
+        for number in (0..3 * ROUTES).filter(|number| number % 3 > 0) {
+            assert_eq!(fib.remove(route(number)), list.remove(&route(number)));
+        }
+        assert_eq!(fib.len(), list.len());
+        for number in 0..3 * ROUTES {
+            let address = route(number).address();
+            let of_len = |len| list.get(&Prefix::new(address, len).unwrap()).copied();
+            assert_eq!(fib.lookup(&address.octets()), of_len(64).or_else(|| of_len(48)));
+        }
+        let marked =
+            |table: &Table<u64, u64>| table.filter.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+        assert!(fib.short.iter().all(|table| marked(table) <= 2 * table.used), "removed routes leave few bits");
     }
 
     proptest! {

@@ -20,7 +20,7 @@ const _: () = assert!(MAX_BODY == 3);
 impl Body {
     /// The octets after the first `skip` of a frame, all of which lie in its first segment; `None` when that is more
     /// than frames can share.
-    #[inline]
+    #[inline(always)]
     pub fn behind(frame: &Frame, skip: usize) -> Option<Self> {
         let rest = frame.first().behind(skip);
         let ([first, second, third], count) = frame.body_parts();

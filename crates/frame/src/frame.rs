@@ -30,39 +30,39 @@ pub const MAX_PIECES: usize = MAX_BODY + 2;
 ///
 /// All of it is one word: chunk, start, length. Headers are pushed and pulled, and bodies made, right before frames are
 /// moved; were chunk, start and length written one by one, the processor would have to wait for each before it can move
-/// the whole. The highest bit of the start, which no chunk is long enough to need, is always set: so a place for a
-/// frame that may be empty is no longer than a frame.
+/// the whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Segment(NonZeroU64);
+pub struct Segment(u64);
 
 const _: () = assert!(size_of::<Option<Frame>>() == size_of::<Frame>());
 
 impl Segment {
+    /// The highest bit of the start, which no chunk is long enough to need, is always set: see [`Frame`].
     const MARK: NonZeroU64 = NonZeroU64::new(1 << 31).expect("it is one");
 
     /// `len` octets of a chunk from offset `start`, both of which the chunk has.
     #[inline]
     pub fn new(chunk: Chunk, start: usize, len: usize) -> Self {
         debug_assert!(start + len <= 1 << 15);
-        Segment(Self::MARK | u64::from(chunk.number()) << 32 | (start as u64) << 16 | len as u64)
+        Segment(Self::MARK.get() | u64::from(chunk.number()) << 32 | (start as u64) << 16 | len as u64)
     }
 
     /// Its chunk.
     #[inline]
     pub fn chunk(self) -> Chunk {
-        Chunk::of_number((self.0.get() >> 32) as u32)
+        Chunk::of_number((self.0 >> 32) as u32)
     }
 
     /// Offset of its first octet in the chunk.
     #[inline]
     pub fn start(self) -> usize {
-        (self.0.get() >> 16 & 0x7FFF) as usize
+        (self.0 >> 16 & 0x7FFF) as usize
     }
 
     /// Its octets.
     #[inline]
     pub fn len(self) -> usize {
-        (self.0.get() & 0xFFFF) as usize
+        (self.0 & 0xFFFF) as usize
     }
 
     /// Whether it has no octet.
@@ -76,10 +76,22 @@ impl Segment {
         Segment::new(self.chunk(), self.start() + octets, self.len() - octets)
     }
 
+    /// As the first segment of a frame.
+    #[inline]
+    fn word(self) -> NonZeroU64 {
+        Self::MARK | self.0
+    }
+
     /// The octets themselves.
     #[inline]
     pub fn octets(self, pool: &Pool) -> &[u8] {
         &pool.octets(self.chunk())[self.start()..][..self.len()]
+    }
+
+    /// The same for editing. A frame's first segment may be edited, its others only where it shares them with none.
+    #[inline]
+    pub fn octets_mut(self, pool: &mut Pool) -> &mut [u8] {
+        &mut pool.octets_mut(self.chunk())[self.start()..][..self.len()]
     }
 }
 
@@ -92,16 +104,47 @@ impl std::fmt::Debug for Segment {
 
 /// A frame. It holds its chunks: it must end in [`Frame::release`], or be sent on.
 ///
-/// The first segment stands last, where a move of the whole takes it as the one word that it was written as.
+/// The first segment stands last, where a move of the whole takes it as the one word that it was written as. It alone
+/// is never zero, so that a place for a frame that may be empty is no longer than a frame: whether it is empty is seen in
+/// that word, and the others are moved in pairs, as they were written. A load waits for the stores before it unless one
+/// of them has all of its octets.
 #[derive(Debug)]
 #[must_use]
 #[repr(C)]
 pub struct Frame {
     body: [Segment; MAX_BODY],
-    tail: [u8; 4],
-    body_segments: u8,
-    tail_len: u8,
-    first: Segment,
+    end: End,
+    first: NonZeroU64,
+}
+
+/// The octets behind the segments, how many of the segments count, and how many of the octets: one word too, made and
+/// changed as a whole.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+struct End([u8; 8]);
+
+impl End {
+    #[inline(always)]
+    fn new(body_segments: u8, tail: Option<[u8; 4]>) -> Self {
+        let tail = tail.map_or(0, |tail| 4 << 40 | u64::from(u32::from_le_bytes(tail)));
+        End((u64::from(body_segments) << 32 | tail).to_le_bytes())
+    }
+
+    #[inline(always)]
+    fn body_segments(&self) -> usize {
+        usize::from(self.0[4])
+    }
+
+    #[inline(always)]
+    fn tail(&self) -> &[u8] {
+        &self.0[..usize::from(self.0[5])]
+    }
+
+    #[inline]
+    fn set(&mut self, body_segments: usize, tail_len: usize) {
+        let tail = u64::from_le_bytes(self.0) & 0xFFFF_FFFF;
+        *self = End((tail | (body_segments as u64) << 32 | (tail_len as u64) << 40).to_le_bytes());
+    }
 }
 
 impl Frame {
@@ -122,7 +165,7 @@ impl Frame {
 
     /// A frame of one segment, whose chunk it takes over.
     pub fn of_segment(first: Segment) -> Self {
-        Frame { first, body: [first; MAX_BODY], tail: [0; 4], body_segments: 0, tail_len: 0 }
+        Frame { first: first.word(), body: [first; MAX_BODY], end: End::new(0, None) }
     }
 
     /// A copy: a head, whose chunk it takes over, a share of a body that the caller has [counted](Body::share), and a
@@ -130,17 +173,16 @@ impl Frame {
     #[inline]
     pub fn copy_of(head: Segment, body: Body, tail: Option<[u8; 4]>) -> Self {
         let (body, body_segments) = body.parts();
-        let tail_len = if tail.is_some() { 4 } else { 0 };
-        Frame { body, tail: tail.unwrap_or_default(), body_segments, tail_len, first: head }
+        Frame { body, end: End::new(body_segments, tail), first: head.word() }
     }
 
     /// The same octets, laid out as a driver delivers them: the effect of crossing a wire. A frame with that layout is
     /// returned unchanged.
     pub fn across_wire(self, pool: &mut Pool) -> Option<Self> {
         let first = self.first();
-        let contiguous = first.len() >= HEADER_SPAN || self.body_segments == 0;
+        let contiguous = first.len() >= HEADER_SPAN || self.end.body_segments() == 0;
         let roomy = first.start() >= HEADROOM;
-        if self.tail_len == 0 && contiguous && roomy && pool.is_exclusive(first.chunk()) {
+        if self.tail().is_empty() && contiguous && roomy && pool.is_exclusive(first.chunk()) {
             return Some(self);
         }
         let copy = self.duplicate(pool);
@@ -162,7 +204,7 @@ impl Frame {
     /// Octets of the whole frame, without FCS.
     #[inline]
     pub fn len(&self) -> usize {
-        let mut len = self.head_len() + usize::from(self.tail_len);
+        let mut len = self.head_len() + self.tail().len();
         for segment in self.body() {
             len += segment.len();
         }
@@ -177,53 +219,77 @@ impl Frame {
     /// Octets of the first segment.
     #[inline]
     pub fn head_len(&self) -> usize {
-        self.first.len()
+        self.first().len()
     }
 
     /// The first segment.
     #[inline]
     pub fn head<'p>(&self, pool: &'p Pool) -> &'p [u8] {
-        self.first.octets(pool)
+        self.first().octets(pool)
     }
 
     /// The first segment, for editing.
     #[inline]
     pub fn head_mut<'p>(&mut self, pool: &'p mut Pool) -> &'p mut [u8] {
-        &mut pool.octets_mut(self.first.chunk())[self.first.start()..][..self.first.len()]
+        self.first().octets_mut(pool)
     }
 
     /// The frame with four octets behind its last segment, as a copy has its new ICRC there.
     pub fn with_tail(self, tail: [u8; 4]) -> Self {
-        Frame { tail, tail_len: 4, ..self }
+        Frame { end: End::new(self.end.body_segments() as u8, Some(tail)), ..self }
     }
 
     /// The segment that the frame begins with.
     #[inline]
     pub fn first(&self) -> Segment {
-        self.first
+        Segment(self.first.get())
     }
 
     /// The segments after the first.
     #[inline]
     pub fn body(&self) -> &[Segment] {
-        &self.body[..usize::from(self.body_segments)]
+        &self.body[..self.end.body_segments()]
     }
 
     /// The segments after the first and how many of them count.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn body_parts(&self) -> ([Segment; MAX_BODY], u8) {
-        (self.body, self.body_segments)
+        (self.body, self.end.body_segments() as u8)
     }
 
     /// The octets that follow the last segment.
     #[inline]
     pub fn tail(&self) -> &[u8] {
-        &self.tail[..usize::from(self.tail_len)]
+        self.end.tail()
     }
 
     /// All octets, piece by piece.
     pub fn pieces<'p>(&'p self, pool: &'p Pool) -> impl Iterator<Item = &'p [u8]> {
         self.all_segments().map(|segment| segment.octets(pool)).chain([self.tail()])
+    }
+
+    /// Copies all octets to the front of `into`; returns how many they are, or `None` when they do not fit. What is
+    /// behind them in `into` may be overwritten too: a short head is copied in moves of a fixed length.
+    #[inline]
+    pub fn copy_to(&self, into: &mut [u8], pool: &Pool) -> Option<usize> {
+        const SHORT: usize = 96;
+        let first = self.first();
+        let from = pool.octets(first.chunk()).get(first.start()..)?;
+        match (from.first_chunk::<SHORT>(), into.first_chunk_mut::<SHORT>()) {
+            (Some(from), Some(place)) if first.len() <= SHORT => *place = *from,
+            _ => into.get_mut(..first.len())?.copy_from_slice(from.get(..first.len())?),
+        }
+        let mut len = first.len();
+        for segment in self.body() {
+            into.get_mut(len..)?.get_mut(..segment.len())?.copy_from_slice(segment.octets(pool));
+            len += segment.len();
+        }
+        let tail = self.tail();
+        match (<&[u8; 4]>::try_from(tail), into.get_mut(len..).and_then(|rest| rest.first_chunk_mut())) {
+            (Ok(tail), Some(place)) => *place = *tail,
+            _ => into.get_mut(len..)?.get_mut(..tail.len())?.copy_from_slice(tail),
+        }
+        Some(len + tail.len())
     }
 
     /// All octets in one piece, for tests and captures.
@@ -234,45 +300,65 @@ impl Frame {
     /// Removes `octets` from the front of the first segment. The caller guarantees that they are there.
     #[inline]
     pub fn pull(&mut self, octets: usize) {
-        self.first = self.first.behind(octets);
+        self.first = self.first().behind(octets).word();
     }
 
     /// Adds `octets` to the front of the first segment; `false` when the headroom is less.
     #[inline]
     pub fn push(&mut self, octets: usize) -> bool {
-        let Some(start) = self.first.start().checked_sub(octets) else {
+        let first = self.first();
+        let Some(start) = first.start().checked_sub(octets) else {
             return false;
         };
-        self.first = Segment::new(self.first.chunk(), start, self.first.len() + octets);
+        self.first = Segment::new(first.chunk(), start, first.len() + octets).word();
         true
     }
 
     /// Cuts the frame behind `len` octets, when it is longer.
     pub fn truncate(&mut self, len: usize, pool: &mut Pool) {
         let mut excess = self.len().saturating_sub(len);
-        let from_tail = excess.min(usize::from(self.tail_len));
-        self.tail_len -= from_tail as u8;
+        let from_tail = excess.min(self.tail().len());
+        self.end.set(self.end.body_segments(), self.tail().len() - from_tail);
         excess -= from_tail;
-        while excess > 0 && self.body_segments > 0 {
-            let last = &mut self.body[usize::from(self.body_segments) - 1];
+        while excess > 0 && self.end.body_segments() > 0 {
+            let last = &mut self.body[self.end.body_segments() - 1];
             let cut = excess.min(last.len());
             *last = Segment::new(last.chunk(), last.start(), last.len() - cut);
             excess -= cut;
             if last.is_empty() {
                 pool.release(last.chunk());
-                self.body_segments -= 1;
+                self.end.set(self.end.body_segments() - 1, self.tail().len());
             }
         }
-        self.first = Segment::new(self.first.chunk(), self.first.start(), self.first.len() - excess);
+        let first = self.first();
+        self.first = Segment::new(first.chunk(), first.start(), first.len() - excess).word();
     }
 
     /// The four octets at the end, wherever they lie; `None` when the frame is shorter.
     #[inline]
     pub fn last_four(&self, pool: &Pool) -> Option<[u8; 4]> {
-        let last = self.body().last().copied().unwrap_or(self.first);
+        let last = self.body().last().copied().unwrap_or(self.first());
         match last.octets(pool).last_chunk() {
-            Some(octets) if self.tail_len == 0 => Some(*octets),
+            Some(octets) if self.tail().is_empty() => Some(*octets),
             _ => self.gather_last_four(pool),
+        }
+    }
+
+    /// Cuts so many octets off the end; those that there are, when the frame is shorter.
+    #[inline(always)]
+    pub fn cut(&mut self, octets: usize, pool: &mut Pool) {
+        let last = self.body().last().copied().unwrap_or(self.first());
+        if !self.tail().is_empty() || last.len() <= octets {
+            return self.truncate(self.len().saturating_sub(octets), pool);
+        }
+        self.set_last(Segment(last.0 - octets as u64));
+    }
+
+    #[inline(always)]
+    fn set_last(&mut self, segment: Segment) {
+        match self.end.body_segments().checked_sub(1) {
+            Some(index) => self.body[index] = segment,
+            None => self.first = segment.word(),
         }
     }
 
@@ -280,7 +366,7 @@ impl Frame {
     fn gather_last_four(&self, pool: &Pool) -> Option<[u8; 4]> {
         let mut octets = [0; 4];
         let mut missing = 4;
-        let body = self.body().iter().rev().copied().chain([self.first]).map(|segment| segment.octets(pool));
+        let body = self.body().iter().rev().copied().chain([self.first()]).map(|segment| segment.octets(pool));
         for piece in std::iter::once(self.tail()).chain(body) {
             let take = missing.min(piece.len());
             octets[missing - take..missing].copy_from_slice(&piece[piece.len() - take..]);
@@ -296,25 +382,25 @@ impl Frame {
     /// hold on its chunk becomes the frame's.
     #[inline]
     pub fn append(&mut self, segment: Segment) -> bool {
-        let Some(place) = self.body.get_mut(usize::from(self.body_segments)) else {
+        let Some(place) = self.body.get_mut(self.end.body_segments()) else {
             return false;
         };
         *place = segment;
-        self.body_segments += 1;
+        self.end.set(self.end.body_segments() + 1, self.tail().len());
         true
     }
 
     /// Gives back every chunk.
     #[inline(always)]
     pub fn release(self, pool: &mut Pool) {
-        pool.release(self.first.chunk());
+        pool.release(self.first().chunk());
         for segment in self.body() {
             pool.release(segment.chunk());
         }
     }
 
     fn all_segments(&self) -> impl Iterator<Item = Segment> {
-        std::iter::once(self.first).chain(self.body().iter().copied())
+        std::iter::once(self.first()).chain(self.body().iter().copied())
     }
 
     /// An unwritten frame of `len` octets: as much as fits the first chunk, then further ones.
@@ -413,6 +499,9 @@ mod tests {
             let frame = Frame::from_octets(&octets(len), &mut pool).unwrap();
             assert_eq!(frame.len(), len);
             assert_eq!(frame.to_vec(&pool), octets(len));
+            let mut into = vec![0; len];
+            assert_eq!(frame.copy_to(&mut into, &pool), Some(len));
+            assert_eq!(into, octets(len));
             frame.release(&mut pool);
             assert_eq!(pool.in_use(), 0);
         }
@@ -432,6 +521,12 @@ mod tests {
         expected.extend([1, 2, 3, 4]);
         assert_eq!(copy.to_vec(&pool), expected);
         assert_eq!(copy.last_four(&pool), Some([1, 2, 3, 4]));
+        for room in [expected.len(), 5000] {
+            let mut into = vec![0; room];
+            assert_eq!(copy.copy_to(&mut into, &pool), Some(expected.len()));
+            assert_eq!(into[..expected.len()], expected);
+        }
+        assert!((0..expected.len()).step_by(7).all(|room| copy.copy_to(&mut vec![0; room], &pool).is_none()));
         let arrived = copy.across_wire(&mut pool).unwrap();
         assert_eq!(arrived.to_vec(&pool), expected);
         assert_eq!(arrived.head_len(), CHUNK_ROOM);
@@ -439,6 +534,18 @@ mod tests {
         received.release(&mut pool);
         arrived.release(&mut pool);
         assert_eq!(pool.in_use(), 0);
+    }
+
+    #[test]
+    fn cutting_is_truncating() {
+        let mut pool = Pool::new(64);
+        for len in [4, 5, 60, CHUNK_ROOM, CHUNK_ROOM + 2, CHUNK_ROOM + 4, CHUNK_ROOM + 9, 9000] {
+            let mut frame = Frame::from_octets(&octets(len), &mut pool).unwrap();
+            frame.cut(4, &mut pool);
+            assert_eq!(frame.to_vec(&pool), octets(len - 4));
+            frame.release(&mut pool);
+            assert_eq!(pool.in_use(), 0);
+        }
     }
 
     #[test]

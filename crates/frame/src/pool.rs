@@ -113,6 +113,7 @@ impl Pool {
     }
 
     /// A small chunk, counted once; `None` when the pool is exhausted.
+    #[inline(always)]
     pub fn allocate_small(&mut self) -> Option<Chunk> {
         self.small.allocate().map(|index| Chunk(index | SMALL_BIT))
     }
@@ -158,7 +159,7 @@ impl Pool {
     }
 
     /// All octets of a chunk, for editing.
-    #[inline]
+    #[inline(always)]
     pub fn octets_mut(&mut self, chunk: Chunk) -> &mut [u8] {
         match chunk.place() {
             Place::Large(index) => self.large.octets_mut(index),
@@ -244,7 +245,7 @@ impl<const STRIDE: usize> Arena<STRIDE> {
         arena
     }
 
-    #[inline]
+    #[inline(always)]
     fn allocate(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.grow()?;

@@ -68,8 +68,9 @@ impl<T> Ring<T> {
             return None;
         }
         let frame = self.slots[self.head as usize].take();
-        self.head = self.place(1) as u32;
         self.len -= 1;
+        // A ring that runs empty begins anew where it began before: there its slots are in the caches.
+        self.head = if self.len == 0 { 0 } else { self.place(1) as u32 };
         frame
     }
 

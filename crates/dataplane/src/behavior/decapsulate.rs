@@ -11,7 +11,18 @@ use srdma_wire::{Ipv6View, View};
 #[inline]
 pub(crate) fn decapsulate(frame: &mut Frame, pool: &mut Pool, inner: usize) -> Result<(), DropReason> {
     let len = frame.len();
-    let head = frame.head_mut(pool);
+    let end = uncover(frame.head_mut(pool), len, inner)?;
+    frame.pull(inner - IPV6);
+    if end < len {
+        frame.truncate(end - (inner - IPV6), pool);
+    }
+    Ok(())
+}
+
+/// Makes the inner header at `inner` that of a packet of its own, in a frame of `len` octets; returns where it ends.
+/// Nothing is changed in a packet that must be dropped.
+#[inline]
+pub(crate) fn uncover(head: &mut [u8], len: usize, inner: usize) -> Result<usize, DropReason> {
     let outer_ecn = ipv6(head)?.ecn();
     let octets = head.get_mut(inner..).ok_or(DropReason::HeaderTooLong)?;
     let (view, _) = Ipv6View::split_mut(octets).map_err(|_| DropReason::HeaderTooLong)?;
@@ -27,11 +38,7 @@ pub(crate) fn decapsulate(frame: &mut Frame, pool: &mut Pool, inner: usize) -> R
     if ecn != inner_ecn {
         view.set_ecn(ecn);
     }
-    frame.pull(inner - IPV6);
-    if end < len {
-        frame.truncate(end - (inner - IPV6), pool);
-    }
-    Ok(())
+    Ok(end)
 }
 
 /// The inner packet's ECN field after decapsulation (RFC 6040 figure 4); `None` when the packet must be dropped.

@@ -10,7 +10,6 @@ use srdma_wire::srh::SrhError;
 use srdma_wire::{Ipv6View, Srh, SrhView, View};
 
 /// The behaviour; steps are those of RFC 8986 section 4.1.
-#[inline]
 pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outcome {
     let head = frame.head_mut(pool);
     let Some((ethernet_ipv6, rest)) = head.split_first_chunk_mut::<AFTER_IPV6>() else {
@@ -45,6 +44,37 @@ pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outco
         };
     }
     behind_options(frame, pool, flavors)
+}
+
+/// The behaviour in the common cases, which change no more than the headers that there are: the next segment is in
+/// place, without flavour or error. `false`: nothing is changed, the behaviour goes [step by step](end).
+#[inline(always)]
+pub(crate) fn end_in_place(head: &mut [u8], flavors: Flavors) -> bool {
+    let Some((ethernet_ipv6, rest)) = head.split_first_chunk_mut::<AFTER_IPV6>() else { return false };
+    let Ok((view, _)) = Ipv6View::split_mut(&mut ethernet_ipv6[IPV6..]) else { return false };
+    if view.hop_limit <= 1 {
+        return false;
+    }
+    if let Some(csid) = flavors.next_csid {
+        let mut destination = *view.destination_octets();
+        if next_csid::shift(&mut destination, csid) {
+            view.set_destination(destination.into());
+            view.hop_limit -= 1;
+            return true;
+        }
+    }
+    if view.next_header() != NextHeader::ROUTING {
+        return false;
+    }
+    let Ok((srh, _)) = Srh::split(rest) else { return false };
+    let Some(segments_left) = srh.header.segments_left.checked_sub(1) else { return false };
+    let Some(segment) = srh.segment(segments_left).filter(|_| segments_left > 0 || !flavors.psp) else { return false };
+    view.hop_limit -= 1;
+    view.set_destination(segment);
+    if let Ok((view, _)) = SrhView::split_mut(rest) {
+        view.segments_left = segments_left;
+    }
+    true
 }
 
 /// Result of the SRH's own steps.

@@ -21,7 +21,7 @@ pub(crate) fn end_dt6(frame: &mut Frame, pool: &mut Pool) -> Outcome {
 /// Where the inner packet begins in the common cases: right behind the IPv6 header, or behind an SRH without segments
 /// left.
 #[inline]
-fn inner_offset(head: &[u8]) -> Option<usize> {
+pub(crate) fn inner_offset(head: &[u8]) -> Option<usize> {
     let (headers, rest) = head.split_first_chunk::<AFTER_IPV6>()?;
     let (ipv6, _) = Ipv6View::split(&headers[IPV6..]).ok()?;
     if ipv6.next_header() == NextHeader::IPV6 {

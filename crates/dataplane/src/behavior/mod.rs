@@ -9,9 +9,9 @@ mod end_x;
 mod next_csid;
 mod upper_layer;
 
-pub(crate) use decapsulate::decapsulate;
-pub(crate) use end::end;
-pub(crate) use end_dt6::{end_dt6, inner_packet};
+pub(crate) use decapsulate::{decapsulate, uncover};
+pub(crate) use end::{end, end_in_place};
+pub(crate) use end_dt6::{end_dt6, inner_offset, inner_packet};
 pub(crate) use end_x::end_x;
 
 use crate::drop::DropReason;

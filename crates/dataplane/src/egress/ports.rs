@@ -1,6 +1,6 @@
 //! The node's ports: their counters and queues, and the rewrite of a frame that leaves.
 
-use super::{ClassMap, Departing, Egress, EgressConfig, trim};
+use super::{ClassMap, Departing, Egress, EgressConfig, Place, trim};
 use crate::config::{ConfigError, NodeConfig, PortConfig};
 use crate::context::PacketContext;
 use crate::counters::{PortCounters, Traffic};
@@ -32,6 +32,22 @@ pub(crate) enum Room {
     Classes,
     /// The plain queue is full.
     Full,
+}
+
+/// Room for one frame in a plain queue, and the counter for it.
+#[derive(Debug)]
+pub(crate) struct CountedPlace<'p> {
+    place: Place<'p>,
+    enqueued: &'p mut Traffic,
+}
+
+impl CountedPlace<'_> {
+    /// Queues and counts the frame.
+    #[inline(always)]
+    pub(crate) fn fill(self, frame: Frame) {
+        self.enqueued.count(self.place.len);
+        self.place.fill(frame);
+    }
 }
 
 impl Ports {
@@ -96,14 +112,12 @@ impl Ports {
         }
     }
 
-    /// Counts a received frame, whose destination MAC address the caller compares with that of the port. `None`: there
-    /// is no such port.
-    #[inline(always)]
-    pub(crate) fn receive(&mut self, port: PortId, octets: usize) -> Option<&MacAddress> {
-        let counters = self.counters.get_mut(port.index())?;
-        let mac = self.macs.get(port.index())?;
-        counters.received.count(octets);
-        Some(mac)
+    /// Counts frames that were received.
+    pub(crate) fn add_received(&mut self, port: PortId, received: Traffic) {
+        if let Some(counters) = self.counters.get_mut(port.index()) {
+            counters.received.frames += received.frames;
+            counters.received.octets += received.octets;
+        }
     }
 
     /// Counts a drop at the ingress port; `None` for packets of this node.
@@ -172,6 +186,13 @@ impl Ports {
     pub(crate) fn enqueue_ahead(&mut self, port: PortId, frame: Frame, len: usize) {
         self.egress.push_ahead(port, frame, len);
         self.counters[port.index()].enqueued.count(len);
+    }
+
+    /// A place in a port's plain queue for a frame of `len` octets, if it has room; what fills the place is counted.
+    #[inline(always)]
+    pub(crate) fn place_for(&mut self, port: PortId, len: usize) -> Option<CountedPlace<'_>> {
+        let counters = self.counters.get_mut(port.index())?;
+        Some(CountedPlace { place: self.egress.place(port, len)?, enqueued: &mut counters.enqueued })
     }
 
     /// Puts the frame that `make` returns into a port's plain queue, if that has room and the adjacency allows it.

@@ -1,31 +1,52 @@
 //! Receiver lists of End.MT, parsed and resolved.
 
+use super::list_cache::Flow;
 use super::{GroupState, Groups, Surroundings};
 use crate::drop::DropReason;
-use crate::headers::{Place, ipv6, srh_drop};
+use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::multicast::{ListedReceiver, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
-use crate::tables::Target;
+use crate::tables::{Tables, Target};
 use srdma_aggregation::BranchIndex;
-use srdma_frame::{Frame, Pool};
-use srdma_group::{GroupEntry, NodeRole, Safeguard};
+use srdma_frame::{Frame, Pool, PortId};
+use srdma_group::{NodeRole, ReceiverRegion, Safeguard};
 use srdma_wire::ipv6::NextHeader;
-use srdma_wire::{BthView, Ipv6View, Srh};
+use srdma_wire::srh::ROUTING_TYPE;
+use srdma_wire::{Ipv6View, Srh};
 use std::net::Ipv6Addr;
 
+/// A copy for a receiver: one cache line, in the order of use, with what is needed of its adjacency.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct EdgeCopy {
+    pub(crate) ethernet: [u8; IPV6],
+    pub(crate) port: PortId,
     pub(crate) rewritten: Rewritten,
-    pub(crate) adjacency: Option<u32>,
+    /// Octets of the longest frame that the adjacency carries; none without one.
+    pub(crate) most_octets: u32,
     pub(crate) branch: Option<BranchIndex>,
+    pub(crate) adjacency: Option<u32>,
 }
 
-/// Key of a receiver list, besides its SRH, as in the packet.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Flow<'h> {
-    pub(crate) outer_source: &'h [u8; 16],
-    /// Inner source and Proxy Address.
-    pub(crate) inner_addresses: &'h [u8; 32],
-    pub(crate) designated_qpn: &'h [u8; 3],
+const _: () = assert!(size_of::<EdgeCopy>() == 64);
+
+impl EdgeCopy {
+    /// A copy that leaves by an adjacency of the tables as they are.
+    pub(crate) fn new(
+        rewritten: Rewritten,
+        adjacency: Option<u32>,
+        branch: Option<BranchIndex>,
+        tables: &Tables,
+    ) -> Self {
+        let known = adjacency.map(|index| tables.adjacency(index));
+        EdgeCopy {
+            ethernet: known.map_or([0; IPV6], |known| known.ethernet),
+            port: known.map_or(PortId(0), |known| known.port),
+            rewritten,
+            most_octets: known.map_or(0, |known| known.most_octets()),
+            branch,
+            adjacency,
+        }
+    }
 }
 
 /// A receiver list, learnt from TLVs or provisioned (MT-8-2), parsed and resolved, under the octets that it was made
@@ -46,6 +67,8 @@ pub(crate) struct ReceiverList {
     pub(crate) reth: RethRule,
     pub(crate) regions: RegionTable,
     pub(crate) copies: Vec<EdgeCopy>,
+    /// Where WRITEs of the copies go.
+    pub(crate) copy_regions: Vec<Option<ReceiverRegion>>,
     /// Listed receivers that get no copy: they are not in the record, but in the prepared or the preceding one (D96).
     pub(crate) omitted: u16,
     /// Octets of the packets, from IPv6 to ICRC, that the copies are prepared for.
@@ -66,7 +89,7 @@ impl ReceiverList {
     /// Prepares the copies of packets that name a region of the group (D191).
     #[inline]
     pub(crate) fn select(&mut self, region: u8) {
-        self.regions.select(region, self.copies.iter_mut().map(|copy| &mut copy.rewritten));
+        self.regions.select(region, &mut self.copy_regions);
     }
 
     pub(crate) fn proxy(&self) -> Ipv6Addr {
@@ -83,59 +106,30 @@ impl ReceiverList {
     }
 }
 
-/// Receiver lists in use: direct-mapped, so that it never grows.
-#[derive(Debug)]
-pub(crate) struct ListCache {
-    slots: Vec<Option<Box<ReceiverList>>>,
-}
-
-impl Default for ListCache {
-    fn default() -> Self {
-        ListCache { slots: vec![None; Self::SLOTS] }
-    }
-}
-
-impl ListCache {
-    const SLOTS: usize = 256;
-
-    /// The slot of a flow: that of its group, since the source is not part of it.
-    #[inline]
-    pub(crate) fn slot(flow: &Flow<'_>) -> usize {
-        let [.., a, b, c, d, e, f, g, h] = *flow.inner_addresses;
-        let [x, y, z] = *flow.designated_qpn;
-        let mixed = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ u64::from(u32::from_be_bytes([0, x, y, z])) << 40;
-        (mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 56) as usize % Self::SLOTS
-    }
-
-    /// Forgets the list of a group: the record that it was resolved with has changed.
-    pub(crate) fn forget(&mut self, entry: &GroupEntry) {
-        let (proxy, designated_qpn) = (entry.proxy.octets(), entry.designated_qpn.to_octets());
-        let mut inner_addresses = [0; 32];
-        inner_addresses[16..].copy_from_slice(&proxy);
-        let flow = Flow { outer_source: &[0; 16], inner_addresses: &inner_addresses, designated_qpn: &designated_qpn };
-        self.slots[Self::slot(&flow)] = None;
-    }
-
-    /// The list in a slot.
-    #[inline]
-    pub(crate) fn get(&self, slot: usize) -> Option<&ReceiverList> {
-        self.slots.get(slot)?.as_deref()
-    }
-
-    /// Takes the list out of a slot while it is used.
-    #[inline]
-    pub(crate) fn take(&mut self, slot: usize) -> Option<Box<ReceiverList>> {
-        self.slots.get_mut(slot)?.take()
-    }
-
-    /// Replaces the list in a slot.
-    #[inline]
-    pub(crate) fn put(&mut self, slot: usize, list: Box<ReceiverList>) {
-        self.slots[slot] = Some(list);
-    }
-}
-
 impl Groups {
+    /// S01–S05 in the common case: the SRH is right behind the IPv6 header, and its list is known. A list is only known
+    /// for an SRH that was found to be sound.
+    #[inline(always)]
+    pub(crate) fn known_list(&self, head: &[u8], require_hmac: bool, generation: u64) -> Option<(usize, usize)> {
+        let (outer, srh) = head.split_first_chunk::<AFTER_IPV6>()?;
+        let [next_header, hdr_ext_len, routing_type, segments_left, ..]: &[u8; 8] = srh.first_chunk()?;
+        let (octets, inner) = srh.split_at_checked(8 + 8 * usize::from(*hdr_ext_len))?;
+        let flow = Flow::behind(outer, inner)?;
+        let is_common = outer[IPV6 + 6] == NextHeader::ROUTING.0
+            && outer[IPV6 + 7] > 1
+            && *routing_type == ROUTING_TYPE
+            && *segments_left > 0
+            && *next_header == NextHeader::IPV6.0
+            && inner.get(6) == Some(&NextHeader::UDP.0);
+        let destination = &outer[IPV6 + 24..];
+        let slot = self.lists.find(&flow, |list| {
+            list.generation == generation
+                && list.srh == octets
+                && (!require_hmac || list.verified_for.as_ref().is_some_and(|verified| verified == destination))
+        });
+        slot.filter(|_| is_common).map(|slot| (slot, AFTER_IPV6 + octets.len()))
+    }
+
     /// S01–S05: the slot of the packet's receiver list, parsed and resolved unless that was done before for the same
     /// octets; and where the inner packet begins.
     pub(crate) fn receiver_list(
@@ -174,18 +168,21 @@ impl Groups {
             }
             _ => return Err(DropReason::NotRocev2),
         }
-        let flow = flow_of(outer, head, inner.offset).ok_or(DropReason::HeaderTooLong)?;
-        let slot = ListCache::slot(&flow);
-        let known = self.lists.get(slot).is_some_and(|list| {
-            list.generation == around.tables.generation()
-                && list.is_of(&flow)
+        let outer_octets = head.first_chunk().ok_or(DropReason::Truncated)?;
+        let flow = Flow::behind(outer_octets, &head[inner.offset..]).ok_or(DropReason::HeaderTooLong)?;
+        let generation = around.tables.generation();
+        let known = self.lists.find(&flow, |list| {
+            list.generation == generation
                 && list.srh == octets
                 && (!require_hmac || list.verified_for.as_ref() == Some(outer.destination_octets()))
         });
-        if !known {
-            let list = self.parse_list(outer, &srh, octets, &flow, require_hmac, around)?;
-            self.lists.put(slot, Box::new(list));
+        if let Some(slot) = known {
+            return Ok((slot, inner.offset));
         }
+        let list = self.parse_list(outer, &srh, octets, &flow, require_hmac, around)?;
+        self.lists.make_room(self.slots.len());
+        let slot = self.lists.place_for(&flow, generation);
+        self.lists.put(slot, Box::new(list));
         Ok((slot, inner.offset))
     }
 
@@ -247,11 +244,12 @@ impl Groups {
         };
         let copies = receivers.iter().map(|receiver| {
             let address = receiver.address.octets();
-            EdgeCopy {
-                rewritten: Rewritten::new(receiver, &source, &proxy, &designated_qpn),
-                adjacency: tables.resolve(&address, &proxy),
-                branch: state.and_then(|state| state.branch_of(&address)),
-            }
+            EdgeCopy::new(
+                Rewritten::new(receiver, &source, &proxy, &designated_qpn),
+                tables.resolve(&address, &proxy),
+                state.and_then(|state| state.branch_of(&address)),
+                tables,
+            )
         });
         let (reth, regions) = regions_for(state, &receivers, names_regions);
         Ok(ReceiverList {
@@ -265,6 +263,7 @@ impl Groups {
             reth,
             regions,
             copies: copies.collect(),
+            copy_regions: receivers.iter().map(|receiver| receiver.region).collect(),
             omitted,
             to_learn: learns.then_some(receivers),
             packet_octets: 0,
@@ -325,16 +324,4 @@ fn with_regions(mut listed: Vec<ListedReceiver>, recorded: &[ListedReceiver]) ->
             recorded.iter().find(|known| known.address == receiver.address).and_then(|known| known.region);
     }
     listed
-}
-
-/// The flow of a packet in which `inner` is the offset of the inner IPv6 header.
-#[inline]
-fn flow_of<'h>(outer: &'h Ipv6View, head: &'h [u8], inner: usize) -> Option<Flow<'h>> {
-    const QPN: usize = 40 + 8 + BthView::DEST_QP_OFFSET;
-    let inner: &[u8; QPN + 3] = head.get(inner..)?.first_chunk()?;
-    Some(Flow {
-        outer_source: outer.source_octets(),
-        inner_addresses: inner[8..].first_chunk()?,
-        designated_qpn: inner.last_chunk()?,
-    })
 }

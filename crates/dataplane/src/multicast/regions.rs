@@ -1,6 +1,6 @@
 //! The region of a group to which a WRITE goes: the one that the rkey of its RETH names (D27, D191).
 
-use super::{ListedReceiver, Rewritten};
+use super::ListedReceiver;
 use srdma_group::{Receiver, ReceiverRegion, SourceRegion};
 use srdma_wire::transport::Reth;
 
@@ -80,13 +80,13 @@ impl RegionTable {
         &self.more
     }
 
-    /// Prepares the copies of a list for messages to a region.
+    /// Gives the copies of a list the regions for messages to one of the group's.
     #[inline]
-    pub(crate) fn select<'c>(&mut self, region: u8, copies: impl ExactSizeIterator<Item = &'c mut Rewritten>) {
+    pub(crate) fn select(&mut self, region: u8, copies: &mut [Option<ReceiverRegion>]) {
         if self.selected != region {
             self.selected = region;
             let of_region = self.of_copies.chunks(copies.len().max(1)).nth(region.into()).unwrap_or_default();
-            copies.zip(of_region).for_each(|(copy, region)| copy.set_region(*region));
+            copies.iter_mut().zip(of_region).for_each(|(copy, region)| *copy = Some(*region));
         }
     }
 }

@@ -15,12 +15,11 @@ use srdma_group::{ReceiverRegion, SourceRegion};
 use srdma_wire::Icrc;
 use srdma_wire::checksum::Update;
 use srdma_wire::icrc::{Delta, Shift};
-use srdma_wire::rocev2::Packet;
 use srdma_wire::transport::{Reth, RethView};
 use zerocopy::IntoBytes;
 
 /// Octets of the headers that every data packet has: IPv6, UDP and BTH.
-const HEADERS: usize = RETH - IPV6;
+pub(crate) const HEADERS: usize = RETH - IPV6;
 
 /// Octets of the longest head.
 pub(crate) const MAX_HEAD: usize = RETH + Reth::LEN;
@@ -35,15 +34,16 @@ const RETH: usize = AFTER_IPV6 + 8 + 12;
 
 /// A receiver, and what its address and queue pair change in the ICRC.
 #[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub(crate) struct Rewritten {
     address: [u8; 16],
     /// As it lies in the first eight octets of the BTH, the others zero.
     qpn_in_bth: u64,
-    region: Option<ReceiverRegion>,
-    /// From the source address to the queue pair number, as seen behind the latter.
-    delta: Delta,
-    /// The same as seen at the ICRC of packets of the length that copies were last prepared for.
+    /// From the source address to the queue pair number, as seen at the ICRC of packets of the length that copies were
+    /// last prepared for.
     delta_at_icrc: Delta,
+    /// The same as seen behind the queue pair number.
+    delta: Delta,
 }
 
 impl Rewritten {
@@ -68,15 +68,9 @@ impl Rewritten {
         Rewritten {
             address: receiver.address.octets(),
             qpn_in_bth: u64::from_le_bytes(u64::from(receiver.qpn.get()).to_be_bytes()),
-            region: receiver.region,
-            delta,
             delta_at_icrc: delta,
+            delta,
         }
-    }
-
-    /// The copies' WRITEs go to another of the receiver's regions (D191).
-    pub(super) fn set_region(&mut self, region: ReceiverRegion) {
-        self.region = Some(region);
     }
 
     /// Prepares copies of packets in which so many octets lie between the queue pair number and the ICRC.
@@ -89,7 +83,6 @@ impl Rewritten {
 #[derive(Clone, Debug)]
 pub(crate) struct Rewrite<'r> {
     shared: Shared,
-    head_len: usize,
     whole_len: usize,
     icrc: Icrc,
     reth: Option<&'r RethRewrite>,
@@ -128,8 +121,8 @@ impl Shared {
         }
     }
 
-    #[inline]
-    fn write(&self, copy: &Rewritten, into: &mut [u8; MAX_HEAD]) {
+    #[inline(always)]
+    fn write(&self, copy: &Rewritten, into: &mut [u8; RETH]) {
         into[IPV6..SOURCE].copy_from_slice(&self.ipv6.to_le_bytes());
         into[SOURCE..DESTINATION].copy_from_slice(&self.proxy);
         into[DESTINATION..AFTER_IPV6].copy_from_slice(&copy.address);
@@ -153,19 +146,20 @@ pub(crate) fn behind_qpn(packet_octets: usize) -> Shift {
 }
 
 impl<'r> Rewrite<'r> {
-    /// Prepares the copies of `packet`, whose source address becomes the Proxy Address and whose hop limit, not zero,
-    /// becomes one less (D5). `headers` are its own, which no extension header divides.
-    #[inline]
-    pub(crate) fn new(packet: &Packet<'_>, headers: &[u8; HEADERS], icrc: Icrc, reth: Option<&'r RethRewrite>) -> Self {
+    /// Prepares the copies of a packet of so many octets, whose source address becomes the Proxy Address and whose hop
+    /// limit, not zero, becomes one less (D5). `headers` are its own, which no extension header divides.
+    #[inline(always)]
+    pub(crate) fn new(headers: &[u8; HEADERS], octets: usize, icrc: Icrc, reth: Option<&'r RethRewrite>) -> Self {
+        const SOURCE_AT: usize = SOURCE - IPV6;
+        const QPN_AT: usize = QPN - IPV6;
         Rewrite {
             shared: Shared::new(headers),
-            head_len: if reth.is_some() { MAX_HEAD } else { RETH },
-            whole_len: IPV6 + packet.total_len(),
+            whole_len: IPV6 + octets,
             icrc,
             reth,
             udp_checksum: u16::from_be_bytes([headers[UDP_CHECKSUM - IPV6], headers[UDP_CHECKSUM + 1 - IPV6]]),
-            source: *packet.ipv6.source_octets(),
-            designated_qpn: *packet.bth.dest_qpn_octets(),
+            source: std::array::from_fn(|index| headers[SOURCE_AT + index]),
+            designated_qpn: std::array::from_fn(|index| headers[QPN_AT + index]),
         }
     }
 
@@ -178,29 +172,48 @@ impl<'r> Rewrite<'r> {
     /// Octets of a copy's head, Ethernet included.
     #[inline]
     pub(crate) fn head_len(&self) -> usize {
-        self.head_len
+        if self.reth.is_some() { MAX_HEAD } else { RETH }
     }
 
-    /// Writes a copy's head, and returns its ICRC.
+    /// The ICRC of the packet itself.
+    pub(crate) fn icrc(&self) -> Icrc {
+        self.icrc
+    }
+
+    /// Position of the region that a WRITE names, if its RETH moves.
     #[inline]
-    pub(crate) fn write(&self, copy: &Rewritten, ethernet: &[u8; IPV6], into: &mut [u8; MAX_HEAD]) -> Icrc {
-        into[..IPV6].copy_from_slice(ethernet);
-        self.shared.write(copy, into);
+    pub(crate) fn region(&self) -> Option<u8> {
+        self.reth.map(RethRewrite::region)
+    }
+
+    /// Writes a copy's head over the first octets of `into`, and returns its ICRC; `None`, and nothing written, when
+    /// they are too few. WRITEs go to `region`.
+    #[inline(always)]
+    pub(crate) fn write(
+        &self,
+        copy: &Rewritten,
+        region: &Option<ReceiverRegion>,
+        ethernet: &[u8; IPV6],
+        into: &mut [u8],
+    ) -> Option<Icrc> {
+        let (into, behind) = into.split_first_chunk_mut::<RETH>()?;
         let mut delta = copy.delta_at_icrc;
         if let Some(reth) = self.reth {
-            delta ^= reth.write(copy.region, into);
+            delta ^= reth.write(*region, behind.first_chunk_mut()?);
         }
+        into[..IPV6].copy_from_slice(ethernet);
+        self.shared.write(copy, into);
         let icrc = self.icrc.changed_by(delta);
         if self.udp_checksum != 0 {
-            let checksum = self.udp_checksum_of(copy, icrc);
+            let checksum = self.udp_checksum_of(copy, *region, icrc);
             into[UDP_CHECKSUM..UDP_CHECKSUM + 2].copy_from_slice(&checksum.to_be_bytes());
         }
-        icrc
+        Some(icrc)
     }
 
     /// The UDP checksum after a copy's changes (RFC 1624); the ICRC is part of what it covers.
     #[cold]
-    fn udp_checksum_of(&self, copy: &Rewritten, icrc: Icrc) -> u16 {
+    fn udp_checksum_of(&self, copy: &Rewritten, region: Option<ReceiverRegion>, icrc: Icrc) -> u16 {
         let mut update = Update::default();
         let proxy = &self.shared.proxy;
         update.replace(&self.source, proxy);
@@ -210,7 +223,7 @@ impl<'r> Rewrite<'r> {
         update.replace(&[0, a, b, c], &[0, x, y, z]);
         if let Some(reth) = self.reth {
             let octets = |view: RethView| -> [u8; 16] { std::array::from_fn(|index| view.as_bytes()[index]) };
-            update.replace(&octets(reth.old.emit()), &octets(reth.after(copy.region)));
+            update.replace(&octets(reth.old.emit()), &octets(reth.after(region)));
         }
         let icrc_is_odd = self.whole_len % 2 == 1;
         let at_parity = |Icrc([a, b, c, d]): Icrc| if icrc_is_odd { [0, a, b, c, d, 0] } else { [a, b, c, d, 0, 0] };
@@ -220,12 +233,13 @@ impl<'r> Rewrite<'r> {
 }
 
 impl RethRewrite {
-    /// Checks that the whole message is in the region that it names (D27), one of a group that has `more` regions than
+    /// Of a packet of so many octets. Checks that the whole message is in the region that it names (D27), one of a
+    /// group that has `more` regions than
     /// that of the rule (D191). A message without octets accesses no memory, so
     /// that its address and key are not checked (IBTA C9-88); inside the region they are rewritten nevertheless.
     #[cold]
     pub(crate) fn new(
-        packet: &Packet<'_>,
+        octets: usize,
         old: Reth,
         rule: &RethRule,
         more: &[SourceRegion],
@@ -237,7 +251,7 @@ impl RethRewrite {
         };
         match target {
             Some(target) => {
-                let behind = Shift::octets((packet.total_len() - (RETH + 12 - IPV6) - Icrc::LEN) as u16);
+                let behind = Shift::octets((octets - (RETH + 12 - IPV6) - Icrc::LEN) as u16);
                 Ok(Some(RethRewrite { old, target, behind }))
             }
             None if old.dma_length == 0 => Ok(None),
@@ -250,10 +264,10 @@ impl RethRewrite {
         self.target.region
     }
 
-    fn write(&self, region: Option<ReceiverRegion>, into: &mut [u8; MAX_HEAD]) -> Delta {
+    fn write(&self, region: Option<ReceiverRegion>, into: &mut [u8; Reth::LEN]) -> Delta {
         let new = self.after(region);
         let old = self.old.emit();
-        into[RETH..].copy_from_slice(new.as_bytes());
+        into.copy_from_slice(new.as_bytes());
         let address_and_key = |reth: &RethView| -> [u8; 12] { std::array::from_fn(|index| reth.as_bytes()[index]) };
         Delta::between(&address_and_key(&old), &address_and_key(&new)).then(self.behind)
     }

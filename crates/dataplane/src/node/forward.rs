@@ -5,11 +5,14 @@
 //!              │                    ▲
 //!              └─ rewrite: egress check, Ethernet header, queue
 //! ```
+//!
+//! What most packets need is done at [ingress](super::ingress) already.
 
 use super::Node;
 use super::verdict::{HopLimit, Progress, Step, Verdict};
+use crate::backpressure;
 use crate::behavior::{Outcome, end, end_dt6, end_x, inner_packet};
-use crate::config::{SidBehavior, TableId};
+use crate::config::SidBehavior;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::egress::{CongestionPoint, Room};
@@ -17,31 +20,11 @@ use crate::fast_cnp::{Decision, FirstHop, Message, NoticeSources, Notified, Prep
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::icmp;
 use crate::tables::{Adjacency, Target};
-use crate::{admission, backpressure};
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::Instant;
 use srdma_wire::icmpv6::Icmpv6Error;
 
-/// How often one packet may come to SIDs of this node before it is taken for a loop.
-const MAX_LOCAL_SEGMENTS: usize = 16;
-
 impl Node {
-    /// Processes a frame as it comes from the wire.
-    #[inline]
-    pub(super) fn ingress(&mut self, now: Instant, port: PortId, mut frame: Frame, pool: &mut Pool) {
-        let mut context = PacketContext::received(now, port);
-        let verdict = match admission::admit(&mut self.ports, port, &mut frame, pool) {
-            Ok(()) => self.route(&mut context, &mut frame, pool),
-            Err(reason) => Verdict::Drop(reason),
-        };
-        match verdict {
-            Verdict::Enqueue(port, len) => self.ports.enqueue(port, frame, len),
-            verdict => {
-                self.dispatch(verdict, &context, frame, pool);
-            }
-        }
-    }
-
     /// Carries out a verdict. Returns whether the frame was enqueued as it is.
     #[inline(never)]
     pub(super) fn dispatch(
@@ -76,39 +59,34 @@ impl Node {
         false
     }
 
-    /// Looks the destination up and processes SIDs and policies until the verdict is known. The frame stays where it
-    /// is: a frame that was edited a moment ago is slow to move.
-    #[inline]
-    fn route(&mut self, context: &mut PacketContext, frame: &mut Frame, pool: &mut Pool) -> Verdict {
-        let mut progress = Progress { hop_limit: HopLimit::ToDecrement, table: TableId(0) };
-        for _ in 0..MAX_LOCAL_SEGMENTS {
-            let Some(headers) = frame.head(pool).first_chunk::<AFTER_IPV6>() else {
-                return Verdict::Drop(DropReason::Truncated);
-            };
-            let destination: &[u8; 16] = headers[IPV6 + 24..].first_chunk().expect("an IPv6 header has 40 octets");
-            if destination[0] == 0xFF {
-                context.encapsulated_octets = 0;
-                return Verdict::Multicast;
-            }
-            // A match for the steps of all targets costs 1.6 % of the instructions of a SID.
-            let adjacency = match self.tables.lookup(progress.table, destination) {
-                Some(Target::Adjacency(adjacency)) => adjacency,
-                Some(Target::Ecmp(set)) => self.tables.choose(set, frame.head(pool)),
-                Some(Target::Sid(sid)) => match self.process_sid(sid, &mut progress, context, frame, pool) {
-                    Step::Next => continue,
-                    Step::Neighbour(adjacency) => adjacency,
-                    Step::Done(verdict) => return verdict,
-                },
-                Some(Target::Encaps(policy)) => match self.encapsulate(policy, &mut progress, context, frame, pool) {
-                    Step::Next => continue,
-                    Step::Neighbour(adjacency) => adjacency,
-                    Step::Done(verdict) => return verdict,
-                },
-                target => match self.process(target, &mut progress, context, frame, pool) {
-                    Step::Next => continue,
-                    Step::Neighbour(adjacency) => adjacency,
-                    Step::Done(verdict) => return verdict,
-                },
+    /// Processes a packet whose destination leads to `target`, and its further destinations, until the verdict is
+    /// known. The frame stays where it is: a frame that was edited a moment ago is slow to move.
+    #[inline(never)]
+    pub(super) fn route(
+        &mut self,
+        context: &mut PacketContext,
+        mut progress: Progress,
+        mut target: Option<Target>,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Verdict {
+        while progress.left > 0 {
+            progress.left -= 1;
+            let adjacency = match self.process(target, &mut progress, context, frame, pool) {
+                Step::Neighbour(adjacency) => adjacency,
+                Step::Done(verdict) => return verdict,
+                Step::Next => {
+                    let Some(headers) = frame.head(pool).first_chunk::<AFTER_IPV6>() else {
+                        return Verdict::Drop(DropReason::Truncated);
+                    };
+                    let destination = headers.last_chunk().expect("an IPv6 header ends with its destination");
+                    if destination[0] == 0xFF {
+                        context.encapsulated_octets = 0;
+                        return Verdict::Multicast;
+                    }
+                    target = self.tables.lookup(progress.table, destination);
+                    continue;
+                }
             };
             if let Err(verdict) = progress.decrement(frame, pool) {
                 return verdict;
@@ -118,8 +96,8 @@ impl Node {
         Verdict::Drop(DropReason::SegmentLoop)
     }
 
-    /// Processes a packet by any target; out of line, so that the frequent targets keep the registers.
-    #[inline(never)]
+    /// Processes a packet by a target.
+    #[inline]
     fn process(
         &mut self,
         target: Option<Target>,
@@ -143,7 +121,6 @@ impl Node {
     }
 
     /// Encapsulates a packet by a policy (H.Encaps and its variants).
-    #[inline(always)]
     fn encapsulate(
         &mut self,
         policy: u32,
@@ -177,7 +154,6 @@ impl Node {
     }
 
     /// Processes a packet by the behaviour of a SID.
-    #[inline(always)]
     fn process_sid(
         &mut self,
         sid: u32,

@@ -15,6 +15,7 @@ mod apply;
 mod end_mt;
 mod forward;
 mod hand_over;
+mod ingress;
 mod replicate;
 mod resend;
 mod verdict;
@@ -31,7 +32,7 @@ use crate::fast_cnp::{FastCnp, FastCnpConfig, FastCnpCounters, FirstHop};
 use crate::fast_path::FastPathObstacle;
 use crate::groups::{Groups, JournalEntry, Lease};
 use crate::headend::{Headend, PlacedRoutes};
-use crate::headers::{AFTER_IPV6, ipv6};
+use crate::headers::ipv6;
 use crate::ioam::{IoamCounters, IoamTraces};
 use crate::security::Security;
 use crate::tables::Tables;
@@ -102,22 +103,6 @@ impl Node {
     }
 }
 
-/// Frames whose headers are fetched into the first-level cache together: they have to fit.
-const PREFETCHED_TOGETHER: usize = 32;
-
-/// Reads from the cache lines that Ethernet and IPv6 headers lie in, which otherwise delay packet after packet.
-#[inline]
-fn prefetch_headers(frames: &[Frame], pool: &Pool) {
-    let mut sum = 0;
-    for frame in frames {
-        let head = frame.head(pool);
-        if let Some(octets) = head.first_chunk::<AFTER_IPV6>() {
-            sum ^= octets[0] ^ octets[AFTER_IPV6 - 1] ^ head.get(AFTER_IPV6 + 64).copied().unwrap_or_default();
-        }
-    }
-    std::hint::black_box(sum);
-}
-
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         let context = PacketContext::received(now, port);
@@ -131,13 +116,7 @@ impl Element for Node {
         if fast_cnp.snoops(groups) {
             fast_cnp.snoop(&context, port, frames, pool, ports, FirstHop { config, tables, groups, security });
         }
-        let mut coming = frames.drain(..);
-        while coming.len() > 0 {
-            prefetch_headers(&coming.as_slice()[..coming.len().min(PREFETCHED_TOGETHER)], pool);
-            for frame in coming.by_ref().take(PREFETCHED_TOGETHER) {
-                self.ingress(now, port, frame, pool);
-            }
-        }
+        self.ingress(now, port, frames, pool);
     }
 
     fn tick(&mut self, now: Instant, pool: &mut Pool) {

@@ -175,7 +175,7 @@ impl Node {
         }
         let reth = match packet.extended.reth() {
             Some(reth) => RethRewrite::new(
-                &packet,
+                packet.total_len(),
                 reth.value(),
                 &RethRule::new(state.entry.region, std::slice::from_ref(&listed)),
                 &state.entry.more_regions,
@@ -188,12 +188,12 @@ impl Node {
         }
         let (source, proxy) = (packet.ipv6.source_octets(), packet.ipv6.destination_octets());
         let mut rewritten = Rewritten::new(&listed, source, proxy, packet.bth.dest_qpn_octets());
-        let rewrite = Rewrite::new(&packet, &headers, icrc, reth.as_ref());
+        let rewrite = Rewrite::new(&headers, packet.total_len(), icrc, reth.as_ref());
         rewritten.prepare_for(behind_qpn(rewrite.len() - IPV6));
         let body = Body::behind(&stored.frame, rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
-        let copy = EdgeCopy { rewritten, adjacency: Some(adjacency), branch: Some(branch) };
+        let copy = EdgeCopy::new(rewritten, Some(adjacency), Some(branch), &self.tables);
         body.share(1, pool);
-        self.copy_to(context, pool, &rewrite, &copy, body);
+        self.copy_to(context, pool, &rewrite, &copy, &listed.region, body);
         Ok(())
     }
 

@@ -40,14 +40,25 @@ pub(super) enum Verdict {
     Local,
 }
 
+/// How often one packet may come to SIDs of this node before it is taken for a loop.
+const MAX_LOCAL_SEGMENTS: u8 = 16;
+
 /// State of a packet between two lookups.
 pub(super) struct Progress {
     pub(super) hop_limit: HopLimit,
     /// The table of the next lookup.
     pub(super) table: TableId,
+    /// How many targets may still process it.
+    pub(super) left: u8,
 }
 
 impl Progress {
+    /// Of a packet that no target has processed.
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Progress { hop_limit: HopLimit::ToDecrement, table: TableId(0), left: MAX_LOCAL_SEGMENTS }
+    }
+
     /// Decrements the hop limit once for this node, no matter how many of its SIDs processed the packet (RFC 2473
     /// section 3.1).
     #[inline(always)]
@@ -64,7 +75,7 @@ impl Progress {
         match octets {
             Ok(octets) => {
                 context.encapsulated_octets += octets;
-                *self = Progress { hop_limit: HopLimit::Done, table: TableId(0) };
+                (self.hop_limit, self.table) = (HopLimit::Done, TableId(0));
                 Step::Next
             }
             Err(reason) => Step::Done(Verdict::Drop(reason)),

@@ -52,6 +52,11 @@ impl Adjacency {
         self.resolved && len <= IPV6 + usize::from(self.link_mtu)
     }
 
+    /// Octets of the longest frame that it carries; none while the neighbour is not known.
+    pub(crate) fn most_octets(&self) -> u32 {
+        if self.resolved { IPV6 as u32 + u32::from(self.link_mtu) } else { 0 }
+    }
+
     /// As [`Adjacency::carries`], for a packet that may carry an SRH: a border needs the egress check.
     #[inline]
     pub(crate) fn carries_any(&self, len: usize) -> bool {

@@ -153,6 +153,12 @@ impl Tables {
         &self.sids[sid as usize]
     }
 
+    /// A SID, to count a packet for it.
+    #[inline(always)]
+    pub(crate) fn sid_mut(&mut self, sid: u32) -> &mut Sid {
+        &mut self.sids[sid as usize]
+    }
+
     /// Counts a packet for a SID.
     #[inline]
     pub(crate) fn enter_sid(&mut self, sid: u32, octets: usize) -> &Sid {

@@ -209,6 +209,42 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    /// What is found out for many frames at once, before the first of them is forwarded, holds for each of them.
+    #[test]
+    fn a_batch_is_its_frames_one_by_one(
+        chosen in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of((0usize..200, any::<u8>()))), 1..100),
+        padding in 0usize..3,
+        place in prop::sample::select(&PLACES[..]),
+        has_classes in any::<bool>(),
+    ) {
+        let samples = samples();
+        let frames: Vec<Vec<u8>> = chosen.into_iter().map(|(index, change)| {
+            let mut frame = to_port_0(&samples[index.index(samples.len())]);
+            if let Some((at, value)) = change && let Some(octet) = frame.get_mut(at) {
+                *octet = value;
+            }
+            frame.resize(frame.len() + padding, 0);
+            frame
+        }).collect();
+        let mut results = Vec::new();
+        for at_once in [1, frames.len()] {
+            let mut bench = if has_classes { with_classes(place) } else { node_in(place) };
+            for frames in frames.chunks(at_once) {
+                let mut frames = frames.iter().map(|frame| Frame::from_octets(frame, &mut bench.pool).unwrap()).collect();
+                bench.node.receive(bench.now, PortId(0), &mut frames, &mut bench.pool);
+            }
+            let ports: Vec<_> = (0..3).map(|port| bench.node.port_counters(PortId(port)).cloned()).collect();
+            let groups: Vec<_> = bench.node.groups().map(|id| bench.node.group_counters(id)).collect();
+            let sids: Vec<_> = bench.node.sid_counters().collect();
+            results.push((bench.drain(), ports, groups, sids));
+        }
+        prop_assert_eq!(&results[0], &results[1]);
+    }
+}
+
 /// One that meets SIDs of this node again and again ends by its hop limit or by the bound on local segments.
 #[test]
 fn a_packet_cannot_circle_inside_a_node() {

@@ -1,0 +1,288 @@
+//! Frames as they come from the wire, a few dozen at a time: first all are examined and their destinations looked up,
+//! so that the processor waits for the memory of all at once; then one after the other is forwarded.
+//!
+//! What most packets need is done here, on headers that are found in memory once and with the packet's state in
+//! registers. Everything else begins in [`Node::route`], with nothing changed that it would do again.
+
+use super::Node;
+use super::verdict::{HopLimit, Progress, Verdict};
+use crate::admission::{admit, mac_word};
+use crate::behavior::{end_in_place, inner_offset, uncover};
+use crate::config::{SidBehavior, TableId};
+use crate::context::PacketContext;
+use crate::counters::Traffic;
+use crate::drop::DropReason;
+use crate::encaps::InnerFields;
+use crate::headers::{AFTER_IPV6, IPV6};
+use crate::tables::{Tables, Target};
+use srdma_frame::{Frame, Pool, PortId};
+use srdma_wire::Instant;
+
+/// Frames that are looked at together: their headers have to fit the first-level cache.
+const TOGETHER: usize = 32;
+
+/// As many, or fewer, are looked at in less memory, which has to be cleared each time.
+const FEW: usize = 4;
+
+/// What a frame was found to be.
+#[derive(Clone, Copy)]
+struct Examined {
+    kind: Kind,
+    /// Octets of the frame, without padding.
+    len: u32,
+    /// What the destination leads to.
+    target: Option<Target>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Unicast,
+    /// The same, with padding behind it.
+    Padded,
+    Multicast,
+    Refused(DropReason),
+}
+
+impl Examined {
+    const NOTHING: Examined = Examined { kind: Kind::Refused(DropReason::Truncated), len: 0, target: None };
+}
+
+/// Admits frames, [`TOGETHER`] at most, and looks their destinations up; counts them all.
+fn examine(frames: &[Frame], mac: Option<u64>, tables: &Tables, pool: &Pool, examined: &mut [Examined]) -> Traffic {
+    if frames.len() <= FEW {
+        examine_up_to::<FEW>(frames, mac, tables, pool, examined)
+    } else {
+        examine_up_to::<TOGETHER>(frames, mac, tables, pool, examined)
+    }
+}
+
+#[inline(never)]
+fn examine_up_to<const N: usize>(
+    frames: &[Frame],
+    mac: Option<u64>,
+    tables: &Tables,
+    pool: &Pool,
+    examined: &mut [Examined],
+) -> Traffic {
+    let mut heads: [&[u8]; N] = [&[]; N];
+    // The headers are fetched in a loop so short that the processor looks many frames ahead; in the second cache line
+    // may be an SRH or an inner packet.
+    let mut read = 0;
+    for (frame, place) in frames.iter().zip(&mut heads) {
+        let head = frame.head(pool);
+        if let Some(headers) = head.first_chunk::<AFTER_IPV6>() {
+            read ^= headers[0] ^ head.get(AFTER_IPV6 + 64).copied().unwrap_or_default();
+        }
+        *place = head;
+    }
+    std::hint::black_box(read);
+    let mut received = Traffic::default();
+    for ((frame, head), examined) in frames.iter().zip(heads).zip(examined) {
+        let len = frame.len();
+        received.count(len);
+        let admitted = mac.ok_or(DropReason::NotForThisPort).and_then(|mac| admit(mac, head, len));
+        *examined = match (admitted, head.first_chunk::<AFTER_IPV6>().and_then(|headers| headers.last_chunk())) {
+            (Ok(end), Some(destination)) if destination[0] != 0xFF => {
+                let kind = if end == len { Kind::Unicast } else { Kind::Padded };
+                Examined { kind, len: end as u32, target: tables.lookup_main(destination) }
+            }
+            (Ok(end), _) => Examined { kind: Kind::Multicast, len: end as u32, target: None },
+            (Err(reason), _) => Examined { kind: Kind::Refused(reason), len: len as u32, target: None },
+        };
+    }
+    received
+}
+
+impl Node {
+    /// Processes frames as they come from the wire.
+    pub(super) fn ingress(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        let (mut few, mut many);
+        let examined: &mut [Examined] = if frames.len() <= FEW {
+            few = [Examined::NOTHING; FEW];
+            &mut few
+        } else {
+            many = [Examined::NOTHING; TOGETHER];
+            &mut many
+        };
+        let mut coming = frames.drain(..);
+        while coming.len() > 0 {
+            let together = &coming.as_slice()[..coming.len().min(TOGETHER)];
+            let received = examine(together, self.ports.mac(port).map(mac_word), &self.tables, pool, examined);
+            self.ports.add_received(port, received);
+            if self.groups.has_many_lists() {
+                self.fetch_lists(together, examined, pool);
+            }
+            let generation = self.tables.generation();
+            let guards_sids = self.security.guards_sids(&self.config);
+            for (examined, frame) in examined.iter().zip(coming.by_ref().take(TOGETHER)) {
+                if self.tables.generation() == generation {
+                    self.ingress_one(now, port, frame, *examined, guards_sids, pool);
+                } else {
+                    self.examine_again(now, port, frame, pool);
+                }
+            }
+        }
+    }
+
+    /// Fetches the receiver lists of packets for End.MT.
+    #[inline(never)]
+    fn fetch_lists(&self, frames: &[Frame], examined: &[Examined], pool: &Pool) {
+        let mut heads: [&[u8]; TOGETHER] = [&[]; TOGETHER];
+        for ((frame, examined), head) in frames.iter().zip(examined).zip(&mut heads) {
+            if let Some(Target::Sid(sid)) = examined.target
+                && matches!(self.tables.sid(sid).behavior, SidBehavior::EndMt { .. })
+            {
+                *head = frame.head(pool);
+            }
+        }
+        std::hint::black_box(self.groups.fetch_lists(&heads));
+    }
+
+    /// A packet before this one has changed the tables: its group was learnt (D17).
+    #[cold]
+    fn examine_again(&mut self, now: Instant, port: PortId, frame: Frame, pool: &mut Pool) {
+        let mut examined = [Examined::NOTHING];
+        examine(std::slice::from_ref(&frame), self.ports.mac(port).map(mac_word), &self.tables, pool, &mut examined);
+        self.ingress_other(now, port, frame, examined[0], pool);
+    }
+
+    #[inline(always)]
+    fn ingress_one(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        mut frame: Frame,
+        examined: Examined,
+        guards_sids: bool,
+        pool: &mut Pool,
+    ) {
+        if !matches!(examined.kind, Kind::Unicast) {
+            return self.ingress_other(now, port, frame, examined, pool);
+        }
+        let mut len = examined.len as usize;
+        let mut target = examined.target;
+        let mut progress = Progress::new();
+        let mut outer_source: Option<[u8; 16]> = None;
+        let mut encapsulated_octets = 0;
+        let mut head = frame.first().octets_mut(pool);
+        let verdict = loop {
+            match target {
+                Some(Target::Adjacency(_) | Target::Ecmp(_)) => {
+                    let index = match target {
+                        Some(Target::Ecmp(set)) => self.tables.choose(set, head),
+                        Some(Target::Adjacency(adjacency)) => adjacency,
+                        _ => break None,
+                    };
+                    let adjacency = self.tables.adjacency(index);
+                    let Some(headers) = head.first_chunk_mut::<AFTER_IPV6>() else { break None };
+                    let decrement = u8::from(progress.hop_limit == HopLimit::ToDecrement);
+                    if headers[HOP_LIMIT] <= decrement || !adjacency.carries_any(len) {
+                        break None;
+                    }
+                    let Some(place) = self.ports.place_for(adjacency.port, len) else { break None };
+                    headers[HOP_LIMIT] -= decrement;
+                    headers[..IPV6].copy_from_slice(&adjacency.ethernet);
+                    return place.fill(frame);
+                }
+                Some(Target::Sid(place)) if !guards_sids => {
+                    let sid = self.tables.sid_mut(place);
+                    match sid.behavior {
+                        SidBehavior::End(flavors) | SidBehavior::EndX(flavors, _) if end_in_place(head, flavors) => {
+                            sid.traffic.count(len);
+                            progress.hop_limit = HopLimit::Done;
+                            if let (SidBehavior::EndX(..), Some(adjacency)) = (sid.behavior, sid.adjacency) {
+                                target = Some(Target::Adjacency(adjacency));
+                                encapsulated_octets = 0;
+                                continue;
+                            }
+                        }
+                        SidBehavior::EndDt6(table) => {
+                            let Some(inner) = inner_offset(head) else { break None };
+                            let source = head.get(IPV6 + 8..).and_then(|rest| rest.first_chunk()).copied();
+                            if uncover(head, len, inner) != Ok(len) {
+                                break None;
+                            }
+                            sid.traffic.count(len);
+                            progress.hop_limit = HopLimit::ToDecrement;
+                            progress.table = table;
+                            outer_source = source;
+                            frame.pull(inner - IPV6);
+                            len -= inner - IPV6;
+                            head = std::mem::take(&mut head).get_mut(inner - IPV6..).unwrap_or_default();
+                        }
+                        SidBehavior::EndMt { require_hmac } => {
+                            sid.traffic.count(len);
+                            encapsulated_octets = 0;
+                            break Some(Verdict::EndMt { require_hmac });
+                        }
+                        _ => break None,
+                    }
+                    encapsulated_octets = 0;
+                }
+                Some(Target::Encaps(policy)) => {
+                    let Some(headers) = head.first_chunk_mut::<AFTER_IPV6>() else { break None };
+                    let decrement = u8::from(progress.hop_limit == HopLimit::ToDecrement);
+                    if headers[HOP_LIMIT] <= decrement {
+                        break None;
+                    }
+                    headers[HOP_LIMIT] -= decrement;
+                    progress.hop_limit = HopLimit::Done;
+                    progress.table = TableId(0);
+                    let policy = self.tables.encaps(policy);
+                    let Some(inner) = InnerFields::of(head) else { break None };
+                    match policy.push_around(inner, len, &mut frame, pool) {
+                        Ok(()) => encapsulated_octets += policy.octets(),
+                        Err(reason) => break Some(Verdict::Drop(reason)),
+                    }
+                    len += policy.octets();
+                    head = frame.first().octets_mut(pool);
+                }
+                Some(Target::Group(group)) => break Some(Verdict::Proxied(group)),
+                _ => break None,
+            }
+            progress.left -= 1;
+            if progress.left == 0 {
+                break Some(Verdict::Drop(DropReason::SegmentLoop));
+            }
+            let Some(headers) = head.first_chunk::<AFTER_IPV6>() else {
+                break Some(Verdict::Drop(DropReason::Truncated));
+            };
+            let destination = headers.last_chunk().expect("an IPv6 header ends with its destination");
+            if destination[0] == 0xFF {
+                encapsulated_octets = 0;
+                break Some(Verdict::Multicast);
+            }
+            target = self.tables.lookup(progress.table, destination);
+        };
+        let mut context = PacketContext { encapsulated_octets, outer_source, ..PacketContext::received(now, port) };
+        match verdict {
+            Some(verdict) => self.dispatch(verdict, &context, frame, pool),
+            None => {
+                let verdict = self.route(&mut context, progress, target, &mut frame, pool);
+                self.dispatch(verdict, &context, frame, pool)
+            }
+        };
+    }
+
+    /// Any frame; those that are refused, padded, or for a multicast group.
+    #[inline(never)]
+    fn ingress_other(&mut self, now: Instant, port: PortId, mut frame: Frame, examined: Examined, pool: &mut Pool) {
+        let mut context = PacketContext::received(now, port);
+        let verdict = match examined.kind {
+            Kind::Refused(reason) => Verdict::Drop(reason),
+            Kind::Unicast | Kind::Padded | Kind::Multicast => {
+                frame.truncate(examined.len as usize, pool);
+                match examined.kind {
+                    Kind::Multicast => Verdict::Multicast,
+                    Kind::Unicast | Kind::Padded | Kind::Refused(_) => {
+                        self.route(&mut context, Progress::new(), examined.target, &mut frame, pool)
+                    }
+                }
+            }
+        };
+        self.dispatch(verdict, &context, frame, pool);
+    }
+}
+
+/// Offset of the hop limit.
+const HOP_LIMIT: usize = IPV6 + 7;
