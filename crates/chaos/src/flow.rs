@@ -17,7 +17,7 @@ use srdma_sim::replica::{Replica, Stripe};
 use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Minimum interval between CNPs of a receiver.
 const CNP_INTERVAL_NS: u64 = 5_000;
@@ -42,7 +42,7 @@ pub(crate) struct Flow<'s> {
     number: usize,
     timing: Timing,
     layout: Layout,
-    data: Rc<Vec<u8>>,
+    data: Arc<Vec<u8>>,
     source: ElementId,
     pub(crate) qpn: Qpn,
     /// Members in the stored record.
@@ -101,7 +101,7 @@ impl<'s> Flow<'s> {
             number,
             timing,
             layout,
-            data: Rc::new(data),
+            data: Arc::new(data),
             source: testbed.sources[plan.source],
             qpn: address::source_qpn(number),
             members: Vec::new(),
@@ -160,7 +160,7 @@ impl<'s> Flow<'s> {
         let config = self.queue_pair(qpn, self.layout.first_psn);
         let added = network.with_host(self.source, |host| {
             host.add_queue_pair(config)?;
-            let region = host.add_region(Replica::of_source(Rc::clone(&self.data)), 0, 0);
+            let region = host.add_region(Replica::of_source(Arc::clone(&self.data)), 0, 0);
             host.observe_responses();
             host.observe_completions();
             host.add_send_stream(SendStream::new(qpn, region, plan.octets, plan.message_octets, operation).paused());
@@ -172,7 +172,7 @@ impl<'s> Flow<'s> {
     /// What a receiver's region holds that nothing was written to before `offset`: all of the source's data, or the
     /// messages that go to it.
     fn replica(&self, region: usize, offset: u64) -> Replica {
-        let replica = Replica::beginning_at(Rc::clone(&self.data), offset);
+        let replica = Replica::beginning_at(Arc::clone(&self.data), offset);
         match self.plan.regions {
             1 => replica,
             of => replica.striped(Stripe {

@@ -14,7 +14,7 @@ use srdma_sim::{LinkModel, Multicast};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
-use std::rc::Rc;
+use std::sync::Arc;
 
 const COMMAND: &str = "cargo run --release -p srdma-cli --example repair_sweep -- run docs/results/repair-sweep.json";
 const LOSSES_PER_MILLION: [u32; 6] = [0, 100, 300, 1_000, 3_000, 10_000];
@@ -138,7 +138,7 @@ fn run(
     buffer_packets: u32,
     loss_per_million: u32,
     seed: u64,
-    data: &Rc<Vec<u8>>,
+    data: &Arc<Vec<u8>>,
 ) -> Result<Run, Box<dyn Error>> {
     let base = TransferConfig::figure_1();
     let topology = if load.receivers == 5 { None } else { Topology::balanced(usize::from(load.receivers)) };
@@ -156,7 +156,7 @@ fn run(
         headend,
         ..base
     };
-    let outcome = Multicast::new(config, Rc::clone(data))?.run(&mut |_| {})?;
+    let outcome = Multicast::new(config, Arc::clone(data))?.run(&mut |_| {})?;
     assert!(outcome.is_good(), "{load:?}, {variant:?}, seed {seed}: {:?}", outcome.first_violation);
     let result = Run {
         load,
@@ -180,10 +180,10 @@ fn run(
     Ok(result)
 }
 
-fn random(size: usize) -> Rc<Vec<u8>> {
+fn random(size: usize) -> Arc<Vec<u8>> {
     let mut data = vec![0; size];
     Stream::new(1, "data").fill(&mut data);
-    Rc::new(data)
+    Arc::new(data)
 }
 
 /// Means of a configuration's seeds over its run without loss.

@@ -21,7 +21,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A run and its outcome.
@@ -39,9 +39,9 @@ struct Run<'a> {
 /// Runs the demo. Exit code 1: a receiver's data differ, or a response acknowledged more than a receiver has.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let begin = Instant::now();
-    let data = Rc::new(data(arguments)?);
+    let data = Arc::new(data(arguments)?);
     let scenario = arguments.scenario();
-    let mut multicast = Multicast::new(scenario.clone(), Rc::clone(&data))?;
+    let mut multicast = Multicast::new(scenario.clone(), Arc::clone(&data))?;
     if let Some(directory) = &arguments.pcap {
         capture(&mut multicast, directory)?;
     }
@@ -122,7 +122,7 @@ fn capture(multicast: &mut Multicast, directory: &Path) -> Result<()> {
 }
 
 /// Runs each algorithm with several chunk sizes and returns its fastest run.
-fn compare(algorithms: &[Algorithm], scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Vec<BaselineOutcome>> {
+fn compare(algorithms: &[Algorithm], scenario: &TransferConfig, data: &Arc<Vec<u8>>) -> Result<Vec<BaselineOutcome>> {
     let mut outcomes = Vec::new();
     // The window of each connection's own path, and the group's, whichever is better.
     let own = TransferConfig { window_packets: None, ..scenario.clone() };

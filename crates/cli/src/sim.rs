@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let observer =
         recorder.as_mut().map(|recorder| Mutex::new(PeriodicObserver::new(recorder, arguments.snapshot_interval())));
     let runs = scenario.runs(seeds.len());
-    let threads = arguments.threads().min(runs);
+    let threads = scenario.threads(seeds.len(), arguments.threads());
     let begin = Instant::now();
     let progress = Progress::new(runs);
     let results = scenario.run(&seeds, threads, &|run, share| progress.set(run, share), observer.as_ref());

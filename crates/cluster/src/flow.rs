@@ -17,7 +17,7 @@ use srdma_sim::replica::Replica;
 use srdma_wire::{Instant, Psn, Qpn};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Interval between messages of a source.
@@ -76,7 +76,7 @@ pub(crate) struct Flow {
     pub(crate) qpn: Qpn,
     pub(crate) first_psn: u32,
     message_packets: u32,
-    data: Rc<Vec<u8>>,
+    data: Arc<Vec<u8>>,
     source: ElementId,
     pub(crate) session: SourceSession,
     /// The numbers of the outstanding requests.
@@ -111,20 +111,20 @@ pub(crate) struct Flow {
 }
 
 /// The data of flows, by their number and length.
-type Data = BTreeMap<(usize, usize), Rc<Vec<u8>>>;
+type Data = BTreeMap<(usize, usize), Arc<Vec<u8>>>;
 
 thread_local! {
     /// Flows differ by their data, and runs need not.
     static DATA: RefCell<Data> = const { RefCell::new(BTreeMap::new()) };
 }
 
-fn data(number: usize, octets: usize) -> Rc<Vec<u8>> {
+fn data(number: usize, octets: usize) -> Arc<Vec<u8>> {
     let fill = || {
         let mut data = vec![0; octets];
         Stream::new(0, &format!("data {number}")).fill(&mut data);
-        Rc::new(data)
+        Arc::new(data)
     };
-    DATA.with_borrow_mut(|known| Rc::clone(known.entry((number, octets)).or_insert_with(fill)))
+    DATA.with_borrow_mut(|known| Arc::clone(known.entry((number, octets)).or_insert_with(fill)))
 }
 
 impl SourceSession {
@@ -192,7 +192,7 @@ impl Flow {
         let (virtual_address, rkey) = address::group_region(group);
         let added = network.with_host(flow.source, |host| {
             host.add_queue_pair(config)?;
-            let region = host.add_region(Replica::of_source(Rc::clone(&flow.data)), 0, 0);
+            let region = host.add_region(Replica::of_source(Arc::clone(&flow.data)), 0, 0);
             let operation = MessageOperation::Write { remote: RemoteAddress { virtual_address, rkey } };
             let message_octets = plan.message_packets * PATH_MTU_OCTETS;
             host.add_send_stream(SendStream::new(flow.qpn, region, octets, message_octets, operation).paused());
@@ -288,7 +288,7 @@ impl Flow {
         }
         *next_qpn += 1;
         let qpn = Qpn::new(*next_qpn).expect("few queue pairs");
-        let replica = Replica::empty(Rc::clone(&self.data));
+        let replica = Replica::empty(Arc::clone(&self.data));
         let base = address::receiver_base(self.group, receiver, 0);
         let key = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, receiver as u8));
         let participant = Participant { qpn, key: key.unwrap_or(MemoryKey(0)), connected: None, is_reporting };
@@ -320,7 +320,7 @@ impl Flow {
         let former = participant.connected.replace(first_psn);
         let Participant { qpn, key, .. } = *participant;
         let config = self.queue_pair(qpn, first_psn);
-        let replica = Replica::beginning_at(Rc::clone(&self.data), self.octets_before(first_psn));
+        let replica = Replica::beginning_at(Arc::clone(&self.data), self.octets_before(first_psn));
         let added = network.with_host(testbed.receivers[receiver], |host| {
             if former.is_some() {
                 host.remove_queue_pair(qpn);

@@ -1,10 +1,10 @@
 //! Runs one variant of a scenario with one seed and prints the time that it took.
 //!
 //! ```sh
-//! cargo run --release -p srdma-fabric-sim --example experiment -- scenarios/permutation.toml [VARIANT [SEED]]
+//! cargo run --release -p srdma-fabric-sim --example experiment -- FILE [VARIANT [SEED [THREADS]]]
 //! ```
 
-use srdma_fabric_sim::{Scenario, run};
+use srdma_fabric_sim::{Scenario, run_observed};
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,8 +20,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => scenario.baseline(),
     };
     let seed = arguments.get(2).map_or(Ok(1), |seed| seed.parse())?;
+    let threads = arguments.get(3).map_or(Ok(1), |threads| threads.parse())?;
     let begin = Instant::now();
-    let result = run(&scenario, variant, seed, &mut |_| {})?;
+    let result = run_observed(&scenario, variant, seed, threads, &mut |_| {}, None)?;
     let seconds = begin.elapsed().as_secs_f64();
     let millions = result.packet_hops as f64 / 1e6;
     println!(

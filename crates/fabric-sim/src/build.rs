@@ -3,6 +3,7 @@
 use super::device::Device;
 use super::engine::Engine;
 use super::page_memory::{PAGE_OCTETS, PageMemory, SharedPage, octets_of_page};
+use super::partition_plan::PartitionPlan;
 use super::programs;
 use super::queue_monitor::QueueMonitor;
 use super::queues;
@@ -19,10 +20,9 @@ use srdma_sim::host::HostConfig;
 use srdma_sim::link::LinkModel;
 use srdma_sim::network::{ElementId, ElementPort};
 use srdma_wire::Prefix;
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// The addressing plan.
 pub(super) const ADDRESSES: AddressPlan = AddressPlan::DOCUMENTATION;
@@ -47,7 +47,7 @@ pub(super) struct Fabric {
 }
 
 impl Fabric {
-    /// Builds the network of a scenario.
+    /// Builds the network of a scenario, for at most `threads` threads.
     ///
     /// # Errors
     ///
@@ -58,23 +58,27 @@ impl Fabric {
         next_hops: &NextHops,
         sids: Option<&SidPlan>,
         seed: u64,
+        threads: usize,
     ) -> Result<Self, ConfigError> {
         let topology = &scenario.topology;
-        let mut network = Engine::new(POOL_CHUNKS);
+        let (plan, page) = (PartitionPlan::new(topology, threads), octets_of_page());
+        let mut network = Engine::new(plan.partitions(), POOL_CHUNKS, &page[..]);
         let mut switches = Vec::new();
         for switch in topology.switch_ids() {
             let node = Box::new(Builder { scenario, variant, next_hops, sids, seed }.switch(switch, false)?);
-            switches.push(network.add(match queues::queue_monitor(scenario, variant, next_hops, switch) {
+            let device = match queues::queue_monitor(scenario, variant, next_hops, switch) {
                 Some(queue_monitor) => Device::Monitored(node, Box::new(queue_monitor)),
                 None => Device::Switch(node),
-            }));
+            };
+            switches.push(network.add(plan.of_switch(switch), device));
         }
-        let page = octets_of_page();
-        let scratch = Scratch::new(SharedPage::new(Rc::clone(&page)));
+        let scratch_of = |partition| Scratch::new(SharedPage::new(Arc::clone(&page), network.page(partition)));
+        let scratches: Vec<Arc<Mutex<Scratch>>> = (0..plan.partitions()).map(scratch_of).collect();
         let mut servers = Vec::new();
         for host in topology.host_ids() {
-            let server = server(scenario, variant, host, &page, &scratch);
-            servers.push(network.add(Device::Server(Box::new(server))));
+            let partition = plan.of_host(host);
+            let server = server(scenario, variant, host, &page, &scratches[usize::from(partition)]);
+            servers.push(network.add(partition, Device::Server(Box::new(server))));
         }
         let mut fabric = Fabric { network, switches, servers };
         for link in topology.links() {
@@ -190,13 +194,13 @@ pub(super) fn server(
     scenario: &FabricScenario,
     variant: &Variant,
     host: HostId,
-    page: &Rc<[u8; PAGE_OCTETS]>,
-    scratch: &Rc<RefCell<Scratch>>,
+    page: &Arc<[u8; PAGE_OCTETS]>,
+    scratch: &Arc<Mutex<Scratch>>,
 ) -> Server {
     let (HostConfig { mac, gateway, .. }, rate_bits_per_s) = attachment(&scenario.topology, host);
     let period = scenario.hosts.path_mtu().octets() as usize;
-    let memory = PageMemory::new(Rc::clone(page), period, REGION_OCTETS);
-    Server::new(endpoint(scenario, variant, host), mac, gateway, rate_bits_per_s, memory, Rc::clone(scratch))
+    let memory = PageMemory::new(Arc::clone(page), period, REGION_OCTETS);
+    Server::new(endpoint(scenario, variant, host), mac, gateway, rate_bits_per_s, memory, Arc::clone(scratch))
 }
 
 /// Common input of all switches.

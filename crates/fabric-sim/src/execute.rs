@@ -2,6 +2,7 @@
 
 use crate::end_to_end::{EndToEndReport, EndToEndResults, EndToEndScenario, run_end_to_end};
 use crate::parallel::run_all;
+use crate::partition_plan::PartitionPlan;
 use crate::wan::{WanReport, WanResults, WanScenario, run_wan};
 use crate::{FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario};
 use serde::Serialize;
@@ -37,6 +38,18 @@ impl Scenario {
             Scenario::Fabric(scenario) => scenario.variants.len() * seeds,
             Scenario::Wan(scenario) => scenario.runs(seeds),
             Scenario::EndToEnd(_) => seeds,
+        }
+    }
+
+    /// Of so many threads those that runs with this number of seeds can use: one for each run, and more for a run of a
+    /// fabric at packet level.
+    pub fn threads(&self, seeds: usize, threads: usize) -> usize {
+        let runs = self.runs(seeds).max(1);
+        match self {
+            Scenario::Fabric(scenario) if scenario.level == Level::Packet && threads > runs => {
+                runs * usize::from(PartitionPlan::new(&scenario.topology, threads / runs).partitions())
+            }
+            Scenario::Fabric(_) | Scenario::Wan(_) | Scenario::EndToEnd(_) => threads.min(runs),
         }
     }
 

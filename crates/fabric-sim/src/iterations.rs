@@ -1,5 +1,6 @@
 //! Iterations of tasks: beginnings and ends, and the conditions under which they are possible.
 
+use super::parallel::locked;
 use super::programs;
 use super::run::{Run, RunError};
 use super::scenario::FabricScenario;
@@ -11,9 +12,8 @@ use srdma_placement::job_file::Repetition;
 use srdma_random::Stream;
 use srdma_wire::units::NS_PER_US;
 use srdma_wire::{Instant, Qpn};
-use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// Maximum queue pairs: numbers have 24 bits, and the first one is random.
 const MOST_QUEUE_PAIRS: usize = 1 << 23;
@@ -56,7 +56,7 @@ impl Jobs {
         let states = tasks.into_iter().map(|task| {
             let repetition = scenario.jobs[task.job].1;
             let next_start_ns = Some(repetition.start_us * NS_PER_US);
-            State { task: Rc::new(RefCell::new(task)), iterations: Vec::new(), repetition, next_start_ns }
+            State { task: Arc::new(Mutex::new(task)), iterations: Vec::new(), repetition, next_start_ns }
         });
         Ok(Jobs { channels, lanes, states: states.collect() })
     }
@@ -84,7 +84,7 @@ impl Jobs {
         let state = &mut self.states[task];
         state.next_start_ns = None;
         state.iterations.push(Iteration { started_ns: now_ns, finished_ns: None });
-        state.task.borrow_mut().begin();
+        locked(&state.task).begin();
     }
 
     /// Ends a task's iteration.
@@ -107,7 +107,7 @@ impl State {
     fn end(&mut self, at_ns: u64, now_ns: u64) {
         let Some(last) = self.iterations.last_mut() else { return };
         last.finished_ns = Some(at_ns);
-        let start_ns = match self.task.borrow().period_us() {
+        let start_ns = match locked(&self.task).period_us() {
             Some(period_us) => last.started_ns + period_us * NS_PER_US,
             None => at_ns + self.repetition.pause_us * NS_PER_US,
         };
@@ -130,8 +130,8 @@ impl Run<'_> {
         let paths = programs::paths(self.scenario, self.variant, &self.next_hops, self.seed, &channels)?;
         for (number, channel) in channels.iter().enumerate() {
             let lanes: Vec<Qpn> = self.lanes(number).collect();
-            let task = Rc::clone(&self.jobs.states[channel.task].task);
-            let tenant = self.scenario.jobs[task.borrow().job].0.tenant;
+            let task = Arc::clone(&self.jobs.states[channel.task].task);
+            let tenant = self.scenario.jobs[locked(&task).job].0.tenant;
             let headers = self.sids.as_ref().zip(paths.get(number)).map(|(plan, paths)| {
                 programs::headers(&self.scenario.topology, plan, paths, tenant, self.variant.steering)
             });
@@ -144,7 +144,7 @@ impl Run<'_> {
                     self.connect(own, config, outer)?;
                 }
             }
-            let other = Rc::clone(&task);
+            let other = Arc::clone(&task);
             let receive = |server: &mut Server| server.receive_channel(number, task, &lanes);
             self.fabric.with_server(channel.to, receive).transpose()?;
             self.fabric.with_server(channel.from, |server| server.send_channel(number, other, &lanes));
@@ -162,16 +162,16 @@ impl Run<'_> {
     /// Begins the next iteration of a task.
     pub(super) fn begin_iteration(&mut self, number: usize, now_ns: u64) -> Result<(), RunError> {
         self.jobs.start(number, now_ns);
-        let task = Rc::clone(&self.jobs.states[number].task);
+        let task = Arc::clone(&self.jobs.states[number].task);
         self.send_first(&task, now_ns)
     }
 
     /// Starts following collectives, and records completed iterations.
     pub(super) fn collect_iterations(&mut self, now_ns: u64) -> Result<(), RunError> {
         for number in 0..self.jobs.states.len() {
-            let task = Rc::clone(&self.jobs.states[number].task);
+            let task = Arc::clone(&self.jobs.states[number].task);
             self.send_first(&task, now_ns)?;
-            let end = task.borrow_mut().take_end();
+            let end = locked(&task).take_end();
             if let Some(at) = end {
                 self.jobs.states[number].end(at.as_ns().min(now_ns), now_ns);
                 self.last_end = self.last_end.max(at);
@@ -181,7 +181,7 @@ impl Run<'_> {
     }
 
     fn send_first(&mut self, task: &SharedTask, now_ns: u64) -> Result<(), RunError> {
-        let first: BTreeMap<HostId, Vec<Message>> = task.borrow_mut().take_first();
+        let first: BTreeMap<HostId, Vec<Message>> = locked(task).take_first();
         for (nic, messages) in first {
             let send = |server: &mut Server| server.send(task, &messages, Instant::from_ns(now_ns));
             self.fabric.with_server(nic, send).transpose()?;

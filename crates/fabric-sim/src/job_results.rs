@@ -1,6 +1,7 @@
 //! Results of jobs.
 
 use super::iterations::{Iteration, State};
+use super::parallel::locked;
 use super::path::full_packet_octets;
 use super::results::{IterationResult, JobResult, LinkResult, SlowestResult, Summary, percentile};
 use super::run::Run;
@@ -98,7 +99,7 @@ impl Run<'_> {
 
 /// The result of a task.
 pub(super) fn job_result(scenario: &FabricScenario, state: &State, slowest: Option<SlowestResult>) -> JobResult {
-    let task = state.task.borrow();
+    let task = locked(&state.task);
     let result = |it: &Iteration| IterationResult { started_ns: it.started_ns, finished_ns: it.finished_ns };
     let octets = task.busiest_octets() as f64 / f64::from(task.begun().max(1));
     let mtu = u64::from(scenario.hosts.path_mtu().octets());

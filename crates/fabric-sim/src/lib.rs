@@ -2,7 +2,8 @@
 //!
 //! A [`Scenario`] is parsed from TOML; its [`Kind`] decides what is simulated. Of a [`FabricScenario`], [`run`] runs
 //! one variant with one seed and gives a [`VariantResult`]; runs share nothing, so that as many as there are cores may
-//! run at once. [`Results`] holds the results of all runs, a [`Report`] presents them.
+//! run at once, and a run may be divided among several threads. [`Results`] holds the results of all runs, a [`Report`]
+//! presents them.
 //!
 //! ```text
 //!   scenario.toml ──► Scenario ──► Scenario::run(seeds) ──► Results ──► Report ──► JSON, table, HTML page
@@ -31,6 +32,7 @@ mod outcome;
 mod page;
 mod page_memory;
 mod parallel;
+mod partition_plan;
 mod path;
 mod programs;
 pub mod provenance;

@@ -6,23 +6,23 @@
 use srdma_frame::{Chunk, Frame, HEADROOM, Pool, Segment};
 use srdma_random::Stream;
 use srdma_rc::Memory;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Size of the page in octets: the maximum payload of a packet.
 pub(super) const PAGE_OCTETS: usize = 4096;
 
 /// The octets of the page: random, so that no two parts are equal, and the same in every run.
-pub(super) fn octets_of_page() -> Rc<[u8; PAGE_OCTETS]> {
+pub(super) fn octets_of_page() -> Arc<[u8; PAGE_OCTETS]> {
     let mut octets = [0; PAGE_OCTETS];
     Stream::new(0, "page").fill(&mut octets);
-    Rc::new(octets)
+    Arc::new(octets)
 }
 
 /// A memory region of any length that repeats the page: octet n is the octet of the page at
 /// n mod `period`.
 #[derive(Debug)]
 pub(super) struct PageMemory {
-    page: Rc<[u8; PAGE_OCTETS]>,
+    page: Arc<[u8; PAGE_OCTETS]>,
     /// Payload of a full packet: every packet's payload is a prefix of the page.
     period: usize,
     len: u64,
@@ -32,7 +32,7 @@ pub(super) struct PageMemory {
 
 impl PageMemory {
     /// A region of `len` octets. Packets begin at multiples of `period`, which is [`PAGE_OCTETS`] at most.
-    pub(super) fn new(page: Rc<[u8; PAGE_OCTETS]>, period: usize, len: u64) -> Self {
+    pub(super) fn new(page: Arc<[u8; PAGE_OCTETS]>, period: usize, len: u64) -> Self {
         PageMemory { page, period, len, written_octets: 0, differing_octets: 0 }
     }
 
@@ -92,14 +92,14 @@ impl Memory for PageMemory {
 /// The page in a chunk of the pool, to be shared by frames.
 #[derive(Debug)]
 pub(super) struct SharedPage {
-    octets: Rc<[u8; PAGE_OCTETS]>,
+    octets: Arc<[u8; PAGE_OCTETS]>,
     chunk: Option<Chunk>,
 }
 
 impl SharedPage {
-    /// The page, not in a pool yet.
-    pub(super) fn new(octets: Rc<[u8; PAGE_OCTETS]>) -> Self {
-        SharedPage { octets, chunk: None }
+    /// The page; `chunk`: where a pool has it already.
+    pub(super) fn new(octets: Arc<[u8; PAGE_OCTETS]>, chunk: Option<Chunk>) -> Self {
+        SharedPage { octets, chunk }
     }
 
     /// A frame of these octets, whose payload is at `payload` and followed by four octets of ICRC: a share of the page,
@@ -123,7 +123,7 @@ impl SharedPage {
         Some(frame.with_tail([a, b, c, d]))
     }
 
-    /// The chunk of the page: allocated with the first frame, and never freed.
+    /// The chunk of the page: allocated with the first frame unless the pool has it, and never freed.
     fn chunk(&mut self, pool: &mut Pool) -> Option<Chunk> {
         if self.chunk.is_none() {
             let chunk = pool.allocate_large()?;
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_frame_with_the_page_shares_it_and_has_all_octets() {
         let (page, mut pool) = (octets_of_page(), Pool::new(64));
-        let mut shared = SharedPage::new(Rc::clone(&page));
+        let mut shared = SharedPage::new(Arc::clone(&page), None);
         let octets: Vec<u8> = [&[7; 80][..], &page[..1024], &[1, 2, 3, 4]].concat();
         let frames: Vec<Frame> = (0..3).map(|_| shared.frame(&octets, 80..1104, &mut pool).unwrap()).collect();
         assert_eq!(pool.in_use(), 3 + 1);
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn memory_repeats_the_page_and_counts_differences() {
         let page = octets_of_page();
-        let mut memory = PageMemory::new(Rc::clone(&page), 1024, 1 << 30);
+        let mut memory = PageMemory::new(Arc::clone(&page), 1024, 1 << 30);
         let mut octets = vec![0; 3000];
         memory.read(500, &mut octets);
         assert_eq!(octets[..524], page[500..1024]);

@@ -7,9 +7,10 @@ use srdma_sim::observer::PeriodicObserver;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// Runs every variant with every seed. `progress` gets the position of a run, which counts variant by variant with
-/// seeds in order, and its progress. The first run is observed. The results depend neither on the observer nor on the
-/// number of threads.
+/// Runs every variant with every seed on so many threads: as many runs at a time, and a run on several threads where
+/// there are fewer runs. `progress` gets the position of a run, which counts variant by variant with seeds in order,
+/// and its progress. The first run is observed. The results depend neither on the observer nor on the number of
+/// threads.
 ///
 /// # Errors
 ///
@@ -21,10 +22,13 @@ pub fn run_all(
     progress: &(dyn Fn(usize, Progress) + Sync),
     observer: Option<&Mutex<PeriodicObserver<'_>>>,
 ) -> Result<FabricResults, RunError> {
-    let results = in_parallel(scenario.variants.len() * seeds.len(), threads, &|position| {
+    let runs = scenario.variants.len() * seeds.len();
+    let threads_of_run = (threads / runs.max(1)).max(1);
+    let results = in_parallel(runs, threads, &|position| {
         let (variant, seed) = (position / seeds.len(), seeds[position % seeds.len()]);
         let mut observer = if position == 0 { observer.map(locked) } else { None };
-        run_observed(scenario, variant, seed, &mut |how_far| progress(position, how_far), observer.as_deref_mut())
+        let mut progress = |how_far| progress(position, how_far);
+        run_observed(scenario, variant, seed, threads_of_run, &mut progress, observer.as_deref_mut())
     });
     Ok(FabricResults {
         title: scenario.title.clone(),

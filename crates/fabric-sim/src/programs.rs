@@ -220,7 +220,7 @@ mod tests {
         let mut found = Vec::new();
         for kind in ["all-to-all", "broadcast"] {
             let scenario = scenario(kind);
-            let mut run = Run::new(&scenario, &scenario.variants[0], 1).unwrap();
+            let mut run = Run::new(&scenario, &scenario.variants[0], 1, 1).unwrap();
             let before = tables(&run);
             run.proceed(10_000_000, &mut |_| {}, None).unwrap();
             assert!(run.jobs.are_done());

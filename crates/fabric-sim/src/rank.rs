@@ -8,6 +8,7 @@
 //! all pieces have.
 
 use super::page_memory::PageMemory;
+use super::parallel::locked;
 use super::server::write;
 use super::tasks::SharedTask;
 use srdma_placement::Message;
@@ -155,7 +156,7 @@ impl Rank {
             context.endpoint.post_receive(completion.qpn, token(context.region))?;
             let Some(incoming) = self.incoming.get_mut(&channel) else { return Ok(()) };
             for _ in 0..incoming.arrived.add(lane) {
-                incoming.task.borrow_mut().arrived(context.now, channel, &mut more);
+                locked(&incoming.task).arrived(context.now, channel, &mut more);
             }
             SharedTask::clone(&incoming.task)
         } else {
@@ -181,7 +182,7 @@ impl Rank {
         context: &mut RankContext<'_>,
     ) -> Result<(), PostError> {
         for message in messages {
-            let channel = task.borrow_mut().sent(message);
+            let channel = locked(task).sent(message);
             if let Some(outgoing) = channel.and_then(|channel| self.outgoing.get_mut(&channel)) {
                 outgoing.post(message, context)?;
             }
@@ -215,7 +216,7 @@ impl Outgoing {
         self.sent.octets += u64::from(octets);
         for _ in 0..self.acknowledged.add(lane) {
             if let Some(message) = self.in_flight.pop_front() {
-                self.task.borrow_mut().acknowledged(&message, more);
+                locked(&self.task).acknowledged(&message, more);
             }
         }
         self.sent.busy_ns += now.as_ns() - self.busy_since.as_ns();

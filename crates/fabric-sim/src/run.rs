@@ -106,7 +106,7 @@ pub enum RunError {
     },
 }
 
-/// Runs a variant, by its position, with a seed. `progress` is called periodically.
+/// Runs a variant, by its position, with a seed, on one thread. `progress` is called periodically.
 ///
 /// The result depends on the arguments only: not on a clock, threads or the order of a hash table.
 ///
@@ -119,10 +119,10 @@ pub fn run(
     seed: u64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<VariantResult, RunError> {
-    run_observed(scenario, variant, seed, progress, None)
+    run_observed(scenario, variant, seed, 1, progress, None)
 }
 
-/// [`run`] with an observer, which does not change the results.
+/// [`run`] on at most `threads` threads, at packet level, and with an observer. Neither changes the results.
 ///
 /// # Errors
 ///
@@ -131,6 +131,7 @@ pub fn run_observed(
     scenario: &FabricScenario,
     variant: usize,
     seed: u64,
+    threads: usize,
     progress: &mut dyn FnMut(Progress),
     observer: Option<&mut PeriodicObserver<'_>>,
 ) -> Result<VariantResult, RunError> {
@@ -145,9 +146,9 @@ pub fn run_observed(
     let measures = &scenario.measures;
     let duration_ns = measures.duration_us.get() * NS_PER_US;
     let end_ns = duration_ns + measures.drain_us.get() * NS_PER_US;
-    let mut run = Run::new(scenario, variant, seed)?;
+    let mut run = Run::new(scenario, variant, seed, threads)?;
     if measures.control_run && !scenario.workloads.incast.is_empty() && scenario.workloads.has_endless() {
-        let mut control = Run::new(scenario, variant, seed)?;
+        let mut control = Run::new(scenario, variant, seed, threads)?;
         control.without_incasts = true;
         let whole_ns = duration_ns + end_ns;
         let control_progress = &mut |how_far| progress(Progress { end_ns: whole_ns, ..how_far });
@@ -207,8 +208,13 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(scenario: &'a FabricScenario, variant: &'a Variant, seed: u64) -> Result<Self, RunError> {
-        Self::of_flows(scenario, variant, seed, plan(scenario, seed))
+    pub(super) fn new(
+        scenario: &'a FabricScenario,
+        variant: &'a Variant,
+        seed: u64,
+        threads: usize,
+    ) -> Result<Self, RunError> {
+        Self::of_flows(scenario, variant, seed, threads, plan(scenario, seed))
     }
 
     /// The same with these flows, in the order of their beginnings.
@@ -216,11 +222,12 @@ impl<'a> Run<'a> {
         scenario: &'a FabricScenario,
         variant: &'a Variant,
         seed: u64,
+        threads: usize,
         flows: Vec<PlannedFlow>,
     ) -> Result<Self, RunError> {
         let next_hops = NextHops::new(&scenario.topology);
         let sids = programs::sid_plan(scenario, variant)?;
-        let fabric = Fabric::new(scenario, variant, &next_hops, sids.as_ref(), seed)?;
+        let fabric = Fabric::new(scenario, variant, &next_hops, sids.as_ref(), seed, threads)?;
         let base_rtt_ns = base_rtt_ns(scenario, &next_hops);
         let first_qpn = first_qpn(seed);
         let mut rate_names: Vec<String> = flows.iter().filter_map(series_name).collect();

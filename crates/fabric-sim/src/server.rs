@@ -9,6 +9,7 @@
 use super::message_flow::{MessageFlow, Rest};
 use super::nic::{Nic, Outer};
 use super::page_memory::{PageMemory, SharedPage};
+use super::parallel::locked;
 use super::rank::{Rank, RankContext, Sent};
 use super::tasks::SharedTask;
 use srdma_dataplane::Pauses;
@@ -23,9 +24,8 @@ use srdma_sim::network::SimElement;
 use srdma_sim::slices::slices_of;
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
-use std::cell::RefCell;
 use std::net::Ipv6Addr;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 use zerocopy::IntoBytes;
 
 /// The only port of a server.
@@ -51,7 +51,7 @@ pub(super) const DATA_DSCP: u8 = 26;
 /// The payload of longer packets is shared.
 const SHORT_PACKET_OCTETS: usize = 256;
 
-/// Scratch memory that all servers of a simulation share.
+/// Scratch memory that all servers of a partition share: its thread alone locks it, so it never waits.
 #[derive(Debug)]
 pub(super) struct Scratch {
     /// Buffer for a packet before it is put into chunks.
@@ -61,8 +61,8 @@ pub(super) struct Scratch {
 
 impl Scratch {
     /// Scratch memory with this page.
-    pub(super) fn new(page: SharedPage) -> Rc<RefCell<Self>> {
-        Rc::new(RefCell::new(Scratch { packet: Vec::new(), page }))
+    pub(super) fn new(page: SharedPage) -> Arc<Mutex<Self>> {
+        Arc::new(Mutex::new(Scratch { packet: Vec::new(), page }))
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) struct Server {
     endpoint: Endpoint<PageMemory>,
     mac: MacAddress,
     ethernet: EthernetView,
-    scratch: Rc<RefCell<Scratch>>,
+    scratch: Arc<Mutex<Scratch>>,
     region: MemoryKey,
     of_messages: Vec<MessageFlow>,
     ended: Vec<Ended>,
@@ -116,7 +116,7 @@ impl Server {
         gateway: MacAddress,
         rate_bits_per_s: u64,
         memory: PageMemory,
-        scratch: Rc<RefCell<Scratch>>,
+        scratch: Arc<Mutex<Scratch>>,
     ) -> Self {
         let address = config.address;
         let mut endpoint = Endpoint::new(config);
@@ -148,7 +148,7 @@ impl Server {
     /// Those of the endpoint.
     pub(super) fn connect(&mut self, config: QueuePairConfig) -> Result<(), ConfigError> {
         self.endpoint.add_queue_pair(config)?;
-        let mut scratch = self.scratch.borrow_mut();
+        let mut scratch = locked(&self.scratch);
         let needed = EthernetView::LEN + self.endpoint.max_packet_octets();
         if scratch.packet.len() < needed {
             scratch.packet.resize(needed, 0);
@@ -403,7 +403,7 @@ impl Element for Server {
         if !self.endpoint.may_transmit() {
             return None;
         }
-        let scratch = &mut *self.scratch.borrow_mut();
+        let scratch = &mut *locked(&self.scratch);
         let into = &mut scratch.packet[EthernetView::LEN..];
         let packet_len = if self.pauses.paused(now) >> DATA_CLASS & 1 == 0 {
             self.endpoint.poll_transmit(now, into)?

@@ -9,9 +9,8 @@ use super::scenario::FabricScenario;
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_placement::{Collective, Job, Message, Pace, Schedule};
 use srdma_wire::Instant;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 /// Messages from one NIC to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub(super) struct Channel {
 }
 
 /// A task, shared by its servers.
-pub(super) type SharedTask = Rc<RefCell<Task>>;
+pub(super) type SharedTask = Arc<Mutex<Task>>;
 
 /// A schedule with its messages in flight.
 pub(super) struct Task {

@@ -9,7 +9,7 @@ use srdma_sim::baseline::{self, Algorithm};
 use srdma_sim::transfer::{Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast, SetupError};
 use std::error::Error;
-use std::rc::Rc;
+use std::sync::Arc;
 
 const SEEDS: [u64; 5] = [1, 2, 3, 4, 5];
 const LOSSES: [f64; 3] = [0.0, 0.001, 0.01];
@@ -71,7 +71,7 @@ fn ways() -> Result<(), Box<dyn Error>> {
 }
 
 /// Mean completion time at the chunk size where it is least, and that size.
-fn best(algorithm: Algorithm, loss: f64, data: &Rc<Vec<u8>>) -> Result<(f64, u32), SetupError> {
+fn best(algorithm: Algorithm, loss: f64, data: &Arc<Vec<u8>>) -> Result<(f64, u32), SetupError> {
     let mut best = (f64::INFINITY, 0);
     for chunk in algorithm.chunk_sizes(data.len() as u64, TransferConfig::figure_1().path_mtu.octets()) {
         let time =
@@ -94,7 +94,7 @@ fn mean(loss: f64, mut run: impl FnMut(&TransferConfig) -> Result<Option<u64>, S
 }
 
 /// The cells of a row of the first table.
-fn means(choice: &TransferConfig, loss: f64, data: &Rc<Vec<u8>>) -> Result<String, SetupError> {
+fn means(choice: &TransferConfig, loss: f64, data: &Arc<Vec<u8>>) -> Result<String, SetupError> {
     let outcomes: Result<Vec<Outcome>, SetupError> =
         SEEDS.iter().map(|seed| multicast(&with_faults(choice, loss, *seed), data)).collect();
     let outcomes = outcomes?;
@@ -112,8 +112,8 @@ fn means(choice: &TransferConfig, loss: f64, data: &Rc<Vec<u8>>) -> Result<Strin
 }
 
 /// A run that must end well: what is measured is the price, not the result.
-fn multicast(scenario: &TransferConfig, data: &Rc<Vec<u8>>) -> Result<Outcome, SetupError> {
-    let outcome = Multicast::new(scenario.clone(), Rc::clone(data))?.run(&mut |_| {}).expect("there is no capture");
+fn multicast(scenario: &TransferConfig, data: &Arc<Vec<u8>>) -> Result<Outcome, SetupError> {
+    let outcome = Multicast::new(scenario.clone(), Arc::clone(data))?.run(&mut |_| {}).expect("there is no capture");
     assert!(outcome.is_good(), "seed {}: {:?}", scenario.seed, outcome.first_violation);
     Ok(outcome)
 }
@@ -124,10 +124,10 @@ fn with_faults(choice: &TransferConfig, loss: f64, seed: u64) -> TransferConfig 
     TransferConfig { link, seed, unlimited_retries: true, ..choice.clone() }
 }
 
-fn random(size: usize) -> Rc<Vec<u8>> {
+fn random(size: usize) -> Arc<Vec<u8>> {
     let mut data = vec![0; size];
     Stream::new(1, "data").fill(&mut data);
-    Rc::new(data)
+    Arc::new(data)
 }
 
 fn percent(loss: f64) -> String {

@@ -12,7 +12,7 @@ use crate::topology::Topology;
 use crate::transfer::TransferConfig;
 use srdma_rc::{MemoryKey, QueuePairConfig, RemoteAddress};
 use std::net::Ipv6Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Algorithm that distributes data to many hosts without multicast in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -108,7 +108,7 @@ pub fn run(
     algorithm: Algorithm,
     chunk_octets: u32,
     scenario: &TransferConfig,
-    data: &Rc<Vec<u8>>,
+    data: &Arc<Vec<u8>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<BaselineOutcome, SetupError> {
     let topology = &scenario.topology;
@@ -127,7 +127,7 @@ pub fn run(
 struct Baseline<'a> {
     fabric: Fabric,
     scenario: &'a TransferConfig,
-    data: &'a Rc<Vec<u8>>,
+    data: &'a Arc<Vec<u8>>,
     chunk_octets: u32,
     /// Each host's region, by rank.
     regions: Vec<MemoryKey>,
@@ -160,7 +160,7 @@ impl Baseline<'_> {
 
     fn add_regions(&mut self) {
         for rank in 0..self.hosts() {
-            let data = Rc::clone(self.data);
+            let data = Arc::clone(self.data);
             let replica = if rank == 0 { Replica::of_source(data) } else { Replica::empty(data) };
             let region = self.fabric.with_host(self.host(rank), |host, _| host.add_region(replica, REGION_BASE, 0));
             self.regions.push(region);

@@ -20,7 +20,7 @@ use srdma_group::{Group, NodeRole};
 use srdma_rc::MemoryKey;
 use srdma_wire::{Instant, Syndrome};
 use std::io::{self, Write};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// Number of events between two progress reports.
 const EVENTS_PER_REPORT: u64 = 1 << 12;
@@ -32,7 +32,7 @@ const STEP_NS: u64 = 20_000;
 pub struct Multicast {
     fabric: Fabric,
     scenario: TransferConfig,
-    data: Rc<Vec<u8>>,
+    data: Arc<Vec<u8>>,
     /// Each receiver's region.
     regions: Vec<MemoryKey>,
     group: Group,
@@ -47,7 +47,7 @@ impl Multicast {
     /// # Errors
     ///
     /// The scenario's parameters are inconsistent.
-    pub fn new(scenario: TransferConfig, data: Rc<Vec<u8>>) -> Result<Self, SetupError> {
+    pub fn new(scenario: TransferConfig, data: Arc<Vec<u8>>) -> Result<Self, SetupError> {
         let layout = scenario.layout(data.len() as u64);
         let (fabric, regions, group) = setup::multicast(&scenario, &data)?;
         let checker = Checker::new(layout);

@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use srdma_rc::Memory;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// A SHA-256.
 pub type Sha256Digest = [u8; 32];
@@ -14,7 +14,7 @@ pub type Sha256Digest = [u8; 32];
 /// has memory of its own, and a SHA-256 of its own.
 #[derive(Clone, Debug)]
 pub struct Replica {
-    original: Rc<Vec<u8>>,
+    original: Arc<Vec<u8>>,
     /// Octets that were written without a gap, from the start.
     complete_octets: usize,
     own: Option<Vec<u8>>,
@@ -52,17 +52,17 @@ impl Stripe {
 
 impl Replica {
     /// The source's own region.
-    pub fn of_source(original: Rc<Vec<u8>>) -> Self {
+    pub fn of_source(original: Arc<Vec<u8>>) -> Self {
         Replica { complete_octets: original.len(), original, own: None, wrong_writes: 0, stripe: None }
     }
 
     /// A region that nothing was written to, filled with zeros.
-    pub fn empty(original: Rc<Vec<u8>>) -> Self {
+    pub fn empty(original: Arc<Vec<u8>>) -> Self {
         Replica { original, complete_octets: 0, own: None, wrong_writes: 0, stripe: None }
     }
 
     /// A region of which nothing before `offset` will be written: the data of a receiver that joins there.
-    pub fn beginning_at(original: Rc<Vec<u8>>, offset: u64) -> Self {
+    pub fn beginning_at(original: Arc<Vec<u8>>, offset: u64) -> Self {
         Replica { original, complete_octets: offset as usize, own: None, wrong_writes: 0, stripe: None }
     }
 
@@ -169,8 +169,8 @@ impl Memory for Replica {
 mod tests {
     use super::*;
 
-    fn original() -> Rc<Vec<u8>> {
-        Rc::new((1..=100).collect())
+    fn original() -> Arc<Vec<u8>> {
+        Arc::new((1..=100).collect())
     }
 
     fn digest(octets: &[u8]) -> Sha256Digest {
@@ -227,14 +227,14 @@ mod tests {
     fn a_stripe_is_for_its_pieces_alone() {
         let original = original();
         let stripe = Stripe { piece_octets: 10, position: 1, of: 3 };
-        let mut replica = Replica::empty(Rc::clone(&original)).striped(stripe);
+        let mut replica = Replica::empty(Arc::clone(&original)).striped(stripe);
         assert_eq!(replica.complete_octets(), 10);
         for (start, end, complete) in [(10, 16, 16), (16, 20, 40), (40, 50, 70), (70, 80, 100)] {
             replica.write(start as u64, &original[start..end]);
             assert_eq!(replica.complete_octets(), complete);
         }
         assert!(replica.own.is_none() && replica.agrees_from(0));
-        assert_eq!(Replica::beginning_at(Rc::clone(&original), 50).striped(stripe).complete_octets(), 70);
+        assert_eq!(Replica::beginning_at(Arc::clone(&original), 50).striped(stripe).complete_octets(), 70);
         for wrong in [0..10, 20..30, 35..45, 15..25] {
             let mut replica = replica.clone();
             replica.write(wrong.start as u64, &original[wrong]);

@@ -16,7 +16,7 @@ use srdma_group::{
 use srdma_rc::{Habits, MemoryKey, QueuePairConfig, RemoteAddress};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The source's rank among the hosts; receiver R1 has rank 1.
 pub(crate) const SOURCE_RANK: usize = 0;
@@ -54,7 +54,7 @@ pub enum SetupError {
 /// Builds the network; returns it with the receivers' regions and the group.
 pub(crate) fn multicast(
     scenario: &TransferConfig,
-    data: &Rc<Vec<u8>>,
+    data: &Arc<Vec<u8>>,
 ) -> Result<(Fabric, Vec<MemoryKey>, Group), SetupError> {
     if data.is_empty() {
         return Err(SetupError::NoData);
@@ -87,7 +87,7 @@ fn add_receivers(
     fabric: &mut Fabric,
     scenario: &TransferConfig,
     timing: &Timing,
-    data: &Rc<Vec<u8>>,
+    data: &Arc<Vec<u8>>,
 ) -> Result<Vec<MemoryKey>, SetupError> {
     let mut regions = Vec::new();
     for (rank, receiver) in (1..).zip(fabric.receivers.clone()) {
@@ -95,7 +95,7 @@ fn add_receivers(
         let region = fabric.with_host(receiver, |host, _| {
             host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
             // Keys differ between receivers, as those of real hosts do.
-            let region = host.add_region(Replica::empty(Rc::clone(data)), receiver_base(rank), rank as u8);
+            let region = host.add_region(Replica::empty(Arc::clone(data)), receiver_base(rank), rank as u8);
             if scenario.operation == Operation::Send {
                 host.add_receive_stream(ReceiveStream::new(qpn, region, data.len() as u64, scenario.message_octets));
             }
@@ -110,7 +110,7 @@ fn add_source(
     fabric: &mut Fabric,
     scenario: &TransferConfig,
     timing: &Timing,
-    data: &Rc<Vec<u8>>,
+    data: &Arc<Vec<u8>>,
 ) -> Result<(), SetupError> {
     let qpn = addressing::qpn_toward(SOURCE_RANK);
     let remote = RemoteAddress { virtual_address: GROUP_REGION_BASE, rkey: GROUP_RKEY };
@@ -120,7 +120,7 @@ fn add_source(
     };
     fabric.with_host(fabric.source, |host, _| {
         host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
-        let region = host.add_region(Replica::of_source(Rc::clone(data)), 0, 0);
+        let region = host.add_region(Replica::of_source(Arc::clone(data)), 0, 0);
         host.observe_responses();
         host.add_send_stream(SendStream::new(qpn, region, data.len() as u64, scenario.message_octets, operation));
         Ok(())

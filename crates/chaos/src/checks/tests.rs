@@ -13,7 +13,7 @@ use srdma_sim::replica::Replica;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
 use srdma_wire::{Aeth, Bth, EtherType, Ethernet, Instant, Ipv6, NextHeader, Opcode, Psn, Syndrome, Udp};
-use std::rc::Rc;
+use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// One edge, two receivers, one group of 64 packets, no fault.
@@ -101,7 +101,7 @@ fn a_false_response_violates_safety() {
 #[test]
 fn lost_and_foreign_octets_are_reported() {
     let lost = violations(|world| {
-        let replica = Replica::empty(Rc::new(vec![0; 65536]));
+        let replica = Replica::empty(Arc::new(vec![0; 65536]));
         let receiver = world.testbed.receivers[1];
         world.network.with_host(receiver, |host| host.replace_region(MemoryKey(1), replica));
     });

@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "LEVEL")]
     level: Option<LevelName>,
 
-    /// Number of threads [default: number of cores]
+    /// Number of threads: as many runs at a time; where there are fewer runs, each run of a fabric, packet by packet,
+    /// is divided among several threads. Results are the same with any number [default: number of cores]
     #[arg(long, value_name = "T", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 

@@ -31,7 +31,7 @@ use srdma_sim::setup::{GROUP_REGION_BASE, GROUP_RKEY, receiver_base};
 use srdma_wire::units::NS_PER_MS;
 use srdma_wire::{Instant, Psn, Qpn};
 use std::net::Ipv6Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Chunks of the frames' pool, of each size, at most.
@@ -78,7 +78,7 @@ pub(super) struct Site {
     pub(super) source: HostId,
     /// The receivers, each with the key of its memory.
     pub(super) receivers: Vec<(HostId, MemoryKey)>,
-    pub(super) data: Rc<Vec<u8>>,
+    pub(super) data: Arc<Vec<u8>>,
     pub(super) layout: Layout,
     pub(super) others: Vec<BackgroundSender>,
     next_hops: NextHops,
@@ -107,7 +107,7 @@ impl Site {
             first_psn: Psn::new(Stream::new(seed, "first PSN").below(1 << 24) as u32),
         };
         let mut network = Network::new(seed, POOL_CHUNKS);
-        let (source, data) = (figure::host(0, 0, 0), Rc::new(data));
+        let (source, data) = (figure::host(0, 0, 0), Arc::new(data));
         let per_edge = section.receivers_per_edge.get() as u16;
         let receivers =
             (0..section.receivers() as u16).map(|number| figure::host(1, number / per_edge, number % per_edge));
@@ -126,7 +126,7 @@ impl Site {
         let from_spine = figure::spine(0, (seed % u64::from(SPINES)) as u16);
         let sender = sender(&scenario, &layout, &sids, source, from_spine, &data)?;
         let page = octets_of_page();
-        let scratch = Scratch::new(crate::page_memory::SharedPage::new(Rc::clone(&page)));
+        let scratch = Scratch::new(crate::page_memory::SharedPage::new(Arc::clone(&page), None));
         let mut keys = Vec::new();
         let mut of_group: Vec<(HostId, GroupHost)> = vec![(source, sender)];
         for (host, region, member) in made {
@@ -371,11 +371,11 @@ fn receiver(
     layout: &Layout,
     host: HostId,
     rank: usize,
-    data: &Rc<Vec<u8>>,
+    data: &Arc<Vec<u8>>,
 ) -> Result<(GroupHost, MemoryKey), RunError> {
     let mut member = member(scenario, host);
     member.host.add_queue_pair(of_group(scenario, layout, host, addressing::receiving_qpn(rank)))?;
-    let region = member.host.add_region(Replica::empty(Rc::clone(data)), receiver_base(rank), rank as u8);
+    let region = member.host.add_region(Replica::empty(Arc::clone(data)), receiver_base(rank), rank as u8);
     Ok((member, region))
 }
 
@@ -386,13 +386,13 @@ fn sender(
     sids: &SidPlan,
     host: HostId,
     spine: SwitchId,
-    data: &Rc<Vec<u8>>,
+    data: &Arc<Vec<u8>>,
 ) -> Result<GroupHost, RunError> {
     let topology = &scenario.topology;
     let qpn = addressing::qpn_toward(SOURCE_RANK);
     let mut member = member(scenario, host);
     member.host.add_queue_pair(of_group(scenario, layout, host, qpn))?;
-    let region = member.host.add_region(Replica::of_source(Rc::clone(data)), 0, 0);
+    let region = member.host.add_region(Replica::of_source(Arc::clone(data)), 0, 0);
     let remote = RemoteAddress { virtual_address: GROUP_REGION_BASE, rkey: GROUP_RKEY };
     let operation = MessageOperation::Write { remote };
     member.host.observe_responses();

@@ -17,6 +17,7 @@ use crate::engine::NEVER_NS;
 use crate::failure_schedule::FailureSchedule;
 use crate::iterations::Jobs;
 use crate::max_min::{FlowId, Flows};
+use crate::parallel::locked;
 use crate::results::VariantResult;
 use crate::route::Leg;
 use crate::run::{Progress, RunError};
@@ -27,7 +28,7 @@ use srdma_wire::Instant;
 use srdma_wire::units::{NS_PER_US, PS_PER_NS};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::rc::Rc;
+use std::sync::Arc;
 use wire::{Delay, Wire};
 
 /// Events between two progress reports.
@@ -209,7 +210,7 @@ impl<'a> FlowLevelRun<'a> {
 
     /// A rank sends a message, a piece on each flow of the channel.
     fn send(&mut self, task: usize, message: Message) {
-        let Some(channel) = self.jobs.states()[task].task.borrow_mut().sent(&message) else { return };
+        let Some(channel) = locked(&self.jobs.states()[task].task).sent(&message) else { return };
         let lanes = self.variant.queue_pairs.get();
         let pieces = lanes as u32;
         let in_flight = InFlight { message, task, channel, pieces, arrives_ps: 0 };
@@ -259,7 +260,7 @@ impl<'a> FlowLevelRun<'a> {
         self.plan(self.now_ps + back_ps, Event::Acknowledged(place));
         let mut more = Vec::new();
         let now = Instant::from_ns(self.now_ps.div_ceil(PS_PER_NS));
-        self.jobs.states()[task].task.borrow_mut().arrived(now, channel, &mut more);
+        locked(&self.jobs.states()[task].task).arrived(now, channel, &mut more);
         more.into_iter().for_each(|message| self.send(task, message));
         self.follow_up(task);
     }
@@ -274,16 +275,16 @@ impl<'a> FlowLevelRun<'a> {
             sent.busy_ps += self.now_ps - sent.since_ps;
         }
         let mut more = Vec::new();
-        self.jobs.states()[task].task.borrow_mut().acknowledged(&message, &mut more);
+        locked(&self.jobs.states()[task].task).acknowledged(&message, &mut more);
         more.into_iter().for_each(|message| self.send(task, message));
     }
 
     /// Sends the first messages of a following collective, and records the end of an iteration.
     fn follow_up(&mut self, task: usize) {
-        let shared = Rc::clone(&self.jobs.states()[task].task);
-        let first = shared.borrow_mut().take_first();
+        let shared = Arc::clone(&self.jobs.states()[task].task);
+        let first = locked(&shared).take_first();
         first.into_values().flatten().for_each(|message| self.send(task, message));
-        let end = shared.borrow_mut().take_end();
+        let end = locked(&shared).take_end();
         if let Some(at) = end {
             self.jobs.end(task, at.as_ns(), self.now_ps.div_ceil(PS_PER_NS));
         }

@@ -12,5 +12,6 @@
 mod allocation;
 mod flows;
 mod rates;
+mod users;
 
 pub use flows::{FlowId, Flows};

@@ -89,7 +89,7 @@ pub(super) fn measure(
     let end_ns = (study.wan.round_trips.get() * round_trip_ns).max(study.wan.min_duration_us.get() * NS_PER_US);
     let scenario = scenario(study, point, wan.clone(), end_ns)?;
     let Some(variant) = scenario.variants.first() else { return Err(RunError::Variant { variants: 0, found: 0 }) };
-    let mut run = Run::of_flows(&scenario, variant, seed, flows(study, end_ns, seed))?;
+    let mut run = Run::of_flows(&scenario, variant, seed, 1, flows(study, end_ns, seed))?;
     let mut queue_monitor = Watching::new(&wan, &scenario, end_ns);
     let mut observe = Observation::new(observer, &run, queue_monitor.step_ns)?;
     let mut now_ns = 0;

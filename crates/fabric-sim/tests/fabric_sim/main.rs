@@ -6,4 +6,5 @@ mod jobs;
 mod levels;
 mod max_min;
 mod shipped;
+mod threads;
 mod wan;

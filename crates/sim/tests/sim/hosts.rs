@@ -9,7 +9,7 @@ use srdma_sim::replica::Replica;
 use srdma_sim::{ElementId, LinkId, LinkModel, Network};
 use srdma_wire::{Instant, MacAddress, PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
-use std::rc::Rc;
+use std::sync::Arc;
 
 const SOURCE: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const SINK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
@@ -59,10 +59,10 @@ fn queue_pair(own: u32, remote_address: Ipv6Addr, remote: u32, case: &Case) -> Q
 fn pair(case: &Case) -> Pair {
     let mut data = vec![0; case.size_octets];
     Stream::new(case.seed, "data").fill(&mut data);
-    let data = Rc::new(data);
+    let data = Arc::new(data);
     let (mac, gateway) = (MacAddress([2, 0, 0, 0, 0, 1]), MacAddress([2, 0, 0, 0, 0, 2]));
     let mut sink = Host::new(&HostConfig { address: SINK, mac: gateway, gateway: mac });
-    let region = sink.add_region(Replica::empty(Rc::clone(&data)), BASE, 0x5A);
+    let region = sink.add_region(Replica::empty(Arc::clone(&data)), BASE, 0x5A);
     sink.add_queue_pair(queue_pair(0x22, SOURCE, 0x11, case)).unwrap();
     let size = case.size_octets as u64;
     let remote = RemoteAddress { virtual_address: BASE, rkey: region };

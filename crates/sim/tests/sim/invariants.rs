@@ -5,7 +5,7 @@ use srdma_group::NodeIndex;
 use srdma_random::{Probability, Stream};
 use srdma_sim::transfer::{Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The edge N1 of Figure 1, by its position, with the receivers R1 and R2.
 const N1: usize = 3;
@@ -14,7 +14,7 @@ fn run(loss: f64, branches_of_n1: usize) -> Outcome {
     let link = LinkModel { loss: Probability::new(loss).unwrap(), ..TransferConfig::figure_1().link };
     let mut data = vec![0; 1 << 20];
     Stream::new(1, "data").fill(&mut data);
-    let mut multicast = Multicast::new(TransferConfig { link, ..TransferConfig::figure_1() }, Rc::new(data)).unwrap();
+    let mut multicast = Multicast::new(TransferConfig { link, ..TransferConfig::figure_1() }, Arc::new(data)).unwrap();
     let mut part = multicast.group().at(NodeIndex(N1)).unwrap();
     part.branches.truncate(branches_of_n1);
     multicast.apply(N1, Command::AddGroup(Box::new(part))).unwrap();

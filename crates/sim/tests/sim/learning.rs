@@ -7,7 +7,7 @@ use srdma_random::{Probability, Stream};
 use srdma_sim::transfer::{Operation, Outcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
 use srdma_wire::{Instant, Prefix, Psn};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The edges N1, N2 and N3 of Figure 1, by their positions.
 const EDGES: [usize; 3] = [3, 4, 5];
@@ -38,7 +38,7 @@ fn scenario(seed: u64) -> TransferConfig {
 fn run(scenario: TransferConfig, learn: bool) -> Outcome {
     let mut data = vec![0; 1 << 20];
     Stream::new(scenario.seed, "data").fill(&mut data);
-    let mut multicast = Multicast::new(scenario, Rc::new(data)).unwrap();
+    let mut multicast = Multicast::new(scenario, Arc::new(data)).unwrap();
     for edge in EDGES {
         let part = multicast.group().at(NodeIndex(edge)).unwrap();
         multicast.apply(edge, Command::RemoveGroup(GroupId(1))).unwrap();

@@ -12,7 +12,7 @@ use srdma_sim::topology::Topology;
 use srdma_sim::transfer::{Branching, Operation, Outcome, ReceiverOutcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
 use srdma_wire::{Instant, PathMtu, Psn};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -76,7 +76,7 @@ fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
 
 fn run(seed: u64) -> Outcome {
     let (scenario, data) = scenario(seed);
-    let mut multicast = Multicast::new(scenario, Rc::new(data)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let mut multicast = Multicast::new(scenario, Arc::new(data)).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     multicast.run(&mut |_| {}).unwrap()
 }
 

@@ -20,11 +20,11 @@ use srdma_wire::{Instant, MacAddress, PathMtu, Psn, Qpn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::rc::Rc;
+use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Whether a frame that arrives gets through: at whom (`s1`, `n1`, `r3`), when, at which port, what.
-pub(crate) type Filter = Rc<dyn Fn(&str, u64, PortId, &[u8]) -> bool>;
+pub(crate) type Filter = Arc<dyn Fn(&str, u64, PortId, &[u8]) -> bool>;
 
 /// Faults of a run.
 pub(crate) struct Plan {
@@ -48,7 +48,7 @@ impl Plan {
         Plan {
             size_octets: 64 * 1024,
             receives: [32; 4],
-            passes: Rc::new(|_, _, _, _| true),
+            passes: Arc::new(|_, _, _, _| true),
             restart_n2_at: None,
             until: Instant::from_ns(100_000_000),
             t_hold: "20us",
@@ -158,7 +158,7 @@ struct Recorder {
 
 impl Recorder {
     fn new(name: impl Into<String>, element: impl Element + 'static, filter: &Filter) -> Self {
-        let filter = Rc::clone(filter);
+        let filter = Arc::clone(filter);
         Recorder { name: name.into(), element: Box::new(element), filter, seen: Vec::new(), successor: None }
     }
 
@@ -251,7 +251,7 @@ const MESSAGE_OCTETS: u32 = 2048;
 
 /// Runs a plan; the captures of n1 and n2.
 fn run(plan: Plan) -> [Captures; 2] {
-    let data = Rc::new((0..plan.size_octets).map(|at| at as u8).collect::<Vec<u8>>());
+    let data = Arc::new((0..plan.size_octets).map(|at| at as u8).collect::<Vec<u8>>());
     let size = data.len() as u64;
     let mut network: Network<Recorder> = Network::new(1, 1 << 12);
     let (n1, n1_names) = Recorder::node("n1", N1, &plan.passes);
@@ -265,7 +265,7 @@ fn run(plan: Plan) -> [Captures; 2] {
     let [n1, n2, n3] = [n1, n2, n3].map(|recorder| network.add(recorder));
 
     let mut source = host("2001:db8:aa::1", [0xaa, 1], [1, 1], 0x100);
-    let region = source.add_region(Replica::of_source(Rc::clone(&data)), 0, 0);
+    let region = source.add_region(Replica::of_source(Arc::clone(&data)), 0, 0);
     let qpn = Qpn::new(0x100).expect("24 bits");
     source.add_send_stream(SendStream::new(qpn, region, size, MESSAGE_OCTETS, MessageOperation::Send));
     source.start();
@@ -278,7 +278,7 @@ fn run(plan: Plan) -> [Captures; 2] {
         let number = if edge == n2 { 2 } else { 3 };
         let (address, qpn) = (format!("2001:db8:bb::{receiver}"), 0x1000 + u32::from(receiver));
         let mut host = host(&address, [0xbb, receiver], [number, port], qpn);
-        let region = host.add_region(Replica::empty(Rc::clone(&data)), 0, receiver);
+        let region = host.add_region(Replica::empty(Arc::clone(&data)), 0, receiver);
         let wanted = size.min(receives as u64 * u64::from(MESSAGE_OCTETS));
         if wanted > 0 {
             host.add_receive_stream(ReceiveStream::new(

@@ -1,8 +1,8 @@
-//! Simulation engine for links without faults that processes many events of one element at a time.
+//! A part of a fabric that one thread simulates: elements, the links between them, and the pool of their frames.
 //!
-//! A frame arrives at least the delay of its link after it was sent. Within the shortest delay of all links, events of
-//! different elements are therefore independent (conservative lookahead): time is divided into windows of that length,
-//! and each window is processed element by element, the events of each element in order.
+//! A frame arrives at least the delay of its link after it was sent. Within the shortest delay of a partition's links,
+//! events of different elements are therefore independent: time is divided into windows of that length, and each
+//! window is processed element by element, the events of each element in order.
 //!
 //! ```text
 //!   now                 now + shortest delay
@@ -14,29 +14,35 @@
 //! The result is the same as event by event, but the state of an element is fetched once for some dozens of frames: in
 //! a fabric of a thousand hosts these cache misses dominate the run time.
 
-use srdma_frame::{Frame, Pool, PortId};
-use srdma_sim::link::{LinkModel, transmission_ps};
-use srdma_sim::network::{ElementId, ElementPort, SimElement};
+use super::NEVER_NS;
+use super::crossing::Parcel;
+use super::port::{ArrivalTime, Port};
+use srdma_frame::{Chunk, Frame, Pool, PortId};
+use srdma_sim::link::transmission_ps;
+use srdma_sim::network::SimElement;
 use srdma_wire::Instant;
 use srdma_wire::units::PS_PER_NS;
 
-/// The end of time, in nanoseconds.
-pub(super) const NEVER_NS: u64 = Instant::NEVER.as_ns();
-
-/// Elements, links, and the clock.
+/// Elements, the ends of their links, and the clock.
 ///
 /// Among the events of an element at one time, arrivals come first, then transmitters that become free, then its
 /// deadline; each in the order of ports.
-pub(super) struct Engine<S> {
+pub(super) struct Partition<S> {
+    /// Its position among the partitions.
+    number: u16,
     now_ns: u64,
     pool: Pool,
+    /// A chunk with octets that every partition has, which frames share.
+    page: Option<Chunk>,
     elements: Vec<Attached<S>>,
     /// Earliest event of each element.
     next_ns: Vec<u64>,
     /// Frames in flight to each element.
     arrivals: Vec<Vec<Arrival>>,
-    /// The shortest delay of a link.
+    /// The shortest delay of a link between its elements.
     lookahead_ns: u64,
+    /// Frames to other partitions, by partition.
+    outgoing: Vec<Parcel>,
     hops: u64,
     dropped_for_memory: u64,
     lost: u64,
@@ -52,58 +58,10 @@ struct Attached<S> {
     called_ns: u64,
 }
 
-/// A port of an element, as its link sees it.
-#[derive(Clone, Copy)]
-struct Port {
-    /// The other end; `None` without a link.
-    peer: Option<(u32, PortId)>,
-    /// The port is in `sending`.
-    is_sending: bool,
-    /// Time at which the transmitter becomes free.
-    free_at_ps: u64,
-    rate_bits_per_s: u64,
-    delay_ps: u64,
-    /// Frames sent here are lost.
-    is_down: bool,
-}
-
-impl Port {
-    const NONE: Port =
-        Port { peer: None, is_sending: false, free_at_ps: 0, rate_bits_per_s: 0, delay_ps: 0, is_down: false };
-}
-
 /// A frame in flight to a port, with its arrival time.
 struct Arrival {
     at: ArrivalTime,
     frame: Frame,
-}
-
-/// A time in whole nanoseconds, then a port: the order of events of an element. One word, for fast comparison; the time
-/// has 48 bits, three days.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct ArrivalTime(u64);
-
-impl ArrivalTime {
-    const PORT_BITS: u32 = 16;
-
-    const LAST_NS: u64 = u64::MAX >> Self::PORT_BITS;
-
-    fn new(time_ns: u64, port: PortId) -> Self {
-        ArrivalTime(time_ns.min(Self::LAST_NS) << Self::PORT_BITS | u64::from(port.0))
-    }
-
-    /// Before all events at this time.
-    fn before(time_ns: u64) -> Self {
-        ArrivalTime::new(time_ns, PortId(0))
-    }
-
-    fn time_ns(self) -> u64 {
-        self.0 >> Self::PORT_BITS
-    }
-
-    fn port(self) -> PortId {
-        PortId(self.0 as u16)
-    }
 }
 
 /// Buffers that are reused.
@@ -117,16 +75,25 @@ struct Buffers {
     ready: Vec<PortId>,
 }
 
-impl<S: SimElement> Engine<S> {
-    /// No elements, at the origin of time, with a pool of at most `chunks` chunks of each size.
-    pub(super) fn new(chunks: usize) -> Self {
-        Engine {
+impl<S: SimElement> Partition<S> {
+    /// The partition with a number of `partitions`, at the origin of time, with a pool of at most `chunks` chunks of
+    /// each size, one of which begins with `page`.
+    pub(super) fn new(number: u16, partitions: usize, chunks: usize, page: &[u8]) -> Self {
+        let mut pool = Pool::new(chunks);
+        let page_chunk = pool.allocate_large();
+        if let Some(chunk) = page_chunk {
+            pool.octets_mut(chunk)[..page.len()].copy_from_slice(page);
+        }
+        Partition {
+            number,
             now_ns: 0,
-            pool: Pool::new(chunks),
+            pool,
+            page: page_chunk,
             elements: Vec::new(),
             next_ns: Vec::new(),
             arrivals: Vec::new(),
             lookahead_ns: NEVER_NS,
+            outgoing: (0..partitions).map(|_| Parcel::default()).collect(),
             hops: 0,
             dropped_for_memory: 0,
             lost: 0,
@@ -134,39 +101,40 @@ impl<S: SimElement> Engine<S> {
         }
     }
 
-    /// Adds an element.
-    pub(super) fn add(&mut self, element: S) -> ElementId {
+    /// The chunk of the page.
+    pub(super) fn page(&self) -> Option<Chunk> {
+        self.page
+    }
+
+    /// Adds an element; returns its position. Its deadline counts from the first call of [`Partition::with`], or the
+    /// first frame.
+    pub(super) fn add(&mut self, element: S) -> usize {
         self.elements.push(Attached { element, ports: Vec::new(), sending: Vec::new(), called_ns: 0 });
         self.next_ns.push(NEVER_NS);
         self.arrivals.push(Vec::new());
-        ElementId::of_position(self.elements.len() - 1)
+        self.elements.len() - 1
     }
 
-    /// Connects two ports, which must not have a link yet. The delay must be more than 0.
-    pub(super) fn connect(&mut self, one: ElementPort, other: ElementPort, model: LinkModel) {
-        self.lookahead_ns = self.lookahead_ns.min(model.delay_ns);
-        for (from, to) in [(one, other), (other, one)] {
-            let ports = &mut self.elements[from.0.position()].ports;
-            if ports.len() <= from.1.index() {
-                ports.resize(from.1.index() + 1, Port::NONE);
-            }
-            ports[from.1.index()] = Port {
-                peer: Some((to.0.position() as u32, to.1)),
-                rate_bits_per_s: model.rate_bits_per_s,
-                delay_ps: model.delay_ns * PS_PER_NS,
-                ..Port::NONE
-            };
+    /// Connects a port of an element, which must not have a link yet. `is_inner`: the peer is in this partition.
+    pub(super) fn connect(&mut self, element: usize, number: PortId, port: Port, is_inner: bool) {
+        if is_inner {
+            self.lookahead_ns = self.lookahead_ns.min(port.delay_ps / PS_PER_NS);
         }
+        let ports = &mut self.elements[element].ports;
+        if ports.len() <= number.index() {
+            ports.resize(number.index() + 1, Port::NONE);
+        }
+        ports[number.index()] = port;
     }
 
     /// An element.
-    pub(super) fn element(&self, id: ElementId) -> &S {
-        &self.elements[id.position()].element
+    pub(super) fn element(&self, position: usize) -> &S {
+        &self.elements[position].element
     }
 
     /// Lets `action` change an element, and processes its output.
-    pub(super) fn with<R>(&mut self, id: ElementId, action: impl FnOnce(&mut S, Instant, &mut Pool) -> R) -> R {
-        let (position, now_ns) = (id.position(), self.now_ns);
+    pub(super) fn with<R>(&mut self, position: usize, action: impl FnOnce(&mut S, Instant, &mut Pool) -> R) -> R {
+        let now_ns = self.now_ns;
         let result = action(&mut self.elements[position].element, Instant::from_ns(now_ns), &mut self.pool);
         self.process_output(position, now_ns);
         let coming_ns = self.arrivals[position].iter().map(|arrivals| arrivals.at.time_ns()).min();
@@ -180,8 +148,8 @@ impl<S: SimElement> Engine<S> {
     }
 
     /// Sets whether a port's outgoing direction is down. Frames in flight arrive.
-    pub(super) fn set_down(&mut self, (element, port): ElementPort, is_down: bool) {
-        if let Some(port) = self.elements[element.position()].ports.get_mut(port.index()) {
+    pub(super) fn set_down(&mut self, element: usize, port: PortId, is_down: bool) {
+        if let Some(port) = self.elements[element].ports.get_mut(port.index()) {
             port.is_down = is_down;
         }
     }
@@ -196,11 +164,33 @@ impl<S: SimElement> Engine<S> {
         self.dropped_for_memory
     }
 
-    /// Processes all events before a time and advances the clock to it.
-    pub(super) fn proceed_until(&mut self, end: Instant) {
-        let end_ns = end.as_ns();
+    /// Time of the earliest event, without frames to other partitions.
+    pub(super) fn next_ns(&self) -> u64 {
+        self.next_ns.iter().copied().min().unwrap_or(NEVER_NS)
+    }
+
+    /// Frames to another partition.
+    pub(super) fn outgoing(&mut self, partition: usize) -> &mut Parcel {
+        &mut self.outgoing[partition]
+    }
+
+    /// Takes in frames from another partition, and empties the parcel.
+    pub(super) fn take_in(&mut self, parcel: &mut Parcel) {
+        let Partition { pool, page, arrivals, next_ns, dropped_for_memory, .. } = self;
+        parcel.unpack(pool, *page, |element, at, frame| match frame {
+            Some(frame) => {
+                arrivals[element].push(Arrival { at, frame });
+                next_ns[element] = next_ns[element].min(at.time_ns());
+            }
+            None => *dropped_for_memory += 1,
+        });
+    }
+
+    /// Processes all events before a time and advances the clock to it. No frame of another partition may arrive
+    /// before that time, except those that were taken in.
+    pub(super) fn proceed_until(&mut self, end_ns: u64) {
         loop {
-            let next_ns = self.next_ns.iter().copied().min().unwrap_or(NEVER_NS);
+            let next_ns = self.next_ns();
             if next_ns >= end_ns {
                 break;
             }
@@ -318,7 +308,7 @@ impl<S: SimElement> Engine<S> {
     fn transmit(&mut self, position: usize, number: PortId, now_ns: u64) {
         let attached = &mut self.elements[position];
         let port = &mut attached.ports[number.index()];
-        let Some((peer, peer_port)) = port.peer else {
+        let Some(peer) = port.peer else {
             return;
         };
         let Some(frame) = attached.element.dequeue(Instant::from_ns(now_ns), number, &mut self.pool) else {
@@ -339,9 +329,15 @@ impl<S: SimElement> Engine<S> {
             frame.release(&mut self.pool);
             return;
         }
-        self.arrivals[peer as usize].push(Arrival { at: ArrivalTime::new(arrival_ns, peer_port), frame });
-        let next_ns = &mut self.next_ns[peer as usize];
-        *next_ns = (*next_ns).min(arrival_ns);
+        let at = ArrivalTime::new(arrival_ns, peer.port);
+        if peer.partition == self.number {
+            self.arrivals[peer.element as usize].push(Arrival { at, frame });
+            let next_ns = &mut self.next_ns[peer.element as usize];
+            *next_ns = (*next_ns).min(arrival_ns);
+        } else {
+            self.outgoing[usize::from(peer.partition)].pack(peer.element, at, &frame, &self.pool, self.page);
+            frame.release(&mut self.pool);
+        }
     }
 }
 
