@@ -105,7 +105,8 @@ impl std::fmt::Debug for Segment {
 /// A frame. It holds its chunks: it must end in [`Frame::release`], or be sent on.
 ///
 /// The first segment stands last, where a move of the whole takes it as the one word that it was written as. It alone
-/// is never zero, so that a place for a frame that may be empty is no longer than a frame: whether it is empty is seen in
+/// is never zero, so that a place for a frame that may be empty is no longer than a frame: whether it is empty is
+/// seen in
 /// that word, and the others are moved in pairs, as they were written. A load waits for the stores before it unless one
 /// of them has all of its octets.
 #[derive(Debug)]
