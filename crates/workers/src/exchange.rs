@@ -1,8 +1,8 @@
 //! Hand-over of packets between workers in threads.
 //!
-//! From each worker to each other there is a bounded channel of batches, and one back for their memory: after the first
-//! packets nothing is allocated, and no worker waits for another. A worker whose channel is full has its packets dropped
-//! by the sender, counted as `handover_full`.
+//! From each worker to each other there is a bounded channel of batches, and one back for their memory: after the
+//! first packets nothing is allocated, and no worker waits for another. A worker whose channel is full has its packets
+//! dropped by the sender, counted as `handover_full`.
 
 use crate::batch::Batch;
 use srdma_dataplane::{DropReason, Handover, Node};

@@ -2,8 +2,8 @@
 //! packets of groups to each other.
 //!
 //! [`exchange`] connects workers that run in threads: nothing is shared on the packet path but bounded channels, in
-//! which packets travel in batches of octets. [`Workers`] is the same in virtual time, as one element: simulations drive
-//! it like a node.
+//! which packets travel in batches of octets. [`Workers`] is the same in virtual time, as one element: simulations
+//! drive it like a node.
 
 mod batch;
 mod exchange;

@@ -1,7 +1,7 @@
 //! A node of one worker and a node of three, given the same frames: what leaves them must be the same.
 //!
-//! The scripts are those of the target `node`, without traffic classes, Fast CNPs and IOAM, which need one worker (D209).
-//! Frames of one step may leave in another order, for different workers send them.
+//! The scripts are those of the target `node`, without traffic classes, Fast CNPs and IOAM, which need one worker
+//! (D209). Frames of one step may leave in another order, for different workers send them.
 
 use super::script::Step;
 use super::world::{PORTS, Temper, World};

@@ -47,7 +47,8 @@ impl Socket {
         self.set(libc::SOL_PACKET, option, value)
     }
 
-    /// Makes a fanout group of its own for the socket, which is bound: others that join it have their part of the flows.
+    /// Makes a fanout group of its own for the socket, which is bound: others that join it have their part of the
+    /// flows.
     pub(super) fn begin_fanout(&self) -> io::Result<FanoutGroup> {
         let unique = (FANOUT | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
         self.set_packet(libc::PACKET_FANOUT, &unique)?;

@@ -27,8 +27,8 @@ pub(super) struct DataHandle {
 }
 
 impl DataHandle {
-    /// Starts a thread for each worker of a node, on its processor if one is given. `stop` is set when the process is to
-    /// end.
+    /// Starts a thread for each worker of a node, on its processor if one is given. `stop` is set when the process is
+    /// to end.
     pub(super) fn start(
         nodes: Vec<Node>,
         interest: &Wanted,

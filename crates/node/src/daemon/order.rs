@@ -9,23 +9,26 @@ use srdma_io::{DriverKind, FanoutGroup, OpenError, Share};
 use std::io;
 use tokio::sync::oneshot;
 
+/// Where the reply to an order goes.
+type Reply<T> = oneshot::Sender<T>;
+
 /// Something to do between two batches.
 #[derive(Debug)]
 pub(super) enum Order {
     /// Carry out commands, all of them before the next frame. `None`: the interest stays as it is.
-    Change { interest: Option<Wanted>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), Refusal>> },
+    Change { interest: Option<Wanted>, commands: Vec<Command>, reply: Reply<Result<(), Refusal>> },
     /// Give a port a driver of this interface, instead of the one that it may have, for a share of the frames.
-    Attach { port: PortId, interface: PortInterface, share: Share, reply: oneshot::Sender<Result<Attached, OpenError>> },
+    Attach { port: PortId, interface: PortInterface, share: Share, reply: Reply<Result<Attached, OpenError>> },
     /// Take a port's driver away, if it has one.
-    Detach { port: PortId, reply: oneshot::Sender<()> },
+    Detach { port: PortId, reply: Reply<()> },
     /// Acknowledge for the controller's groups until then (D122); `None`: without a limit.
-    Lease { end: Option<std::time::Instant>, reply: oneshot::Sender<()> },
+    Lease { end: Option<std::time::Instant>, reply: Reply<()> },
     /// Follow an event of a BFD session that another worker runs.
-    FollowBfd { peer: BfdPeer, change: srdma_bfd::Event, reply: oneshot::Sender<()> },
+    FollowBfd { peer: BfdPeer, change: srdma_bfd::Event, reply: Reply<()> },
     /// Describe the node. `state` does not have the drivers yet.
-    Snapshot { state: Box<DaemonState>, reply: oneshot::Sender<Snapshot> },
+    Snapshot { state: Box<DaemonState>, reply: Reply<Snapshot> },
     /// Take no more frames, send what waits, give everything back. The reply: how many frames could not be sent.
-    Stop { reply: oneshot::Sender<usize> },
+    Stop { reply: Reply<usize> },
 }
 
 /// Refused part of a change, with the reason.
