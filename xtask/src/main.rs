@@ -16,6 +16,7 @@ mod manual;
 mod markdown;
 mod package;
 mod page;
+mod peers;
 mod regions;
 mod tidy;
 mod tools;
@@ -68,6 +69,10 @@ enum Chore {
         #[arg(long)]
         offline: bool,
     },
+    /// Measure VPP, the kernel and htsim beside srdma, on the same work in the same run, and print the ratios.
+    ///
+    /// What is not installed is named with the commands that install it; the exit code is then 1.
+    Peers(peers::Arguments),
     /// Check the house rules that the compiler does not check.
     Tidy,
     /// Write docs/conformance.md from the ids found in code and tests.
@@ -100,6 +105,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Page { check } => page::run(check),
         Chore::Book => book::run(&tree::Tree::of_repository()?),
         Chore::Deny { offline } => deny::run(offline),
+        Chore::Peers(arguments) => peers::run(&arguments),
         Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),
         Chore::Conformance { check } => conformance::run(&tree::Tree::of_repository()?, check),
     }

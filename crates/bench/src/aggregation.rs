@@ -134,7 +134,7 @@ fn of_groups(groups: u32) -> String {
 }
 
 /// The receiver behind a branch: a neighbour at the port that frames come in at.
-fn receiver(branch: u16) -> Ipv6Addr {
+pub(super) fn receiver(branch: u16) -> Ipv6Addr {
     Ipv6Addr::new(0x2001, 0xdb8, 0xd, 0, 0, 0, 1, branch)
 }
 
@@ -200,12 +200,7 @@ struct Edge {
 impl Edge {
     fn new(groups: u32, branches: u16) -> anyhow::Result<Self> {
         let mut node = node(&[])?;
-        for branch in 0..branches {
-            let next_hop = NextHop { port: INGRESS, address: receiver(branch) };
-            node.apply(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 2, branch as u8]) })?;
-        }
-        let behavior = SidBehavior::EndMt { require_hmac: false };
-        node.apply(Command::AddSid { prefix: Prefix::host(SID), behavior })?;
+        prepare_edge(&mut node, branches)?;
         let mut edge = Edge { node, pool: Pool::new(usize::MAX), groups, branches, psn: 0 };
         edge.add_groups(0..groups, branches)?;
         Ok(edge)
@@ -328,12 +323,23 @@ impl Edge {
     }
 }
 
+/// Makes a node an edge of so many receivers, without groups.
+pub(super) fn prepare_edge(node: &mut Node, branches: u16) -> anyhow::Result<()> {
+    for branch in 0..branches {
+        let next_hop = NextHop { port: INGRESS, address: receiver(branch) };
+        node.apply(Command::AddNeighbour { next_hop, mac: MacAddress([2, 0, 0, 0, 2, branch as u8]) })?;
+    }
+    let behavior = SidBehavior::EndMt { require_hmac: false };
+    node.apply(Command::AddSid { prefix: Prefix::host(SID), behavior })?;
+    Ok(())
+}
+
 /// Proxy Address and Designated QPN of a group.
-fn names(group: u32) -> (Ipv6Addr, srdma_wire::Qpn) {
+pub(super) fn names(group: u32) -> (Ipv6Addr, srdma_wire::Qpn) {
     ((u128::from(PROXY) + (u128::from(group) << 16)).into(), DESIGNATED_QPN)
 }
 
-fn group_entry(group: u32, branches: u16) -> GroupEntry {
+pub(super) fn group_entry(group: u32, branches: u16) -> GroupEntry {
     let receivers = (0..branches).map(|branch| Receiver {
         address: receiver(branch),
         qpn: receiver_qpn(branch),

@@ -5,7 +5,7 @@ use super::packets::{self, AFTER_IPV6, ETHERNET, HOP_LIMIT};
 use super::routes::{self, BLOCK, Numbers};
 use anyhow::{Context, ensure};
 use srdma_dataplane::{
-    Command, EncapsMode, Flavors, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
+    Command, EncapsMode, Flavors, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId, Worker,
 };
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::{Branch, Downstream, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Policy, Receiver};
@@ -310,6 +310,11 @@ fn port_of(position: usize) -> PortId {
 }
 
 pub(super) fn node(prefixes: &[Prefix]) -> anyhow::Result<Node> {
+    worker(prefixes, Worker::ALONE)
+}
+
+/// The same as a worker of a node.
+pub(super) fn worker(prefixes: &[Prefix], worker: Worker) -> anyhow::Result<Node> {
     let ports = (0..=EGRESS_PORTS).map(|port| PortConfig {
         name: format!("port{port}"),
         mac: MacAddress([MAC[0], 0, 0, 0, 0, port as u8]),
@@ -317,7 +322,7 @@ pub(super) fn node(prefixes: &[Prefix]) -> anyhow::Result<Node> {
         link_mtu: LINK_MTU,
         queue_limit_octets: usize::MAX,
     });
-    let mut node = Node::new(NodeConfig::new(LOOPBACK, ports.collect()));
+    let mut node = Node::new(NodeConfig { worker, ..NodeConfig::new(LOOPBACK, ports.collect()) });
     for port in 1..=EGRESS_PORTS {
         node.apply(Command::AddNeighbour { next_hop: next_hop(port), mac: MacAddress([2, 0, 0, 0, 1, port as u8]) })?;
     }

@@ -19,6 +19,7 @@ mod row;
 mod steering;
 mod wan;
 pub mod wire;
+pub mod workers;
 mod yardsticks;
 
 pub use machine::Machine;

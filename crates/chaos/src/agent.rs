@@ -33,7 +33,7 @@ impl World<'_> {
             }
             Message::Abort { node } => {
                 let id = self.flows[group].id();
-                self.network.with_node(self.testbed.nodes[node], |node| node.apply(Command::AbortGroup(id)));
+                self.network.with_workers(self.testbed.nodes[node], |node| node.apply(Command::AbortGroup(id)));
                 return None;
             }
             Message::Restore { node, name, entry } => (node, name, Some(Command::AddGroup(entry))),
@@ -53,7 +53,7 @@ impl World<'_> {
         let Some(command) = command else {
             let id = self.flows[group].id();
             agent.epochs.insert(group, (epoch, false));
-            self.network.with_node(self.testbed.nodes[node], |node| {
+            self.network.with_workers(self.testbed.nodes[node], |node| {
                 // An unknown group needs no removal.
                 let _ = node.apply(Command::AbortGroup(id)).and(node.apply(Command::RemoveGroup(id)));
             });
@@ -68,7 +68,8 @@ impl World<'_> {
                 Message::Committed { node, incarnation, name }
             });
         }
-        match self.network.with_node(self.testbed.nodes[node], |node| node.apply(command))? {
+        let applied = self.network.with_workers(self.testbed.nodes[node], |node| node.apply(command.clone()));
+        match applied.into_iter().reduce(Result::and)? {
             Ok(()) if is_prepare => Some(Message::Prepared { node, incarnation, name }),
             Ok(()) => {
                 self.agents[node].epochs.insert(group, (epoch, true));

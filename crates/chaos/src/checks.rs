@@ -100,10 +100,10 @@ impl World<'_> {
     /// No memory may be in use after the last frame has arrived.
     pub(crate) fn check_for_leaks(&mut self) {
         for node in self.testbed.nodes.clone() {
-            self.network.with(node, |element, _, pool| {
-                if let NodeOrHost::Node(node) = element {
-                    node.drop_kept(pool);
-                }
+            self.network.with(node, |element, _, pool| match element {
+                NodeOrHost::Node(node) => node.drop_kept(pool),
+                NodeOrHost::Workers(workers) => workers.drop_kept(pool),
+                NodeOrHost::Host(_) | NodeOrHost::Absent => {}
             });
         }
         let chunks = self.network.chunks_in_use();
@@ -116,7 +116,8 @@ impl World<'_> {
         }
         let groups = self.flows.len();
         for position in 0..self.testbed.nodes.len() {
-            let known = self.network.node(self.testbed.nodes[position]).map_or(0, |node| node.groups().count());
+            let workers = self.network.workers(self.testbed.nodes[position]).iter();
+            let known = workers.map(|worker| worker.groups().count()).max().unwrap_or(0);
             if known > groups {
                 self.violation(ViolationKind::Leak, format!("node {position} has {known} groups of {groups}"));
             }

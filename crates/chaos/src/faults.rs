@@ -219,7 +219,14 @@ impl World<'_> {
                     value.drop_queue(PortId(port as u16), pool);
                 }
                 value.drop_kept(pool);
-                Some(value)
+                Some(NodeOrHost::Node(value))
+            }
+            NodeOrHost::Workers(mut value) => {
+                for port in 0..ports {
+                    value.drop_queue(PortId(port as u16), pool);
+                }
+                value.drop_kept(pool);
+                Some(NodeOrHost::Workers(value))
             }
             NodeOrHost::Absent => None,
             NodeOrHost::Host(host) => {
@@ -230,7 +237,7 @@ impl World<'_> {
         if let Some(value) = was_up {
             self.count("node crash", 1);
             self.agent_stopped(node);
-            add_drops(&mut self.outcome.drops, &value, ports);
+            value.workers().iter().for_each(|worker| add_drops(&mut self.outcome.drops, worker, ports));
         }
     }
 
@@ -242,8 +249,7 @@ impl World<'_> {
         }
         match self.testbed.node(node, true) {
             Ok(value) => {
-                self.network
-                    .with(self.testbed.nodes[node], |element, _, _| *element = NodeOrHost::Node(Box::new(value)));
+                self.network.with(self.testbed.nodes[node], |element, _, _| *element = value);
             }
             Err(error) => return self.violation(ViolationKind::Setup, format!("node {node}: {error}")),
         }
@@ -317,8 +323,8 @@ impl World<'_> {
     pub(crate) fn count_drops(&mut self) {
         for node in 0..self.testbed.nodes.len() {
             let ports = self.testbed.port_count(node);
-            if let Some(value) = self.network.node(self.testbed.nodes[node]) {
-                add_drops(&mut self.outcome.drops, value, ports);
+            for worker in self.network.workers(self.testbed.nodes[node]) {
+                add_drops(&mut self.outcome.drops, worker, ports);
             }
         }
     }

@@ -6,8 +6,10 @@ use crate::schedule::{Attacker, Claim, Forgery, Message, PATH_MTU_OCTETS, Respon
 use crate::summary::message_name;
 use crate::world::World;
 use srdma_aggregation::Acknowledgements;
+use srdma_dataplane::Node;
 use srdma_frame::PortId;
 use srdma_group::GroupId;
+use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
 use srdma_wire::tlv::{ReceiverView, TlvTypes, TlvWriter};
@@ -32,7 +34,7 @@ impl World<'_> {
         let Some((node, port)) = self.testbed.attacker_port(forgery.from) else {
             return;
         };
-        if self.network.node(self.testbed.nodes[node]).is_none() {
+        if self.network.workers(self.testbed.nodes[node]).is_empty() {
             // The node is down.
             return;
         }
@@ -45,8 +47,10 @@ impl World<'_> {
         let (name, place) = (message_name(forgery.message), (self.testbed.nodes[node], port));
         let mut outcome = ForgeryOutcome::default();
         for _ in 0..forgery.copies {
+            self.settle(node);
             let (drops, before) = (self.drops_at(node, port), self.aggregation_state(node));
             self.network.inject(place, &frame);
+            self.settle(node);
             outcome.sent += 1;
             outcome.accepted += u64::from(self.aggregation_state(node) != before);
             let dropped = self
@@ -79,22 +83,32 @@ impl World<'_> {
 
     /// A node's drops of packets received on a port.
     fn drops_at(&self, node: usize, port: PortId) -> BTreeMap<&'static str, u64> {
-        let node = self.network.node(self.testbed.nodes[node]);
-        let counters = node.and_then(|node| node.port_counters(port));
-        let drops = counters.into_iter().flat_map(|counters| counters.drops.iter());
-        drops.map(|(reason, count)| (reason.name(), count)).collect()
+        let workers = self.network.workers(self.testbed.nodes[node]).iter();
+        let counters = workers.filter_map(|worker| worker.port_counters(port));
+        let mut drops = BTreeMap::new();
+        for (reason, count) in counters.flat_map(|counters| counters.drops.iter()) {
+            *drops.entry(reason.name()).or_default() += count;
+        }
+        drops
     }
 
     /// A node's aggregation state for each group.
     pub(crate) fn aggregation_state(&self, node: usize) -> Vec<(GroupId, Option<Acknowledgements>, Option<u64>)> {
-        let Some(node) = self.network.node(self.testbed.nodes[node]) else {
-            return Vec::new();
-        };
-        let state = |group| {
+        let state = |node: &Node, group| {
             let cnps = node.group_counters(group).map(|counters| counters.cnps_received + counters.cnps_sent);
             (group, node.acknowledgements(group).cloned(), cnps)
         };
-        node.groups().map(state).collect()
+        let workers = self.network.workers(self.testbed.nodes[node]).iter();
+        workers.flat_map(|worker| worker.owned_groups().map(|group| state(worker, group))).collect()
+    }
+
+    /// Lets what is on the way between the workers of a node arrive.
+    pub(crate) fn settle(&mut self, node: usize) {
+        self.network.with(self.testbed.nodes[node], |element, now, pool| {
+            if let NodeOrHost::Workers(workers) = element {
+                workers.settle(now, pool);
+            }
+        });
     }
 
     fn claimed(&self, forgery: &Forgery) -> Ipv6Addr {

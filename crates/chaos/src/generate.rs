@@ -55,7 +55,8 @@ impl Schedule {
         let receivers = draw_receivers(&mut rng, &nodes);
         let link = draw_link(&mut rng, nodes.len() + receivers.len());
         let groups = draw_groups(&mut rng, nodes.len(), receivers.len());
-        let mut schedule = Schedule { seed, nodes, receivers, link, groups, events: Vec::new(), faults_end_ns: 0 };
+        let mut schedule =
+            Schedule { seed, nodes, receivers, link, groups, events: Vec::new(), faults_end_ns: 0, workers: 1 };
         let scale = Scale::of(&schedule);
         for group in &mut schedule.groups {
             group.start_ns = if rng.one_in(2) { 0 } else { rng.range(0, scale.transfer_ns) };

@@ -70,7 +70,7 @@ impl World<'_> {
     pub(crate) fn respond_untruly(&mut self, untrue: &UntrueResponse) {
         let Some((node, port, packet)) = self.untrue_packet(untrue) else { return };
         let element = self.testbed.nodes[node];
-        if self.network.node(element).is_none() {
+        if self.network.workers(element).is_empty() {
             // The node is down.
             return;
         }
@@ -79,8 +79,10 @@ impl World<'_> {
         let frame = self.frame_to(node, port, &packet);
         let mut outcome = ForgeryOutcome::default();
         for _ in 0..untrue.copies {
+            self.settle(node);
             let before = self.aggregation_state(node);
             self.network.inject((element, port), &frame);
+            self.settle(node);
             outcome.sent += 1;
             outcome.accepted += u64::from(self.aggregation_state(node) != before);
         }

@@ -251,8 +251,8 @@ impl World<'_> {
 
     /// Sends the eviction requests of an edge.
     pub(crate) fn forward_eviction_requests(&mut self, node: usize) {
-        let events = self.network.with_node(self.testbed.nodes[node], |node| node.take_events().collect::<Vec<_>>());
-        for NodeEvent::EvictionRequested { group, receiver, cause: _ } in events.unwrap_or_default() {
+        let events = self.network.with_workers(self.testbed.nodes[node], |node| node.take_events().collect::<Vec<_>>());
+        for NodeEvent::EvictionRequested { group, receiver, cause: _ } in events.into_iter().flatten() {
             let group = group.0 as usize - 1;
             let position = (0..self.receivers.len()).find(|other| self.testbed.receiver_address(*other) == receiver);
             if let Some(position) = position {

@@ -32,6 +32,24 @@ pub struct Schedule {
     pub events: Vec<TimedEvent>,
     /// Links have no random faults from then on. Events may still follow.
     pub faults_end_ns: u64,
+    /// Workers of each node.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub workers: u16,
+}
+
+impl Schedule {
+    /// The same with so many workers in each node.
+    pub fn with_workers(self, workers: u16) -> Self {
+        Schedule { workers, ..self }
+    }
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn is_one(workers: &u16) -> bool {
+    *workers == 1
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,7 @@
 use crate::address;
 use crate::scale;
 use crate::schedule::{Attacker, Event, Insider, LinkPlan, Schedule, UntrueResponse};
-use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
+use srdma_dataplane::{Command, ConfigError, Node, SidBehavior, Worker};
 use srdma_frame::PortId;
 use srdma_group::GroupId;
 use srdma_random::Probability;
@@ -20,6 +20,7 @@ use srdma_sim::link::{LinkFaults, LinkModel};
 use srdma_sim::network::{Direction, ElementId, LinkId, Network};
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Prefix;
+use srdma_workers::Workers;
 use std::net::Ipv6Addr;
 
 /// Link MTU: a full packet with the longest list that fits an SRH.
@@ -54,6 +55,9 @@ pub(crate) struct Testbed {
     /// Nodes below each node, itself included.
     below: Vec<Vec<usize>>,
     groups: usize,
+    /// Workers of each node.
+    workers: u16,
+    seed: u64,
     first_node: usize,
     first_receiver: usize,
     pub(crate) sources: Vec<ElementId>,
@@ -78,6 +82,8 @@ impl Testbed {
             repairing: schedule.nodes.iter().map(|node| node.can_repair).collect(),
             below: below(schedule),
             groups: schedule.groups.len(),
+            workers: schedule.workers,
+            seed: schedule.seed,
             first_node: sources,
             first_receiver,
             sources: Vec::new(),
@@ -94,7 +100,7 @@ impl Testbed {
             testbed.sources.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
         for node in 0..schedule.nodes.len() {
-            testbed.nodes.push(network.add(NodeOrHost::Node(Box::new(testbed.node(node, false)?))));
+            testbed.nodes.push(network.add(testbed.node(node, false)?));
         }
         for (receiver, plan) in schedule.receivers.iter().enumerate() {
             let mac = addressing::mac(first_receiver + receiver, HOST_PORT);
@@ -116,11 +122,20 @@ impl Testbed {
     }
 
     /// A node with its routes, SIDs and borders, without groups.
-    pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<Node, ConfigError> {
+    pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<NodeOrHost, ConfigError> {
+        if self.workers == 1 {
+            return Ok(NodeOrHost::Node(Box::new(self.worker(node, restarted, Worker::ALONE)?)));
+        }
+        let workers = Worker::all(self.workers).map(|worker| self.worker(node, restarted, worker));
+        let seed = self.seed.wrapping_add(node as u64);
+        Ok(NodeOrHost::Workers(Box::new(Workers::new(workers.collect::<Result<_, _>>()?, seed))))
+    }
+
+    fn worker(&self, node: usize, restarted: bool, worker: Worker) -> Result<Node, ConfigError> {
         let neighbours = self.ports[node].iter().map(|peer| self.neighbour(node, *peer));
         let addresses = address::node(node);
         let mut value =
-            fabric::node(self.first_node + node, addresses.loopback, &self.settings, restarted, neighbours)?;
+            fabric::worker(self.first_node + node, addresses.loopback, &self.settings, restarted, neighbours, worker)?;
         value.apply(Command::SetDomain(address::domain()))?;
         for (port, peer) in (0..).map(PortId).zip(&self.ports[node]) {
             let sources = match *peer {

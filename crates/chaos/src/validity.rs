@@ -4,6 +4,7 @@
 use crate::schedule::{
     Attacker, Claim, Event, GroupPlan, Insider, LinkPlan, MAX_REGIONS, NodePlan, OperationPlan, Schedule,
 };
+use srdma_dataplane::MAX_WORKERS;
 use srdma_wire::units::{MBIT_PER_S, NS_PER_S};
 
 /// Maximum number of nodes.
@@ -54,6 +55,7 @@ impl Schedule {
         let receivers = self.receivers.len();
         require(within(receivers, MAX_RECEIVERS), "receivers", receivers, "there must be 1 to 256")?;
         require(within(self.groups.len(), MAX_GROUPS), "groups", self.groups.len(), "there must be 1 to 8")?;
+        require((1..=MAX_WORKERS).contains(&self.workers), "workers", self.workers, "it must be 1 to 64")?;
         require(self.faults_end_ns <= LATEST_NS, "faults_end_ns", self.faults_end_ns, "it must be within a minute")?;
         for (node, plan) in self.nodes.iter().enumerate() {
             check_node(node, plan)?;

@@ -6,10 +6,12 @@ mod table;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use srdma_bench::wire::{self, Extent, Sink, WireRow};
+use srdma_bench::workers::{self, WorkersCase};
 use srdma_bench::{Bench, Machine, Measured, points, select};
+use srdma_dataplane::MAX_WORKERS;
 use std::io;
 use std::process::ExitCode;
-use table::{DataplaneTable, WireTable};
+use table::{DataplaneTable, WireTable, WorkersTable};
 
 /// Measure the time per packet on this machine, and that of the host library's versions.
 #[derive(clap::Args)]
@@ -54,6 +56,11 @@ pub(crate) struct DataplaneArguments {
     /// Only the smallest frames, 10 routes and the working set inside L2.
     #[arg(long)]
     quick: bool,
+    /// Throughput of so many workers of a node, each on a processor of its own, instead of times of single calls; as
+    /// many numbers as are to be compared, the first with all others.
+    #[arg(long, value_name = "N,…", value_delimiter = ',', conflicts_with_all = ["quick", "batch"],
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_WORKERS)))]
+    workers: Vec<u16>,
 }
 
 const EXAMPLES: &str = "\
@@ -63,6 +70,9 @@ Examples:
 
   srdma bench dataplane --case End.MT --case yardstick
       End.MT beside the yardsticks of memory and CRC instructions.
+
+  srdma bench dataplane --workers 1,2
+      How much more two workers forward and copy than one.
 
   srdma bench dataplane --json > rows.ndjson
       The whole matrix; minutes, and up to half of the free memory.";
@@ -97,6 +107,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 fn dataplane(arguments: &DataplaneArguments) -> anyhow::Result<()> {
     let machine = Machine::detect();
+    if !arguments.workers.is_empty() {
+        return of_workers(arguments, &machine);
+    }
     let points = select(points(arguments.quick), &arguments.cases)?;
     let mut table = DataplaneTable::new(arguments.json, &machine)?;
     let progress = ProgressBar::new(points.len() as u64)
@@ -108,6 +121,29 @@ fn dataplane(arguments: &DataplaneArguments) -> anyhow::Result<()> {
             Measured::Time(row) => progress.suspend(|| table.row(&row))?,
             Measured::Memory(rows) => progress.suspend(|| rows.iter().try_for_each(|row| table.memory(row)))?,
         }
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(())
+}
+
+fn of_workers(arguments: &DataplaneArguments, machine: &Machine) -> anyhow::Result<()> {
+    let is_wanted = |case: &WorkersCase| {
+        let name = case.name().to_lowercase();
+        arguments.cases.is_empty() || arguments.cases.iter().any(|wanted| name.contains(&wanted.to_lowercase()))
+    };
+    let cases: Vec<WorkersCase> = WorkersCase::ALL.into_iter().filter(is_wanted).collect();
+    if cases.is_empty() {
+        let names: Vec<&str> = WorkersCase::ALL.into_iter().map(WorkersCase::name).collect();
+        anyhow::bail!("no case of workers has such a name; there are: {}", names.join("; "));
+    }
+    let mut table = WorkersTable::new(arguments.json, machine)?;
+    let progress = ProgressBar::new(cases.len() as u64)
+        .with_style(ProgressStyle::with_template("{spinner} {pos}/{len} {wide_bar} {msg} {elapsed}")?);
+    for case in cases {
+        progress.set_message(case.name());
+        let rows = workers::measure(case, &arguments.workers, arguments.repetitions, machine)?;
+        progress.suspend(|| rows.iter().try_for_each(|row| table.row(row)))?;
         progress.inc(1);
     }
     progress.finish_and_clear();

@@ -15,6 +15,7 @@ use anyhow::{Result, ensure};
 use progress::Progress;
 use report::Report;
 use srdma_chaos::runner;
+use srdma_chaos::schedule::Schedule;
 use srdma_chaos::world;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -34,7 +35,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let config = arguments.config();
     let begin = Instant::now();
     let progress = Progress::new(&config, arguments.limit());
-    let summary = runner::run(&config, arguments.draw(), &world::run, &|progress_now| progress.report(progress_now));
+    let world = |schedule: &Schedule| world::run(&arguments.with_workers(schedule.clone()));
+    let summary = runner::run(&config, arguments.draw(), &world, &|progress_now| progress.report(progress_now));
     let wall = begin.elapsed();
     progress.finish();
     let shrunk = shrinking::shrink_all(arguments, &summary);

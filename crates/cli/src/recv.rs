@@ -1,25 +1,24 @@
 //! `srdma recv`: receives one stream by RDMA. Described in `docs/endpoints.md`.
 
 mod device;
+mod memory;
 
 use crate::congestion::ReceiverArguments;
 use crate::endpoint::{self, Progress};
 use crate::output::print_line;
 use crate::remote::{self, GroupUrl, TrustArguments};
 use crate::units::parse_octets;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use srdma_host::{
-    Clock, Connection, DeviceName, Lingering, PeerInfo, Received, Receiving, ReceivingConfig, TransferCounters,
-    TransferError, TransferMemory, Wire, WireError, WireOptions, run as run_loop, source_address,
+    Clock, Connection, DeviceName, Lingering, OutputFile, PeerInfo, Received, Receiving, ReceivingConfig, Sink,
+    TransferCounters, TransferError, TransferMemory, Wire, WireError, WireOptions, run as run_loop, source_address,
 };
 use srdma_io::udp::Segmentation;
 use srdma_random::Stream;
 use srdma_rc::Endpoint;
 use srdma_session::Membership;
 use srdma_wire::{PathMtu, Psn, Qpn};
-use std::fs;
 use std::net::Ipv6Addr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,7 +26,8 @@ use std::time::Duration;
 
 /// Receive one stream of data by RDMA, over UDP or by an RDMA device.
 ///
-/// Prints one line of JSON that `srdma send --peer-info` reads, receives, and compares the checksum with the sender's.
+/// The data are digested, and written with --out, as they come. Prints one line of JSON that `srdma send --peer-info`
+/// reads, receives, and compares the checksum with the sender's.
 /// To receive from a multicast group, the peer is the group's Proxy Address and Designated QPN. Exit code 1: the data
 /// differ, or did not arrive.
 #[derive(clap::Args)]
@@ -65,14 +65,19 @@ pub(crate) struct Arguments {
     /// Seed of random numbers [default: different each time].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Maximum number of octets to receive. They are kept in memory, which is allocated on arrival; with --device it is
-    /// allocated before and locked, but not more than the region of a controller's group has.
+    /// Maximum number of octets to receive. With --device so much memory is allocated before and locked, but not more
+    /// than the region of a controller's group has.
     #[arg(long, value_name = "OCTETS", default_value = "1GiB", value_parser = parse_octets)]
     size: u64,
+    /// Octets that may wait in memory to be digested and written while packets come faster.
+    /// [default: a quarter of the memory that is free for this process, at most 1GiB]
+    #[arg(long, value_name = "OCTETS", value_parser = parse_octets, conflicts_with = "device")]
+    memory: Option<u64>,
     /// RDMA path MTU, payload of a full packet: 256, 512, 1024, 2048 or 4096. It equals the sender's.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
-    /// Write the data to this file when they are complete and correct.
+    /// Write the data to this file, which appears when they are complete and correct; without it they are verified and
+    /// discarded. A pipe or a device is written at once.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Octets that the socket may buffer, as far as the system allows.
@@ -92,6 +97,12 @@ pub(crate) struct Arguments {
     /// Print the result as one JSON object, in one line.
     #[arg(long)]
     json: bool,
+}
+
+impl Arguments {
+    fn output(&self) -> Result<Option<OutputFile>> {
+        Ok(self.out.as_deref().map(OutputFile::create).transpose()?)
+    }
 }
 
 /// A controller's group to join.
@@ -189,8 +200,10 @@ fn receive_all(arguments: &Arguments) -> Result<ExitCode> {
     progress.finish();
     let received = received?;
     let joined_psn = (connection.psn != first_psn).then(|| connection.psn.get());
-    let code = finish(arguments, &received, Some(TransferCounters::of(&endpoint, connection.qpn, wire)), joined_psn)?;
-    if received.is_ok() {
+    // The sender learns of a file that has failed, too.
+    let is_answering = matches!(received, Ok(_) | Err(TransferError::File(_)));
+    let code = finish(arguments, received, Some(TransferCounters::of(&endpoint, connection.qpn, wire)), joined_psn)?;
+    if is_answering {
         let mut lingering = Lingering::new(clock.now(), connection.qpn, arguments.linger);
         run_loop(&clock, &mut endpoint, wire, &mut lingering).context("the socket failed")?;
     }
@@ -257,14 +270,14 @@ fn receive(
     let tag = chance.below(1 << 8) as u8;
     let config = ReceivingConfig {
         qpn: connection.qpn,
-        size_octets: usize::try_from(arguments.size).unwrap_or(usize::MAX),
         virtual_address: arguments.virtual_address.unwrap_or(page << 12),
         key_tag: arguments.rkey.unwrap_or(tag),
         timeout: arguments.timeout.unwrap_or(Duration::from_secs(30)),
     };
     let mut report = |octets| progress.report(octets);
-    let too_long = |_| anyhow!("--size: this machine's memory does not hold {} octets", arguments.size);
-    let mut receiving = Receiving::new(clock.now(), config, endpoint, &mut report).map_err(too_long)?;
+    let waiting_octets = arguments.memory.map_or_else(memory::octets_to_use, |octets| octets as usize);
+    let sink = Sink::new(arguments.size, waiting_octets, arguments.output()?);
+    let mut receiving = Receiving::new(clock.now(), config, sink, endpoint, &mut report);
     let info = PeerInfo {
         address: connection.address,
         qpn: connection.qpn,
@@ -280,19 +293,20 @@ fn receive(
     print_line(&info.line()?)?;
     if let Some(membership) = membership {
         // Packets that arrive meanwhile wait in the socket. A receiver that joins a running group expects another PSN
-        // than assumed, so the endpoint is created again, over the same memory.
+        // than assumed, so the endpoint is created again, with the same sink.
         connection.psn = membership.join(&info)?;
+        let sink = receiving.take_sink(endpoint).context("the sink was taken")?;
         *endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
-        receiving = Receiving::new(clock.now(), config, endpoint, &mut report).map_err(too_long)?;
+        receiving = Receiving::new(clock.now(), config, sink, endpoint, &mut report);
     }
     run_loop(clock, endpoint, wire, &mut receiving).map_err(|error| WireError::during_transfer(error, connection))?;
     receiving.take(endpoint).context("the program has ended without an outcome")
 }
 
-/// Compares, writes the file and prints the result.
+/// Compares, keeps the file and prints the result.
 fn finish<E: std::fmt::Display>(
     arguments: &Arguments,
-    received: &Result<Received, E>,
+    received: Result<Received, E>,
     counters: Option<TransferCounters>,
     joined_psn: Option<u32>,
 ) -> Result<ExitCode> {
@@ -307,30 +321,37 @@ fn finish<E: std::fmt::Display>(
         joined_psn,
         counters,
     };
+    let mut duration = Duration::ZERO;
+    let is_received = received.is_ok();
     match received {
         Ok(received) => {
-            let duration = received.ended - received.began;
-            let sha256: [u8; 32] = Sha256::digest(&received.data).into();
-            report.octets = received.data.len() as u64;
+            duration = received.ended - received.began;
+            report.octets = received.octets;
             report.seconds = duration.as_secs_f64();
             report.bits_per_second = endpoint::bits_per_second(report.octets, duration);
             report.operation = (report.octets > 0).then_some(if received.by_write { "write" } else { "send" });
-            report.sha256 = Some(hex::encode(sha256));
-            report.matches = sha256 == received.trailer.sha256;
-            if let (true, Some(out)) = (report.matches || joined_psn.is_some(), &arguments.out) {
-                fs::write(out, &received.data).with_context(|| format!("cannot write {}", out.display()))?;
+            report.sha256 = received.sha256.map(hex::encode);
+            report.matches = received.sha256 == Some(received.trailer.sha256);
+            if let (true, Some(output)) = (report.matches || joined_psn.is_some(), received.output) {
+                output.keep(received.octets)?;
             }
             if !report.matches && joined_psn.is_none() {
                 let theirs = hex::encode(received.trailer.sha256);
-                report.error = Some(format!("the data differ from the sender's, whose SHA-256 is {theirs}"));
+                report.error = Some(match received.sha256 {
+                    Some(_) => format!("the data differ from the sender's, whose SHA-256 is {theirs}"),
+                    None => {
+                        "the data came out of order, and cannot be verified when they are discarded: use --out FILE"
+                            .to_owned()
+                    }
+                });
             }
         }
         Err(failure) => report.error = Some(failure.to_string()),
     }
     if arguments.json {
         print_line(&serde_json::to_string(&report)?)?;
-    } else if let Ok(received) = received {
-        print_line(&in_words(&report, received.ended - received.began))?;
+    } else if is_received {
+        print_line(&in_words(&report, duration))?;
     }
     if let Some(error) = &report.error {
         let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();
@@ -343,10 +364,11 @@ fn finish<E: std::fmt::Display>(
 
 fn in_words(report: &Report, duration: Duration) -> String {
     let mut text = endpoint::in_words(report.octets, duration);
-    text += &format!(", SHA-256 {}", report.sha256.as_deref().unwrap_or_default());
+    text += &report.sha256.as_ref().map(|sha256| format!(", SHA-256 {sha256}")).unwrap_or_default();
     text += &match (report.matches, report.joined_psn) {
         (true, _) => ", matches the sender's".to_owned(),
         (false, Some(psn)) => format!(", without data from before its join at PSN {psn}"),
+        (false, None) if report.sha256.is_none() => ", NOT VERIFIED".to_owned(),
         (false, None) => ", DIFFERS from the sender's".to_owned(),
     };
     let anomalies = report.counters.as_ref().map(endpoint::anomalies).unwrap_or_default();

@@ -11,9 +11,8 @@ use crate::units::{self, parse_octets};
 use anyhow::{Context, Result, bail};
 use clap::{ValueEnum, value_parser};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use srdma_host::{
-    Clock, Connection, DeviceName, GroupFile, PeerInfo, Sending, SendingConfig, Trailer, TransferCounters,
+    Clock, Connection, DeviceName, FileSource, GroupFile, PeerInfo, SendData, Sending, SendingConfig, TransferCounters,
     TransferMode, WireError, WireOptions, run as run_loop, source_address,
 };
 use srdma_io::udp::Segmentation;
@@ -32,7 +31,8 @@ use std::time::Duration;
 
 /// Send one stream of data by RDMA, over UDP or by an RDMA device, to one receiver or to a multicast group.
 ///
-/// The data are read into memory before the transfer begins. Exit code 1: not everything was acknowledged.
+/// A file is read while it is sent, so that its length does not matter; the standard input, random data, and all data
+/// for an RDMA device are in memory before the transfer begins. Exit code 1: not everything was acknowledged.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -205,7 +205,8 @@ struct Report {
     octets: u64,
     seconds: f64,
     bits_per_second: u64,
-    sha256: String,
+    /// None when not all of a file was read.
+    sha256: Option<String>,
     completions: u64,
     /// Those of a device are the device's.
     #[serde(flatten)]
@@ -250,19 +251,17 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
         probe_address: paths.as_ref().and_then(PathsFile::probe_address),
     };
     let (wire, _) = options.open()?;
-    let data = data(arguments)?;
-    let octets = data.len() as u64;
+    let data = send_data(arguments)?;
+    let octets = data.octets();
     if let (TransferMode::Write(_), Some(region_octets)) = (peer.mode, peer.region_octets)
         && octets > region_octets
     {
         bail!("there are {octets} octets to send, the peer's memory has {region_octets}");
     }
-    let trailer = Trailer { octets, sha256: Sha256::digest(&data).into() };
     let config = SendingConfig {
         qpn: connection.qpn,
         mode: peer.mode,
         message_octets: arguments.message,
-        trailer,
         timeout: arguments.timeout,
     };
     let mut progress = Progress::new(Some(octets));
@@ -276,13 +275,13 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
         sending = sending.controlled_by(source, connection.path_mtu, connection.window);
     }
     let outcome = run_loop(&clock, &mut endpoint, carrier.wire(), &mut sending);
-    let congestion = sending.congestion().clone();
+    let (congestion, trailer) = (sending.congestion().clone(), sending.trailer());
     let (completions, outcome) = match outcome {
         Ok(()) => (sending.completions(), sending.outcome().context("the program has ended without an outcome")?),
         Err(error) => return Err(WireError::during_transfer(error, &connection).into()),
     };
     progress.finish();
-    let duration = outcome.map_or(Duration::ZERO, |ended| ended - srdma_wire::Instant::ZERO);
+    let duration = outcome.as_ref().map_or(Duration::ZERO, |ended| *ended - srdma_wire::Instant::ZERO);
     print(
         arguments,
         &Report {
@@ -290,7 +289,7 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
             octets,
             seconds: duration.as_secs_f64(),
             bits_per_second: endpoint::bits_per_second(octets, duration),
-            sha256: hex::encode(trailer.sha256),
+            sha256: trailer.map(|trailer| hex::encode(trailer.sha256)),
             completions,
             counters: Some(TransferCounters::of(&endpoint, connection.qpn, carrier.wire())),
             congestion: Some(arguments.congestion.report(&congestion, &endpoint)),
@@ -413,6 +412,17 @@ fn first_line() -> io::Result<String> {
     io::stdin().read_line(&mut line).map(|_| line)
 }
 
+/// The data of a transfer by a socket: a regular file stays where it is.
+fn send_data(arguments: &Arguments) -> Result<SendData> {
+    if let Some(file) = arguments.file.as_deref().filter(|file| *file != Path::new("-"))
+        && let Some(source) = FileSource::open(file)?
+    {
+        return Ok(SendData::File(source));
+    }
+    data(arguments).map(SendData::in_memory)
+}
+
+/// All data, in memory.
 fn data(arguments: &Arguments) -> Result<Vec<u8>> {
     let mut data = Vec::new();
     if let Some(size) = arguments.random {
@@ -451,7 +461,7 @@ fn print(arguments: &Arguments, report: &Report, duration: Duration) -> Result<E
         let sent = endpoint::in_words(report.octets, duration);
         let congestion = report.congestion.as_ref().map(CongestionReport::in_words).unwrap_or_default();
         let steering = report.steering.as_ref().map(paths::in_words).unwrap_or_default();
-        let sha256 = &report.sha256;
+        let sha256 = report.sha256.as_deref().unwrap_or_default();
         println!("{sent}, SHA-256 {sha256}, {messages} acknowledged{separator}{anomalies}{congestion}{steering}");
     }
     Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ mod repair;
 mod screen;
 mod steering;
 mod text;
+mod workers;
 
 pub(crate) use find::NodeArguments;
 

@@ -6,6 +6,7 @@ use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
 use crate::tables::Tables;
+use crate::worker::Worker;
 use srdma_bfd::{AddError, Config, Diagnostic, Discriminator, Hops, Output, Peer, Refusal, Session, Sessions, udp};
 use srdma_frame::PortId;
 use srdma_wire::{Instant, NextHeader};
@@ -63,6 +64,8 @@ pub(crate) struct Bfd {
     events: BTreeMap<BfdPeer, srdma_bfd::Event>,
     /// Frames that arrived before this time have been received (D109).
     received_until: Option<Instant>,
+    /// The worker that runs the sessions; others follow what it reports.
+    runs_sessions: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +83,14 @@ type Packet = ([u8; IPV6 + udp::LEN], Option<u32>);
 
 impl Bfd {
     /// No sessions. Discriminators and source ports follow from the seed (D92).
-    pub(crate) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64, worker: Worker) -> Self {
         Bfd {
             sessions: Sessions::new(MAX_BFD_SESSIONS, seed),
             entries: BTreeMap::new(),
             peers: BTreeMap::new(),
             events: BTreeMap::new(),
             received_until: None,
+            runs_sessions: worker.is_first(),
         }
     }
 
@@ -196,6 +200,9 @@ impl Bfd {
 
     /// Times out silent peers, and returns the next packet that is due; call until there is none.
     pub(crate) fn poll(&mut self, now: Instant, tables: &mut Tables) -> Option<Packet> {
+        if !self.runs_sessions {
+            return None;
+        }
         let now = self.received_until.map_or(now, |until| until.min(now));
         loop {
             match self.sessions.poll(now)? {
@@ -211,7 +218,15 @@ impl Bfd {
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.sessions.next_deadline()
+        self.sessions.next_deadline().filter(|_| self.runs_sessions)
+    }
+
+    /// Follows an event of a session that another worker runs.
+    pub(crate) fn follow(&mut self, peer: BfdPeer, event: srdma_bfd::Event, tables: &mut Tables) {
+        if let Some(entry) = self.entries.get(&peer).filter(|_| !self.runs_sessions) {
+            self.note(entry.discriminator, event, tables);
+        }
+        self.events.clear();
     }
 
     /// The events since the last call; of each peer the last one.

@@ -10,6 +10,7 @@ use crate::headend::{HeadendConfig, HeadendError, HeadendPath};
 use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
 use crate::security::{Cover, Domain, HmacKey};
+use crate::worker::Worker;
 use srdma_frame::PortId;
 use srdma_group::{GroupEntry, GroupId, Safeguard};
 use srdma_wire::Prefix;
@@ -76,6 +77,8 @@ pub struct NodeConfig {
     pub repair_memory_octets: u64,
     /// Seed of discriminators and UDP source ports of BFD, which attackers must not be able to guess (D92).
     pub bfd_seed: u64,
+    /// The worker of the node that this is.
+    pub worker: Worker,
     /// Disabled by a test; `None` in the product.
     pub without: Option<Safeguard>,
 }
@@ -98,6 +101,7 @@ impl NodeConfig {
             marking_seed: 0,
             repair_memory_octets: 1 << 30,
             bfd_seed: 0,
+            worker: Worker::ALONE,
             without: None,
         }
     }

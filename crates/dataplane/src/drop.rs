@@ -164,6 +164,8 @@ drop_reasons! {
     StaleResponse = "stale_response",
     /// A child's response of an epoch in which it did not cover all receivers below it now (re-homing).
     OldEpoch = "old_epoch",
+    /// For another worker of the node, whose queue for handed-over packets is full (D208).
+    HandoverFull = "handover_full",
     /// For a group of the controller, whose lease for this node is over (D122).
     LeaseOver = "lease_over",
     /// A reserved AETH syndrome.

@@ -124,6 +124,11 @@ impl Encaps {
         }
     }
 
+    /// The outer headers, in which the fields that depend on the packet are zero.
+    pub(crate) fn headers(&self) -> &[u8] {
+        &self.headers
+    }
+
     /// Octets of the outer headers.
     pub(crate) fn octets(&self) -> usize {
         self.headers.len()

@@ -17,6 +17,7 @@ mod encaps;
 mod entropy;
 mod event;
 pub mod fast_cnp;
+mod fast_path;
 mod groups;
 pub mod headend;
 mod headers;
@@ -30,6 +31,7 @@ mod security;
 mod tables;
 mod timers;
 mod token_bucket;
+mod worker;
 
 pub use backpressure::{
     BackpressureConfig, BackpressureConfigError, BackpressureCounters, BackpressureSids, PriorityMapping, ReceivedPause,
@@ -49,9 +51,11 @@ pub use encaps::{Encaps, EncapsError, EncapsMode};
 pub use entropy::equal_path;
 pub use event::Event;
 pub use fast_cnp::{Connection, FastCnpConfig, FastCnpCounters, Notified};
+pub use fast_path::{FastPath, FastPathEntry, FastPathHop, FastPathObstacle};
 pub use groups::{GroupEvent, HoldEnd, JournalEntry, Lease};
 pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
 pub use node::Node;
 pub use security::{Cover, Domain, HmacKey};
 pub use srdma_repair::{BranchCounters as RepairBranchCounters, Counters as RepairCounters};
+pub use worker::{Handover, HandoverNote, MAX_WORKERS, Worker};

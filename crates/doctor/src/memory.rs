@@ -19,8 +19,10 @@ pub(crate) fn check() -> Vec<Finding> {
         locked(&fs::read_to_string("/proc/self/limits").unwrap_or_default(), may_lock),
         huge_pages(&fs::read_to_string("/proc/meminfo").unwrap_or_default()),
         match processors {
-            1 => Finding::degraded(THEME, "processors", "1: shared by the data thread and everything else"),
-            more => Finding::ok(THEME, "processors", format!("{more}; `cpu` in [daemon] pins the data thread to one")),
+            1 => Finding::degraded(THEME, "processors", "1: shared by the data threads and everything else"),
+            more => {
+                Finding::ok(THEME, "processors", format!("{more}; `workers` in [daemon] is the number of data threads"))
+            }
         },
         match Path::new("/dev/kvm").exists() {
             true => Finding::info(THEME, "KVM", "/dev/kvm exists; labs use emulation"),

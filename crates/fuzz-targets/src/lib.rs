@@ -29,7 +29,7 @@ pub use ioam::ioam;
 pub use isis::isis;
 #[cfg(feature = "files")]
 pub use manifest::manifest;
-pub use node::{LIFETIME, NodeTarget};
+pub use node::{LIFETIME, NodeTarget, WorkersTarget};
 pub use notification::notification;
 pub use perftest::perftest;
 #[cfg(feature = "files")]
@@ -66,6 +66,10 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("rc", || Box::new(rc)),
     ("node", || {
         let mut target = NodeTarget::default();
+        Box::new(move |input| target.run(input))
+    }),
+    ("workers", || {
+        let mut target = WorkersTarget::default();
         Box::new(move |input| target.run(input))
     }),
     #[cfg(feature = "files")]

@@ -13,6 +13,12 @@ pub trait Program<M = TransferMemory> {
     /// Handles completions, and posts messages that can be sent now. `Break` ends the program.
     fn work(&mut self, now: Instant, endpoint: &mut Endpoint<M>) -> ControlFlow<()>;
 
+    /// Does a little, some tens of microseconds at most, of what can wait while packets come. Returns whether there was
+    /// anything.
+    fn work_aside(&mut self, _endpoint: &mut Endpoint<M>) -> bool {
+        false
+    }
+
     /// Time of the next call of [`Program::work`], if nothing happens before.
     fn next_deadline(&self) -> Option<Instant>;
 }
@@ -56,6 +62,9 @@ pub fn run<M: Memory>(
         let fetched = wire.transmit(&mut |packet| endpoint.poll_transmit(now, packet))?;
         if is_over && fetched == 0 {
             return Ok(());
+        }
+        if received + fetched == 0 && program.work_aside(endpoint) {
+            continue;
         }
         if pace.has_to_wait(now, received + fetched) {
             let deadline = [endpoint.next_deadline(), program.next_deadline()].into_iter().flatten().min();

@@ -10,18 +10,21 @@
 //!
 //! `docs/endpoints.md` describes the protocol between both ends of a transfer.
 
+mod blocks;
 mod congestion;
 mod connection;
 mod counters;
 mod device;
 mod event_loop;
 mod fields;
+mod files;
 mod group_file;
 mod open;
 mod peer_info;
 mod raw_wire;
 mod receiving;
 mod sending;
+mod sink;
 mod source_control;
 mod steered_wire;
 mod trailer;
@@ -35,12 +38,14 @@ pub use connection::Connection;
 pub use counters::TransferCounters;
 pub use device::{DeviceError, DeviceName, DeviceReceiver, DeviceSender, Sent};
 pub use event_loop::{Clock, Program, run};
+pub use files::{FileError, FileSource, OutputFile};
 pub use group_file::{GroupFile, GroupSource};
 pub use open::{RawInterface, WireError, WireOptions, only_address, parse_mac, source_address};
 pub use peer_info::PeerInfo;
 pub use raw_wire::{RawWire, RawWireConfig};
 pub use receiving::{Lingering, Received, Receiving, ReceivingConfig};
-pub use sending::{Sending, SendingConfig, TransferMode};
+pub use sending::{SendData, Sending, SendingConfig, TransferMode};
+pub use sink::{Sink, Stored};
 pub use source_control::{SessionState, SourceControl, StreamProgress};
 pub use steered_wire::SteeredWire;
 pub use trailer::{Trailer, TrailerError};

@@ -2,14 +2,15 @@
 
 use crate::connection::RECEIVES;
 use crate::event_loop::Program;
-use crate::trailer::Trailer;
+use crate::files::OutputFile;
+use crate::sink::Sink;
+use crate::trailer::{Trailer, TrailerError};
 use crate::transfer_error::TransferError;
 use crate::transfer_memory::TransferMemory;
 use srdma_rc::{
     Access, CompletedOperation, Completion, Endpoint, LocalRange, MAX_MESSAGE_OCTETS, MemoryKey, Receive, Status,
 };
 use srdma_wire::{Instant, Qpn};
-use std::collections::TryReserveError;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -18,8 +19,6 @@ use std::time::Duration;
 pub struct ReceivingConfig {
     /// The queue pair.
     pub qpn: Qpn,
-    /// The most octets that are taken.
-    pub size_octets: usize,
     /// Virtual address of the memory for the sender.
     pub virtual_address: u64,
     /// Low octet of the memory's key.
@@ -33,6 +32,11 @@ pub struct Receiving<'p> {
     config: ReceivingConfig,
     region: MemoryKey,
     stream: MemoryKey,
+    /// The last octets that came by SEND, which may be the trailer; at most as many as it has.
+    tail: Vec<u8>,
+    /// Octets by SEND beyond the limit.
+    excess: u64,
+    by_send: bool,
     posted: usize,
     payload_octets: u64,
     began: Option<Instant>,
@@ -53,7 +57,11 @@ struct Arrival {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug)]
 pub struct Received {
-    pub data: Vec<u8>,
+    pub octets: u64,
+    /// SHA-256 of the octets; `None` when they came in another order and were not kept in a file.
+    pub sha256: Option<[u8; 32]>,
+    /// The file, which has its name when it is kept.
+    pub output: Option<OutputFile>,
     /// Trailer of the sender.
     pub trailer: Trailer,
     /// Whether they came by WRITE. Without data it is false.
@@ -65,23 +73,22 @@ pub struct Received {
 }
 
 impl<'p> Receiving<'p> {
-    /// Receives from `now` on. `report` is called with the number of octets received.
-    ///
-    /// # Errors
-    ///
-    /// If there is no memory of that size.
+    /// Receives into `sink`, from `now` on. `report` is called with the number of octets received.
     pub fn new(
         now: Instant,
         config: ReceivingConfig,
+        sink: Sink,
         endpoint: &mut Endpoint<TransferMemory>,
         report: &'p mut dyn FnMut(u64),
-    ) -> Result<Self, TryReserveError> {
-        let memory = TransferMemory::region(config.size_octets)?;
-        let stream = TransferMemory::stream(config.size_octets.saturating_add(Trailer::LEN))?;
-        let region = endpoint.register_memory(memory, config.virtual_address, Access::REMOTE_WRITE, config.key_tag);
+    ) -> Self {
+        let region = TransferMemory::Region(Box::new(sink));
+        let stream = TransferMemory::Stream(Vec::new());
         let mut receiving = Receiving {
-            region,
+            region: endpoint.register_memory(region, config.virtual_address, Access::REMOTE_WRITE, config.key_tag),
             stream: endpoint.register_memory(stream, 0, Access::LOCAL, 0),
+            tail: Vec::new(),
+            excess: 0,
+            by_send: false,
             config,
             posted: 0,
             payload_octets: 0,
@@ -91,7 +98,7 @@ impl<'p> Receiving<'p> {
             report,
         };
         receiving.post(endpoint);
-        Ok(receiving)
+        receiving
     }
 
     /// Key of the memory.
@@ -99,29 +106,72 @@ impl<'p> Receiving<'p> {
         self.region
     }
 
-    /// A received message, copied from the endpoint's memory; `None` while the program runs.
+    /// The sink, to receive anew by another endpoint; `None` when it was taken.
+    pub fn take_sink(&self, endpoint: &mut Endpoint<TransferMemory>) -> Option<Sink> {
+        match endpoint.deregister_memory(self.region) {
+            Ok(TransferMemory::Region(sink)) => Some(*sink),
+            Ok(_) | Err(_) => None,
+        }
+    }
+
+    /// The stream, of which the rest is digested and written now; `None` while the program runs.
     ///
     /// # Errors
     ///
     /// The reason why it is incomplete.
     pub fn take(&self, endpoint: &mut Endpoint<TransferMemory>) -> Option<Result<Received, TransferError>> {
-        let arrival = match self.outcome? {
+        let Arrival { began, ended, trailer } = match self.outcome.clone()? {
             Ok(arrival) => arrival,
             Err(failure) => return Some(Err(failure)),
         };
-        let trailer = arrival.trailer;
-        let mut stream = endpoint.memory_mut(self.stream).map(TransferMemory::take).unwrap_or_default();
-        stream.truncate(stream.len() - Trailer::LEN);
-        let by_write = stream.is_empty() && trailer.octets > 0;
-        let mut data = stream;
-        if by_write {
-            data = endpoint.memory_mut(self.region).map(TransferMemory::take).unwrap_or_default();
-            data.truncate(usize::try_from(trailer.octets).unwrap_or(usize::MAX));
+        let sink = self.take_sink(endpoint)?;
+        let octets = sink.end();
+        if octets != trailer.octets {
+            return Some(Err(TransferError::Length { sent: trailer.octets, received: octets }));
         }
-        if data.len() as u64 != trailer.octets {
-            return Some(Err(TransferError::Length { sent: trailer.octets, received: data.len() as u64 }));
+        let by_write = octets > 0 && !self.by_send;
+        let received = sink.finish().map(|stored| Received {
+            octets,
+            sha256: stored.sha256,
+            output: stored.output,
+            trailer,
+            by_write,
+            began,
+            ended,
+        });
+        Some(received.map_err(TransferError::from))
+    }
+
+    /// Takes out what came by SEND, but for what may be the trailer.
+    fn take_messages(&mut self, endpoint: &mut Endpoint<TransferMemory>) {
+        let Some(TransferMemory::Stream(stream)) = endpoint.memory_mut(self.stream) else { return };
+        if stream.is_empty() {
+            return;
         }
-        Some(Ok(Received { data, trailer, by_write, began: arrival.began, ended: arrival.ended }))
+        let mut arrived = std::mem::take(stream);
+        let Some(sink) = sink_of(endpoint, self.region) else { return };
+        let left = (self.tail.len() + arrived.len()).saturating_sub(Trailer::LEN);
+        let (from_tail, from_arrived) = (left.min(self.tail.len()), left.saturating_sub(self.tail.len()));
+        let before = sink.end();
+        sink.append(&self.tail[..from_tail]);
+        sink.append(&arrived[..from_arrived]);
+        self.excess += left as u64 - (sink.end() - before);
+        self.by_send |= left > 0;
+        self.tail.drain(..from_tail);
+        self.tail.extend_from_slice(&arrived[from_arrived..]);
+        arrived.clear();
+        if let Some(TransferMemory::Stream(stream)) = endpoint.memory_mut(self.stream) {
+            *stream = arrived;
+        }
+    }
+
+    /// A file that has failed ends the transfer: the sender's next request is refused.
+    fn watch_sink(&mut self, endpoint: &mut Endpoint<TransferMemory>) {
+        let failure = sink_of(endpoint, self.region).and_then(|sink| sink.failure().cloned());
+        if let Some(failure) = failure {
+            endpoint.refuse(self.config.qpn);
+            self.outcome.get_or_insert(Err(failure.into()));
+        }
     }
 
     fn post(&mut self, endpoint: &mut Endpoint<TransferMemory>) {
@@ -131,11 +181,11 @@ impl<'p> Receiving<'p> {
         }
     }
 
-    fn complete(&mut self, now: Instant, completion: &Completion, endpoint: &Endpoint<TransferMemory>) {
+    fn complete(&mut self, now: Instant, completion: &Completion, limit: u64) {
         self.posted -= 1;
         let outcome = match (completion.status, completion.operation, completion.immediate) {
             (Status::Success, CompletedOperation::Receive, Some(Trailer::MAGIC)) => self
-                .trailer(completion.length_octets, endpoint)
+                .trailer(completion.length_octets, limit)
                 .map(|trailer| Arrival { began: self.began.unwrap_or(now), ended: now, trailer }),
             (Status::Success, _, _) => return,
             _ => Err(TransferError::RequestRefused),
@@ -144,13 +194,14 @@ impl<'p> Receiving<'p> {
     }
 
     /// The trailer, which the last message of the stream is.
-    fn trailer(&self, length_octets: u32, endpoint: &Endpoint<TransferMemory>) -> Result<Trailer, TransferError> {
-        let Some(stream) = endpoint.memory(self.stream) else { return Err(TransferError::RequestRefused) };
-        if stream.excess() > 0 {
-            return Err(TransferError::TooLong { excess: stream.excess(), limit: self.config.size_octets as u64 });
+    fn trailer(&self, length_octets: u32, limit: u64) -> Result<Trailer, TransferError> {
+        if self.excess > 0 {
+            return Err(TransferError::TooLong { excess: self.excess, limit });
         }
-        let start = stream.octets().len().saturating_sub(length_octets as usize);
-        Ok(Trailer::parse(&stream.octets()[start..])?)
+        match length_octets as usize {
+            Trailer::LEN => Ok(Trailer::parse(&self.tail)?),
+            other => Err(TrailerError::Length(other).into()),
+        }
     }
 
     fn watch(&mut self, now: Instant, payload_octets: u64) {
@@ -174,15 +225,29 @@ impl Program for Receiving<'_> {
     fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()> {
         let payload_octets = endpoint.counters(self.config.qpn).map_or(0, |counters| counters.payload_octets_received);
         self.watch(now, payload_octets);
+        self.take_messages(endpoint);
+        let limit = sink_of(endpoint, self.region).map_or(0, |sink| sink.limit_octets());
         while let Some(completion) = endpoint.poll_completion() {
-            self.complete(now, &completion, endpoint);
+            self.complete(now, &completion, limit);
         }
+        self.watch_sink(endpoint);
         self.post(endpoint);
         if self.outcome.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
+    fn work_aside(&mut self, endpoint: &mut Endpoint<TransferMemory>) -> bool {
+        sink_of(endpoint, self.region).is_some_and(Sink::settle)
+    }
+
     fn next_deadline(&self) -> Option<Instant> {
         Some(self.last_progress + self.config.timeout)
+    }
+}
+
+fn sink_of(endpoint: &mut Endpoint<TransferMemory>, region: MemoryKey) -> Option<&mut Sink> {
+    match endpoint.memory_mut(region)? {
+        TransferMemory::Region(sink) => Some(sink),
+        TransferMemory::Source(_) | TransferMemory::File(_) | TransferMemory::Stream(_) => None,
     }
 }
 

@@ -2,10 +2,12 @@
 
 use crate::congestion::CongestionStats;
 use crate::event_loop::Program;
+use crate::files::FileSource;
 use crate::source_control::{SessionState, SourceControl, StreamProgress};
 use crate::trailer::Trailer;
 use crate::transfer_error::TransferError;
 use crate::transfer_memory::TransferMemory;
+use sha2::{Digest, Sha256};
 use srdma_rc::{Access, Completion, Endpoint, LocalRange, MemoryKey, Operation, RemoteAddress, Status, WorkRequest};
 use srdma_wire::{Instant, PathMtu, Qpn};
 use std::ops::ControlFlow;
@@ -29,10 +31,38 @@ pub struct SendingConfig {
     pub mode: TransferMode,
     /// Length of each message but the last.
     pub message_octets: u32,
-    /// Length and digest of the data.
-    pub trailer: Trailer,
     /// The transfer fails when nothing is acknowledged for this time.
     pub timeout: Duration,
+}
+
+/// The data of a transfer.
+#[derive(Debug)]
+pub enum SendData {
+    /// Octets in memory.
+    Memory {
+        /// The octets.
+        octets: Vec<u8>,
+        /// Their length and digest.
+        trailer: Trailer,
+    },
+    /// A file, read and digested while it is sent.
+    File(FileSource),
+}
+
+impl SendData {
+    /// Octets in memory, which are digested now.
+    pub fn in_memory(octets: Vec<u8>) -> Self {
+        let trailer = Trailer { octets: octets.len() as u64, sha256: Sha256::digest(&octets).into() };
+        SendData::Memory { octets, trailer }
+    }
+
+    /// Their number.
+    pub fn octets(&self) -> u64 {
+        match self {
+            SendData::Memory { trailer, .. } => trailer.octets,
+            SendData::File(file) => file.octets(),
+        }
+    }
 }
 
 /// Work requests still to be posted.
@@ -48,7 +78,9 @@ enum Stage {
 pub struct Sending<'p> {
     config: SendingConfig,
     data: MemoryKey,
-    trailer: MemoryKey,
+    octets: u64,
+    /// `None` while the data are not digested.
+    trailer: Option<(Trailer, MemoryKey)>,
     stage: Stage,
     completions: u64,
     packets_acknowledged: u64,
@@ -81,15 +113,20 @@ impl<'p> Sending<'p> {
     pub fn new(
         now: Instant,
         config: SendingConfig,
-        data: Vec<u8>,
+        data: SendData,
         endpoint: &mut Endpoint<TransferMemory>,
         report: &'p mut dyn FnMut(u64),
     ) -> Self {
-        let mut region = |octets| endpoint.register_memory(TransferMemory::Source(octets), 0, Access::LOCAL, 0);
+        let octets = data.octets();
+        let (memory, trailer) = match data {
+            SendData::Memory { octets, trailer } => (TransferMemory::Source(octets), Some(trailer)),
+            SendData::File(file) => (TransferMemory::File(Box::new(file)), None),
+        };
         Sending {
-            stage: if data.is_empty() { Stage::Trailer } else { Stage::Data(0) },
-            data: region(data),
-            trailer: region(config.trailer.emit().to_vec()),
+            stage: if octets == 0 { Stage::Trailer } else { Stage::Data(0) },
+            data: endpoint.register_memory(memory, 0, Access::LOCAL, 0),
+            octets,
+            trailer: trailer.map(|trailer| registered(trailer, endpoint)),
             config,
             completions: 0,
             packets_acknowledged: 0,
@@ -124,7 +161,25 @@ impl<'p> Sending<'p> {
 
     /// Time at which everything was acknowledged, or the failure; `None` while the program runs.
     pub fn outcome(&self) -> Option<Result<Instant, TransferError>> {
-        self.outcome
+        self.outcome.clone()
+    }
+
+    /// Length and digest of the data; `None` while a file is not digested.
+    pub fn trailer(&self) -> Option<Trailer> {
+        self.trailer.map(|(trailer, _)| trailer)
+    }
+
+    /// Looks at the file that is sent: whether it has failed, and whether it is digested.
+    fn watch_file(&mut self, endpoint: &mut Endpoint<TransferMemory>) {
+        let Some(TransferMemory::File(file)) = endpoint.memory(self.data) else { return };
+        if let Some(error) = file.failure() {
+            self.outcome.get_or_insert(Err(error.into()));
+        } else if self.trailer.is_none()
+            && let Some(sha256) = file.sha256()
+        {
+            let trailer = Trailer { octets: self.octets, sha256 };
+            self.trailer = Some(registered(trailer, endpoint));
+        }
     }
 
     fn complete(&mut self, now: Instant, completion: &Completion) {
@@ -160,7 +215,7 @@ impl<'p> Sending<'p> {
     }
 
     fn next_request(&self) -> Option<(WorkRequest, Stage)> {
-        let total = self.config.trailer.octets;
+        let total = self.octets;
         match self.stage {
             Stage::Data(offset) => {
                 let length_octets = u64::from(self.config.message_octets).min(total - offset) as u32;
@@ -177,8 +232,9 @@ impl<'p> Sending<'p> {
                 Some((WorkRequest { wr_id: offset, operation, local, signalled: true }, next))
             }
             Stage::Trailer => {
+                let (_, key) = self.trailer?;
                 let operation = Operation::Send { immediate: Some(Trailer::MAGIC) };
-                let local = LocalRange { key: self.trailer, offset: 0, length_octets: Trailer::LEN as u32 };
+                let local = LocalRange { key, offset: 0, length_octets: Trailer::LEN as u32 };
                 Some((WorkRequest { wr_id: TRAILER, operation, local, signalled: true }, Stage::Nothing))
             }
             Stage::Nothing => None,
@@ -221,11 +277,17 @@ impl<'p> Sending<'p> {
     }
 }
 
+fn registered(trailer: Trailer, endpoint: &mut Endpoint<TransferMemory>) -> (Trailer, MemoryKey) {
+    let memory = TransferMemory::Source(trailer.emit().to_vec());
+    (trailer, endpoint.register_memory(memory, 0, Access::LOCAL, 0))
+}
+
 impl Program for Sending<'_> {
     fn work(&mut self, now: Instant, endpoint: &mut Endpoint<TransferMemory>) -> ControlFlow<()> {
         while let Some(completion) = endpoint.poll_completion() {
             self.complete(now, &completion);
         }
+        self.watch_file(endpoint);
         self.congestion.update(now, endpoint, self.config.qpn);
         let packets_acknowledged =
             endpoint.counters(self.config.qpn).map_or(0, |counters| counters.packets_acknowledged);

@@ -1,12 +1,13 @@
 //! Failures of a transfer.
 
+use crate::files::FileError;
 use crate::trailer::TrailerError;
 use srdma_rc::Status;
 use std::time::Duration;
 
 /// Reason for which a transfer failed.
 #[allow(missing_docs, reason = "the names say it")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransferError {
     /// The peer has never responded.
     #[error(
@@ -30,6 +31,9 @@ pub enum TransferError {
     /// A request of the peer was rejected.
     #[error("the request of the sender was rejected: it exceeds the memory, or is invalid")]
     RequestRefused,
+    /// The file that is sent or received.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The last message is no trailer.
     #[error(transparent)]
     Trailer(#[from] TrailerError),
@@ -62,7 +66,9 @@ fn of_status(status: Status) -> &'static str {
             "the peer denied access to its memory (NAK 0x62): rkey or virtual address is wrong, or the \
              data exceed its region"
         }
-        Status::RemoteOperationalError => "the peer failed to execute a request (NAK 0x63)",
+        Status::RemoteOperationalError => {
+            "the peer can carry out no request any more (NAK 0x63), as when its disk is full: it says why"
+        }
         Status::RetryExceeded => "the peer did not respond within --retries retransmissions",
         Status::RnrRetryExceeded => "the peer was not ready to receive within --retries attempts",
         Status::Flushed => "the queue pair has failed",

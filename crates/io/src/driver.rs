@@ -1,6 +1,6 @@
 //! The one trait for packet I/O.
 
-use crate::Interest;
+use crate::{Interest, fast_path};
 use srdma_frame::{Frame, Pool};
 use std::fmt;
 use std::io;
@@ -53,6 +53,16 @@ pub trait Driver: Send + fmt::Debug {
     ///
     /// If the kernel refuses the change; the old interest, or a part of the new one, is then in use.
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()>;
+
+    /// Has the interface's program forward what it can, for the next frame on, or no longer. Without a call it forwards
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// If the driver has no such program, or the kernel refuses it; the one before stays.
+    fn set_fast_path(&mut self, _fast: Option<(&fast_path::Maps, &fast_path::Port)>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// The driver's kind.
     fn kind(&self) -> DriverKind;

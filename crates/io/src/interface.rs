@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// # Errors
 ///
 /// If no interface has this name.
-pub(crate) fn index(interface: &str) -> io::Result<u32> {
+pub fn index(interface: &str) -> io::Result<u32> {
     let name = CString::new(interface).map_err(|_| io::Error::from_raw_os_error(libc::ENODEV))?;
     // SAFETY: the name ends in a zero octet.
     match unsafe { libc::if_nametoindex(name.as_ptr()) } {

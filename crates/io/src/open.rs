@@ -1,6 +1,7 @@
 //! Choice of the driver of an interface.
 
 use crate::af_xdp::AfXdp;
+use crate::share::{FanoutGroup, Share};
 use crate::{AfPacket, Driver, DriverKind, Interest, Umem, XdpMode};
 use std::io;
 
@@ -25,6 +26,8 @@ pub struct Opened {
     pub driver: Box<dyn Driver>,
     /// A line for each driver that was tried before and did not work.
     pub notes: Vec<String>,
+    /// The fanout group that others may join; `None` for a driver that takes all.
+    pub group: Option<FanoutGroup>,
 }
 
 /// The reason why an interface could not be opened.
@@ -65,6 +68,25 @@ pub enum OpenError {
 /// If no driver of the choice works, with the error of the last one; and at once when another process has the
 /// interface.
 pub fn open(interface: &str, choice: Choice, interest: &Interest, umem: Option<&Umem>) -> Result<Opened, OpenError> {
+    open_share(interface, choice, Share::All, interest, umem)
+}
+
+/// Opens an interface for a share of its frames. AF_XDP has no shares: its driver takes all, and others only send.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_share(
+    interface: &str,
+    choice: Choice,
+    share: Share,
+    interest: &Interest,
+    umem: Option<&Umem>,
+) -> Result<Opened, OpenError> {
+    let choice = match share {
+        Share::All | Share::First => choice,
+        Share::Joining(_) | Share::Sending => Choice::Packet,
+    };
     let kinds: &[DriverKind] = match choice {
         Choice::Auto => &[DriverKind::XdpNative, DriverKind::XdpGeneric, DriverKind::Packet],
         Choice::Xdp => &[DriverKind::XdpNative],
@@ -74,34 +96,39 @@ pub fn open(interface: &str, choice: Choice, interest: &Interest, umem: Option<&
     let mut notes = Vec::new();
     let (last, others) = kinds.split_last().unwrap_or((&DriverKind::Packet, &[]));
     for kind in others {
-        match open_as(*kind, interface, interest, umem) {
-            Ok(driver) => return Ok(Opened { driver, notes }),
+        match open_as(*kind, interface, share, interest, umem) {
+            Ok((driver, group)) => return Ok(Opened { driver, notes, group }),
             Err(error @ (OpenError::InUse { .. } | OpenError::NoInterface { .. })) => return Err(error),
             Err(error @ OpenError::Refused { .. }) => notes.push(error.to_string()),
         }
     }
-    open_as(*last, interface, interest, umem).map(|driver| Opened { driver, notes })
+    open_as(*last, interface, share, interest, umem).map(|(driver, group)| Opened { driver, notes, group })
 }
 
 fn open_as(
     kind: DriverKind,
     interface: &str,
+    share: Share,
     interest: &Interest,
     umem: Option<&Umem>,
-) -> Result<Box<dyn Driver>, OpenError> {
+) -> Result<(Box<dyn Driver>, Option<FanoutGroup>), OpenError> {
     let mode = match kind {
         DriverKind::XdpNative => XdpMode::Native,
         DriverKind::XdpGeneric => XdpMode::Generic,
-        DriverKind::Packet | DriverKind::Capture => return packet(interface, interest),
+        DriverKind::Packet | DriverKind::Capture => return packet(interface, share, interest),
     };
     let no_memory = || io::Error::new(io::ErrorKind::Unsupported, "the pool does not lie in memory for it");
     let umem = umem.ok_or_else(|| OpenError::of(interface, kind, "registering memory", no_memory()))?;
-    Ok(Box::new(AfXdp::open(interface, mode, interest, umem)?))
+    Ok((Box::new(AfXdp::open(interface, mode, interest, umem)?), None))
 }
 
-fn packet(interface: &str, interest: &Interest) -> Result<Box<dyn Driver>, OpenError> {
-    match AfPacket::open(interface, interest) {
-        Ok(driver) => Ok(Box::new(driver)),
+fn packet(
+    interface: &str,
+    share: Share,
+    interest: &Interest,
+) -> Result<(Box<dyn Driver>, Option<FanoutGroup>), OpenError> {
+    match AfPacket::open_share(interface, share, interest) {
+        Ok((driver, group)) => Ok((Box::new(driver), group)),
         Err(error) => Err(OpenError::of(interface, DriverKind::Packet, "opening a packet socket", error)),
     }
 }

@@ -24,6 +24,8 @@ pub struct NodeChoices {
     pub driver: DriverName,
     /// The driver of ports whose link has a rate or loses, where the node's own queueing disciplines make that.
     pub shaped_driver: Option<DriverName>,
+    /// Data threads of the node; its own number if not given.
+    pub workers: Option<u16>,
     /// The node has lost its state (D17).
     pub restarted: bool,
     /// The lab's controller, for nodes that get groups from one.
@@ -62,6 +64,7 @@ pub fn text(
         daemon: DaemonSection {
             name: Some(PortName(own.name.clone()).into()),
             status: Some(spanned(status.to_owned())),
+            workers: choices.workers.map(|workers| Integer::clamped(workers.into()).into()),
             ..DaemonSection::default()
         },
         port: topology.ends_of(node).map(port).collect(),

@@ -57,6 +57,8 @@ pub struct Choices {
     pub transfer: Option<Transfer>,
     /// The driver of all ports of all nodes.
     pub driver: DriverName,
+    /// Data threads of each node; their own number if not given.
+    pub workers: Option<u16>,
     /// Time that hosts wait for each other.
     pub patience: Duration,
     /// A directory whose files guests have in their root directory.
@@ -193,8 +195,8 @@ impl Session {
         let name = topology.nodes[node].name.clone();
         let group = self.parts.first().and_then(|parts| parts.group.as_ref());
         let controller = ControllerAccess::of(topology, self.lab.instance());
-        let driver = self.choices.driver;
-        let choices = NodeChoices { driver, shaped_driver: None, restarted, controller };
+        let Choices { driver, workers, .. } = self.choices;
+        let choices = NodeChoices { driver, shaped_driver: None, workers, restarted, controller };
         let text = node_file::text(topology, group, node, &self.lab.instance().socket(&name), &choices)?;
         let path = self.lab.instance().configuration(&name);
         write_private(&path, &text).map_err(LabError::file("write", &path))?;

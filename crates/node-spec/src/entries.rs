@@ -107,6 +107,21 @@ impl Entries {
         self.learning = learning.or(self.learning.take());
     }
 
+    /// A feature whose state spans flows, so that one worker of the node has to see every packet (D209); `None` without
+    /// any.
+    pub fn feature_of_one_worker(&self) -> Option<&'static str> {
+        let is_placed = |action: &RouteAction| matches!(action, RouteAction::Placed(_));
+        let features = [
+            (!self.egress.is_empty(), "traffic classes"),
+            (self.ioam.is_some(), "IOAM traces"),
+            (self.steering.is_some() || self.routes.values().any(is_placed), "placed paths"),
+            (self.fast_cnp.is_some(), "Fast CNPs"),
+            (self.backpressure.is_some() || !self.backpressure_sids.is_empty(), "END.C and END.E"),
+            (self.learning.is_some(), "learnt groups"),
+        ];
+        features.into_iter().find(|(is_used, _)| *is_used).map(|(_, name)| name)
+    }
+
     /// The commands that add all entries to a node that has none, in an order that the node accepts.
     pub fn commands(&self) -> Vec<Command> {
         let links = self.links.iter().map(|(port, facts)| diff::set_port(*port, facts.clone()));

@@ -6,7 +6,7 @@ use crate::link::LinkModel;
 use crate::network::{ElementId, LinkId, Network};
 use crate::node_or_host::NodeOrHost;
 use crate::topology::{SOURCE_NAME, Topology};
-use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
+use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId, Worker};
 use srdma_frame::PortId;
 use srdma_random::Probability;
 use srdma_wire::{Instant, MacAddress, Prefix};
@@ -90,7 +90,7 @@ impl Fabric {
     pub fn host(&self, id: ElementId) -> &Host {
         match self.network.element(id) {
             NodeOrHost::Host(host) => host,
-            NodeOrHost::Node(_) | NodeOrHost::Absent => panic!("{id:?} is not a host"),
+            NodeOrHost::Node(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => panic!("{id:?} is not a host"),
         }
     }
 
@@ -102,7 +102,7 @@ impl Fabric {
     pub fn node(&self, id: ElementId) -> &Node {
         match self.network.element(id) {
             NodeOrHost::Node(node) => node,
-            NodeOrHost::Host(_) | NodeOrHost::Absent => panic!("{id:?} is not a node"),
+            NodeOrHost::Host(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => panic!("{id:?} is not a node"),
         }
     }
 
@@ -114,7 +114,7 @@ impl Fabric {
     pub fn with_host<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Host, Instant) -> R) -> R {
         self.network.with(id, |element, now, _| match element {
             NodeOrHost::Host(host) => action(host, now),
-            NodeOrHost::Node(_) | NodeOrHost::Absent => panic!("{id:?} is not a host"),
+            NodeOrHost::Node(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => panic!("{id:?} is not a host"),
         })
     }
 
@@ -126,7 +126,7 @@ impl Fabric {
     pub fn with_node<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Node) -> R) -> R {
         self.network.with(id, |element, _, _| match element {
             NodeOrHost::Node(node) => action(node),
-            NodeOrHost::Host(_) | NodeOrHost::Absent => panic!("{id:?} is not a node"),
+            NodeOrHost::Host(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => panic!("{id:?} is not a node"),
         })
     }
 
@@ -293,6 +293,22 @@ pub fn node(
     restarted: bool,
     neighbours: impl IntoIterator<Item = Neighbour>,
 ) -> Result<Node, ConfigError> {
+    worker(position, loopback, settings, restarted, neighbours, Worker::ALONE)
+}
+
+/// A worker of such a node.
+///
+/// # Errors
+///
+/// Those of the node's configuration.
+pub fn worker(
+    position: usize,
+    loopback: Ipv6Addr,
+    settings: &LinkSettings,
+    restarted: bool,
+    neighbours: impl IntoIterator<Item = Neighbour>,
+    worker: Worker,
+) -> Result<Node, ConfigError> {
     let neighbours: Vec<Neighbour> = neighbours.into_iter().collect();
     let ports = (0..neighbours.len() as u16).map(|port| PortConfig {
         name: format!("port{port}"),
@@ -301,7 +317,7 @@ pub fn node(
         link_mtu: settings.link_mtu,
         queue_limit_octets: settings.queue_limit_octets,
     });
-    let mut node = Node::new(NodeConfig { restarted, ..NodeConfig::new(loopback, ports.collect()) });
+    let mut node = Node::new(NodeConfig { restarted, worker, ..NodeConfig::new(loopback, ports.collect()) });
     for (port, neighbour) in (0..).zip(neighbours) {
         let next_hop = NextHop { port: PortId(port), address: neighbour.address };
         node.apply(Command::AddNeighbour { next_hop, mac: neighbour.mac })?;

@@ -5,6 +5,7 @@ use crate::network::{ElementId, Network, SimElement};
 use srdma_dataplane::Node;
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
+use srdma_workers::Workers;
 
 /// A node of the dataplane or a host.
 #[derive(Default)]
@@ -14,8 +15,21 @@ pub enum NodeOrHost {
     Absent,
     /// A node.
     Node(Box<Node>),
+    /// A node of several workers.
+    Workers(Box<Workers>),
     /// A host.
     Host(Box<Host>),
+}
+
+impl NodeOrHost {
+    /// The workers of a node; none if it is no node or the node is down.
+    pub fn workers(&self) -> &[Node] {
+        match self {
+            NodeOrHost::Node(node) => std::slice::from_ref(node),
+            NodeOrHost::Workers(workers) => workers.nodes(),
+            NodeOrHost::Host(_) | NodeOrHost::Absent => &[],
+        }
+    }
 }
 
 impl Element for NodeOrHost {
@@ -24,6 +38,7 @@ impl Element for NodeOrHost {
         match self {
             NodeOrHost::Absent => frames.drain(..).for_each(|frame| frame.release(pool)),
             NodeOrHost::Node(node) => node.receive(now, port, frames, pool),
+            NodeOrHost::Workers(workers) => workers.receive(now, port, frames, pool),
             NodeOrHost::Host(host) => host.receive(now, port, frames, pool),
         }
     }
@@ -32,6 +47,7 @@ impl Element for NodeOrHost {
         match self {
             NodeOrHost::Absent => {}
             NodeOrHost::Node(node) => node.tick(now, pool),
+            NodeOrHost::Workers(workers) => workers.tick(now, pool),
             NodeOrHost::Host(host) => host.tick(now, pool),
         }
     }
@@ -41,6 +57,7 @@ impl Element for NodeOrHost {
         match self {
             NodeOrHost::Absent => None,
             NodeOrHost::Node(node) => node.next_deadline(),
+            NodeOrHost::Workers(workers) => workers.next_deadline(),
             NodeOrHost::Host(host) => host.next_deadline(),
         }
     }
@@ -50,6 +67,7 @@ impl Element for NodeOrHost {
         match self {
             NodeOrHost::Absent => None,
             NodeOrHost::Node(node) => node.dequeue(now, port, pool),
+            NodeOrHost::Workers(workers) => workers.dequeue(now, port, pool),
             NodeOrHost::Host(host) => host.dequeue(now, port, pool),
         }
     }
@@ -59,6 +77,7 @@ impl Element for NodeOrHost {
         match self {
             NodeOrHost::Absent => {}
             NodeOrHost::Node(node) => node.take_ready(wake),
+            NodeOrHost::Workers(workers) => workers.take_ready(wake),
             NodeOrHost::Host(host) => host.take_ready(wake),
         }
     }
@@ -68,7 +87,7 @@ impl SimElement for NodeOrHost {
     fn wants_driver_layout(&self) -> bool {
         match self {
             NodeOrHost::Absent => false,
-            NodeOrHost::Node(_) => true,
+            NodeOrHost::Node(_) | NodeOrHost::Workers(_) => true,
             NodeOrHost::Host(host) => host.wants_driver_layout(),
         }
     }
@@ -79,31 +98,45 @@ impl Network<NodeOrHost> {
     pub fn host(&self, id: ElementId) -> Option<&Host> {
         match self.element(id) {
             NodeOrHost::Host(host) => Some(host),
-            NodeOrHost::Node(_) | NodeOrHost::Absent => None,
+            NodeOrHost::Node(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => None,
         }
     }
 
-    /// A node; `None` if the element is no node or the node is down.
+    /// A node of one worker; `None` if the element is no such node or the node is down.
     pub fn node(&self, id: ElementId) -> Option<&Node> {
         match self.element(id) {
             NodeOrHost::Node(node) => Some(node),
-            NodeOrHost::Host(_) | NodeOrHost::Absent => None,
+            NodeOrHost::Host(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => None,
         }
+    }
+
+    /// The workers of a node; none if the element is no node or the node is down.
+    pub fn workers(&self, id: ElementId) -> &[Node] {
+        self.element(id).workers()
+    }
+
+    /// Lets `action` change the workers of a node alike; returns what it returns for each.
+    pub fn with_workers<R>(&mut self, id: ElementId, mut action: impl FnMut(&mut Node) -> R) -> Vec<R> {
+        self.with(id, |element, _, _| match element {
+            NodeOrHost::Node(node) => vec![action(node)],
+            NodeOrHost::Workers(workers) => workers.nodes_mut().iter_mut().map(action).collect(),
+            NodeOrHost::Host(_) | NodeOrHost::Absent => Vec::new(),
+        })
     }
 
     /// Lets `action` change a host; `None` if the element is no host.
     pub fn with_host<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Host) -> R) -> Option<R> {
         self.with(id, |element, _, _| match element {
             NodeOrHost::Host(host) => Some(action(host)),
-            NodeOrHost::Node(_) | NodeOrHost::Absent => None,
+            NodeOrHost::Node(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => None,
         })
     }
 
-    /// Lets `action` change a node; `None` if the element is no node or the node is down.
+    /// Lets `action` change a node of one worker; `None` if the element is no node or the node is down.
     pub fn with_node<R>(&mut self, id: ElementId, action: impl FnOnce(&mut Node) -> R) -> Option<R> {
         self.with(id, |element, _, _| match element {
             NodeOrHost::Node(node) => Some(action(node)),
-            NodeOrHost::Host(_) | NodeOrHost::Absent => None,
+            NodeOrHost::Host(_) | NodeOrHost::Workers(_) | NodeOrHost::Absent => None,
         })
     }
 }

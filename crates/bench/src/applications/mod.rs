@@ -106,8 +106,14 @@ impl<'a> Network<'a> {
         topology.links.iter_mut().for_each(|link| link.rate_bits_per_s = rate_bits_per_s);
         let instance = Instance::new(&topology.name, Some(&format!("b{}", std::process::id())))?;
         let patience = Duration::from_secs(PATIENCE_S);
-        let choices =
-            Choices { program: program.clone(), transfer: None, driver: DriverName::Auto, patience, guest_files: None };
+        let choices = Choices {
+            program: program.clone(),
+            transfer: None,
+            driver: DriverName::Auto,
+            workers: None,
+            patience,
+            guest_files: None,
+        };
         let lab = match Lab::create(&source, topology.clone(), instance.clone()) {
             Err(error @ (LabError::IsUp(_) | LabError::NotRoot)) => return Err(error.into()),
             other => other,

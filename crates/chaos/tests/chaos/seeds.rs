@@ -25,6 +25,17 @@ fn default_seeds_have_no_violations() {
     assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "no faults took effect");
 }
 
+/// Nodes of three workers, which hand packets of groups over to each other (D208).
+#[test]
+fn nodes_of_several_workers_have_no_violations() {
+    let world = |schedule: &Schedule| world::run(&schedule.clone().with_workers(3));
+    let summary = runner::run(&config(1, 1), Schedule::from_seed, &world, &|_| true);
+    assert_eq!(summary.failures, [].into());
+    assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "no faults took effect");
+    let summary = runner::run(&config(101, 2), Schedule::with_insiders, &world, &|_| true);
+    assert_eq!(summary.failures, [].into());
+}
+
 /// Forged packets do not change aggregation state (MT-9-3, RFC 8754 section 5.1).
 #[test]
 fn attacks_have_no_effect() {

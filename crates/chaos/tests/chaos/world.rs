@@ -42,6 +42,7 @@ fn without_faults() -> Schedule {
         groups: vec![group(0)],
         events: Vec::new(),
         faults_end_ns: 4 * LONG_NS,
+        workers: 1,
     }
 }
 

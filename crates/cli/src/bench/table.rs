@@ -1,6 +1,7 @@
 //! The tables that `srdma bench` prints.
 
 use srdma_bench::wire::WireRow;
+use srdma_bench::workers::WorkersRow;
 use srdma_bench::{Machine, MemoryRow, Row};
 use std::io::{self, Write};
 
@@ -60,6 +61,47 @@ impl DataplaneTable {
             row.ns_median,
             row.clocks_min.map_or("-".to_owned(), |clocks| format!("{clocks:.1}")),
             row.ns_min_per_copy,
+        )
+    }
+}
+
+/// Writes rows of `srdma bench dataplane --workers`.
+#[derive(Debug)]
+pub(super) struct WorkersTable {
+    json: bool,
+}
+
+impl WorkersTable {
+    /// Writes the head.
+    pub(super) fn new(json: bool, machine: &Machine) -> io::Result<Self> {
+        if !json {
+            let mut out = io::stdout().lock();
+            writeln!(out, "{}, million packets a second of all workers together\n", machine.model)?;
+            writeln!(
+                out,
+                "{:<36} {:>7} {:>9} {:>9} {:>9} {:>7}",
+                "case", "workers", "max", "median", "ns min", "ratio"
+            )?;
+        }
+        Ok(WorkersTable { json })
+    }
+
+    pub(super) fn row(&mut self, row: &WorkersRow) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        if self.json {
+            serde_json::to_writer(&mut out, row)?;
+            return writeln!(out);
+        }
+        let millions = |rate: f64| rate / 1e6;
+        writeln!(
+            out,
+            "{:<36} {:>7} {:>9.3} {:>9.3} {:>9.1} {:>7.2}",
+            row.case,
+            row.workers,
+            millions(row.packets_per_s_max),
+            millions(row.packets_per_s_median),
+            row.ns_min,
+            row.ratio_median
         )
     }
 }

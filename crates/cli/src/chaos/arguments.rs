@@ -5,6 +5,7 @@ use clap::{Args, value_parser};
 use srdma_chaos::runner::{DrawSchedule, RunConfig};
 use srdma_chaos::schedule::Schedule;
 use srdma_chaos::token::{ReplayToken, TokenError};
+use srdma_dataplane::MAX_WORKERS;
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +20,7 @@ const EXAMPLES: &str = "Examples:
   srdma chaos --seed 4711 --shrink                 a small schedule that fails in the same way
   srdma chaos --attack --seeds 10000               each schedule without and with forged packets
   srdma chaos --insiders --seeds 10000             with receivers and links that send untrue responses
+  srdma chaos --workers 3 --seeds 10000            nodes of three workers each
   srdma chaos --cluster --seeds 10000              whole clusters: controller, agents, nodes, sources
   srdma chaos --cluster --seed 4711 --verbose      one of them, with its timeline
   srdma chaos --replay 'v4:{\"seed\":4711, …}'       a schedule printed by --shrink
@@ -76,6 +78,11 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with = "attack")]
     pub(super) cluster: bool,
 
+    /// Workers of each node: packets of a group that another worker owns are handed over.
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["attack", "cluster", "replay"])]
+    #[arg(value_parser = value_parser!(u16).range(1..=i64::from(MAX_WORKERS)))]
+    workers: u16,
+
     /// Search for a smaller schedule that fails in the same way, for each failure.
     #[arg(long)]
     pub(super) shrink: bool,
@@ -92,9 +99,9 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The single schedule to run, if any. Fails if the token of `--replay` is invalid.
     pub(super) fn single(&self) -> Result<Option<ReplayToken>> {
-        let token = |seed: u64| match (self.attack, self.insiders) {
+        let token = |seed: u64| match (self.attack, self.insiders || self.workers > 1) {
             (true, _) => ReplayToken::Schedule(Box::new(Schedule::under_attack(seed))),
-            (false, true) => ReplayToken::Schedule(Box::new(Schedule::with_insiders(seed))),
+            (false, true) => ReplayToken::Schedule(Box::new(self.schedule(seed))),
             (false, false) => ReplayToken::Seed(seed),
         };
         // Not a parser of clap's: its error would repeat the whole token, which is long.
@@ -117,9 +124,21 @@ impl Arguments {
         if self.insiders { Schedule::with_insiders } else { Schedule::from_seed }
     }
 
-    /// The option that a single seed needs to have the same schedule.
-    pub(super) fn mode_option(&self) -> &'static str {
-        if self.insiders { " --insiders" } else { "" }
+    /// The schedule of a seed.
+    pub(super) fn schedule(&self, seed: u64) -> Schedule {
+        self.with_workers(self.draw()(seed))
+    }
+
+    /// The same schedule with the workers that the nodes are to have.
+    pub(super) fn with_workers(&self, schedule: Schedule) -> Schedule {
+        schedule.with_workers(self.workers)
+    }
+
+    /// The options that a single seed needs to have the same schedule.
+    pub(super) fn mode_option(&self) -> String {
+        let insiders = if self.insiders { " --insiders" } else { "" };
+        let workers = if self.workers > 1 { format!(" --workers {}", self.workers) } else { String::new() };
+        format!("{insiders}{workers}")
     }
 
     /// The parameters of a run of several seeds.

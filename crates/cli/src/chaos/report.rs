@@ -33,7 +33,7 @@ pub(super) struct Report {
     pub(super) failures: Vec<Failure>,
     /// What a command needs to draw the same schedule of a seed.
     #[serde(skip)]
-    pub(super) mode_option: &'static str,
+    pub(super) mode_option: String,
 }
 
 /// Time from the end of a fault to the next progress, in ACK timeouts.
@@ -67,7 +67,7 @@ pub(super) struct Failure {
 impl Report {
     pub(super) fn new(
         config: &RunConfig,
-        mode_option: &'static str,
+        mode_option: String,
         summary: &Summary,
         shrunk: &BTreeMap<u64, String>,
         wall: Duration,

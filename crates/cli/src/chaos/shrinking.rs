@@ -23,7 +23,7 @@ pub(super) fn shrink_all(arguments: &Arguments, summary: &Summary) -> BTreeMap<u
         if io::stderr().is_terminal() {
             eprintln!("shrinking {}", ReplayToken::Seed(seed));
         }
-        (seed, token(&arguments.draw()(seed), kind))
+        (seed, token(&arguments.schedule(seed), kind))
     };
     summary.failures.iter().map(|(seed, failure)| small(*seed, failure.violation.kind)).collect()
 }

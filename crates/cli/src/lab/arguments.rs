@@ -2,6 +2,7 @@
 
 use crate::units::{parse_octets, parse_probability, parse_rate};
 use clap::{Args, Subcommand, ValueEnum};
+use srdma_dataplane::MAX_WORKERS;
 use srdma_lab::containerlab::IMAGE;
 use srdma_lab::topology::{Lists, Operation};
 use srdma_node_spec::file;
@@ -72,6 +73,10 @@ pub(super) struct SetUp {
     /// The driver of the nodes' ports.
     #[arg(long, value_enum, default_value_t = DriverName::Auto)]
     pub(super) driver: DriverName,
+
+    /// Data threads of each node [default: the nodes' own].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_WORKERS)))]
+    pub(super) workers: Option<u16>,
 
     /// A directory whose files guests have in their root directory, such as programs for `srdma lab shell`.
     #[arg(long, value_name = "DIR")]

@@ -55,7 +55,8 @@ pub(super) fn choices(topology: &Topology, set_up: &SetUp, patience: Duration) -
     let transfer = transfer(topology, &set_up.transfer);
     let program = std::env::current_exe().context("cannot find this program itself")?;
     let driver = set_up.driver.in_node_toml();
-    Ok(Choices { program, transfer: Some(transfer), driver, patience, guest_files: set_up.guest_files.clone() })
+    let guest_files = set_up.guest_files.clone();
+    Ok(Choices { program, transfer: Some(transfer), driver, workers: set_up.workers, patience, guest_files })
 }
 
 /// Prints progress.

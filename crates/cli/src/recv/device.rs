@@ -22,6 +22,7 @@ pub(super) fn receive(arguments: &Arguments, name: &DeviceName) -> Result<ExitCo
     let first_psn = connection.psn;
     let group = membership.as_ref().map(Membership::group);
     let region_octets = group.and_then(|group| group.region).map_or(u64::MAX, |region| region.length);
+    let output = arguments.output()?;
     let size_octets = arguments.size.min(region_octets);
     let page = Stream::new(seed(arguments), "memory").below(1 << 32);
     let virtual_address = arguments.virtual_address.unwrap_or(page << 12);
@@ -50,14 +51,16 @@ pub(super) fn receive(arguments: &Arguments, name: &DeviceName) -> Result<ExitCo
     }
     let mut progress = Progress::new(None);
     let timeout = arguments.timeout.unwrap_or(Duration::from_secs(600));
-    let received = receiver.receive(timeout, &mut |octets| progress.report(octets));
+    let received = receiver.receive(output, timeout, &mut |octets| progress.report(octets));
     progress.finish();
-    if let Err(error @ (DeviceError::Verbs(_) | DeviceError::Wait(_))) = received {
-        return Err(error.into());
-    }
+    let received = match received {
+        Err(error @ (DeviceError::Verbs(_) | DeviceError::Wait(_))) => return Err(error.into()),
+        other => other,
+    };
     let joined_psn = (connection.psn != first_psn).then(|| connection.psn.get());
-    let code = finish(arguments, &received, None, joined_psn)?;
-    if received.is_ok() {
+    let is_received = received.is_ok();
+    let code = finish(arguments, received, None, joined_psn)?;
+    if is_received {
         // The device answers the sender's repetitions while it has the queue pair.
         std::thread::sleep(arguments.linger);
     }

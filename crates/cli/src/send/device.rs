@@ -72,14 +72,13 @@ pub(super) fn send(arguments: &Arguments, name: &DeviceName) -> Result<ExitCode>
         qpn: sender.qpn(),
         mode: peer.mode,
         message_octets: arguments.message,
-        trailer,
         timeout: arguments.timeout,
     };
     let mut progress = Progress::new(Some(octets));
     let mut report = |octets: u64| progress.report(octets);
     let mut source = begin(arguments, controlled.as_ref())?;
     let control = source.as_mut().map(|source| source as &mut dyn SourceControl);
-    let sent = sender.send(&connection, &data, &config, control, &mut report);
+    let sent = sender.send(&connection, &data, &trailer, &config, control, &mut report);
     progress.finish();
     finish(arguments, trailer, sent)
 }
@@ -95,7 +94,7 @@ fn finish(arguments: &Arguments, trailer: Trailer, sent: Result<Sent, DeviceErro
         octets: trailer.octets,
         seconds: sent.duration.as_secs_f64(),
         bits_per_second: endpoint::bits_per_second(trailer.octets, sent.duration),
-        sha256: hex::encode(trailer.sha256),
+        sha256: Some(hex::encode(trailer.sha256)),
         completions: sent.completions,
         counters: None,
         congestion: None,

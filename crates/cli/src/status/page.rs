@@ -3,7 +3,7 @@
 use super::columns::{Column, table};
 use super::rates::Seen;
 use super::text::{bar, psn, seconds};
-use super::{bfd, congestion, repair, steering};
+use super::{bfd, congestion, repair, steering, workers};
 use crate::units::{count, grouped, rate};
 use ratatui::style::{Color, Style};
 use ratatui::text::Line;
@@ -28,7 +28,7 @@ const BAR_CELLS: usize = 16;
 const FULL_LAG: u32 = 128;
 
 /// Sections of nodes with configuration for them.
-const OPTIONAL: [&str; 5] = ["Classes", "Fast CNP", "Backpressure", "Paths", "BFD"];
+const OPTIONAL: [&str; 6] = ["Data threads", "Classes", "Fast CNP", "Backpressure", "Paths", "BFD"];
 
 const GOOD: Style = Style::new();
 const BAD: Style = Style::new().fg(Color::Red);
@@ -39,6 +39,7 @@ impl Page {
     pub(super) fn new(seen: &Seen, width: usize) -> Self {
         let mut page = Page { head: head(&seen.now), body: Vec::new(), sections: Vec::new() };
         page.section("Ports", ports(seen, width));
+        page.section("Data threads", workers::workers(seen, width));
         page.section("Classes", congestion::classes(&seen.now, width));
         page.section("Drops", drops(seen, width));
         page.section("Fast CNP", congestion::fast_cnp(&seen.now));
@@ -120,6 +121,8 @@ fn ports(seen: &Seen, width: usize) -> Vec<Line<'static>> {
             rates_of(seen, |snapshot| port_of(snapshot, &port.name).map(traffic))
         };
         let driver = port.driver.as_deref().unwrap_or("none");
+        let is_fast = port.fast_path.as_ref().is_some_and(|fast_path| fast_path.is_on);
+        let driver = if is_fast { &format!("{driver}, fast path") } else { driver };
         let names = [port.name.as_str(), if port.is_up { "up" } else { "down" }, driver].map(str::to_owned);
         let totals = [port.received, port.sent].map(|traffic| [grouped(traffic.frames), grouped(traffic.octets)]);
         let rates = [rates(|port| port.received), rates(|port| port.sent)];
@@ -133,6 +136,11 @@ fn ports(seen: &Seen, width: usize) -> Vec<Line<'static>> {
     let mut lines = table(&columns, snapshot.ports.iter().map(row).collect(), width);
     let note = |port: &PortSnapshot| Some(Line::styled(format!("  {}: {}", port.name, port.note.as_ref()?), NOTE));
     lines.extend(snapshot.ports.iter().filter_map(note));
+    let no_fast_path = |port: &PortSnapshot| {
+        let reason = port.fast_path.as_ref()?.reason.as_ref()?;
+        Some(Line::styled(format!("  {}: no fast path: {reason}", port.name), NOTE))
+    };
+    lines.extend(snapshot.ports.iter().filter_map(no_fast_path));
     lines
 }
 

@@ -201,6 +201,17 @@ fn a_killed_and_restarted_node_costs_no_octet() {
     }
 }
 
+/// Nodes of three data threads, which hand packets of the group over to each other (D208): with loss, with the flows of
+/// a port spread over all of them, and with a port received by one of them.
+#[test]
+#[ignore = "needs root"]
+fn a_group_crosses_nodes_of_several_data_threads() {
+    for driver in ["af_packet", "auto"] {
+        let arguments = ["--workers", "3", "--driver", driver, "--loss", "N6-N5=0.01"];
+        Instance::of("figure1").run(1 << 20, &arguments);
+    }
+}
+
 /// The packets in the captures are undamaged, by our dissection and by tshark.
 #[test]
 #[ignore = "needs root"]

@@ -60,19 +60,35 @@ impl Bench {
 /// A node that is ended with this value.
 struct Node(Child);
 
+/// Whether the node forwards by its fast path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FastPath {
+    Off,
+    On,
+}
+
 impl Node {
     /// Our node with a profile's configuration, when it is ready.
-    fn start(bench: &Bench, profile: &str) -> (Self, tempfile::TempDir) {
+    fn start(
+        bench: &Bench,
+        profile: &str,
+        data_threads: DataThreads,
+        fast_path: FastPath,
+    ) -> (Self, tempfile::TempDir) {
         let described = Command::new(SRDMA).args(["conform", "describe", profile, "--node-toml"]).output();
         let mut configuration = String::from_utf8(described.expect("described").stdout).expect("UTF-8");
         for port in bench.ports {
             let name = format!("name = \"{port}\"\n");
-            configuration = configuration.replace(&name, &format!("{name}interface = \"c-{port}\"\n"));
+            let driver = data_threads.driver;
+            let lines = format!("{name}interface = \"c-{port}\"\ndriver = \"{driver}\"\n");
+            configuration = configuration.replace(&name, &lines);
         }
         let directory = tempfile::tempdir().expect("a directory");
         let [file, log] = ["node.toml", "log"].map(|name| directory.path().join(name));
         let socket = directory.path().join("node.sock");
-        configuration += &format!("\n[daemon]\nstatus = \"{}\"\n", socket.display());
+        let (workers, is_fast) = (data_threads.count, fast_path == FastPath::On);
+        let socket = socket.display();
+        configuration += &format!("\n[daemon]\nstatus = \"{socket}\"\nworkers = {workers}\nfast_path = {is_fast}\n");
         fs::write(&file, configuration).expect("written");
         // It has HMAC keys.
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("private");
@@ -97,14 +113,59 @@ impl Drop for Node {
     }
 }
 
+/// The data threads of our node, and how they receive.
+#[derive(Clone, Copy)]
+struct DataThreads {
+    count: u16,
+    driver: &'static str,
+}
+
+const ONE: DataThreads = DataThreads { count: 1, driver: "auto" };
+
+/// Flows are spread over them, or each port is received by one of them.
+const SEVERAL: [DataThreads; 2] =
+    [DataThreads { count: 3, driver: "af_packet" }, DataThreads { count: 3, driver: "auto" }];
+
 fn our_node_passes(profile: &str, ports: &'static [&'static str]) {
+    our_node_passes_with(profile, ports, ONE);
+}
+
+fn our_node_passes_with(profile: &str, ports: &'static [&'static str], data_threads: DataThreads) {
     let bench = Bench::new(ports);
-    let (_node, _directory) = Node::start(&bench, profile);
+    let (_node, _directory) = Node::start(&bench, profile, data_threads, FastPath::Off);
+    passes(&bench, profile);
+}
+
+#[track_caller]
+fn passes(bench: &Bench, profile: &str) {
     let (report, passes) = bench.run(profile);
     for case in report["cases"].as_array().expect("cases") {
         assert_eq!(case["verdict"], "pass", "{case:#}");
     }
     assert!(passes);
+}
+
+/// The same with the fast path (D235), by which frames have been sent then.
+fn our_node_passes_by_its_fast_path(profile: &str, ports: &'static [&'static str]) {
+    let bench = Bench::new(ports);
+    for port in ports {
+        bench.tester.run(&["ethtool", "-K", &format!("c-{port}"), "gro", "on"]).expect("NAPI at the far end");
+    }
+    let (_node, directory) = Node::start(&bench, profile, ONE, FastPath::On);
+    let status = || {
+        let socket = directory.path().join("node.sock");
+        let output = Command::new(SRDMA).arg("status").arg(socket).arg("--json").output().expect("the status");
+        let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        status["ports"].as_array().expect("ports").clone()
+    };
+    for port in status() {
+        assert_eq!(port["fast_path"]["is_on"], true, "{port:#}");
+    }
+    passes(&bench, profile);
+    // A snapshot is half a second old at most.
+    thread::sleep(Duration::from_secs(1));
+    let sent: u64 = status().iter().filter_map(|port| port["fast_path"]["sent"]["frames"].as_u64()).sum();
+    assert!(sent > 0, "nothing was forwarded by the program");
 }
 
 /// MT-5.2-3, MT-5.3.1-3, MT-5.3.2-4, MT-5.3.3-2 and what else an edge can show, on links.
@@ -121,11 +182,29 @@ fn our_root_and_transit_node_pass_on_links() {
     our_node_passes("end-replicate", &["up", "left", "right"]);
 }
 
+/// The same of nodes that have several data threads (D208).
+#[test]
+#[ignore = "needs root"]
+fn our_nodes_of_several_data_threads_pass_on_links() {
+    for data_threads in SEVERAL {
+        our_node_passes_with("end-mt", &["up", "down"], data_threads);
+        our_node_passes_with("end-replicate", &["up", "left", "right"], data_threads);
+        our_node_passes_with("usid", &["up", "down"], data_threads);
+    }
+}
+
 /// PP-4-3, PP-5.2-2, PP-5.2-3.
 #[test]
 #[ignore = "needs root"]
 fn our_router_passes_on_links() {
     our_node_passes("usid", &["up", "down"]);
+}
+
+/// PP-4-3, PP-5.2-2, PP-5.2-3 by the fast path, drops and ICMPv6 errors by the element.
+#[test]
+#[ignore = "needs root"]
+fn our_router_passes_on_links_by_its_fast_path() {
+    our_node_passes_by_its_fast_path("usid", &["up", "down"]);
 }
 
 /// FC-4-1, FC-4-6, FC-5-1: congestion is made by a pause of the link.

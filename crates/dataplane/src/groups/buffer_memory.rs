@@ -40,7 +40,7 @@ impl Groups {
     /// The share of a group that is added in this slot; `None` if it does not repair, or the buffers of the other
     /// groups leave no room for it.
     pub(super) fn buffer_share(&self, slot: usize, entry: &GroupEntry, config: &NodeConfig) -> Option<BufferShare> {
-        let share = BufferShare::of(entry, config)?;
+        let share = BufferShare::of(entry, config).filter(|_| config.worker.owns(entry.proxy))?;
         let others = self.slots.iter().enumerate().filter(|(index, _)| *index != slot);
         let taken: u64 = others.filter_map(|(_, state)| Some(state.as_ref()?.buffer_share?.octets)).sum();
         (taken + share.octets <= config.repair_memory_octets).then_some(share)

@@ -106,6 +106,10 @@ impl Groups {
         let goes_on = self.give_way_to_record(entry.proxy, around.tables);
         let index = known.unwrap_or_else(|| self.free_slot());
         let share = self.buffer_share(index, &entry, around.config);
+        let is_owned = around.config.worker.owns(entry.proxy);
+        // Another worker has what the branches have acknowledged.
+        let was_elsewhere = self.get(index as u32).is_some_and(|before| is_owned && !before.is_owned);
+        let restarted = restarted || was_elsewhere;
         let is_leased = self.get(index as u32).is_some_and(|before| before.is_leased) || owner == Owner::Controller;
         let mut state = match self.slots[index].take() {
             None => group_state(entry, headers, share, restarted || goes_on),
@@ -115,6 +119,10 @@ impl Groups {
             }
         };
         state.is_leased = is_leased;
+        state.is_owned = is_owned;
+        if !is_owned {
+            state.unsent.clear();
+        }
         let unused = around.tables.claim(proxy_prefix(&state.entry), Target::Group(index as u32));
         self.slots[index] = Some(state);
         self.forget_evictions(index);
@@ -240,6 +248,7 @@ pub(super) fn group_state(
         awaits_first_psn: false,
         refused: None,
         is_leased: false,
+        is_owned: true,
         learnt: None,
         counters: GroupCounters::default(),
         entry,

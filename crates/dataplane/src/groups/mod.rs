@@ -159,6 +159,9 @@ impl Groups {
         let Some(state) = self.slots[group as usize].as_ref() else {
             return;
         };
+        if !state.is_owned {
+            return self.timers.arm(group, None);
+        }
         let or_never = |deadline: Option<Instant>| deadline.unwrap_or(Instant::NEVER);
         let unsent = if state.unsent.is_empty() { Instant::NEVER } else { Instant::ZERO };
         let repair = state.repair.as_ref().and_then(|repair| repair.next_deadline());

@@ -44,6 +44,8 @@ pub(crate) struct GroupState {
     pub(crate) refused: Option<Psn>,
     /// A controller has installed it: the node acts for it as long as its lease lasts (D122).
     pub(crate) is_leased: bool,
+    /// This worker of the node owns the group; another one does otherwise, and this one sends nothing for it (D208).
+    pub(crate) is_owned: bool,
     /// There is no record of the group, the edge has learnt it (D17).
     pub(crate) learnt: Option<Learnt>,
     pub(crate) counters: GroupCounters,

@@ -36,6 +36,10 @@ impl IoamTraces {
         Ok(())
     }
 
+    pub(crate) fn is_on(&self) -> bool {
+        self.ioam.is_some()
+    }
+
     pub(crate) fn remove(&mut self) {
         self.ioam = None;
     }

@@ -51,6 +51,12 @@ impl Node {
         frame: Frame,
         pool: &mut Pool,
     ) -> bool {
+        if !self.config.worker.is_alone()
+            && let Some(owner) = self.owner_elsewhere(&verdict, &frame, pool)
+        {
+            self.hand_over(owner, &verdict, context, frame);
+            return false;
+        }
         match verdict {
             Verdict::Enqueue(port, len) => {
                 self.ports.enqueue(port, frame, len);

@@ -14,6 +14,7 @@
 mod apply;
 mod end_mt;
 mod forward;
+mod hand_over;
 mod replicate;
 mod resend;
 mod verdict;
@@ -27,6 +28,7 @@ use crate::drop::DropCounters;
 use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
 use crate::fast_cnp::{FastCnp, FastCnpConfig, FastCnpCounters, FirstHop};
+use crate::fast_path::FastPathObstacle;
 use crate::groups::{Groups, JournalEntry, Lease};
 use crate::headend::{Headend, PlacedRoutes};
 use crate::headers::{AFTER_IPV6, ipv6};
@@ -34,6 +36,7 @@ use crate::ioam::{IoamCounters, IoamTraces};
 use crate::security::Security;
 use crate::tables::Tables;
 use crate::token_bucket::TokenBucket;
+use crate::worker::Handover;
 use srdma_aggregation::{Acknowledgements, BranchIndex};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{GroupEntry, GroupId, Safeguard};
@@ -55,6 +58,8 @@ pub struct Node {
     ioam: IoamTraces,
     headend: PlacedRoutes,
     bfd: Bfd,
+    /// Packets for other workers.
+    handovers: Vec<Handover>,
     /// Limits ICMPv6 errors (RFC 4443 section 2.4 f).
     icmp_errors: TokenBucket,
     /// Apart from other errors: a source that is not told the MTU sends what does not arrive.
@@ -64,6 +69,8 @@ pub struct Node {
 impl Node {
     /// A node without routes.
     pub fn new(config: NodeConfig) -> Self {
+        // Each worker has its share of the node's limit.
+        let icmp_errors = config.icmp_errors_per_second.div_ceil(config.worker.count() as u32);
         Node {
             ports: Ports::new(&config),
             tables: Tables::new(&config),
@@ -73,9 +80,10 @@ impl Node {
             backpressure: Backpressure::default(),
             ioam: IoamTraces::default(),
             headend: PlacedRoutes::default(),
-            bfd: Bfd::new(config.bfd_seed),
-            icmp_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
-            too_big_errors: TokenBucket::new(config.icmp_errors_per_second, config.icmp_errors_per_second),
+            bfd: Bfd::new(config.bfd_seed, config.worker),
+            handovers: Vec::new(),
+            icmp_errors: TokenBucket::new(icmp_errors, icmp_errors),
+            too_big_errors: TokenBucket::new(icmp_errors, icmp_errors),
             config,
         }
     }
@@ -277,11 +285,37 @@ impl Node {
     }
 }
 
+/// Fast path.
+impl Node {
+    /// Changes whenever what [`Node::fast_path`] returns may have changed.
+    pub fn generation(&self) -> u64 {
+        self.tables.generation()
+    }
+
+    pub(crate) fn fast_path_parts(&self) -> (&NodeConfig, &Tables, &Security, &Ports) {
+        (&self.config, &self.tables, &self.security, &self.ports)
+    }
+
+    pub(crate) fn fast_path_obstacle(&self) -> Option<FastPathObstacle> {
+        let obstacles = [
+            (self.fast_cnp.is_on(), FastPathObstacle::FastCnp),
+            (self.headend.is_on(), FastPathObstacle::Steering),
+            (self.ioam.is_on(), FastPathObstacle::Ioam),
+        ];
+        obstacles.into_iter().find_map(|(is_on, obstacle)| is_on.then_some(obstacle))
+    }
+}
+
 /// Groups.
 impl Node {
     /// The groups that the node takes part in.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
         self.groups.entries().map(|entry| entry.id)
+    }
+
+    /// The groups whose state this worker of the node has: all of them at a node of one worker.
+    pub fn owned_groups(&self) -> impl Iterator<Item = GroupId> {
+        self.groups.entries().filter(|entry| self.config.worker.owns(entry.proxy)).map(|entry| entry.id)
     }
 
     /// Whether the node takes part in any group.
@@ -375,6 +409,11 @@ impl Node {
     /// The sessions that have come up, or were up and have gone down, since the last call; of each the last change.
     pub fn take_bfd_events(&mut self) -> impl Iterator<Item = (BfdPeer, srdma_bfd::Event)> {
         self.bfd.take_events()
+    }
+
+    /// Follows an event of a session that another worker of the node runs.
+    pub fn follow_bfd(&mut self, peer: BfdPeer, event: srdma_bfd::Event) {
+        self.bfd.follow(peer, event, &mut self.tables);
     }
 
     /// Frames that arrived before this time have been received. Sessions time out by it, so that the delay of a driver

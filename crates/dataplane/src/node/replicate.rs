@@ -41,9 +41,9 @@ impl Node {
             (Ok(()), _) => decrement(&mut frame, pool),
         };
         match enough {
-            Ok(()) => match self.observe_tunnelled(context.now, &frame, pool) {
-                Some((of, arrival)) if of == group => self.replicate_and_keep(context, frame, pool, group, arrival),
-                _ => self.replicate(context, frame, pool, group),
+            Ok(()) => match self.observe_tunnelled(context.now, &frame, pool, Some(group)) {
+                Some((_, arrival)) => self.replicate_and_keep(context, frame, pool, group, arrival),
+                None => self.replicate(context, frame, pool, group),
             },
             Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
         }
@@ -199,7 +199,7 @@ impl Node {
         }
         match decrement(&mut frame, pool) {
             Ok(()) => {
-                self.observe_tunnelled(context.now, &frame, pool);
+                self.observe_tunnelled(context.now, &frame, pool, None);
                 self.multicast_copies(context, &frame, pool, &key);
             }
             Err(reason) => self.ports.count_drop(context.port, reason),
@@ -245,10 +245,20 @@ impl Node {
     }
 
     /// Reports to the aggregation the PSN that is sent down in an encapsulated packet (rule R2). Packets that are no
-    /// group's data pass unnoticed: replication requires nothing of what it copies.
+    /// group's data pass unnoticed: replication requires nothing of what it copies. Where the SID is that of a group,
+    /// so are data of other groups.
     /// Returns the group if this node repairs it, and what the packet is to its repair.
-    fn observe_tunnelled(&mut self, now: Instant, frame: &Frame, pool: &mut Pool) -> Option<(u32, Arrival)> {
+    fn observe_tunnelled(
+        &mut self,
+        now: Instant,
+        frame: &Frame,
+        pool: &mut Pool,
+        of_sid: Option<u32>,
+    ) -> Option<(u32, Arrival)> {
         let (group, data) = self.tunnelled_data(frame, pool)?;
+        if of_sid.is_some_and(|of_sid| of_sid != group) {
+            return None;
+        }
         Some((group, self.data_goes_down(now, group, data, chunks_of(frame), pool)?))
     }
 

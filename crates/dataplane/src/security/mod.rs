@@ -87,6 +87,11 @@ impl Security {
         self.boundary.domain().is_some()
     }
 
+    /// The sources whose packets may go to a SID; `None`: any.
+    pub(crate) fn sid_sources(&self) -> Option<&[Prefix]> {
+        self.boundary.domain().map(|domain| domain.infrastructure.as_slice())
+    }
+
     pub(crate) fn check_sid_in_domain(&self, sid: Prefix) -> Result<(), ConfigError> {
         self.boundary.domain().map_or(Ok(()), |domain| sid_in(domain, sid))
     }

@@ -79,6 +79,11 @@ impl EcmpSet {
         self.usable[entropy::choose(hash.swap_bytes(), salt, self.usable.len())]
     }
 
+    /// The members, unless some are avoided while others are not.
+    pub(super) fn undivided(&self) -> Option<&[u32]> {
+        self.usable.is_empty().then_some(self.adjacencies.as_slice())
+    }
+
     /// Divides the members anew.
     pub(super) fn divide(&mut self, is_avoided: impl Fn(u32) -> bool) {
         let usable = self.adjacencies.iter().copied().filter(|adjacency| !is_avoided(*adjacency));

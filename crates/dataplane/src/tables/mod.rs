@@ -286,6 +286,26 @@ impl Tables {
         self.sids.iter().map(|sid| (sid.prefix, sid.behavior, sid.traffic))
     }
 
+    /// What every prefix of every table leads to.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = (TableId, Prefix, Target)> {
+        let main = self.main.iter().map(|(prefix, target)| (TableId(0), prefix, target));
+        let others = self
+            .others
+            .iter()
+            .flat_map(|(table, routes)| routes.iter().map(move |(prefix, target)| (*table, prefix, target)));
+        main.chain(others)
+    }
+
+    /// The adjacencies of a set of equal paths, unless some are avoided.
+    pub(crate) fn equal_paths(&self, set: u32) -> Option<&[u32]> {
+        self.ecmp[set as usize].undivided()
+    }
+
+    /// The salt of the choice among equal paths.
+    pub(crate) fn ecmp_salt(&self) -> u32 {
+        self.ecmp_salt
+    }
+
     pub(crate) fn prefix_count(&self) -> usize {
         self.main.len() + self.others.values().map(|table| table.len()).sum::<usize>()
     }
@@ -296,12 +316,7 @@ impl Tables {
 
     /// The prefixes that lead to placed paths, and the place of each in the headend's list.
     pub(crate) fn placed(&self) -> impl Iterator<Item = (TableId, Prefix, u32)> {
-        let main = self.main.iter().map(|(prefix, target)| (TableId(0), prefix, target));
-        let others = self
-            .others
-            .iter()
-            .flat_map(|(table, routes)| routes.iter().map(move |(prefix, target)| (*table, prefix, target)));
-        main.chain(others).filter_map(|(table, prefix, target)| match target {
+        self.targets().filter_map(|(table, prefix, target)| match target {
             Target::Placed(place) => Some((table, prefix, place)),
             Target::Adjacency(_)
             | Target::Ecmp(_)

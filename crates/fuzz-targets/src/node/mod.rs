@@ -12,6 +12,7 @@ mod notices;
 mod packets;
 mod plan;
 mod script;
+mod workers;
 mod world;
 
 use crate::choices::Choices;
@@ -22,6 +23,7 @@ use srdma_frame::{Element, Frame, PortId};
 use srdma_group::GroupId;
 use srdma_wire::Pfc;
 use std::collections::BTreeMap;
+pub use workers::WorkersTarget;
 use world::{GROUPS, PORTS, Temper, World, neighbour_mac};
 
 /// Steps of a script, at most.

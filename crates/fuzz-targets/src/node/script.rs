@@ -36,6 +36,7 @@ impl Step {
         let group = || 1 + u16::from(step) % GROUPS;
         match step {
             0..=0xDF => Step::Frame { port: frame(choices, world, into, step) },
+            0xE0..=0xE3 if !world.has_congestion => Step::Pass { ns: 1 },
             0xE0 => {
                 let port = choices.octet();
                 world.set_egress(u16::from(port) % PORTS, choices);

@@ -80,6 +80,10 @@ pub(super) struct World {
     gone: [bool; PORTS as usize],
     /// Something about congestion is not as the node began with it.
     pub(super) is_changed: bool,
+    /// Ports may have classes, and the node Fast CNP and IOAM.
+    pub(super) has_congestion: bool,
+    /// The commands since they were last taken, for a second node; `None` where there is none.
+    pub(super) log: Option<Vec<Command>>,
     /// Counters of congestion of which the owners were removed.
     pub(super) tally: BTreeMap<&'static str, u64>,
 }
@@ -119,6 +123,16 @@ fn initial_psn(group: u16) -> Psn {
 
 impl World {
     pub(super) fn new(temper: Temper) -> Self {
+        let mut world = World::without_congestion(temper, Worker::ALONE);
+        world.has_congestion = true;
+        world.add_congestion();
+        world.is_changed = false;
+        world.join_all();
+        world
+    }
+
+    /// A worker of a node that has neither classes nor Fast CNP nor IOAM, which need one worker; without groups.
+    pub(super) fn without_congestion(temper: Temper, worker: Worker) -> Self {
         let port = |port| PortConfig {
             name: format!("p{port}"),
             mac: port_mac(port),
@@ -128,6 +142,7 @@ impl World {
         };
         let mut config = NodeConfig::new(LOOPBACK, (0..PORTS).map(port).collect());
         config.icmp_errors_per_second = 1_000_000;
+        config.worker = worker;
         match temper {
             Temper::Plain | Temper::Bordering => {}
             Temper::Strict => {
@@ -153,6 +168,8 @@ impl World {
             epoch: 1,
             gone: [false; 4],
             is_changed: false,
+            has_congestion: false,
+            log: None,
             tally: BTreeMap::new(),
         };
         world.add_neighbours_and_keys();
@@ -161,15 +178,20 @@ impl World {
         if temper == Temper::Bordering {
             world.add_borders();
         }
-        world.add_congestion();
-        world.is_changed = false;
-        for group in 1..=GROUPS {
-            world.rejoin(group);
-        }
         world
     }
 
+    /// Joins all groups.
+    pub(super) fn join_all(&mut self) {
+        for group in 1..=GROUPS {
+            self.rejoin(group);
+        }
+    }
+
     pub(super) fn apply(&mut self, command: Command) {
+        if let Some(log) = &mut self.log {
+            log.push(command.clone());
+        }
         self.node.apply(command).expect("a command that the node carries out");
     }
 

@@ -2,7 +2,9 @@
 
 use super::{DeviceError, DeviceName, Opened};
 use crate::connection::Connection;
+use crate::files::{BLOCK_OCTETS, OutputFile};
 use crate::receiving::Received;
+use crate::sink::Sink;
 use crate::trailer::Trailer;
 use crate::transfer_error::TransferError;
 use srdma_verbs::{Access, Buffer, Completed, MemoryRegion, QueuePairOptions, VerbsError, WorkError, WorkStatus};
@@ -84,16 +86,22 @@ impl DeviceReceiver {
         Ok(())
     }
 
-    /// Receives a stream, for at most the timeout between two messages that are SENDs: the device does not report
-    /// WRITEs. `report` gets the number of octets that have come by SEND.
+    /// Receives a stream, which goes to `output` if there is one, for at most the timeout between two messages that are
+    /// SENDs: the device does not report WRITEs. `report` gets the number of octets that have come by SEND.
     ///
     /// # Errors
     ///
     /// If the device fails, no message comes in time, or the stream does not fit.
-    pub fn receive(&self, timeout: Duration, report: &mut dyn FnMut(u64)) -> Result<Received, DeviceError> {
+    pub fn receive(
+        &self,
+        output: Option<OutputFile>,
+        timeout: Duration,
+        report: &mut dyn FnMut(u64),
+    ) -> Result<Received, DeviceError> {
         let begin = std::time::Instant::now();
         let mut last_progress = begin;
-        let mut stream = Vec::new();
+        let limit = self.memory.octets() as u64;
+        let mut stream = Sink::new(limit, 0, output);
         loop {
             let left = timeout.saturating_sub(last_progress.elapsed());
             for completion in self.opened.completions(left)? {
@@ -109,17 +117,19 @@ impl DeviceReceiver {
                 if immediate == Some(MAGIC) {
                     return self.received(stream, &message, begin.elapsed());
                 }
-                let limit = self.memory.octets() as u64;
-                let length = stream.len() as u64 + u64::from(octets);
+                let length = stream.end() + u64::from(octets);
                 if length > limit {
                     return Err(TransferError::TooLong { excess: length - limit, limit }.into());
                 }
-                stream.extend_from_slice(&message);
-                report(stream.len() as u64);
+                stream.append(&message);
+                if let Some(failure) = stream.failure() {
+                    return Err(TransferError::from(failure.clone()).into());
+                }
+                report(stream.end());
                 self.post(completion.id)?;
             }
             if last_progress.elapsed() >= timeout {
-                return Err(match stream.is_empty() {
+                return Err(match stream.end() == 0 {
                     true => TransferError::NothingReceived { after: timeout }.into(),
                     false => TransferError::ReceiveTimeout { after: timeout }.into(),
                 });
@@ -148,22 +158,31 @@ impl DeviceReceiver {
     }
 
     /// The stream whose trailer has come after its messages.
-    fn received(&self, stream: Vec<u8>, trailer: &[u8], duration: Duration) -> Result<Received, DeviceError> {
+    fn received(&self, mut stream: Sink, trailer: &[u8], duration: Duration) -> Result<Received, DeviceError> {
         let trailer = Trailer::parse(trailer).map_err(TransferError::from)?;
-        let by_write = stream.is_empty() && trailer.octets > 0;
-        let mut data = stream;
+        let by_write = stream.end() == 0 && trailer.octets > 0;
         if by_write {
-            let limit = self.memory.octets() as u64;
+            let limit = stream.limit_octets();
             if trailer.octets > limit {
                 return Err(TransferError::TooLong { excess: trailer.octets - limit, limit }.into());
             }
-            data = vec![0; trailer.octets as usize];
-            self.memory.memory().read(0, &mut data);
+            let mut block = vec![0; BLOCK_OCTETS];
+            while stream.end() < trailer.octets {
+                let start = stream.end() as usize;
+                let block = &mut block[..(trailer.octets as usize - start).min(BLOCK_OCTETS)];
+                self.memory.memory().read(start, block);
+                stream.append(block);
+                if let Some(failure) = stream.failure() {
+                    return Err(TransferError::from(failure.clone()).into());
+                }
+            }
         }
-        if data.len() as u64 != trailer.octets {
-            return Err(TransferError::Length { sent: trailer.octets, received: data.len() as u64 }.into());
+        let octets = stream.end();
+        if octets != trailer.octets {
+            return Err(TransferError::Length { sent: trailer.octets, received: octets }.into());
         }
+        let stored = stream.finish().map_err(TransferError::from)?;
         let (began, ended) = (Instant::ZERO, Instant::ZERO + duration);
-        Ok(Received { data, trailer, by_write, began, ended })
+        Ok(Received { octets, sha256: stored.sha256, output: stored.output, trailer, by_write, began, ended })
     }
 }

@@ -79,6 +79,7 @@ impl DeviceSender {
         &self,
         connection: &Connection,
         data: &[u8],
+        trailer: &Trailer,
         config: &SendingConfig,
         mut control: Option<&mut dyn SourceControl>,
         report: &mut dyn FnMut(u64),
@@ -90,7 +91,7 @@ impl DeviceSender {
         let octets = data.len() + Trailer::LEN;
         let mut memory = Buffer::try_new(octets).ok_or(DeviceError::NoMemory(octets as u64))?;
         memory.write(0, data);
-        memory.write(data.len(), &config.trailer.emit());
+        memory.write(data.len(), &trailer.emit());
         let memory = opened.domain.register(memory, Access::LocalRead).map_err(VerbsError::from)?;
         let mut stream = Stream::new(connection, config, data.len());
         let begin = Instant::now();
@@ -243,10 +244,8 @@ mod tests {
             ack_timeout: 14,
             retries: 7,
         };
-        let trailer = Trailer { octets: 10_000, sha256: [0; 32] };
         let timeout = Duration::from_secs(1);
-        let config =
-            SendingConfig { qpn: connection.qpn, mode: TransferMode::Send, message_octets: 1 << 20, trailer, timeout };
+        let config = SendingConfig { qpn: connection.qpn, mode: TransferMode::Send, message_octets: 1 << 20, timeout };
         let mut stream = Stream::new(&connection, &config, 10_000);
         let mut lengths = Vec::new();
         while let Some(message) = stream.next() {

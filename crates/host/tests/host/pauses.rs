@@ -1,8 +1,8 @@
 //! A stream that is paused while receivers join (D30), between two endpoints in memory.
 
 use srdma_host::{
-    Congestion, Connection, Program, Receiving, ReceivingConfig, Sending, SendingConfig, SessionState, SourceControl,
-    StreamProgress, Trailer, TransferError, TransferMemory, TransferMode,
+    Congestion, Connection, Program, Receiving, ReceivingConfig, SendData, Sending, SendingConfig, SessionState, Sink,
+    SourceControl, StreamProgress, TransferError, TransferMemory, TransferMode,
 };
 use srdma_rc::{Endpoint, MemoryKey, RemoteAddress};
 use srdma_wire::{Instant, PathMtu, Psn, Qpn};
@@ -60,24 +60,19 @@ fn a_paused_stream_drains_and_resumes() {
         let mut receiver = connection(2, 1).endpoint(&Congestion::default()).unwrap();
         let mut now = Instant::ZERO;
         let (mut of_source, mut of_receiver) = (|_| {}, |_| {});
-        let config = ReceivingConfig {
-            qpn: connection(2, 1).qpn,
-            size_octets: OCTETS,
-            virtual_address: 0,
-            key_tag: 7,
-            timeout: 9 * TIMEOUT,
-        };
-        let mut receiving = Receiving::new(now, config, &mut receiver, &mut of_receiver).unwrap();
+        let config =
+            ReceivingConfig { qpn: connection(2, 1).qpn, virtual_address: 0, key_tag: 7, timeout: 9 * TIMEOUT };
+        let mut receiving =
+            Receiving::new(now, config, Sink::new(OCTETS as u64, 0, None), &mut receiver, &mut of_receiver);
         let config = SendingConfig {
             qpn: connection(1, 2).qpn,
             mode: TransferMode::Write(RemoteAddress { virtual_address: 0, rkey: MemoryKey(7) }),
             message_octets: MESSAGE,
-            trailer: Trailer { octets: OCTETS as u64, sha256: [0; 32] },
             timeout: TIMEOUT,
         };
         let script = Script(Rc::new(Cell::new((SessionState::Sending, StreamProgress::default()))));
         let mut control = script.clone();
-        let sending = Sending::new(now, config, vec![5; OCTETS], &mut source, &mut of_source);
+        let sending = Sending::new(now, config, SendData::in_memory(vec![5; OCTETS]), &mut source, &mut of_source);
         let mut sending = sending.controlled_by(&mut control, PathMtu::Octets4096, WINDOW);
         let mut round = |step: Duration| {
             now += step;

@@ -3,14 +3,16 @@
 use crate::lossy::Lossy;
 use sha2::{Digest, Sha256};
 use srdma_host::{
-    Clock, Congestion, Connection, Received, Receiving, ReceivingConfig, Sending, SendingConfig, Trailer,
-    TransferError, TransferMode, UdpWire, UdpWireConfig, Wire, run,
+    Clock, Congestion, Connection, FileError, FileSource, OutputFile, Received, Receiving, ReceivingConfig, SendData,
+    Sending, SendingConfig, Sink, TransferError, TransferMode, UdpWire, UdpWireConfig, Wire, run,
 };
 use srdma_io::udp::Segmentation;
 use srdma_rc::rate::DcqcnParameters;
 use srdma_rc::{MemoryKey, QueuePairCounters, RateAlgorithm, RemoteAddress, Status};
 use srdma_wire::{PathMtu, Psn, Qpn};
+use std::fs;
 use std::net::{Ipv6Addr, UdpSocket};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -32,9 +34,22 @@ struct Setting {
     /// Every packet is marked that may be; the receiver answers, and the sender slows down.
     marks: bool,
     buffer_octets: u32,
-    region_octets: usize,
+    region_octets: u64,
     rkey: u32,
     timeout: Duration,
+}
+
+/// Where the data of a test come from and go to.
+struct Places<'a> {
+    data: SendData,
+    output: Option<&'a Path>,
+}
+
+impl Places<'_> {
+    /// Data in memory, which the receiver discards.
+    fn memory(data: &[u8]) -> Self {
+        Places { data: SendData::in_memory(data.to_vec()), output: None }
+    }
 }
 
 const USUAL: Setting = Setting {
@@ -99,21 +114,22 @@ impl Setting {
         Congestion { rate, cnp_interval_ns: Some(50_000), ..Congestion::default() }
     }
 
-    /// A transfer of `data` from one thread to another.
-    fn transfer(&self, data: &[u8]) -> Outcome {
+    /// A transfer from one thread to another.
+    fn transfer(&self, places: Places<'_>) -> Outcome {
+        let Places { data, output } = places;
         let (mut sender, mut receiver) = (self.wire(), self.wire());
         sender.set_peer_port(receiver.port());
         receiver.set_peer_port(sender.port());
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
-            let receiving = scope.spawn(|| self.receive(&mut receiver, &is_over));
+            let receiving = scope.spawn(|| self.receive(&mut receiver, output, &is_over));
             let (sent, sender) = self.send(&mut sender, data);
             is_over.store(true, Ordering::Relaxed);
             Outcome { sent, sender, received: receiving.join().expect("no panic") }
         })
     }
 
-    fn send(&self, wire: &mut UdpWire, data: &[u8]) -> (Result<(), TransferError>, QueuePairCounters) {
+    fn send(&self, wire: &mut UdpWire, data: SendData) -> (Result<(), TransferError>, QueuePairCounters) {
         let connection = self.connection(0x11, 0x22);
         let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
         let remote = RemoteAddress { virtual_address: BASE, rkey: MemoryKey(self.rkey) };
@@ -121,12 +137,11 @@ impl Setting {
             qpn: connection.qpn,
             mode: if self.by_write { TransferMode::Write(remote) } else { TransferMode::Send },
             message_octets: self.message_octets,
-            trailer: Trailer { octets: data.len() as u64, sha256: Sha256::digest(data).into() },
             timeout: self.timeout,
         };
         let clock = Clock::start();
         let mut report = |_| {};
-        let mut sending = Sending::new(clock.now(), config, data.to_vec(), &mut endpoint, &mut report);
+        let mut sending = Sending::new(clock.now(), config, data, &mut endpoint, &mut report);
         run(&clock, &mut endpoint, &mut self.lossy(wire, 1), &mut sending).expect("the wire works");
         let outcome = sending.outcome().expect("it is over").map(drop);
         assert_eq!(sending.congestion().least_bits_per_s.is_some_and(|rate| rate < LINE_BITS_PER_S), self.marks);
@@ -134,19 +149,21 @@ impl Setting {
     }
 
     /// Receives, then answers until the sender is content.
-    fn receive(&self, wire: &mut UdpWire, is_over: &AtomicBool) -> Option<Result<Received, TransferError>> {
+    fn receive(
+        &self,
+        wire: &mut UdpWire,
+        output: Option<&Path>,
+        is_over: &AtomicBool,
+    ) -> Option<Result<Received, TransferError>> {
         let connection = self.connection(0x22, 0x11);
         let mut endpoint = connection.endpoint(&self.congestion()).unwrap();
-        let config = ReceivingConfig {
-            qpn: connection.qpn,
-            size_octets: self.region_octets,
-            virtual_address: BASE,
-            key_tag: TAG,
-            timeout: self.timeout,
-        };
+        let config =
+            ReceivingConfig { qpn: connection.qpn, virtual_address: BASE, key_tag: TAG, timeout: self.timeout };
         let clock = Clock::start();
         let mut report = |_| {};
-        let mut receiving = Receiving::new(clock.now(), config, &mut endpoint, &mut report).unwrap();
+        let output = output.map(|path| OutputFile::create(path).expect("a file"));
+        let sink = Sink::new(self.region_octets, 1 << 20, output);
+        let mut receiving = Receiving::new(clock.now(), config, sink, &mut endpoint, &mut report);
         assert_eq!(receiving.rkey(), MemoryKey(TAG.into()));
         let mut wire = self.lossy(wire, 2);
         run(&clock, &mut endpoint, &mut wire, &mut receiving).expect("the wire works");
@@ -163,14 +180,28 @@ impl Setting {
         received
     }
 
-    /// A transfer that succeeds.
+    /// A transfer that succeeds, from memory and from a file to a file.
     fn succeeds(&self, data: &[u8]) -> QueuePairCounters {
-        let outcome = self.transfer(data);
+        let directory = tempfile::tempdir().expect("a directory");
+        let [source, copy] = ["source", "copy"].map(|name| directory.path().join(name));
+        fs::write(&source, data).expect("written");
+        let file = FileSource::open(&source).expect("opened").expect("a regular file");
+        self.arrives(data, Places { data: SendData::File(file), output: Some(&copy) });
+        assert!(fs::read(&copy).expect("the copy") == data, "the copy of {} octets differs", data.len());
+        self.arrives(data, Places::memory(data))
+    }
+
+    fn arrives(&self, data: &[u8], places: Places<'_>) -> QueuePairCounters {
+        let outcome = self.transfer(places);
         assert_eq!(outcome.sent, Ok(()));
         let received = outcome.received.expect("it is over").expect("everything has come");
-        assert!(received.data == data, "{} octets have come", received.data.len());
-        assert_eq!(received.trailer.sha256, <[u8; 32]>::from(Sha256::digest(data)));
+        let sha256 = <[u8; 32]>::from(Sha256::digest(data));
+        assert_eq!((received.octets, received.sha256), (data.len() as u64, Some(sha256)));
+        assert_eq!(received.trailer.sha256, sha256);
         assert_eq!(received.by_write, self.by_write && !data.is_empty());
+        if let Some(output) = received.output {
+            output.keep(received.octets).expect("it gets its name");
+        }
         outcome.sender
     }
 }
@@ -258,12 +289,12 @@ fn garbage_is_counted_and_ignored() {
                 let _ = socket.send_to(&garbage[..len], target);
             }
         });
-        let receiving = scope.spawn(|| USUAL.receive(&mut receiver, &is_over));
-        let (sent, _) = USUAL.send(&mut sender, &data);
+        let receiving = scope.spawn(|| USUAL.receive(&mut receiver, None, &is_over));
+        let (sent, _) = USUAL.send(&mut sender, SendData::in_memory(data.clone()));
         is_over.store(true, Ordering::Relaxed);
         assert_eq!(sent, Ok(()));
         let received = receiving.join().unwrap().unwrap().unwrap();
-        assert!(received.data == data);
+        assert_eq!(received.sha256, Some(Sha256::digest(&data).into()));
     });
     assert!(receiver.statistics().received > 600, "{:?}", receiver.statistics());
 }
@@ -271,15 +302,47 @@ fn garbage_is_counted_and_ignored() {
 #[test]
 fn a_wrong_key_and_too_much_data_are_refused_by_the_peer() {
     let refused = |setting: Setting, status| {
-        let outcome = setting.transfer(&octets(100_000));
+        let outcome = setting.transfer(Places::memory(&octets(100_000)));
         assert_eq!(outcome.sent, Err(TransferError::Request(status)));
         assert_eq!(outcome.received.map(|received| received.map(drop)), Some(Err(TransferError::RequestRefused)));
     };
     refused(Setting { rkey: 0x1234, ..USUAL }, Status::RemoteAccessError);
     refused(Setting { region_octets: 99_999, ..USUAL }, Status::RemoteAccessError);
-    let outcome = Setting { by_write: false, region_octets: 99_990, ..USUAL }.transfer(&octets(100_000));
+    let outcome =
+        Setting { by_write: false, region_octets: 99_990, ..USUAL }.transfer(Places::memory(&octets(100_000)));
     let received = outcome.received.map(|received| received.map(drop));
     assert_eq!(received, Some(Err(TransferError::TooLong { excess: 10, limit: 99_990 })));
+}
+
+/// D230: a file that becomes shorter while it is sent: the sender names it, and the receiver keeps nothing.
+#[test]
+fn a_file_that_shrinks_ends_the_transfer() {
+    let directory = tempfile::tempdir().unwrap();
+    let [source, copy] = ["source", "copy"].map(|name| directory.path().join(name));
+    fs::write(&source, octets(1 << 20)).unwrap();
+    let file = FileSource::open(&source).unwrap().expect("a regular file");
+    fs::File::options().write(true).open(&source).unwrap().set_len(500_000).unwrap();
+    let setting = Setting { timeout: Duration::from_secs(1), ..USUAL };
+    let outcome = setting.transfer(Places { data: SendData::File(file), output: Some(&copy) });
+    let path = source.display().to_string();
+    let expected = FileError::Shrunk { path, end: 500_000, octets: 1 << 20 };
+    assert_eq!(outcome.sent, Err(TransferError::File(expected)));
+    let received = outcome.received.expect("it is over").expect_err("incomplete");
+    assert_eq!(received, TransferError::ReceiveTimeout { after: setting.timeout });
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "the source alone");
+}
+
+/// D230: a disk without room: the receiver names file and place, and the sender learns that it need not go on.
+#[test]
+fn a_full_disk_ends_the_transfer_at_both_ends() {
+    for by_write in [true, false] {
+        let setting = Setting { by_write, ..USUAL };
+        let data = SendData::in_memory(octets(8 << 20));
+        let outcome = setting.transfer(Places { data, output: Some(Path::new("/dev/full")) });
+        assert_eq!(outcome.sent, Err(TransferError::Request(Status::RemoteOperationalError)));
+        let received = outcome.received.expect("it is over").expect_err("no room");
+        assert!(matches!(received, TransferError::File(FileError::Write { is_full: true, .. })), "{received}");
+    }
 }
 
 #[test]
@@ -288,10 +351,10 @@ fn a_silent_peer_ends_the_transfer() {
     let setting = Setting { timeout: Duration::from_secs(1), ..USUAL };
     let mut wire = setting.wire();
     wire.set_peer_port(9);
-    let (sent, counters) = setting.send(&mut wire, &octets(100));
+    let (sent, counters) = setting.send(&mut wire, SendData::in_memory(octets(100)));
     assert_eq!(sent, Err(TransferError::NoResponse { after: setting.timeout }));
     assert!(counters.timeouts > 0);
-    let received = setting.receive(&mut wire, &AtomicBool::new(true));
+    let received = setting.receive(&mut wire, None, &AtomicBool::new(true));
     assert_eq!(
         received.map(|received| received.map(drop)),
         Some(Err(TransferError::NothingReceived { after: setting.timeout }))

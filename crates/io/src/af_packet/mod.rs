@@ -9,6 +9,7 @@ mod tap;
 
 use crate::driver::{Driver, DriverKind, DriverStatistics};
 use crate::interest::{BFD_PORTS, Interest, Match};
+use crate::share::{FanoutGroup, Share};
 use crate::socket_option;
 use ring::{Offload, RESERVE, Received, Ring};
 use send::Sender;
@@ -79,12 +80,25 @@ impl AfPacket {
     ///
     /// If there is no such interface (`ENODEV`), or this process is not root (`EPERM`).
     pub fn open(interface: &str, interest: &Interest) -> io::Result<Self> {
+        Ok(AfPacket::open_share(interface, Share::All, interest)?.0)
+    }
+
+    /// The same for a share of the interface's frames; the fanout group is the one that others may join.
+    ///
+    /// # Errors
+    ///
+    /// As [`AfPacket::open`].
+    pub fn open_share(interface: &str, share: Share, interest: &Interest) -> io::Result<(Self, Option<FanoutGroup>)> {
         let index = crate::interface::index(interface)? as i32;
         let receiver = Socket::new()?;
         receiver.set_packet(socket::PACKET_IGNORE_OUTGOING, &1_i32)?;
         let longest = (receiver.mtu(interface)? + OVERHEAD).clamp(USUAL_FRAME, LONGEST_FRAME);
-        let ring = Ring::new(&receiver, longest, RING_BLOCKS)?;
-        let selection = apply(interest, &receiver)?;
+        let blocks = if share == Share::Sending { 1 } else { RING_BLOCKS };
+        let ring = Ring::new(&receiver, longest, blocks)?;
+        // A socket takes everything until it is in its fanout group.
+        let is_shared = matches!(share, Share::First | Share::Joining(_));
+        let at_first = if is_shared { &Interest::default() } else { interest };
+        let mut selection = apply(at_first, &receiver)?;
         let pauses = Pauses::new(index, interest.pfc)?;
         let transmitter = Socket::new()?;
         // Beyond the system's limit where the process may: in a user namespace it may not.
@@ -92,8 +106,17 @@ impl AfPacket {
             transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)?;
         }
         transmitter.bind(index, 0)?;
-        receiver.bind(index, libc::ETH_P_ALL as u16)?;
-        Ok(AfPacket {
+        let protocol = if share == Share::Sending { 0 } else { libc::ETH_P_ALL as u16 };
+        receiver.bind(index, protocol)?;
+        let group = match share {
+            Share::First => Some(receiver.begin_fanout()?),
+            Share::Joining(group) => Some(receiver.join_fanout(group)?),
+            Share::All | Share::Sending => None,
+        };
+        if is_shared {
+            selection = apply(interest, &receiver)?;
+        }
+        let driver = AfPacket {
             index,
             receiver,
             ring,
@@ -105,7 +128,8 @@ impl AfPacket {
             is_down: false,
             is_drained: false,
             overruns: Cell::new(0),
-        })
+        };
+        Ok((driver, group))
     }
 
     /// Queries the state of the interface when no frame was received.

@@ -1,12 +1,23 @@
 //! A packet socket at one interface.
 
 use crate::packet_socket;
+use crate::share::FanoutGroup;
 use crate::socket_option::{self, Plain};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Missing in the libc crate (linux/if_packet.h).
 pub(super) const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// Missing in the libc crate (linux/if_packet.h): the kernel chooses the number of the group.
+const PACKET_FANOUT_FLAG_UNIQUEID: libc::c_uint = 0x2000;
+
+/// Missing in the libc crate (linux/if_packet.h): the sockets get no frames that leave by the interface.
+/// `PACKET_IGNORE_OUTGOING` has no effect in a group.
+const PACKET_FANOUT_FLAG_IGNORE_OUTGOING: libc::c_uint = 0x4000;
+
+/// How a fanout group distributes frames.
+const FANOUT: libc::c_uint = libc::PACKET_FANOUT_HASH | PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
 
 /// A raw packet socket that never waits.
 #[derive(Debug)]
@@ -34,6 +45,22 @@ impl Socket {
     /// Sets an option of packet sockets.
     pub(super) fn set_packet<T: Plain>(&self, option: libc::c_int, value: &T) -> io::Result<()> {
         self.set(libc::SOL_PACKET, option, value)
+    }
+
+    /// Makes a fanout group of its own for the socket, which is bound: others that join it have their part of the flows.
+    pub(super) fn begin_fanout(&self) -> io::Result<FanoutGroup> {
+        let unique = (FANOUT | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
+        self.set_packet(libc::PACKET_FANOUT, &unique)?;
+        let mut group: libc::c_int = 0;
+        socket_option::get(self.as_fd(), libc::SOL_PACKET, libc::PACKET_FANOUT, &mut group)?;
+        // Its number is in the lower half.
+        Ok(FanoutGroup(group as u16))
+    }
+
+    /// Joins a fanout group.
+    pub(super) fn join_fanout(&self, group: FanoutGroup) -> io::Result<FanoutGroup> {
+        self.set_packet(libc::PACKET_FANOUT, &((FANOUT << 16) | u32::from(group.0)))?;
+        Ok(group)
     }
 
     /// Frames that found no free slot since the last call.

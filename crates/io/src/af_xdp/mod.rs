@@ -19,6 +19,7 @@ pub use umem::Umem;
 
 use crate::af_packet::Pauses;
 use crate::bpf::Redirect;
+use crate::fast_path;
 use crate::interface;
 use crate::{Driver, DriverKind, DriverStatistics, Interest, OpenError, XdpMode};
 use gather::{Gathered, Sending};
@@ -238,6 +239,10 @@ impl Driver for AfXdp {
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
         self.program.as_mut().map_or(Ok(()), |program| program.set_interest(interest))?;
         self.pauses.set(interest.pfc)
+    }
+
+    fn set_fast_path(&mut self, fast: Option<(&fast_path::Maps, &fast_path::Port)>) -> io::Result<()> {
+        self.program.as_mut().map_or(Ok(()), |program| program.set_fast_path(fast))
     }
 
     fn kind(&self) -> DriverKind {

@@ -1,4 +1,4 @@
-//! An assembler for the few eBPF instructions that the redirect program needs.
+//! An assembler for the eBPF instructions that the XDP programs need (RFC 9669).
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -20,7 +20,8 @@ pub(crate) enum Register {
     R2,
     R3,
     R4,
-    R6 = 6,
+    R5,
+    R6,
     R7,
     R8,
     R9,
@@ -33,6 +34,7 @@ pub(crate) enum Width {
     One = 0x10,
     Two = 0x08,
     Four = 0x00,
+    Eight = 0x18,
 }
 
 /// When a jump is taken.
@@ -42,13 +44,30 @@ pub(crate) enum Condition {
     Greater = 0x20,
     AnyBit = 0x40,
     NotEqual = 0x50,
+    AtMost = 0xb0,
+}
+
+/// An operation on two numbers of 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Arithmetic {
+    Add = 0x00,
+    Subtract = 0x10,
+    Multiply = 0x20,
+    Or = 0x40,
+    And = 0x50,
+    ShiftLeft = 0x60,
+    ShiftRight = 0x70,
+    Xor = 0xa0,
 }
 
 /// A helper of the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Helper {
     MapLookup = 1,
+    AdjustHead = 44,
     RedirectMap = 51,
+    /// Length of a frame, of any number of buffers (Linux 5.18).
+    BufferLength = 188,
 }
 
 /// A place to jump to.
@@ -89,7 +108,34 @@ impl Assembler {
 
     /// `to += value`
     pub(crate) fn add(&mut self, to: Register, value: i32) {
-        self.push(0x07, to, None, 0, value);
+        self.calculate(Arithmetic::Add, to, value);
+    }
+
+    /// `to = to operation value`, the value extended by its sign
+    pub(crate) fn calculate(&mut self, operation: Arithmetic, to: Register, value: i32) {
+        self.push(0x07 | operation as u8, to, None, 0, value);
+    }
+
+    /// `to = to operation from`
+    pub(crate) fn calculate_by(&mut self, operation: Arithmetic, to: Register, from: Register) {
+        self.push(0x0f | operation as u8, to, Some(from), 0, 0);
+    }
+
+    /// `to = value`, of 64 bits
+    pub(crate) fn set_long(&mut self, to: Register, value: u64) {
+        self.push(0x18, to, None, 0, value as i32);
+        self.push(0, Register::R0, None, 0, (value >> 32) as i32);
+    }
+
+    /// Between the host's byte order and the network's: the lowest octets of a register, all others become zero.
+    pub(crate) fn swap_to_network(&mut self, width: Width, register: Register) {
+        let bits = match width {
+            Width::One => return,
+            Width::Two => 16,
+            Width::Four => 32,
+            Width::Eight => 64,
+        };
+        self.push(0xdc, register, None, 0, bits);
     }
 
     /// `to = ` the map itself

@@ -1,6 +1,7 @@
 //! eBPF by bpf(2): maps, programs and links, without a compiler or a loader.
 
 mod assembler;
+pub mod fast_path;
 mod redirect;
 
 pub(crate) use redirect::Redirect;
@@ -23,10 +24,13 @@ pub enum XdpMode {
 #[derive(Clone, Copy)]
 enum Operation {
     MapCreate = 0,
+    MapLookup = 1,
     MapUpdate = 2,
     MapDelete = 3,
     ProgramLoad = 5,
+    ProgramTestRun = 10,
     LinkCreate = 28,
+    LinkUpdate = 29,
 }
 
 /// The `union bpf_attr`: fields are put where the operation has them.
@@ -74,7 +78,9 @@ impl Attributes {
 #[derive(Clone, Copy)]
 enum MapKind {
     Array = 2,
+    PerCpuArray = 6,
     LpmTrie = 11,
+    DevMap = 14,
     XskMap = 17,
 }
 
@@ -89,6 +95,7 @@ struct Map<K, V> {
 trait Plain: Copy {}
 
 impl Plain for u32 {}
+impl<const N: usize> Plain for [u64; N] {}
 impl<const N: usize> Plain for [u8; N] {}
 
 impl<K: Plain, V: Plain> Map<K, V> {
@@ -112,6 +119,27 @@ impl<K: Plain, V: Plain> Map<K, V> {
         let mut attributes =
             Attributes::new().fd(0, self.fd.as_fd()).pointer(8, &raw const key).pointer(16, &raw const value);
         // SAFETY: key and value live through the call and have the sizes that the map was made with.
+        unsafe { attributes.call(Operation::MapUpdate) }.map(|_| ())
+    }
+
+    /// Reads an entry of a map with a value for each processor.
+    fn of_each_cpu(&self, key: K, cpus: usize) -> io::Result<Vec<V>>
+    where
+        V: Default,
+    {
+        debug_assert_eq!(size_of::<V>() % 8, 0, "the kernel aligns each value to eight octets");
+        let mut values = vec![V::default(); cpus];
+        let mut attributes =
+            Attributes::new().fd(0, self.fd.as_fd()).pointer(8, &raw const key).pointer(16, values.as_mut_ptr());
+        // SAFETY: key and values live through the call; there is a value of the map's size for each processor.
+        unsafe { attributes.call(Operation::MapLookup) }.map(|_| values)
+    }
+
+    /// Writes an entry of a map with a value for each processor.
+    fn set_of_each_cpu(&self, key: K, values: &[V]) -> io::Result<()> {
+        let mut attributes =
+            Attributes::new().fd(0, self.fd.as_fd()).pointer(8, &raw const key).pointer(16, values.as_ptr());
+        // SAFETY: key and values live through the call; there is a value of the map's size for each processor.
         unsafe { attributes.call(Operation::MapUpdate) }.map(|_| ())
     }
 
@@ -181,4 +209,37 @@ fn attach_xdp(program: BorrowedFd<'_>, interface_index: u32, mode: XdpMode) -> i
     let mut attributes = Attributes::new().fd(0, program).u32(4, interface_index).u32(8, ATTACH_XDP).u32(12, flags);
     // SAFETY: there is no pointer in it; a link is a descriptor.
     unsafe { attributes.call_for_fd(Operation::LinkCreate) }
+}
+
+/// Runs a program for an interface's link in place of the one that runs there, for the next frame on.
+fn replace_xdp(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    let mut attributes = Attributes::new().fd(0, link).fd(4, program);
+    // SAFETY: there is no pointer in it.
+    unsafe { attributes.call(Operation::LinkUpdate) }.map(|_| ())
+}
+
+/// Runs a program once for a frame of no interface, which it changes as it would one of an interface; returns its
+/// verdict.
+fn test_run(program: BorrowedFd<'_>, frame: &mut Vec<u8>) -> io::Result<u32> {
+    let mut changed = vec![0; frame.len() + srdma_frame::HEADROOM];
+    let mut attributes = Attributes::new()
+        .fd(0, program)
+        .u32(8, frame.len() as u32)
+        .u32(12, changed.len() as u32)
+        .pointer(16, frame.as_ptr())
+        .pointer(24, changed.as_mut_ptr())
+        .u32(32, 1);
+    // SAFETY: both buffers live through the call and have the given lengths.
+    unsafe { attributes.call(Operation::ProgramTestRun)? };
+    let field = |at: usize| u32::from_ne_bytes(std::array::from_fn(|index| attributes.0[at + index]));
+    changed.truncate(field(12) as usize);
+    *frame = changed;
+    Ok(field(4))
+}
+
+/// Processors for which maps have values.
+fn possible_cpus() -> io::Result<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<usize>().ok());
+    last.map(|last| last + 1).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, text))
 }

@@ -1,7 +1,8 @@
 //! The program that takes the frames of an [`Interest`] off an interface and leaves the rest to the kernel.
 
 use super::assembler::{Assembler, Condition, Helper, Instruction, Register, Width};
-use super::{Map, MapKind, XdpMode, attach_xdp, load_xdp};
+use super::fast_path::{self, FastProgram};
+use super::{Map, MapKind, XdpMode, attach_xdp, load_xdp, replace_xdp};
 use crate::interest::{BFD_PORTS, Interest, Match};
 use srdma_wire::Prefix;
 use srdma_wire::codepoints::ROCEV2_PORT;
@@ -16,8 +17,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 pub(crate) struct Redirect {
     maps: Maps,
     interest: BTreeMap<Prefix, Match>,
-    _program: OwnedFd,
-    _link: OwnedFd,
+    /// Without the fast path: kept, so that there is always a way back.
+    plain: OwnedFd,
+    /// With the fast path, while that runs.
+    fast: Option<OwnedFd>,
+    link: OwnedFd,
 }
 
 #[derive(Debug)]
@@ -51,9 +55,9 @@ impl Redirect {
         };
         let mut known = BTreeMap::new();
         maps.change(&mut known, interest)?;
-        let program = load_xdp(&maps.program(), c"srdma_redirect")?;
-        let link = attach_xdp(program.as_fd(), interface_index, mode)?;
-        Ok(Redirect { maps, interest: known, _program: program, _link: link })
+        let plain = load_xdp(&maps.program(None), c"srdma_redirect")?;
+        let link = attach_xdp(plain.as_fd(), interface_index, mode)?;
+        Ok(Redirect { maps, interest: known, plain, fast: None, link })
     }
 
     /// Gives the frames of a queue to a socket that is bound to it.
@@ -72,6 +76,19 @@ impl Redirect {
     /// If the kernel refuses an entry; those before it hold.
     pub(crate) fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
         self.maps.change(&mut self.interest, interest)
+    }
+
+    /// Has the program forward what it can, or, with `None`, redirect it as before; for the next frame on.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel refuses the program; the one before stays.
+    pub(crate) fn set_fast_path(&mut self, fast: Option<(&fast_path::Maps, &fast_path::Port)>) -> io::Result<()> {
+        let load = |(maps, port)| load_xdp(&self.maps.program(Some(FastProgram { maps, port })), c"srdma_fast");
+        let fast = fast.map(load).transpose()?;
+        replace_xdp(self.link.as_fd(), fast.as_ref().unwrap_or(&self.plain).as_fd())?;
+        self.fast = fast;
+        Ok(())
     }
 }
 
@@ -104,7 +121,8 @@ impl Maps {
     ///
     /// `R6` is its context, `R7` the flags, then the frame from the last link-layer tag on: the EtherType is 12 octets
     /// behind it; `R9` is the end of the frame. The verifier requires a comparison with the end before every new field.
-    fn program(&self) -> Vec<Instruction> {
+    /// With `fast`, packets that are wanted whatever they carry go through the fast path before they are redirected.
+    fn program(&self, fast: Option<FastProgram<'_>>) -> Vec<Instruction> {
         use Condition::{AnyBit, Equal, Greater, NotEqual};
         use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
         use Width::{Four, One, Two};
@@ -112,7 +130,7 @@ impl Maps {
         let mut program = Assembler::default();
         let (pass, redirect) = (program.label(), program.label());
         let (untagged, ipv6, rocev2) = (program.label(), program.label(), program.label());
-        let unknown_option = program.label();
+        let (unknown_option, all) = (program.label(), program.label());
 
         program.copy(R6, R1);
         program.store_value(Four, R10, -4, 0);
@@ -155,7 +173,7 @@ impl Maps {
         program.call(Helper::MapLookup);
         program.jump_if(R0, Equal, 0, pass);
         program.load(Four, R1, R0, 0);
-        program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
+        program.jump_if(R1, Equal, number(Match::All) as i32, all);
         program.jump_if(R1, Equal, number(Match::RoceV2) as i32, rocev2);
         program.jump_if(R1, Equal, number(Match::UnknownOption) as i32, unknown_option);
         program.jump_if(R1, NotEqual, number(Match::Own) as i32, pass);
@@ -186,6 +204,12 @@ impl Maps {
         has_octets(&mut program, 62, pass);
         program.load(Two, R2, R8, 56);
         program.jump_if(R2, NotEqual, network_order(ROCEV2_PORT), pass);
+
+        program.jump(redirect);
+        program.place(all);
+        if let Some(fast) = fast {
+            fast.emit(&mut program, redirect);
+        }
 
         program.place(redirect);
         program.load(Four, R2, R6, XDP_MD_RX_QUEUE_INDEX);

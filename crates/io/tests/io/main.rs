@@ -2,6 +2,7 @@
 
 mod af_packet;
 mod af_xdp;
+mod fast_path;
 mod llc;
 mod nd;
 mod netlink;

@@ -100,6 +100,8 @@ pub struct DaemonSection {
     pub metrics: Option<Located<SocketAddr>>,
     pub status: Option<Spanned<PathBuf>>,
     pub cpu: Option<Located<Integer<0, 1023>>>,
+    pub workers: Option<Located<Integer<1, 64>>>,
+    pub fast_path: Option<bool>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -113,6 +115,7 @@ pub struct PortSection {
     pub addresses: Option<Vec<Located<HostAddress>>>,
     pub link_mtu: Option<Located<LinkMtu>>,
     pub queue_limit_octets: Option<Located<U32>>,
+    pub fast_path: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +139,7 @@ impl PortSection {
             addresses: None,
             link_mtu: None,
             queue_limit_octets: None,
+            fast_path: None,
         }
     }
 

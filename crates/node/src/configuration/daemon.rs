@@ -17,8 +17,12 @@ pub struct DaemonSettings {
     pub metrics: Option<SocketAddr>,
     /// Status socket.
     pub status: PathBuf,
-    /// The processor that the data thread stays on.
+    /// The processor that the first data thread stays on; others follow on the next ones.
     pub cpu: Option<usize>,
+    /// Number of data threads, if it is given.
+    pub workers: Option<u16>,
+    /// Whether packets may be forwarded without the element (D235).
+    pub fast_path: bool,
 }
 
 impl DaemonSettings {
@@ -45,6 +49,8 @@ impl DaemonSettings {
             metrics: section.metrics.as_ref().map(|metrics| metrics.value),
             status,
             cpu: section.cpu.as_ref().map(|cpu| cpu.value.get() as usize),
+            workers: section.workers.as_ref().map(|workers| workers.value.get() as u16),
+            fast_path: section.fast_path.unwrap_or(false),
         })
     }
 }

@@ -59,10 +59,13 @@ pub struct PortInterface {
     pub link_mtu: Option<u16>,
     /// Limit of the sending rate in bits a second, if configured.
     pub pace_bits_per_s: Option<u64>,
+    /// Whether packets may be forwarded without the element.
+    pub fast_path: bool,
 }
 
 impl PortInterface {
-    pub(super) fn of(section: &PortSection, pace_bits_per_s: Option<u64>) -> Self {
+    /// `fast_path`: whether the file turns it on for the node.
+    pub(super) fn of(section: &PortSection, pace_bits_per_s: Option<u64>, fast_path: bool) -> Self {
         let name = section.interface.as_ref().map_or(&section.name.value.0, |interface| &interface.value.0);
         let driver = match section.driver {
             DriverName::Auto => Choice::Auto,
@@ -78,6 +81,7 @@ impl PortInterface {
             addresses: section.addresses.as_ref().map(addresses),
             link_mtu: section.link_mtu.as_ref().map(|mtu| mtu.value.get() as u16),
             pace_bits_per_s,
+            fast_path: fast_path && section.fast_path.unwrap_or(true),
         }
     }
 }

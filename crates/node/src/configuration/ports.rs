@@ -21,11 +21,12 @@ pub(super) fn node(file: &NodeFile, claims: &mut Claims<'_>) -> Result<(NodeConf
     claims.claim(section.loopback.at, Prefix::host(loopback), "the node's loopback", Leads::Elsewhere)?;
     let mut ports: Vec<PortConfig> = Vec::new();
     let mut interfaces: Vec<PortInterface> = Vec::new();
+    let fast_path = file.daemon.fast_path.unwrap_or(false);
     for section in &file.port {
         if ports.iter().any(|port| port.name == section.name.value.0) {
             return Err(Problem::new(section.name.at, format!("there is a port {} already", section.name.value.0)));
         }
-        let interface = PortInterface::of(section, egress::pace(file, &section.name.value));
+        let interface = PortInterface::of(section, egress::pace(file, &section.name.value), fast_path);
         if let Some(other) = interfaces.iter().position(|other| other.name == interface.name) {
             let at = section.interface.as_ref().map_or(section.name.at, |interface| interface.at);
             let text = format!("interface {} is already that of port {}", interface.name, ports[other].name);

@@ -12,17 +12,17 @@ mod reporting;
 use super::agent::ControllerEvent;
 use super::claim::Claim;
 use super::error::DaemonError;
-use super::handle::DataHandle;
+use super::handle::{DataHandle, Died};
 use super::headroom::{self, Headroom};
 use super::interest;
 use super::isis::IsisEvent;
-use super::memory;
 use super::metrics::MetricsServer;
 use super::order::Notice;
 use super::signals::{Request, Signals};
 use super::status::StatusServer;
 use super::supervisor::Supervisor;
 use super::watched_file::WatchedFile;
+use super::workers;
 use crate::configuration::{Configuration, InterfaceFacts, Purpose};
 use agent::ControllerSide;
 use bfd::BfdPorts;
@@ -90,9 +90,8 @@ impl Control {
         let mut configuration = Configuration::parse_for(path, &text, Purpose::Interfaces(&facts))?;
         configuration.check_private_files()?;
         configuration.spec.node.bfd_seed = bfd::seed();
-        let mut spec = configuration.spec.clone();
-        spec.node.repair_memory_octets = memory::buffer_octets(&configuration);
-        let node = spec.build()?;
+        let workers = configuration.workers();
+        let nodes = workers::nodes(&configuration, workers)?;
         let claims = claim_missing(&configuration, &BTreeMap::new())?;
         let ports = vec![PortDriver::NONE; configuration.interfaces.len()];
         let status = StatusServer::bind(&configuration.daemon.status).await?;
@@ -103,8 +102,8 @@ impl Control {
         let mut layers = Layers::default();
         layers.set(Owner::File, configuration.spec.entries.clone());
         let interest = interest::of(&configuration, layers.get(Owner::File));
-        let data = DataHandle::start(node, interest, configuration.daemon.cpu, stop)
-            .map_err(system("cannot start the data thread"))?;
+        let cpus = workers::processors(configuration.daemon.cpu, workers);
+        let data = DataHandle::start(nodes, &interest, cpus, &stop).map_err(system("cannot start the data threads"))?;
         let entries = layers.above(Owner::Kernel);
         let effects = kernel.configure(&configuration, &entries, layers.get_mut(Owner::Kernel));
         let controller = ControllerSide::start(&configuration)?;
@@ -187,8 +186,9 @@ impl Control {
                 }
                 Occasion::Isis(event) => self.isis_event(event).await?,
                 Occasion::Controller(event) => self.controller_event(event).await?,
-                Occasion::Noticed(Notice::Lost(loss)) => self.lost(&loss),
-                Occasion::Noticed(Notice::Bfd { peer, change }) => self.bfd_event(peer, change),
+                Occasion::Noticed(Notice::Lost(loss)) => self.lost(&loss).await?,
+                Occasion::Noticed(Notice::Bfd { peer, change }) => self.bfd_event(peer, change).await?,
+                Occasion::Noticed(Notice::Ended(worker)) => return Err(Died::Ended(worker).into()),
                 Occasion::Period => {
                     if self.file.has_changed() {
                         self.reload(Cause::File).await?;

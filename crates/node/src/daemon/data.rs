@@ -1,18 +1,22 @@
-//! The data thread: one node, its pool and the drivers of its ports.
+//! A data thread: a node, or one of its workers, its pool and the drivers of its ports.
 //!
 //! ```text
-//!   ┌→ orders ─→ of each port: a batch in ─→ timers ─→ of each port: queue out ─┐
-//!   │                                                                           │
-//!   └────────────── something done? at once ── else wait for frames, ←──────────┘
+//!   ┌→ orders ─→ of other workers, of each port: a batch in ─→ timers ─→ of each port: queue out ─┐
+//!   │                                                                                             │
+//!   └────────────── something done? at once ── else wait for frames, ←────────────────────────────┘
 //!                                              orders or the next timer
 //! ```
 
+use super::clock::Clock;
+use super::coworkers::Coworkers;
 use super::evictions::Evictions;
+use super::fast_path::FastPath;
 use super::interest::Wanted;
 use super::order::{Attached, Loss, Notice, Order, Refusal};
 use super::pace::Pace;
 use super::port::Port;
 use super::received::Received;
+use super::snapshot::WorkerSnapshot;
 use crate::configuration::PortInterface;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -23,13 +27,13 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use srdma_dataplane::{Command, Lease, Node};
 use srdma_frame::{Element, Frame, Pool, PortId};
-use srdma_io::{OpenError, Umem};
+use srdma_io::{OpenError, Share, Umem};
 use srdma_wire::Instant;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Frames that one port may bring before the others have their turn.
@@ -52,14 +56,14 @@ pub(super) struct DataThread {
     /// Drivers opened so far.
     attached: u64,
     interest: Wanted,
-    clock: std::time::Instant,
-    /// POSIX time when the clock began: the times in traces count from 1970 (RFC 9197 section 5.3).
-    origin: Instant,
+    clock: Clock,
+    coworkers: Coworkers,
     orders: Receiver<Order>,
     notices: UnboundedSender<Notice>,
     /// Readable when there is an order.
     wake: Arc<EventFd>,
     evictions: Evictions,
+    fast_path: FastPath,
     received: Received,
     /// Kept for its memory.
     frames: Vec<Frame>,
@@ -73,13 +77,13 @@ impl DataThread {
         node: Node,
         (umem, pool): (Umem, Pool),
         interest: Wanted,
+        clock: Clock,
+        coworkers: Coworkers,
         orders: Receiver<Order>,
         notices: UnboundedSender<Notice>,
         wake: Arc<EventFd>,
     ) -> Self {
         let ports = node.config().ports.iter().map(|_| Port::default()).collect();
-        let clock = std::time::Instant::now();
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         DataThread {
             node,
             umem,
@@ -88,11 +92,12 @@ impl DataThread {
             attached: 0,
             interest,
             clock,
-            origin: Instant::ZERO + since_1970,
+            coworkers,
             orders,
             notices,
             wake,
             evictions: Evictions::default(),
+            fast_path: FastPath::default(),
             received: Received::default(),
             frames: Vec::new(),
             ready: Vec::new(),
@@ -118,6 +123,7 @@ impl DataThread {
                 }
                 Err(TryRecvError::Empty) => {}
             }
+            self.fast_path.follow(&self.node, &mut self.ports);
             if !self.round() {
                 self.wait();
             }
@@ -125,13 +131,14 @@ impl DataThread {
     }
 
     fn now(&self) -> Instant {
-        self.origin + self.clock.elapsed()
+        self.clock.now()
     }
 
     /// A batch of every port; returns whether there was anything to do.
     fn round(&mut self) -> bool {
-        let began = self.node.has_bfd().then(|| self.now());
-        let mut worked = false;
+        let began = self.node.has_bfd().then(|| (self.now(), self.coworkers.received_until()));
+        let taken = self.coworkers.exchange.receive(self.now(), &mut self.node, &mut self.pool, BATCH);
+        let mut worked = taken > 0;
         for index in 0..self.ports.len() {
             let id = PortId(index as u16);
             let received = self.ports[index].receive(&mut self.pool, &mut self.frames, BATCH);
@@ -146,9 +153,12 @@ impl DataThread {
                 Ok(()) => {}
             }
         }
-        if let Some(began) = began {
-            let until = self.received.round(began, self.ports.iter().all(Port::is_drained));
-            self.node.set_received_until(until);
+        self.coworkers.pass(&mut self.node, &mut self.pool);
+        if let Some((began, others)) = began {
+            let is_drained = taken < BATCH && self.ports.iter().all(Port::is_drained);
+            let until = self.received.round(began, is_drained);
+            self.coworkers.set_received_until(until);
+            self.node.set_received_until(until.min(others));
         }
         let now = self.now();
         if self.node.next_deadline().is_some_and(|deadline| deadline <= now) {
@@ -167,6 +177,7 @@ impl DataThread {
 
     /// Sends what the node has queued; returns whether there was anything that could be sent.
     fn send(&mut self, now: Instant) -> bool {
+        self.coworkers.pass(&mut self.node, &mut self.pool);
         self.node.take_ready(&mut self.ready);
         for id in self.ready.drain(..) {
             self.ports[id.index()].is_waiting = true;
@@ -184,10 +195,16 @@ impl DataThread {
 
     /// Sleeps until a port has frames or an order has come, at most until the node's next deadline.
     fn wait(&mut self) {
+        if !self.coworkers.exchange.fall_asleep() {
+            return;
+        }
         let now = self.now();
         let backlog = self.ports.iter().filter_map(|port| port.next_try(now, BACKLOG_PERIOD)).min();
+        let handover = self.coworkers.exchange.is_backlogged().then_some(BACKLOG_PERIOD);
         let deadline = self.node.next_deadline().map(|deadline| deadline.since(now));
-        let timeout = deadline.into_iter().chain(backlog).min().map(TimeSpec::from_duration);
+        let report = self.coworkers.report_period(&self.node);
+        let timeout = deadline.into_iter().chain(backlog).chain(handover).chain(report).min();
+        let timeout = timeout.map(TimeSpec::from_duration);
         let mut waited_for = vec![PollFd::new(self.wake.as_fd(), PollFlags::POLLIN)];
         for port in &self.ports {
             let Some(readable) = port.driver.as_ref().and_then(|driver| driver.readable()) else {
@@ -204,31 +221,39 @@ impl DataThread {
             // Only that it was written to matters.
             let _ = self.wake.read();
         }
+        self.coworkers.exchange.wake_up();
     }
 
     fn carry_out(&mut self, order: Order) {
         match order {
             // A reply without a receiver is discarded.
             Order::Change { interest, commands, reply } => {
-                let _ = reply.send(self.change(interest, commands));
+                let changed = self.change(interest, commands);
+                self.fast_path.follow(&self.node, &mut self.ports);
+                let _ = reply.send(changed);
             }
-            Order::Attach { port, interface, reply } => {
-                let _ = reply.send(self.attach(port, &interface));
+            Order::Attach { port, interface, share, reply } => {
+                let _ = reply.send(self.attach(port, &interface, share));
             }
             Order::Detach { port, reply } => {
+                self.fast_path.detached(port);
                 if let Some(port) = self.ports.get_mut(port.index()) {
                     port.detach(&mut self.pool);
                 }
                 let _ = reply.send(());
             }
             Order::Lease { end, reply } => {
-                let until = |end: std::time::Instant| Lease::Until(self.origin + end.duration_since(self.clock));
-                self.node.set_lease(end.map_or(Lease::Off, until));
+                self.node.set_lease(end.map_or(Lease::Off, |end| Lease::Until(self.clock.at(end))));
+                let _ = reply.send(());
+            }
+            Order::FollowBfd { peer, change, reply } => {
+                self.node.follow_bfd(peer, change);
                 let _ = reply.send(());
             }
             Order::Snapshot { mut state, reply } => {
                 // Snapshots come twice a second.
                 self.umem.reclaim(std::time::Instant::now(), &mut self.pool);
+                self.fast_path.check_targets();
                 for (port, state) in self.ports.iter().zip(&mut state.ports) {
                     state.driver = port.driver.as_ref().map(|driver| driver.kind());
                     state.note.clone_from(&port.note);
@@ -236,6 +261,8 @@ impl DataThread {
                 }
                 let mut snapshot = super::snapshot::Snapshot::of(&self.node, &state);
                 self.evictions.show(&mut snapshot);
+                snapshot.workers = vec![WorkerSnapshot::of(&snapshot.ports, self.coworkers.exchange.counters())];
+                self.fast_path.show(&mut snapshot);
                 let _ = reply.send(snapshot);
             }
             Order::Stop { .. } => {}
@@ -273,33 +300,41 @@ impl DataThread {
         Ok(())
     }
 
-    fn attach(&mut self, id: PortId, interface: &PortInterface) -> Result<Attached, OpenError> {
+    fn attach(&mut self, id: PortId, interface: &PortInterface, share: Share) -> Result<Attached, OpenError> {
+        self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         let interest = self.interest.at(id);
-        let opened = srdma_io::open(&interface.name, interface.driver, &interest, Some(&self.umem))?;
+        let opened = srdma_io::open_share(&interface.name, interface.driver, share, &interest, Some(&self.umem))?;
         port.pace = interface.pace_bits_per_s.map(Pace::new);
         let note = (!opened.notes.is_empty()).then(|| opened.notes.join("; "));
         port.note.clone_from(&note);
         self.attached += 1;
         port.number = self.attached;
         let driver = port.driver.insert(opened.driver).kind();
-        Ok(Attached { driver, note, number: self.attached })
+        self.fast_path.attached(id, interface.fast_path.then_some(interface.name.as_str()));
+        Ok(Attached { driver, note, number: self.attached, group: opened.group })
     }
 
     fn lose(&mut self, id: PortId, error: io::Error) {
+        self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         // The control task may be ending.
-        let _ = self.notices.send(Notice::Lost(Loss { port: id, number: port.number, error }));
+        let _ = self.notices.send(Notice::Lost(Loss {
+            worker: self.coworkers.worker().index(),
+            port: id,
+            number: port.number,
+            error,
+        }));
     }
 
     /// Sends what waits, for a while, and gives the drivers up. Returns how many frames were left.
     fn stop(&mut self) -> usize {
-        let end = self.clock.elapsed() + DRAIN_TIME;
+        let end = self.now() + DRAIN_TIME;
         loop {
             let sent = self.send(self.now());
-            if !self.ports.iter().any(Port::is_backlogged) || self.clock.elapsed() > end {
+            if !self.ports.iter().any(Port::is_backlogged) || self.now() > end {
                 break;
             }
             if !sent {

@@ -1,18 +1,21 @@
 //! `srdma node`: a node on real interfaces, with its status and metrics.
 //!
 //! ```text
-//!  signals, file ──→ ┌─────────┐  orders   ┌─────────────┐ ←→ drivers of the ports
-//!  kernel ─────────→ │ control │ ────────→ │ data thread │
-//!  status, metrics ← └─────────┘ ←──────── └─────────────┘
+//!  signals, file ──→ ┌─────────┐  orders   ┌──────────────┐ ←→ drivers of the ports
+//!  kernel ─────────→ │ control │ ────────→ │ data threads │
+//!  status, metrics ← └─────────┘ ←──────── └──────────────┘
 //!                                 answers
 //! ```
 
 mod agent;
 mod claim;
+mod clock;
 mod control;
+mod coworkers;
 mod data;
 mod error;
 mod evictions;
+mod fast_path;
 mod handle;
 mod headroom;
 mod interest;
@@ -33,8 +36,11 @@ mod stalls;
 mod status;
 mod supervisor;
 mod watched_file;
+mod worker;
+mod workers;
 
 pub use error::DaemonError;
+pub use fast_path::{fast_path_entries, fast_path_port};
 pub use latest::Latest;
 pub use metrics::{MetricsServer, metrics_text};
 pub use mirror::{Effects, Mirror, MirroredPort};
@@ -42,9 +48,10 @@ pub use repairing::RepairWatch;
 pub use snapshot::{
     BackpressureSnapshot, BfdSnapshot, BranchRepairSnapshot, BranchSnapshot, ClassSnapshot, ConfigurationSnapshot,
     ControllerSnapshot, DaemonState, DestinationSnapshot, DriverSnapshot, EvictionCause, EvictionSnapshot,
-    FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot,
-    IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot, PortState, Reload,
-    RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    FastPathSnapshot, FlowSnapshot, GroupSnapshot, IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot,
+    IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot, PathSnapshot, PauseSnapshot, PfcSnapshot, PortSnapshot,
+    PortState, Reload, RepairMemorySnapshot, RepairSnapshot, Role, SidSnapshot, Snapshot, SteeringSnapshot,
+    WorkerSnapshot,
 };
 pub use stalls::StallWatch;
 pub use status::{StatusError, StatusServer, read_status};

@@ -5,7 +5,7 @@ use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use srdma_dataplane::{BfdPeer, Command};
 use srdma_frame::PortId;
-use srdma_io::{DriverKind, OpenError};
+use srdma_io::{DriverKind, FanoutGroup, OpenError, Share};
 use std::io;
 use tokio::sync::oneshot;
 
@@ -14,12 +14,14 @@ use tokio::sync::oneshot;
 pub(super) enum Order {
     /// Carry out commands, all of them before the next frame. `None`: the interest stays as it is.
     Change { interest: Option<Wanted>, commands: Vec<Command>, reply: oneshot::Sender<Result<(), Refusal>> },
-    /// Give a port a driver of this interface, instead of the one that it may have.
-    Attach { port: PortId, interface: PortInterface, reply: oneshot::Sender<Result<Attached, OpenError>> },
+    /// Give a port a driver of this interface, instead of the one that it may have, for a share of the frames.
+    Attach { port: PortId, interface: PortInterface, share: Share, reply: oneshot::Sender<Result<Attached, OpenError>> },
     /// Take a port's driver away, if it has one.
     Detach { port: PortId, reply: oneshot::Sender<()> },
     /// Acknowledge for the controller's groups until then (D122); `None`: without a limit.
     Lease { end: Option<std::time::Instant>, reply: oneshot::Sender<()> },
+    /// Follow an event of a BFD session that another worker runs.
+    FollowBfd { peer: BfdPeer, change: srdma_bfd::Event, reply: oneshot::Sender<()> },
     /// Describe the node. `state` does not have the drivers yet.
     Snapshot { state: Box<DaemonState>, reply: oneshot::Sender<Snapshot> },
     /// Take no more frames, send what waits, give everything back. The reply: how many frames could not be sent.
@@ -43,6 +45,8 @@ pub(super) struct Attached {
     pub(super) note: Option<String>,
     /// Number of the driver among those that the thread has opened.
     pub(super) number: u64,
+    /// The fanout group that drivers of other threads may join.
+    pub(super) group: Option<FanoutGroup>,
 }
 
 /// What a data thread reports of its own accord.
@@ -54,11 +58,15 @@ pub(super) enum Notice {
         peer: BfdPeer,
         change: srdma_bfd::Event,
     },
+    /// The thread of this number has ended.
+    Ended(usize),
 }
 
 /// A port's driver is gone.
 #[derive(Debug)]
 pub(super) struct Loss {
+    /// The thread whose driver it was.
+    pub(super) worker: usize,
     pub(super) port: PortId,
     /// The driver's, from [`Attached`]: the port may have got another one meanwhile.
     pub(super) number: u64,

@@ -4,7 +4,7 @@ use crate::Configuration;
 use srdma_frame::PortId;
 use srdma_node_spec::DiffError;
 
-/// Ports that get another interface, driver or pace, or are new.
+/// Ports that get another interface, driver or pace, the fast path or none, or are new.
 ///
 /// # Errors
 ///
@@ -18,7 +18,7 @@ pub(super) fn moved_ports(old: &Configuration, new: &Configuration) -> Result<Ve
     }
     let place = |configuration: &Configuration, index: usize| {
         let interface = configuration.interfaces.get(index)?;
-        Some((interface.name.clone(), interface.driver, interface.pace_bits_per_s))
+        Some((interface.name.clone(), interface.driver, interface.pace_bits_per_s, interface.fast_path))
     };
     let moved = (0..new.interfaces.len()).filter(|index| place(old, *index) != place(new, *index));
     Ok(moved.map(|index| PortId(index as u16)).collect())

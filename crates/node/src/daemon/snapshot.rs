@@ -3,9 +3,11 @@
 mod bfd;
 mod congestion;
 mod isis;
+mod merge;
 mod of;
 mod repair;
 mod steering;
+mod worker;
 
 pub use bfd::BfdSnapshot;
 pub use congestion::{BackpressureSnapshot, ClassSnapshot, PauseSnapshot, PfcSnapshot};
@@ -15,6 +17,7 @@ pub use isis::{
 pub use of::{DaemonState, PortState};
 pub use repair::{BranchRepairSnapshot, RepairMemorySnapshot, RepairSnapshot};
 pub use steering::{DestinationSnapshot, FlowSnapshot, PathSnapshot, SteeringSnapshot};
+pub use worker::WorkerSnapshot;
 
 use crate::process::{GroupCountersReport, TrafficReport};
 use serde::{Deserialize, Serialize};
@@ -69,6 +72,9 @@ pub struct Snapshot {
     pub controller: Option<ControllerSnapshot>,
     /// The applied configuration.
     pub configuration: ConfigurationSnapshot,
+    /// Its data threads.
+    #[serde(default)]
+    pub workers: Vec<WorkerSnapshot>,
     /// Log lines that were dropped because stderr was not read in time, or could not be written.
     #[serde(default)]
     pub dropped_log_lines: u64,
@@ -110,9 +116,25 @@ pub struct PortSnapshot {
     pub drops: BTreeMap<String, u64>,
     /// Counters of the driver.
     pub statistics: DriverSnapshot,
+    /// The fast path; absent where the configuration wants none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fast_path: Option<FastPathSnapshot>,
     /// Its traffic classes, by their number; none when it has one queue.
     #[serde(default)]
     pub classes: Vec<ClassSnapshot>,
+}
+
+/// The fast path of a port. Its frames are also in the counters of ports and SIDs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FastPathSnapshot {
+    /// Whether the program at the port's interface forwards.
+    pub is_on: bool,
+    /// Reason for which it does not; absent while it does.
+    pub reason: Option<String>,
+    /// Frames received at the port that the program has forwarded.
+    pub received: TrafficReport,
+    /// Frames that programs have sent by the port.
+    pub sent: TrafficReport,
 }
 
 /// Counters of a driver.

@@ -1,6 +1,7 @@
 //! A node on real interfaces, in namespaces of its own.
 
 mod bench;
+mod fast_path;
 mod forwarding;
 mod isis;
 mod isis_at_rest;

@@ -2,4 +2,5 @@
 
 mod configuration;
 mod daemon;
+mod fast_path;
 mod watching;

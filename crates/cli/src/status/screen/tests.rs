@@ -30,6 +30,7 @@ fn port(name: &str, at: u64) -> PortSnapshot {
         enqueued: traffic(12, 1_200),
         sent: traffic(10, 1_000),
         drops: BTreeMap::new(),
+        fast_path: None,
         statistics: DriverSnapshot::default(),
         classes: Vec::new(),
     }
@@ -97,6 +98,7 @@ fn snapshot(at: u64, branches: u16) -> Snapshot {
         repair_memory: None,
         isis: None,
         controller: None,
+        workers: Vec::new(),
         dropped_log_lines: 0,
         configuration: ConfigurationSnapshot {
             generation: 2,

@@ -1,11 +1,12 @@
 //! The controller's agent in the control task: applies orders, and sends status.
 
-use super::{Control, memory};
+use super::Control;
 use crate::configuration::{Configuration, ControllerLink, ControllerSettings};
 use crate::daemon::agent::{ControllerClient, ControllerEvent, HintClient, neighbour_of, status_of};
 use crate::daemon::error::DaemonError;
 use crate::daemon::handle::Died;
 use crate::daemon::interest;
+use crate::daemon::memory;
 use crate::daemon::order::Refusal;
 use crate::daemon::snapshot::{ControllerSnapshot, Snapshot};
 use srdma_agent::{Agent, AllowedSids, Change, GroupTable, Plan};

@@ -1,6 +1,7 @@
 //! BFD in the control task: log lines, hints for IS-IS and the controller, and the kernel's UDP ports.
 
 use super::Control;
+use crate::daemon::handle::Died;
 use srdma_bfd::{Event, udp};
 use srdma_dataplane::BfdPeer;
 use std::hash::{BuildHasher, RandomState};
@@ -31,7 +32,8 @@ pub(super) fn seed() -> u64 {
 
 impl Control {
     /// A session has come up, or was up and has gone down.
-    pub(super) fn bfd_event(&mut self, peer: BfdPeer, change: Event) {
+    pub(super) async fn bfd_event(&mut self, peer: BfdPeer, change: Event) -> Result<(), Died> {
+        self.data.follow_bfd(peer, change).await?;
         let BfdPeer { port, address } = peer;
         let ports = &self.configuration.spec.node.ports;
         let port = port.and_then(|port| ports.get(port.index())).map(|port| port.name.as_str());
@@ -50,5 +52,6 @@ impl Control {
                 }
             }
         }
+        Ok(())
     }
 }

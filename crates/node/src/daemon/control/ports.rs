@@ -65,7 +65,7 @@ impl Control {
         // A driver may take as long as the watchdog waits for all of them.
         self.supervisor.alive();
         match attached {
-            Ok(Attached { driver, note, number }) => {
+            Ok(Attached { driver, note, number, group: _ }) => {
                 let (port, interface) = self.names(index);
                 // The note is the reason for none of the faster drivers.
                 tracing::info!(port, interface, %driver, note, "attached");
@@ -81,11 +81,16 @@ impl Control {
     }
 
     /// A port's driver has found that its interface is gone. That may have been noticed here first.
-    pub(super) fn lost(&mut self, loss: &Loss) {
+    pub(super) async fn lost(&mut self, loss: &Loss) -> Result<(), Died> {
         let index = loss.port.index();
-        if matches!(self.ports[index], PortDriver::Attached { number, .. } if number == loss.number) {
+        let is_current =
+            |driver: &PortDriver| matches!(driver, PortDriver::Attached { number, .. } if *number == loss.number);
+        // Threads that only send at the port learn it from the one that receives there.
+        if loss.worker == self.data.receiver_of(loss.port) && is_current(&self.ports[index]) {
+            self.data.detach(loss.port).await?;
             self.wait_for(index, loss.error.to_string());
         }
+        Ok(())
     }
 
     /// Retries ports that wait, and those whose interface was replaced by another of its name.

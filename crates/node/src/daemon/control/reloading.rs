@@ -134,6 +134,12 @@ impl Control {
         configuration.check_private_files().map_err(|error| error.to_string())?;
         let in_file = |problem: String| format!("{}: {problem}", self.path.display());
         let moved = moved_ports(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
+        if self.data.workers() > 1
+            && let Some(feature) = configuration.spec.entries.feature_of_one_worker()
+        {
+            let text = format!("{feature} need one data thread: set workers = 1 in [daemon] and restart the node");
+            return Err(in_file(text));
+        }
         let both = configuration.spec.entries.groups.keys().find(|group| self.controller.table().contains(**group));
         if let Some(group) = both {
             return Err(in_file(format!("group {group} is one of the controller's")));

@@ -2,9 +2,11 @@
 
 mod bfd;
 mod congestion;
+mod fast_path;
 mod isis;
 mod repair;
 mod steering;
+mod workers;
 
 use crate::daemon::{BranchSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Snapshot};
 use crate::process::TrafficReport;
@@ -29,9 +31,11 @@ impl Collector for Families {
         node(&mut out, &self.0)?;
         ports(&mut out, &self.0.ports)?;
         drivers(&mut out, &self.0.ports)?;
+        fast_path::families(&mut out, &self.0.ports)?;
         congestion::classes(&mut out, &self.0.ports)?;
         congestion::pauses(&mut out, &self.0.ports)?;
         congestion::node(&mut out, &self.0)?;
+        workers::workers(&mut out, &self.0.workers)?;
         steering::steering(&mut out, &self.0)?;
         bfd::bfd(&mut out, &self.0)?;
         isis::isis(&mut out, &self.0)?;

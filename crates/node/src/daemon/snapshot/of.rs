@@ -65,6 +65,7 @@ impl Snapshot {
                 sent: node.sent(PortId(id))?.into(),
                 drops: by_name(&counters.drops),
                 statistics: state.statistics.into(),
+                fast_path: None,
                 classes: congestion::classes(node, PortId(id)),
             })
         });
@@ -81,7 +82,7 @@ impl Snapshot {
             ports: ports.collect(),
             sids: sids.collect(),
             own_drops: by_name(node.own_drops()),
-            groups: node.groups().filter_map(|id| group(node, id)).collect(),
+            groups: node.owned_groups().filter_map(|id| group(node, id)).collect(),
             prefixes: node.prefix_count(),
             neighbours: node.neighbour_count(),
             fast_cnp: congestion::fast_cnp(node),
@@ -93,6 +94,7 @@ impl Snapshot {
             isis: None,
             controller: daemon.controller.clone(),
             configuration: daemon.configuration.clone(),
+            workers: Vec::new(),
             dropped_log_lines: daemon.dropped_log_lines,
         }
     }

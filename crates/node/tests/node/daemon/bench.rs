@@ -102,6 +102,11 @@ impl Bench {
         Host { driver, pool: Pool::new(1024), mac: [2, 0, 0, 0, 0, PORTS[port].1] }
     }
 
+    /// Output of a command in the namespace of the host behind a port.
+    pub(crate) fn in_host(&self, port: usize, words: &[&str]) -> String {
+        self.hosts[port].run(words).expect("it succeeds")
+    }
+
     /// Output of a command in the node's namespace.
     pub(crate) fn in_node(&self, words: &[&str]) -> String {
         self.node.run(words).expect("it succeeds")

@@ -1,7 +1,8 @@
 //! Metrics: their text, their names, and the server.
 
 use super::example;
-use srdma_node::daemon::{Latest, MetricsServer, Snapshot, metrics_text};
+use srdma_node::TrafficReport;
+use srdma_node::daemon::{FastPathSnapshot, Latest, MetricsServer, Snapshot, metrics_text};
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
@@ -100,6 +101,9 @@ fn names_are_those_of_the_document() {
 fn names_and_labels_are_stable() {
     let mut snapshot = example();
     snapshot.ports[0].classes = vec![snapshot.ports[1].classes[3].clone()];
+    let received = TrafficReport { frames: 3, octets: 300 };
+    let fast_path = FastPathSnapshot { is_on: true, reason: None, received, sent: TrafficReport::default() };
+    snapshot.ports[0].fast_path = Some(fast_path);
     snapshot.ports.truncate(1);
     snapshot.sids.truncate(1);
     snapshot.groups.truncate(1);
