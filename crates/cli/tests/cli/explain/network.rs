@@ -20,11 +20,12 @@ use srdma_wire::{Instant, MacAddress, PathMtu, Psn, Qpn};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::rc::Rc;
 use std::sync::Arc;
 use tempfile::TempDir;
 
 /// Whether a frame that arrives gets through: at whom (`s1`, `n1`, `r3`), when, at which port, what.
-pub(crate) type Filter = Arc<dyn Fn(&str, u64, PortId, &[u8]) -> bool>;
+pub(crate) type Filter = Rc<dyn Fn(&str, u64, PortId, &[u8]) -> bool>;
 
 /// Faults of a run.
 pub(crate) struct Plan {
@@ -48,7 +49,7 @@ impl Plan {
         Plan {
             size_octets: 64 * 1024,
             receives: [32; 4],
-            passes: Arc::new(|_, _, _, _| true),
+            passes: Rc::new(|_, _, _, _| true),
             restart_n2_at: None,
             until: Instant::from_ns(100_000_000),
             t_hold: "20us",
@@ -158,7 +159,7 @@ struct Recorder {
 
 impl Recorder {
     fn new(name: impl Into<String>, element: impl Element + 'static, filter: &Filter) -> Self {
-        let filter = Arc::clone(filter);
+        let filter = Rc::clone(filter);
         Recorder { name: name.into(), element: Box::new(element), filter, seen: Vec::new(), successor: None }
     }
 
