@@ -17,6 +17,7 @@ use super::pace::Pace;
 use super::port::Port;
 use super::received::Received;
 use super::snapshot::WorkerSnapshot;
+use super::worker::Start;
 use crate::configuration::PortInterface;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -73,16 +74,8 @@ pub(super) struct DataThread {
 
 impl DataThread {
     /// A thread for a node whose ports have no drivers yet.
-    pub(super) fn new(
-        node: Node,
-        (umem, pool): (Umem, Pool),
-        interest: Wanted,
-        clock: Clock,
-        coworkers: Coworkers,
-        orders: Receiver<Order>,
-        notices: UnboundedSender<Notice>,
-        wake: Arc<EventFd>,
-    ) -> Self {
+    pub(super) fn new(start: Start, (umem, pool): (Umem, Pool), orders: Receiver<Order>) -> Self {
+        let Start { node, interest, clock, coworkers, wake, notices, cpu: _ } = start;
         let ports = node.config().ports.iter().map(|_| Port::default()).collect();
         DataThread {
             node,

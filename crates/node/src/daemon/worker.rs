@@ -67,15 +67,14 @@ pub(super) struct Start {
 impl WorkerHandle {
     /// Starts a thread. `stop` is set when the process is to end.
     pub(super) fn start(start: Start, stop: watch::Receiver<bool>) -> io::Result<Self> {
-        let Start { node, interest, clock, coworkers, wake, notices, cpu } = start;
-        let worker = coworkers.worker();
+        let (worker, cpu, wake) = (start.coworkers.worker(), start.cpu, Arc::clone(&start.wake));
         let (orders, received_orders) = mpsc::channel();
         let (pinned, is_pinned) = mpsc::channel();
-        let ports = node.config().ports.len().div_ceil(worker.count());
-        let pages = memory::pages(ports, node.config().repair_memory_octets);
-        let end = End { index: worker.index(), notices: notices.clone() };
-        let (memory, own_wake) = (Umem::new(pages)?, Arc::clone(&wake));
-        let data = DataThread::new(node, memory, interest, clock, coworkers, received_orders, notices, own_wake);
+        let config = start.node.config();
+        let ports = config.ports.len().div_ceil(worker.count());
+        let memory = Umem::new(memory::pages(ports, config.repair_memory_octets))?;
+        let end = End { index: worker.index(), notices: start.notices.clone() };
+        let data = DataThread::new(start, memory, received_orders);
         let name = if worker.is_alone() { "data".to_owned() } else { format!("data{}", worker.index()) };
         let thread = Builder::new().name(name).spawn(move || {
             let _end = end;
