@@ -291,7 +291,7 @@ fn shifted(destination: Ipv6Addr) -> Ipv6Addr {
     after.into()
 }
 
-fn icrc_of(packet: &[u8]) -> anyhow::Result<Icrc> {
+pub(super) fn icrc_of(packet: &[u8]) -> anyhow::Result<Icrc> {
     Ok(Packet::parse(packet, packet.len())?.icrc([])?.computed)
 }
 

@@ -2,8 +2,8 @@
 
 use super::{GROUPS, RECEIVERS, WorkersCase};
 use crate::aggregation::{group_entry, names, prepare_edge, receiver};
-use crate::fixture::{MAC, SID, worker};
-use crate::packets;
+use crate::fixture::{MAC, SID, icrc_of, worker};
+use crate::packets::{self, ETHERNET};
 use crate::routes::{self, Numbers};
 use srdma_dataplane::{Command, Node, Worker};
 use srdma_wire::{Icrc, Prefix, Psn, Syndrome};
@@ -105,9 +105,9 @@ impl Traffic {
 
     /// The next frame of a flow; `None` for an ACK whose data were not sent yet.
     #[inline]
-    pub(super) fn next<'f>(&self, flow: &'f mut Flow) -> Option<&'f [u8]> {
+    pub(super) fn next<'f>(&self, flow: &'f mut Flow) -> anyhow::Result<Option<&'f [u8]>> {
         let (at, psn) = match &mut flow.kind {
-            Kind::Plain => return Some(&flow.frame),
+            Kind::Plain => return Ok(Some(&flow.frame)),
             Kind::Data { group, at, psn } => {
                 self.progress[*group as usize].store(*psn, Ordering::Relaxed);
                 *psn += 1;
@@ -115,14 +115,20 @@ impl Traffic {
             }
             Kind::Ack { group, at, psn } => {
                 if *psn + LAG > self.progress[*group as usize].load(Ordering::Relaxed) {
-                    return None;
+                    return Ok(None);
                 }
                 *psn += 1;
                 (*at, *psn - 1)
             }
         };
         flow.frame[at..at + 3].copy_from_slice(&Psn::new(psn).to_octets());
-        Some(&flow.frame)
+        if let Kind::Ack { .. } = flow.kind {
+            // The node verifies it; a data packet's is corrected, right or wrong.
+            let icrc = icrc_of(&flow.frame[ETHERNET..])?;
+            let end = flow.frame.len() - Icrc::LEN;
+            flow.frame[end..].copy_from_slice(&icrc.0);
+        }
+        Ok(Some(&flow.frame))
     }
 
     /// Whether the packets are those of groups.

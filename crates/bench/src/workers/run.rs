@@ -73,11 +73,12 @@ impl Thread {
         let mut flow = 0;
         let begin = Clock::now();
         let elapsed = loop {
-            let mut looked_at = 0;
+            // What comes faster than the workers together process it is not received.
+            let mut looked_at = if self.exchange.is_backlogged() { flows.len() } else { 0 };
             while batch.len() < BATCH && looked_at < flows.len() {
                 looked_at += 1;
                 flow = if flow + 1 < flows.len() { flow + 1 } else { 0 };
-                if let Some(octets) = traffic.next(&mut flows[flow]) {
+                if let Some(octets) = traffic.next(&mut flows[flow])? {
                     batch.push(Frame::from_octets(octets, &mut self.pool).context("the pool is exhausted")?);
                 }
             }
