@@ -29,7 +29,7 @@ pub mod udp;
 
 pub use af_packet::{AfPacket, Tap, Tapped};
 pub use af_xdp::{AfXdp, Umem};
-pub use bpf::{XdpMode, fast_path};
+pub use bpf::{XdpMode, XdpSource, XdpYardstick, fast_path};
 pub use capture::Capture;
 pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
