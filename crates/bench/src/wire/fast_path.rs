@@ -205,9 +205,9 @@ impl FastPath {
             || interfaces.into_iter().zip(0..).try_for_each(|(index, port)| maps.set_interface(port, Some(index)));
         bench.links.at_node(ports)??;
         let sids: BTreeSet<_> = node.sid_counters().map(|(sid, _)| sid).collect();
-        maps.set_entries(&fast_path_entries(&plan), &sids)?;
         let of_main_table = plan.entries.keys().filter(|(table, _)| *table == TableId(0));
-        let prefixes = of_main_table.map(|(_, prefix)| (*prefix, Match::All)).collect();
+        let prefixes: Vec<_> = of_main_table.map(|(_, prefix)| (*prefix, Match::All)).collect();
+        maps.set_entries(&fast_path_entries(&plan), &sids, &prefixes)?;
         Ok(FastPath { plan, maps, interest: Interest { prefixes, ..Interest::default() } })
     }
 

@@ -116,7 +116,7 @@ impl DataThread {
                 }
                 Err(TryRecvError::Empty) => {}
             }
-            self.fast_path.follow(&self.node, &mut self.ports);
+            self.fast_path.follow(&self.node, &mut self.ports, &self.interest);
             if !self.round() {
                 self.wait();
             }
@@ -222,7 +222,7 @@ impl DataThread {
             // A reply without a receiver is discarded.
             Order::Change { interest, commands, reply } => {
                 let changed = self.change(interest, commands);
-                self.fast_path.follow(&self.node, &mut self.ports);
+                self.fast_path.follow(&self.node, &mut self.ports, &self.interest);
                 let _ = reply.send(changed);
             }
             Order::Attach { port, interface, share, reply } => {
@@ -271,6 +271,7 @@ impl DataThread {
                 return Err(Refusal::Interest(reason));
             }
             self.interest = interest;
+            self.fast_path.interest_changed();
         }
         let mut refused = None;
         for command in commands {

@@ -5,7 +5,7 @@
 //! of the frame.
 
 use super::hash::emit_hash;
-use super::image::{KIND_HOP, KIND_POLICY, KIND_SET, KIND_SID, MAX_MEMBERS, MAX_POLICY_OCTETS};
+use super::image::{ARRIVAL, KIND_HOP, KIND_POLICY, KIND_SET, KIND_SID, MAX_MEMBERS, MAX_POLICY_OCTETS, TO_HOP};
 use super::leave::{self, MAX_SEGMENT_OCTETS};
 use super::{Maps, Port, sid};
 use crate::bpf::assembler::{Arithmetic, Assembler, Condition, Helper, Label, Register, Width};
@@ -219,8 +219,12 @@ impl Parts<'_> {
         program.load(One, R1, R10, place::HEADER + DESTINATION);
         program.jump_if(R1, Equal, 0xff, element);
         program.store_value(Four, R10, place::KEY, 32 + 128);
-        program.load(Eight, R1, R10, place::TABLE);
-        program.store(Four, R10, place::KEY + 4, R1);
+        if stage == 0 {
+            program.store_value(Four, R10, place::KEY + 4, ARRIVAL.to_be() as i32);
+        } else {
+            program.load(Eight, R1, R10, place::TABLE);
+            program.store(Four, R10, place::KEY + 4, R1);
+        }
         for word in [0, 8] {
             program.load(Eight, R1, R10, place::HEADER + DESTINATION + word);
             program.store(Eight, R10, place::KEY + 8 + word, R1);
@@ -247,8 +251,21 @@ impl Parts<'_> {
         program.jump_if(R1, Equal, KIND_POLICY.into(), policy);
         program.jump_if(R1, NotEqual, KIND_SID.into(), element);
         sid::emit(self, stage, next);
-        self.program.place(policy);
+        let program = &mut *self.program;
+        program.place(policy);
+        program.load(One, R1, R5, 1);
+        program.store(Eight, R10, place::FLAGS, R1);
+        program.load(Four, R1, R5, 8);
+        program.store(Eight, R10, place::INDEX, R1);
         self.encapsulate();
+        // Where the outer destination leads may be known already.
+        let program = &mut *self.program;
+        program.load(Eight, R1, R10, place::FLAGS);
+        program.jump_if(R1, Equal, 0, next);
+        program.load(Eight, R2, R10, place::INDEX);
+        program.store(Eight, R10, place::SLOT, R2);
+        program.jump_if(R1, Equal, TO_HOP.into(), neighbour);
+        program.jump(equal_paths);
     }
 
     /// Puts outer headers around the packet (RFC 8986 section 5.1), as the element's `Encaps::push`.
