@@ -226,7 +226,7 @@ impl DataThread {
                 let _ = reply.send(changed);
             }
             Order::Attach { port, interface, share, reply } => {
-                let _ = reply.send(self.attach(port, &interface, share));
+                let _ = reply.send(self.attach(port, &interface, &share));
             }
             Order::Detach { port, reply } => {
                 self.fast_path.detached(port);
@@ -294,7 +294,7 @@ impl DataThread {
         Ok(())
     }
 
-    fn attach(&mut self, id: PortId, interface: &PortInterface, share: Share) -> Result<Attached, OpenError> {
+    fn attach(&mut self, id: PortId, interface: &PortInterface, share: &Share) -> Result<Attached, OpenError> {
         self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
