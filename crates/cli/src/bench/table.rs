@@ -135,13 +135,8 @@ impl WireTable {
         }
         let missed = row.target.filter(|target| row.ratio < *target);
         writeln!(
-<<<<<<< HEAD
-            out,
-            "{:<15} {:<19} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
-=======
             io::stdout(),
-            "{:<15} {:<14} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
->>>>>>> main
+            "{:<15} {:<19} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
             row.driver,
             row.case,
             row.frame_octets,
