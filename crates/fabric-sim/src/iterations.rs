@@ -5,9 +5,8 @@ use super::programs;
 use super::run::{Run, RunError};
 use super::scenario::FabricScenario;
 use super::server::Server;
-use super::tasks::{Channel, SharedTask, tasks};
+use super::tasks::{Channel, First, SharedTask, tasks};
 use srdma_fabric::HostId;
-use srdma_placement::Message;
 use srdma_placement::job_file::Repetition;
 use srdma_random::Stream;
 use srdma_wire::units::NS_PER_US;
@@ -84,7 +83,7 @@ impl Jobs {
         let state = &mut self.states[task];
         state.next_start_ns = None;
         state.iterations.push(Iteration { started_ns: now_ns, finished_ns: None });
-        locked(&state.task).begin();
+        locked(&state.task).begin(Instant::from_ns(now_ns));
     }
 
     /// Ends a task's iteration.
@@ -181,9 +180,9 @@ impl Run<'_> {
     }
 
     fn send_first(&mut self, task: &SharedTask, now_ns: u64) -> Result<(), RunError> {
-        let first: BTreeMap<HostId, Vec<Message>> = locked(task).take_first();
-        for (nic, messages) in first {
-            let send = |server: &mut Server| server.send(task, &messages, Instant::from_ns(now_ns));
+        let first: BTreeMap<HostId, First> = locked(task).take_first();
+        for (nic, first) in first {
+            let send = |server: &mut Server| server.begin_iteration(task, &first, Instant::from_ns(now_ns));
             self.fabric.with_server(nic, send).transpose()?;
         }
         Ok(())

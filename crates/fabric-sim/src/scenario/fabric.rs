@@ -114,7 +114,7 @@ impl FabricScenario {
         Ok(())
     }
 
-    pub(super) fn resolve(text: &str) -> Result<Self, Problem> {
+    pub(super) fn resolve(path: &Path, text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         let topology_at = file.topology.span().start;
         let topology = file.topology.as_ref().topology()?;
@@ -133,7 +133,7 @@ impl FabricScenario {
         file.hosts.check()?;
         file.workload.check(&topology, text)?;
         file.measure.check(&topology)?;
-        let jobs = jobs::resolve(&file.workload.job, &topology)?;
+        let jobs = jobs::resolve(&file.workload.job, &topology, path)?;
         let failures = file.failure.iter().map(|section| section.resolve(&topology));
         let failures = failures.collect::<Result<Vec<Failure>, Problem>>()?;
         let kind_at = file.kind.span().start;

@@ -55,12 +55,12 @@ impl Scenario {
     ///
     /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
     pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
-        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+        Self::resolve(file, text).map_err(|problem| problem.in_file(file, text))
     }
 
-    fn resolve(text: &str) -> Result<Self, Problem> {
+    fn resolve(file: &Path, text: &str) -> Result<Self, Problem> {
         Ok(match Kind::of_file(text)? {
-            Kind::Fabric | Kind::FlowLevel => Scenario::Fabric(Box::new(FabricScenario::resolve(text)?)),
+            Kind::Fabric | Kind::FlowLevel => Scenario::Fabric(Box::new(FabricScenario::resolve(file, text)?)),
             Kind::Wan => Scenario::Wan(Box::new(WanScenario::resolve(text)?)),
             Kind::EndToEnd => Scenario::EndToEnd(Box::new(EndToEndScenario::resolve(text)?)),
         })

@@ -24,6 +24,7 @@ fn job(ranks: usize, collectives: Vec<Collective>) -> Job {
         nics: (0..ranks as u32).map(HostId).collect(),
         parallel: Parallel { tensor: 1, data: ranks, expert: ranks, pipeline: 1 },
         collectives,
+        trace: None,
     }
 }
 
