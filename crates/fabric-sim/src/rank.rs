@@ -254,6 +254,15 @@ impl Rank {
         Ok(())
     }
 
+    /// Counts octets of messages to a channel that were skipped, and the time for them.
+    pub(super) fn skip(&mut self, channel: usize, octets: u64) {
+        if let Some(Outgoing { sent, .. }) = self.outgoing.get_mut(&channel) {
+            let growth = octets as f64 / sent.octets.max(1) as f64;
+            sent.busy_ns += (sent.busy_ns as f64 * growth).round() as u64;
+            sent.octets += octets;
+        }
+    }
+
     /// Counters of each channel of this sender, by its number.
     pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
         self.outgoing.iter().map(|(channel, outgoing)| (*channel, outgoing.sent))

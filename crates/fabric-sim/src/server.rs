@@ -249,6 +249,11 @@ impl Server {
         self.with_rank(now, |part, context| part.begin(task, first, context))
     }
 
+    /// Counts octets of messages to a channel that were skipped, and the time for them.
+    pub(super) fn skip(&mut self, channel: usize, octets: u64) {
+        self.part.skip(channel, octets);
+    }
+
     /// Counters of each channel of this sender, by its number.
     pub(super) fn sent(&self) -> impl Iterator<Item = (usize, Sent)> {
         self.part.sent()

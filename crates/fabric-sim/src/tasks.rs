@@ -6,10 +6,12 @@
 //! notified again, at the next step of the run.
 
 use super::scenario::FabricScenario;
+use super::steady::Arrivals;
 use srdma_fabric::{HostId, NodeId, Topology};
-use srdma_placement::{Collective, Flow, Job, Message, Pace, Replay, Schedule};
+use srdma_placement::{Collective, Flow, Job, Lockstep, Message, Pace, Replay, Schedule};
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// Messages from one NIC to another.
@@ -62,6 +64,8 @@ pub(super) struct Task {
     /// The last arrival of a message, or end of something else that an iteration may end with, and whether one has.
     last_arrival: Instant,
     has_ended: bool,
+    /// Arrivals in the collective under way, if steady states are skipped.
+    arrivals: Option<Arrivals>,
     /// Octets that each rank sends and receives in all iterations.
     octets: Vec<[u64; 2]>,
     /// Reused memory.
@@ -126,6 +130,7 @@ impl Task {
             is_new: false,
             last_arrival: Instant::ZERO,
             has_ended: false,
+            arrivals: None,
             octets: vec![[0; 2]; job.nics.len()],
             sends: Vec::new(),
         }
@@ -188,6 +193,50 @@ impl Task {
         }
     }
 
+    /// Records arrivals from now on.
+    pub(super) fn record_arrivals(&mut self) {
+        self.arrivals = Some(Arrivals::new(self.ends.len()));
+    }
+
+    /// Arrivals in the collective under way, if they are recorded.
+    pub(super) fn arrivals(&self) -> Option<&Arrivals> {
+        self.arrivals.as_ref()
+    }
+
+    /// Whether an iteration is under way.
+    pub(super) fn is_running(&self) -> bool {
+        match &self.work {
+            Work::Collectives(schedule) => schedule.is_running(),
+            Work::Trace(replay) => replay.is_running(),
+        }
+    }
+
+    /// The collective under way, if it is one in rings.
+    pub(super) fn lockstep(&self) -> Option<Lockstep> {
+        match &self.work {
+            Work::Collectives(schedule) => schedule.lockstep(),
+            Work::Trace(_) => None,
+        }
+    }
+
+    /// Counts so many more messages of each channel of a collective in rings as carried.
+    pub(super) fn skip(&mut self, messages: u32) {
+        let (Some(lockstep), Work::Collectives(schedule)) = (self.lockstep(), &mut self.work) else { return };
+        schedule.skip(messages);
+        for [from, to] in &self.ends {
+            self.octets[*from as usize][0] += u64::from(messages) * lockstep.octets;
+            self.octets[*to as usize][1] += u64::from(messages) * lockstep.octets;
+        }
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.clear(lockstep.collective);
+        }
+    }
+
+    /// Its channels.
+    pub(super) fn channels(&self) -> Range<usize> {
+        self.first_channel..self.first_channel + self.ends.len()
+    }
+
     /// The sending and the receiving rank of a channel.
     pub(super) fn ranks_of(&self, channel: usize) -> [u32; 2] {
         self.ends[channel - self.first_channel]
@@ -220,6 +269,9 @@ impl Task {
             return;
         };
         self.last_arrival = self.last_arrival.max(now);
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.add(channel - self.first_channel, &message, now);
+        }
         self.has_ended |= match &mut self.work {
             Work::Collectives(schedule) => schedule.arrived(&message, &mut self.sends),
             Work::Trace(replay) => replay.arrived(&message, now.as_ns(), &mut self.sends),

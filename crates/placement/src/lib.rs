@@ -55,4 +55,4 @@ pub use nccl::flows_from_nccl;
 pub use placement::{Alternative, FlowId, Placement, PlacementError};
 pub use plan::{KeptFlow, Numbered, Plan};
 pub use saved_flow::{LinkNames, SavedError, SavedFlow};
-pub use schedule::{Message, Pace, Schedule};
+pub use schedule::{Lockstep, Message, Pace, Schedule};

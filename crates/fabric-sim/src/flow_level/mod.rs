@@ -179,7 +179,7 @@ impl<'a> FlowLevelRun<'a> {
                 }
             }
             while let Some((at_ns, task)) = self.jobs.next_start().filter(|(at, _)| at * PS_PER_NS <= next_ps) {
-                self.jobs.start(task, at_ns);
+                self.jobs.start(task, at_ns, Instant::from_ns(at_ns));
                 self.follow_up(task);
             }
             while self.failure_schedule.next_ns().saturating_mul(PS_PER_NS) <= next_ps {

@@ -113,6 +113,21 @@ impl Scenario {
         }
     }
 
+    /// Sets whether steady states are skipped (D219).
+    ///
+    /// # Errors
+    ///
+    /// Something else than jobs at packet level, and failures; a kind without collectives.
+    pub fn set_skip_steady(&mut self, skip_steady: bool) -> Result<(), SelectionError> {
+        match self {
+            Scenario::Fabric(scenario) => scenario.set_skip_steady(skip_steady).map_err(SelectionError::Steady),
+            Scenario::Wan(_) | Scenario::EndToEnd(_) if !skip_steady => Ok(()),
+            Scenario::Wan(_) | Scenario::EndToEnd(_) => {
+                Err(SelectionError::Steady(format!("a scenario of kind {} has no collectives", self.kind())))
+            }
+        }
+    }
+
     /// The error for a file that should be of another kind.
     pub(crate) fn unexpected(&self, file: &Path, text: &str, expected: &str) -> FileError {
         Problem::new(0, format!("kind {}: expected {expected}", self.kind())).in_file(file, text)

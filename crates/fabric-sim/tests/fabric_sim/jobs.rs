@@ -221,9 +221,9 @@ fn traced(level: &str, threads: usize) -> VariantResult {
     run_observed(&scenario.unwrap(), 0, 1, threads, &mut |_| {}, None).unwrap()
 }
 
-/// D218, by hand, at 100 Gbit/s on four links of 500 ns: 256 frames of 4,198 octets, of which the first has 16 more and the last
-/// 4, 80 ps an octet; the last one is sent again by three switches. Then one frame of 4,218 octets back, and its
-/// acknowledgement of 106, with which the last send ends.
+/// D218, by hand, at 100 Gbit/s on four links of 500 ns: 256 frames of 4,198 octets, of which the first has 16 more and
+/// the last 4, 80 ps an octet; the last one is sent again by three switches. Then one frame of 4,218 octets back, and
+/// its acknowledgement of 106, with which the last send ends.
 #[test]
 fn a_trace_takes_as_long_as_by_hand() {
     let there = 0.08 * (256.0 * 4198.0 + 20.0) + 3.0 * 0.08 * 4202.0 + 4.0 * DELAY_NS;
