@@ -86,6 +86,15 @@ impl ReceiverList {
         }
     }
 
+    /// Whether the list was made from an SRH with these octets and from the present tables, and its HMAC was verified if
+    /// packets to the SID `signed_to` need one.
+    #[inline(always)]
+    fn is_made_from(&self, srh: &[u8], signed_to: Option<&[u8]>, generation: u64) -> bool {
+        self.generation == generation
+            && self.srh == srh
+            && signed_to.is_none_or(|sid| self.verified_for.as_ref().is_some_and(|verified| verified == sid))
+    }
+
     /// Prepares the copies of packets that name a region of the group (D191).
     #[inline]
     pub(crate) fn select(&mut self, region: u8) {
@@ -121,12 +130,8 @@ impl Groups {
             && *segments_left > 0
             && *next_header == NextHeader::IPV6.0
             && inner.get(6) == Some(&NextHeader::UDP.0);
-        let destination = &outer[IPV6 + 24..];
-        let slot = self.lists.find(&flow, |list| {
-            list.generation == generation
-                && list.srh == octets
-                && (!require_hmac || list.verified_for.as_ref().is_some_and(|verified| verified == destination))
-        });
+        let signed_to = require_hmac.then_some(&outer[IPV6 + 24..]);
+        let slot = self.lists.find(&flow, |list| list.is_made_from(octets, signed_to, generation));
         slot.filter(|_| is_common).map(|slot| (slot, AFTER_IPV6 + octets.len()))
     }
 
@@ -171,11 +176,8 @@ impl Groups {
         let outer_octets = head.first_chunk().ok_or(DropReason::Truncated)?;
         let flow = Flow::behind(outer_octets, &head[inner.offset..]).ok_or(DropReason::HeaderTooLong)?;
         let generation = around.tables.generation();
-        let known = self.lists.find(&flow, |list| {
-            list.generation == generation
-                && list.srh == octets
-                && (!require_hmac || list.verified_for.as_ref() == Some(outer.destination_octets()))
-        });
+        let signed_to = require_hmac.then_some(&outer_octets[IPV6 + 24..]);
+        let known = self.lists.find(&flow, |list| list.is_made_from(octets, signed_to, generation));
         if let Some(slot) = known {
             return Ok((slot, inner.offset));
         }

@@ -193,6 +193,14 @@ impl Node {
         self.release_kept(pool);
     }
 
+    /// Releases the frames that wait at ports or are kept for repair: the node ends.
+    pub fn release_frames(&mut self, pool: &mut Pool) {
+        for port in 0..self.config.ports.len() {
+            self.drop_queue(PortId(port as u16), pool);
+        }
+        self.drop_kept(pool);
+    }
+
     /// The configuration of a port's classes; `None` when it has none.
     pub fn egress_config(&self, port: PortId) -> Option<&EgressConfig> {
         self.ports.egress.config(port)
