@@ -9,7 +9,8 @@
 //! * R2, data are forwarded: they clear a pending NAK or RNR NAK at their PSN; if they went back below m, ACK(m-1).
 //! * R3, m has advanced: ACK(m-1), then the strongest syndrome pending at m (fatal > RNR > NAK).
 //! * R4, m has not: a new NAK at m is forwarded once, every RNR NAK at m is forwarded.
-//! * R5, a NAK above m has been held for T_hold: NAK(m).
+//! * R5, a NAK at e above m has been held for T_hold: NAK(m). If m reaches e before the data at e have come again, R3
+//!   sends NAK(e): a source that repeats selectively has sent the data at m alone.
 //! * R6, a branch is unknown: nothing is sent upstream.
 //! * R7, a branch is removed: m is computed again, and R3 follows.
 //!
@@ -247,7 +248,7 @@ impl Acknowledgements {
         }
         let (mut nak, mut fatal) = (false, None);
         if let Some(minimum) = self.minimum_of_known() {
-            for branch in self.branches.iter_mut().filter(|branch| branch.state.is_held()) {
+            for (index, branch) in self.branches.iter_mut().enumerate().filter(|(_, branch)| branch.state.is_held()) {
                 if branch.since + self.policy.t_hold > now {
                     continue;
                 }
@@ -255,7 +256,8 @@ impl Acknowledgements {
                     Some(code) => fatal = fatal.or(Some(code)),
                     None => nak = true,
                 }
-                branch.state = branch.state.forwarded();
+                let is_at_minimum = self.expected_psns.get(index) == Some(minimum);
+                branch.state = if is_at_minimum { branch.state.forwarded() } else { branch.state.held_above_minimum() };
             }
             self.end_hold(minimum, fatal, nak, out);
         }
@@ -296,6 +298,7 @@ impl Acknowledgements {
             State::Unknown
             | State::Clear
             | State::Nak
+            | State::NakEarly
             | State::NakForwarded
             | State::Rnr(_)
             | State::Fatal(_)

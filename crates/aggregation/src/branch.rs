@@ -11,16 +11,17 @@ use std::cmp::Ordering;
 ///   Unknown --- any response ---> the state of its syndrome: Clear, Nak, Rnr, Fatal
 ///
 ///   +-------+    NAK     +-----+  forwarded  +--------------+
-///   | Clear |----------->| Nak |------------>| NakForwarded |     NAK ahead: from NakForwarded and Rnr to Nak
-///   +-------+            +-----+             +--------------+
+///   | Clear |----------->| Nak |------------>| NakForwarded |     NAK ahead: from NakEarly, NakForwarded and Rnr to Nak
+///   +-------+            +-----+             +--------------+     T_hold ends above the minimum: from Nak to NakEarly,
+///                                                                 which is as Nak, but no longer held (R5)
 ///     ^   |   RNR           | RNR                 | RNR
 ///     |   |                 v                     |
 ///     |   |              +-----+                  |
 ///     |   '------------->| Rnr |<-----------------'
 ///     |                  +-----+
-///     '--- from Nak, NakForwarded, Rnr: ACK ahead, or the data at the expected PSN are retransmitted (R2)
+///     '--- from Nak, NakEarly, NakForwarded, Rnr: ACK ahead, or the data at the expected PSN are retransmitted (R2)
 ///
-///   from Clear, Nak, NakForwarded, Rnr --- fatal ---> Fatal --- forwarded ---> FatalForwarded    final (D24, strict)
+///   from Clear, Nak, NakEarly, NakForwarded, Rnr --- fatal ---> Fatal --- forwarded ---> FatalForwarded    final (D24, strict)
 ///                                                       '------ evict ---> Failed                final (D24, evict)
 ///   from any --- removed ---> Removed                                                            final (R7)
 /// ```
@@ -35,6 +36,8 @@ pub(super) enum State {
     Clear,
     /// A NAK that was not forwarded: the expected PSN is not the minimum yet, or another branch is unknown.
     Nak,
+    /// A NAK in whose place one was sent at the minimum, which was below the expected PSN, when T_hold ended (R5).
+    NakEarly,
     /// A NAK that was forwarded, or covered by another one.
     NakForwarded,
     /// Not ready for the expected PSN, with the timer code.
@@ -70,26 +73,28 @@ impl State {
             (_, Ordering::Greater, syndrome) => pending(syndrome),
             (state, Ordering::Equal, Syndrome::Ack) => state,
             (
-                State::Clear | State::Nak | State::NakForwarded | State::Rnr(_),
+                State::Clear | State::Nak | State::NakEarly | State::NakForwarded | State::Rnr(_),
                 Ordering::Equal,
                 Syndrome::Fatal(code),
             ) => State::Fatal(code),
             (
-                State::Clear | State::Nak | State::NakForwarded | State::Rnr(_),
+                State::Clear | State::Nak | State::NakEarly | State::NakForwarded | State::Rnr(_),
                 Ordering::Equal,
                 Syndrome::RnrNak(timer),
             ) => State::Rnr(timer),
             (State::Clear, Ordering::Equal, Syndrome::SequenceNak) => State::Nak,
-            (state @ (State::Nak | State::NakForwarded | State::Rnr(_)), Ordering::Equal, Syndrome::SequenceNak) => {
-                state
-            }
+            (
+                state @ (State::Nak | State::NakEarly | State::NakForwarded | State::Rnr(_)),
+                Ordering::Equal,
+                Syndrome::SequenceNak,
+            ) => state,
         }
     }
 
     /// R2: the data at the expected PSN are retransmitted.
     pub(super) fn retransmitted(self) -> State {
         match self {
-            State::Nak | State::NakForwarded | State::Rnr(_) => State::Clear,
+            State::Nak | State::NakEarly | State::NakForwarded | State::Rnr(_) => State::Clear,
             State::Unknown
             | State::Clear
             | State::Fatal(_)
@@ -102,10 +107,26 @@ impl State {
     /// R3, R4, R5: the pending syndrome was forwarded, or is covered by another one.
     pub(super) fn forwarded(self) -> State {
         match self {
-            State::Nak => State::NakForwarded,
+            State::Nak | State::NakEarly => State::NakForwarded,
             State::Fatal(code) => State::FatalForwarded(code),
             State::Unknown
             | State::Clear
+            | State::NakForwarded
+            | State::Rnr(_)
+            | State::FatalForwarded(_)
+            | State::Failed(_)
+            | State::Removed => self,
+        }
+    }
+
+    /// R5: T_hold has ended at an expected PSN above the minimum.
+    pub(super) fn held_above_minimum(self) -> State {
+        match self {
+            State::Nak => State::NakEarly,
+            State::Fatal(code) => State::FatalForwarded(code),
+            State::Unknown
+            | State::Clear
+            | State::NakEarly
             | State::NakForwarded
             | State::Rnr(_)
             | State::FatalForwarded(_)
@@ -122,6 +143,7 @@ impl State {
             State::Unknown
             | State::Clear
             | State::Nak
+            | State::NakEarly
             | State::NakForwarded
             | State::Rnr(_)
             | State::Fatal(_)
@@ -134,7 +156,7 @@ impl State {
     /// A new epoch in which nothing counts as forwarded.
     pub(super) fn not_forwarded(self) -> State {
         match self {
-            State::NakForwarded => State::Nak,
+            State::NakEarly | State::NakForwarded => State::Nak,
             State::FatalForwarded(code) => State::Fatal(code),
             State::Unknown
             | State::Clear
@@ -152,6 +174,7 @@ impl State {
             State::Nak | State::Fatal(_) => true,
             State::Unknown
             | State::Clear
+            | State::NakEarly
             | State::NakForwarded
             | State::Rnr(_)
             | State::FatalForwarded(_)
@@ -172,6 +195,7 @@ impl State {
             State::Unknown
             | State::Clear
             | State::Nak
+            | State::NakEarly
             | State::NakForwarded
             | State::Rnr(_)
             | State::Failed(_)
@@ -195,10 +219,11 @@ mod tests {
     use super::*;
     use srdma_testkit::table::table;
 
-    const STATES: [State; 9] = [
+    const STATES: [State; 10] = [
         State::Unknown,
         State::Clear,
         State::Nak,
+        State::NakEarly,
         State::NakForwarded,
         State::Rnr(14),
         State::Fatal(2),
@@ -229,6 +254,7 @@ mod tests {
         }
         row("data at next".into(), &State::retransmitted);
         row("forwarded".into(), &State::forwarded);
+        row("T_hold above".into(), &State::held_above_minimum);
         row("up forgotten".into(), &State::not_forwarded);
         row("evict".into(), &|state: State| state.with_policy(true));
         row("strict".into(), &|state: State| state.with_policy(false));

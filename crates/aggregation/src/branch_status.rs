@@ -16,7 +16,7 @@ pub enum BranchStatus {
     Pending {
         /// Which.
         syndrome: Syndrome,
-        /// It waits for the minimum, or for T_hold, to be forwarded (R5, D24).
+        /// It waits for the minimum, or for T_hold, to be forwarded (R5, D24). After T_hold it is held no longer.
         held: bool,
     },
     /// No longer part of the tree (R7).
@@ -31,7 +31,7 @@ impl Acknowledgements {
             State::Unknown => BranchStatus::Unknown,
             State::Clear => BranchStatus::Clear,
             State::Nak => pending(Syndrome::SequenceNak, true),
-            State::NakForwarded => pending(Syndrome::SequenceNak, false),
+            State::NakEarly | State::NakForwarded => pending(Syndrome::SequenceNak, false),
             State::Rnr(timer) => pending(Syndrome::RnrNak(timer), false),
             State::Fatal(code) => pending(Syndrome::Fatal(code), true),
             State::FatalForwarded(code) | State::Failed(code) => pending(Syndrome::Fatal(code), false),

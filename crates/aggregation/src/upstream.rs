@@ -97,6 +97,7 @@ impl Acknowledgements {
             State::Unknown
             | State::Clear
             | State::Nak
+            | State::NakEarly
             | State::NakForwarded
             | State::Rnr(_)
             | State::Fatal(_)
@@ -159,7 +160,8 @@ impl Acknowledgements {
         let pending = self.pending_at(minimum);
         let syndrome = match fatal {
             Some(code) => Syndrome::Fatal(code),
-            // One NAK of the minimum brings back all that follows; and it must not end a receiver's wait (D23).
+            // One NAK of the minimum brings back all that follows, from a source that goes back; and it must not end a
+            // receiver's wait (D23).
             None if nak && pending.rnr.is_none() && pending.fatal.is_none() && self.group.upstream.nak() => {
                 Syndrome::SequenceNak
             }
@@ -174,7 +176,7 @@ impl Acknowledgements {
         for index in self.expected_psns.at(psn) {
             match self.branches[index].state {
                 State::Unknown | State::Clear | State::Failed(_) | State::Removed => {}
-                State::Nak => pending.nak = true,
+                State::Nak | State::NakEarly => pending.nak = true,
                 State::NakForwarded => pending.nak_forwarded = true,
                 State::Rnr(timer) => {
                     pending.rnr = Some(pending.rnr.filter(|&other| !is_longer(timer, other)).unwrap_or(timer));

@@ -6,7 +6,6 @@ use crate::world::{Task, World};
 use srdma_dataplane::DropReason;
 use srdma_frame::PortId;
 use srdma_sim::network::Direction;
-use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -213,27 +212,7 @@ impl World<'_> {
 
     fn stop_node(&mut self, node: usize) {
         let ports = self.testbed.port_count(node);
-        let was_up = self.network.with(self.testbed.nodes[node], |element, _, pool| match std::mem::take(element) {
-            NodeOrHost::Node(mut value) => {
-                for port in 0..ports {
-                    value.drop_queue(PortId(port as u16), pool);
-                }
-                value.drop_kept(pool);
-                Some(NodeOrHost::Node(value))
-            }
-            NodeOrHost::Workers(mut value) => {
-                for port in 0..ports {
-                    value.drop_queue(PortId(port as u16), pool);
-                }
-                value.drop_kept(pool);
-                Some(NodeOrHost::Workers(value))
-            }
-            NodeOrHost::Absent => None,
-            NodeOrHost::Host(host) => {
-                *element = NodeOrHost::Host(host);
-                None
-            }
-        });
+        let was_up = self.network.with(self.testbed.nodes[node], |element, _, pool| element.end_node(pool));
         if let Some(value) = was_up {
             self.count("node crash", 1);
             self.agent_stopped(node);

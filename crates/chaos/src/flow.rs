@@ -14,6 +14,7 @@ use srdma_sim::network::{ElementId, Network};
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_sim::program::{MessageOperation, ReceiveStream, SendStream};
 use srdma_sim::replica::{Replica, Stripe};
+use srdma_sim::retransmission::Retransmission;
 use srdma_sim::timing::Timing;
 use srdma_wire::{Instant, Psn, Qpn, Syndrome};
 use std::collections::BTreeSet;
@@ -41,6 +42,7 @@ pub(crate) struct Flow<'s> {
     pub(crate) plan: &'s GroupPlan,
     number: usize,
     timing: Timing,
+    retransmission: Retransmission,
     layout: Layout,
     data: Arc<Vec<u8>>,
     source: ElementId,
@@ -100,6 +102,7 @@ impl<'s> Flow<'s> {
             plan,
             number,
             timing,
+            retransmission: schedule.retransmission,
             layout,
             data: Arc::new(data),
             source: testbed.sources[plan.source],
@@ -128,7 +131,7 @@ impl<'s> Flow<'s> {
         Ok(flow)
     }
 
-    fn queue_pair(&self, qpn: Qpn, first_psn: Psn) -> QueuePairConfig {
+    fn queue_pair(&self, qpn: Qpn, first_psn: Psn, habits: Habits) -> QueuePairConfig {
         let per_message = u64::from(self.plan.message_octets).div_ceil(u64::from(PATH_MTU_OCTETS));
         // Just enough messages to fill the window, so that a pause begins soon (D30).
         let messages = 1 + u64::from(self.timing.window_packets).div_ceil(per_message) as usize;
@@ -141,7 +144,7 @@ impl<'s> Flow<'s> {
             send_queue_depth: messages,
             receive_queue_depth: messages,
             cnp_interval_ns: Some(CNP_INTERVAL_NS),
-            habits: Habits { retry_count_7_is_unlimited: self.plan.unlimited_retries, ..self.timing.habits() },
+            habits: Habits { retry_count_7_is_unlimited: self.plan.unlimited_retries, ..habits },
             ..QueuePairConfig::new(qpn, address::proxy(self.number), address::designated_qpn(self.number))
         }
     }
@@ -157,7 +160,7 @@ impl<'s> Flow<'s> {
             (OperationPlan::Send, _) => MessageOperation::Send,
         };
         let (qpn, plan) = (self.qpn, self.plan);
-        let config = self.queue_pair(qpn, self.layout.first_psn);
+        let config = self.queue_pair(qpn, self.layout.first_psn, self.retransmission.at_source(self.timing.habits()));
         let added = network.with_host(self.source, |host| {
             host.add_queue_pair(config)?;
             let region = host.add_region(Replica::of_source(Arc::clone(&self.data)), 0, 0);
@@ -218,7 +221,8 @@ impl<'s> Flow<'s> {
         };
         let begins_octets = begins_octets.min(self.plan.octets);
         let Participant { receiver, qpn, keys, .. } = participant;
-        let config = self.queue_pair(qpn, first_psn);
+        let habits = self.retransmission.at_receiver(receiver, self.timing.habits());
+        let config = self.queue_pair(qpn, first_psn, habits);
         let plan = self.plan;
         let added = network.with_host(testbed.receivers[receiver], |host| {
             host.add_queue_pair(config)?;

@@ -8,6 +8,7 @@ use crate::schedule::{
     PolicyPlan, ReceiverPlan, RepairPlan, Schedule,
 };
 use crate::{events, scale::Scale};
+use srdma_sim::retransmission::Retransmission;
 
 const NODES: (u64, u64) = (2, 40);
 
@@ -55,8 +56,9 @@ impl Schedule {
         let receivers = draw_receivers(&mut rng, &nodes);
         let link = draw_link(&mut rng, nodes.len() + receivers.len());
         let groups = draw_groups(&mut rng, nodes.len(), receivers.len());
+        let (events, retransmission) = (Vec::new(), Retransmission::GoBackN);
         let mut schedule =
-            Schedule { seed, nodes, receivers, link, groups, events: Vec::new(), faults_end_ns: 0, workers: 1 };
+            Schedule { seed, nodes, receivers, link, groups, events, faults_end_ns: 0, workers: 1, retransmission };
         let scale = Scale::of(&schedule);
         for group in &mut schedule.groups {
             group.start_ns = if rng.one_in(2) { 0 } else { rng.range(0, scale.transfer_ns) };

@@ -9,6 +9,7 @@
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use serde::{Deserialize, Serialize};
+use srdma_sim::retransmission::Retransmission;
 use srdma_wire::PathMtu;
 
 /// RDMA path MTU of all groups.
@@ -35,9 +36,17 @@ pub struct Schedule {
     /// Workers of each node.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub workers: u16,
+    /// Retransmission by sources and receivers.
+    #[serde(default, skip_serializing_if = "Retransmission::is_go_back_n")]
+    pub retransmission: Retransmission,
 }
 
 impl Schedule {
+    /// The same with this retransmission by the hosts.
+    pub fn with_retransmission(self, retransmission: Retransmission) -> Self {
+        Schedule { retransmission, ..self }
+    }
+
     /// The same with so many workers in each node.
     pub fn with_workers(self, workers: u16) -> Self {
         Schedule { workers, ..self }

@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let config = arguments.config();
     let begin = Instant::now();
     let progress = Progress::new(&config, arguments.limit());
-    let world = |schedule: &Schedule| world::run(&arguments.with_workers(schedule.clone()));
+    let world = |schedule: &Schedule| world::run(&arguments.adapted(schedule.clone()));
     let summary = runner::run(&config, arguments.draw(), &world, &|progress_now| progress.report(progress_now));
     let wall = begin.elapsed();
     progress.finish();

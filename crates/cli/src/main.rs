@@ -28,6 +28,7 @@ mod recv;
 mod remote;
 mod send;
 mod sim;
+mod source_name;
 mod status;
 mod terminal;
 mod wpi;

@@ -7,7 +7,6 @@ use crate::flow::Step;
 use crate::outcome::{Finding, ViolationKind};
 use crate::schedule::{Event, Schedule, StoreFate};
 use crate::world::{Task, World};
-use srdma_frame::PortId;
 use srdma_sim::network::Direction;
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Instant;
@@ -191,15 +190,7 @@ impl World<'_> {
         host.is_down = true;
         host.call = None;
         host.is_executing = false;
-        let ports = self.testbed.port_count(node);
-        self.network.with(self.testbed.nodes[node], |element, _, pool| {
-            if let NodeOrHost::Node(mut value) = std::mem::take(element) {
-                for port in 0..ports {
-                    value.drop_queue(PortId(port as u16), pool);
-                }
-                value.drop_kept(pool);
-            }
-        });
+        self.network.with(self.testbed.nodes[node], |element, _, pool| element.end_node(pool));
     }
 
     pub(crate) fn restart_node(&mut self, node: usize) {

@@ -20,6 +20,6 @@ pub use group_entry::{Branch, Downstream, GroupEntry, HeadendEntry, Parent, Repa
 pub use lifecycle::{Admission, Ahead, ChangeError, Lifecycle, NewNode, Newcomer, Order, Rehoming, Resumption};
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use name::{Digest, DigestError, EntryName, Held};
-pub use policy::{CnpMode, ListMode, OnFailure, Policy, RepairMode, RepairPolicy, Rules};
+pub use policy::{CnpMode, Dscp, ListMode, NoDscp, OnFailure, Policy, RepairMode, RepairPolicy, Rules};
 pub use safeguard::Safeguard;
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

@@ -110,6 +110,45 @@ impl Default for RepairPolicy {
     }
 }
 
+/// A Differentiated Services codepoint (RFC 2474).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+pub struct Dscp(u8);
+
+impl Dscp {
+    /// CS6, with which NICs send CNPs.
+    pub const CS6: Dscp = Dscp(48);
+
+    /// The codepoint of an IPv6 Traffic Class.
+    pub fn of_traffic_class(traffic_class: u8) -> Self {
+        Dscp(traffic_class >> 2)
+    }
+
+    /// A Traffic Class with this codepoint, not ECN-capable.
+    pub fn traffic_class(self) -> u8 {
+        self.0 << 2
+    }
+}
+
+/// A number that is no codepoint: they end with 63.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0} is no DSCP: they end with 63")]
+pub struct NoDscp(u8);
+
+impl TryFrom<u8> for Dscp {
+    type Error = NoDscp;
+
+    fn try_from(value: u8) -> Result<Self, NoDscp> {
+        if value < 64 { Ok(Dscp(value)) } else { Err(NoDscp(value)) }
+    }
+}
+
+impl From<Dscp> for u8 {
+    fn from(dscp: Dscp) -> u8 {
+        dscp.0
+    }
+}
+
 /// A group's policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -133,6 +172,12 @@ pub struct Policy {
     pub cnp_window_most: Duration,
     /// CNPs that count in one window for one branch (MT-9-3).
     pub cnp_limit: u16,
+    /// DSCP of the nodes' ACKs and NAKs (D227). `None`: that of the branches' responses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_dscp: Option<Dscp>,
+    /// DSCP of the nodes' CNPs (D227).
+    #[serde(skip_serializing_if = "is_cs6")]
+    pub cnp_dscp: Dscp,
     /// Handling of a receiver that is stalled or has failed (D24, D25).
     pub on_failure: OnFailure,
     /// A receiver is stalled when what it expects next was sent down `stall_sends` times over this time without
@@ -166,6 +211,8 @@ impl Default for Policy {
             cnp_window: Duration::from_micros(50),
             cnp_window_most: Duration::from_micros(50),
             cnp_limit: 64,
+            ack_dscp: None,
+            cnp_dscp: Dscp::CS6,
             on_failure: OnFailure::Strict,
             t_stall: Duration::from_secs(1),
             stall_sends: 3,
@@ -175,4 +222,9 @@ impl Default for Policy {
             repair: RepairPolicy::default(),
         }
     }
+}
+
+/// Nodes of versions without the key take groups with its default.
+fn is_cs6(dscp: &Dscp) -> bool {
+    *dscp == Dscp::CS6
 }

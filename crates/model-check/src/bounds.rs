@@ -1,6 +1,6 @@
 //! The bounds of a check.
 
-use crate::hosts::{DuplicateHandling, NakHandling};
+use crate::hosts::{DuplicateHandling, NakHandling, Reception};
 use crate::record::CommitOrder;
 use crate::repairs::Repairs;
 use srdma_aggregation::Rules;
@@ -22,6 +22,8 @@ pub struct Bounds {
     pub source: NakHandling,
     /// How receivers respond to duplicates.
     pub receivers: DuplicateHandling,
+    /// Which receivers keep packets behind a gap.
+    pub reception: Reception,
     /// The rule that the nodes follow.
     pub rules: Rules,
     /// Which nodes repair.

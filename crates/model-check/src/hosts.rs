@@ -9,6 +9,29 @@ pub enum NakHandling {
     Strict,
     /// Like soft-RoCE: after going back it ignores NAKs until it receives an ACK.
     SoftRoce,
+    /// Sends the packet of the NAK again alone (D228).
+    Selective,
+}
+
+/// Which receivers keep packets behind a gap (D228).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reception {
+    /// None.
+    InOrder,
+    /// All.
+    OutOfOrder,
+    /// The first one, the third one and so on.
+    Mixed,
+}
+
+impl Reception {
+    pub(crate) fn keeps(self, receiver: usize) -> bool {
+        match self {
+            Reception::InOrder => false,
+            Reception::OutOfOrder => true,
+            Reception::Mixed => receiver.is_multiple_of(2),
+        }
+    }
 }
 
 /// Handling of duplicates by a responder.
@@ -20,7 +43,7 @@ pub enum DuplicateHandling {
     OnRequest,
 }
 
-/// A go-back-N requester.
+/// A requester.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Source {
     /// Number of completed packets.
@@ -31,6 +54,8 @@ pub(crate) struct Source {
     pub(crate) fresh: u8,
     /// It has gone back and received no ACK since.
     pub(crate) gone_back: bool,
+    /// The first packet that is not completed is to be sent again alone.
+    pub(crate) repeats: bool,
     /// The connection failed with a receiver.
     pub(crate) failed: bool,
 }
@@ -38,6 +63,9 @@ pub(crate) struct Source {
 impl Source {
     /// Takes the next packet to send, the last of each message with a request for an ACK.
     pub(crate) fn send(&mut self, total: u8, message: u8) -> Data {
+        if std::mem::take(&mut self.repeats) {
+            return Data { packet: self.completed, ack_request: true };
+        }
         let packet = self.next;
         self.next += 1;
         self.fresh = self.fresh.max(self.next);
@@ -49,14 +77,16 @@ impl Source {
         if message.confirms < self.completed {
             return;
         }
+        self.repeats &= message.confirms == self.completed;
         self.completed = message.confirms;
         self.next = self.next.max(message.confirms);
         self.fresh = self.fresh.max(message.confirms);
         match message.kind {
             Kind::Ack => self.gone_back = false,
             Kind::Nak if handling == NakHandling::SoftRoce && self.gone_back => {}
+            Kind::Nak if handling == NakHandling::Selective => self.repeats = self.next > self.completed,
             Kind::Nak => self.go_back(handling),
-            Kind::Rnr => self.next = self.completed,
+            Kind::Rnr => (self.next, self.repeats) = (self.completed, false),
             Kind::Fatal => self.failed = true,
         }
     }
@@ -64,6 +94,7 @@ impl Source {
     /// Retransmits all packets that are not completed.
     pub(crate) fn go_back(&mut self, handling: NakHandling) {
         self.gone_back = handling == NakHandling::SoftRoce;
+        self.repeats = false;
         self.next = self.completed;
     }
 }
@@ -73,6 +104,8 @@ impl Source {
 pub(crate) struct Receiver {
     /// Number of received packets.
     pub(crate) has: u8,
+    /// Packets behind a gap, a bit each.
+    kept: u8,
     pub(crate) nak_sent: bool,
     /// It does not respond any more.
     pub(crate) dead: bool,
@@ -90,8 +123,14 @@ pub(crate) enum Delivery {
 }
 
 impl Receiver {
-    /// Handles a packet; returns the response.
-    pub(crate) fn receive(&mut self, data: Data, delivery: Delivery, handling: DuplicateHandling) -> Option<Message> {
+    /// Handles a packet; returns the response. One that `keeps` what comes behind a gap takes it when the gap is filled.
+    pub(crate) fn receive(
+        &mut self,
+        data: Data,
+        delivery: Delivery,
+        handling: DuplicateHandling,
+        keeps: bool,
+    ) -> Option<Message> {
         let message = |kind, confirms| Some(Message { kind, confirms, epoch: 0 });
         if self.dead || delivery == Delivery::Lost {
             return None;
@@ -101,11 +140,15 @@ impl Receiver {
             return if responds { message(Kind::Ack, self.has) } else { None };
         }
         if data.packet > self.has {
+            self.kept |= u8::from(keeps) << data.packet;
             let first = !std::mem::replace(&mut self.nak_sent, true);
             return if first { message(Kind::Nak, self.has) } else { None };
         }
         match delivery {
-            Delivery::NotReady => return message(Kind::Rnr, self.has),
+            Delivery::NotReady => {
+                self.kept = 0;
+                return message(Kind::Rnr, self.has);
+            }
             Delivery::Fails => {
                 self.dead = true;
                 return message(Kind::Fatal, self.has);
@@ -113,8 +156,16 @@ impl Receiver {
             Delivery::Arrives | Delivery::Lost => {}
         }
         self.has += 1;
-        self.nak_sent = false;
-        if data.ack_request { message(Kind::Ack, self.has) } else { None }
+        let before = self.has;
+        while self.kept >> self.has & 1 == 1 {
+            self.kept &= !(1 << self.has);
+            self.has += 1;
+        }
+        self.nak_sent = self.kept != 0;
+        if self.nak_sent {
+            return message(Kind::Nak, self.has);
+        }
+        if data.ack_request || self.has > before { message(Kind::Ack, self.has) } else { None }
     }
 }
 

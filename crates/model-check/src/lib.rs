@@ -34,7 +34,7 @@ pub use commit::{
     Ablation, COMMIT_AGREEMENT, COMMIT_LARGE, COMMIT_NAMED, COMMIT_NAMES, COMMIT_PROGRESS, COMMIT_READY, COMMIT_SAFETY,
     COMMIT_SMALL, CommitAction, CommitBounds, CommitFailure, CommitFaults, CommitFinding, StoreLoss, check_commit,
 };
-pub use hosts::{DuplicateHandling, NakHandling};
+pub use hosts::{DuplicateHandling, NakHandling, Reception};
 pub use model::{COMPLETION, PROGRESS, SAFETY, Tree};
 pub use record::{Change, CommitOrder};
 pub use repairs::{Due, Repairers, Repairs};

@@ -5,7 +5,7 @@ use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
     Ablation, Action, Bounds, COMMIT_LARGE, COMMIT_SMALL, CommitBounds, CommitFaults, CommitFinding, CommitOrder,
     Configuration, DuplicateHandling, Faults, Finding, LARGE, NakHandling, Order, REPAIR_LARGE, REPAIR_SMALL,
-    RepairConfiguration, Repairers, Repairs, SHAPES, SMALL, Shape, check, check_commit, shortest,
+    Reception, RepairConfiguration, Repairers, Repairs, SHAPES, SMALL, Shape, check, check_commit, shortest,
 };
 use srdma_wire::Psn;
 use std::process::ExitCode;
@@ -112,8 +112,14 @@ struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=8))]
     depth: u8,
     /// The requester handles NAKs as soft-RoCE does: it ignores all after the first until it receives an ACK.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "selective")]
     soft_roce: bool,
+    /// The requester sends a lost packet again alone.
+    #[arg(long)]
+    selective: bool,
+    /// Receivers that keep packets behind a gap.
+    #[arg(long, value_enum, default_value = "none")]
+    out_of_order: OutOfOrder,
     /// Receivers respond only to duplicates that request an ACK.
     #[arg(long)]
     quiet_receivers: bool,
@@ -169,6 +175,15 @@ enum Repairing {
     Root,
     RootAndEdges,
     BelowRoot,
+}
+
+/// Receivers that keep packets behind a gap.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OutOfOrder {
+    None,
+    All,
+    /// Every second one.
+    Some,
 }
 
 /// Rules of the commit protocol.
@@ -236,7 +251,16 @@ impl Options {
             packets: self.packets,
             window: self.window,
             message: self.message,
-            source: if self.soft_roce { NakHandling::SoftRoce } else { NakHandling::Strict },
+            source: match (self.soft_roce, self.selective) {
+                (true, _) => NakHandling::SoftRoce,
+                (false, true) => NakHandling::Selective,
+                (false, false) => NakHandling::Strict,
+            },
+            reception: match self.out_of_order {
+                OutOfOrder::None => Reception::InOrder,
+                OutOfOrder::All => Reception::OutOfOrder,
+                OutOfOrder::Some => Reception::Mixed,
+            },
             receivers: if self.quiet_receivers {
                 DuplicateHandling::OnRequest
             } else {

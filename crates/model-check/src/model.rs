@@ -93,7 +93,8 @@ impl Tree {
 
     pub(crate) fn can_send(&self, state: &State) -> bool {
         let source = &state.source;
-        source.next < self.bounds.packets.min(source.completed + self.bounds.window) && !self.is_paused(state)
+        let has_new = source.next < self.bounds.packets.min(source.completed + self.bounds.window);
+        (has_new || source.repeats) && !self.is_paused(state)
     }
 
     fn is_holding(&self, state: &State, node: usize) -> bool {

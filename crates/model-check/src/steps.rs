@@ -1,10 +1,10 @@
 //! Application of actions to states.
 
-use crate::bounds::Faults;
+use crate::bounds::{Bounds, Faults};
 use crate::hosts::Delivery;
 use crate::machines::{Fingerprint, Sent, Step};
 use crate::model::{Tree, budget, spend};
-use crate::queue::{Data, Queue, Upward};
+use crate::queue::{Data, Message, Queue, Upward};
 use crate::record::Child;
 use crate::repairs::Due;
 use crate::state::{Action, LINKS, NODES, State};
@@ -140,6 +140,11 @@ impl Tree {
         Some(())
     }
 
+    fn receive(&self, state: &mut State, receiver: usize, data: Data, delivery: Delivery) -> Option<Message> {
+        let Bounds { receivers, reception, .. } = self.bounds;
+        state.receivers[receiver].receive(data, delivery, receivers, reception.keeps(receiver))
+    }
+
     fn data_at_receiver(
         &self,
         state: &mut State,
@@ -150,7 +155,7 @@ impl Tree {
     ) -> Option<()> {
         let delivery = Delivery::of(deliveries);
         spend(budget(&mut state.left, delivery));
-        match state.receivers[receiver].receive(data, delivery, self.bounds.receivers) {
+        match self.receive(state, receiver, data, delivery) {
             Some(message) => self.push(&mut state.up[link], message.code()),
             None => Some(()),
         }
@@ -237,7 +242,7 @@ impl Tree {
                     if withheld {
                         continue;
                     }
-                    if let Some(message) = state.receivers[receiver].receive(data, delivery, self.bounds.receivers) {
+                    if let Some(message) = self.receive(state, receiver, data, delivery) {
                         self.push(&mut state.up[link], message.code())?;
                     }
                 }

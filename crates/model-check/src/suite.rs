@@ -1,7 +1,7 @@
 //! The configurations of the documentation and of the tests.
 
 use crate::bounds::{Bounds, Faults};
-use crate::hosts::{DuplicateHandling, NakHandling};
+use crate::hosts::{DuplicateHandling, NakHandling, Reception};
 use crate::record::CommitOrder;
 use crate::repairs::Repairers::{All, BelowRoot, Edges, Root, RootAndEdges};
 use crate::repairs::{Repairers, Repairs};
@@ -128,6 +128,7 @@ impl Configuration {
             message: 1,
             source: NakHandling::Strict,
             receivers: DuplicateHandling::AllDuplicates,
+            reception: Reception::InOrder,
             rules: Rules::default(),
             repairs: Repairs::NONE,
             depth: 3,

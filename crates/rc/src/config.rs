@@ -81,6 +81,15 @@ pub struct Habits {
     /// After an RNR NAK the message that the peer is not ready for is sent alone, until it is acknowledged; otherwise
     /// all that is outstanding is sent again each time.
     pub sends_one_message_until_ready: bool,
+    /// A sequence NAK has the packet that it names sent again alone, unless that is a READ; otherwise everything from
+    /// there on is.
+    pub repeats_selectively: bool,
+    /// Packets that come before the expected one are kept until it comes, as many as `max_outstanding_psns`; otherwise
+    /// they are dropped.
+    pub receives_out_of_order: bool,
+    /// Adaptive retransmission: the first timeout is 1/16 of the ACK timeout, and each further one twice the one before,
+    /// up to the ACK timeout. Those below it spend no retry.
+    pub adapts_timeouts: bool,
 }
 
 impl Habits {
@@ -97,7 +106,16 @@ impl Habits {
             sequence_nak_after_not_ready: false,
             acks_all_ones_before_first_request: false,
             sends_one_message_until_ready: false,
+            repeats_selectively: false,
+            receives_out_of_order: false,
+            adapts_timeouts: false,
         }
+    }
+
+    /// The same as a NIC with selective repeat, out-of-order reception and adaptive retransmission, from published
+    /// descriptions of ConnectX; never compared with one (D228).
+    pub const fn with_selective_repeat(self) -> Self {
+        Habits { repeats_selectively: true, receives_out_of_order: true, adapts_timeouts: true, ..self }
     }
 
     /// The observed behaviour of the soft-RoCE driver of Linux 6.1.
@@ -113,6 +131,9 @@ impl Habits {
             sequence_nak_after_not_ready: true,
             acks_all_ones_before_first_request: true,
             sends_one_message_until_ready: false,
+            repeats_selectively: false,
+            receives_out_of_order: false,
+            adapts_timeouts: false,
         }
     }
 }

@@ -48,6 +48,11 @@ impl<'a> Inbound<'a> {
         Ok(extensions)
     }
 
+    /// The whole packet.
+    pub(crate) fn octets(&self) -> Vec<u8> {
+        self.slices.concat()
+    }
+
     /// Octets of payload, padding not counted.
     pub(crate) fn payload_len(&self) -> u32 {
         self.headers.payload_range().len() as u32

@@ -21,6 +21,7 @@ pub mod observer;
 pub mod program;
 mod replay_buffer;
 pub mod replica;
+pub mod retransmission;
 pub mod setup;
 pub mod slices;
 pub mod snapshot;

@@ -30,6 +30,16 @@ impl NodeOrHost {
             NodeOrHost::Host(_) | NodeOrHost::Absent => &[],
         }
     }
+
+    /// Takes a node that ends out of its place, without its frames; `None` if there is none.
+    pub fn end_node(&mut self, pool: &mut Pool) -> Option<NodeOrHost> {
+        match self {
+            NodeOrHost::Node(node) => node.release_frames(pool),
+            NodeOrHost::Workers(workers) => workers.release_frames(pool),
+            NodeOrHost::Host(_) | NodeOrHost::Absent => return None,
+        }
+        Some(std::mem::take(self))
+    }
 }
 
 impl Element for NodeOrHost {

@@ -72,13 +72,13 @@ pub(crate) fn multicast(
 }
 
 /// A queue pair of a host toward the group (MT-5.1-1), beginning at the group's first PSN (D28).
-fn queue_pair(qpn: srdma_wire::Qpn, scenario: &TransferConfig, timing: &Timing) -> QueuePairConfig {
+fn queue_pair(qpn: srdma_wire::Qpn, scenario: &TransferConfig, timing: &Timing, habits: Habits) -> QueuePairConfig {
     QueuePairConfig {
         sq_psn: scenario.first_psn,
         rq_psn: scenario.first_psn,
         path_mtu: scenario.path_mtu,
         ack_timeout: timing.ack_timeout,
-        habits: Habits { retry_count_7_is_unlimited: scenario.unlimited_retries, ..timing.habits() },
+        habits: Habits { retry_count_7_is_unlimited: scenario.unlimited_retries, ..habits },
         ..QueuePairConfig::new(qpn, addressing::PROXY, addressing::designated_qpn())
     }
 }
@@ -91,9 +91,10 @@ fn add_receivers(
 ) -> Result<Vec<MemoryKey>, SetupError> {
     let mut regions = Vec::new();
     for (rank, receiver) in (1..).zip(fabric.receivers.clone()) {
+        let habits = scenario.retransmission.at_receiver(rank - 1, timing.habits());
         let qpn = addressing::receiving_qpn(rank);
         let region = fabric.with_host(receiver, |host, _| {
-            host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
+            host.add_queue_pair(queue_pair(qpn, scenario, timing, habits))?;
             // Keys differ between receivers, as those of real hosts do.
             let region = host.add_region(Replica::empty(Arc::clone(data)), receiver_base(rank), rank as u8);
             if scenario.operation == Operation::Send {
@@ -118,8 +119,9 @@ fn add_source(
         Operation::Write => MessageOperation::Write { remote },
         Operation::Send => MessageOperation::Send,
     };
+    let habits = scenario.retransmission.at_source(timing.habits());
     fabric.with_host(fabric.source, |host, _| {
-        host.add_queue_pair(queue_pair(qpn, scenario, timing))?;
+        host.add_queue_pair(queue_pair(qpn, scenario, timing, habits))?;
         let region = host.add_region(Replica::of_source(Arc::clone(data)), 0, 0);
         host.observe_responses();
         host.add_send_stream(SendStream::new(qpn, region, data.len() as u64, scenario.message_octets, operation));

@@ -4,6 +4,7 @@ use crate::fabric::{Headend, LinkSettings};
 use crate::invariants::{Layout, Violation};
 use crate::link::LinkModel;
 use crate::replica::Sha256Digest;
+use crate::retransmission::Retransmission;
 use crate::timing::Timing;
 use crate::topology::Topology;
 use srdma_dataplane::RepairCounters;
@@ -75,6 +76,8 @@ pub struct TransferConfig {
     /// Whether the source never gives up, as some endpoints with a retry count of 7; else it gives up after seven
     /// retries without progress.
     pub unlimited_retries: bool,
+    /// Retransmission by the hosts.
+    pub retransmission: Retransmission,
     /// Time at which the run is broken off.
     pub time_limit: Instant,
 }
@@ -100,6 +103,7 @@ impl TransferConfig {
             buffer_packets: None,
             prune_retransmit: false,
             unlimited_retries: false,
+            retransmission: Retransmission::default(),
             time_limit: Instant::NEVER,
         }
     }

@@ -92,6 +92,16 @@ pub fn read(file: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(file).map_err(|error| FileError::Unreadable { file: file.to_owned(), error })
 }
 
+/// Reads a file that another one names, beside which it is unless its path is absolute.
+///
+/// # Errors
+///
+/// Names the file and says why it cannot be read.
+pub fn read_beside(file: &Path, name: &str) -> Result<String, String> {
+    let path = file.parent().unwrap_or(Path::new("")).join(name);
+    read(&path).map_err(|error| error.to_string())
+}
+
 /// The line of an offset, from 1.
 pub fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|octet| *octet == b'\n').count() + 1

@@ -70,18 +70,17 @@ impl Workers {
         }
     }
 
-    /// Releases the frames that wait at a port, and those on the way between workers; returns how many.
-    pub fn drop_queue(&mut self, port: PortId, pool: &mut Pool) -> usize {
-        let on_the_way = self.ways.iter_mut().flat_map(|way| way.drain(..)).fold(0, |count, (_, handover)| {
-            handover.frame.release(pool);
-            count + 1
-        });
-        on_the_way + self.nodes.iter_mut().map(|node| node.drop_queue(port, pool)).sum::<usize>()
-    }
-
-    /// Releases the packets of all retransmission buffers: the node ends.
+    /// Releases the packets of all retransmission buffers.
     pub fn drop_kept(&mut self, pool: &mut Pool) {
         self.nodes.iter_mut().for_each(|node| node.drop_kept(pool));
+    }
+
+    /// Releases the frames that wait at ports, are kept for repair, or are on the way between workers: the node ends.
+    pub fn release_frames(&mut self, pool: &mut Pool) {
+        for (_, handover) in self.ways.iter_mut().flat_map(|way| way.drain(..)) {
+            handover.frame.release(pool);
+        }
+        self.nodes.iter_mut().for_each(|node| node.release_frames(pool));
     }
 
     /// The worker at which a frame arrives: as a NIC, by a hash of the addresses.

@@ -19,6 +19,8 @@ struct Pend {
     received_at: u64,
     /// It, or a response that supersedes it, was sent upstream.
     sent: bool,
+    /// Its T_hold has ended above the minimum.
+    early: bool,
 }
 
 /// A branch: `None` while it is unknown.
@@ -79,7 +81,7 @@ impl Model {
         let fatal = matches!(kind, Syndrome::Fatal(_));
         let (n, kind) = if n <= hi + 1 { (n, kind) } else { (hi + 1, if fatal { kind } else { Syndrome::Ack }) };
         let state = &mut self.branches[branch];
-        let new = (kind != Syndrome::Ack).then_some(Pend { kind, received_at: now, sent: false });
+        let new = (kind != Syndrome::Ack).then_some(Pend { kind, received_at: now, sent: false, early: false });
         let failed = state.pend.is_some_and(|pend| strength(pend.kind) == 3);
         match state.next {
             Some(next) if n < next => return false,
@@ -88,7 +90,7 @@ impl Model {
                 let repeats = strength(kind) == stood && stood == 2;
                 if strength(kind) > stood || repeats {
                     let received_at = state.pend.filter(|_| repeats).map_or(now, |pend| pend.received_at);
-                    state.pend = Some(Pend { kind, received_at, sent: false });
+                    state.pend = Some(Pend { kind, received_at, sent: false, early: false });
                 }
             }
             Some(_) | None => {
@@ -183,8 +185,10 @@ impl Model {
         let stronger_stands = standing.map(|pend| strength(pend.kind)).max().unwrap_or(0) > 1;
         for branch in self.branches.iter_mut().filter(|branch| !branch.removed) {
             let Some(pend) = &mut branch.pend else { continue };
-            if !pend.sent && strength(pend.kind) != 2 && now >= pend.received_at + T_HOLD_NS {
-                pend.sent = true;
+            if !pend.sent && !pend.early && strength(pend.kind) != 2 && now >= pend.received_at + T_HOLD_NS {
+                // A NAK above the minimum is sent again at its own number, when the minimum comes there.
+                let is_above = branch.next > Some(m) && strength(pend.kind) == 1;
+                (pend.sent, pend.early) = (!is_above, is_above);
                 if strongest.is_none_or(|strongest| strength(pend.kind) > strength(strongest)) {
                     strongest = Some(pend.kind);
                 }
@@ -364,7 +368,8 @@ fn response(kind: Syndrome, n: u64, msn: u32) -> Response {
 fn deadline_is_in_time(machine: &Acknowledgements, model: &Model) -> Result<(), TestCaseError> {
     let Some(m) = model.minimum() else { return Ok(()) };
     let waiting = model.living().filter(|branch| branch.next != Some(m) || model.nak_up_at != Some(m));
-    let held = waiting.filter_map(|branch| branch.pend).filter(|pend| !pend.sent && strength(pend.kind) != 2);
+    let held =
+        waiting.filter_map(|branch| branch.pend).filter(|pend| !pend.sent && !pend.early && strength(pend.kind) != 2);
     if let Some(end) = held.map(|pend| pend.received_at + T_HOLD_NS).min() {
         prop_assert!(machine.next_deadline().is_some_and(|deadline| deadline <= Instant::from_ns(end)));
     }

@@ -6,6 +6,7 @@ use srdma_chaos::runner::{self, RunConfig};
 use srdma_chaos::schedule::Schedule;
 use srdma_chaos::token::ReplayToken;
 use srdma_chaos::{attack, world};
+use srdma_sim::retransmission::Retransmission;
 use std::fs;
 use std::path::Path;
 use std::thread;
@@ -34,6 +35,17 @@ fn nodes_of_several_workers_have_no_violations() {
     assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "no faults took effect");
     let summary = runner::run(&config(101, 2), Schedule::with_insiders, &world, &|_| true);
     assert_eq!(summary.failures, [].into());
+}
+
+/// Hosts with selective repeat, all of them or some of the receivers (D228).
+#[test]
+fn hosts_with_selective_repeat_have_no_violations() {
+    for retransmission in [Retransmission::Selective, Retransmission::Mixed] {
+        let world = |schedule: &Schedule| world::run(&schedule.clone().with_retransmission(retransmission));
+        let summary = runner::run(&config(1, 1), Schedule::from_seed, &world, &|_| true);
+        assert_eq!(summary.failures, [].into());
+        assert!(summary.restarts > 0 && summary.evictions > 0 && summary.completed > 0, "no faults took effect");
+    }
 }
 
 /// Forged packets do not change aggregation state (MT-9-3, RFC 8754 section 5.1).

@@ -7,6 +7,7 @@ use srdma_chaos::schedule::{
     OperationPlan, PolicyPlan, ReceiverPlan, Schedule, TimedEvent,
 };
 use srdma_chaos::world;
+use srdma_sim::retransmission::Retransmission;
 
 /// About the middle of a transfer.
 const MIDDLE_NS: u64 = 150_000;
@@ -43,6 +44,7 @@ fn without_faults() -> Schedule {
         events: Vec::new(),
         faults_end_ns: 4 * LONG_NS,
         workers: 1,
+        retransmission: Retransmission::GoBackN,
     }
 }
 

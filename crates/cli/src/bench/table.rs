@@ -1,9 +1,17 @@
 //! The tables that `srdma bench` prints.
 
+use serde::Serialize;
 use srdma_bench::wire::WireRow;
 use srdma_bench::workers::WorkersRow;
 use srdma_bench::{Machine, MemoryRow, Row};
 use std::io::{self, Write};
+
+/// Writes a row as a line of JSON.
+fn json_line(row: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, row)?;
+    writeln!(out)
+}
 
 /// Writes rows of `srdma bench dataplane` as they come.
 #[derive(Debug)]
@@ -35,23 +43,19 @@ impl DataplaneTable {
 
     /// Writes the memory of a group.
     pub(super) fn memory(&mut self, row: &MemoryRow) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         if self.json {
-            serde_json::to_writer(&mut out, row)?;
-            return writeln!(out);
+            return json_line(row);
         }
-        writeln!(out, "{:<40} {:>6.0} octets each", row.case, row.octets_per_group)
+        writeln!(io::stdout(), "{:<40} {:>6.0} octets each", row.case, row.octets_per_group)
     }
 
     pub(super) fn row(&mut self, row: &Row) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         if self.json {
-            serde_json::to_writer(&mut out, row)?;
-            return writeln!(out);
+            return json_line(row);
         }
         let count = |value: Option<usize>| value.map_or("-".to_owned(), |value| value.to_string());
         writeln!(
-            out,
+            io::stdout(),
             "{:<32} {:>6} {:>7}  {:<9} {:>9.1} {:>9.1} {:>9} {:>9.1}",
             row.case,
             count(row.frame_octets),
@@ -87,14 +91,12 @@ impl WorkersTable {
     }
 
     pub(super) fn row(&mut self, row: &WorkersRow) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         if self.json {
-            serde_json::to_writer(&mut out, row)?;
-            return writeln!(out);
+            return json_line(row);
         }
         let millions = |rate: f64| rate / 1e6;
         writeln!(
-            out,
+            io::stdout(),
             "{:<36} {:>7} {:>9.3} {:>9.3} {:>9.1} {:>7.2}",
             row.case,
             row.workers,
@@ -120,7 +122,7 @@ impl WireTable {
             writeln!(out, "{}, nanoseconds a frame that leaves\n", machine.model)?;
             writeln!(
                 out,
-                "{:<15} {:<14} {:>6} {:>8} {:>8}   {:<17} {:>8} {:>8} {:>6}",
+                "{:<15} {:<19} {:>6} {:>8} {:>8}   {:<17} {:>8} {:>8} {:>6}",
                 "driver", "case", "octets", "ns min", "ns med", "yardstick", "ns min", "ns med", "ratio"
             )?;
         }
@@ -128,15 +130,13 @@ impl WireTable {
     }
 
     pub(super) fn write(&self, row: &WireRow) -> io::Result<()> {
-        let mut out = io::stdout().lock();
         if self.json {
-            serde_json::to_writer(&mut out, row)?;
-            return writeln!(out);
+            return json_line(row);
         }
         let missed = row.target.filter(|target| row.ratio < *target);
         writeln!(
-            out,
-            "{:<15} {:<14} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
+            io::stdout(),
+            "{:<15} {:<19} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
             row.driver,
             row.case,
             row.frame_octets,

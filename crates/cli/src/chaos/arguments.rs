@@ -1,5 +1,6 @@
 //! The command line of `srdma chaos`.
 
+use crate::source_name::SourceName;
 use anyhow::{Context, Result};
 use clap::{Args, value_parser};
 use srdma_chaos::runner::{DrawSchedule, RunConfig};
@@ -21,6 +22,7 @@ const EXAMPLES: &str = "Examples:
   srdma chaos --attack --seeds 10000               each schedule without and with forged packets
   srdma chaos --insiders --seeds 10000             with receivers and links that send untrue responses
   srdma chaos --workers 3 --seeds 10000            nodes of three workers each
+  srdma chaos --source selective --seeds 10000     hosts with selective repeat
   srdma chaos --cluster --seeds 10000              whole clusters: controller, agents, nodes, sources
   srdma chaos --cluster --seed 4711 --verbose      one of them, with its timeline
   srdma chaos --replay 'v4:{\"seed\":4711, …}'       a schedule printed by --shrink
@@ -83,6 +85,10 @@ pub(crate) struct Arguments {
     #[arg(value_parser = value_parser!(u16).range(1..=i64::from(MAX_WORKERS)))]
     workers: u16,
 
+    /// Retransmission by sources and receivers.
+    #[arg(long, value_enum, default_value_t = SourceName::GoBackN, conflicts_with_all = ["attack", "cluster", "replay"])]
+    source: SourceName,
+
     /// Search for a smaller schedule that fails in the same way, for each failure.
     #[arg(long)]
     pub(super) shrink: bool,
@@ -99,7 +105,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// The single schedule to run, if any. Fails if the token of `--replay` is invalid.
     pub(super) fn single(&self) -> Result<Option<ReplayToken>> {
-        let token = |seed: u64| match (self.attack, self.insiders || self.workers > 1) {
+        let token = |seed: u64| match (self.attack, self.draws_another()) {
             (true, _) => ReplayToken::Schedule(Box::new(Schedule::under_attack(seed))),
             (false, true) => ReplayToken::Schedule(Box::new(self.schedule(seed))),
             (false, false) => ReplayToken::Seed(seed),
@@ -109,6 +115,11 @@ impl Arguments {
             Some(text) => parse_token(text).context("--replay").map(Some),
             None => Ok(self.seed.map(token)),
         }
+    }
+
+    /// Whether a schedule is not that of its seed alone.
+    fn draws_another(&self) -> bool {
+        self.insiders || self.workers > 1 || self.source != SourceName::GoBackN
     }
 
     /// The single schedule of a cluster to run, if any. Fails if the token of `--replay` is invalid.
@@ -126,19 +137,24 @@ impl Arguments {
 
     /// The schedule of a seed.
     pub(super) fn schedule(&self, seed: u64) -> Schedule {
-        self.with_workers(self.draw()(seed))
+        self.adapted(self.draw()(seed))
     }
 
-    /// The same schedule with the workers that the nodes are to have.
-    pub(super) fn with_workers(&self, schedule: Schedule) -> Schedule {
-        schedule.with_workers(self.workers)
+    /// The same schedule with the workers that the nodes are to have, and the hosts' retransmission.
+    pub(super) fn adapted(&self, schedule: Schedule) -> Schedule {
+        schedule.with_workers(self.workers).with_retransmission(self.source.into())
     }
 
     /// The options that a single seed needs to have the same schedule.
     pub(super) fn mode_option(&self) -> String {
         let insiders = if self.insiders { " --insiders" } else { "" };
         let workers = if self.workers > 1 { format!(" --workers {}", self.workers) } else { String::new() };
-        format!("{insiders}{workers}")
+        let source = match self.source {
+            SourceName::GoBackN => "",
+            SourceName::Selective => " --source selective",
+            SourceName::Mixed => " --source mixed",
+        };
+        format!("{insiders}{workers}{source}")
     }
 
     /// The parameters of a run of several seeds.

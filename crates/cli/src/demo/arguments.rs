@@ -1,6 +1,7 @@
 //! The command line of `srdma demo`.
 
 use crate::endpoint;
+use crate::source_name::SourceName;
 use crate::units::{parse_delay, parse_octets, parse_probability, parse_rate};
 use clap::{Args, ValueEnum, value_parser};
 use srdma_group::{ListMode, RepairMode, Rules};
@@ -86,6 +87,10 @@ pub(crate) struct Arguments {
     /// Nodes that send lost packets again, instead of the source: none, the edges, or all nodes of the tree.
     #[arg(long, value_enum, default_value_t = RepairName::Tree)]
     repair: RepairName,
+
+    /// Retransmission by the source and the receivers.
+    #[arg(long, value_enum, default_value_t = SourceName::GoBackN)]
+    source: SourceName,
 
     /// Packets that the source may have outstanding [default: as many as the path holds].
     #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u32).range(1..=65536))]
@@ -208,6 +213,7 @@ impl Arguments {
                 RepairName::Edge => RepairMode::Edge,
                 RepairName::Tree => RepairMode::Tree,
             },
+            retransmission: self.source.into(),
             window_packets: self.window,
             ..TransferConfig::figure_1()
         }

@@ -2,7 +2,7 @@
 
 use super::buffer_memory::BufferShare;
 use super::repair::{StoredPacket, repair_of, succeeding_repair};
-use super::{GroupState, Groups, Surroundings, proxy_prefix};
+use super::{GroupState, Groups, ResponseMarking, Surroundings, proxy_prefix};
 use crate::config::{ConfigError, NodeConfig};
 use crate::counters::GroupCounters;
 use crate::event::Event;
@@ -250,6 +250,7 @@ pub(super) fn group_state(
         is_leased: false,
         is_owned: true,
         learnt: None,
+        marking: ResponseMarking::default(),
         counters: GroupCounters::default(),
         entry,
     }

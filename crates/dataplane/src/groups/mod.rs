@@ -21,7 +21,7 @@ pub(crate) use membership::Owner;
 pub(crate) use receiver_list::{EdgeCopy, ReceiverList};
 pub(crate) use repair::{behind_outer, stored_packet};
 pub(crate) use responses::{Data, Outbox, Request};
-pub(crate) use state::{GroupState, ResolvedCopy};
+pub(crate) use state::{GroupState, ResolvedCopy, ResponseMarking};
 
 use crate::config::NodeConfig;
 use crate::counters::GroupCounters;

@@ -2,6 +2,7 @@
 
 use super::list_cache::Flow;
 use super::{GroupState, Groups, Surroundings};
+use crate::behavior::{Outcome, behind_options};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::multicast::{ListedReceiver, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
@@ -86,6 +87,15 @@ impl ReceiverList {
         }
     }
 
+    /// Whether the list was made from an SRH with these octets and from the present tables, and its HMAC was verified if
+    /// packets to the SID `signed_to` need one.
+    #[inline(always)]
+    fn is_made_from(&self, srh: &[u8], signed_to: Option<&[u8]>, generation: u64) -> bool {
+        self.generation == generation
+            && self.srh == srh
+            && signed_to.is_none_or(|sid| self.verified_for.as_ref().is_some_and(|verified| verified == sid))
+    }
+
     /// Prepares the copies of packets that name a region of the group (D191).
     #[inline]
     pub(crate) fn select(&mut self, region: u8) {
@@ -121,12 +131,8 @@ impl Groups {
             && *segments_left > 0
             && *next_header == NextHeader::IPV6.0
             && inner.get(6) == Some(&NextHeader::UDP.0);
-        let destination = &outer[IPV6 + 24..];
-        let slot = self.lists.find(&flow, |list| {
-            list.generation == generation
-                && list.srh == octets
-                && (!require_hmac || list.verified_for.as_ref().is_some_and(|verified| verified == destination))
-        });
+        let signed_to = require_hmac.then_some(&outer[IPV6 + 24..]);
+        let slot = self.lists.find(&flow, |list| list.is_made_from(octets, signed_to, generation));
         slot.filter(|_| is_common).map(|slot| (slot, AFTER_IPV6 + octets.len()))
     }
 
@@ -142,11 +148,11 @@ impl Groups {
         let head = frame.head(pool);
         let outer = ipv6(head)?;
         // S01, S13. No SRH, or Segments Left is zero (MT-6.2-1)
-        let at = Place::first(outer).behind_options(head)?;
+        let at = behind_options(head, Place::first(outer)).map_err(Outcome::reason)?;
         if at.header != NextHeader::ROUTING {
             return Err(DropReason::EndMtNoSegment);
         }
-        let srh = at.srh(head).map_err(srh_drop)?;
+        let srh = at.srh(head).map_err(|error| srh_drop(error, head))?;
         if srh.header.segments_left == 0 {
             return Err(DropReason::EndMtNoSegment);
         }
@@ -156,7 +162,7 @@ impl Groups {
         // S02, S03. The outer header is about to go; that the next segment exists was checked with the SRH (MT-6.2-2).
         let behind = at.behind_srh(srh.header);
         let octets = &head[at.offset..behind.offset];
-        let inner = behind.behind_options(head)?;
+        let inner = behind_options(head, behind).map_err(Outcome::reason)?;
         if inner.header != NextHeader::IPV6 {
             return Err(DropReason::UpperLayer);
         }
@@ -171,11 +177,8 @@ impl Groups {
         let outer_octets = head.first_chunk().ok_or(DropReason::Truncated)?;
         let flow = Flow::behind(outer_octets, &head[inner.offset..]).ok_or(DropReason::HeaderTooLong)?;
         let generation = around.tables.generation();
-        let known = self.lists.find(&flow, |list| {
-            list.generation == generation
-                && list.srh == octets
-                && (!require_hmac || list.verified_for.as_ref() == Some(outer.destination_octets()))
-        });
+        let signed_to = require_hmac.then_some(&outer_octets[IPV6 + 24..]);
+        let known = self.lists.find(&flow, |list| list.is_made_from(octets, signed_to, generation));
         if let Some(slot) = known {
             return Ok((slot, inner.offset));
         }

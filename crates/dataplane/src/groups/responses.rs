@@ -10,6 +10,7 @@ use crate::security::Security;
 use crate::tables::Tables;
 use srdma_aggregation::{BranchIndex, CnpUp, EpochTag, Refusal, Response, Rule, Syndrome, UpstreamResponse};
 use srdma_frame::{Frame, Pool};
+use srdma_group::Dscp;
 use srdma_repair::Request as RepairRequest;
 use srdma_wire::rocev2::{Extended, Packet};
 use srdma_wire::{BthView, Instant, Opcode, Psn, Qpn};
@@ -22,11 +23,12 @@ const INVALID_REQUEST: u8 = 1;
 pub(crate) struct Data {
     psn: Psn,
     ack_request: bool,
+    migration_request: bool,
 }
 
 impl Data {
     pub(crate) fn of(bth: &BthView) -> Self {
-        Data { psn: bth.psn(), ack_request: bth.ack_request() }
+        Data { psn: bth.psn(), ack_request: bth.ack_request(), migration_request: bth.migration_request() }
     }
 
     pub(crate) fn psn(&self) -> Psn {
@@ -105,6 +107,7 @@ impl Groups {
     pub(crate) fn data(&mut self, now: Instant, group: u32, data: Data) -> Option<Outbox> {
         let state = self.slots[group as usize].as_mut()?;
         state.counters.data_packets += 1;
+        state.marking.migration_request = data.migration_request;
         state.touch(now);
         let before = state.acks.next_deadline();
         if state.repair.as_ref().is_some_and(|repair| !repair.is_off()) {
@@ -201,7 +204,12 @@ impl Groups {
                     return Err(DropReason::StaleResponse);
                 }
                 let response = Response { msn: state.raised_msn(branch, response.msn), ..response };
-                Ok(self.acknowledgement(context.now, group, branch, response))
+                let traffic_class = Dscp::of_traffic_class(packet.ipv6.traffic_class()).traffic_class();
+                let (outbox, taken) = self.acknowledgement(context.now, group, branch, response);
+                if let Some(state) = self.get_mut(group).filter(|_| taken.is_ok()) {
+                    state.marking.traffic_class = traffic_class;
+                }
+                Ok((outbox, taken))
             }
             Extended::Cnp(cnp) => {
                 let count = if from_node { cnp.count().max(1) } else { 1 };

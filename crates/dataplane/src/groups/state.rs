@@ -48,7 +48,18 @@ pub(crate) struct GroupState {
     pub(crate) is_owned: bool,
     /// There is no record of the group, the edge has learnt it (D17).
     pub(crate) learnt: Option<Learnt>,
+    /// How the node's responses are marked.
+    pub(crate) marking: ResponseMarking,
     pub(crate) counters: GroupCounters,
+}
+
+/// What a node's ACKs and NAKs have from the packets that they answer and sum up (D227).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ResponseMarking {
+    /// Traffic Class of the last response of a branch, without ECN.
+    pub(crate) traffic_class: u8,
+    /// MigReq of the source's last data.
+    pub(crate) migration_request: bool,
 }
 
 #[derive(Clone, Copy, Debug)]

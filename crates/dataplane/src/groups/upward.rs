@@ -1,12 +1,12 @@
 //! Responses and CNPs sent upstream: packets to the parent or, at the root, to the source (D12, D13, MT-5.3.1-4).
 
-use super::Groups;
+use super::{GroupState, Groups};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
 use crate::tables::Tables;
 use srdma_aggregation::{CnpUp, EpochTag, Response, Syndrome, UpstreamResponse};
 use srdma_frame::{Frame, Pool};
-use srdma_group::Parent;
+use srdma_group::{Dscp, Parent};
 use srdma_repair::Request;
 use srdma_wire::codepoints::ROCEV2_PORT;
 use srdma_wire::icrc::Computation;
@@ -27,12 +27,19 @@ pub(crate) struct Upward {
     to_host: bool,
     /// Of the UDP datagram.
     source_port: u16,
+    /// Traffic Classes of ACKs and NAKs, and of CNPs.
+    ack_class: u8,
+    cnp_class: u8,
+    /// MigReq of ACKs and NAKs.
+    migration_request: bool,
 }
 
 impl Groups {
     pub(crate) fn upward(&self, group: u32, tables: &Tables, loopback: Ipv6Addr) -> Option<Upward> {
-        let entry = &self.get(group)?.entry;
+        let GroupState { entry, marking, .. } = self.get(group)?;
         let proxy = entry.proxy.octets();
+        let ack_class = entry.policy.ack_dscp.map_or(marking.traffic_class, Dscp::traffic_class);
+        let (cnp_class, migration_request) = (entry.policy.cnp_dscp.traffic_class(), marking.migration_request);
         Some(match entry.parent {
             Parent::Source(source) => Upward {
                 source: entry.proxy,
@@ -42,6 +49,9 @@ impl Groups {
                 adjacency: tables.resolve(&source.address.octets(), &proxy),
                 to_host: true,
                 source_port: 0xC000 | (source.qpn.get() & 0x3FFF) as u16,
+                ack_class,
+                cnp_class,
+                migration_request,
             },
             Parent::Node { loopback: parent, sid } => Upward {
                 source: loopback,
@@ -51,6 +61,9 @@ impl Groups {
                 adjacency: tables.resolve(&sid.unwrap_or(parent).octets(), &proxy),
                 to_host: false,
                 source_port: EpochTag::of(entry.epoch).port(),
+                ack_class,
+                cnp_class,
+                migration_request,
             },
         })
     }
@@ -78,9 +91,8 @@ impl Groups {
 impl Upward {
     /// A response as a packet, and the adjacency that it leaves by.
     pub(crate) fn response(&self, response: &Response, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
-        let bth = Bth::new(Opcode::ACKNOWLEDGE, self.qpn, response.psn);
         let aeth: AethView = response.aeth().emit();
-        self.packet(&bth, aeth.as_bytes(), pool)
+        self.acknowledge(response.psn, &aeth, pool)
     }
 
     /// A request for data as a packet (D153).
@@ -88,26 +100,37 @@ impl Upward {
         if self.to_host {
             return Err(DropReason::NoRoute);
         }
-        let bth = Bth::new(Opcode::ACKNOWLEDGE, self.qpn, request.psn);
         let aeth: AethView = request.aeth().emit();
-        self.packet(&bth, aeth.as_bytes(), pool)
+        self.acknowledge(request.psn, &aeth, pool)
+    }
+
+    fn acknowledge(&self, psn: Psn, aeth: &AethView, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
+        let bth = Bth::new(Opcode::ACKNOWLEDGE, self.qpn, psn);
+        let bth = Bth { migration_request: self.migration_request, ..bth };
+        self.packet(self.ack_class, &bth, aeth.as_bytes(), pool)
     }
 
     /// A CNP as a packet. The source gets a standard one, its payload zero (MT-5.3.3-4, D29).
     pub(crate) fn cnp(&self, cnp: CnpUp, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
         let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, self.qpn, Psn::new(0)) };
         let payload = CnpView::with_count(if self.to_host { 0 } else { cnp.count });
-        self.packet(&bth, payload.as_bytes(), pool)
+        self.packet(self.cnp_class, &bth, payload.as_bytes(), pool)
     }
 
     /// A packet with its ICRC, and the adjacency that it leaves by.
-    fn packet(&self, bth: &Bth, extended: &[u8], pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
+    fn packet(
+        &self,
+        traffic_class: u8,
+        bth: &Bth,
+        extended: &[u8],
+        pool: &mut Pool,
+    ) -> Result<(Frame, u32), DropReason> {
         const OUTER: usize = Ipv6::LEN;
         const MOST: usize = AFTER_IPV6 + OUTER + Udp::LEN + Bth::LEN + CnpView::LEN + Icrc::LEN;
         let adjacency = self.adjacency.ok_or(DropReason::NoRoute)?;
         let udp_len = Udp::LEN + Bth::LEN + extended.len() + Icrc::LEN;
         let header = |source, destination, next_header, payload_length: usize| Ipv6 {
-            traffic_class: 0,
+            traffic_class,
             flow_label: 0,
             payload_length: payload_length as u16,
             next_header,

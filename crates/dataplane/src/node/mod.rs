@@ -16,6 +16,7 @@ mod end_mt;
 mod forward;
 mod hand_over;
 mod ingress;
+mod oam;
 mod replicate;
 mod resend;
 mod verdict;
@@ -191,6 +192,14 @@ impl Node {
     pub fn drop_kept(&mut self, pool: &mut Pool) {
         self.groups.drain_kept();
         self.release_kept(pool);
+    }
+
+    /// Releases the frames that wait at ports or are kept for repair: the node ends.
+    pub fn release_frames(&mut self, pool: &mut Pool) {
+        for port in 0..self.config.ports.len() {
+            self.drop_queue(PortId(port as u16), pool);
+        }
+        self.drop_kept(pool);
     }
 
     /// The configuration of a port's classes; `None` when it has none.

@@ -56,12 +56,17 @@ fn route(bench: &mut Bench, prefix: &str, len: u8, port: u16) {
 }
 
 fn root() -> Bench {
+    root_with(Policy::default())
+}
+
+fn root_with(policy: Policy) -> Bench {
     let mut bench = Bench::new(ROOT, 3);
     route(&mut bench, SOURCE, 128, 0);
     for (prefix, port) in [("2001:db8:4::", 1), ("2001:db8:5::", 2), ("5f00:0:4::", 1), ("5f00:0:5::", 2)] {
         route(&mut bench, prefix, 48, port);
     }
-    bench.apply(Command::AddGroup(Box::new(tree().at(NodeIndex(0)).unwrap())));
+    let entry = tree().at(NodeIndex(0)).unwrap();
+    bench.apply(Command::AddGroup(Box::new(GroupEntry { policy, ..entry })));
     bench
 }
 
@@ -247,20 +252,23 @@ fn a_cnp_may_carry_options() {
     assert_eq!(bench.drops(1), [("unexpected_responder", 1)]);
 }
 
+/// The edge of that index, its parent at port 0, receivers at port 1.
+fn edge(index: usize, loopback: &str, policy: Policy) -> Bench {
+    let mut bench = Bench::new(loopback, 2);
+    for (prefix, len, port) in [(ROOT, 128, 0), ("5f00:0:5::", 48, 0), ("2001:db8:a::", 48, 1), ("2001:db8:b::", 48, 1)]
+    {
+        route(&mut bench, prefix, len, port);
+    }
+    let entry = tree().at(NodeIndex(index)).unwrap();
+    bench.apply(Command::AddGroup(Box::new(GroupEntry { policy, ..entry })));
+    bench
+}
+
 /// D12, D29: a node that is not the root sends from its own address, keeps the group's addresses, and encapsulates to a
 /// parent that is not its neighbour. From a receiver a CNP counts one, whatever it carries.
 #[test]
 fn an_edge_sends_responses_to_its_parent() {
-    let edge = |index: usize, loopback: &str| {
-        let mut bench = Bench::new(loopback, 2);
-        for (prefix, len, port) in
-            [(ROOT, 128, 0), ("5f00:0:5::", 48, 0), ("2001:db8:a::", 48, 1), ("2001:db8:b::", 48, 1)]
-        {
-            route(&mut bench, prefix, len, port);
-        }
-        bench.apply(Command::AddGroup(Box::new(tree().at(NodeIndex(index)).unwrap())));
-        bench
-    };
+    let edge = |index, loopback| edge(index, loopback, Policy::default());
     let sent = edge(1, "2001:db8:4::1").send(1, &cnp("2001:db8:a::1", 1000));
     let (source, destination, qpn, opcode, ..) = read(&sent[0].1);
     assert_eq!((sent[0].0, opcode, qpn), (0, 0x81, DESIGNATED));
@@ -273,6 +281,74 @@ fn an_edge_sends_responses_to_its_parent() {
     assert_eq!(&outer[24..40], &address("5f00:0:5:d6::").octets());
     let (source, destination, ..) = read(&outer[40..]);
     assert_eq!((source, destination), (address("2001:db8:3::1"), address(PROXY)));
+}
+
+/// A packet with this Traffic Class, which the ICRC counts as ones.
+fn with_class(mut packet: Vec<u8>, traffic_class: u8) -> Vec<u8> {
+    packet[0] = 0x60 | traffic_class >> 4;
+    packet[1] = packet[1] & 0x0F | traffic_class << 4;
+    packet
+}
+
+fn class_of(packet: &[u8]) -> u8 {
+    packet[0] << 4 | packet[1] >> 4
+}
+
+/// Octet 1 of the BTH, which has MigReq, of an IPv6 packet without options.
+const MIGRATION: usize = 40 + 8 + 1;
+
+/// A packet whose BTH has MigReq set, its ICRC computed again.
+fn with_migration_request(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[MIGRATION] |= 0x40;
+    packet.truncate(packet.len() - 4);
+    let icrc = checksums::icrc(&packet);
+    packet.extend(icrc);
+    packet
+}
+
+/// D227: ACKs have the DSCP of the branch's response, without its ECN field, and the data's MigReq; CNPs have CS6 and
+/// no MigReq.
+#[test]
+fn responses_have_the_class_of_the_branches() {
+    let mut bench = root();
+    bench.send(0, &with_migration_request(data(FIRST_PSN)));
+    bench.send(1, &with_class(response("2001:db8:4::1", FIRST_PSN, 0x1F), 26 << 2 | 3));
+    let acks = bench.send(2, &with_class(response("2001:db8:5::1", FIRST_PSN, 0x1F), 34 << 2 | 3));
+    assert_eq!(upstream(&acks), [(0x11, FIRST_PSN, 0x1F)]);
+    assert_eq!((class_of(&acks[0].1), acks[0].1[MIGRATION]), (34 << 2, 0x40));
+
+    let cnps = bench.send(1, &with_class(cnp("2001:db8:4::1", 1), 10 << 2));
+    assert_eq!(upstream(&cnps), [(0x81, 0, 0)]);
+    assert_eq!((class_of(&cnps[0].1), cnps[0].1[MIGRATION]), (48 << 2, 0));
+
+    // A response that is refused has no say, and MigReq follows the data.
+    bench.send(0, &data(FIRST_PSN + 1));
+    bench.send(1, &with_class(response("2001:db8:4::1", FIRST_PSN + 1, 0x1F), 26 << 2));
+    bench.send(1, &with_class(response("2001:db8:4::1", FIRST_PSN + 0x20_0000, 0x1F), 8 << 2));
+    bench.send(0, &rocev2(SOURCE, DESIGNATED, 0x0C, 0, true, &[0; 16]));
+    let acks = bench.send(2, &with_class(response("2001:db8:5::1", FIRST_PSN + 1, 0x1F), 26 << 2));
+    assert_eq!(upstream(&acks), [(0x11, FIRST_PSN + 1, 0x1F), (0x11, 0, 0x61)]);
+    assert!(acks.iter().all(|(_, packet)| (class_of(packet), packet[MIGRATION]) == (26 << 2, 0)));
+}
+
+/// D227: the policy's DSCPs hold in inner and outer headers.
+#[test]
+fn a_policy_has_the_dscp_of_responses() {
+    let policy = Policy {
+        ack_dscp: Some(Dscp::try_from(18).unwrap()),
+        cnp_dscp: Dscp::try_from(40).unwrap(),
+        ..Policy::default()
+    };
+    let mut bench = edge(3, "2001:db8:3::1", policy);
+    let cnps = bench.send(1, &cnp("2001:db8:b::1", 0));
+    assert_eq!((class_of(&cnps[0].1), class_of(&cnps[0].1[40..])), (40 << 2, 40 << 2));
+    assert_eq!(Dscp::try_from(64).unwrap_err().to_string(), "64 is no DSCP: they end with 63");
+
+    let mut bench = root_with(policy);
+    bench.send(0, &data(FIRST_PSN));
+    bench.send(1, &with_class(response("2001:db8:4::1", FIRST_PSN, 0x1F), 26 << 2));
+    let acks = bench.send(2, &with_class(response("2001:db8:5::1", FIRST_PSN, 0x1F), 26 << 2));
+    assert_eq!((upstream(&acks), class_of(&acks[0].1)), (vec![(0x11, FIRST_PSN, 0x1F)], 18 << 2));
 }
 
 /// D2: one Proxy Address, one group; and a group can be left.

@@ -2,8 +2,8 @@
 
 use srdma_aggregation::{Repeat, Rules};
 use srdma_model_check::{
-    Action, Bounds, CommitOrder, Configuration, Failure, Faults, NakHandling, Order, PROGRESS, SAFETY, SMALL, Shape,
-    check, shortest,
+    Action, Bounds, CommitOrder, Configuration, Failure, Faults, NakHandling, Order, PROGRESS, Reception, SAFETY,
+    SMALL, Shape, check, shortest,
 };
 use srdma_wire::Psn;
 
@@ -47,6 +47,20 @@ fn three_levels_hold() {
 #[test]
 fn changes_of_membership_hold() {
     holds(&SMALL[7..]);
+}
+
+/// D228, R5: the same with a source that sends a lost packet again alone, to receivers of which all, or every second
+/// one, keep what follows it.
+#[test]
+fn sources_with_selective_repeat_hold() {
+    for configuration in &SMALL {
+        for reception in [Reception::OutOfOrder, Reception::Mixed] {
+            let bounds = Bounds { source: NakHandling::Selective, reception, ..configuration.bounds() };
+            let finding = found(configuration, &bounds);
+            assert!(finding.failure.is_none(), "{configuration:?}, {reception:?}: {:?}", finding.failure);
+            assert!(finding.complete && finding.completed, "{configuration:?}, {reception:?}: {finding:?}");
+        }
+    }
 }
 
 /// D16: nothing is different anywhere on the circle of PSNs, at its wrap or in its middle.

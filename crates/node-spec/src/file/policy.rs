@@ -22,6 +22,8 @@ pub struct PolicySection {
     pub cnp_window: Option<Located<Duration>>,
     pub cnp_window_most: Option<Located<Duration>>,
     pub cnp_limit: Option<Located<Integer<1, 0xFFFF>>>,
+    pub ack_dscp: Option<Located<Integer<0, 63>>>,
+    pub cnp_dscp: Option<Located<Integer<0, 63>>>,
     #[serde(default, with = "FailureName", skip_serializing_if = "is_default")]
     pub on_failure: OnFailure,
     pub t_stall: Option<Located<Duration>>,
@@ -69,6 +71,8 @@ impl PolicySection {
             cnp_window: time(policy.cnp_window, default.cnp_window),
             cnp_window_most: time(policy.cnp_window_most, policy.cnp_window),
             cnp_limit: unless(policy.cnp_limit, default.cnp_limit, integer),
+            ack_dscp: policy.ack_dscp.map(|dscp| integer(u8::from(dscp))),
+            cnp_dscp: unless(policy.cnp_dscp, default.cnp_dscp, |dscp| integer(u8::from(dscp))),
             on_failure: policy.on_failure,
             t_stall: time(policy.t_stall, default.t_stall),
             t_not_ready: policy.t_not_ready.map(Located::from),

@@ -5,12 +5,13 @@ use super::{Draft, count_or};
 use super::{member, regions, repair};
 use srdma_dataplane::NodeConfig;
 use srdma_group::{
-    Branch, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent, Policy,
-    Receiver, Source,
+    Branch, Downstream, Dscp, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent,
+    Policy, Receiver, Source,
 };
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
-    BehaviorName, BranchSection, GroupSection, HeadendSection, ListSection, NodeFile, PolicySection, ReceiverSection,
+    BehaviorName, BranchSection, GroupSection, HeadendSection, Integer, ListSection, Located, NodeFile, PolicySection,
+    ReceiverSection,
 };
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
@@ -353,6 +354,10 @@ impl Reader<'_> {
     }
 }
 
+fn dscp(given: &Located<Integer<0, 63>>) -> Dscp {
+    Dscp::of_traffic_class((given.value.get() as u8) << 2)
+}
+
 /// Policy of a section.
 pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Policy, Problem> {
     let default = Policy::default();
@@ -378,6 +383,8 @@ pub(super) fn policy_of(section: &PolicySection, lists: ListMode) -> Result<Poli
         cnp_window,
         cnp_window_most: section.cnp_window_most.as_ref().map_or(cnp_window, |time| time.value),
         cnp_limit: section.cnp_limit.as_ref().map_or(default.cnp_limit, |limit| limit.value.get() as u16),
+        ack_dscp: section.ack_dscp.as_ref().map(dscp),
+        cnp_dscp: section.cnp_dscp.as_ref().map_or(default.cnp_dscp, dscp),
         on_failure: section.on_failure,
         t_stall: section.t_stall.as_ref().map_or(default.t_stall, |time| time.value),
         t_not_ready: section.t_not_ready.as_ref().map(|time| time.value),

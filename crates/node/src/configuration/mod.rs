@@ -146,7 +146,7 @@ impl Configuration {
         learning::add(&file, &claims, &mut draft)?;
         bfd::add(&file, &node, &interfaces, purpose, &mut draft)?;
         border::check_open(&file, purpose, &draft)?;
-        workers::check(&file, &draft)?;
+        workers::check(&file, &daemon, &draft)?;
         let forwards = file.node.forwards.iter().map(|prefix| prefix.value).collect();
         let isis = isis::settings(path, &file, &daemon.name, &node, &draft)?;
         let controller = controller::settings(path, &file, &daemon.name, &node, &draft)?;

@@ -15,7 +15,8 @@
 //! state:
 //! `unacknowledged` ≤ `next` ≤ `sent` ≤ `end`. Below the first everything is acknowledged, from the second on it is to
 //! be sent, from the third on it was never sent, from the fourth on nothing is posted. Going back sets `next` to
-//! `unacknowledged`, nothing else.
+//! `unacknowledged`, nothing else. With selective repeat a NAK makes `repeats` of `unacknowledged`: it is sent again
+//! before `next`, which stays.
 
 mod response;
 mod transmit;
@@ -29,6 +30,9 @@ use crate::rate::Event;
 use crate::rate::pacing::{Pacer, Permit};
 use srdma_wire::{Instant, Psn};
 use std::collections::VecDeque;
+
+/// Timeouts below the ACK timeout with adaptive retransmission.
+const EARLY_TIMEOUTS: u32 = 4;
 
 /// A work request and the packets it takes.
 #[derive(Clone, Copy, Debug)]
@@ -82,9 +86,13 @@ pub(crate) struct Requester {
     octets_since_ack_request: u64,
     reads_outstanding: u16,
     retries_left: u8,
+    /// Timeouts below the ACK timeout since the last progress, with adaptive retransmission.
+    early_timeouts: u32,
     rnr_retries_left: u8,
     /// Packet that a NAK has sent us back to, until an ACK or a timeout.
     went_back_to: Option<u64>,
+    /// Packet that is to be sent again alone, as long as it is `unacknowledged`.
+    repeats: Option<u64>,
     timer: Timer,
     /// The peer was not ready for the oldest message, and has not acknowledged it since.
     awaits_ready: bool,
@@ -111,8 +119,10 @@ impl Requester {
             octets_since_ack_request: 0,
             reads_outstanding: 0,
             retries_left: config.retry_count,
+            early_timeouts: 0,
             rnr_retries_left: config.rnr_retry,
             went_back_to: None,
+            repeats: None,
             timer: Timer::Idle,
             awaits_ready: false,
             failed: false,
@@ -151,6 +161,9 @@ impl Requester {
     }
 
     pub(crate) fn can_transmit(&self) -> bool {
+        if self.repeats_oldest() {
+            return !matches!(self.timer, Timer::NotReady(_));
+        }
         let Some(posted) = self.queue.get(self.cursor) else { return false };
         let is_new_read = posted.is_read() && self.next >= self.sent;
         // Only the oldest message, to a peer that is not ready for it.
@@ -164,7 +177,14 @@ impl Requester {
 
     /// Whether the rate and the window permit the next packet.
     pub(crate) fn permit(&self, now: Instant, pacer: &Pacer) -> Permit {
-        pacer.request_permit(now, self.in_flight_octets(pacer), self.packets_since_ack_request == 0)
+        // What is sent again takes the place of what was lost.
+        let in_flight = if self.repeats_oldest() { 0 } else { self.in_flight_octets(pacer) };
+        pacer.request_permit(now, in_flight, self.packets_since_ack_request == 0)
+    }
+
+    /// Whether the oldest packet is to be sent again alone.
+    fn repeats_oldest(&self) -> bool {
+        self.repeats == Some(self.unacknowledged)
     }
 
     /// Octets on the link of what is sent, or sent again, and not acknowledged.
@@ -206,7 +226,9 @@ impl Requester {
 
     fn on_timeout<M: Memory>(&mut self, context: &mut Context<'_, M>) {
         context.counters.timeouts += 1;
-        if !self.spend_retry() {
+        if self.config.habits.adapts_timeouts && self.early_timeouts < EARLY_TIMEOUTS {
+            self.early_timeouts += 1;
+        } else if !self.spend_retry() {
             self.fail(context, Status::RetryExceeded);
             return;
         }
@@ -294,6 +316,7 @@ impl Requester {
     }
 
     fn go_back(&mut self) {
+        self.repeats = None;
         self.next = self.unacknowledged;
         self.cursor = 0;
     }
@@ -306,6 +329,7 @@ impl Requester {
 
     fn made_progress(&mut self) {
         self.retries_left = self.config.retry_count;
+        self.early_timeouts = 0;
         self.rnr_retries_left = self.config.rnr_retry;
         self.went_back_to = None;
     }
@@ -321,10 +345,18 @@ impl Requester {
         if matches!(self.timer, Timer::NotReady(_)) {
             return;
         }
-        self.timer = match self.ack_timeout_ns {
+        self.timer = match self.timeout_ns() {
             Some(timeout_ns) if self.unacknowledged < self.sent => Timer::AwaitingResponse(now.after_ns(timeout_ns)),
             Some(_) | None => Timer::Idle,
         };
+    }
+
+    fn timeout_ns(&self) -> Option<u64> {
+        let timeout_ns = self.ack_timeout_ns?;
+        if !self.config.habits.adapts_timeouts {
+            return Some(timeout_ns);
+        }
+        Some(timeout_ns >> (EARLY_TIMEOUTS - self.early_timeouts))
     }
 
     fn spend_retry(&mut self) -> bool {

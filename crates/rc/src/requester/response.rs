@@ -6,6 +6,7 @@ use crate::counters::DropReason;
 use crate::inbound::Inbound;
 use crate::memory::Memory;
 use crate::queue_pair::Context;
+use crate::rate::Event;
 use srdma_wire::transport::rnr_timer;
 use srdma_wire::{Aeth, Psn, Syndrome};
 
@@ -76,7 +77,28 @@ impl Requester {
 
     fn on_sequence_nak<M: Memory>(&mut self, context: &mut Context<'_, M>, number: u64) -> Result<(), DropReason> {
         self.acknowledge_before(context, number);
-        self.sequence_error(context, Evidence::Nak)
+        let is_read = self.queue.front().is_none_or(Posted::is_read);
+        if self.config.habits.repeats_selectively && !is_read {
+            self.repeat_oldest(context)
+        } else {
+            self.sequence_error(context, Evidence::Nak)
+        }
+    }
+
+    /// The packet at `unacknowledged` is missing at the peer, which keeps those behind it.
+    fn repeat_oldest<M: Memory>(&mut self, context: &mut Context<'_, M>) -> Result<(), DropReason> {
+        let is_next = self.next == self.unacknowledged;
+        if is_next || self.repeats_oldest() || matches!(self.timer, Timer::NotReady(_)) {
+            return Err(DropReason::StaleResponse);
+        }
+        if !self.spend_retry() {
+            self.fail(context, Status::RetryExceeded);
+            return Ok(());
+        }
+        self.restart_timer(context.now);
+        self.repeats = Some(self.unacknowledged);
+        context.notify(Event::Lost);
+        Ok(())
     }
 
     /// The packet at `unacknowledged` is missing at the peer, or its response is.

@@ -14,6 +14,9 @@ impl Requester {
         if !self.can_transmit() {
             return None;
         }
+        if self.repeats_oldest() {
+            return self.transmit_again(context, into);
+        }
         let posted = *self.queue.get(self.cursor)?;
         let is_new = self.next >= self.sent;
         let (written, payload_octets) = match posted.request.operation {
@@ -21,9 +24,9 @@ impl Requester {
                 self.reads_outstanding += u16::from(is_new);
                 (self.write_read_request(context, into, &posted, remote), 0)
             }
-            Operation::Send { immediate } => self.write_segment(context, into, &posted, None, immediate),
-            Operation::Write { remote, immediate } => {
-                self.write_segment(context, into, &posted, Some(remote), immediate)
+            Operation::Send { .. } | Operation::Write { .. } => {
+                let ack_request = self.requests_ack(context, &posted);
+                self.write_segment(context, into, &posted, self.next, ack_request)
             }
         };
         context.counters.packets_sent += 1;
@@ -39,6 +42,20 @@ impl Requester {
         }
         if self.timer == Timer::Idle {
             self.restart_timer(context.now);
+        }
+        Some(written)
+    }
+
+    /// Writes the oldest packet again, which requests an acknowledgement.
+    fn transmit_again<M: Memory>(&mut self, context: &mut Context<'_, M>, into: &mut [u8]) -> Option<usize> {
+        self.repeats = None;
+        let posted = *self.queue.front()?;
+        let (written, payload_octets) = self.write_segment(context, into, &posted, self.unacknowledged, true);
+        context.counters.packets_sent += 1;
+        context.counters.packets_retransmitted += 1;
+        context.counters.payload_octets_sent += u64::from(payload_octets);
+        if let Some(pacer) = &mut context.pacer {
+            pacer.sent(context.now, written as u32);
         }
         Some(written)
     }
@@ -63,28 +80,43 @@ impl Requester {
         context.writer.write(into, &header, Extended::Reth(&reth.emit()), 0, |_| {})
     }
 
-    fn write_segment<M: Memory>(
-        &mut self,
-        context: &Context<'_, M>,
-        into: &mut [u8],
-        posted: &Posted,
-        remote: Option<RemoteAddress>,
-        immediate: Option<[u8; 4]>,
-    ) -> (usize, u32) {
-        let local = posted.request.local;
-        let is_first = self.next == posted.first;
-        let is_last = self.next + 1 == posted.end;
-        let offset = self.offset_of(posted, self.next);
-        let payload_octets = (local.length_octets - offset).min(self.config.path_mtu.octets());
-
+    /// Whether the next packet of a message requests an acknowledgement; counts it.
+    fn requests_ack<M: Memory>(&mut self, context: &Context<'_, M>, posted: &Posted) -> bool {
         self.packets_since_ack_request += 1;
-        let ack_request = is_last
+        let ack_request = self.next + 1 == posted.end
             || self.packets_since_ack_request >= self.ack_request_interval
-            || self.window_wants_ack(context, payload_octets);
+            || self.window_wants_ack(context, self.segment(posted, self.next).1);
         if ack_request {
             self.packets_since_ack_request = 0;
             self.octets_since_ack_request = 0;
         }
+        ack_request
+    }
+
+    /// Offset and octets of payload of a packet of a message.
+    fn segment(&self, posted: &Posted, number: u64) -> (u32, u32) {
+        let offset = self.offset_of(posted, number);
+        (offset, (posted.request.local.length_octets - offset).min(self.config.path_mtu.octets()))
+    }
+
+    /// Writes packet `number` of a SEND or a WRITE; returns its octets and those of its payload.
+    fn write_segment<M: Memory>(
+        &self,
+        context: &Context<'_, M>,
+        into: &mut [u8],
+        posted: &Posted,
+        number: u64,
+        ack_request: bool,
+    ) -> (usize, u32) {
+        let (remote, immediate) = match posted.request.operation {
+            Operation::Write { remote, immediate } => (Some(remote), immediate),
+            Operation::Send { immediate } => (None, immediate),
+            Operation::Read { .. } => (None, None),
+        };
+        let local = posted.request.local;
+        let is_first = number == posted.first;
+        let is_last = number + 1 == posted.end;
+        let (offset, payload_octets) = self.segment(posted, number);
 
         let opcode = if remote.is_some() { write_opcode } else { send_opcode };
         let opcode = opcode(is_first, is_last, immediate.is_some());
@@ -99,15 +131,13 @@ impl Requester {
             (Some(reth), None) => Extended::Reth(reth),
             (Some(reth), Some(immediate)) => Extended::RethImmediate(reth, immediate),
         };
-        let header = Header { opcode, psn: psn_of(self.next), ack_request };
+        let header = Header { opcode, psn: psn_of(number), ack_request };
         let written = context.writer.write(into, &header, extended, payload_octets as usize, |payload| {
             context.regions.read(local.key, local.offset + u64::from(offset), payload);
         });
         (written, payload_octets)
     }
-}
 
-impl Requester {
     /// Whether the rate control's window needs an acknowledgement of the next packet.
     fn window_wants_ack<M: Memory>(&mut self, context: &Context<'_, M>, payload_octets: u32) -> bool {
         let Some(pacer) = &context.pacer else { return false };

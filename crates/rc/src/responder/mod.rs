@@ -8,13 +8,14 @@
 //!     ▲    │         expected PSN, Last
 //!     └────┘ expected PSN, Only or READ
 //!
-//!   a PSN ahead: sequence NAK, once until the expected one comes
+//!   a PSN ahead: sequence NAK, once until the expected one comes; with selective repeat the packet is kept until then
 //!   a PSN behind: ACK of the newest; a READ is done again
 //!   no receive posted: RNR NAK, nothing else changes
 //!   anything that makes no sense or is forbidden: fatal NAK, the queue pair fails
 //! ```
 
 mod execute;
+mod kept;
 mod responses;
 
 use crate::completion::{CompletedOperation, Completion, Receive, Status};
@@ -23,7 +24,8 @@ use crate::counters::DropReason;
 use crate::inbound::Inbound;
 use crate::memory::{Memory, MemoryKey};
 use crate::queue_pair::Context;
-use responses::Responses;
+use kept::KeptPackets;
+use responses::{ReadReply, Responses};
 use srdma_wire::{Aeth, Opcode, Psn, Syndrome};
 use std::collections::VecDeque;
 
@@ -69,6 +71,8 @@ pub(crate) struct Responder {
     trimmed: Option<Psn>,
     receives: VecDeque<Receive>,
     responses: Responses,
+    /// Packets that came before the expected one; with selective repeat.
+    kept: KeptPackets,
     /// It can carry out no request any more.
     refuses: bool,
     failed: bool,
@@ -85,6 +89,7 @@ impl Responder {
             trimmed: None,
             receives: VecDeque::new(),
             responses: Responses::new(config),
+            kept: KeptPackets::default(),
             refuses: false,
             failed: false,
             config: config.clone(),
@@ -145,12 +150,49 @@ impl Responder {
         let ahead = packet.headers.bth.psn().distance_from(self.expected);
         if ahead > 0 {
             self.on_gap();
-            return Err(DropReason::OutOfSequence);
+            return self.keep(ahead.unsigned_abs(), packet);
         }
         if ahead < 0 {
             context.counters.duplicates_received += 1;
             return self.on_duplicate(context, packet, ahead.unsigned_abs());
         }
+        let packets = self.take_expected(context, packet)?;
+        self.take_kept(context, packets);
+        Ok(())
+    }
+
+    /// Keeps a packet that came before the expected one, if the queue pair receives out of order.
+    fn keep(&mut self, ahead: u32, packet: &Inbound<'_>) -> Result<(), DropReason> {
+        let habits = &self.config.habits;
+        if !habits.receives_out_of_order || ahead >= habits.max_outstanding_psns {
+            return Err(DropReason::OutOfSequence);
+        }
+        self.kept.keep(ahead as usize, packet);
+        Ok(())
+    }
+
+    /// Takes what was kept behind the expected packet, which used up so many PSNs; requests the next one that is missing.
+    fn take_kept<M: Memory>(&mut self, context: &mut Context<'_, M>, mut packets: u32) {
+        while let Some(octets) = self.kept.advance(packets) {
+            let slices = [&octets[..]];
+            let taken = Inbound::parse(&slices).and_then(|packet| self.take_expected(context, &packet));
+            match taken {
+                Ok(used) => packets = used,
+                // A receiver that is not ready gets all of it again.
+                Err(_) => return self.kept.clear(),
+            }
+        }
+        if !self.kept.is_empty() {
+            self.on_gap();
+        }
+    }
+
+    /// Executes the expected packet and responds; returns how many PSNs it used up.
+    fn take_expected<M: Memory>(
+        &mut self,
+        context: &mut Context<'_, M>,
+        packet: &Inbound<'_>,
+    ) -> Result<u32, DropReason> {
         let executed = if self.refuses {
             Err(Refusal::Fatal(Syndrome::REMOTE_OPERATIONAL_ERROR))
         } else {
@@ -159,7 +201,7 @@ impl Responder {
         match executed {
             Ok(packets) => {
                 self.accept(context, packet, packets);
-                Ok(())
+                Ok(packets)
             }
             Err(Refusal::NotReady) => {
                 self.complaint = Complaint::NotReadyNak;
@@ -255,6 +297,8 @@ impl Responder {
             return Ok(());
         }
         let reply = self.prepare_read(context, packet).map_err(|_| DropReason::InvalidDuplicate)?;
+        // Its message was counted.
+        let reply = ReadReply { msn: self.msn, ..reply };
         if reply.packets > behind {
             return Err(DropReason::InvalidDuplicate);
         }

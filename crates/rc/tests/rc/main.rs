@@ -13,6 +13,7 @@ mod net;
 mod rate;
 mod requester;
 mod responder;
+mod selective_repeat;
 mod support;
 mod trace;
 mod transfer;

@@ -8,6 +8,7 @@ use srdma_group::{ListMode, RepairMode, Rules};
 use srdma_random::{Probability, Stream};
 use srdma_sim::fabric::Headend;
 use srdma_sim::replica::Sha256Digest;
+use srdma_sim::retransmission::Retransmission;
 use srdma_sim::topology::Topology;
 use srdma_sim::transfer::{Branching, Operation, Outcome, ReceiverOutcome, TransferConfig};
 use srdma_sim::{LinkModel, Multicast};
@@ -36,7 +37,9 @@ fn fault(rng: &mut Stream) -> Probability {
 
 fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
     let rng = &mut Stream::new(seed, "scenario");
-    // A stream of its own: the rest of a scenario does not depend on repair.
+    // Streams of their own: the rest of a scenario does not depend on repair and retransmission.
+    let retransmissions = [Retransmission::GoBackN, Retransmission::Selective, Retransmission::Mixed];
+    let retransmission = choose(&mut Stream::new(seed, "retransmission"), &retransmissions);
     let repair = choose(&mut Stream::new(seed, "repair"), &[RepairMode::Off, RepairMode::Edge, RepairMode::Tree]);
     let generated = Topology::balanced(1 + rng.below(20) as usize).unwrap();
     let topology = if rng.below(2) == 0 { Topology::figure_1() } else { generated };
@@ -66,6 +69,7 @@ fn scenario(seed: u64) -> (TransferConfig, Vec<u8>) {
         prune_retransmit: rng.below(4) == 0,
         // Under the literal rules each NAK of each receiver spends a retry; what matters here is that all ends well.
         unlimited_retries: true,
+        retransmission,
         time_limit: Instant::from_ns(TIME_LIMIT_NS),
     };
     let packets = 20 + rng.below(80);

@@ -94,7 +94,8 @@ fn rnr_beats_a_nak_at_the_same_psn() {
     assert_eq!(node.rnr(0, 5, 14), "RNR 14 at 5", "a later RNR NAK replaces a NAK");
 }
 
-/// R5, D20: held for T_hold above the minimum, a NAK goes upstream at the minimum; not again when the minimum comes to it.
+/// R5, D20: held for T_hold above the minimum, a NAK goes upstream at the minimum; and at its own PSN once, when the
+/// minimum comes there first: a source with selective repeat has sent the data at the minimum alone (D228).
 #[test]
 fn r5_a_held_nak_is_forwarded_at_the_minimum() {
     let mut node = Node::sent(2, 9);
@@ -104,9 +105,24 @@ fn r5_a_held_nak_is_forwarded_at_the_minimum() {
     assert_eq!(node.wait(T_HOLD - Duration::from_nanos(1)), "");
     assert_eq!(node.wait(Duration::from_nanos(1)), "NAK 3");
     assert_eq!(node.machine.next_deadline(), None);
-    assert_eq!(node.ack(1, 9), "ACK 4", "the source knows");
+    assert_eq!(node.data(3, false), "", "the source repeats 3 alone");
+    assert_eq!(node.ack(1, 9), "ACK 4, NAK 5");
+    assert_eq!(node.nak(0, 5), "");
     assert_eq!(node.wait(10 * T_HOLD), "");
     assert_eq!(node.machine.counters().hold_expired, 1);
+    assert_eq!(node.data(5, true), "");
+    assert_eq!(node.ack(0, 9), "ACK 9");
+}
+
+/// R5: a source that goes back sends the data of a held NAK again before the minimum comes there.
+#[test]
+fn r5_a_source_that_goes_back_needs_one_nak() {
+    let mut node = Node::sent(2, 9);
+    assert_eq!((node.ack(1, 2), node.nak(0, 5)), (String::new(), "ACK 2".into()));
+    assert_eq!(node.wait(T_HOLD), "NAK 3");
+    assert_eq!(node.stream(3, 9), "");
+    assert_eq!(node.ack(1, 9), "ACK 4");
+    assert_eq!(node.ack(0, 9), "ACK 9");
 }
 
 /// R5: one NAK of the minimum brings back the data of all held ones.
@@ -134,14 +150,14 @@ fn r5_a_hold_begins_with_its_nak() {
     assert_eq!(node.wait(T_HOLD / 4), "NAK 0");
 }
 
-/// R4, R5: a NAK that an RNR NAK kept back is not made known by another branch that repeats its own.
+/// R4, R5: a NAK that an RNR NAK keeps back goes upstream when it is repeated, with all that are kept back there.
 #[test]
-fn a_nak_behind_an_rnr_nak_keeps_its_hold() {
+fn a_nak_behind_an_rnr_nak_is_forwarded_later() {
     let mut node = Node::sent(4, 9);
     assert_eq!((node.rnr(0, 2, 14), node.nak(1, 2)), (String::new(), String::new()));
-    assert_eq!(node.wait(T_HOLD), "NAK 0", "the NAK of branch 1 was forwarded");
+    assert_eq!(node.wait(T_HOLD), "NAK 0", "early, for branch 1");
     assert_eq!((node.ack(2, 1), node.nak(3, 2)), (String::new(), "ACK 1, RNR 14 at 2".into()));
     assert_eq!(node.ack(0, 2), "", "the RNR NAK is gone");
-    assert_eq!(node.nak(1, 2), "");
-    assert_eq!(node.wait(T_HOLD), "NAK 2", "for branch 3");
+    assert_eq!(node.nak(1, 2), "NAK 2");
+    assert_eq!(node.wait(T_HOLD), "", "that of branch 3 was forwarded with it");
 }

@@ -135,7 +135,7 @@ impl Control {
         let in_file = |problem: String| format!("{}: {problem}", self.path.display());
         let moved = moved_ports(&self.configuration, &configuration).map_err(|error| in_file(error.to_string()))?;
         if self.data.workers() > 1
-            && let Some(feature) = configuration.spec.entries.feature_of_one_worker()
+            && let Some(feature) = configuration.feature_of_one_worker()
         {
             let text = format!("{feature} need one data thread: set workers = 1 in [daemon] and restart the node");
             return Err(in_file(text));

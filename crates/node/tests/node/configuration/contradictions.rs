@@ -451,6 +451,7 @@ fn members_and_policies_follow_their_rules() {
     policy("t_not_ready = '0s'", "t_not_ready is zero: no receiver could have a receive missing (D196)");
     policy("stall_sends = 1", "invalid value: integer `1`, expected an integer from 2 to 15");
     policy("min_receivers = 0", "invalid value: integer `0`, expected an integer from 1 to 4294967295");
+    policy("ack_dscp = 64", "invalid value: integer `64`, expected an integer from 0 to 63");
     policy("cnp_limit = 0", "invalid value: integer `0`, expected an integer from 1 to 65535");
     let message = "cnp_window_most is less than cnp_window: the window only grows (MT-5.3.3-3)";
     policy("cnp_window = '50us', cnp_window_most = '40us'", message);

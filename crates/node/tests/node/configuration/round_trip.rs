@@ -14,9 +14,9 @@ use srdma_dataplane::{
 };
 use srdma_frame::PortId;
 use srdma_group::{
-    Branch, CnpMode, Downstream, EdgeList, GroupEntry, GroupId, HeadendEntry, Join, ListMode, NodeIndex, NodeRole,
-    OnFailure, Parent, Policy, Receiver, ReceiverRegion, RepairEntry, RepairMode, RepairPolicy, Rules, Source,
-    SourceRegion,
+    Branch, CnpMode, Downstream, Dscp, EdgeList, GroupEntry, GroupId, HeadendEntry, Join, ListMode, NodeIndex,
+    NodeRole, OnFailure, Parent, Policy, Receiver, ReceiverRegion, RepairEntry, RepairMode, RepairPolicy, Rules,
+    Source, SourceRegion,
 };
 use srdma_node::{Configuration, Purpose};
 use srdma_node_spec::file::NodeFile;
@@ -126,6 +126,10 @@ fn settings(octets: &mut Octets) -> NodeConfig {
     config
 }
 
+fn dscp(octets: &mut Octets) -> Dscp {
+    Dscp::of_traffic_class(octets.u16(0, 255) as u8)
+}
+
 fn policy(octets: &mut Octets, lists: ListMode) -> Policy {
     let cnp_window = octets.time(0);
     let rules = octets.one_of(&[Rules::Default, Rules::Literal]);
@@ -142,6 +146,8 @@ fn policy(octets: &mut Octets, lists: ListMode) -> Policy {
         cnp_window,
         cnp_window_most: cnp_window * octets.one_of(&[1, 7]),
         cnp_limit: octets.u16(1, 0xFFFF),
+        ack_dscp: octets.is().then(|| dscp(octets)),
+        cnp_dscp: dscp(octets),
         on_failure: octets.one_of(&[OnFailure::Strict, OnFailure::Evict]),
         t_stall: octets.time(1),
         t_not_ready: octets.is().then(|| octets.time(1)),

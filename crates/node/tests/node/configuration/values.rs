@@ -5,7 +5,7 @@ use super::parse;
 use srdma_dataplane::{Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, RouteAction, SidBehavior, TableId};
 use srdma_frame::PortId;
 use srdma_group::{
-    Branch, CnpMode, Downstream, GroupEntry, GroupId, Join, ListMode, NodeRole, OnFailure, Parent, Policy,
+    Branch, CnpMode, Downstream, Dscp, GroupEntry, GroupId, Join, ListMode, NodeRole, OnFailure, Parent, Policy,
     ReceiverRegion, RepairEntry, RepairMode, RepairPolicy, Rules, Source, SourceRegion,
 };
 use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
@@ -147,6 +147,8 @@ fn a_headend() {
         hmac_key_id: Some(42),
         cnp_window_most: Duration::from_millis(1),
         cnp_limit: 32,
+        ack_dscp: Dscp::try_from(26).ok(),
+        cnp_dscp: Dscp::try_from(40).expect("a codepoint"),
         on_failure: OnFailure::Evict,
         t_stall: Duration::from_millis(200),
         t_not_ready: Some(Duration::from_secs(30)),
@@ -229,6 +231,8 @@ fn a_policy_without_defaults() {
         cnp_window: Duration::from_secs(2),
         cnp_window_most: Duration::from_secs(3),
         cnp_limit: 32,
+        ack_dscp: Dscp::try_from(26).ok(),
+        cnp_dscp: Dscp::try_from(40).expect("a codepoint"),
         on_failure: OnFailure::Evict,
         t_stall: Duration::from_millis(200),
         t_not_ready: Some(Duration::from_secs(30)),
