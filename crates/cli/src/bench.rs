@@ -5,7 +5,7 @@ mod applications;
 mod table;
 
 use indicatif::{ProgressBar, ProgressStyle};
-use srdma_bench::wire::{self, Extent, Sink, WireRow};
+use srdma_bench::wire::{self, Extent, Part, Sink, WireRow};
 use srdma_bench::workers::{self, WorkersCase};
 use srdma_bench::{Bench, Machine, Measured, points, select};
 use srdma_dataplane::MAX_WORKERS;
@@ -80,8 +80,10 @@ Examples:
 /// Time per frame on veth links, from interface to interface, with each packet driver.
 ///
 /// Makes network namespaces of its own, and needs root and two processors. Beside each figure stands its yardstick from
-/// the same run: a reflector that only swaps MAC addresses, frames sent ready-made, or the kernel's own SRv6.
+/// the same run: a reflector that only swaps MAC addresses, frames sent ready-made, the kernel's own SRv6, or, for the
+/// fast path, an XDP program that only swaps MAC addresses and redirects.
 #[derive(clap::Args)]
+#[command(after_long_help = WIRE_EXAMPLES)]
 pub(crate) struct WireArguments {
     /// One JSON object per row and line.
     #[arg(long)]
@@ -89,7 +91,31 @@ pub(crate) struct WireArguments {
     /// A few repetitions only; the figures are rougher.
     #[arg(long)]
     quick: bool,
+    /// Only this part of the table. May be repeated.
+    #[arg(long = "part", value_name = "PART", value_enum)]
+    parts: Vec<WirePart>,
 }
+
+/// Part of the table of `srdma bench wire`.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum WirePart {
+    /// Each packet driver, beside a bare reflector.
+    Drivers,
+    /// Replication, beside frames sent ready-made.
+    Copies,
+    /// Each packet driver, beside the kernel.
+    Kernel,
+    /// The XDP fast path, beside a bare XDP program and the kernel.
+    FastPath,
+}
+
+const WIRE_EXAMPLES: &str = "\
+Examples:
+  srdma bench wire --quick
+      Every part, in a minute or two.
+
+  srdma bench wire --part fast-path --json > rows.ndjson
+      The XDP fast path beside a program that only redirects, and beside the kernel.";
 
 /// Runs the command.
 ///
@@ -152,7 +178,22 @@ fn of_workers(arguments: &DataplaneArguments, machine: &Machine) -> anyhow::Resu
 
 fn on_wires(arguments: &WireArguments) -> anyhow::Result<()> {
     let extent = if arguments.quick { Extent::QUICK } else { Extent::FULL };
-    wire::run(extent, &mut WireTable::new(arguments.json, &Machine::detect())?)
+    let parts: Vec<Part> = match arguments.parts.as_slice() {
+        [] => Part::ALL.to_vec(),
+        some => some.iter().map(|part| part.of_bench()).collect(),
+    };
+    wire::run(&parts, extent, &mut WireTable::new(arguments.json, &Machine::detect())?)
+}
+
+impl WirePart {
+    fn of_bench(self) -> Part {
+        match self {
+            WirePart::Drivers => Part::Drivers,
+            WirePart::Copies => Part::Copies,
+            WirePart::Kernel => Part::Kernel,
+            WirePart::FastPath => Part::FastPath,
+        }
+    }
 }
 
 impl Sink for WireTable {

@@ -19,9 +19,19 @@ pub fn index(interface: &str) -> io::Result<u32> {
     }
 }
 
-/// Queues that an interface receives at; one when its driver does not report it.
-pub(crate) fn receive_queues(interface: &str) -> u32 {
-    channels(interface).map_or(1, |channels| (channels.rx_count + channels.combined_count).max(1))
+/// Numbers of queues of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queues {
+    pub(crate) receive: u32,
+    pub(crate) transmit: u32,
+}
+
+/// Queues of an interface; one each when its driver does not report it.
+pub(crate) fn queues(interface: &str) -> Queues {
+    channels(interface).map_or(Queues { receive: 1, transmit: 1 }, |channels| Queues {
+        receive: (channels.rx_count + channels.combined_count).max(1),
+        transmit: (channels.tx_count + channels.combined_count).max(1),
+    })
 }
 
 /// `struct ethtool_channels`.

@@ -28,8 +28,8 @@ mod turns;
 pub mod udp;
 
 pub use af_packet::{AfPacket, Tap, Tapped};
-pub use af_xdp::{AfXdp, Umem};
-pub use bpf::{XdpMode, fast_path};
+pub use af_xdp::{AfXdp, QueueGroup, Umem};
+pub use bpf::{XdpMode, XdpSource, XdpYardstick, fast_path};
 pub use capture::Capture;
 pub use driver::{Driver, DriverKind, DriverStatistics};
 pub use interest::{Interest, Match};
@@ -38,5 +38,5 @@ pub use interface_features::takes_redirected_frames;
 pub use llc::LlcSocket;
 pub use open::{Choice, OpenError, Opened, open, open_share};
 pub use raw::RawSocket;
-pub use share::{FanoutGroup, Share};
+pub use share::{FanoutGroup, Share, ShareGroup};
 pub use turns::Turns;

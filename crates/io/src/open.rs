@@ -1,7 +1,7 @@
 //! Choice of the driver of an interface.
 
 use crate::af_xdp::AfXdp;
-use crate::share::{FanoutGroup, Share};
+use crate::share::{Share, ShareGroup};
 use crate::{AfPacket, Driver, DriverKind, Interest, Umem, XdpMode};
 use std::io;
 
@@ -26,8 +26,8 @@ pub struct Opened {
     pub driver: Box<dyn Driver>,
     /// A line for each driver that was tried before and did not work.
     pub notes: Vec<String>,
-    /// The fanout group that others may join; `None` for a driver that takes all.
-    pub group: Option<FanoutGroup>,
+    /// What further drivers of the interface join; `None` for one that takes all.
+    pub group: Option<ShareGroup>,
 }
 
 /// The reason why an interface could not be opened.
@@ -68,10 +68,10 @@ pub enum OpenError {
 /// If no driver of the choice works, with the error of the last one; and at once when another process has the
 /// interface.
 pub fn open(interface: &str, choice: Choice, interest: &Interest, umem: Option<&Umem>) -> Result<Opened, OpenError> {
-    open_share(interface, choice, Share::All, interest, umem)
+    open_share(interface, choice, &Share::All, interest, umem)
 }
 
-/// Opens an interface for a share of its frames. AF_XDP has no shares: its driver takes all, and others only send.
+/// Opens an interface for a share of its frames.
 ///
 /// # Errors
 ///
@@ -79,13 +79,18 @@ pub fn open(interface: &str, choice: Choice, interest: &Interest, umem: Option<&
 pub fn open_share(
     interface: &str,
     choice: Choice,
-    share: Share,
+    share: &Share,
     interest: &Interest,
     umem: Option<&Umem>,
 ) -> Result<Opened, OpenError> {
     let choice = match share {
-        Share::All | Share::First => choice,
-        Share::Joining(_) | Share::Sending => Choice::Packet,
+        Share::All | Share::First(_) => choice,
+        Share::Joining(ShareGroup::Queues(group), number) => match group.queues_of(*number).is_empty() {
+            true => return open_share(interface, Choice::Packet, &Share::Sending, interest, umem),
+            false if group.mode() == XdpMode::Native => Choice::Xdp,
+            false => Choice::XdpGeneric,
+        },
+        Share::Joining(ShareGroup::Fanout(_), _) | Share::Sending => Choice::Packet,
     };
     let kinds: &[DriverKind] = match choice {
         Choice::Auto => &[DriverKind::XdpNative, DriverKind::XdpGeneric, DriverKind::Packet],
@@ -108,10 +113,10 @@ pub fn open_share(
 fn open_as(
     kind: DriverKind,
     interface: &str,
-    share: Share,
+    share: &Share,
     interest: &Interest,
     umem: Option<&Umem>,
-) -> Result<(Box<dyn Driver>, Option<FanoutGroup>), OpenError> {
+) -> Result<(Box<dyn Driver>, Option<ShareGroup>), OpenError> {
     let mode = match kind {
         DriverKind::XdpNative => XdpMode::Native,
         DriverKind::XdpGeneric => XdpMode::Generic,
@@ -119,16 +124,28 @@ fn open_as(
     };
     let no_memory = || io::Error::new(io::ErrorKind::Unsupported, "the pool does not lie in memory for it");
     let umem = umem.ok_or_else(|| OpenError::of(interface, kind, "registering memory", no_memory()))?;
-    Ok((Box::new(AfXdp::open(interface, mode, interest, umem)?), None))
+    match share {
+        Share::First(drivers) => {
+            let (driver, group) = AfXdp::open_first(interface, mode, *drivers, interest, umem)?;
+            Ok((Box::new(driver), Some(ShareGroup::Queues(group))))
+        }
+        Share::Joining(ShareGroup::Queues(group), number) => {
+            let driver = AfXdp::join(interface, group, &group.queues_of(*number), interest, umem)?;
+            Ok((Box::new(driver), Some(ShareGroup::Queues(group.clone()))))
+        }
+        Share::All | Share::Joining(ShareGroup::Fanout(_), _) | Share::Sending => {
+            Ok((Box::new(AfXdp::open(interface, mode, interest, umem)?), None))
+        }
+    }
 }
 
 fn packet(
     interface: &str,
-    share: Share,
+    share: &Share,
     interest: &Interest,
-) -> Result<(Box<dyn Driver>, Option<FanoutGroup>), OpenError> {
+) -> Result<(Box<dyn Driver>, Option<ShareGroup>), OpenError> {
     match AfPacket::open_share(interface, share, interest) {
-        Ok((driver, group)) => Ok((Box::new(driver), group)),
+        Ok((driver, group)) => Ok((Box::new(driver), group.map(ShareGroup::Fanout))),
         Err(error) => Err(OpenError::of(interface, DriverKind::Packet, "opening a packet socket", error)),
     }
 }

@@ -1,18 +1,31 @@
 //! Shares of an interface: several workers of a node have a driver of it, each with a part of its flows.
 
+use crate::af_xdp::QueueGroup;
+
 /// The part of an interface's frames that a driver takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Share {
     /// All that arrive.
     #[default]
     All,
-    /// Its part of the flows, by the kernel's hash (`PACKET_FANOUT_HASH`), with the drivers that
-    /// [join](Share::Joining) it. Drivers that cannot share take all.
-    First,
-    /// Its part of the flows, in the fanout group that a first driver has opened.
-    Joining(FanoutGroup),
+    /// Its part of the flows, with the drivers that [join](Share::Joining) it, so many in all: by AF_XDP those of its
+    /// queues, by AF_PACKET those that the kernel's hash gives it (`PACKET_FANOUT_HASH`). Drivers that cannot share take
+    /// all.
+    First(u16),
+    /// Its part of the flows, with the driver that was the first; its number among all, which are counted from the
+    /// first. Where there are fewer queues than drivers, the last ones only send.
+    Joining(ShareGroup, u16),
     /// None: it only sends.
     Sending,
+}
+
+/// What drivers of an interface share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShareGroup {
+    /// The flows, by a fanout group of packet sockets.
+    Fanout(FanoutGroup),
+    /// The queues, by AF_XDP.
+    Queues(QueueGroup),
 }
 
 /// A fanout group of packet sockets, by the number that the kernel has given it.

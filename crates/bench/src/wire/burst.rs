@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use srdma_frame::{Frame, Pool};
-use srdma_io::{AfPacket, Driver};
+use srdma_io::{AfPacket, Driver, XdpSource};
 use std::hint;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +19,11 @@ use std::time::{Duration, Instant};
 /// Frames in a burst: fewer than any queue of the kernel on the way holds.
 pub(super) const BURST: usize = 192;
 
+/// Frames of a repetition of redirected ones. They are processed sixty-four at a time.
+pub(super) const REDIRECTED: usize = 1 << 16;
+
 /// Bursts before those that count.
-const WARM_UP: usize = 8;
+pub(super) const WARM_UP: usize = 8;
 
 /// Without a frame for so long, the rest of a burst is lost.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -85,6 +88,11 @@ impl Generator {
             }
             Ok(median_ns(&mut times[WARM_UP..], BURST))
         })
+    }
+
+    /// The same of frames that are redirected to the other end of the link: see [`XdpSource`].
+    pub(super) fn redirected(source: &XdpSource) -> anyhow::Result<f64> {
+        pinned(PROCESSORS[0], || Ok(source.send(REDIRECTED as u32)?.as_nanos() as f64))
     }
 }
 

@@ -5,7 +5,7 @@ use super::device::{Action, Device};
 use super::drivers::{check, with_drivers};
 use super::row::{Nanoseconds, WireRow, ratio};
 use super::work::Work;
-use super::{Bench, DRIVERS};
+use super::{Bench, DRIVERS, FRAME_OCTETS};
 use anyhow::Context;
 use srdma_frame::{Frame, Pool};
 use srdma_io::Driver;
@@ -13,8 +13,6 @@ use std::time::Instant;
 
 /// Receivers.
 const COPIES: u16 = 8;
-
-const FRAME_OCTETS: usize = 4200;
 
 /// Frames of a burst, for each of which there are [`COPIES`].
 const FRAMES: usize = 24;
@@ -28,8 +26,16 @@ pub(super) fn measure(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 }
 
 fn measure_driver(bench: &mut Bench<'_>, drivers: &mut [Box<dyn Driver>; 2]) -> anyhow::Result<()> {
+    FRAME_OCTETS.into_iter().try_for_each(|octets| measure_length(bench, drivers, octets))
+}
+
+fn measure_length(
+    bench: &mut Bench<'_>,
+    drivers: &mut [Box<dyn Driver>; 2],
+    frame_octets: usize,
+) -> anyhow::Result<()> {
     let work = Work::EndMt(COPIES);
-    let frame_octets = work.frame_octets(FRAME_OCTETS);
+    let frame_octets = work.frame_octets(frame_octets);
     let frames = work.frames(frame_octets, FRAMES)?;
     let mut node = work.node()?.context("this work is a node's")?;
     bench.generator.load(&frames)?;

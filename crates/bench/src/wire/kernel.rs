@@ -7,19 +7,15 @@
 use super::Bench;
 use super::burst::{BURST, Generator};
 use super::drivers::Forwarded;
-use super::link::UNASSIGNED;
+use super::link::{GENERATOR, UNASSIGNED};
 use super::row::{Nanoseconds, WireRow, ratio};
 use super::work::Work;
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use srdma_io::Driver;
 use std::time::{Duration, Instant};
 
 /// Measures what the kernel can do of what the node has done.
 pub(super) fn measure(bench: &mut Bench<'_>, forwarded: &[Forwarded]) -> anyhow::Result<()> {
-    if let Err(error) = bench.links.kernel_forwards() {
-        bench.sink.skipped("the kernel's SRv6", &error);
-        return Ok(());
-    }
     let mut compared = forwarded.iter().filter(|forwarded| matches!(forwarded.work, Work::End | Work::MicroN));
     let mut kernel: Vec<(Work, usize, Vec<f64>, Vec<f64>)> = Vec::new();
     compared.try_for_each(|forwarded| {
@@ -56,9 +52,8 @@ pub(super) fn measure(bench: &mut Bench<'_>, forwarded: &[Forwarded]) -> anyhow:
 fn measure_work(bench: &mut Bench<'_>, work: Work, octets: usize) -> anyhow::Result<(Vec<f64>, Vec<f64>)> {
     let frames = work.frames(octets, 64)?;
     bench.generator.load(&frames)?;
-    check(bench, work, &frames[0])?;
-    let mut for_nobody = frames.clone();
-    for_nobody.iter_mut().for_each(|frame| frame[..6].copy_from_slice(&UNASSIGNED.0));
+    check(bench, work, "the kernel", &frames[0])?;
+    let for_nobody = for_nobody(&frames);
     let before = bench.links.returned()?;
     let (mut sinking, mut forwarding) = (Vec::new(), Vec::new());
     for _ in 0..bench.extent.repetitions {
@@ -75,16 +70,31 @@ fn measure_work(bench: &mut Bench<'_>, work: Work, octets: usize) -> anyhow::Res
     Ok((sinking, forwarding))
 }
 
-fn check(bench: &mut Bench<'_>, work: Work, sent: &[u8]) -> anyhow::Result<()> {
+/// The same frames, for an address that no interface has.
+pub(super) fn for_nobody(frames: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let mut frames = frames.to_vec();
+    frames.iter_mut().for_each(|frame| frame[..6].copy_from_slice(&UNASSIGNED.0));
+    frames
+}
+
+/// Sends one frame that the kernel, or a program in it, forwards, and checks what comes back.
+pub(super) fn check(bench: &mut Bench<'_>, work: Work, by: &str, sent: &[u8]) -> anyhow::Result<()> {
     let mut witness = bench.links.witness()?;
     bench.generator.send(1)?;
     let begin = Instant::now();
+    let mut returned: Vec<Vec<u8>> = Vec::new();
     let mut frames = Vec::new();
-    while frames.is_empty() {
+    while returned.is_empty() {
         witness.receive(&mut bench.pool, &mut frames, 1)?;
-        ensure!(begin.elapsed() < Duration::from_secs(1), "the kernel's {work}: nothing came back");
+        ensure!(begin.elapsed() < Duration::from_secs(1), "{work} by {by}: nothing came back");
+        for frame in frames.drain(..) {
+            let octets = frame.to_vec(&bench.pool);
+            frame.release(&mut bench.pool);
+            // The kernel's own multicast is none of it.
+            if octets.starts_with(&GENERATOR.0) {
+                returned.push(octets);
+            }
+        }
     }
-    let returned: Vec<Vec<u8>> = frames.iter().map(|frame| frame.to_vec(&bench.pool)).collect();
-    frames.into_iter().for_each(|frame| frame.release(&mut bench.pool));
-    work.check(sent, &returned)
+    work.check(sent, &returned).with_context(|| format!("{work} by {by}"))
 }

@@ -5,10 +5,10 @@
 //!             from-node ←──────────── out
 //! ```
 
-use super::work::{NEXT_HOP, SID, next_segments, sid_of_micro_n};
+use super::work::{LOOPBACK, NEXT_HOP, SEGMENTS, SID, SID_OF_END_DT6, next_segments, sid_of_micro_n, steered};
 use anyhow::Context;
 use srdma_io::namespace::{NamespaceGuard, VethEnd, veth};
-use srdma_io::{AfPacket, Choice, Driver, Interest, Umem};
+use srdma_io::{AfPacket, Choice, Driver, Interest, Umem, XdpSource, XdpYardstick, interface_index};
 use srdma_wire::MacAddress;
 
 /// Both of the generator's ends: so a frame whose addresses were swapped arrives like one that was forwarded.
@@ -77,7 +77,29 @@ impl Links {
         frames.context("the counters of an interface")?.parse().context("a counter")
     }
 
-    /// Has the kernel be the SRv6 node: End and uN, and the routes behind them.
+    /// Numbers of the node's interfaces, in and out.
+    pub(super) fn interfaces(&self) -> anyhow::Result<[u32; 2]> {
+        let indices = self.node.enter(|| Ok::<_, std::io::Error>([interface_index("in")?, interface_index("out")?]))?;
+        Ok(indices?)
+    }
+
+    /// Calls `action` in the namespace of the node.
+    pub(super) fn at_node<T: Send>(&self, action: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
+        Ok(self.node.enter(action)?)
+    }
+
+    /// Frames that a program redirects to the generator's end of the link by which frames come in.
+    pub(super) fn source(&self, frame: &[u8]) -> anyhow::Result<XdpSource> {
+        Ok(self.generator.enter(|| XdpSource::new(interface_index("to-node")?, frame))??)
+    }
+
+    /// A program at the far end of the link by which frames leave: only with NAPI does a veth take redirected frames.
+    pub(super) fn napi_at_the_far_end(&self) -> anyhow::Result<XdpYardstick> {
+        let attach = || XdpYardstick::pass(interface_index("from-node")?);
+        Ok(self.generator.enter(attach)??)
+    }
+
+    /// Has the kernel be the SRv6 node: SIDs, a policy, and the routes behind them.
     pub(super) fn kernel_forwards(&self) -> anyhow::Result<()> {
         self.node.set("ipv6/conf/all/forwarding", "1")?;
         let next_hop = NEXT_HOP.to_string();
@@ -89,7 +111,14 @@ impl Links {
         }
         let end = ["encap", "seg6local", "action", "End"];
         let next_csid = ["flavors", "next-csid", "lblen", "32", "nflen", "16"];
+        let end_dt6 = ["encap", "seg6local", "action", "End.DT6", "table", "main"];
+        let segments = SEGMENTS.map(|segment| segment.to_string()).join(",");
+        let encaps = ["encap", "seg6", "mode", "encap.red", "segs", &segments];
         let (sid, micro) = (SID.to_string(), sid_of_micro_n().to_string());
+        let (sid_of_end_dt6, steered) = (SID_OF_END_DT6.to_string(), steered().to_string());
+        self.node.run(&["ip", "sr", "tunsrc", "set", &LOOPBACK.to_string()])?;
+        self.node.run(&[&["ip", "-6", "route", "add", &sid_of_end_dt6], &end_dt6[..], &["dev", "in"]].concat())?;
+        self.node.run(&[&["ip", "-6", "route", "add", &steered], &encaps[..], &["dev", "in"]].concat())?;
         self.node.run(&[&["ip", "-6", "route", "add", &sid], &end[..], &["dev", "in"]].concat())?;
         self.node.run(&[&["ip", "-6", "route", "add", &micro], &end[..], &next_csid, &["dev", "in"]].concat())?;
         Ok(())

@@ -2,12 +2,14 @@
 //! reasons.
 //!
 //! Each part of the measurement is a module: `drivers`, the node compared with a bare reflector on the same driver;
-//! `copies`, replication compared with sending alone; `kernel`, the node compared with the kernel's own SRv6.
+//! `copies`, replication compared with sending alone; `kernel`, the node compared with the kernel's own SRv6;
+//! `fast_path`, the fast path compared with a bare XDP program and the kernel.
 
 mod burst;
 mod copies;
 mod device;
 mod drivers;
+mod fast_path;
 mod kernel;
 mod link;
 mod row;
@@ -36,6 +38,24 @@ impl Extent {
     pub const QUICK: Extent = Extent { repetitions: 5, bursts: 15 };
     /// As many as docs/performance.md has.
     pub const FULL: Extent = Extent { repetitions: 15, bursts: 30 };
+}
+
+/// A part of the measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The node by each packet driver, beside a bare reflector.
+    Drivers,
+    /// Replication by each packet driver, beside sending alone.
+    Copies,
+    /// What the drivers have forwarded, beside the kernel.
+    Kernel,
+    /// The fast path, beside a bare XDP program and the kernel.
+    FastPath,
+}
+
+impl Part {
+    /// All parts, in the order of the table.
+    pub const ALL: [Part; 4] = [Part::Drivers, Part::Copies, Part::Kernel, Part::FastPath];
 }
 
 /// Takes results as they come.
@@ -68,18 +88,35 @@ struct Bench<'s> {
     sink: &'s mut dyn Sink,
 }
 
-/// Measures every driver and the kernel, in network namespaces that it makes and removes.
+/// Measures these parts, in network namespaces that it makes and removes. [`Part::Kernel`] measures the drivers, too.
 ///
 /// # Errors
 ///
 /// If this process is not root, a link cannot be made, a frame comes back wrong, or the sink fails.
-pub fn run(extent: Extent, sink: &mut dyn Sink) -> anyhow::Result<()> {
+pub fn run(parts: &[Part], extent: Extent, sink: &mut dyn Sink) -> anyhow::Result<()> {
     ensure!(geteuid().is_root(), "this makes network namespaces: run it as root");
     let links = Links::new()?;
     let generator = Generator::new(links.generator()?);
     let (umem, pool) = Umem::new(PAGES)?;
     let mut bench = Bench { links, generator, umem, pool, extent, sink };
-    let forwarded = drivers::measure(&mut bench)?;
-    copies::measure(&mut bench)?;
-    kernel::measure(&mut bench, &forwarded)
+    let wants = |part| parts.contains(&part);
+    let forwarded =
+        if wants(Part::Drivers) || wants(Part::Kernel) { drivers::measure(&mut bench)? } else { Vec::new() };
+    if wants(Part::Copies) {
+        copies::measure(&mut bench)?;
+    }
+    if !wants(Part::Kernel) && !wants(Part::FastPath) {
+        return Ok(());
+    }
+    if let Err(error) = bench.links.kernel_forwards() {
+        bench.sink.skipped("all beside the kernel's SRv6", &error);
+        return Ok(());
+    }
+    if wants(Part::Kernel) {
+        kernel::measure(&mut bench, &forwarded)?;
+    }
+    if wants(Part::FastPath) {
+        fast_path::measure(&mut bench)?;
+    }
+    Ok(())
 }

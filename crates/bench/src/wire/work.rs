@@ -4,7 +4,9 @@ use super::link::{GENERATOR, IN, MTU, OUT};
 use crate::packets::{self, AFTER_IPV6, ETHERNET};
 use crate::routes::BLOCK;
 use anyhow::{Context, ensure};
-use srdma_dataplane::{Command, Flavors, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{
+    Command, EncapsMode, Flavors, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
+};
 use srdma_frame::PortId;
 use srdma_group::{Branch, GroupEntry, GroupId, NodeIndex, NodeRole, Parent, Policy, Receiver};
 use srdma_wire::rocev2::Packet;
@@ -17,24 +19,37 @@ use std::net::Ipv6Addr;
 pub(super) enum Work {
     /// Its MAC addresses are swapped.
     Reflect,
+    /// IPv6 forwarding.
+    Ipv6,
     /// End of RFC 8986.
     End,
     /// End with NEXT-CSID.
     MicroN,
+    /// End.DT6 without an SRH.
+    EndDt6,
+    /// H.Encaps.Red with two segments.
+    EncapsReduced,
     /// End.MT with so many receivers.
     EndMt(u16),
 }
 
 pub(super) const SID: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 0x100);
+pub(super) const SID_OF_END_DT6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, 0xd6);
+/// Segments of H.Encaps.Red.
+pub(super) const SEGMENTS: [Ipv6Addr; 2] =
+    [Ipv6Addr::new(0x2001, 0xdb8, 0xe, 0, 0, 0, 1, 1), Ipv6Addr::new(0x2001, 0xdb8, 0xf, 0, 0, 0, 0, 1)];
 pub(super) const NEXT_HOP: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xc, 1, 0, 0, 0, 1);
 
 const AFTER_END: u128 = 0x2001_0db8_000e << 80;
-const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+const STEERED: u128 = 0x2001_0db8_00dd << 80;
+pub(super) const LOOPBACK: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
 const PARENT: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 2);
 const PROXY: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0xff, 0, 0, 0, 0, 1);
 const DESIGNATED_QPN: Qpn = Qpn::new(0x00_0100).expect("a queue pair number has 24 bits");
 const FIRST_QPN: u32 = 0x01_0000;
 const GROUP: GroupId = GroupId(1);
+/// Octets that H.Encaps.Red pushes: an IPv6 header, and an SRH of one segment.
+const PUSHED: usize = Ipv6::LEN + 24;
 /// Offsets in a frame and in a RoCEv2 packet.
 const HOP_LIMIT: usize = ETHERNET + 7;
 const DESTINATION: usize = ETHERNET + 24;
@@ -50,6 +65,11 @@ pub(super) fn next_segments() -> [Prefix; 2] {
     [prefix(BLOCK | 0x0200 << 80, 48), prefix(AFTER_END, 64)]
 }
 
+/// Packets that H.Encaps.Red encapsulates.
+pub(super) fn steered() -> Prefix {
+    prefix(STEERED, 64)
+}
+
 fn prefix(address: u128, len: u8) -> Prefix {
     Prefix::new(Ipv6Addr::from_bits(address), len).expect("a length of at most 128")
 }
@@ -58,8 +78,11 @@ impl fmt::Display for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Work::Reflect => f.write_str("bare reflector"),
+            Work::Ipv6 => f.write_str("IPv6"),
             Work::End => f.write_str("End"),
             Work::MicroN => f.write_str("uN"),
+            Work::EndDt6 => f.write_str("End.DT6"),
+            Work::EncapsReduced => f.write_str("H.Encaps.Red"),
             Work::EndMt(receivers) => write!(f, "End.MT x{receivers}"),
         }
     }
@@ -69,15 +92,16 @@ impl Work {
     /// Frames that leave for each that comes in.
     pub(super) fn copies(self) -> usize {
         match self {
-            Work::Reflect | Work::End | Work::MicroN => 1,
             Work::EndMt(receivers) => receivers.into(),
+            Work::Reflect | Work::Ipv6 | Work::End | Work::MicroN | Work::EndDt6 | Work::EncapsReduced => 1,
         }
     }
 
     /// The length nearest to `octets` that its frames can have.
     pub(super) fn frame_octets(self, octets: usize) -> usize {
         match self {
-            Work::Reflect | Work::MicroN => octets,
+            Work::Reflect | Work::Ipv6 | Work::MicroN | Work::EncapsReduced => octets,
+            Work::EndDt6 => octets.max(AFTER_IPV6 + Ipv6::LEN),
             Work::End => octets.max(AFTER_IPV6 + 24 + Ipv6::LEN),
             Work::EndMt(receivers) => {
                 let overhead = packets::multicast_overhead(&lists(receivers));
@@ -89,7 +113,9 @@ impl Work {
     /// The length of what leaves for a frame of `octets`.
     pub(super) fn copy_octets(self, octets: usize) -> usize {
         match self {
-            Work::Reflect | Work::End | Work::MicroN => octets,
+            Work::Reflect | Work::Ipv6 | Work::End | Work::MicroN => octets,
+            Work::EndDt6 => octets - Ipv6::LEN,
+            Work::EncapsReduced => octets + PUSHED,
             Work::EndMt(receivers) => octets - Ipv6::LEN - 24 - lists(receivers).len(),
         }
     }
@@ -106,6 +132,9 @@ impl Work {
                 let segments = BLOCK | 0x0100 << 80 | 0x0200 << 64;
                 packets::unencapsulated(IN.0, segments.into(), octets)
             }
+            Work::Ipv6 => packets::unencapsulated(IN.0, (AFTER_END | number as u128).into(), octets),
+            Work::EncapsReduced => packets::unencapsulated(IN.0, (STEERED | number as u128).into(), octets),
+            Work::EndDt6 => packets::without_srh(IN.0, SID_OF_END_DT6, (AFTER_END | number as u128).into(), octets),
             Work::End => {
                 let next = (AFTER_END | number as u128).into();
                 packets::with_srh(IN.0, SID, (next, 1), LOOPBACK, octets)
@@ -130,11 +159,13 @@ impl Work {
     /// A node that does the work; none reflects.
     pub(super) fn node(self) -> anyhow::Result<Option<Box<Node>>> {
         let mut node = Node::new(NodeConfig::new(LOOPBACK, vec![port("in", IN), port("out", OUT)]));
-        let (prefix, behavior) = match self {
+        let sid = match self {
             Work::Reflect => return Ok(None),
-            Work::End => (Prefix::host(SID), SidBehavior::End(Flavors::default())),
-            Work::MicroN => (sid_of_micro_n(), SidBehavior::End(Flavors::MICRO)),
-            Work::EndMt(_) => (Prefix::host(SID), SidBehavior::EndMt { require_hmac: false }),
+            Work::Ipv6 | Work::EncapsReduced => None,
+            Work::End => Some((Prefix::host(SID), SidBehavior::End(Flavors::default()))),
+            Work::MicroN => Some((sid_of_micro_n(), SidBehavior::End(Flavors::MICRO))),
+            Work::EndDt6 => Some((Prefix::host(SID_OF_END_DT6), SidBehavior::EndDt6(TableId(0)))),
+            Work::EndMt(_) => Some((Prefix::host(SID), SidBehavior::EndMt { require_hmac: false })),
         };
         neighbour(&mut node, NEXT_HOP)?;
         for prefix in next_segments() {
@@ -148,7 +179,14 @@ impl Work {
             }
             node.apply(Command::AddGroup(Box::new(entry(receivers))))?;
         }
-        node.apply(Command::AddSid { prefix, behavior })?;
+        if let Some((prefix, behavior)) = sid {
+            node.apply(Command::AddSid { prefix, behavior })?;
+        }
+        if self == Work::EncapsReduced {
+            let (segments, mode) = (SEGMENTS.to_vec(), EncapsMode::Reduced);
+            let action = RouteAction::Encaps { segments, mode, hmac_key_id: None };
+            node.apply(Command::AddRoute { table: TableId(0), prefix: steered(), action })?;
+        }
         Ok(Some(Box::new(node)))
     }
 
@@ -160,6 +198,12 @@ impl Work {
         expected[6..12].copy_from_slice(&OUT.0);
         match self {
             Work::Reflect => expected[6..12].copy_from_slice(&IN.0),
+            Work::Ipv6 => expected[HOP_LIMIT] -= 1,
+            Work::EndDt6 => {
+                expected.drain(ETHERNET..AFTER_IPV6);
+                expected[HOP_LIMIT] -= 1;
+            }
+            Work::EncapsReduced => return check_encapsulated(&expected, &returned[0]),
             Work::End => {
                 expected[HOP_LIMIT] -= 1;
                 expected[AFTER_IPV6 + 3] = 0;
@@ -175,6 +219,22 @@ impl Work {
         ensure!(returned[0] == expected, "{:02x?} came back, not {expected:02x?}", returned[0]);
         Ok(())
     }
+}
+
+/// The kernel decrements the outer hop limit, a node the inner one; both choose flow label and hop limit of the outer
+/// header themselves.
+fn check_encapsulated(expected: &[u8], returned: &[u8]) -> anyhow::Result<()> {
+    ensure!(returned.len() == expected.len() + PUSHED, "{} octets came back", returned.len());
+    let (outer, inner) = returned.split_at(ETHERNET + PUSHED);
+    let ethernet = &expected[..ETHERNET];
+    ensure!(outer.starts_with(ethernet), "{outer:02x?} came back, not {ethernet:02x?} in front");
+    let [first, last] = SEGMENTS.map(|segment| segment.octets());
+    ensure!(outer[DESTINATION..AFTER_IPV6] == first, "the first segment is missing in {outer:02x?}");
+    ensure!(outer[AFTER_IPV6 + 8..] == last, "the last segment is missing in {outer:02x?}");
+    let mut inner = inner.to_vec();
+    inner[HOP_LIMIT - ETHERNET] = expected[HOP_LIMIT];
+    ensure!(inner == expected[ETHERNET..], "{inner:02x?} came back, not {:02x?}", &expected[ETHERNET..]);
+    Ok(())
 }
 
 fn check_copies(receivers: u16, sent: &[u8], returned: &[Vec<u8>]) -> anyhow::Result<()> {

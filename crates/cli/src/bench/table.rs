@@ -122,7 +122,7 @@ impl WireTable {
             writeln!(out, "{}, nanoseconds a frame that leaves\n", machine.model)?;
             writeln!(
                 out,
-                "{:<15} {:<14} {:>6} {:>8} {:>8}   {:<17} {:>8} {:>8} {:>6}",
+                "{:<15} {:<19} {:>6} {:>8} {:>8}   {:<17} {:>8} {:>8} {:>6}",
                 "driver", "case", "octets", "ns min", "ns med", "yardstick", "ns min", "ns med", "ratio"
             )?;
         }
@@ -136,7 +136,7 @@ impl WireTable {
         let missed = row.target.filter(|target| row.ratio < *target);
         writeln!(
             io::stdout(),
-            "{:<15} {:<14} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
+            "{:<15} {:<19} {:>6} {:>8.1} {:>8.1}   {:<17} {:>8.1} {:>8.1} {:>6.3}{}",
             row.driver,
             row.case,
             row.frame_octets,

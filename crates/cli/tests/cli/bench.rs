@@ -1,4 +1,4 @@
-//! `srdma bench dataplane`, as its user runs it.
+//! `srdma bench dataplane` and `srdma bench wire`, as their user runs them.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -71,4 +71,27 @@ fn impossible_measurements_are_refused() {
     let few = bench(&["--repetitions", "0"]);
     assert_eq!(few.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&few.stderr).contains("1..=10000"));
+}
+
+/// Each work checks what comes back, by the kernel and by both programs, and that no frame was lost or went another way.
+#[test]
+#[ignore = "needs root"]
+fn the_fast_path_has_rows_beside_a_bare_program_and_the_kernel() {
+    let output = Command::new(env!("CARGO_BIN_EXE_srdma"))
+        .args(["bench", "wire", "--quick", "--json", "--part", "fast-path"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let found: BTreeSet<(&str, &str)> =
+        rows.iter().map(|row| (row["case"].as_str().unwrap(), row["yardstick"].as_str().unwrap())).collect();
+    for work in ["IPv6", "End", "uN", "End.DT6", "H.Encaps.Red"] {
+        for case in ["in all", "by XDP"].map(|how| format!("{work} {how}")) {
+            for yardstick in ["bare XDP", "kernel"] {
+                assert!(found.contains(&(case.as_str(), yardstick)), "{case} beside {yardstick} in {found:?}");
+            }
+        }
+    }
+    assert!(rows.iter().all(|row| row["ratio"].as_f64().is_some()), "{rows:?}");
 }

@@ -9,7 +9,7 @@ mod tap;
 
 use crate::driver::{Driver, DriverKind, DriverStatistics};
 use crate::interest::{BFD_PORTS, Interest, Match};
-use crate::share::{FanoutGroup, Share};
+use crate::share::{FanoutGroup, Share, ShareGroup};
 use crate::socket_option;
 use ring::{Offload, RESERVE, Received, Ring};
 use send::Sender;
@@ -80,7 +80,7 @@ impl AfPacket {
     ///
     /// If there is no such interface (`ENODEV`), or this process is not root (`EPERM`).
     pub fn open(interface: &str, interest: &Interest) -> io::Result<Self> {
-        Ok(AfPacket::open_share(interface, Share::All, interest)?.0)
+        Ok(AfPacket::open_share(interface, &Share::All, interest)?.0)
     }
 
     /// The same for a share of the interface's frames; the fanout group is the one that others may join.
@@ -88,15 +88,16 @@ impl AfPacket {
     /// # Errors
     ///
     /// As [`AfPacket::open`].
-    pub fn open_share(interface: &str, share: Share, interest: &Interest) -> io::Result<(Self, Option<FanoutGroup>)> {
+    pub fn open_share(interface: &str, share: &Share, interest: &Interest) -> io::Result<(Self, Option<FanoutGroup>)> {
         let index = crate::interface::index(interface)? as i32;
         let receiver = Socket::new()?;
         receiver.set_packet(socket::PACKET_IGNORE_OUTGOING, &1_i32)?;
         let longest = (receiver.mtu(interface)? + OVERHEAD).clamp(USUAL_FRAME, LONGEST_FRAME);
-        let blocks = if share == Share::Sending { 1 } else { RING_BLOCKS };
+        let is_sending = *share == Share::Sending;
+        let blocks = if is_sending { 1 } else { RING_BLOCKS };
         let ring = Ring::new(&receiver, longest, blocks)?;
         // A socket takes everything until it is in its fanout group.
-        let is_shared = matches!(share, Share::First | Share::Joining(_));
+        let is_shared = matches!(share, Share::First(_) | Share::Joining(ShareGroup::Fanout(_), _));
         let at_first = if is_shared { &Interest::default() } else { interest };
         let mut selection = apply(at_first, &receiver)?;
         let pauses = Pauses::new(index, interest.pfc)?;
@@ -106,12 +107,12 @@ impl AfPacket {
             transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)?;
         }
         transmitter.bind(index, 0)?;
-        let protocol = if share == Share::Sending { 0 } else { libc::ETH_P_ALL as u16 };
+        let protocol = if is_sending { 0 } else { libc::ETH_P_ALL as u16 };
         receiver.bind(index, protocol)?;
         let group = match share {
-            Share::First => Some(receiver.begin_fanout()?),
-            Share::Joining(group) => Some(receiver.join_fanout(group)?),
-            Share::All | Share::Sending => None,
+            Share::First(_) => Some(receiver.begin_fanout()?),
+            Share::Joining(ShareGroup::Fanout(group), _) => Some(receiver.join_fanout(*group)?),
+            Share::All | Share::Joining(ShareGroup::Queues(_), _) | Share::Sending => None,
         };
         if is_shared {
             selection = apply(interest, &receiver)?;

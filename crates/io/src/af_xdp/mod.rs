@@ -9,12 +9,14 @@
 
 mod gather;
 mod holds;
+mod queues;
 mod receive;
 mod retired;
 mod ring;
 mod socket;
 mod umem;
 
+pub use queues::QueueGroup;
 pub use umem::Umem;
 
 use crate::af_packet::Pauses;
@@ -30,6 +32,7 @@ use socket::{Refusal, Sent, Socket};
 use srdma_frame::{Frame, MAX_PIECES, Pool};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// An interface's frames, by AF_XDP.
@@ -44,11 +47,14 @@ use std::time::Instant;
 /// Sent frames bypass the queueing disciplines of the interface, such as `tbf`.
 #[derive(Debug)]
 pub struct AfXdp {
-    /// Dropped first: the program must not redirect to sockets that are closed.
-    program: Option<Redirect>,
+    /// Dropped first: frames of this driver's queues are the kernel's then. Drivers of an interface share it, with their
+    /// queues.
+    program: Option<Arc<Mutex<Redirect>>>,
     pauses: Pauses,
-    /// One for each receive queue. The first one sends, too. None after [`Driver::detach`].
+    /// One for each receive queue of this driver. The first one sends, too. None after [`Driver::detach`].
     queues: Vec<Queue>,
+    /// Receive queues of the interface.
+    all_queues: u32,
     /// Becomes readable when one of several queues does.
     any_readable: Option<OwnedFd>,
     sending: Sending,
@@ -90,21 +96,58 @@ impl AfXdp {
     ///
     /// See [`OpenError`]; whatever was done is undone.
     pub fn open(interface: &str, mode: XdpMode, interest: &Interest, umem: &Umem) -> Result<Self, OpenError> {
-        let kind = match mode {
-            XdpMode::Native => DriverKind::XdpNative,
-            XdpMode::Generic => DriverKind::XdpGeneric,
-        };
+        Ok(AfXdp::open_first(interface, mode, 1, interest, umem)?.0)
+    }
+
+    /// The same for the first of so many drivers that divide the queues among them.
+    pub(crate) fn open_first(
+        interface: &str,
+        mode: XdpMode,
+        drivers: u16,
+        interest: &Interest,
+        umem: &Umem,
+    ) -> Result<(Self, QueueGroup), OpenError> {
+        let index = interface::index(interface).map_err(|source| OpenError::no_interface(interface, source))?;
+        let queues = interface::queues(interface);
+        // The program is first: it fails at once if another process has the interface.
+        let program = Redirect::attach(index, mode, queues.receive, interest)
+            .map_err(|source| OpenError::of(interface, kind_of(mode), "attaching the XDP program", source))?;
+        let program = Arc::new(Mutex::new(program));
+        let group = QueueGroup::new(&program, mode, queues, drivers);
+        let driver = AfXdp::of_queues(interface, (&group, program), &group.queues_of(0), interest, umem)?;
+        Ok((driver, group))
+    }
+
+    /// A further driver, of these queues.
+    pub(crate) fn join(
+        interface: &str,
+        group: &QueueGroup,
+        queues: &[u32],
+        interest: &Interest,
+        umem: &Umem,
+    ) -> Result<Self, OpenError> {
+        // The first one has lost the interface.
+        let is_lost = || OpenError::no_interface(interface, io::Error::from_raw_os_error(libc::ENODEV));
+        let program = group.program.upgrade().ok_or_else(is_lost)?;
+        AfXdp::of_queues(interface, (group, program), queues, interest, umem)
+    }
+
+    fn of_queues(
+        interface: &str,
+        (group, program): (&QueueGroup, Arc<Mutex<Redirect>>),
+        queues: &[u32],
+        interest: &Interest,
+        umem: &Umem,
+    ) -> Result<Self, OpenError> {
+        let kind = kind_of(group.mode);
         let refused = |what, source| OpenError::of(interface, kind, what, source);
         let index = interface::index(interface).map_err(|source| OpenError::no_interface(interface, source))?;
-        let queues = interface::receive_queues(interface);
-        // The program is first: it fails at once if another process has the interface.
-        let program = Redirect::attach(index, mode, queues, interest)
-            .map_err(|source| refused("attaching the XDP program", source))?;
         let pauses = Pauses::new(index as i32, interest.pfc).map_err(|source| refused("hearing pauses", source))?;
         let mut sockets = Vec::new();
-        for queue in 0..queues {
-            let socket = Socket::bind(index, queue, umem).map_err(|Refusal { what, source }| refused(what, source))?;
-            program.set_socket(queue, socket.as_fd()).map_err(|source| refused("redirecting to a socket", source))?;
+        for queue in queues {
+            let socket = Socket::bind(index, *queue, umem).map_err(|Refusal { what, source }| refused(what, source))?;
+            let redirected = locked(&program).set_socket(*queue, socket.as_fd());
+            redirected.map_err(|source| refused("redirecting to a socket", source))?;
             sockets.push(socket);
         }
         let fds: Vec<BorrowedFd<'_>> = sockets.iter().map(Socket::as_fd).collect();
@@ -115,6 +158,7 @@ impl AfXdp {
             program: Some(program),
             pauses,
             queues: sockets.into_iter().map(|socket| Queue { socket, receiver: Receiver::default() }).collect(),
+            all_queues: group.queues.receive,
             any_readable,
             sending: if is_zero_copy { Sending::InPlace } else { Sending::Copying },
             holds: Holds::new(umem),
@@ -143,10 +187,22 @@ impl AfXdp {
     }
 }
 
+fn kind_of(mode: XdpMode) -> DriverKind {
+    match mode {
+        XdpMode::Native => DriverKind::XdpNative,
+        XdpMode::Generic => DriverKind::XdpGeneric,
+    }
+}
+
+/// The program: a driver that panics in the middle of a change has changed some of its maps' entries.
+fn locked(program: &Mutex<Redirect>) -> MutexGuard<'_, Redirect> {
+    program.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Driver for AfXdp {
     fn receive(&mut self, pool: &mut Pool, frames: &mut Vec<Frame>, limit: usize) -> io::Result<()> {
         let before = frames.len();
-        let share = (RECEIVE_CHUNKS / self.queues.len().max(1) as u32).max(LEAST_SHARE);
+        let share = (RECEIVE_CHUNKS / self.all_queues.max(1)).max(LEAST_SHARE);
         for _ in 0..self.queues.len() {
             self.turn = (self.turn + 1) % self.queues.len();
             let Queue { socket, receiver } = &mut self.queues[self.turn];
@@ -237,12 +293,12 @@ impl Driver for AfXdp {
     }
 
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
-        self.program.as_mut().map_or(Ok(()), |program| program.set_interest(interest))?;
+        self.program.as_ref().map_or(Ok(()), |program| locked(program).set_interest(interest))?;
         self.pauses.set(interest.pfc)
     }
 
     fn set_fast_path(&mut self, fast: Option<(&fast_path::Maps, &fast_path::Port)>) -> io::Result<()> {
-        self.program.as_mut().map_or(Ok(()), |program| program.set_fast_path(fast))
+        self.program.as_ref().map_or(Ok(()), |program| locked(program).set_fast_path(fast))
     }
 
     fn kind(&self) -> DriverKind {

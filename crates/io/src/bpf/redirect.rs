@@ -121,7 +121,7 @@ impl Maps {
     ///
     /// `R6` is its context, `R7` the flags, then the frame from the last link-layer tag on: the EtherType is 12 octets
     /// behind it; `R9` is the end of the frame. The verifier requires a comparison with the end before every new field.
-    /// With `fast`, packets that are wanted whatever they carry go through the fast path before they are redirected.
+    /// With `fast`, frames go through the fast path first, which knows the interest by itself.
     fn program(&self, fast: Option<FastProgram<'_>>) -> Vec<Instruction> {
         use Condition::{AnyBit, Equal, Greater, NotEqual};
         use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
@@ -130,9 +130,13 @@ impl Maps {
         let mut program = Assembler::default();
         let (pass, redirect) = (program.label(), program.label());
         let (untagged, ipv6, rocev2) = (program.label(), program.label(), program.label());
-        let (unknown_option, all) = (program.label(), program.label());
+        let (unknown_option, element) = (program.label(), program.label());
 
         program.copy(R6, R1);
+        if let Some(fast) = fast {
+            fast.emit(&mut program, element);
+        }
+        program.place(element);
         program.store_value(Four, R10, -4, 0);
         program.copy(R2, R10);
         program.add(R2, -4);
@@ -173,7 +177,7 @@ impl Maps {
         program.call(Helper::MapLookup);
         program.jump_if(R0, Equal, 0, pass);
         program.load(Four, R1, R0, 0);
-        program.jump_if(R1, Equal, number(Match::All) as i32, all);
+        program.jump_if(R1, Equal, number(Match::All) as i32, redirect);
         program.jump_if(R1, Equal, number(Match::RoceV2) as i32, rocev2);
         program.jump_if(R1, Equal, number(Match::UnknownOption) as i32, unknown_option);
         program.jump_if(R1, NotEqual, number(Match::Own) as i32, pass);
@@ -204,12 +208,6 @@ impl Maps {
         has_octets(&mut program, 62, pass);
         program.load(Two, R2, R8, 56);
         program.jump_if(R2, NotEqual, network_order(ROCEV2_PORT), pass);
-
-        program.jump(redirect);
-        program.place(all);
-        if let Some(fast) = fast {
-            fast.emit(&mut program, redirect);
-        }
 
         program.place(redirect);
         program.load(Four, R2, R6, XDP_MD_RX_QUEUE_INDEX);

@@ -1,6 +1,6 @@
 //! AF_XDP on veth links, against the kernel's own sockets at their other ends.
 
-mod link;
+pub(crate) mod link;
 
 use link::{
     ADDRESSES, ENODEV, Link, MODES, PAGES, PATIENCE, Wire, connect, everything, namespace, octets, open, receive, send,

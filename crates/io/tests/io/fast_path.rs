@@ -1,5 +1,6 @@
 //! The fast path in the kernel, without an interface: what its program does with single frames.
 
+use srdma_io::Match;
 use srdma_io::fast_path::{Counted, Entry, Hop, Maps, Port, TestProgram};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +31,8 @@ fn a_packet_is_forwarded_counted_and_left_alone_when_it_is_unusual() {
     let mut maps = Maps::new().unwrap();
     let hop = Hop { port: 1, addresses: [7; 12], link_mtu: 1500 };
     let entries = BTreeMap::from([((0, "2001:db8::/32".parse().unwrap()), Entry::Via(vec![hop]))]);
-    maps.set_entries(&entries, &BTreeSet::new()).unwrap();
+    let interest = [("2001:db8::/32".parse().unwrap(), Match::All)];
+    maps.set_entries(&entries, &BTreeSet::new(), &interest).unwrap();
     let program = TestProgram::load(&maps, &port(0)).unwrap_or_else(|error| panic!("{error}"));
     let run = |sent: &[u8]| {
         let mut frame = sent.to_vec();

@@ -116,7 +116,7 @@ impl DataThread {
                 }
                 Err(TryRecvError::Empty) => {}
             }
-            self.fast_path.follow(&self.node, &mut self.ports);
+            self.fast_path.follow(&self.node, &mut self.ports, &self.interest);
             if !self.round() {
                 self.wait();
             }
@@ -222,11 +222,11 @@ impl DataThread {
             // A reply without a receiver is discarded.
             Order::Change { interest, commands, reply } => {
                 let changed = self.change(interest, commands);
-                self.fast_path.follow(&self.node, &mut self.ports);
+                self.fast_path.follow(&self.node, &mut self.ports, &self.interest);
                 let _ = reply.send(changed);
             }
             Order::Attach { port, interface, share, reply } => {
-                let _ = reply.send(self.attach(port, &interface, share));
+                let _ = reply.send(self.attach(port, &interface, &share));
             }
             Order::Detach { port, reply } => {
                 self.fast_path.detached(port);
@@ -271,6 +271,7 @@ impl DataThread {
                 return Err(Refusal::Interest(reason));
             }
             self.interest = interest;
+            self.fast_path.interest_changed();
         }
         let mut refused = None;
         for command in commands {
@@ -293,7 +294,7 @@ impl DataThread {
         Ok(())
     }
 
-    fn attach(&mut self, id: PortId, interface: &PortInterface, share: Share) -> Result<Attached, OpenError> {
+    fn attach(&mut self, id: PortId, interface: &PortInterface, share: &Share) -> Result<Attached, OpenError> {
         self.fast_path.detached(id);
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);

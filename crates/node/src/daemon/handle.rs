@@ -78,13 +78,16 @@ impl DataHandle {
     ) -> Result<Result<Attached, OpenError>, Died> {
         self.detach(port).await?;
         let first = self.receiver_of(port);
-        let share = if self.workers.len() == 1 { Share::All } else { Share::First };
+        let workers = self.workers.len();
+        let share = if workers == 1 { Share::All } else { Share::First(workers as u16) };
         let attached = match self.attach_at(first, port, &interface, share).await? {
             Ok(attached) => attached,
             Err(error) => return Ok(Err(error)),
         };
-        let share = attached.group.map_or(Share::Sending, Share::Joining);
-        for worker in (0..self.workers.len()).filter(|worker| *worker != first) {
+        for number in 1..workers {
+            let worker = (first + number) % workers;
+            let joining = |group| Share::Joining(group, number as u16);
+            let share = attached.group.clone().map_or(Share::Sending, joining);
             if let Err(error) = self.attach_at(worker, port, &interface, share).await? {
                 self.detach(port).await?;
                 return Ok(Err(error));

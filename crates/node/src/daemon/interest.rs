@@ -23,6 +23,11 @@ impl Wanted {
     pub(super) fn at(&self, port: PortId) -> Interest {
         Interest { pfc: self.paused.contains(&port), ..self.everywhere.clone() }
     }
+
+    /// Destinations of the packets that it takes at all ports.
+    pub(super) fn prefixes(&self) -> &[(Prefix, Match)] {
+        &self.everywhere.prefixes
+    }
 }
 
 /// What a node of this configuration, with the entries of all layers above the kernel's, takes off its interfaces:

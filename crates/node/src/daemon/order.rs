@@ -5,7 +5,7 @@ use super::snapshot::{DaemonState, Snapshot};
 use crate::configuration::PortInterface;
 use srdma_dataplane::{BfdPeer, Command};
 use srdma_frame::PortId;
-use srdma_io::{DriverKind, FanoutGroup, OpenError, Share};
+use srdma_io::{DriverKind, OpenError, Share, ShareGroup};
 use std::io;
 use tokio::sync::oneshot;
 
@@ -48,8 +48,8 @@ pub(super) struct Attached {
     pub(super) note: Option<String>,
     /// Number of the driver among those that the thread has opened.
     pub(super) number: u64,
-    /// The fanout group that drivers of other threads may join.
-    pub(super) group: Option<FanoutGroup>,
+    /// What drivers of other threads join.
+    pub(super) group: Option<ShareGroup>,
 }
 
 /// What a data thread reports of its own accord.

@@ -6,6 +6,7 @@ mod forwarding;
 mod isis;
 mod isis_at_rest;
 mod life;
+mod queues;
 
 use srdma_node::daemon;
 use std::path::Path;

@@ -9,6 +9,7 @@ use nodes::{PORTS, mac, node};
 use packets::frame;
 use srdma_dataplane::{DropReason, Node, Traffic};
 use srdma_frame::{Element, Frame, Pool, PortId};
+use srdma_io::Match;
 use srdma_io::fast_path::{Counted, Maps, TestProgram};
 use srdma_node::daemon::{fast_path_entries, fast_path_port};
 use srdma_testkit::random::Random;
@@ -61,7 +62,8 @@ impl Fast {
         let plan = node.fast_path(|_| true);
         let mut maps = Maps::new().expect("maps");
         let sids: BTreeSet<Prefix> = node.sid_counters().map(|(sid, _)| sid).collect();
-        maps.set_entries(&fast_path_entries(&plan), &sids).expect("entries");
+        maps.set_entries(&fast_path_entries(&plan), &sids, &[("::/0".parse().expect("a prefix"), Match::All)])
+            .expect("entries");
         for port in 0..PORTS {
             maps.set_interface(port, Some(LOOPBACK_INDEX)).expect("an interface");
         }

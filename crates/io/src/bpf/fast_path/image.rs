@@ -4,7 +4,9 @@
 //! equal paths, outer headers) lies in slots of arrays, which are never rewritten while an entry leads to them: a
 //! packet that is being forwarded finds the slot as its entry meant it. A slot that is free is used again last of all.
 
-use super::{Entry, Hop, Sid, SidAction};
+use super::arrival::arrivals;
+use super::{Entry, Hop, MAX_ENTRIES, Sid, SidAction};
+use crate::interest::Match;
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -34,10 +36,18 @@ pub(super) const NEXT_CSID: u8 = 4;
 pub(super) const PSP: u8 = 8;
 pub(super) const USD: u8 = 16;
 
+/// Flags of a policy: where packets go with its outer headers is known.
+pub(super) const TO_HOP: u8 = 1;
+pub(super) const TO_SET: u8 = 2;
+
+/// The table of packets that come in, behind those that have a number of 16 bits.
+pub(super) const ARRIVAL: u32 = 1 << 16;
+
 /// `struct bpf_lpm_trie_key`: the length in host byte order, then the table and the address in network byte order.
 pub(super) type RouteKey = [u8; 24];
 
-/// Kind, flags, bits of block and compressed SID; slot, or table of End.DT6; slot of the counters.
+/// Kind, flags, bits of block and compressed SID; slot, or table of End.DT6; slot of the counters, or of the neighbour
+/// or set that a policy leads to.
 pub(super) type RouteValue = [u8; 12];
 
 /// Key of the port, longest frame, destination and source MAC address.
@@ -111,7 +121,7 @@ impl<T: Ord + Clone> Slots<T> {
 /// What the maps hold.
 #[derive(Debug)]
 pub(super) struct Image {
-    routes: BTreeMap<Key, RouteValue>,
+    routes: BTreeMap<(u32, Prefix), RouteValue>,
     hops: Slots<Hop>,
     sets: Slots<Vec<Hop>>,
     policies: Slots<Vec<u8>>,
@@ -141,17 +151,35 @@ impl Image {
     /// Writes that make the maps hold these entries and no others, in an order in which every step is safe: slots come
     /// before the entries that lead to them, a longer prefix is added before the shorter one that contains it, and
     /// removed after it. The counters of `sids` stay, with an entry or without.
-    pub(super) fn change(&mut self, entries: &BTreeMap<Key, Entry>, sids: &BTreeSet<Prefix>) -> Vec<Write> {
+    pub(super) fn change(
+        &mut self,
+        entries: &BTreeMap<Key, Entry>,
+        sids: &BTreeSet<Prefix>,
+        interest: &[(Prefix, Match)],
+    ) -> Vec<Write> {
         let (mut writes, mut needed) = (Vec::new(), Needed { sids: sids.clone(), ..Needed::default() });
         let mut routes = BTreeMap::new();
-        for (key, entry) in entries {
-            routes.insert(*key, self.encode(*key, entry, &mut needed, &mut writes));
+        for (key @ (table, prefix), entry) in entries {
+            let value = self.encode(*key, entry, &mut needed, &mut writes);
+            routes.insert((u32::from(*table), *prefix), value);
         }
-        let mut changed: Vec<Key> =
+        for ((table, prefix), entry) in entries {
+            if let Some(to) = destination_of(entry, &routes) {
+                routes.entry((u32::from(*table), *prefix)).and_modify(|value| lead(value, to));
+            }
+        }
+        let of_main_table = routes.iter().take_while(|((table, _), _)| *table == 0);
+        let of_main_table = of_main_table.map(|((_, prefix), value)| (*prefix, *value)).collect();
+        let arriving = arrivals(&of_main_table, interest);
+        if routes.len() + arriving.len() <= MAX_ENTRIES {
+            routes.extend(arriving.into_iter().map(|(prefix, value)| ((ARRIVAL, prefix), value)));
+        }
+        let mut changed: Vec<(u32, Prefix)> =
             routes.iter().filter(|(key, value)| self.routes.get(key) != Some(value)).map(|(key, _)| *key).collect();
         changed.sort_by_key(|(_, prefix)| std::cmp::Reverse(prefix.prefix_len()));
         writes.extend(changed.iter().map(|key| Write::Route(route_key(*key), routes[key])));
-        let mut gone: Vec<Key> = self.routes.keys().filter(|key| !routes.contains_key(key)).copied().collect();
+        let mut gone: Vec<(u32, Prefix)> =
+            self.routes.keys().filter(|key| !routes.contains_key(key)).copied().collect();
         gone.sort_by_key(|(_, prefix)| prefix.prefix_len());
         writes.extend(gone.into_iter().map(|key| Write::NoRoute(route_key(key))));
         self.routes = routes;
@@ -246,17 +274,36 @@ impl Image {
     }
 }
 
-fn route_value(kind: u8, flags: u8, csid: (u8, u8), index: u32, counters: u32) -> RouteValue {
+/// The neighbour or set of equal paths by which packets leave with outer headers, if nothing else happens to them.
+fn destination_of(entry: &Entry, routes: &BTreeMap<(u32, Prefix), RouteValue>) -> Option<RouteValue> {
+    let Entry::Encapsulate(headers) = entry else {
+        return None;
+    };
+    let address: [u8; 16] = *headers.get(24..40)?.first_chunk()?;
+    let covering = |len: u8| Prefix::new(address.into(), len).and_then(|prefix| routes.get(&(0, prefix)));
+    let found = (0..=128).rev().find_map(covering)?;
+    (address[0] != 0xff && matches!(found[0], KIND_HOP | KIND_SET)).then_some(*found)
+}
+
+/// Has a policy lead to a neighbour or set.
+fn lead(policy: &mut RouteValue, to: RouteValue) {
+    if policy[0] == KIND_POLICY {
+        policy[1] = if to[0] == KIND_HOP { TO_HOP } else { TO_SET };
+        policy[8..].copy_from_slice(&to[4..8]);
+    }
+}
+
+pub(super) fn route_value(kind: u8, flags: u8, csid: (u8, u8), index: u32, counters: u32) -> RouteValue {
     let mut value = [kind, flags, csid.0, csid.1, 0, 0, 0, 0, 0, 0, 0, 0];
     value[4..8].copy_from_slice(&index.to_ne_bytes());
     value[8..].copy_from_slice(&counters.to_ne_bytes());
     value
 }
 
-pub(super) fn route_key((table, prefix): Key) -> RouteKey {
+pub(super) fn route_key((table, prefix): (u32, Prefix)) -> RouteKey {
     let mut key = [0; 24];
     key[..4].copy_from_slice(&(32 + u32::from(prefix.prefix_len())).to_ne_bytes());
-    key[4..8].copy_from_slice(&u32::from(table).to_be_bytes());
+    key[4..8].copy_from_slice(&table.to_be_bytes());
     key[8..].copy_from_slice(&prefix.address().octets());
     key
 }
@@ -299,15 +346,15 @@ mod tests {
             ("2001:db8:2::/64", Entry::Sid(sid)),
             ("2001:db8:3::/64", Entry::Encapsulate(vec![0; 40])),
         ]);
-        let writes = image.change(&first, &BTreeSet::new());
+        let writes = image.change(&first, &BTreeSet::new(), &[]);
         let routes = ["route"; 4];
         assert_eq!(kinds(&writes), [&["hop", "hop", "set", "counters", "policy"][..], &routes].concat());
-        assert_eq!(image.change(&first, &BTreeSet::new()), []);
+        assert_eq!(image.change(&first, &BTreeSet::new(), &[]), []);
         let Write::Route(key, value) = writes[5] else { panic!("{writes:?}") };
         assert_eq!((key, value[0]), (route_key((0, prefix("2001:db8:2::/64"))), KIND_SID));
         assert_eq!(value[1..4], [CROSS_CONNECT | PSP | NEXT_CSID, 32, 16]);
         let other = entries(&[("2001:db8::/32", Entry::Element)]);
-        assert_eq!(kinds(&image.change(&other, &BTreeSet::new())), ["route", "no route", "no route", "no route"]);
+        assert_eq!(kinds(&image.change(&other, &BTreeSet::new(), &[])), ["route", "no route", "no route", "no route"]);
     }
 
     /// A SID that is the element's for a while continues to be counted where it was.
@@ -317,11 +364,11 @@ mod tests {
         let sid = Sid { action: SidAction::Next, psp: false, usd: false, next_csid: None };
         let (with, without) = (entries(&[("2001:db8::/64", Entry::Sid(sid))]), entries(&[]));
         let sids = BTreeSet::from([prefix("2001:db8::/64")]);
-        assert_eq!(kinds(&image.change(&with, &sids)), ["counters", "route"]);
-        assert_eq!(kinds(&image.change(&without, &sids)), ["no route"]);
-        assert_eq!(kinds(&image.change(&with, &sids)), ["route"]);
-        image.change(&without, &BTreeSet::new());
-        assert_eq!(kinds(&image.change(&with, &sids)), ["counters", "route"]);
+        assert_eq!(kinds(&image.change(&with, &sids, &[])), ["counters", "route"]);
+        assert_eq!(kinds(&image.change(&without, &sids, &[])), ["no route"]);
+        assert_eq!(kinds(&image.change(&with, &sids, &[])), ["route"]);
+        image.change(&without, &BTreeSet::new(), &[]);
+        assert_eq!(kinds(&image.change(&with, &sids, &[])), ["counters", "route"]);
     }
 
     #[test]
@@ -339,8 +386,8 @@ mod tests {
             };
             writes.iter().map(len).collect::<Vec<_>>()
         };
-        assert_eq!(lens(image.change(&all, &BTreeSet::new())), [48, 32, 0]);
-        assert_eq!(lens(image.change(&BTreeMap::new(), &BTreeSet::new())), [0, 32, 48]);
+        assert_eq!(lens(image.change(&all, &BTreeSet::new(), &[])), [48, 32, 0]);
+        assert_eq!(lens(image.change(&BTreeMap::new(), &BTreeSet::new(), &[])), [0, 32, 48]);
     }
 
     /// A slot is used again only when no other is left, and the longest unused first.
@@ -365,7 +412,7 @@ mod tests {
             ("2001:db8:2::/48", Entry::Via(Vec::new())),
             ("2001:db8:3::/48", Entry::Encapsulate(vec![0; MAX_POLICY_OCTETS + 8])),
         ]);
-        let writes = image.change(&too_much, &BTreeSet::new());
+        let writes = image.change(&too_much, &BTreeSet::new(), &[]);
         assert!(writes.iter().all(|write| matches!(write, Write::Route(_, value) if value[0] == KIND_ELEMENT)));
         assert_eq!(writes.len(), 3);
     }

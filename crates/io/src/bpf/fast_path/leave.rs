@@ -16,6 +16,7 @@ pub(super) const MAX_SEGMENT_OCTETS: usize = MAX_POLICY_OCTETS - 40;
 
 /// Verdict: an error of the program. It cannot come about: every check has been made before.
 const XDP_ABORTED: i32 = 0;
+const XDP_REDIRECT: i32 = 4;
 
 /// Sends the packet to the neighbour in `SLOT`. From the change of the frame's beginning on there is no way back.
 pub(super) fn emit(parts: &mut Parts<'_>) {
@@ -32,8 +33,12 @@ pub(super) fn emit(parts: &mut Parts<'_>) {
     }
     program.load(Four, R1, R0, 0);
     program.store(Eight, R10, place::OUT, R1);
-    parts.value_at(parts.maps.interfaces.fd.as_fd(), place::OUT);
-    parts.program.jump_if(R0, Equal, 0, element);
+    // The kernel notes the interface, and it takes effect with the verdict. What the element takes is noted anew.
+    program.copy(R2, R1);
+    program.set_map(R1, parts.maps.interfaces.fd.as_fd());
+    program.set(R3, XDP_ABORTED);
+    program.call(Helper::RedirectMap);
+    program.jump_if(R0, NotEqual, XDP_REDIRECT, element);
 
     let (failed, is_moved) = (parts.program.label(), parts.program.label());
     let program = &mut *parts.program;
@@ -52,10 +57,7 @@ pub(super) fn emit(parts: &mut Parts<'_>) {
     write_segments_left(parts, failed);
     count_all(parts);
     let program = &mut *parts.program;
-    program.load(Eight, R2, R10, place::OUT);
-    program.set_map(R1, parts.maps.interfaces.fd.as_fd());
-    program.set(R3, XDP_ABORTED);
-    program.call(Helper::RedirectMap);
+    program.set(R0, XDP_REDIRECT);
     program.exit();
     program.place(failed);
     program.set(R0, XDP_ABORTED);

@@ -1,14 +1,15 @@
 //! The fast path: forwarding in the XDP program, of packets that need no state of the node.
 //!
 //! ```text
-//! frame ─→ of interest, all of it? ─→ an entry that the program has? ─→ anything unusual? ─→ rewrite ─→ redirect
-//!              │ no                        │ no                             │ yes
-//!              └→ as without it            └────────────→ the element, frame unchanged
+//! frame ─→ an entry that the program has? ─→ anything unusual? ─→ rewrite ─→ redirect
+//!              │ no                             │ yes
+//!              └────────────→ as without it, frame unchanged
 //! ```
 //!
 //! The program decides before it changes anything: whatever would end as a drop or an ICMPv6 error, and whatever it is
 //! not certain about, goes to the element with the frame as it came in.
 
+mod arrival;
 mod hash;
 mod image;
 mod leave;
@@ -21,6 +22,7 @@ pub(in crate::bpf) use program::FastProgram;
 pub use test_program::TestProgram;
 
 use super::{Map, MapKind, possible_cpus};
+use crate::interest::Match;
 use image::{
     HopValue, Image, MAX_HOPS, MAX_POLICIES, MAX_SETS, MAX_SIDS, PolicyValue, RouteKey, RouteValue, SetValue, Write,
 };
@@ -145,13 +147,19 @@ impl Maps {
     }
 
     /// Makes these the entries: numbers of tables and prefixes, with what happens to packets there. Entries that stay
-    /// are not touched. The counters of `sids`, those that the node has, stay as well.
+    /// are not touched. The counters of `sids`, those that the node has, stay as well. Of packets that come in the
+    /// entries forward only those that the `interest` of the ports takes whatever they carry.
     ///
     /// # Errors
     ///
     /// If the kernel refuses a write; the maps are of no use then.
-    pub fn set_entries(&mut self, entries: &BTreeMap<Key, Entry>, sids: &BTreeSet<Prefix>) -> io::Result<()> {
-        for write in self.image.change(entries, sids) {
+    pub fn set_entries(
+        &mut self,
+        entries: &BTreeMap<Key, Entry>,
+        sids: &BTreeSet<Prefix>,
+        interest: &[(Prefix, Match)],
+    ) -> io::Result<()> {
+        for write in self.image.change(entries, sids, interest) {
             match write {
                 Write::Hop(slot, value) => self.hops.set(slot, value)?,
                 Write::Set(slot, value) => self.sets.set(slot, value)?,

@@ -11,57 +11,69 @@ use srdma_io::{AfXdp, Driver, Interest, Umem, XdpMode};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-pub(super) const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
-pub(super) const PAGES: usize = 8192;
+pub(crate) const MODES: [XdpMode; 2] = [XdpMode::Native, XdpMode::Generic];
+pub(crate) const PAGES: usize = 8192;
 
 /// Error of an interface that is gone.
-pub(super) const ENODEV: i32 = 19;
+pub(crate) const ENODEV: i32 = 19;
 
 /// Deadline of every wait, far beyond what a busy machine needs.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An EtherType for experiments (IEEE 802).
-pub(super) const EXPERIMENT: [u8; 2] = [0x88, 0xB5];
+pub(crate) const EXPERIMENT: [u8; 2] = [0x88, 0xB5];
 
 /// Link-layer addresses of no interface.
-pub(super) const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+pub(crate) const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 
-pub(super) fn everything() -> Interest {
+pub(crate) fn everything() -> Interest {
     Interest { everything: true, ..Interest::default() }
 }
 
 /// Two namespaces and a link between them: `port` in the first, `wire` in the second.
-pub(super) struct Link {
-    pub(super) node: NamespaceGuard,
-    pub(super) host: NamespaceGuard,
+pub(crate) struct Link {
+    pub(crate) node: NamespaceGuard,
+    pub(crate) host: NamespaceGuard,
 }
 
 impl Link {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let link = Link { node: namespace(), host: namespace() };
         connect(&link.node, "port", &link.host);
         link
     }
+
+    /// Its ends have so many queues, for receiving and for sending.
+    pub(crate) fn with_queues(queues: usize) -> Self {
+        let link = Link { node: namespace(), host: namespace() };
+        let queues = queues.to_string();
+        let queues = ["numrxqueues", &queues, "numtxqueues", &queues];
+        let near = [&["ip", "link", "add", "port"][..], &queues, &["type", "veth"]].concat();
+        link.node.run(&[&near[..], &["peer", "name", "wire", "netns", link.host.name()], &queues].concat()).unwrap();
+        link.node.run(&["ip", "link", "set", "port", "up"]).unwrap();
+        link.host.run(&["ip", "link", "set", "wire", "up"]).unwrap();
+        link
+    }
 }
 
-pub(super) fn namespace() -> NamespaceGuard {
+pub(crate) fn namespace() -> NamespaceGuard {
     NamespaceGuard::unique("srdma-t").unwrap()
 }
 
-pub(super) fn connect(node: &NamespaceGuard, port: &'static str, host: &NamespaceGuard) {
+pub(crate) fn connect(node: &NamespaceGuard, port: &'static str, host: &NamespaceGuard) {
     let near = VethEnd { namespace: node, interface: port, mac: None, addresses: &["2001:db8::1/64"] };
     let far = VethEnd { namespace: host, interface: "wire", mac: None, addresses: &["2001:db8::2/64"] };
     veth(9000, [near, far]).unwrap();
 }
 
 /// A raw socket at `wire`.
-pub(super) struct Wire {
+pub(crate) struct Wire {
     socket: OwnedFd,
     address: LinkAddr,
 }
 
 impl Wire {
-    pub(super) fn open(host: &NamespaceGuard) -> Self {
+    pub(crate) fn open(host: &NamespaceGuard) -> Self {
         host.enter(|| {
             let all = SockProtocol::EthAll;
             let socket = socket(AddressFamily::Packet, SockType::Raw, SockFlag::empty(), all).unwrap();
@@ -74,13 +86,13 @@ impl Wire {
         .unwrap()
     }
 
-    pub(super) fn send(&self, octets: &[u8]) {
+    pub(crate) fn send(&self, octets: &[u8]) {
         let sent = sendto(self.socket.as_raw_fd(), octets, &self.address, MsgFlags::empty()).unwrap();
         assert_eq!(sent, octets.len());
     }
 
     /// The next frame of the experiment.
-    pub(super) fn receive(&self) -> Vec<u8> {
+    pub(crate) fn receive(&self) -> Vec<u8> {
         let mut octets = vec![0; 20_000];
         loop {
             let len = recv(self.socket.as_raw_fd(), &mut octets, MsgFlags::empty()).expect("no frame in time");
@@ -92,21 +104,21 @@ impl Wire {
 }
 
 /// A frame of the experiment, whose octets encode its number.
-pub(super) fn octets(len: usize, number: usize) -> Vec<u8> {
+pub(crate) fn octets(len: usize, number: usize) -> Vec<u8> {
     let mut octets: Vec<u8> = (0..len).map(|index| (index * 7 + index / 251 + number * 13) as u8).collect();
     octets[..12].copy_from_slice(&ADDRESSES);
     octets[12..14].copy_from_slice(&EXPERIMENT);
     octets
 }
 
-pub(super) fn open(link: &Link, mode: XdpMode, interest: &Interest) -> (AfXdp, Pool) {
+pub(crate) fn open(link: &Link, mode: XdpMode, interest: &Interest) -> (AfXdp, Pool) {
     let (umem, pool) = Umem::new(PAGES).unwrap();
     let driver = link.node.enter(|| AfXdp::open("port", mode, interest, &umem)).unwrap().unwrap();
     (driver, pool)
 }
 
 /// The next frame of the experiment that a driver has.
-pub(super) fn receive(driver: &mut dyn Driver, pool: &mut Pool) -> Frame {
+pub(crate) fn receive(driver: &mut dyn Driver, pool: &mut Pool) -> Frame {
     let end = Instant::now() + PATIENCE;
     let mut frames = Vec::new();
     while Instant::now() < end {
@@ -120,14 +132,14 @@ pub(super) fn receive(driver: &mut dyn Driver, pool: &mut Pool) -> Frame {
     panic!("no frame in time");
 }
 
-pub(super) fn send(driver: &mut dyn Driver, frame: Frame, pool: &mut Pool) {
+pub(crate) fn send(driver: &mut dyn Driver, frame: Frame, pool: &mut Pool) {
     assert!(driver.room(pool) > 0);
     driver.push(frame, pool);
     driver.flush(pool).unwrap();
     assert!(driver.is_flushed());
 }
 
-pub(super) fn wait_for(mut condition: impl FnMut() -> bool) {
+pub(crate) fn wait_for(mut condition: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < end, "not in time");

@@ -12,6 +12,7 @@ mod entries;
 
 pub use entries::{fast_path_entries, fast_path_port};
 
+use super::interest::Wanted;
 use super::port::Port;
 use super::snapshot::{FastPathSnapshot, Snapshot};
 use crate::process::TrafficReport;
@@ -84,14 +85,19 @@ impl FastPath {
         }
     }
 
+    /// The node takes other packets off its interfaces.
+    pub(super) fn interest_changed(&mut self) {
+        self.generation = None;
+    }
+
     /// Brings maps and programs up to date, if anything has changed.
-    pub(super) fn follow(&mut self, node: &Node, ports: &mut [Port]) {
+    pub(super) fn follow(&mut self, node: &Node, ports: &mut [Port], interest: &Wanted) {
         if !self.is_wanted || self.generation == Some(node.generation()) {
             return;
         }
         self.generation = Some(node.generation());
         if self.failure.is_none()
-            && let Err(error) = self.bring_up_to_date(node, ports)
+            && let Err(error) = self.bring_up_to_date(node, ports, interest)
         {
             self.failure = Some(format!("the kernel refuses it: {error}"));
         }
@@ -102,7 +108,7 @@ impl FastPath {
         }
     }
 
-    fn bring_up_to_date(&mut self, node: &Node, ports: &mut [Port]) -> io::Result<()> {
+    fn bring_up_to_date(&mut self, node: &Node, ports: &mut [Port], interest: &Wanted) -> io::Result<()> {
         let obstacles: Vec<Option<String>> = self
             .ports
             .iter()
@@ -135,7 +141,7 @@ impl FastPath {
             Some(maps) => maps,
             none => none.insert(Maps::new()?),
         };
-        fill(maps, node, &plan, &self.ports)?;
+        fill(maps, node, &plan, (&self.ports, interest))?;
         let maps = &*maps;
         for (index, ((fast, port), reason)) in self.ports.iter_mut().zip(&mut *ports).zip(&reasons).enumerate() {
             let (None, Some(config), Some(driver)) = (reason, node.config().ports.get(index), &mut port.driver) else {
@@ -216,14 +222,14 @@ fn stop(fast: &mut FastPort, port: &mut Port, reason: String) {
 }
 
 /// Makes the maps hold the plan.
-fn fill(maps: &mut Maps, node: &Node, plan: &Plan, ports: &[FastPort]) -> io::Result<()> {
+fn fill(maps: &mut Maps, node: &Node, plan: &Plan, (ports, interest): (&[FastPort], &Wanted)) -> io::Result<()> {
     let sids: BTreeSet<Prefix> = node.sid_counters().map(|(sid, _)| sid).collect();
     for (number, port) in (0..MAX_PORTS).zip(ports) {
         if port.interface.is_some() {
             maps.set_interface(number, port.interface)?;
         }
     }
-    maps.set_entries(&fast_path_entries(plan), &sids)?;
+    maps.set_entries(&fast_path_entries(plan), &sids, interest.prefixes())?;
     for (number, port) in (0..MAX_PORTS).zip(ports) {
         if port.interface.is_none() {
             maps.set_interface(number, None)?;

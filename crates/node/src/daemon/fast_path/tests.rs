@@ -98,7 +98,7 @@ fn without_an_open_port_nothing_is_asked_of_the_kernel() {
     };
     let node = Node::new(NodeConfig::new(Ipv6Addr::LOCALHOST, vec![config]));
     let mut fast_path = FastPath { ports: vec![open()], is_wanted: true, ..FastPath::default() };
-    fast_path.follow(&node, &mut [port(DriverKind::Packet)]);
+    fast_path.follow(&node, &mut [port(DriverKind::Packet)], &Wanted::default());
     assert!(fast_path.maps.is_none() && fast_path.failure.is_none());
     assert_eq!(fast_path.ports[0].reason.as_deref(), Some("driver AF_PACKET"));
     assert_eq!(fast_path.generation, Some(node.generation()));

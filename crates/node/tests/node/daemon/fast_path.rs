@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What uN makes of the kernel's packets (PP-5.2-2).
-fn micro() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+pub(crate) fn micro() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let to = |container: &str, prefix: [u8; 6]| {
         golden(container).into_iter().filter(|packet| packet[24..].starts_with(&prefix)).collect::<Vec<_>>()
     };
