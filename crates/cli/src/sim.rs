@@ -1,6 +1,7 @@
 //! `srdma sim`: runs a scenario file and prints its results as a table or JSON; writes a report and a recording.
 
 mod arguments;
+mod compare;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -8,6 +9,7 @@ mod tests;
 pub(crate) use arguments::Arguments;
 
 use anyhow::{Context, Result};
+use compare::compare;
 use progress::Progress;
 use srdma_fabric_sim::{Provenance, Scenario};
 use srdma_recording::Recorder;
@@ -54,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         wall,
         threads,
     };
+    let compared = arguments.compare.then(|| compare(&scenario, &results, &seeds, threads, wall)).transpose()?;
     let report = results.report(&provenance);
     if let Some(mut file) = report_file {
         file.write_all(report.page().html().as_bytes()).context("cannot write the report")?;
@@ -61,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        print!("{report}");
+        print!("{report}{}", compared.unwrap_or_default());
     }
     let missed = report.missed_targets();
     missed.iter().for_each(|target| eprintln!("srdma: {target}"));

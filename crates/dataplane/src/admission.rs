@@ -2,6 +2,7 @@
 
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::scope;
 use srdma_wire::{EtherType, MacAddress, Pfc};
 
 /// A MAC address as a word, to be compared at once.
@@ -23,8 +24,10 @@ pub(crate) fn admit(mac: u64, head: &[u8], len: usize) -> Result<usize, DropReas
     if headers[12..14] != EtherType::IPV6.0.to_be_bytes() || headers[IPV6] >> 4 != 6 {
         return Err(short_frame(head));
     }
-    if headers[IPV6 + 8] == 0xFF || headers[IPV6 + 8..IPV6 + 24] == [0; 16] {
-        return Err(DropReason::BadSource);
+    if scope::may_be_special(headers[IPV6 + 8])
+        && let Some(reason) = refused_source(headers)
+    {
+        return Err(reason);
     }
     let end = AFTER_IPV6 + usize::from(u16::from_be_bytes([headers[IPV6 + 4], headers[IPV6 + 5]]));
     if end > len { Err(DropReason::Truncated) } else { Ok(end) }
@@ -34,6 +37,13 @@ pub(crate) fn admit(mac: u64, head: &[u8], len: usize) -> Result<usize, DropReas
 #[inline]
 fn is_multicast_frame(headers: &[u8; AFTER_IPV6]) -> bool {
     headers[0] & 1 != 0 && headers[IPV6 + 24] == 0xFF
+}
+
+/// Why a packet is not accepted for its source. One to a multicast group may come from a neighbour's link-local address.
+#[cold]
+fn refused_source(headers: &[u8; AFTER_IPV6]) -> Option<DropReason> {
+    let reason = scope::refused_source(headers[IPV6 + 8..].first_chunk()?)?;
+    (reason != DropReason::Scope || headers[IPV6 + 24] != 0xFF).then_some(reason)
 }
 
 /// The drop reason of a frame to another MAC address.

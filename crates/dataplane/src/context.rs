@@ -1,5 +1,6 @@
 //! The context of a packet in the node.
 
+use crate::config::TableId;
 use srdma_frame::PortId;
 use srdma_wire::Instant;
 
@@ -17,6 +18,8 @@ pub(crate) struct PacketContext {
     pub(crate) outer_source: Option<[u8; 16]>,
     /// It was taken out of a tunnel by END.E: it may be a Fast CNP for a host outside (D64).
     pub(crate) by_end_e: bool,
+    /// The table of the packet: that of the SID by which it left its tunnel.
+    pub(crate) table: TableId,
 }
 
 impl PacketContext {
@@ -41,6 +44,7 @@ impl PacketContext {
             encapsulated_octets: 0,
             outer_source: None,
             by_end_e: false,
+            table: TableId(0),
         }
     }
 }

@@ -36,6 +36,8 @@ drop_reasons! {
     BadVersion = "bad_version",
     /// A multicast or unspecified address as source.
     BadSource = "bad_source",
+    /// A link-local or loopback address in a packet to be forwarded (RFC 4291 sections 2.5.3 and 2.5.6).
+    Scope = "scope",
     /// The header chain is longer than the first segment's span.
     HeaderTooLong = "header_too_long",
     /// No route to the destination.
@@ -86,6 +88,12 @@ drop_reasons! {
     BadSrh = "bad_srh",
     /// A routing header that is no SRH.
     UnknownRoutingType = "unknown_routing_type",
+    /// An option at a SID that the node must not skip (RFC 8200 section 4.2), or that reaches beyond its header.
+    BadOption = "bad_option",
+    /// An echo request to a SID beyond the rate of ICMPv6 errors.
+    EchoRateLimited = "echo_rate_limited",
+    /// A Hop-by-Hop Options header that is not right behind the IPv6 header (RFC 8200 section 4.1).
+    MisplacedHeader = "misplaced_header",
     /// End.DT6 with segments left.
     SegmentsLeft = "segments_left",
     /// An upper-layer header that a SID does not take (RFC 8986 section 4.1.1).

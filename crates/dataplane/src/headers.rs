@@ -14,7 +14,7 @@ pub(crate) const IPV6: usize = 14;
 pub(crate) const AFTER_IPV6: usize = IPV6 + 40;
 
 /// Extension headers that are passed over in search of an SRH or an upper-layer header.
-const MAX_EXTENSION_HEADERS: usize = 4;
+pub(crate) const MAX_EXTENSION_HEADERS: usize = 4;
 
 /// The IPv6 header, which ingress found to be there.
 #[inline]
@@ -63,7 +63,7 @@ impl Place {
     #[inline]
     pub(crate) fn behind_options(self, head: &[u8]) -> Result<Self, DropReason> {
         match self.header {
-            NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => skip_options(head, self.offset, self.header),
+            NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => skip_options(head, self),
             _ => Ok(self),
         }
     }
@@ -72,10 +72,15 @@ impl Place {
     /// processed (RFC 8200 section 4.4, RFC 8754 section 4.3.1.1).
     #[inline]
     pub(crate) fn behind_routing_header(self, head: &[u8]) -> Result<Self, DropReason> {
-        let octets = head.get(self.offset..).ok_or(DropReason::HeaderTooLong)?;
-        let (header, _) = SrhView::split(octets).map_err(|_| DropReason::HeaderTooLong)?;
+        let octets = head.get(self.offset..).ok_or_else(|| beyond(head))?;
+        let (header, _) = SrhView::split(octets).map_err(|_| beyond(head))?;
         let behind = self.behind_srh(header);
-        if behind.offset > head.len() { Err(DropReason::HeaderTooLong) } else { Ok(behind) }
+        if behind.offset > head.len() { Err(beyond(head)) } else { Ok(behind) }
+    }
+
+    /// The header after an options header at this place.
+    pub(crate) fn behind_options_header(self, options: &OptionsView) -> Self {
+        Place { offset: self.offset + options.total_len(), header: options.next_header(), announced_at: self.offset }
     }
 
     /// The header after an SRH at this place.
@@ -93,31 +98,36 @@ impl Place {
 
 /// The place behind the options headers that begin with `header` at `offset`.
 #[cold]
-fn skip_options(head: &[u8], mut offset: usize, mut header: NextHeader) -> Result<Place, DropReason> {
-    let mut announced_at = offset;
+fn skip_options(head: &[u8], mut at: Place) -> Result<Place, DropReason> {
     for _ in 0..MAX_EXTENSION_HEADERS {
-        match header {
+        match at.header {
             NextHeader::HOP_BY_HOP | NextHeader::DESTINATION_OPTIONS => {
-                let octets = head.get(offset..).ok_or(DropReason::HeaderTooLong)?;
-                let (options, _) = OptionsView::split(octets).map_err(|_| DropReason::HeaderTooLong)?;
-                announced_at = offset;
-                offset += options.total_len();
-                header = options.next_header();
-                if offset > head.len() {
-                    return Err(DropReason::HeaderTooLong);
+                let octets = head.get(at.offset..).ok_or_else(|| beyond(head))?;
+                let (options, _) = OptionsView::split(octets).map_err(|_| beyond(head))?;
+                at = at.behind_options_header(options);
+                if at.offset > head.len() {
+                    return Err(beyond(head));
                 }
             }
-            _ => return Ok(Place { offset, header, announced_at }),
+            _ => return Ok(at),
         }
     }
     Err(DropReason::HeaderTooLong)
 }
 
-/// The reason that an SRH that cannot be read is dropped for.
+/// The reason that a packet is dropped for whose headers reach beyond `head`: more of them follow in the frame, or the
+/// packet ends.
 #[cold]
-pub(crate) fn srh_drop(error: SrhError) -> DropReason {
+pub(crate) fn beyond(head: &[u8]) -> DropReason {
+    let end = ipv6(head).map_or(0, |view| AFTER_IPV6 + usize::from(view.payload_length()));
+    if head.len() < end { DropReason::HeaderTooLong } else { DropReason::Truncated }
+}
+
+/// The reason that an SRH in `head` that cannot be read is dropped for.
+#[cold]
+pub(crate) fn srh_drop(error: SrhError, head: &[u8]) -> DropReason {
     match error {
-        SrhError::Truncated(_) => DropReason::HeaderTooLong,
+        SrhError::Truncated(_) => beyond(head),
         SrhError::RoutingType(_) => DropReason::UnknownRoutingType,
         SrhError::Inconsistent { .. } => DropReason::BadSrh,
     }

@@ -41,7 +41,23 @@ fn is_icmpv6_error(head: &[u8]) -> bool {
     {
         place = behind;
     }
+    if place.header == NextHeader::FRAGMENT {
+        match behind_fragment_header(head, place) {
+            Some(behind) => place = behind,
+            // Of a later fragment the type is not there.
+            None => return true,
+        }
+    }
     place.header == NextHeader::ICMPV6 && head.get(place.offset).is_some_and(|kind| *kind < 128 || *kind == REDIRECT)
+}
+
+/// What follows the Fragment header of a first fragment; `None` for a later one of an ICMPv6 message.
+fn behind_fragment_header(head: &[u8], at: Place) -> Option<Place> {
+    let octets = head.get(at.offset..)?.first_chunk::<8>()?;
+    let header = NextHeader(octets[0]);
+    let is_first = u16::from_be_bytes([octets[2], octets[3]]) >> 3 == 0;
+    let behind = Place { offset: at.offset + octets.len(), header, announced_at: at.offset };
+    (is_first || header != NextHeader::ICMPV6).then_some(behind)
 }
 
 /// The error, quoting as much of the packet as fits.

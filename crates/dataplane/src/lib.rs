@@ -27,6 +27,7 @@ mod ioam;
 mod learning;
 mod multicast;
 mod node;
+mod scope;
 mod security;
 mod tables;
 mod timers;

@@ -4,7 +4,7 @@ use crate::end_to_end::{EndToEndReport, EndToEndResults, EndToEndScenario, run_e
 use crate::parallel::run_all;
 use crate::partition_plan::PartitionPlan;
 use crate::wan::{WanReport, WanResults, WanScenario, run_wan};
-use crate::{FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario};
+use crate::{Comparison, FabricReport, FabricResults, FabricScenario, Level, Provenance, RunError, Scenario};
 use serde::Serialize;
 use srdma_report::Page;
 use srdma_sim::observer::PeriodicObserver;
@@ -100,6 +100,14 @@ impl Scenario {
 }
 
 impl Results<'_> {
+    /// Compares runs in which steady states were skipped with the same ones packet by packet; nothing for other kinds.
+    pub fn compared_with(&self, packets: &Results<'_>) -> Vec<Comparison> {
+        match (self, packets) {
+            (Results::Fabric(_, own), Results::Fabric(_, packets)) => own.compared_with(packets),
+            _ => Vec::new(),
+        }
+    }
+
     /// Their report.
     pub fn report<'r>(&'r self, provenance: &'r Provenance<'r>) -> Report<'r> {
         match self {

@@ -5,9 +5,8 @@ use super::programs;
 use super::run::{Run, RunError};
 use super::scenario::FabricScenario;
 use super::server::Server;
-use super::tasks::{Channel, SharedTask, tasks};
+use super::tasks::{Channel, First, SharedTask, tasks};
 use srdma_fabric::HostId;
-use srdma_placement::Message;
 use srdma_placement::job_file::Repetition;
 use srdma_random::Stream;
 use srdma_wire::units::NS_PER_US;
@@ -53,7 +52,10 @@ impl Jobs {
         if channels.len() * lanes > MOST_QUEUE_PAIRS {
             return Err(RunError::QueuePairs { found: channels.len() * lanes, most: MOST_QUEUE_PAIRS });
         }
-        let states = tasks.into_iter().map(|task| {
+        let states = tasks.into_iter().map(|mut task| {
+            if scenario.skip_steady {
+                task.record_arrivals();
+            }
             let repetition = scenario.jobs[task.job].1;
             let next_start_ns = Some(repetition.start_us * NS_PER_US);
             State { task: Arc::new(Mutex::new(task)), iterations: Vec::new(), repetition, next_start_ns }
@@ -79,12 +81,12 @@ impl Jobs {
         (self.states.iter().map(ended).sum(), self.states.iter().map(all).sum())
     }
 
-    /// Starts the next iteration of a task.
-    pub(super) fn start(&mut self, task: usize, now_ns: u64) {
+    /// Starts the next iteration of a task; in the fabric it is `fabric_now`.
+    pub(super) fn start(&mut self, task: usize, now_ns: u64, fabric_now: Instant) {
         let state = &mut self.states[task];
         state.next_start_ns = None;
         state.iterations.push(Iteration { started_ns: now_ns, finished_ns: None });
-        locked(&state.task).begin();
+        locked(&state.task).begin(fabric_now);
     }
 
     /// Ends a task's iteration.
@@ -161,7 +163,7 @@ impl Run<'_> {
 
     /// Begins the next iteration of a task.
     pub(super) fn begin_iteration(&mut self, number: usize, now_ns: u64) -> Result<(), RunError> {
-        self.jobs.start(number, now_ns);
+        self.jobs.start(number, now_ns, self.fabric_time(now_ns));
         let task = Arc::clone(&self.jobs.states[number].task);
         self.send_first(&task, now_ns)
     }
@@ -173,17 +175,19 @@ impl Run<'_> {
             self.send_first(&task, now_ns)?;
             let end = locked(&task).take_end();
             if let Some(at) = end {
-                self.jobs.states[number].end(at.as_ns().min(now_ns), now_ns);
-                self.last_end = self.last_end.max(at);
+                let at_ns = at.as_ns() + self.skipped.ns;
+                self.jobs.states[number].end(at_ns.min(now_ns), now_ns);
+                self.last_end = self.last_end.max(Instant::from_ns(at_ns));
             }
         }
         Ok(())
     }
 
     fn send_first(&mut self, task: &SharedTask, now_ns: u64) -> Result<(), RunError> {
-        let first: BTreeMap<HostId, Vec<Message>> = locked(task).take_first();
-        for (nic, messages) in first {
-            let send = |server: &mut Server| server.send(task, &messages, Instant::from_ns(now_ns));
+        let first: BTreeMap<HostId, First> = locked(task).take_first();
+        for (nic, first) in first {
+            let now = self.fabric_time(now_ns);
+            let send = |server: &mut Server| server.begin_iteration(task, &first, now);
             self.fabric.with_server(nic, send).transpose()?;
         }
         Ok(())

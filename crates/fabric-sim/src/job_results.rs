@@ -59,17 +59,28 @@ impl Run<'_> {
         if self.jobs.channels.is_empty() {
             return Vec::new();
         }
+        let skipped = self.skipped.links.iter().copied().chain(std::iter::repeat(0));
+        let result = |((link, ends), skipped)| {
+            let octets = self.carried_octets(ends) + skipped;
+            link_result(&self.scenario.topology, link, ends, octets)
+        };
+        self.directions().zip(skipped).map(result).collect()
+    }
+
+    /// Each link in each direction.
+    pub(super) fn directions(&self) -> impl Iterator<Item = (&Link, [End; 2])> {
         let links = self.scenario.topology.links().iter();
-        let result = |link: &Link, [from, to]: [End; 2]| {
-            let traffic = self.traffic([from, to])?;
-            let octets = traffic.octets + traffic.frames * FRAMING_OCTETS;
-            Some(link_result(&self.scenario.topology, link, [from, to], octets))
-        };
-        let both = |link: &Link| {
+        let both = |link: &'_ Link| {
             let [one, other] = link.ends;
-            [result(link, [one, other]), result(link, [other, one])]
+            [[one, other], [other, one]]
         };
-        links.flat_map(both).flatten().collect()
+        let is_counted = |ends: &[End; 2]| ends.iter().any(|end| matches!(end.node, NodeId::Switch(_)));
+        links.flat_map(move |link| both(link).into_iter().filter(is_counted).map(move |ends| (link, ends)))
+    }
+
+    /// Octets of a link in a direction, by the counters of its switch.
+    pub(super) fn carried_octets(&self, ends: [End; 2]) -> u64 {
+        self.traffic(ends).map_or(0, |traffic| traffic.octets + traffic.frames * FRAMING_OCTETS)
     }
 
     fn traffic(&self, [from, to]: [End; 2]) -> Option<Traffic> {

@@ -10,6 +10,7 @@
 //! ```
 
 mod build;
+mod comparison;
 mod device;
 pub mod end_to_end;
 mod engine;
@@ -46,6 +47,7 @@ mod run;
 mod sample;
 pub mod scenario;
 mod server;
+mod steady;
 mod summary;
 mod target;
 mod tasks;
@@ -55,6 +57,7 @@ mod tests;
 mod text;
 pub mod wan;
 
+pub use comparison::Comparison;
 pub use execute::{Report, Results};
 pub use parallel::run_all;
 pub use provenance::Provenance;

@@ -54,6 +54,7 @@ impl Run<'_> {
             seed: self.seed,
             simulated_ns: self.last_end.as_ns(),
             packet_hops: self.fabric.network.hops() + self.control_hops,
+            skipped_ns: self.skipped.ns,
             verified_icrc: self.scenario.hosts.verify_icrc,
             flows,
             ports: ports.into_iter().filter(|port| port.peak_octets > 2 * full).collect(),
@@ -88,6 +89,9 @@ impl Run<'_> {
             totals.octets_sent += totals_of.octets_sent;
             totals.cnps += totals_of.cnps;
         }
+        totals.data_packets += self.skipped.packets;
+        totals.octets_sent += self.skipped.octets;
+        totals.octets_delivered += self.skipped.octets;
         for server in self.fabric.all_servers() {
             totals.lost_by_simulator += server.misdelivered() + server.dropped_for_memory();
             if let Some(memory) = server.memory() {

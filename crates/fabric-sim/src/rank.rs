@@ -10,11 +10,12 @@
 use super::page_memory::PageMemory;
 use super::parallel::locked;
 use super::server::write;
-use super::tasks::SharedTask;
+use super::tasks::{First, SharedTask};
 use srdma_placement::Message;
 use srdma_rc::{CompletedOperation, Completion, Endpoint, LocalRange, MemoryKey, PostError, Receive, Status};
 use srdma_wire::{Instant, Qpn};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Receives posted in advance on each lane; each is replaced when it is used.
 const RECEIVES_AHEAD: usize = 4;
@@ -25,8 +26,17 @@ pub(super) struct Rank {
     incoming: BTreeMap<usize, Incoming>,
     outgoing: BTreeMap<usize, Outgoing>,
     lanes: BTreeMap<Qpn, Lane>,
+    /// Tasks whose ranks compute.
+    timers: Vec<Timer>,
     /// Reused memory.
     more: Vec<Message>,
+}
+
+/// When a rank of a task has computed something.
+struct Timer {
+    task: SharedTask,
+    rank: u32,
+    at: Instant,
 }
 
 /// Counters of a channel at its sender.
@@ -53,11 +63,15 @@ struct Pieces {
 
 struct Incoming {
     task: SharedTask,
+    /// The own rank.
+    rank: u32,
     arrived: Pieces,
 }
 
 struct Outgoing {
     task: SharedTask,
+    /// The own rank.
+    rank: u32,
     lanes: Vec<Qpn>,
     acknowledged: Pieces,
     /// Unacknowledged messages.
@@ -108,7 +122,8 @@ impl Rank {
             self.lanes.insert(*qpn, Lane { channel, lane, comes_in: true });
             (0..RECEIVES_AHEAD).try_for_each(|_| context.endpoint.post_receive(*qpn, token(context.region)))?;
         }
-        self.incoming.insert(channel, Incoming { task, arrived: Pieces::none(lanes.len()) });
+        let rank = locked(&task).ranks_of(channel)[1];
+        self.incoming.insert(channel, Incoming { task, rank, arrived: Pieces::none(lanes.len()) });
         Ok(())
     }
 
@@ -117,8 +132,10 @@ impl Rank {
         for (lane, qpn) in lanes.iter().enumerate() {
             self.lanes.insert(*qpn, Lane { channel, lane, comes_in: false });
         }
+        let rank = locked(&task).ranks_of(channel)[0];
         let outgoing = Outgoing {
             task,
+            rank,
             lanes: lanes.to_vec(),
             acknowledged: Pieces::none(lanes.len()),
             in_flight: VecDeque::new(),
@@ -152,22 +169,69 @@ impl Rank {
             return Ok(());
         }
         let mut more = std::mem::take(&mut self.more);
-        let task = if comes_in {
+        let (task, rank, deadline) = if comes_in {
             context.endpoint.post_receive(completion.qpn, token(context.region))?;
             let Some(incoming) = self.incoming.get_mut(&channel) else { return Ok(()) };
-            for _ in 0..incoming.arrived.add(lane) {
-                locked(&incoming.task).arrived(context.now, channel, &mut more);
-            }
-            SharedTask::clone(&incoming.task)
+            let messages = incoming.arrived.add(lane);
+            let mut task = locked(&incoming.task);
+            (0..messages).for_each(|_| task.arrived(context.now, channel, &mut more));
+            (SharedTask::clone(&incoming.task), incoming.rank, task.deadline(incoming.rank))
         } else {
             let Some(outgoing) = self.outgoing.get_mut(&channel) else { return Ok(()) };
-            outgoing.on_acknowledged(lane, completion.length_octets, context.now, &mut more);
-            SharedTask::clone(&outgoing.task)
+            let deadline = outgoing.on_acknowledged(lane, completion.length_octets, context.now, &mut more);
+            (SharedTask::clone(&outgoing.task), outgoing.rank, deadline)
         };
         let posted = self.send(&task, &more, context);
+        self.set_timer(&task, rank, deadline);
         more.clear();
         self.more = more;
         posted
+    }
+
+    /// Begins an iteration, or a collective of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn begin(
+        &mut self,
+        task: &SharedTask,
+        first: &First,
+        context: &mut RankContext<'_>,
+    ) -> Result<(), PostError> {
+        let deadline = locked(task).deadline(first.rank);
+        self.set_timer(task, first.rank, deadline);
+        self.send(task, &first.messages, context)
+    }
+
+    /// When a rank has computed something next.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.timers.iter().map(|timer| timer.at).min()
+    }
+
+    /// Sends what ranks have computed by now.
+    ///
+    /// # Errors
+    ///
+    /// Those of the endpoint.
+    pub(super) fn tick(&mut self, context: &mut RankContext<'_>) -> Result<(), PostError> {
+        let due: Vec<Timer> = self.timers.extract_if(.., |timer| timer.at <= context.now).collect();
+        for Timer { task, rank, .. } in due {
+            let mut more = Vec::new();
+            let deadline = {
+                let mut task = locked(&task);
+                task.advance(context.now, rank, &mut more);
+                task.deadline(rank)
+            };
+            self.set_timer(&task, rank, deadline);
+            self.send(&task, &more, context)?;
+        }
+        Ok(())
+    }
+
+    fn set_timer(&mut self, task: &SharedTask, rank: u32, deadline: Option<Instant>) {
+        self.timers.retain(|timer| !Arc::ptr_eq(&timer.task, task));
+        self.timers.extend(deadline.map(|at| Timer { task: SharedTask::clone(task), rank, at }));
     }
 
     /// Sends messages of a task.
@@ -175,7 +239,7 @@ impl Rank {
     /// # Errors
     ///
     /// Those of the endpoint.
-    pub(super) fn send(
+    fn send(
         &mut self,
         task: &SharedTask,
         messages: &[Message],
@@ -188,6 +252,15 @@ impl Rank {
             }
         }
         Ok(())
+    }
+
+    /// Counts octets of messages to a channel that were skipped, and the time for them.
+    pub(super) fn skip(&mut self, channel: usize, octets: u64) {
+        if let Some(Outgoing { sent, .. }) = self.outgoing.get_mut(&channel) {
+            let growth = octets as f64 / sent.octets.max(1) as f64;
+            sent.busy_ns += (sent.busy_ns as f64 * growth).round() as u64;
+            sent.octets += octets;
+        }
     }
 
     /// Counters of each channel of this sender, by its number.
@@ -212,15 +285,18 @@ impl Outgoing {
         Ok(())
     }
 
-    fn on_acknowledged(&mut self, lane: usize, octets: u32, now: Instant, more: &mut Vec<Message>) {
+    /// Returns when the own rank has computed something next.
+    fn on_acknowledged(&mut self, lane: usize, octets: u32, now: Instant, more: &mut Vec<Message>) -> Option<Instant> {
         self.sent.octets += u64::from(octets);
-        for _ in 0..self.acknowledged.add(lane) {
-            if let Some(message) = self.in_flight.pop_front() {
-                locked(&self.task).acknowledged(&message, more);
-            }
-        }
         self.sent.busy_ns += now.as_ns() - self.busy_since.as_ns();
         self.busy_since = now;
+        let mut task = locked(&self.task);
+        for _ in 0..self.acknowledged.add(lane) {
+            if let Some(message) = self.in_flight.pop_front() {
+                task.acknowledged(now, &message, more);
+            }
+        }
+        task.deadline(self.rank)
     }
 }
 

@@ -30,6 +30,9 @@ pub struct VariantResult {
     pub simulated_ns: u64,
     /// Frames received by any element, including the control run if there was one.
     pub packet_hops: u64,
+    /// Of the virtual time that of steady states, which were skipped, in nanoseconds. Series have no points for it.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub skipped_ns: u64,
     /// Whether hosts verified the ICRC of received packets.
     pub verified_icrc: bool,
     /// All flows, in order of their start.
@@ -50,6 +53,10 @@ pub struct VariantResult {
     pub totals: Totals,
     /// The measures that reports compare.
     pub summary: Summary,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The iterations of a job's collectives. Each collective with a period has its own.

@@ -16,6 +16,7 @@ use super::results::{FlowKind, VariantResult};
 use super::sample::{SampledFlow, Sampler};
 use super::scenario::{Control, FabricScenario, Level, Signal, Variant};
 use super::server::{DATA_DSCP, Ended, Notice, Server};
+use super::steady::{CHECKS_PER_STEP, Skipped};
 use super::teardown::Teardown;
 use srdma_fabric::{HostId, NextHops, NodeId, SidPlan};
 use srdma_random::Stream;
@@ -205,6 +206,8 @@ pub(super) struct Run<'a> {
     /// The queue pair of the first flow, at both ends; that of the next is one more.
     first_qpn: u32,
     pub(super) last_end: Instant,
+    /// Steady states that were skipped.
+    pub(super) skipped: Skipped,
 }
 
 impl<'a> Run<'a> {
@@ -258,6 +261,7 @@ impl<'a> Run<'a> {
             ended: 0,
             first_qpn,
             last_end: Instant::ZERO,
+            skipped: Skipped::default(),
         };
         run.set_up_jobs()?;
         Ok(run)
@@ -278,10 +282,9 @@ impl<'a> Run<'a> {
         let mut now_ns = 0;
         let has_jobs = !self.scenario.jobs.is_empty();
         while now_ns < end_ns && (!has_jobs && now_ns < duration_ns || self.ended < flows || !self.jobs.are_done()) {
-            let until_ns = now_ns + step_ns;
-            self.proceed_until(until_ns)?;
-            now_ns = until_ns;
-            if now_ns - step_ns < duration_ns && now_ns >= duration_ns {
+            let before_ns = now_ns;
+            now_ns = self.proceed_step(now_ns, step_ns, end_ns)?;
+            if before_ns < duration_ns && now_ns >= duration_ns {
                 self.finish_endless();
             }
             self.collect(Instant::from_ns(now_ns));
@@ -301,6 +304,28 @@ impl<'a> Run<'a> {
         observe.end(self, now_ns)
     }
 
+    /// Processes a step, in which steady states are skipped if that is chosen. Returns its end.
+    fn proceed_step(&mut self, now_ns: u64, step_ns: u64, end_ns: u64) -> Result<u64, RunError> {
+        if !self.scenario.skip_steady {
+            self.proceed_until(now_ns + step_ns)?;
+            return Ok(now_ns + step_ns);
+        }
+        // Collectives begin at ends of steps, so these are where they would be without a skip.
+        let (check_ns, step_end_ns) = ((step_ns / CHECKS_PER_STEP).max(1), (now_ns / step_ns + 1) * step_ns);
+        let mut until_ns = now_ns;
+        while until_ns < step_end_ns {
+            until_ns = ((until_ns / check_ns + 1) * check_ns).min(step_end_ns);
+            self.proceed_until(until_ns)?;
+            until_ns += self.skip_steady(until_ns, end_ns);
+        }
+        Ok(until_ns)
+    }
+
+    /// The time in the fabric, where skipped time has not passed.
+    pub(super) fn fabric_time(&self, now_ns: u64) -> Instant {
+        Instant::from_ns(now_ns - self.skipped.ns)
+    }
+
     /// Starts flows and processes all events before a time.
     pub(super) fn proceed_until(&mut self, until_ns: u64) -> Result<(), RunError> {
         loop {
@@ -311,7 +336,7 @@ impl<'a> Run<'a> {
             if next_ns >= until_ns {
                 break;
             }
-            self.fabric.network.proceed_until(Instant::from_ns(next_ns));
+            self.fabric.network.proceed_until(self.fabric_time(next_ns));
             if failure_ns == next_ns {
                 self.apply_failure()?;
             } else if flow_ns == next_ns {
@@ -321,7 +346,7 @@ impl<'a> Run<'a> {
                 self.begin_iteration(job, next_ns)?;
             }
         }
-        self.fabric.network.proceed_until(Instant::from_ns(until_ns));
+        self.fabric.network.proceed_until(self.fabric_time(until_ns));
         Ok(())
     }
 

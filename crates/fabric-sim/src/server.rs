@@ -11,11 +11,10 @@ use super::nic::{Nic, Outer};
 use super::page_memory::{PageMemory, SharedPage};
 use super::parallel::locked;
 use super::rank::{Rank, RankContext, Sent};
-use super::tasks::SharedTask;
+use super::tasks::{First, SharedTask};
 use srdma_dataplane::Pauses;
 use srdma_dataplane::headend::HeadendError;
 use srdma_frame::{Element, Frame, Pool, PortId};
-use srdma_placement::Message;
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, LocalRange, MemoryKey, Operation, PostError,
     QueuePairConfig, RateLimits, RemoteAddress, Status, WorkRequest,
@@ -241,13 +240,18 @@ impl Server {
         self.part.add_outgoing(channel, task, lanes);
     }
 
-    /// Sends messages of a task.
+    /// Begins an iteration of a task, or a collective of it.
     ///
     /// # Errors
     ///
     /// Those of the endpoint.
-    pub(super) fn send(&mut self, task: &SharedTask, messages: &[Message], now: Instant) -> Result<(), PostError> {
-        self.with_rank(now, |part, context| part.send(task, messages, context))
+    pub(super) fn begin_iteration(&mut self, task: &SharedTask, first: &First, now: Instant) -> Result<(), PostError> {
+        self.with_rank(now, |part, context| part.begin(task, first, context))
+    }
+
+    /// Counts octets of messages to a channel that were skipped, and the time for them.
+    pub(super) fn skip(&mut self, channel: usize, octets: u64) {
+        self.part.skip(channel, octets);
     }
 
     /// Counters of each channel of this sender, by its number.
@@ -388,12 +392,14 @@ impl Element for Server {
         self.pauses.paused(now);
         self.nic.tick(now);
         self.endpoint.tick(now);
+        // A failed queue pair rejects the message: the iteration does not end.
+        let _ = self.with_rank(now, |part, context| part.tick(context));
         self.work(now);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let others = self.pauses.next_deadline().into_iter().chain(self.nic.next_deadline());
-        self.endpoint.next_deadline().into_iter().chain(others).min()
+        let others = [self.pauses.next_deadline(), self.nic.next_deadline(), self.part.next_deadline()];
+        self.endpoint.next_deadline().into_iter().chain(others.into_iter().flatten()).min()
     }
 
     fn dequeue(&mut self, now: Instant, _port: PortId, pool: &mut Pool) -> Option<Frame> {

@@ -104,6 +104,7 @@ fn made_up(variant: &str, title: &str, seed: u64, badness: f64) -> VariantResult
         seed,
         simulated_ns: 2_000_000,
         packet_hops: 12_345,
+        skipped_ns: 0,
         verified_icrc: false,
         flows,
         ports: vec![

@@ -6,9 +6,11 @@
 use crate::double_tree::{TREES, parent};
 use crate::flow::Flow;
 use crate::flow_file::ListedFlow;
+use crate::goal::{self, GoalTrace};
 use serde::Deserialize;
 use srdma_fabric::{HostId, NodeId, Topology};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// NICs that work together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Job {
     pub parallel: Parallel,
     /// Traffic of the job.
     pub collectives: Vec<Collective>,
+    /// A trace of its traffic in place of collectives, with as many ranks.
+    pub trace: Option<Arc<GoalTrace>>,
 }
 
 /// Division of a job's ranks.
@@ -126,16 +130,25 @@ impl Job {
         groups
     }
 
-    /// The flows of those collectives that are chosen, with what they belong to. Where a collective is as fast as links
-    /// allow, that is the slowest link of the job's NICs.
-    pub fn wanted(&self, topology: &Topology, is_chosen: impl Fn(&Collective) -> bool) -> Vec<ListedFlow> {
+    /// The names of its collectives; that of a trace is `trace`.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        let trace = self.trace.iter().map(|_| goal::PART);
+        self.collectives.iter().map(|collective| collective.name.as_str()).chain(trace)
+    }
+
+    /// The flows of those collectives whose names are chosen, with what they belong to. Where a collective is as fast
+    /// as links allow, that is the slowest link of the job's NICs.
+    pub fn wanted(&self, topology: &Topology, is_chosen: impl Fn(&str) -> bool) -> Vec<ListedFlow> {
         let ports = self.nics.iter().flat_map(|nic| topology.ports(NodeId::Host(*nic)));
         let slowest = ports.map(|port| topology.links()[port.link.index()].rate_bits_per_s).min().unwrap_or(0);
-        let chosen = self.collectives.iter().filter(|collective| is_chosen(collective));
-        let listed = |collective: &Collective| {
-            let flows = self.flows(collective, slowest).into_iter();
-            let (job, part) = (self.name.clone(), collective.name.clone());
-            flows.map(move |flow| ListedFlow { flow, job: job.clone(), part: part.clone(), tenant: self.tenant })
+        let of_collectives =
+            self.collectives.iter().map(|collective| (collective.name.as_str(), self.flows(collective, slowest)));
+        let of_trace = self.trace.iter().map(|trace| (goal::PART, trace.flows(&self.nics, slowest)));
+        let chosen = of_collectives.chain(of_trace).filter(|(part, _)| is_chosen(part));
+        let listed = |(part, flows): (&str, Vec<Flow>)| {
+            let (job, part) = (self.name.clone(), part.to_owned());
+            let listed = move |flow| ListedFlow { flow, job: job.clone(), part: part.clone(), tenant: self.tenant };
+            flows.into_iter().map(listed)
         };
         chosen.flat_map(listed).collect()
     }

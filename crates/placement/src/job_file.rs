@@ -28,15 +28,18 @@
 //! | `job.collective.group` | `all`, `tensor`, `data`, `expert`, `pipeline` | `all` |
 //! | `job.collective.octets` | buffer of each rank, octets | 67,108,864 |
 //! | `job.collective.period_us` | how often, microseconds | as fast as links allow |
+//! | `job.trace` | a file of a [`GoalTrace`], beside that of the job; in place of collectives | none |
 //!
 //! Kinds: `all-reduce-ring`, `all-reduce-tree`, `all-gather`, `reduce-scatter`, `all-to-all`, `broadcast`, `send-recv`.
 
+use crate::goal::GoalTrace;
 use crate::job::{Collective, CollectiveKind, GroupKind, Job, Parallel};
 use serde::Deserialize;
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_toml_error::{LineError, Problem};
 use std::collections::HashSet;
 use std::ops::{Range, RangeInclusive};
+use std::sync::Arc;
 use toml::Spanned;
 
 /// The default size of a buffer, in octets.
@@ -62,6 +65,7 @@ pub struct JobSection {
     iterations: Option<Spanned<u64>>,
     start_us: Option<Spanned<u64>>,
     pause_us: Option<Spanned<u64>>,
+    trace: Option<Spanned<String>>,
     #[serde(default)]
     collective: Vec<Spanned<CollectiveSection>>,
 }
@@ -95,14 +99,31 @@ struct CollectiveSection {
     period_us: Option<u64>,
 }
 
-/// Reads the jobs of a file, for a fabric.
+/// Reads the text of a trace, by the name that a job gives it, or says why not.
+pub type ReadTrace<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
+
+/// Reads the jobs of a text that is no file, for a fabric: there are no traces beside it.
 ///
 /// # Errors
 ///
 /// Names the line in error, the found and the expected value.
 pub fn jobs_from_toml(text: &str, topology: &Topology) -> Result<Vec<Job>, LineError> {
+    let no_files = |_: &str| Err("only jobs of files have traces: expected [[job.collective]]".to_owned());
+    jobs_with_traces_from_toml(text, topology, &no_files)
+}
+
+/// Reads the jobs of a file, for a fabric, with their traces.
+///
+/// # Errors
+///
+/// Names the line in error, the found and the expected value.
+pub fn jobs_with_traces_from_toml(
+    text: &str,
+    topology: &Topology,
+    read_trace: &ReadTrace<'_>,
+) -> Result<Vec<Job>, LineError> {
     let file: Result<File, Problem> = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text));
-    file.and_then(|file| jobs(&file.job, topology)).map_err(|problem| problem.in_text(text))
+    file.and_then(|file| jobs(&file.job, topology, read_trace)).map_err(|problem| problem.in_text(text))
 }
 
 impl JobSection {
@@ -133,7 +154,11 @@ impl JobSection {
 /// # Errors
 ///
 /// The error, with its offset in the text.
-pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec<Job>, Problem> {
+pub fn jobs(
+    sections: &[Spanned<JobSection>],
+    topology: &Topology,
+    read_trace: &ReadTrace<'_>,
+) -> Result<Vec<Job>, Problem> {
     let mut jobs: Vec<Job> = Vec::new();
     let mut names: HashSet<&str> = HashSet::new();
     let mut room = MOST_RANKS;
@@ -150,8 +175,9 @@ pub fn jobs(sections: &[Spanned<JobSection>], topology: &Topology) -> Result<Vec
         room -= nics.len();
         let parallel = parallel(section, at, nics.len())?;
         let collectives = section.collective.iter().map(collective).collect::<Result<_, _>>()?;
+        let trace = trace(section, nics.len(), read_trace)?;
         let tenant = section.tenant.as_ref().map(|tenant| *tenant.get_ref());
-        jobs.push(Job { name: section.name.get_ref().clone(), tenant, nics, parallel, collectives });
+        jobs.push(Job { name: section.name.get_ref().clone(), tenant, nics, parallel, collectives, trace });
     }
     Ok(jobs)
 }
@@ -205,6 +231,24 @@ fn collective(section: &Spanned<CollectiveSection>) -> Result<Collective, Proble
     let CollectiveSection { kind, group, period_us, .. } = *section;
     let name = section.name.clone().unwrap_or_else(|| kind.name().to_owned());
     Ok(Collective { name, kind, group, octets, period_us })
+}
+
+/// The trace of a job, if it has one.
+fn trace(section: &JobSection, nics: usize, read_trace: &ReadTrace<'_>) -> Result<Option<Arc<GoalTrace>>, Problem> {
+    let Some(file) = &section.trace else { return Ok(None) };
+    let (at, name) = (file.span(), file.get_ref());
+    if let Some(collective) = section.collective.first() {
+        let text = "a job with a trace and a collective: expected one of them".to_owned();
+        return wrong(collective.span(), text);
+    }
+    let parsed = read_trace(name).and_then(|text| GoalTrace::parse(&text).map_err(|error| error.to_string()));
+    match parsed {
+        Err(error) => wrong(at, format!("trace {name}: {error}")),
+        Ok(trace) if trace.ranks() != nics => {
+            wrong(at, format!("trace {name} has {} ranks, but the job has {nics} NICs", trace.ranks()))
+        }
+        Ok(trace) => Ok(Some(Arc::new(trace))),
+    }
 }
 
 fn wrong<T>(at: Range<usize>, text: String) -> Result<T, Problem> {

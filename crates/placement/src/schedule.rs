@@ -45,6 +45,19 @@ pub struct Message {
     pub octets: u64,
 }
 
+/// A collective in rings: every rank sends to one other, a message for each that it has received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lockstep {
+    /// The collective, counted from 0 over all iterations.
+    pub collective: u32,
+    /// Messages of each rank in all.
+    pub messages: u32,
+    /// Messages that the rank has sent which is most advanced.
+    pub sent: u32,
+    /// Octets of a message; some have one more.
+    pub octets: u64,
+}
+
 /// Collectives of a job that follow one another, iteration by iteration.
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -175,6 +188,33 @@ impl Schedule {
             let at = self.lane_index(message.from, message.lane);
             self.lanes[at].acknowledged += 1;
             self.send(message.from, message.lane, sends);
+        }
+    }
+
+    /// The collective under way, if it is one in rings.
+    pub fn lockstep(&self) -> Option<Lockstep> {
+        let pattern = self.collectives.get(self.number()).filter(|_| self.is_running())?.pattern;
+        let is_ring = match pattern.kind {
+            CollectiveKind::AllReduceRing | CollectiveKind::AllGather | CollectiveKind::ReduceScatter => true,
+            CollectiveKind::AllReduceTree
+            | CollectiveKind::AllToAll
+            | CollectiveKind::Broadcast
+            | CollectiveKind::SendRecv => false,
+        };
+        let messages = self.lanes.iter().map(|lane| lane.all).max()?;
+        let sent = self.lanes.iter().map(|lane| lane.sent).max()?;
+        let octets = pattern.octets / u64::from(pattern.ranks.max(1));
+        is_ring.then_some(Lockstep { collective: self.current, messages, sent, octets })
+    }
+
+    /// Counts so many more messages of each rank as sent, arrived and acknowledged, in a collective in rings of which
+    /// more are to be sent. Messages in flight stay in flight.
+    pub fn skip(&mut self, messages: u32) {
+        for lane in self.lanes.iter_mut().filter(|lane| lane.all > 0) {
+            lane.ready = lane.ready.saturating_add(messages);
+            lane.sent += messages;
+            lane.acknowledged += messages;
+            self.missing -= u64::from(messages);
         }
     }
 

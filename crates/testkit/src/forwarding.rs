@@ -146,14 +146,39 @@ fn longest<'t>(table: &'t [Route], packet: &[u8]) -> Option<&'t Route> {
     table.iter().filter(holds).max_by_key(|route| route.len)
 }
 
-/// Offset and kind of the header behind any Hop-by-Hop and Destination Options headers, and where its kind stands.
-fn behind_options(packet: &[u8], mut offset: usize, mut kind_at: usize) -> Option<(usize, usize)> {
-    while matches!(packet[kind_at], 0 | 60) {
-        kind_at = offset;
-        offset += 8 + 8 * usize::from(*packet.get(offset + 1)?);
-        packet.get(..offset)?;
+/// Headers of one kind in a row that the node processes.
+const MAX_HEADERS: usize = 4;
+
+/// The header behind any Hop-by-Hop and Destination Options headers, as their destination processes them (RFC 8200
+/// sections 4.1 and 4.2): its offset, and where its kind stands.
+fn behind_options(packet: &[u8], mut offset: usize, mut kind_at: usize) -> Result<(usize, usize), Refusal> {
+    for _ in 0..MAX_HEADERS {
+        match packet[kind_at] {
+            0 if offset != 40 => return Err(parameter_problem(1, kind_at)),
+            0 | 60 => {}
+            _ => return Ok((offset, kind_at)),
+        }
+        let end = offset + 8 + 8 * usize::from(*packet.get(offset + 1).ok_or(Refusal::Silent)?);
+        let header = packet.get(..end).ok_or(Refusal::Silent)?;
+        let mut at = offset + 2;
+        while at < end {
+            let kind = header[at];
+            let next = match (kind, header.get(at + 1)) {
+                (0, _) => at + 1,
+                (_, Some(len)) if at + 2 + usize::from(*len) <= end => at + 2 + usize::from(*len),
+                _ => return Err(parameter_problem(0, at)),
+            };
+            match kind >> 6 {
+                _ if kind <= 1 => {}
+                0 => {}
+                1 => return Err(Refusal::Silent),
+                _ => return Err(parameter_problem(2, at)),
+            }
+            at = next;
+        }
+        (kind_at, offset) = (offset, end);
     }
-    Some((offset, kind_at))
+    Err(parameter_problem(8, offset))
 }
 
 /// RFC 8986 section 4.1, with the flavors of section 4.16 and NEXT-CSID of RFC 9800 section 4.1.
@@ -168,32 +193,36 @@ fn end(packet: &mut Vec<u8>, flavors: Flavors) -> Result<Next, Refusal> {
         packet[39] = 0;
         return Ok(Next::Forward);
     }
-    let (srh, kind_at) = behind_options(packet, 40, 6).ok_or(Refusal::Silent)?;
-    if packet[kind_at] != 43 {
-        return upper_layer(packet, srh, kind_at, flavors);
-    }
-    let len = routing_header_len(packet, srh)?;
-    let segments_left = usize::from(packet[srh + 3]);
-    if segments_left == 0 {
-        if flavors.usp && packet[srh + 2] == 4 {
-            remove(packet, srh, len, kind_at);
-            let (offset, kind_at) = behind_options(packet, 40, 6).ok_or(Refusal::Silent)?;
+    let (mut offset, mut kind_at) = (40, 6);
+    for _ in 0..MAX_HEADERS {
+        (offset, kind_at) = behind_options(packet, offset, kind_at)?;
+        if packet[kind_at] != 43 {
             return upper_layer(packet, offset, kind_at, flavors);
         }
-        return upper_layer(packet, srh + len, srh, flavors);
+        let len = routing_header_len(packet, offset)?;
+        let segments_left = usize::from(packet[offset + 3]);
+        if segments_left == 0 {
+            if flavors.usp && packet[offset + 2] == 4 {
+                remove(packet, offset, len, kind_at);
+            } else {
+                (kind_at, offset) = (offset, offset + len);
+            }
+            continue;
+        }
+        if packet[offset + 2] == 4 && packet[7] <= 1 {
+            return Err(HOP_LIMIT);
+        }
+        check_segments(packet, offset, len)?;
+        packet[7] -= 1;
+        packet[offset + 3] -= 1;
+        let segment = offset + 8 + 16 * (segments_left - 1);
+        packet.copy_within(segment..segment + 16, 24);
+        if flavors.psp && segments_left == 1 {
+            remove(packet, offset, len, kind_at);
+        }
+        return Ok(Next::Forward);
     }
-    check_segments(packet, srh, len)?;
-    if packet[7] <= 1 {
-        return Err(HOP_LIMIT);
-    }
-    packet[7] -= 1;
-    packet[srh + 3] -= 1;
-    let segment = srh + 8 + 16 * (segments_left - 1);
-    packet.copy_within(segment..segment + 16, 24);
-    if flavors.psp && segments_left == 1 {
-        remove(packet, srh, len, kind_at);
-    }
-    Ok(Next::Forward)
+    Err(parameter_problem(8, offset))
 }
 
 /// Length of the routing header at an offset.
@@ -224,7 +253,6 @@ fn remove(packet: &mut Vec<u8>, srh: usize, len: usize, kind_at: usize) {
 
 /// RFC 8986 section 4.1.1, with USD (section 4.16.3). Options headers are no upper layer.
 fn upper_layer(packet: &mut Vec<u8>, offset: usize, kind_at: usize, flavors: Flavors) -> Result<Next, Refusal> {
-    let (offset, kind_at) = behind_options(packet, offset, kind_at).ok_or(Refusal::Silent)?;
     if flavors.usd && packet[kind_at] == 41 {
         return decapsulate(packet, offset);
     }
@@ -233,15 +261,19 @@ fn upper_layer(packet: &mut Vec<u8>, offset: usize, kind_at: usize, flavors: Fla
 
 /// RFC 8986 section 4.6.
 fn end_dt6(packet: &mut Vec<u8>) -> Result<Next, Refusal> {
-    let (mut offset, mut kind_at) = behind_options(packet, 40, 6).ok_or(Refusal::Silent)?;
-    if packet[kind_at] == 43 {
+    let (mut offset, mut kind_at) = (40, 6);
+    for _ in 0..MAX_HEADERS {
+        (offset, kind_at) = behind_options(packet, offset, kind_at)?;
+        if packet[kind_at] != 43 {
+            return upper_layer(packet, offset, kind_at, Flavors { usd: true, ..Flavors::default() });
+        }
         let len = routing_header_len(packet, offset)?;
         if packet[offset + 3] != 0 {
             return Err(parameter_problem(0, if packet[offset + 2] == 4 { offset + 3 } else { offset + 2 }));
         }
         (kind_at, offset) = (offset, offset + len);
     }
-    upper_layer(packet, offset, kind_at, Flavors { usd: true, ..Flavors::default() })
+    Err(parameter_problem(8, offset))
 }
 
 /// RFC 2473 section 3.3 and RFC 6040 section 4.2.

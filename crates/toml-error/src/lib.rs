@@ -92,6 +92,16 @@ pub fn read(file: &Path) -> Result<String, FileError> {
     std::fs::read_to_string(file).map_err(|error| FileError::Unreadable { file: file.to_owned(), error })
 }
 
+/// Reads a file that another one names, beside which it is unless its path is absolute.
+///
+/// # Errors
+///
+/// Names the file and says why it cannot be read.
+pub fn read_beside(file: &Path, name: &str) -> Result<String, String> {
+    let path = file.parent().unwrap_or(Path::new("")).join(name);
+    read(&path).map_err(|error| error.to_string())
+}
+
 /// The line of an offset, from 1.
 pub fn line_of(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|octet| *octet == b'\n').count() + 1
@@ -132,5 +142,15 @@ mod tests {
     fn a_file_that_is_missing_is_named() {
         let error = read(Path::new("/nonexistent/f.toml")).expect_err("there is none");
         assert!(error.to_string().starts_with("/nonexistent/f.toml: No such file"), "{error}");
+    }
+
+    #[test]
+    fn a_file_that_another_one_names_is_beside_it() {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert_eq!(read_beside(&manifest, "src/lib.rs").as_deref(), Ok(include_str!("lib.rs")));
+        let absolute = manifest.display().to_string();
+        assert!(read_beside(Path::new("other/f.toml"), &absolute).is_ok_and(|text| text.contains("[package]")));
+        let error = read_beside(Path::new("/nonexistent/f.toml"), "t.goal").expect_err("there is none");
+        assert!(error.starts_with("/nonexistent/t.goal: No such file"), "{error}");
     }
 }

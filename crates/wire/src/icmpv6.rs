@@ -74,6 +74,8 @@ impl Icmpv6View {
 pub enum Icmpv6Error {
     /// Type 1 code 0: no route to destination.
     NoRoute,
+    /// Type 1 code 3: address unreachable.
+    AddressUnreachable,
     /// Type 1 code 4: port unreachable.
     PortUnreachable,
     /// Type 2: packet too big, with the MTU of the next link.
@@ -88,6 +90,8 @@ pub enum Icmpv6Error {
     UnrecognisedOption(u32),
     /// Type 4 code 4: SR upper-layer header error (RFC 8986 section 4.1.1).
     SrUpperLayer(u32),
+    /// Type 4 code 8: too many extension headers (RFC 8883).
+    TooManyExtensionHeaders(u32),
 }
 
 impl Icmpv6Error {
@@ -95,6 +99,7 @@ impl Icmpv6Error {
     pub const fn fields(self) -> (u8, u8, u32) {
         match self {
             Icmpv6Error::NoRoute => (1, 0, 0),
+            Icmpv6Error::AddressUnreachable => (1, 3, 0),
             Icmpv6Error::PortUnreachable => (1, 4, 0),
             Icmpv6Error::PacketTooBig(mtu) => (2, 0, mtu),
             Icmpv6Error::HopLimitExceeded => (3, 0, 0),
@@ -102,6 +107,7 @@ impl Icmpv6Error {
             Icmpv6Error::UnrecognisedNextHeader(pointer) => (4, 1, pointer),
             Icmpv6Error::UnrecognisedOption(pointer) => (4, 2, pointer),
             Icmpv6Error::SrUpperLayer(pointer) => (4, 4, pointer),
+            Icmpv6Error::TooManyExtensionHeaders(pointer) => (4, 8, pointer),
         }
     }
 
@@ -109,6 +115,7 @@ impl Icmpv6Error {
     pub const fn from_fields(kind: u8, code: u8, parameter: u32) -> Option<Self> {
         Some(match (kind, code) {
             (1, 0) => Icmpv6Error::NoRoute,
+            (1, 3) => Icmpv6Error::AddressUnreachable,
             (1, 4) => Icmpv6Error::PortUnreachable,
             (2, 0) => Icmpv6Error::PacketTooBig(parameter),
             (3, 0) => Icmpv6Error::HopLimitExceeded,
@@ -116,6 +123,7 @@ impl Icmpv6Error {
             (4, 1) => Icmpv6Error::UnrecognisedNextHeader(parameter),
             (4, 2) => Icmpv6Error::UnrecognisedOption(parameter),
             (4, 4) => Icmpv6Error::SrUpperLayer(parameter),
+            (4, 8) => Icmpv6Error::TooManyExtensionHeaders(parameter),
             _ => return None,
         })
     }

@@ -1,16 +1,18 @@
-//! The flows to place: jobs as TOML, flows as CSV, or a dump of NCCL.
+//! The flows to place: jobs as TOML, flows as CSV, a dump of NCCL, or a trace in GOAL.
 
 use super::read;
 use anyhow::{Result, bail};
 use clap::Args;
 use srdma_fabric::Topology;
-use srdma_placement::{Job, ListedFlow, flows_from_csv, flows_from_nccl, jobs_from_toml};
+use srdma_placement::{Job, ListedFlow, flows_from_csv, flows_from_goal, flows_from_nccl, jobs_with_traces_from_toml};
+use srdma_toml_error::read_beside;
 use std::path::PathBuf;
 
 /// The flows to place.
 #[derive(Args)]
 pub(super) struct JobArguments {
-    /// The jobs: a TOML file of jobs and collectives, a CSV of flows, or an XML that NCCL has dumped.
+    /// The jobs: a TOML file of jobs and collectives, a CSV of flows, an XML that NCCL has dumped, or a trace in GOAL,
+    /// whose ranks are at the first NICs of the fabric.
     #[arg(long, value_name = "FILE")]
     jobs: PathBuf,
 
@@ -35,8 +37,11 @@ impl JobArguments {
                 }
                 read(&self.jobs, |text| flows_from_nccl(text, topology, &self.server))?
             }
+            "goal" => read(&self.jobs, |text| flows_from_goal(text, topology))?,
             _ => {
-                let jobs = read(&self.jobs, |text| jobs_from_toml(text, topology))?;
+                let jobs = read(&self.jobs, |text| {
+                    jobs_with_traces_from_toml(text, topology, &|name| read_beside(&self.jobs, name))
+                })?;
                 return self.of_jobs(topology, &jobs);
             }
         };
@@ -53,14 +58,13 @@ impl JobArguments {
         if !self.server.is_empty() {
             bail!("--server is for dumps of NCCL: {} has the NICs of its jobs", self.jobs.display());
         }
-        let chosen = |name: &String| self.collective.is_empty() || self.collective.contains(name);
-        let all = || jobs.iter().flat_map(|job| job.collectives.iter().map(move |collective| (job, collective)));
-        if let Some(unknown) = self.collective.iter().find(|name| !all().any(|(_, own)| own.name == **name)) {
-            let names: Vec<&str> = all().map(|(_, collective)| collective.name.as_str()).collect();
+        let chosen = |name: &str| self.collective.is_empty() || self.collective.iter().any(|chosen| chosen == name);
+        let all = || jobs.iter().flat_map(Job::parts);
+        if let Some(unknown) = self.collective.iter().find(|name| !all().any(|own| own == name.as_str())) {
+            let names: Vec<&str> = all().collect();
             bail!("--collective {unknown}: {} has {}", self.jobs.display(), names.join(", "));
         }
-        let wanted: Vec<ListedFlow> =
-            jobs.iter().flat_map(|job| job.wanted(topology, |collective| chosen(&collective.name))).collect();
+        let wanted: Vec<ListedFlow> = jobs.iter().flat_map(|job| job.wanted(topology, chosen)).collect();
         if wanted.is_empty() {
             bail!("{}: no collective sends anything: give a job one, and two NICs", self.jobs.display());
         }

@@ -11,7 +11,8 @@ use srdma_dataplane::Domain;
 use srdma_fabric::provision::{Choices, Device};
 use srdma_fabric::{AddressPlan, HostId, NodeId, SidPlan, Topology, provision};
 use srdma_node_spec::file::DomainSection;
-use srdma_placement::jobs_from_toml;
+use srdma_placement::jobs_with_traces_from_toml;
+use srdma_toml_error::read_beside;
 use srdma_wire::Prefix;
 use std::collections::BTreeMap;
 use std::fs;
@@ -167,7 +168,11 @@ impl Arguments {
 
     fn tenants(&self, topology: &Topology) -> Result<BTreeMap<u16, Vec<HostId>>> {
         let mut tenants: BTreeMap<u16, Vec<HostId>> = BTreeMap::new();
-        let jobs = self.jobs.as_deref().map(|path| read(path, |text| jobs_from_toml(text, topology))).transpose()?;
+        let jobs = self.jobs.as_deref().map(|path| {
+            let read_trace = |name: &str| read_beside(path, name);
+            read(path, |text| jobs_with_traces_from_toml(text, topology, &read_trace))
+        });
+        let jobs = jobs.transpose()?;
         for job in jobs.into_iter().flatten() {
             if let Some(tenant) = job.tenant {
                 tenants.entry(tenant).or_default().extend(job.nics);

@@ -19,6 +19,8 @@ pub(super) const EXAMPLES: &str = "Examples:
                                                               one variant with seed 7 only
   srdma sim scenarios/incast-dc.toml --record run.jsonl       also record the first run for replay on the page
   srdma sim scenarios/allreduce-512.toml --level flow         simulate jobs by max-min fair rates: takes seconds
+  srdma sim scenarios/allreduce-4096-packets.toml --skip-steady
+                                                              packet by packet, but for the steady state of the ring
   srdma sim scenarios/wan.toml --report wan.html              congestion notification across a WAN
   srdma sim scenarios/end-to-end.toml                         one stream through all features to sixteen receivers
   srdma sim scenarios/broadcast-1024.toml                     1 GB to 1,024 receivers at 400 Gbit/s: takes minutes
@@ -58,6 +60,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "T", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
+    /// Skip steady states of collectives in rings: when all channels have taken equally long for their last messages,
+    /// the rest but for the last messages is computed instead of simulated. Packet level, jobs only, no failures
+    #[arg(long, conflicts_with = "record")]
+    skip_steady: bool,
+
+    /// Run everything a second time without skipping, and print the difference of the iterations' durations
+    #[arg(long, requires = "skip_steady", conflicts_with = "json")]
+    pub(super) compare: bool,
+
     /// Print all results as one JSON object
     #[arg(long)]
     pub(super) json: bool,
@@ -86,16 +97,16 @@ enum LevelName {
 }
 
 impl Arguments {
-    /// Applies `--variant` and `--level` to a scenario.
+    /// Applies `--variant`, `--level` and `--skip-steady` to a scenario.
     pub(super) fn select(&self, scenario: &mut Scenario) -> Result<()> {
         let file = self.file.display();
         scenario.select_variants(&self.variant).with_context(|| format!("--variant: {file}"))?;
-        let level = match self.level {
-            None => return Ok(()),
-            Some(LevelName::Packet) => Level::Packet,
-            Some(LevelName::Flow) => Level::Flow,
-        };
-        scenario.set_level(level).with_context(|| format!("--level: {file}"))
+        let level = self.level.map(|level| match level {
+            LevelName::Packet => Level::Packet,
+            LevelName::Flow => Level::Flow,
+        });
+        level.map_or(Ok(()), |level| scenario.set_level(level)).with_context(|| format!("--level: {file}"))?;
+        scenario.set_skip_steady(self.skip_steady).with_context(|| format!("--skip-steady: {file}"))
     }
 
     /// The seeds, in order.
@@ -138,6 +149,9 @@ impl Arguments {
         let mut command = format!("srdma sim {} --first {} --seeds {seeds}", self.file.display(), self.first);
         if let Some(level) = self.level.and_then(|level| level.to_possible_value()) {
             command.push_str(&format!(" --level {}", level.get_name()));
+        }
+        if self.skip_steady {
+            command.push_str(" --skip-steady");
         }
         for variant in &self.variant {
             command.push_str(&format!(" --variant {variant}"));

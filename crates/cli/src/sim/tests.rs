@@ -64,6 +64,10 @@ fn variants_and_seeds_can_be_chosen() {
     assert_eq!(chosen.seeds(scenario.seeds()), [7, 8, 9]);
     assert_eq!(arguments(&[]).seeds(scenario.seeds()), [1, 2]);
     assert_eq!(chosen.command(3), "srdma sim two.toml --first 7 --seeds 3 --variant new");
+    let skips = arguments(&["--skip-steady"]);
+    assert_eq!(skips.command(1), "srdma sim two.toml --first 1 --seeds 1 --skip-steady");
+    let error = format!("{:#}", skips.select(&mut self::scenario()).unwrap_err());
+    assert!(error.starts_with("--skip-steady: two.toml: steady states are those of collectives"), "{error}");
     let unknown = arguments(&["--variant", "fast"]).select(&mut self::scenario()).unwrap_err();
     assert_eq!(format!("{unknown:#}"), "--variant: two.toml: there is no variant \"fast\": expected one of old, new");
 }
@@ -73,7 +77,7 @@ fn variants_and_seeds_can_be_chosen() {
 fn the_examples_of_the_help_work() {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let examples: Vec<&str> = EXAMPLES.lines().filter_map(|line| line.trim().strip_prefix("srdma ")).collect();
-    assert_eq!(examples.len(), 9);
+    assert_eq!(examples.len(), 10);
     for example in examples {
         let command = example.split("  ").next().unwrap();
         let arguments = CommandLine::try_parse_from(command.split(' ')).unwrap().arguments;

@@ -2,6 +2,7 @@
 
 use crate::drop::DropReason;
 use crate::headers::{IPV6, ipv6};
+use crate::scope;
 use srdma_frame::{Frame, Pool};
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Ipv6View, View};
@@ -28,6 +29,11 @@ pub(crate) fn uncover(head: &mut [u8], len: usize, inner: usize) -> Result<usize
     let (view, _) = Ipv6View::split_mut(octets).map_err(|_| DropReason::HeaderTooLong)?;
     if view.version() != 6 {
         return Err(DropReason::BadVersion);
+    }
+    if scope::may_be_special(view.source_octets()[0])
+        && let Some(reason) = scope::refused_source(view.source_octets())
+    {
+        return Err(reason);
     }
     let end = inner + Ipv6View::LEN + usize::from(view.payload_length());
     if end > len {

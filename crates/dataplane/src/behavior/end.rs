@@ -1,8 +1,8 @@
 //! End (RFC 8986 section 4.1) with its flavors PSP, USP, USD (section 4.16) and NEXT-CSID (RFC 9800 section 4.1).
 
-use super::{Flavors, Outcome, bad_routing_type, next_csid, pointer, upper_layer};
+use super::{Flavors, Outcome, bad_routing_type, next_csid, options, pointer, upper_layer};
 use crate::drop::DropReason;
-use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, ipv6_mut, srh_drop};
+use crate::headers::{AFTER_IPV6, IPV6, MAX_EXTENSION_HEADERS, Place, beyond, ipv6, ipv6_mut};
 use srdma_frame::{Frame, Pool};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::ipv6::NextHeader;
@@ -39,11 +39,18 @@ pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outco
                 }
                 Outcome::Forward
             }
-            Ok(Advanced::Ultimate) => ultimate(frame, pool, flavors),
+            Ok(Advanced::Ultimate) => {
+                let place = Place { offset: AFTER_IPV6, header: NextHeader::ROUTING, announced_at: IPV6 + 6 };
+                behind_last_segment(frame, pool, flavors.usp, place)
+                    .map_or_else(Outcome::Drop, |at| header_by_header(frame, pool, flavors, at))
+            }
             Err(verdict) => verdict,
         };
     }
-    behind_options(frame, pool, flavors)
+    match ipv6(frame.head(pool)).map(Place::first) {
+        Ok(first) => header_by_header(frame, pool, flavors, first),
+        Err(reason) => Outcome::Drop(reason),
+    }
 }
 
 /// The behaviour in the common cases, which change no more than the headers that there are: the next segment is in
@@ -90,7 +97,7 @@ enum Advanced {
 fn advance(ipv6: &mut Ipv6View, octets: &mut [u8], offset: usize) -> Result<Advanced, Outcome> {
     let srh = match Srh::split(octets) {
         Ok((srh, _)) => srh,
-        Err(error) => return unfit(error, octets, offset),
+        Err(error) => return unfit(error, ipv6, octets, offset),
     };
     // S02. If (Segments Left == 0)
     let Some(segments_left) = srh.header.segments_left.checked_sub(1) else {
@@ -118,56 +125,58 @@ fn advance(ipv6: &mut Ipv6View, octets: &mut [u8], offset: usize) -> Result<Adva
 /// A routing header that is no SRH, or whose Last Entry does not fit. With Segments Left 0 that is no error (RFC 8200
 /// section 4.4; RFC 8754 section 4.3.1.1, S02 before S09).
 #[cold]
-fn unfit(error: SrhError, octets: &[u8], offset: usize) -> Result<Advanced, Outcome> {
+fn unfit(error: SrhError, ipv6: &Ipv6View, octets: &[u8], offset: usize) -> Result<Advanced, Outcome> {
     match SrhView::split(octets) {
         Ok((view, _)) if view.segments_left == 0 => Ok(Advanced::Ultimate),
+        // S05 comes before S09.
+        _ if ipv6.hop_limit <= 1 && matches!(error, SrhError::Inconsistent { .. }) => Err(hop_limit_exceeded()),
         _ => Err(bad_srh(error, offset)),
     }
 }
 
-/// Options headers stand before the SRH, or there is no SRH.
-fn behind_options(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outcome {
-    let head = frame.head_mut(pool);
-    let place = match ipv6(head).and_then(|view| Place::first(view).behind_options(head)) {
-        Ok(place) => place,
-        Err(reason) => return Outcome::Drop(reason),
-    };
-    if place.header != NextHeader::ROUTING {
-        return upper_layer::process(frame, pool, place, flavors.usd);
-    }
-    let Some((before, rest)) = head.split_at_mut_checked(place.offset) else {
-        return Outcome::Drop(DropReason::HeaderTooLong);
-    };
-    let Ok(view) = ipv6_mut(before) else {
-        return Outcome::Drop(DropReason::Truncated);
-    };
-    match advance(view, rest, place.offset) {
-        Ok(Advanced::Next { pop: true }) if flavors.psp => {
-            pop_srh(frame, pool, place).map_or_else(Outcome::Drop, |()| Outcome::Forward)
+/// The headers from `at` on: options headers are processed, routing headers without segments left are passed (RFC 8986
+/// section 4.1, S03; RFC 8200 section 4.4), the first one with segments left steps on.
+fn header_by_header(frame: &mut Frame, pool: &mut Pool, flavors: Flavors, mut at: Place) -> Outcome {
+    for _ in 0..MAX_EXTENSION_HEADERS {
+        at = match options::behind_options(frame.head(pool), at) {
+            Ok(at) => at,
+            Err(verdict) => return verdict,
+        };
+        if at.header != NextHeader::ROUTING {
+            return upper_layer::process(frame, pool, at, flavors.usd);
         }
-        Ok(Advanced::Next { .. }) => Outcome::Forward,
-        Ok(Advanced::Ultimate) => ultimate(frame, pool, flavors),
-        Err(verdict) => verdict,
+        let Some((before, rest)) = frame.head_mut(pool).split_at_mut_checked(at.offset) else {
+            return Outcome::Drop(beyond(frame.head(pool)));
+        };
+        let Ok(view) = ipv6_mut(before) else {
+            return Outcome::Drop(DropReason::Truncated);
+        };
+        match advance(view, rest, at.offset) {
+            Ok(Advanced::Next { pop: true }) if flavors.psp => {
+                return pop_srh(frame, pool, at).map_or_else(Outcome::Drop, |()| Outcome::Forward);
+            }
+            Ok(Advanced::Next { .. }) => return Outcome::Forward,
+            Ok(Advanced::Ultimate) => match behind_last_segment(frame, pool, flavors.usp, at) {
+                Ok(behind) => at = behind,
+                Err(reason) => return Outcome::Drop(reason),
+            },
+            Err(verdict) => return verdict,
+        }
     }
+    options::too_many_headers(at)
 }
 
-/// Segments Left is zero: with USP the SRH is taken off, then the next header is processed.
-fn ultimate(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outcome {
-    match behind_last_segment(frame, pool, flavors.usp) {
-        Ok(at) => upper_layer::process(frame, pool, at, flavors.usd),
-        Err(reason) => Outcome::Drop(reason),
-    }
-}
-
-fn behind_last_segment(frame: &mut Frame, pool: &mut Pool, usp: bool) -> Result<Place, DropReason> {
+/// Behind a routing header without segments left; with USP an SRH is taken off.
+fn behind_last_segment(frame: &mut Frame, pool: &mut Pool, usp: bool, at: Place) -> Result<Place, DropReason> {
     let head = frame.head(pool);
-    let at = Place::first(ipv6(head)?).behind_options(head)?;
     let next = at.behind_routing_header(head)?;
     if !usp || head[at.offset + 2] != srdma_wire::srh::ROUTING_TYPE {
         return Ok(next);
     }
+    let taken = next.offset - at.offset;
     pop_srh(frame, pool, at)?;
-    Ok(Place { offset: at.offset, header: next.header, announced_at: at.announced_at })
+    // What stood before it has moved up, by as much as the frame begins later.
+    Ok(Place { offset: next.offset - taken, header: next.header, announced_at: at.announced_at })
 }
 
 /// Takes the SRH at `place` out of the packet (RFC 8986 section 4.16.1, S14.2–S14.4).
@@ -205,7 +214,7 @@ fn bad_segments_left(srh_offset: usize) -> Outcome {
 #[cold]
 fn bad_srh(error: SrhError, srh_offset: usize) -> Outcome {
     match error {
-        SrhError::Truncated(_) => Outcome::Drop(srh_drop(error)),
+        SrhError::Truncated(_) => Outcome::Drop(DropReason::HeaderTooLong),
         SrhError::Inconsistent { .. } => bad_segments_left(srh_offset),
         SrhError::RoutingType(_) => bad_routing_type(srh_offset),
     }

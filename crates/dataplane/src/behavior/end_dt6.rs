@@ -1,8 +1,8 @@
 //! End.DT6 (RFC 8986 section 4.6): decapsulation and IPv6 table look-up.
 
-use super::{Outcome, bad_routing_type, decapsulate, pointer, upper_layer};
+use super::{Outcome, bad_routing_type, decapsulate, options, pointer, upper_layer};
 use crate::drop::DropReason;
-use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6};
+use crate::headers::{AFTER_IPV6, IPV6, MAX_EXTENSION_HEADERS, Place, beyond, ipv6};
 use srdma_frame::{Frame, Pool};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::ipv6::NextHeader;
@@ -51,19 +51,25 @@ fn step_by_step(frame: &mut Frame, pool: &mut Pool) -> Outcome {
     }
 }
 
+/// The header behind options headers and routing headers.
 fn upper_layer_place(head: &[u8]) -> Result<Place, Outcome> {
-    let at = Place::first(ipv6(head)?).behind_options(head)?;
-    if at.header != NextHeader::ROUTING {
-        return Ok(at);
-    }
-    // S02. If (Segments Left != 0): Parameter Problem, pointer set to the Segments Left field
-    let (routing, _) = SrhView::split(head.get(at.offset..).unwrap_or(&[])).map_err(|_| DropReason::HeaderTooLong)?;
-    if routing.segments_left != 0 {
-        if routing.routing_type() != ROUTING_TYPE {
-            return Err(bad_routing_type(at.offset));
+    let mut at = Place::first(ipv6(head)?);
+    for _ in 0..MAX_EXTENSION_HEADERS {
+        at = options::behind_options(head, at)?;
+        if at.header != NextHeader::ROUTING {
+            return Ok(at);
         }
-        let error = Icmpv6Error::ErroneousField(pointer(at.offset + 3));
-        return Err(Outcome::Report(DropReason::SegmentsLeft, error));
+        // S02. If (Segments Left != 0): Parameter Problem, pointer set to the Segments Left field
+        let routing = head.get(at.offset..).and_then(|octets| SrhView::split(octets).ok());
+        let (routing, _) = routing.ok_or_else(|| beyond(head))?;
+        if routing.segments_left != 0 {
+            if routing.routing_type() != ROUTING_TYPE {
+                return Err(bad_routing_type(at.offset));
+            }
+            let error = Icmpv6Error::ErroneousField(pointer(at.offset + 3));
+            return Err(Outcome::Report(DropReason::SegmentsLeft, error));
+        }
+        at = at.behind_routing_header(head)?;
     }
-    Ok(at.behind_routing_header(head)?)
+    Err(options::too_many_headers(at))
 }

@@ -7,12 +7,14 @@ mod end;
 mod end_dt6;
 mod end_x;
 mod next_csid;
+mod options;
 mod upper_layer;
 
 pub(crate) use decapsulate::{decapsulate, uncover};
 pub(crate) use end::{end, end_in_place};
 pub(crate) use end_dt6::{end_dt6, inner_offset, inner_packet};
 pub(crate) use end_x::end_x;
+pub(crate) use options::behind_options;
 
 use crate::drop::DropReason;
 use crate::headers::IPV6;
@@ -58,9 +60,21 @@ pub(crate) enum Outcome {
     Forward,
     /// The outer headers are gone: forward the inner packet by a table.
     Inner,
+    /// An ICMPv6 echo request to the SID, whose ICMPv6 header begins there (RFC 9259 section 3.1).
+    Echo(usize),
     Drop(DropReason),
     /// Drop, and send an ICMPv6 error to the source.
     Report(DropReason, Icmpv6Error),
+}
+
+impl Outcome {
+    /// The reason for which a packet is dropped, if it is.
+    pub(crate) fn reason(self) -> DropReason {
+        match self {
+            Outcome::Drop(reason) | Outcome::Report(reason, _) => reason,
+            Outcome::Forward | Outcome::Inner | Outcome::Echo(_) => DropReason::UpperLayer,
+        }
+    }
 }
 
 impl From<DropReason> for Outcome {

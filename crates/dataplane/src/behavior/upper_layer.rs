@@ -7,27 +7,37 @@ use srdma_frame::{Frame, Pool};
 use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::ipv6::NextHeader;
 
-/// Processes what stands at `at`, or behind the options headers there. IPv6 is taken out of its outer headers where the
-/// SID `takes_ipv6` (USD, End.DT6); no other upper layer is allowed at this node's SIDs.
+/// ICMPv6 type of an echo request.
+const ECHO_REQUEST: u8 = 128;
+
+/// UDP ports to which traceroute sends, one for each probe.
+const TRACEROUTE: std::ops::Range<u16> = 33_434..33_690;
+
+/// Processes the header at `at`. IPv6 is taken out of its outer headers where the SID `takes_ipv6` (USD, End.DT6);
+/// pings and traceroutes are answered (RFC 9259); no other upper layer is allowed at this node's SIDs.
 #[inline]
 pub(super) fn process(frame: &mut Frame, pool: &mut Pool, at: Place, takes_ipv6: bool) -> Outcome {
-    match at.behind_options(frame.head(pool)) {
-        Ok(at) if takes_ipv6 && at.header == NextHeader::IPV6 => {
-            decapsulate(frame, pool, at.offset).map_or_else(Outcome::Drop, |()| Outcome::Inner)
-        }
-        Ok(at) => refuse(at),
-        Err(reason) => Outcome::Drop(reason),
+    if takes_ipv6 && at.header == NextHeader::IPV6 {
+        decapsulate(frame, pool, at.offset).map_or_else(Outcome::Drop, |()| Outcome::Inner)
+    } else {
+        refuse(frame.head(pool), at)
     }
 }
 
-/// Where the IPv6 packet begins that stands at `at`, or behind the options headers there.
+/// Where the IPv6 packet at `at` begins.
 pub(super) fn inner_packet(head: &[u8], at: Place) -> Result<usize, Outcome> {
-    let at = at.behind_options(head)?;
-    if at.header == NextHeader::IPV6 { Ok(at.offset) } else { Err(refuse(at)) }
+    if at.header == NextHeader::IPV6 { Ok(at.offset) } else { Err(refuse(head, at)) }
 }
 
-/// Parameter Problem code 4, pointing at the upper-layer header.
+/// Parameter Problem code 4, pointing at the upper-layer header, but for pings and traceroutes.
 #[cold]
-fn refuse(upper_layer: Place) -> Outcome {
-    Outcome::Report(DropReason::UpperLayer, Icmpv6Error::SrUpperLayer(pointer(upper_layer.offset)))
+fn refuse(head: &[u8], at: Place) -> Outcome {
+    let octets = head.get(at.offset..).unwrap_or(&[]);
+    match (at.header, octets) {
+        (NextHeader::ICMPV6, [ECHO_REQUEST, 0, ..]) => Outcome::Echo(at.offset),
+        (NextHeader::UDP, [_, _, high, low, ..]) if TRACEROUTE.contains(&u16::from_be_bytes([*high, *low])) => {
+            Outcome::Report(DropReason::UpperLayer, Icmpv6Error::PortUnreachable)
+        }
+        _ => Outcome::Report(DropReason::UpperLayer, Icmpv6Error::SrUpperLayer(pointer(at.offset))),
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::list_cache::Flow;
 use super::{GroupState, Groups, Surroundings};
+use crate::behavior::{Outcome, behind_options};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
 use crate::multicast::{ListedReceiver, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
@@ -147,11 +148,11 @@ impl Groups {
         let head = frame.head(pool);
         let outer = ipv6(head)?;
         // S01, S13. No SRH, or Segments Left is zero (MT-6.2-1)
-        let at = Place::first(outer).behind_options(head)?;
+        let at = behind_options(head, Place::first(outer)).map_err(Outcome::reason)?;
         if at.header != NextHeader::ROUTING {
             return Err(DropReason::EndMtNoSegment);
         }
-        let srh = at.srh(head).map_err(srh_drop)?;
+        let srh = at.srh(head).map_err(|error| srh_drop(error, head))?;
         if srh.header.segments_left == 0 {
             return Err(DropReason::EndMtNoSegment);
         }
@@ -161,7 +162,7 @@ impl Groups {
         // S02, S03. The outer header is about to go; that the next segment exists was checked with the SRH (MT-6.2-2).
         let behind = at.behind_srh(srh.header);
         let octets = &head[at.offset..behind.offset];
-        let inner = behind.behind_options(head)?;
+        let inner = behind_options(head, behind).map_err(Outcome::reason)?;
         if inner.header != NextHeader::IPV6 {
             return Err(DropReason::UpperLayer);
         }

@@ -12,17 +12,21 @@ use super::Node;
 use super::verdict::{HopLimit, Progress, Step, Verdict};
 use crate::backpressure;
 use crate::behavior::{Outcome, end, end_dt6, end_x, inner_packet};
-use crate::config::SidBehavior;
+use crate::config::{SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::egress::{CongestionPoint, Room};
 use crate::fast_cnp::{Decision, FirstHop, Message, NoticeSources, Notified, Prepared};
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::icmp;
+use crate::scope;
 use crate::tables::{Adjacency, Target};
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::Instant;
 use srdma_wire::icmpv6::Icmpv6Error;
+
+/// The least MTU of a link for IPv6.
+const MINIMUM_LINK_MTU: u32 = 1280;
 
 impl Node {
     /// Carries out a verdict. Returns whether the frame was enqueued as it is.
@@ -55,6 +59,7 @@ impl Node {
             Verdict::EndC => self.end_c(context, frame, pool),
             Verdict::Proxied(group) => self.proxied(context, frame, pool, group),
             Verdict::Local => self.local(context, frame, pool),
+            Verdict::Echo(at) => self.echo(context, frame, pool, at),
         }
         false
     }
@@ -80,9 +85,11 @@ impl Node {
                         return Verdict::Drop(DropReason::Truncated);
                     };
                     let destination = headers.last_chunk().expect("an IPv6 header ends with its destination");
-                    if destination[0] == 0xFF {
+                    if scope::may_be_special(destination[0])
+                        && let Some(verdict) = self.special(destination)
+                    {
                         context.encapsulated_octets = 0;
-                        return Verdict::Multicast;
+                        return verdict;
                     }
                     target = self.tables.lookup(progress.table, destination);
                     continue;
@@ -94,6 +101,16 @@ impl Node {
             return self.rewrite(context, frame, pool, adjacency);
         }
         Verdict::Drop(DropReason::SegmentLoop)
+    }
+
+    /// What becomes of a packet to an address that is not looked up as others are.
+    #[cold]
+    pub(super) fn special(&self, destination: &[u8; 16]) -> Option<Verdict> {
+        if destination[0] == 0xFF {
+            return Some(Verdict::Multicast);
+        }
+        let is_own = || matches!(self.tables.lookup_main(destination), Some(Target::Local));
+        (scope::is_bound(destination) && !is_own()).then_some(Verdict::Drop(DropReason::Scope))
     }
 
     /// Processes a packet by a target.
@@ -166,9 +183,12 @@ impl Node {
         let source = head.get(IPV6 + 8..).and_then(<[u8]>::first_chunk);
         let outer_source = *source.expect("an IPv6 header has 40 octets");
         if self.security.guards_sids(&self.config)
-            && let Err(reason) = self.security.guard_sid(self.tables.sid(sid), &outer_source, head, &self.config)
+            && let Err(refused) = self.security.guard_sid(self.tables.sid(sid), &outer_source, head, &self.config)
         {
-            return Step::Done(Verdict::Drop(reason));
+            return Step::Done(match refused {
+                Outcome::Report(reason, error) => Verdict::Report(reason, error),
+                refused => Verdict::Drop(refused.reason()),
+            });
         }
         let sid = self.tables.enter_sid(sid, frame.len());
         context.encapsulated_octets = 0;
@@ -196,7 +216,9 @@ impl Node {
             Outcome::Inner => {
                 progress.hop_limit = HopLimit::ToDecrement;
                 context.outer_source = Some(outer_source);
+                context.table = progress.table;
             }
+            Outcome::Echo(at) => return Step::Done(Verdict::Echo(at)),
             Outcome::Drop(reason) => return Step::Done(Verdict::Drop(reason)),
             Outcome::Report(reason, error) => return Step::Done(Verdict::Report(reason, error)),
         }
@@ -236,7 +258,7 @@ impl Node {
         pool: &Pool,
     ) -> Option<Verdict> {
         if !adjacency.resolved {
-            return Some(Verdict::Drop(DropReason::NoNeighbour));
+            return Some(Verdict::Report(DropReason::NoNeighbour, Icmpv6Error::AddressUnreachable));
         }
         if !adjacency.carries(frame.len()) {
             let link_mtu = adjacency.link_mtu.into();
@@ -281,8 +303,10 @@ impl Node {
     ) {
         self.ports.count_drop(context.port, reason);
         if let Icmpv6Error::PacketTooBig(link_mtu) = error {
-            // The source of what was encapsulated here can send less (RFC 2473 section 7.1).
-            error = Icmpv6Error::PacketTooBig(link_mtu.saturating_sub(context.encapsulated_octets as u32));
+            // The source of what was encapsulated here can send less, but not less than any link carries (RFC 2473
+            // section 7.1, RFC 8200 section 5).
+            let left = link_mtu.saturating_sub(context.encapsulated_octets as u32);
+            error = Icmpv6Error::PacketTooBig(left.max(MINIMUM_LINK_MTU.min(link_mtu)));
             frame.pull(context.encapsulated_octets);
         }
         let may_answer = context.port.is_some() && icmp::may_be_reported(frame.head(pool), context.replicated, error);
@@ -292,9 +316,24 @@ impl Node {
             && limit.take(context.now)
             && let Some(answer) = icmp::build(self.config.loopback, &frame, pool, error)
         {
-            self.send_own(&PacketContext { port: None, ..*context }, answer, pool);
+            self.send_in_table(&PacketContext { port: None, ..*context }, answer, pool);
         }
         frame.release(pool);
+    }
+
+    /// Sends a packet of this node about one that it received, by the table of that one: a tenant's errors do not reach
+    /// a host of another one.
+    pub(super) fn send_in_table(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool) {
+        if context.table == TableId(0) {
+            self.send_own(context, frame, pool);
+            return;
+        }
+        match self.tables.resolve_in(context.table, &frame, pool) {
+            Ok(adjacency) => {
+                self.transmit(context, frame, pool, adjacency);
+            }
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
+        }
     }
 
     /// A packet to the node itself: BFD and ICMPv6 errors about Fast CNPs are processed, everything else is dropped.
@@ -509,7 +548,7 @@ impl Node {
         }
         match end_dt6(frame, pool) {
             Outcome::Inner => self.translate(frame, pool).map_or_else(Outcome::Drop, |()| Outcome::Inner),
-            outcome @ (Outcome::Forward | Outcome::Drop(_) | Outcome::Report(..)) => outcome,
+            outcome @ (Outcome::Forward | Outcome::Echo(_) | Outcome::Drop(_) | Outcome::Report(..)) => outcome,
         }
     }
 }
@@ -555,6 +594,7 @@ impl Node {
             Ok(inner) => self.backpressure.receive(context.now, head, inner, &mut self.ports.egress),
             Err(Outcome::Report(reason, error)) => return self.report(context, frame, pool, reason, error),
             Err(Outcome::Drop(reason)) => Err(reason),
+            Err(Outcome::Echo(at)) => return self.echo(context, frame, pool, at),
             Err(Outcome::Forward | Outcome::Inner) => Err(DropReason::BackpressureMalformed),
         };
         match taken {

@@ -48,9 +48,12 @@ impl Node {
                 worker.owner_of(head.get(behind_outer(head)? + 24..)?.first_chunk()?)
             }
             Verdict::Local => worker::FIRST,
-            Verdict::Enqueue(..) | Verdict::EnterClass(..) | Verdict::Drop(_) | Verdict::Report(..) | Verdict::EndC => {
-                return None;
-            }
+            Verdict::Enqueue(..)
+            | Verdict::EnterClass(..)
+            | Verdict::Drop(_)
+            | Verdict::Report(..)
+            | Verdict::EndC
+            | Verdict::Echo(_) => return None,
         };
         worker.other(owner)
     }

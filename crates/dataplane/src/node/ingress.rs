@@ -13,7 +13,8 @@ use crate::context::PacketContext;
 use crate::counters::Traffic;
 use crate::drop::DropReason;
 use crate::encaps::InnerFields;
-use crate::headers::{AFTER_IPV6, IPV6};
+use crate::headers::{AFTER_IPV6, IPV6, ipv6};
+use crate::scope;
 use crate::tables::{Tables, Target};
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::Instant;
@@ -39,7 +40,10 @@ enum Kind {
     Unicast,
     /// The same, with padding behind it.
     Padded,
-    Multicast,
+    /// To an address that may be a multicast, link-local or loopback one.
+    Special,
+    /// From a link-local or loopback address.
+    LinkLocalSource,
     Refused(DropReason),
 }
 
@@ -82,11 +86,13 @@ fn examine_up_to<const N: usize>(
         received.count(len);
         let admitted = mac.ok_or(DropReason::NotForThisPort).and_then(|mac| admit(mac, head, len));
         *examined = match (admitted, head.first_chunk::<AFTER_IPV6>().and_then(|headers| headers.last_chunk())) {
-            (Ok(end), Some(destination)) if destination[0] != 0xFF => {
+            (Ok(end), Some(destination)) if !scope::may_be_special(destination[0]) => {
                 let kind = if end == len { Kind::Unicast } else { Kind::Padded };
                 Examined { kind, len: end as u32, target: tables.lookup_main(destination) }
             }
-            (Ok(end), _) => Examined { kind: Kind::Multicast, len: end as u32, target: None },
+            (Ok(end), _) => Examined { kind: Kind::Special, len: end as u32, target: None },
+            // A neighbour may send from a link-local address to the node itself.
+            (Err(DropReason::Scope), _) => Examined { kind: Kind::LinkLocalSource, len: len as u32, target: None },
             (Err(reason), _) => Examined { kind: Kind::Refused(reason), len: len as u32, target: None },
         };
     }
@@ -163,6 +169,7 @@ impl Node {
         let mut target = examined.target;
         let mut progress = Progress::new();
         let mut outer_source: Option<[u8; 16]> = None;
+        let mut own_table = TableId(0);
         let mut encapsulated_octets = 0;
         let mut head = frame.first().octets_mut(pool);
         let verdict = loop {
@@ -204,7 +211,7 @@ impl Node {
                             }
                             sid.traffic.count(len);
                             progress.hop_limit = HopLimit::ToDecrement;
-                            progress.table = table;
+                            (progress.table, own_table) = (table, table);
                             outer_source = source;
                             frame.pull(inner - IPV6);
                             len -= inner - IPV6;
@@ -248,13 +255,16 @@ impl Node {
                 break Some(Verdict::Drop(DropReason::Truncated));
             };
             let destination = headers.last_chunk().expect("an IPv6 header ends with its destination");
-            if destination[0] == 0xFF {
+            if scope::may_be_special(destination[0])
+                && let Some(verdict) = self.special(destination)
+            {
                 encapsulated_octets = 0;
-                break Some(Verdict::Multicast);
+                break Some(verdict);
             }
             target = self.tables.lookup(progress.table, destination);
         };
-        let mut context = PacketContext { encapsulated_octets, outer_source, ..PacketContext::received(now, port) };
+        let mut context =
+            PacketContext { encapsulated_octets, outer_source, table: own_table, ..PacketContext::received(now, port) };
         match verdict {
             Some(verdict) => self.dispatch(verdict, &context, frame, pool),
             None => {
@@ -264,23 +274,45 @@ impl Node {
         };
     }
 
-    /// Any frame; those that are refused, padded, or for a multicast group.
+    /// Any frame; those that are refused, padded, or have a special address.
     #[inline(never)]
     fn ingress_other(&mut self, now: Instant, port: PortId, mut frame: Frame, examined: Examined, pool: &mut Pool) {
         let mut context = PacketContext::received(now, port);
         let verdict = match examined.kind {
             Kind::Refused(reason) => Verdict::Drop(reason),
-            Kind::Unicast | Kind::Padded | Kind::Multicast => {
+            Kind::Unicast | Kind::Padded => {
                 frame.truncate(examined.len as usize, pool);
-                match examined.kind {
-                    Kind::Multicast => Verdict::Multicast,
-                    Kind::Unicast | Kind::Padded | Kind::Refused(_) => {
-                        self.route(&mut context, Progress::new(), examined.target, &mut frame, pool)
-                    }
+                self.route(&mut context, Progress::new(), examined.target, &mut frame, pool)
+            }
+            Kind::Special => {
+                frame.truncate(examined.len as usize, pool);
+                match ipv6(frame.head(pool)).map(|view| *view.destination_octets()) {
+                    Ok(destination) => self.special(&destination).unwrap_or_else(|| {
+                        let target = self.tables.lookup_main(&destination);
+                        self.route(&mut context, Progress::new(), target, &mut frame, pool)
+                    }),
+                    Err(reason) => Verdict::Drop(reason),
                 }
             }
+            Kind::LinkLocalSource => self.link_local(&mut frame, pool),
         };
         self.dispatch(verdict, &context, frame, pool);
+    }
+
+    /// A packet from a link-local or loopback address: it is not forwarded, and only a neighbour's is accepted.
+    #[cold]
+    fn link_local(&self, frame: &mut Frame, pool: &mut Pool) -> Verdict {
+        let Ok(view) = ipv6(frame.head(pool)) else { return Verdict::Drop(DropReason::Truncated) };
+        let end = AFTER_IPV6 + usize::from(view.payload_length());
+        let is_own = matches!(self.tables.lookup_main(view.destination_octets()), Some(Target::Local));
+        if !is_own || !scope::is_link_local(view.source_octets()) {
+            return Verdict::Drop(DropReason::Scope);
+        }
+        if end > frame.len() {
+            return Verdict::Drop(DropReason::Truncated);
+        }
+        frame.truncate(end, pool);
+        Verdict::Local
     }
 }
 

@@ -16,6 +16,7 @@ mod end_mt;
 mod forward;
 mod hand_over;
 mod ingress;
+mod oam;
 mod replicate;
 mod resend;
 mod verdict;

@@ -38,6 +38,8 @@ pub(super) enum Verdict {
     Proxied(u32),
     /// Its destination is the node itself.
     Local,
+    /// It is an echo request to a SID; its ICMPv6 header begins there.
+    Echo(usize),
 }
 
 /// How often one packet may come to SIDs of this node before it is taken for a loop.

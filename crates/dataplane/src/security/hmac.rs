@@ -128,10 +128,11 @@ impl HmacKeys {
         types: TlvTypes,
     ) -> Result<Cover, DropReason> {
         let found = Tlvs::new(srh.tlvs, types).find_map(|tlv| match tlv {
-            Ok(Tlv::Hmac(view, hmac)) => Some((view, hmac)),
-            _ => None,
+            Ok(Tlv::Hmac(view, hmac)) => Some(Ok((view, hmac))),
+            Ok(_) => None,
+            Err(_) => Some(Err(DropReason::MalformedTlv)),
         });
-        let (view, hmac) = found.ok_or(DropReason::HmacMissing)?;
+        let (view, hmac) = found.ok_or(DropReason::HmacMissing)??;
         let key = self.get(view.key_id()).ok_or(DropReason::HmacUnknownKey)?;
         if !key.admits(srh, view, destination) {
             return Err(DropReason::HmacMismatch);

@@ -9,6 +9,7 @@ pub(crate) use boundary::{Boundary, Prefixes};
 pub(crate) use hmac::HmacKeys;
 pub use hmac::{Cover, HmacKey};
 
+use crate::behavior::Outcome;
 use crate::config::{ConfigError, NodeConfig, SidBehavior};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
@@ -21,6 +22,7 @@ use crate::tables::{Sid, Tables};
 use boundary::covers;
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::GroupEntry;
+use srdma_wire::icmpv6::Icmpv6Error;
 use srdma_wire::{EtherType, NextHeader, Prefix};
 
 /// HMAC keys, the domain and its borders.
@@ -199,7 +201,7 @@ impl Security {
         source: &[u8; 16],
         head: &[u8],
         config: &NodeConfig,
-    ) -> Result<(), DropReason> {
+    ) -> Result<(), Outcome> {
         self.boundary.admits_to_sid(source)?;
         if !config.require_hmac {
             return Ok(());
@@ -214,20 +216,31 @@ impl Security {
         }
     }
 
-    fn verify_srh(&self, head: &[u8], config: &NodeConfig) -> Result<(), DropReason> {
+    fn verify_srh(&self, head: &[u8], config: &NodeConfig) -> Result<(), Outcome> {
         let outer = ipv6(head)?;
         let place = Place::first(outer).behind_options(head)?;
         if place.header != NextHeader::ROUTING {
             // Without a domain it may be from anywhere (D130).
-            return if self.has_domain() { Ok(()) } else { Err(DropReason::HmacMissing) };
+            return if self.has_domain() { Ok(()) } else { Err(DropReason::HmacMissing.into()) };
         }
-        let srh = place.srh(head).map_err(srh_drop)?;
-        self.keys.verify(outer.source_octets(), outer.destination_octets(), &srh, config.tlv_types).map(drop)
+        let srh = place.srh(head).map_err(|error| srh_drop(error, head))?;
+        let verified = self.keys.verify(outer.source_octets(), outer.destination_octets(), &srh, config.tlv_types);
+        match verified {
+            Ok(_) => Ok(()),
+            // RFC 8754 section 2.1: a TLV reaches beyond the SRH, whose Hdr Ext Len is reported.
+            Err(reason @ DropReason::MalformedTlv) => Err(Outcome::Report(reason, hdr_ext_len(place))),
+            Err(reason) => Err(reason.into()),
+        }
     }
 
     pub(crate) fn keys(&self) -> &HmacKeys {
         &self.keys
     }
+}
+
+/// The error that points at the Hdr Ext Len of an SRH.
+fn hdr_ext_len(srh: Place) -> Icmpv6Error {
+    Icmpv6Error::ErroneousField((srh.offset + 1 - IPV6) as u32)
 }
 
 fn sid_in(domain: &Domain, sid: Prefix) -> Result<(), ConfigError> {

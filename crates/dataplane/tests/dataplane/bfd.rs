@@ -299,9 +299,15 @@ fn a_packet_out_of_a_tunnel_is_refused() {
     world.bench.apply(Command::AddSid { prefix: end, behavior: SidBehavior::End(flavors) });
     world.run_ms(3_000);
     let genuine = packet_of(&mut world, 0);
-    for (count, sid) in ["2001:db8:ff:1::d6", "2001:db8:ff:1::e"].into_iter().enumerate() {
+    let mut global = genuine.clone();
+    global[8..24].copy_from_slice(&address("2001:db8:77::9").octets());
+    let sids = ["2001:db8:ff:1::d6", "2001:db8:ff:1::e"];
+    for (count, sid) in (1..).zip(sids) {
+        world.bench.send(0, &ipv6("2001:db8:77::1", sid, 0, 41, &global));
+        assert_eq!(world.drops(0, DropReason::BfdHopLimit), count);
+        // A link-local source is not that of a packet from afar.
         world.bench.send(0, &ipv6("2001:db8:77::1", sid, 0, 41, &genuine));
-        assert_eq!(world.drops(0, DropReason::BfdHopLimit), count as u64 + 1);
+        assert_eq!(world.drops(0, DropReason::Scope), count);
     }
 }
 

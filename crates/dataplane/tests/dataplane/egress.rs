@@ -1,7 +1,7 @@
 //! Traffic classes of a port: order, shares, limits, ECN marks; and the ECN field through tunnels (RFC 6040).
 
 use crate::common::group::EDGE;
-use crate::common::{Bench, golden, neighbour, next_hop, port_mac};
+use crate::common::{Bench, golden, next_hop, port_mac};
 use srdma_dataplane::*;
 use srdma_frame::{Element, Frame, PortId};
 use srdma_wire::ipv6::Ecn;
@@ -31,7 +31,7 @@ fn frame(class: u8, ecn: Ecn, octets: usize) -> Vec<u8> {
     frame.extend([0x60 | class << 1, (ecn as u8) << 4, 0, 0]);
     frame.extend(((octets - 54) as u16).to_be_bytes());
     frame.extend([59, 64]);
-    frame.extend(neighbour(0).octets());
+    frame.extend("2001:db8:1::1".parse::<Ipv6Addr>().unwrap().octets());
     frame.extend("2001:db8:2::1".parse::<Ipv6Addr>().unwrap().octets());
     frame.resize(octets, 0);
     frame

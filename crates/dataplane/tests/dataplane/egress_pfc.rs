@@ -1,7 +1,7 @@
 //! Priority flow control at a node: pauses sent, refreshed, resumed and honoured, and a neighbour that pauses for ever.
 //! The frames are from scapy (`scapy_06_pfc.pcap`, which tshark decodes alike).
 
-use crate::common::{Bench, neighbour, next_hop, port_mac};
+use crate::common::{Bench, next_hop, port_mac};
 use proptest::prelude::*;
 use srdma_dataplane::*;
 use srdma_frame::{Element, Frame, PortId};
@@ -53,7 +53,8 @@ fn data(port: PortId, class: u8, octets: usize) -> Vec<u8> {
     frame.extend([0x60 | class << 1, 0, 0, 0]);
     frame.extend(((octets - 54) as u16).to_be_bytes());
     frame.extend([59, 64]);
-    frame.extend(neighbour(port.0).octets());
+    // Its last octet tells the port.
+    frame.extend(format!("2001:db8:1::{:x}", port.0 + 1).parse::<std::net::Ipv6Addr>().unwrap().octets());
     frame.extend("2001:db8:2::1".parse::<std::net::Ipv6Addr>().unwrap().octets());
     frame.resize(octets, 0);
     frame

@@ -102,7 +102,7 @@ fn refusals_have_names() {
     assert_eq!(refused(&changed(0, SRH + 3, 3)), "bad_srh");
     assert_eq!(refused(&changed(0, SRH + 4, 99)), "bad_srh");
     assert_eq!(refused(&changed(0, SRH + 2, 3)), "unknown_routing_type");
-    assert_eq!(refused(&changed(0, SRH + 1, 255)), "header_too_long");
+    assert_eq!(refused(&changed(0, SRH + 1, 255)), "truncated");
     assert_eq!(refused(&changed(0, SRH, 59)), "upper_layer");
     assert_eq!(refused(&changed(0, 7, 1)), "hop_limit_exceeded");
     assert_eq!(refused(&changed(0, TLV + 1, 250)), "malformed_tlv");

@@ -119,8 +119,8 @@ fn some_packets_cause_no_icmp_error() {
         let srh = [&[58, 2, 4, 0, 0, 0, 0, 0][..], &[0; 16], &[kind, 0, 0, 0, 0, 0, 0, 0]].concat();
         ipv6(SOURCE, nowhere, 0, 43, &srh)
     };
-    assert_eq!(answers(&icmp(128)), (1, "upper_layer"));
-    assert_eq!(answers(&srh_then_icmp(128)), (1, "upper_layer"));
+    assert_eq!(answers(&icmp(129)), (1, "upper_layer"));
+    assert_eq!(answers(&srh_then_icmp(129)), (1, "upper_layer"));
     for kind in [1, 2, 127, 137] {
         assert_eq!(answers(&icmp(kind)), (0, "upper_layer"));
         assert_eq!(answers(&srh_then_icmp(kind)), (0, "upper_layer"));

@@ -17,6 +17,7 @@ mod hmac;
 mod ioam;
 mod journal;
 mod learning;
+mod letter_of_the_rfcs;
 mod placed;
 mod receiver_lists;
 mod reference;

@@ -126,15 +126,22 @@ fn ipv6(destination: Ipv6Addr, next_header: u8, hop_limit: u8, ecn: u8, payload:
     packet
 }
 
+/// An options header, mostly of Destination Options, and the type of its option: mostly padding.
+fn any_option() -> impl Strategy<Value = (u8, u8)> {
+    let kind = prop_oneof![3 => Just(60u8), 1 => Just(0u8)];
+    (kind, prop_oneof![6 => Just(1u8), 1 => prop::sample::select(&[0x1E, 0x31, 0x5E, 0x9E, 0xDE][..])])
+}
+
 prop_compose! {
-    /// A packet of the shapes that nodes meet: perhaps an options header, perhaps an SRH, perhaps an inner packet.
+    /// A packet of the shapes that nodes meet: perhaps an options header, perhaps an SRH or two, perhaps an inner packet.
     fn any_packet()(
         destination in any_destination(),
         segments in prop::collection::vec(any_destination(), 0..4),
         left in 0u8..5,
         inner in prop::option::of((any_destination(), 0u8..4, prop::sample::select(&[1u8, 2, 64][..]))),
-        options in any::<bool>(),
-        options_behind in any::<bool>(),
+        options in prop::option::of(any_option()),
+        options_behind in prop::option::of(any_option()),
+        second_left in prop::option::of(0u8..3),
         hop_limit in prop::sample::select(&[0u8, 1, 2, 64][..]),
         ecn in 0u8..4,
         // Not 58: a packet that claims to be an ICMPv6 error is never answered by one.
@@ -148,9 +155,14 @@ prop_compose! {
             None => vec![5; 8],
         };
         let mut kind = if inner.is_some() { 41 } else { 59 };
-        let with_options = |kind: u8, body: Vec<u8>| ([&[kind, 0, 1, 4, 0, 0, 0, 0], &body[..]].concat(), 60);
-        if options_behind {
-            (body, kind) = with_options(kind, body);
+        let with_options = |header: (u8, u8), kind: u8, body: Vec<u8>| {
+            ([&[kind, 0, header.1, 4, 0, 0, 0, 0], &body[..]].concat(), header.0)
+        };
+        if let Some(header) = options_behind {
+            (body, kind) = with_options(header, kind, body);
+        }
+        if let (Some(left), Some(segment)) = (second_left, segments.first()) {
+            (body, kind) = ([&[kind, 2, 4, left, 0, 0, 0, 0], &segment.octets()[..], &body].concat(), 43);
         }
         if !segments.is_empty() {
             let mut srh = vec![kind, 2 * segments.len() as u8, 4, left, segments.len() as u8 - 1, 0, 0, 0];
@@ -158,8 +170,8 @@ prop_compose! {
             srh.extend(body);
             (body, kind) = (srh, 43);
         }
-        if options {
-            (body, kind) = with_options(kind, body);
+        if let Some(header) = options {
+            (body, kind) = with_options(header, kind, body);
         }
         let mut packet = ipv6(destination, kind, hop_limit, ecn, &body);
         for (at, value) in damage {
@@ -208,10 +220,13 @@ proptest! {
     fn errors_are_reported_as_in_the_rfcs(packet in any_packet()) {
         let mut bench = bench();
         let prefix = Prefix::new(address("2001:db8:5::"), 48).unwrap();
-        let action = RouteAction::Via(vec![next_hop(0)]);
-        bench.apply(Command::AddRoute { table: TableId(0), prefix, action });
         let mut tables = tables();
-        tables[0].push(Route { address: prefix.address(), len: 48, action: Action::Via(0) });
+        // An error is routed by the table of the packet that it is about.
+        for (table, routes) in (0..).zip(&mut tables) {
+            let action = RouteAction::Via(vec![next_hop(0)]);
+            bench.apply(Command::AddRoute { table: TableId(table), prefix, action });
+            routes.push(Route { address: prefix.address(), len: 48, action: Action::Via(0) });
+        }
         let sent = bench.send(1, &packet);
         if let Outcome::Error(kind, code, parameter, about) = forwarding::forward(&tables, &packet) {
             if about[8..14] != address("2001:db8:5::").octets()[..6] {

@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use crate::common::{Bench, neighbour, next_hop, port_mac};
+use crate::common::{Bench, next_hop, port_mac};
 use srdma_dataplane::*;
 use srdma_frame::{Element, Frame, PortId};
 use srdma_testkit::checksums;
@@ -34,7 +34,7 @@ fn ipv6(traffic_class: u8, payload: usize, next_header: u8, hop_limit: u8) -> Ve
     let mut octets = vec![0x60 | traffic_class >> 4, traffic_class << 4, 0, 0];
     octets.extend((payload as u16).to_be_bytes());
     octets.extend([next_header, hop_limit]);
-    octets.extend(neighbour(0).octets());
+    octets.extend("2001:db8:1::1".parse::<Ipv6Addr>().unwrap().octets());
     octets.extend("2001:db8:2::1".parse::<Ipv6Addr>().unwrap().octets());
     octets
 }

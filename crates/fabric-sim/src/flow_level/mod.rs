@@ -22,12 +22,13 @@ use crate::results::VariantResult;
 use crate::route::Leg;
 use crate::run::{Progress, RunError};
 use crate::scenario::{FabricScenario, Variant};
+use crate::tasks::First;
 use srdma_fabric::NextHops;
 use srdma_placement::Message;
 use srdma_wire::Instant;
 use srdma_wire::units::{NS_PER_US, PS_PER_NS};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 use wire::{Delay, Wire};
 
@@ -71,6 +72,8 @@ struct FlowLevelRun<'a> {
     /// Octets carried by each link.
     carried: Vec<u64>,
     now_ps: u64,
+    /// Planned ends of what ranks of tasks compute.
+    timers: BTreeMap<(usize, u32), Instant>,
 }
 
 struct FlowState {
@@ -118,6 +121,8 @@ enum Event {
     Acknowledged(u32),
     /// NICs with steering have detected failures.
     FailureDetected,
+    /// A rank of a task has computed something.
+    Computed { task: u32, rank: u32 },
 }
 
 impl<'a> FlowLevelRun<'a> {
@@ -149,6 +154,7 @@ impl<'a> FlowLevelRun<'a> {
             unused: Vec::new(),
             carried: vec![0; 2 * topology.links().len()],
             now_ps: 0,
+            timers: BTreeMap::new(),
         })
     }
 
@@ -169,10 +175,11 @@ impl<'a> FlowLevelRun<'a> {
                     Event::Arrived(place) => self.arrived(place),
                     Event::Acknowledged(place) => self.acknowledged(place),
                     Event::FailureDetected => self.failure_detected(),
+                    Event::Computed { task, rank } => self.computed(task as usize, rank),
                 }
             }
             while let Some((at_ns, task)) = self.jobs.next_start().filter(|(at, _)| at * PS_PER_NS <= next_ps) {
-                self.jobs.start(task, at_ns);
+                self.jobs.start(task, at_ns, Instant::from_ns(at_ns));
                 self.follow_up(task);
             }
             while self.failure_schedule.next_ns().saturating_mul(PS_PER_NS) <= next_ps {
@@ -259,9 +266,14 @@ impl<'a> FlowLevelRun<'a> {
         let back_ps = self.states[flow].delay.ps(self.wire.ack_octets());
         self.plan(self.now_ps + back_ps, Event::Acknowledged(place));
         let mut more = Vec::new();
-        let now = Instant::from_ns(self.now_ps.div_ceil(PS_PER_NS));
-        locked(&self.jobs.states()[task].task).arrived(now, channel, &mut more);
+        let (now, to) = (self.now(), self.in_flight[place as usize].message.to);
+        let deadline = {
+            let mut task = locked(&self.jobs.states()[task].task);
+            task.arrived(now, channel, &mut more);
+            task.deadline(to)
+        };
         more.into_iter().for_each(|message| self.send(task, message));
+        self.set_timer(task, to, deadline);
         self.follow_up(task);
     }
 
@@ -275,15 +287,56 @@ impl<'a> FlowLevelRun<'a> {
             sent.busy_ps += self.now_ps - sent.since_ps;
         }
         let mut more = Vec::new();
-        locked(&self.jobs.states()[task].task).acknowledged(&message, &mut more);
+        let (deadline, has_ended) = {
+            let mut task = locked(&self.jobs.states()[task].task);
+            task.acknowledged(self.now(), &message, &mut more);
+            (task.deadline(message.from), task.has_ended())
+        };
         more.into_iter().for_each(|message| self.send(task, message));
+        self.set_timer(task, message.from, deadline);
+        if has_ended {
+            self.follow_up(task);
+        }
+    }
+
+    /// A rank has computed something.
+    fn computed(&mut self, task: usize, rank: u32) {
+        self.timers.remove(&(task, rank));
+        let mut more = Vec::new();
+        let deadline = {
+            let mut task = locked(&self.jobs.states()[task].task);
+            task.advance(self.now(), rank, &mut more);
+            task.deadline(rank)
+        };
+        more.into_iter().for_each(|message| self.send(task, message));
+        self.set_timer(task, rank, deadline);
+        self.follow_up(task);
+    }
+
+    /// Plans the end of what a rank computes, once.
+    fn set_timer(&mut self, task: usize, rank: u32, deadline: Option<Instant>) {
+        if let Some(at) = deadline
+            && self.timers.get(&(task, rank)) != Some(&at)
+        {
+            self.timers.insert((task, rank), at);
+            self.plan(at.as_ns().saturating_mul(PS_PER_NS), Event::Computed { task: task as u32, rank });
+        }
+    }
+
+    /// The time, in whole nanoseconds.
+    fn now(&self) -> Instant {
+        Instant::from_ns(self.now_ps.div_ceil(PS_PER_NS))
     }
 
     /// Sends the first messages of a following collective, and records the end of an iteration.
     fn follow_up(&mut self, task: usize) {
         let shared = Arc::clone(&self.jobs.states()[task].task);
         let first = locked(&shared).take_first();
-        first.into_values().flatten().for_each(|message| self.send(task, message));
+        for First { rank, messages } in first.into_values() {
+            messages.into_iter().for_each(|message| self.send(task, message));
+            let deadline = locked(&shared).deadline(rank);
+            self.set_timer(task, rank, deadline);
+        }
         let end = locked(&shared).take_end();
         if let Some(at) = end {
             self.jobs.end(task, at.as_ns(), self.now_ps.div_ceil(PS_PER_NS));

@@ -22,6 +22,7 @@ impl FlowLevelRun<'_> {
             seed: self.seed,
             simulated_ns: self.now_ps / PS_PER_NS,
             packet_hops: 0,
+            skipped_ns: 0,
             verified_icrc: self.scenario.hosts.verify_icrc,
             flows: Vec::new(),
             ports: Vec::new(),

@@ -21,4 +21,7 @@ pub enum SelectionError {
     /// The workloads cannot be simulated at this level.
     #[error("{0}")]
     Level(String),
+    /// There are no steady states to skip.
+    #[error("{0}")]
+    Steady(String),
 }

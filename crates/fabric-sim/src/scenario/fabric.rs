@@ -39,6 +39,8 @@ pub struct FabricScenario {
     pub measures: Measures,
     /// The variants; at least one.
     pub variants: Vec<Variant>,
+    /// Whether steady states of collectives in rings are skipped, at packet level.
+    pub skip_steady: bool,
     /// The WAN that is part of the fabric, if one is.
     pub(crate) wan: Option<Wan>,
 }
@@ -114,7 +116,23 @@ impl FabricScenario {
         Ok(())
     }
 
-    pub(super) fn resolve(text: &str) -> Result<Self, Problem> {
+    /// Sets whether steady states are skipped.
+    ///
+    /// # Errors
+    ///
+    /// Flow level, workloads other than jobs, and failures.
+    pub fn set_skip_steady(&mut self, skip_steady: bool) -> Result<(), String> {
+        let is_possible = self.level == Level::Packet && self.workloads.has_only_jobs() && self.failures.is_empty();
+        if skip_steady && !is_possible {
+            let text = "steady states are those of collectives, packet by packet: expected packet level, \
+                        [[workload.job]] and no other workload, and no [[failure]]";
+            return Err(text.to_owned());
+        }
+        self.skip_steady = skip_steady;
+        Ok(())
+    }
+
+    pub(super) fn resolve(path: &Path, text: &str) -> Result<Self, Problem> {
         let file: File = toml::from_str(text).map_err(|error| Problem::of_toml(&error, text))?;
         let topology_at = file.topology.span().start;
         let topology = file.topology.as_ref().topology()?;
@@ -133,7 +151,7 @@ impl FabricScenario {
         file.hosts.check()?;
         file.workload.check(&topology, text)?;
         file.measure.check(&topology)?;
-        let jobs = jobs::resolve(&file.workload.job, &topology)?;
+        let jobs = jobs::resolve(&file.workload.job, &topology, path)?;
         let failures = file.failure.iter().map(|section| section.resolve(&topology));
         let failures = failures.collect::<Result<Vec<Failure>, Problem>>()?;
         let kind_at = file.kind.span().start;
@@ -151,6 +169,7 @@ impl FabricScenario {
             failures,
             measures: file.measure,
             variants: file.variant.into_iter().map(Spanned::into_inner).collect(),
+            skip_steady: false,
             wan: None,
         };
         scenario.set_level(level).map_err(|problem| Problem::new(kind_at, problem))?;

@@ -3,11 +3,12 @@
 use srdma_fabric::{HostId, NodeId, Topology};
 use srdma_placement::Job;
 use srdma_placement::job_file::{JobSection, Repetition, jobs};
-use srdma_toml_error::Problem;
+use srdma_toml_error::{Problem, read_beside};
 use std::collections::BTreeSet;
+use std::path::Path;
 use toml::Spanned;
 
-/// The jobs of these sections.
+/// The jobs of these sections of a file.
 ///
 /// # Errors
 ///
@@ -15,9 +16,10 @@ use toml::Spanned;
 pub(super) fn resolve(
     sections: &[Spanned<JobSection>],
     topology: &Topology,
+    file: &Path,
 ) -> Result<Vec<(Job, Repetition)>, Problem> {
     let mut all = Vec::new();
-    for (job, section) in jobs(sections, topology)?.into_iter().zip(sections) {
+    for (job, section) in jobs(sections, topology, &|name| read_beside(file, name))?.into_iter().zip(sections) {
         let (at, section) = (section.span().start, section.get_ref());
         let mut seen: BTreeSet<HostId> = BTreeSet::new();
         if let Some(nic) = job.nics.iter().find(|nic| !seen.insert(**nic)) {
@@ -25,8 +27,9 @@ pub(super) fn resolve(
             let text = format!("job {} has two ranks at NIC {nic}: expected one for each", job.name);
             return Err(Problem::new(at, text));
         }
-        if job.collectives.is_empty() {
-            let text = format!("job {} sends nothing: expected one [[workload.job.collective]] at least", job.name);
+        if job.collectives.is_empty() && job.trace.is_none() {
+            let text =
+                format!("job {} sends nothing: expected one [[workload.job.collective]] at least, or trace", job.name);
             return Err(Problem::new(at, text));
         }
         all.push((job, section.repetition()?));

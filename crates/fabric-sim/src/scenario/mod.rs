@@ -55,12 +55,12 @@ impl Scenario {
     ///
     /// [`FileError::Wrong`] names the first line that is wrong, what was expected there and what was found.
     pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
-        Self::resolve(text).map_err(|problem| problem.in_file(file, text))
+        Self::resolve(file, text).map_err(|problem| problem.in_file(file, text))
     }
 
-    fn resolve(text: &str) -> Result<Self, Problem> {
+    fn resolve(file: &Path, text: &str) -> Result<Self, Problem> {
         Ok(match Kind::of_file(text)? {
-            Kind::Fabric | Kind::FlowLevel => Scenario::Fabric(Box::new(FabricScenario::resolve(text)?)),
+            Kind::Fabric | Kind::FlowLevel => Scenario::Fabric(Box::new(FabricScenario::resolve(file, text)?)),
             Kind::Wan => Scenario::Wan(Box::new(WanScenario::resolve(text)?)),
             Kind::EndToEnd => Scenario::EndToEnd(Box::new(EndToEndScenario::resolve(text)?)),
         })
@@ -110,6 +110,21 @@ impl Scenario {
         match self {
             Scenario::Fabric(scenario) => scenario.set_level(level).map_err(SelectionError::Level),
             Scenario::Wan(_) | Scenario::EndToEnd(_) => Err(SelectionError::NoLevels(self.kind())),
+        }
+    }
+
+    /// Sets whether steady states are skipped (D219).
+    ///
+    /// # Errors
+    ///
+    /// Something else than jobs at packet level, and failures; a kind without collectives.
+    pub fn set_skip_steady(&mut self, skip_steady: bool) -> Result<(), SelectionError> {
+        match self {
+            Scenario::Fabric(scenario) => scenario.set_skip_steady(skip_steady).map_err(SelectionError::Steady),
+            Scenario::Wan(_) | Scenario::EndToEnd(_) if !skip_steady => Ok(()),
+            Scenario::Wan(_) | Scenario::EndToEnd(_) => {
+                Err(SelectionError::Steady(format!("a scenario of kind {} has no collectives", self.kind())))
+            }
         }
     }
 

@@ -166,6 +166,7 @@ pub(crate) fn around(
     end_ns: u64,
 ) -> Result<FabricScenario, TopologyError> {
     Ok(FabricScenario {
+        skip_steady: false,
         title: String::new(),
         description: String::new(),
         level: Level::Packet,

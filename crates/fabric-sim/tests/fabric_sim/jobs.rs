@@ -1,6 +1,6 @@
 //! Jobs in scenarios: results of their collectives, for each path selection, and under failures.
 
-use srdma_fabric_sim::{FabricScenario, VariantResult, run};
+use srdma_fabric_sim::{FabricScenario, VariantResult, run, run_observed};
 use std::path::Path;
 
 /// Four leaves below four spines, with four hosts each.
@@ -186,4 +186,59 @@ fn the_same_seed_gives_the_same_result() {
     for keys in ["queue_pairs = 4", "paths = \"random\"", "paths = \"placed\"\nsteering = true"] {
         assert_eq!(run_of(RINGS, keys, 7), run_of(RINGS, keys, 7));
     }
+}
+
+/// A trace of two ranks below two leaves, in a file beside that of the scenario.
+const TRACE: &str = "num_ranks 2
+rank 0 {
+a: calc 10000
+b: send 1048576b to 1 tag 3
+b requires a
+c: recv 4096b from 1
+}
+rank 1 {
+a: recv 1048576b from 0 tag 3
+b: calc 5000
+b requires a
+c: send 4096b to 0
+c requires b
+}
+";
+
+/// Delay of each link of the fabric.
+const DELAY_NS: f64 = 500.0;
+
+fn traced(level: &str, threads: usize) -> VariantResult {
+    let directory = std::env::temp_dir().join(format!("srdma-trace-{}-{level}-{threads}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("two.goal"), TRACE).unwrap();
+    let job = "[[workload.job]]\nname = \"two\"\nnics = [\"h1.1\", \"h3.2\"]\ntrace = \"two.goal\"\n\
+               iterations = 3\npause_us = 50\n";
+    let fabric = FABRIC.replace("kind = \"fabric\"", &format!("kind = \"{level}\""));
+    let text = format!("{fabric}sample_ns = 1_000\n{job}{}", variant(""));
+    let scenario = FabricScenario::parse(&directory.join("file.toml"), &text);
+    std::fs::remove_dir_all(&directory).unwrap();
+    run_observed(&scenario.unwrap(), 0, 1, threads, &mut |_| {}, None).unwrap()
+}
+
+/// D218, by hand, at 100 Gbit/s on four links of 500 ns: 256 frames of 4,198 octets, of which the first has 16 more and
+/// the last 4, 80 ps an octet; the last one is sent again by three switches. Then one frame of 4,218 octets back, and
+/// its acknowledgement of 106, with which the last send ends.
+#[test]
+fn a_trace_takes_as_long_as_by_hand() {
+    let there = 0.08 * (256.0 * 4198.0 + 20.0) + 3.0 * 0.08 * 4202.0 + 4.0 * DELAY_NS;
+    let back = 4.0 * 0.08 * 4218.0 + 4.0 * DELAY_NS;
+    let answer = 4.0 * 0.08 * 106.0 + 4.0 * DELAY_NS;
+    let expected = 10_000.0 + there + 5_000.0 + back + answer;
+    let packets = traced("fabric", 1);
+    is_whole(&packets);
+    assert_eq!(packets.totals.octets_delivered, 3 * (1_048_576 + 4096));
+    for (result, limit) in [(&packets, 0.001), (&traced("flow-level", 1), 0.003)] {
+        assert_eq!(result.jobs[0].iterations.len(), 3);
+        for iteration in &result.jobs[0].iterations {
+            let took = (iteration.finished_ns.unwrap() - iteration.started_ns) as f64;
+            assert!((took / expected - 1.0).abs() < limit, "{took} ns, by hand {expected}");
+        }
+    }
+    assert_eq!(serde_json::to_string(&traced("fabric", 2)).unwrap(), serde_json::to_string(&packets).unwrap());
 }

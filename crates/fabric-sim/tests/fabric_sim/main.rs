@@ -6,5 +6,6 @@ mod jobs;
 mod levels;
 mod max_min;
 mod shipped;
+mod steady;
 mod threads;
 mod wan;

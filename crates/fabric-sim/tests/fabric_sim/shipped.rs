@@ -22,6 +22,6 @@ fn every_shipped_scenario_parses() {
     let scenarios: Vec<Scenario> = files.iter().map(|file| Scenario::read(file).unwrap()).collect();
     let of_kind = |kind| scenarios.iter().filter(|scenario| scenario.kind() == kind).count();
     let found = [Kind::Fabric, Kind::FlowLevel, Kind::Wan, Kind::EndToEnd].map(of_kind);
-    assert_eq!(found, [17, 2, 3, 1], "fabric, flow-level, wan, end-to-end");
+    assert_eq!(found, [18, 2, 3, 1], "fabric, flow-level, wan, end-to-end");
     assert!(scenarios.iter().all(|scenario| scenario.runs(scenario.seeds() as usize) > 0));
 }

@@ -5,6 +5,7 @@ mod choose;
 mod clos;
 mod deadlines;
 mod general;
+mod goal;
 mod imports;
 mod jobs;
 mod kinds;

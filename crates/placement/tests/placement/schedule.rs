@@ -24,6 +24,7 @@ fn job(ranks: usize, collectives: Vec<Collective>) -> Job {
         nics: (0..ranks as u32).map(HostId).collect(),
         parallel: Parallel { tensor: 1, data: ranks, expert: ranks, pipeline: 1 },
         collectives,
+        trace: None,
     }
 }
 
@@ -278,4 +279,36 @@ fn a_job_of_one_rank_has_nothing_to_send() {
     let mut sends = Vec::new();
     schedule.begin(&mut sends);
     assert!(sends.is_empty() && !schedule.is_running());
+}
+
+/// Five ranks send eight messages each, of which three are skipped after two: the others are sent, and then it ends.
+#[test]
+fn messages_of_rings_can_be_skipped() {
+    let job = job(5, vec![collective(CollectiveKind::AllReduceRing, 500)]);
+    let mut schedule = Schedule::of_job(&job, Pace::DEFAULT).remove(0);
+    let mut messages = Vec::new();
+    schedule.begin(&mut messages);
+    let mut sent = messages.len();
+    for round in 1..=5 {
+        assert!(schedule.is_running());
+        let mut next = Vec::new();
+        for message in messages.drain(..) {
+            assert_eq!(schedule.arrived(&message, &mut next), round == 5 && !schedule.is_running());
+            schedule.acknowledged(&message, &mut next);
+        }
+        if round == 2 {
+            let lockstep = schedule.lockstep().unwrap();
+            assert_eq!((lockstep.messages, lockstep.sent, lockstep.octets), (8, 3, 100));
+            schedule.skip(3);
+            assert_eq!(schedule.lockstep().unwrap().sent, 6);
+        }
+        sent += next.len();
+        messages = next;
+    }
+    assert_eq!((sent, messages.len(), schedule.is_running(), schedule.lockstep()), (25, 0, false, None));
+    for kind in [CollectiveKind::AllReduceTree, CollectiveKind::AllToAll, CollectiveKind::Broadcast] {
+        let mut other = Schedule::of_job(&self::job(5, vec![collective(kind, 500)]), Pace::DEFAULT).remove(0);
+        other.begin(&mut messages);
+        assert_eq!(other.lockstep(), None, "{kind:?}");
+    }
 }

@@ -138,12 +138,8 @@ impl Parts<'_> {
             program.load(Eight, R1, R8, IPV6 + word);
             program.store(Eight, R10, place::HEADER + word, R1);
         }
-        program.load(One, R1, R10, place::HEADER + SOURCE);
-        program.jump_if(R1, Equal, 0xff, element);
-        program.load(Eight, R1, R10, place::HEADER + SOURCE);
-        program.load(Eight, R2, R10, place::HEADER + SOURCE + 8);
-        program.calculate_by(Or, R1, R2);
-        program.jump_if(R1, Equal, 0, element);
+        self.special_is_the_elements(SOURCE);
+        let program = &mut *self.program;
         program.copy(R1, R6);
         program.call(Helper::BufferLength);
         program.store(Eight, R10, place::LEN, R0);
@@ -165,6 +161,15 @@ impl Parts<'_> {
         program.swap_to_network(Two, R1);
         program.add(R1, AFTER_IPV6.into());
         program.jump_if_register(R1, NotEqual, len, self.element);
+    }
+
+    /// Leaves for the element if the address at this place of the header may be a multicast, link-local, loopback or
+    /// unspecified one.
+    pub(super) fn special_is_the_elements(&mut self, address: i16) {
+        let program = &mut *self.program;
+        program.load(One, R1, R10, place::HEADER + address);
+        program.jump_if(R1, Equal, 0, self.element);
+        program.jump_if(R1, Greater, 0xfd, self.element);
     }
 
     /// Leaves for the element unless so many octets lie behind `from` in the frame's first buffer.
@@ -215,9 +220,8 @@ impl Parts<'_> {
     /// Looks the destination up, and processes the packet as its entry says; goes on at `next` with a new destination.
     fn look_up(&mut self, stage: usize, next: Label, equal_paths: Label) {
         let (element, neighbour) = (self.element, self.neighbour);
+        self.special_is_the_elements(DESTINATION);
         let program = &mut *self.program;
-        program.load(One, R1, R10, place::HEADER + DESTINATION);
-        program.jump_if(R1, Equal, 0xff, element);
         program.store_value(Four, R10, place::KEY, 32 + 128);
         if stage == 0 {
             program.store_value(Four, R10, place::KEY + 4, ARRIVAL.to_be() as i32);

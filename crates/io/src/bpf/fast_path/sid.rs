@@ -322,6 +322,7 @@ fn decapsulate(parts: &mut Parts<'_>) {
     program.calculate(Subtract, R2, 40);
     program.store(Eight, R10, place::LEN, R2);
     parts.is_exact(R2);
+    parts.special_is_the_elements(SOURCE);
     let program = &mut *parts.program;
     program.set(R1, 0);
     program.store(Eight, R10, place::IS_DECREMENTED, R1);

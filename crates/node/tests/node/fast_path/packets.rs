@@ -5,7 +5,7 @@ use srdma_testkit::random::Random;
 use std::net::Ipv6Addr;
 
 /// Beginnings of destinations; the rest is small numbers, so that flows differ.
-const DESTINATIONS: [&str; 33] = [
+const DESTINATIONS: [&str; 36] = [
     "2001:db8:a::",
     "2001:db8:b::",
     "2001:db8:c::",
@@ -28,6 +28,9 @@ const DESTINATIONS: [&str; 33] = [
     "5f00:0:300::",
     "5f00:0:400::",
     "fe80::",
+    "fec0::",
+    "::",
+    "64:ff9b::",
     "ff3e::",
     "fc00:0:0:7::",
     "5f00:0:100:300::",
@@ -59,7 +62,9 @@ fn source(random: &mut Random) -> [u8; 16] {
     let text: &str = match random.below(100) {
         0 => "::",
         1 => "ff02::1",
-        2..70 => "2001:db8:ff::",
+        2 => "fe80::",
+        3 => "fec0::",
+        4..70 => "2001:db8:ff::",
         70..80 => "2001:db8:b::",
         _ => "2001:db8:aaaa::",
     };
