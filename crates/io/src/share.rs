@@ -9,8 +9,7 @@ pub enum Share {
     #[default]
     All,
     /// Its part of the flows, with the drivers that [join](Share::Joining) it, so many in all: by AF_XDP those of its
-    /// queues, by AF_PACKET those that the kernel's hash gives it (`PACKET_FANOUT_HASH`). Drivers that cannot share take
-    /// all.
+    /// queues, by AF_PACKET those that the kernel's hash gives it (`PACKET_FANOUT_HASH`).
     First(u16),
     /// Its part of the flows, with the driver that was the first; its number among all, which are counted from the
     /// first. Where there are fewer queues than drivers, the last ones only send.

@@ -143,4 +143,14 @@ mod tests {
         let error = read(Path::new("/nonexistent/f.toml")).expect_err("there is none");
         assert!(error.to_string().starts_with("/nonexistent/f.toml: No such file"), "{error}");
     }
+
+    #[test]
+    fn a_file_that_another_one_names_is_beside_it() {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
+        assert_eq!(read_beside(&manifest, "src/lib.rs").as_deref(), Ok(include_str!("lib.rs")));
+        let absolute = manifest.display().to_string();
+        assert!(read_beside(Path::new("other/f.toml"), &absolute).is_ok_and(|text| text.contains("[package]")));
+        let error = read_beside(Path::new("/nonexistent/f.toml"), "t.goal").expect_err("there is none");
+        assert!(error.starts_with("/nonexistent/t.goal: No such file"), "{error}");
+    }
 }

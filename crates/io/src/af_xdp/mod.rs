@@ -47,8 +47,7 @@ use std::time::Instant;
 /// Sent frames bypass the queueing disciplines of the interface, such as `tbf`.
 #[derive(Debug)]
 pub struct AfXdp {
-    /// Dropped first: frames of this driver's queues are the kernel's then. Drivers of an interface share it, with their
-    /// queues.
+    /// Dropped first: frames of this driver's queues are the kernel's then. Drivers of an interface share it.
     program: Option<Arc<Mutex<Redirect>>>,
     pauses: Pauses,
     /// One for each receive queue of this driver. The first one sends, too. None after [`Driver::detach`].
