@@ -129,6 +129,11 @@ impl Encaps {
         &self.headers
     }
 
+    /// The destination of the outer header: the first segment.
+    pub(crate) fn destination(&self) -> Option<&[u8; 16]> {
+        self.headers.get(24..)?.first_chunk()
+    }
+
     /// Octets of the outer headers.
     pub(crate) fn octets(&self) -> usize {
         self.headers.len()
@@ -160,9 +165,30 @@ impl Encaps {
             return Err(DropReason::NoHeadroom);
         }
         let head = frame.head_mut(pool);
-        head[IPV6..][..self.headers.len()].copy_from_slice(&self.headers);
+        copy_headers(&mut head[IPV6..], &self.headers);
         let payload_length = self.headers.len() - 40 + len - IPV6;
         complete_outer(head, inner.traffic_class, inner.flow, payload_length)
+    }
+}
+
+/// Copies outer headers to the front of `into`, those of the usual lengths in moves of a fixed length: without an SRH,
+/// and with one of up to four segments.
+#[inline(always)]
+fn copy_headers(into: &mut [u8], headers: &[u8]) {
+    match headers.len() {
+        40 => copy_exactly::<40>(into, headers),
+        64 => copy_exactly::<64>(into, headers),
+        80 => copy_exactly::<80>(into, headers),
+        96 => copy_exactly::<96>(into, headers),
+        112 => copy_exactly::<112>(into, headers),
+        len => into[..len].copy_from_slice(headers),
+    }
+}
+
+#[inline(always)]
+fn copy_exactly<const N: usize>(into: &mut [u8], from: &[u8]) {
+    if let (Some(into), Some(from)) = (into.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+        *into = *from;
     }
 }
 
@@ -212,5 +238,33 @@ mod tests {
         assert_eq!(unsigned(&[a; 3], EncapsMode::Reduced).unwrap().headers.len(), 80);
         let error = unsigned(&[a; 13], EncapsMode::Encaps).unwrap_err();
         assert_eq!(error, EncapsError::TooLong { segments: 13, needed: 256, room: 242 });
+    }
+
+    /// Headers of all lengths, those that are copied in moves of a fixed length too; a packet is behind them as it was.
+    #[test]
+    fn headers_of_any_length_are_put_before_a_packet() {
+        let a: Ipv6Addr = "2001:db8::1".parse().unwrap();
+        let mut pool = Pool::new(64);
+        let packet = Ipv6 {
+            traffic_class: 0x2D,
+            flow_label: 0,
+            payload_length: 60,
+            next_header: NextHeader::NONE,
+            hop_limit: 9,
+            source: a,
+            destination: a,
+        };
+        let packet = [packet.emit().as_bytes(), &[0x5A; 60]].concat();
+        for (count, mode) in (1..=12).flat_map(|count| [(count, EncapsMode::Encaps), (count, EncapsMode::Reduced)]) {
+            let policy = Encaps::new(a, &vec![a; count], mode, 64).unwrap();
+            let mut frame = Frame::from_octets(&[&[0; IPV6], &packet[..]].concat(), &mut pool).unwrap();
+            policy.push(&mut frame, &mut pool).unwrap();
+            let octets = frame.to_vec(&pool);
+            let (outer, inner) = octets[IPV6..].split_at(policy.octets());
+            assert_eq!((&outer[6..], inner), (&policy.headers()[6..], &packet[..]), "{count} segments, {mode:?}");
+            assert_eq!((outer[0], outer[1] >> 4), (0x62, 0xD));
+            assert_eq!(usize::from(u16::from_be_bytes([outer[4], outer[5]])), policy.octets() - 40 + packet.len());
+            frame.release(&mut pool);
+        }
     }
 }

@@ -2,9 +2,15 @@
 //!
 //! Tables in use hold few lengths (4–6), so that a look-up is a handful of independent probes, each one cache line,
 //! whether there are ten routes or a hundred thousand. A table that is too large for the caches has a filter of a few
-//! bits a slot before it, so that one line of memory is read for a look-up, whatever the lengths.
+//! bits a slot before it, so that one line of memory is read for a look-up, whatever the lengths. Few prefixes of up to
+//! 64 bits are [searched](intervals) without a branch.
 
+mod intervals;
+mod table;
+
+use intervals::Intervals;
 use srdma_wire::Prefix;
+use table::{Key, Table};
 
 /// Routes to values of type `T`.
 #[derive(Clone, Debug)]
@@ -13,13 +19,21 @@ pub struct Fib<T> {
     long: Vec<Table<u128, T>>,
     /// Lengths up to 64, longest first: half the key, half the work.
     short: Vec<Table<u64, T>>,
+    /// A bit for the first 64 bits of each prefix that is longer, found by their hash.
+    long_filter: [u64; LONG_FILTER_WORDS],
+    /// The prefixes of `short`, while they are few.
+    intervals: Option<Box<Intervals<T>>>,
     /// A table has a filter, or had one.
     is_large: bool,
 }
 
+/// One cache line.
+const LONG_FILTER_WORDS: usize = 8;
+
 impl<T> Default for Fib<T> {
     fn default() -> Self {
-        Fib { long: Vec::new(), short: Vec::new(), is_large: false }
+        let (long, short) = (Vec::new(), Vec::new());
+        Fib { long, short, long_filter: [0; LONG_FILTER_WORDS], intervals: None, is_large: false }
     }
 }
 
@@ -31,9 +45,29 @@ impl<T: Copy> Fib<T> {
         if self.is_large {
             return self.lookup_filtered(address);
         }
-        let long = self.long.iter().find_map(|table| table.get(address & table.mask));
         let high = high(address);
-        long.or_else(|| self.short.iter().find_map(|table| table.get(high & table.mask)))
+        if let Some(value) = self.lookup_long(address, high) {
+            return Some(value);
+        }
+        match &self.intervals {
+            Some(intervals) => intervals.get(high),
+            None => self.lookup_short(high),
+        }
+    }
+
+    /// The value of the longest prefix above 64 bits that holds the address.
+    #[inline(always)]
+    fn lookup_long(&self, address: u128, high: u64) -> Option<T> {
+        let (word, bit) = long_filter_place(high);
+        if self.long_filter[word] >> bit & 1 == 0 {
+            return None;
+        }
+        self.long.iter().find_map(|table| table.get(address & table.mask))
+    }
+
+    #[inline(always)]
+    fn lookup_short(&self, high: u64) -> Option<T> {
+        self.short.iter().find_map(|table| table.get(high & table.mask))
     }
 
     /// The same where the check of filters pays.
@@ -59,32 +93,76 @@ impl<T: Copy> Fib<T> {
             len => table_of(&mut self.short, len, high(prefix.mask())).insert(high(prefix.bits()), value),
         };
         self.is_large |= is_large;
+        match prefix.prefix_len() {
+            65.. => mark_long(&mut self.long_filter, prefix.bits()),
+            _ => self.divide(prefix),
+        }
         before
     }
 
     /// Removes a route; returns the value that the prefix had.
     pub fn remove(&mut self, prefix: Prefix) -> Option<T> {
         match prefix.prefix_len() {
-            len @ 65.. => remove_from(&mut self.long, len, prefix.bits()),
-            len => remove_from(&mut self.short, len, high(prefix.bits())),
+            len @ 65.. => {
+                let removed = remove_from(&mut self.long, len, prefix.bits());
+                self.renew_long_filter();
+                removed
+            }
+            len => {
+                let removed = remove_from(&mut self.short, len, high(prefix.bits()));
+                self.divide_again();
+                removed
+            }
+        }
+    }
+
+    /// A short prefix leads elsewhere. No intervals once the prefixes are too many.
+    fn divide(&mut self, prefix: Prefix) {
+        if used(&self.short) > MOST_DIVIDED {
+            self.intervals = None;
+            return;
+        }
+        let mut intervals = self.intervals.take().unwrap_or_else(Intervals::new);
+        let (first, end) = bounds(prefix);
+        let has_room = intervals.change(first, end, |start| self.lookup_short(start));
+        self.intervals = has_room.then_some(intervals);
+    }
+
+    /// Divides all numbers into intervals again after a prefix was removed, unless the others are too many.
+    fn divide_again(&mut self) {
+        if used(&self.short) <= MOST_DIVIDED {
+            let mut intervals = self.intervals.take().unwrap_or_else(Intervals::new);
+            let prefixes = self.iter_short().map(|(prefix, _)| bounds(prefix));
+            let has_room = intervals.set(prefixes, |start| self.lookup_short(start));
+            self.intervals = has_room.then_some(intervals);
+        }
+    }
+
+    /// Clears the filter's bits of removed prefixes, unless so many are left that it has most bits anyway.
+    fn renew_long_filter(&mut self) {
+        if used(&self.long) <= 64 * LONG_FILTER_WORDS {
+            self.long_filter = [0; LONG_FILTER_WORDS];
+            for (key, _) in self.long.iter().flat_map(Table::routes) {
+                mark_long(&mut self.long_filter, key);
+            }
         }
     }
 
     /// Number of routes.
     pub fn len(&self) -> usize {
-        let long: usize = self.long.iter().map(|table| table.used).sum();
-        let short: usize = self.short.iter().map(|table| table.used).sum();
-        long + short
+        used(&self.long) + used(&self.short)
     }
 
     /// Every route, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (Prefix, T)> {
         let long = self.long.iter().flat_map(|table| table.routes().map(|(key, value)| (key, table.len, value)));
-        let short = self
-            .short
-            .iter()
-            .flat_map(|table| table.routes().map(|(key, value)| (u128::from(key) << 64, table.len, value)));
-        long.chain(short).filter_map(|(key, len, value)| Some((Prefix::new(key.into(), len)?, value)))
+        let long = long.filter_map(|(key, len, value)| Some((Prefix::new(key.into(), len)?, value)));
+        long.chain(self.iter_short())
+    }
+
+    fn iter_short(&self) -> impl Iterator<Item = (Prefix, T)> {
+        let short = self.short.iter().flat_map(|table| table.routes().map(|(key, value)| (key, table.len, value)));
+        short.filter_map(|(key, len, value)| Some((Prefix::new((u128::from(key) << 64).into(), len)?, value)))
     }
 
     /// Whether there is no route.
@@ -93,8 +171,32 @@ impl<T: Copy> Fib<T> {
     }
 }
 
+/// Prefixes of up to 64 bits that are divided into intervals: two for each, or fewer, and the one at zero.
+const MOST_DIVIDED: usize = 63;
+
+/// The first number of a prefix of up to 64 bits, and the first one behind it, if there is one.
+fn bounds(prefix: Prefix) -> (u64, Option<u64>) {
+    (high(prefix.bits()), high(prefix.bits() | !prefix.mask()).checked_add(1))
+}
+
+#[inline(always)]
+fn long_filter_place(high: u64) -> (usize, u32) {
+    let place = high.hash() >> 55;
+    ((place / 64) as usize, (place % 64) as u32)
+}
+
+fn mark_long(filter: &mut [u64; LONG_FILTER_WORDS], bits: u128) {
+    let (word, bit) = long_filter_place(high(bits));
+    filter[word] |= 1 << bit;
+}
+
 fn high(address: u128) -> u64 {
     (address >> 64) as u64
+}
+
+/// Routes in all of these tables.
+fn used<K, T>(tables: &[Table<K, T>]) -> usize {
+    tables.iter().map(|table| table.used).sum()
 }
 
 fn position<K, T>(tables: &[Table<K, T>], len: u8) -> Result<usize, usize> {
@@ -120,191 +222,10 @@ fn remove_from<K: Key, T: Copy>(tables: &mut Vec<Table<K, T>>, len: u8, key: K) 
     Some(value)
 }
 
-/// The bits of a prefix, those behind its length zero.
-trait Key: Copy + Default + Eq {
-    /// Spreads them over 64 bits, of which the highest are the best.
-    fn hash(self) -> u64;
-}
-
-/// 2^64 divided by the golden ratio, and a factor unlike it.
-const FACTORS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93];
-
-impl Key for u64 {
-    #[inline]
-    fn hash(self) -> u64 {
-        self.wrapping_mul(FACTORS[0])
-    }
-}
-
-impl Key for u128 {
-    #[inline]
-    fn hash(self) -> u64 {
-        high(self).wrapping_mul(FACTORS[0]) ^ (self as u64).wrapping_mul(FACTORS[1])
-    }
-}
-
-/// The routes of one prefix length: open addressing, at most half full.
-#[derive(Clone, Debug)]
-struct Table<K, T> {
-    mask: K,
-    len: u8,
-    /// 64 less the logarithm of the number of slots.
-    shift: u32,
-    /// 64 less the logarithm of the number of the filter's bits.
-    filter_shift: u32,
-    /// A bit for each key, found by its hash, and few others; empty where the slots are few.
-    filter: Box<[u64]>,
-    slots: Vec<Slot<K, T>>,
-    used: usize,
-    /// Keys that were removed since the filter was made: their bits are still set.
-    stale: usize,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Slot<K, T> {
-    key: K,
-    value: Option<T>,
-}
-
-impl<K: Key, T: Copy> Table<K, T> {
-    const LEAST_SLOTS: usize = 16;
-    /// Slots of the smallest table with a filter: they take a megabyte at least.
-    const FILTERED_SLOTS: usize = 1 << 16;
-    /// Bits of a filter for each slot: of the keys that the table does not have one in eight passes, at most.
-    const FILTER_BITS: usize = 4;
-
-    fn new(len: u8, mask: K) -> Self {
-        let (filter, slots) = (Box::default(), Vec::new());
-        let mut table = Table { mask, len, shift: 0, filter_shift: 0, filter, slots, used: 0, stale: 0 };
-        table.resize(Self::LEAST_SLOTS);
-        table
-    }
-
-    fn routes(&self) -> impl Iterator<Item = (K, T)> {
-        self.slots.iter().filter_map(|slot| Some((slot.key, slot.value?)))
-    }
-
-    /// As [`Table::get`], for keys that the table may well not have.
-    #[inline(always)]
-    fn lookup(&self, key: K) -> Option<T> {
-        let bit = key.hash() >> self.filter_shift;
-        if let Some(word) = self.filter.get((bit / 64) as usize)
-            && word >> (bit % 64) & 1 == 0
-        {
-            return None;
-        }
-        self.get(key)
-    }
-
-    /// Sets a key's bit of the filter, if there is one.
-    fn mark(&mut self, key: K) {
-        let bit = key.hash() >> self.filter_shift;
-        if let Some(word) = self.filter.get_mut((bit / 64) as usize) {
-            *word |= 1 << (bit % 64);
-        }
-    }
-
-    /// Makes the filter again from the keys that there are.
-    fn renew_filter(&mut self) {
-        self.filter.fill(0);
-        self.stale = 0;
-        for index in 0..self.slots.len() {
-            if self.slots[index].value.is_some() {
-                self.mark(self.slots[index].key);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn get(&self, key: K) -> Option<T> {
-        let mut index = self.home(key);
-        loop {
-            let slot = self.slots.get(index)?;
-            if slot.key == key {
-                return slot.value;
-            }
-            slot.value?;
-            index = self.after(index);
-        }
-    }
-
-    /// Returns the value that the key had before, and whether there is a filter.
-    fn insert(&mut self, key: K, value: T) -> (Option<T>, bool) {
-        if (self.used + 1) * 2 > self.slots.len() {
-            self.resize(self.slots.len() * 2);
-        }
-        let index = self.find(key);
-        let before = self.slots[index].value;
-        self.slots[index] = Slot { key, value: Some(value) };
-        if before.is_none() {
-            self.used += 1;
-            self.mark(key);
-        }
-        (before, !self.filter.is_empty())
-    }
-
-    /// Removes the slot and moves later ones up, so that no look-up ends at a hole.
-    fn remove(&mut self, key: K) -> Option<T> {
-        let mut hole = self.find(key);
-        let value = self.slots[hole].value.take()?;
-        self.used -= 1;
-        let mut index = self.after(hole);
-        while self.slots[index].value.is_some() {
-            let home = self.home(self.slots[index].key);
-            let from_home = index.wrapping_sub(home) & (self.slots.len() - 1);
-            let from_hole = index.wrapping_sub(hole) & (self.slots.len() - 1);
-            if from_home >= from_hole {
-                self.slots[hole] = self.slots[index];
-                self.slots[index].value = None;
-                hole = index;
-            }
-            index = self.after(index);
-        }
-        self.stale += 1;
-        if self.stale > self.used {
-            self.renew_filter();
-        }
-        Some(value)
-    }
-
-    /// The slot of a key, or the empty one where it belongs.
-    fn find(&self, key: K) -> usize {
-        let mut index = self.home(key);
-        while self.slots[index].value.is_some() && self.slots[index].key != key {
-            index = self.after(index);
-        }
-        index
-    }
-
-    fn resize(&mut self, slots: usize) {
-        let empty = Slot { key: K::default(), value: None };
-        let old = std::mem::replace(&mut self.slots, vec![empty; slots]);
-        self.shift = 64 - slots.trailing_zeros();
-        let bits = if slots < Self::FILTERED_SLOTS { 0 } else { slots * Self::FILTER_BITS };
-        self.filter = vec![0; bits / 64].into_boxed_slice();
-        self.filter_shift = self.shift - Self::FILTER_BITS.trailing_zeros();
-        (self.used, self.stale) = (0, 0);
-        for slot in old {
-            if let Some(value) = slot.value {
-                self.insert(slot.key, value);
-            }
-        }
-    }
-
-    #[inline]
-    fn home(&self, key: K) -> usize {
-        (key.hash() >> self.shift) as usize
-    }
-
-    #[inline]
-    fn after(&self, index: usize) -> usize {
-        (index + 1) & (self.slots.len() - 1)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::FACTORS;
     use proptest::prelude::*;
     use std::net::Ipv6Addr;
 
@@ -333,6 +254,53 @@ mod tests {
         assert_eq!(fib.remove(prefix("::/0")), Some(0));
         assert_eq!(fib.lookup(&octets("fd00::1")), None);
         assert_eq!(fib.len(), 2);
+    }
+
+    /// D225: from few that are searched in five steps to more than are divided, and back; at both ends of the addresses
+    /// too.
+    #[test]
+    fn intervals_agree_with_the_routes_while_they_are_made_and_given_up() {
+        let route = |number: u16| {
+            let address = u128::from(number.wrapping_mul(0x9E37)) << 112;
+            Prefix::new(address.into(), [4, 9, 16, 17][usize::from(number % 4)]).unwrap()
+        };
+        let mut fib = Fib::default();
+        let mut list = std::collections::BTreeMap::new();
+        let check = |fib: &Fib<u16>, list: &std::collections::BTreeMap<Prefix, u16>| {
+            for address in (0..=0xFFFF_u16).step_by(257).chain([1, 0x7FFF, 0xFFFE]) {
+                let address = Ipv6Addr::from(u128::from(address) << 112 | 1);
+                let expected = [17, 16, 9, 4].iter().find_map(|len| list.get(&Prefix::new(address, *len).unwrap()));
+                assert_eq!(fib.lookup(&address.octets()), expected.copied(), "{address} of {} routes", list.len());
+            }
+            list.len()
+        };
+        let mut divided = [false; 2];
+        for number in 0..200 {
+            assert_eq!(fib.insert(route(number), number), list.insert(route(number), number));
+            divided[usize::from(check(&fib, &list) > MOST_DIVIDED)] |= fib.intervals.is_some();
+        }
+        for number in 0..200 {
+            assert_eq!(fib.remove(route(number)), list.remove(&route(number)));
+            divided[usize::from(check(&fib, &list) > MOST_DIVIDED)] |= fib.intervals.is_some();
+        }
+        assert_eq!(divided, [true, false]);
+    }
+
+    /// A prefix of more than 64 bits comes before shorter ones as long as it is there, whatever its filter's bit says.
+    #[test]
+    fn a_long_prefix_ends_with_its_removal() {
+        let mut fib = Fib::default();
+        fib.insert(prefix("2001:db8::/64"), 1);
+        for (number, text) in ["2001:db8::/65", "2001:db8::1/128"].iter().enumerate() {
+            fib.insert(prefix(text), 2 + number);
+        }
+        let lookup = |fib: &Fib<usize>, text| fib.lookup(&octets(text));
+        assert_eq!([lookup(&fib, "2001:db8::1"), lookup(&fib, "2001:db8::2")], [Some(3), Some(2)]);
+        fib.remove(prefix("2001:db8::/65"));
+        assert_eq!([lookup(&fib, "2001:db8::1"), lookup(&fib, "2001:db8::2")], [Some(3), Some(1)]);
+        fib.remove(prefix("2001:db8::1/128"));
+        assert_eq!(fib.long_filter, [0; LONG_FILTER_WORDS]);
+        assert_eq!(lookup(&fib, "2001:db8::1"), Some(1));
     }
 
     /// As many as have a filter, which agrees with the routes while they come and go.

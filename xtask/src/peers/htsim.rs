@@ -22,7 +22,7 @@ const OPTIONS: &str = "-nodes 1024 -tiers 3 -linkspeed 100000 -mtu 4160 -hop_lat
 
 pub(super) fn measure(program: &Path, srdma: &Srdma, rounds: u32) -> Result<Outcome> {
     if !is_there(program) {
-        let why = format!("there is no program {}", program.display());
+        let why = format!("not installed, there is no program {}", program.display());
         return Ok(Outcome::Missing(Missing { peer: "htsim", why, install: INSTALL }));
     }
     let directory = std::env::temp_dir().join(format!("srdma-peers-{}", std::process::id()));

@@ -132,9 +132,12 @@ mod tests {
 
     #[test]
     fn a_peer_that_is_not_there_is_named_with_its_installation() {
-        let missing =
-            Missing { peer: "VPP", why: "there is no program vpp".to_owned(), install: "  apt-get install vpp" };
-        assert!(missing.to_string().starts_with("VPP is NOT MEASURED: there is no program vpp"));
+        let missing = Missing {
+            peer: "VPP",
+            why: "not installed, there is no program vpp".to_owned(),
+            install: "  apt-get install vpp",
+        };
+        assert!(missing.to_string().starts_with("VPP is NOT MEASURED: not installed, there is no program vpp"));
         assert_eq!(missing.json()["is_measured"], false);
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn measure(program: &Path, srdma: &Srdma, rounds: u32) -> Result<Outc
     let control = if is_there(&beside) { beside } else { PathBuf::from("vppctl") };
     for needed in [program, &control] {
         if !is_there(needed) {
-            let why = format!("there is no program {}", needed.display());
+            let why = format!("not installed, there is no program {}", needed.display());
             return Ok(Outcome::Missing(Missing { peer: "VPP", why, install: INSTALL }));
         }
     }

@@ -122,7 +122,7 @@ impl Node {
             let guards_sids = self.security.guards_sids(&self.config);
             for (examined, frame) in examined.iter().zip(coming.by_ref().take(TOGETHER)) {
                 if self.tables.generation() == generation {
-                    self.ingress_one(now, port, frame, *examined, guards_sids, pool);
+                    self.ingress_one(now, port, frame, examined, guards_sids, pool);
                 } else {
                     self.examine_again(now, port, frame, pool);
                 }
@@ -158,12 +158,12 @@ impl Node {
         now: Instant,
         port: PortId,
         mut frame: Frame,
-        examined: Examined,
+        examined: &Examined,
         guards_sids: bool,
         pool: &mut Pool,
     ) {
         if !matches!(examined.kind, Kind::Unicast) {
-            return self.ingress_other(now, port, frame, examined, pool);
+            return self.ingress_other(now, port, frame, *examined, pool);
         }
         let mut len = examined.len as usize;
         let mut target = examined.target;
@@ -171,6 +171,8 @@ impl Node {
         let mut outer_source: Option<[u8; 16]> = None;
         let mut own_table = TableId(0);
         let mut encapsulated_octets = 0;
+        // What the next destination leads to, where that is known without a lookup.
+        let mut next = None;
         let mut head = frame.first().octets_mut(pool);
         let verdict = loop {
             match target {
@@ -235,6 +237,7 @@ impl Node {
                     headers[HOP_LIMIT] -= decrement;
                     progress.hop_limit = HopLimit::Done;
                     progress.table = TableId(0);
+                    next = self.tables.behind_encaps(policy);
                     let policy = self.tables.encaps(policy);
                     let Some(inner) = InnerFields::of(head) else { break None };
                     match policy.push_around(inner, len, &mut frame, pool) {
@@ -250,6 +253,10 @@ impl Node {
             progress.left -= 1;
             if progress.left == 0 {
                 break Some(Verdict::Drop(DropReason::SegmentLoop));
+            }
+            if next.is_some() {
+                target = next.take();
+                continue;
             }
             let Some(headers) = head.first_chunk::<AFTER_IPV6>() else {
                 break Some(Verdict::Drop(DropReason::Truncated));

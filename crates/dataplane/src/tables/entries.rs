@@ -21,6 +21,14 @@ pub(crate) enum Target {
     Blackhole,
 }
 
+/// What the destination of a policy's outer headers leads to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BehindEncaps {
+    /// The tables' generation for which it was looked up.
+    pub(super) generation: u64,
+    pub(super) target: Option<Target>,
+}
+
 /// Common properties of a port's adjacencies.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {

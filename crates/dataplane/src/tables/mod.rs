@@ -16,7 +16,7 @@ use crate::encaps::Encaps;
 use crate::entropy;
 use crate::headend::PlacedRoutes;
 use crate::headers::ipv6;
-use entries::Link;
+use entries::{BehindEncaps, Link};
 use srdma_fib::Fib;
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::GroupId;
@@ -38,6 +38,8 @@ pub(crate) struct Tables {
     /// Makes this node choose otherwise among equal paths than its neighbours do.
     ecmp_salt: u32,
     encaps: Shared<Encaps>,
+    /// What the destinations of the policies' outer headers lead to, as far as it was looked up (D226).
+    behind_encaps: Vec<BehindEncaps>,
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<MulticastKey, MulticastEntry>,
     /// The node's own addresses, and how many ports or features have each.
@@ -58,6 +60,7 @@ impl Tables {
             ecmp: Shared::default(),
             ecmp_salt: entropy::salt(config.loopback),
             encaps: Shared::default(),
+            behind_encaps: Vec::new(),
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),
             own: BTreeMap::new(),
@@ -146,6 +149,29 @@ impl Tables {
     #[inline(always)]
     pub(crate) fn encaps(&self, policy: u32) -> &Encaps {
         &self.encaps[policy as usize]
+    }
+
+    /// What the destination of a policy's outer headers leads to by the main table; `None` where a lookup has to tell.
+    #[inline(always)]
+    pub(crate) fn behind_encaps(&mut self, policy: u32) -> Option<Target> {
+        match self.behind_encaps.get(policy as usize) {
+            Some(behind) if behind.generation == self.generation => behind.target,
+            _ => self.look_behind_encaps(policy),
+        }
+    }
+
+    #[cold]
+    fn look_behind_encaps(&mut self, policy: u32) -> Option<Target> {
+        let destination = self.encaps(policy).destination();
+        let target = destination.filter(|octets| octets[0] != 0xFF).and_then(|octets| self.main.lookup(octets));
+        let (generation, place) = (self.generation, policy as usize);
+        if self.behind_encaps.len() <= place {
+            // That of a generation which has passed.
+            let unknown = BehindEncaps { generation: generation.wrapping_sub(1), target: None };
+            self.behind_encaps.resize(place + 1, unknown);
+        }
+        self.behind_encaps[place] = BehindEncaps { generation, target };
+        target
     }
 
     #[inline]

@@ -68,6 +68,29 @@ fn sent(bench: &mut Bench, destination: &str) -> Result<u16, &'static str> {
     }
 }
 
+/// D226: what a policy's first segment leads to changes with the routes, and with the policy.
+#[test]
+fn an_encapsulated_packet_follows_the_route_of_its_first_segment() {
+    let encaps = |segments: &[&str]| {
+        let segments = segments.iter().map(|segment| address(segment)).collect();
+        RouteAction::Encaps { segments, mode: EncapsMode::Encaps, hmac_key_id: None }
+    };
+    let mut bench = Bench::new(LOOPBACK, 3);
+    bench.apply(route("fd00::", 16, encaps(&["5f00:1::", TARGET])));
+    assert_eq!(sent(&mut bench, "fd00::1"), Err("no_route"));
+    bench.apply(route("5f00::", 16, via(&[1])));
+    assert_eq!([sent(&mut bench, "fd00::1"), sent(&mut bench, "fd00::2")], [Ok(1); 2]);
+    bench.apply(route("5f00:1::", 32, via(&[2])));
+    assert_eq!([sent(&mut bench, "fd00::1"), sent(&mut bench, "fd00::2")], [Ok(2); 2]);
+    bench.apply(route("fd00::", 16, encaps(&["5f00:2::", TARGET])));
+    assert_eq!(sent(&mut bench, "fd00::1"), Ok(1));
+    bench.apply(route("5f00:2::", 128, encaps(&["5f00:1::"])));
+    assert_eq!([sent(&mut bench, "fd00::1"), sent(&mut bench, "5f00:2::")], [Ok(2); 2]);
+    bench.apply(remove_route("5f00:2::", 128));
+    bench.apply(remove_route("5f00::", 16));
+    assert_eq!(sent(&mut bench, "fd00::1"), Err("no_route"));
+}
+
 /// Routes by way of a neighbour stay when it goes, and drop until it is back.
 #[test]
 fn a_neighbour_is_removed_and_added_again() {
