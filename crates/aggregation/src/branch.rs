@@ -11,9 +11,9 @@ use std::cmp::Ordering;
 ///   Unknown --- any response ---> the state of its syndrome: Clear, Nak, Rnr, Fatal
 ///
 ///   +-------+    NAK     +-----+  forwarded  +--------------+
-///   | Clear |----------->| Nak |------------>| NakForwarded |     NAK ahead: from NakEarly, NakForwarded and Rnr to Nak
-///   +-------+            +-----+             +--------------+     T_hold ends above the minimum: from Nak to NakEarly,
-///                                                                 which is as Nak, but no longer held (R5)
+///   | Clear |----------->| Nak |------------>| NakForwarded |   NAK ahead: from NakEarly, NakForwarded and Rnr to Nak
+///   +-------+            +-----+             +--------------+   T_hold ends above the minimum: from Nak to NakEarly,
+///                                                               which is as Nak, but no longer held (R5)
 ///     ^   |   RNR           | RNR                 | RNR
 ///     |   |                 v                     |
 ///     |   |              +-----+                  |
@@ -21,7 +21,8 @@ use std::cmp::Ordering;
 ///     |                  +-----+
 ///     '--- from Nak, NakEarly, NakForwarded, Rnr: ACK ahead, or the data at the expected PSN are retransmitted (R2)
 ///
-///   from Clear, Nak, NakEarly, NakForwarded, Rnr --- fatal ---> Fatal --- forwarded ---> FatalForwarded    final (D24, strict)
+///   from Clear, Nak, NakEarly, NakForwarded, Rnr --- fatal ---> Fatal
+///                               Fatal --- forwarded ---> FatalForwarded                          final (D24, strict)
 ///                                                       '------ evict ---> Failed                final (D24, evict)
 ///   from any --- removed ---> Removed                                                            final (R7)
 /// ```

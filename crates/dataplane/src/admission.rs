@@ -39,7 +39,8 @@ fn is_multicast_frame(headers: &[u8; AFTER_IPV6]) -> bool {
     headers[0] & 1 != 0 && headers[IPV6 + 24] == 0xFF
 }
 
-/// Why a packet is not accepted for its source. One to a multicast group may come from a neighbour's link-local address.
+/// Why a packet is not accepted for its source. One to a multicast group may come from a neighbour's link-local
+/// address.
 #[cold]
 fn refused_source(headers: &[u8; AFTER_IPV6]) -> Option<DropReason> {
     let reason = scope::refused_source(headers[IPV6 + 8..].first_chunk()?)?;

@@ -1,5 +1,5 @@
-//! Addresses that no packet may have which is forwarded: their scope is a link or a host (RFC 4291 sections 2.5.2, 2.5.3
-//! and 2.5.6, RFC 4007).
+//! Addresses that no forwarded packet has: their scope is a link or a host (RFC 4291 sections 2.5.2, 2.5.3 and 2.5.6,
+//! RFC 4007).
 
 use crate::drop::DropReason;
 

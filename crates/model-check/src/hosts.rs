@@ -123,7 +123,8 @@ pub(crate) enum Delivery {
 }
 
 impl Receiver {
-    /// Handles a packet; returns the response. One that `keeps` what comes behind a gap takes it when the gap is filled.
+    /// Handles a packet; returns the response. One that `keeps` what comes behind a gap takes it when the gap is
+    /// filled.
     pub(crate) fn receive(
         &mut self,
         data: Data,

@@ -87,8 +87,8 @@ pub struct Habits {
     /// Packets that come before the expected one are kept until it comes, as many as `max_outstanding_psns`; otherwise
     /// they are dropped.
     pub receives_out_of_order: bool,
-    /// Adaptive retransmission: the first timeout is 1/16 of the ACK timeout, and each further one twice the one before,
-    /// up to the ACK timeout. Those below it spend no retry.
+    /// Adaptive retransmission: the first timeout is 1/16 of the ACK timeout, and each further one twice the one
+    /// before, up to the ACK timeout. Those below it spend no retry.
     pub adapts_timeouts: bool,
 }
 

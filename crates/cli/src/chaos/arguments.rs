@@ -86,7 +86,8 @@ pub(crate) struct Arguments {
     workers: u16,
 
     /// Retransmission by sources and receivers.
-    #[arg(long, value_enum, default_value_t = SourceName::GoBackN, conflicts_with_all = ["attack", "cluster", "replay"])]
+    #[arg(long, value_enum, default_value_t = SourceName::GoBackN)]
+    #[arg(conflicts_with_all = ["attack", "cluster", "replay"])]
     source: SourceName,
 
     /// Search for a smaller schedule that fails in the same way, for each failure.

@@ -87,8 +87,8 @@ impl ReceiverList {
         }
     }
 
-    /// Whether the list was made from an SRH with these octets and from the present tables, and its HMAC was verified if
-    /// packets to the SID `signed_to` need one.
+    /// Whether the list was made from an SRH with these octets and from the present tables, and its HMAC was verified
+    /// if packets to the SID `signed_to` need one.
     #[inline(always)]
     fn is_made_from(&self, srh: &[u8], signed_to: Option<&[u8]>, generation: u64) -> bool {
         self.generation == generation

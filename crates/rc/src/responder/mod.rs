@@ -171,7 +171,8 @@ impl Responder {
         Ok(())
     }
 
-    /// Takes what was kept behind the expected packet, which used up so many PSNs; requests the next one that is missing.
+    /// Takes what was kept behind the expected packet, which used up so many PSNs; requests the next one that is
+    /// missing.
     fn take_kept<M: Memory>(&mut self, context: &mut Context<'_, M>, mut packets: u32) {
         while let Some(octets) = self.kept.advance(packets) {
             let slices = [&octets[..]];
