@@ -260,24 +260,25 @@ mod tests {
         row("evict".into(), &|state: State| state.with_policy(true));
         row("strict".into(), &|state: State| state.with_policy(false));
         insta::assert_snapshot!(table(&rows), @r"
-                      Unknown  Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        ACK behind    Clear    Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        ACK at next   Clear    Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        ACK ahead     Clear    Clear    Clear        Clear        Clear    Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        NAK behind    Nak      Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        NAK at next   Nak      Nak      Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        NAK ahead     Nak      Nak      Nak          Nak          Nak      Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        RNR behind    Rnr(3)   Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        RNR at next   Rnr(3)   Rnr(3)   Rnr(3)       Rnr(3)       Rnr(3)   Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        RNR ahead     Rnr(3)   Rnr(3)   Rnr(3)       Rnr(3)       Rnr(3)   Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        FATAL behind  Fatal(1) Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        FATAL at next Fatal(1) Fatal(1) Fatal(1)     Fatal(1)     Fatal(1) Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        FATAL ahead   Fatal(1) Fatal(1) Fatal(1)     Fatal(1)     Fatal(1) Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        data at next  Unknown  Clear    Clear        Clear        Clear    Fatal(2)          FatalForwarded(2) Failed(2) Removed
-        forwarded     Unknown  Clear    NakForwarded NakForwarded Rnr(14)  FatalForwarded(2) FatalForwarded(2) Failed(2) Removed
-        up forgotten  Unknown  Clear    Nak          Nak          Rnr(14)  Fatal(2)          Fatal(2)          Failed(2) Removed
-        evict         Unknown  Clear    Nak          NakForwarded Rnr(14)  Failed(2)         Failed(2)         Failed(2) Removed
-        strict        Unknown  Clear    Nak          NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Fatal(2)  Removed
+                      Unknown  Clear    Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        ACK behind    Clear    Clear    Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        ACK at next   Clear    Clear    Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        ACK ahead     Clear    Clear    Clear        Clear        Clear        Clear    Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        NAK behind    Nak      Clear    Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        NAK at next   Nak      Nak      Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        NAK ahead     Nak      Nak      Nak          Nak          Nak          Nak      Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        RNR behind    Rnr(3)   Clear    Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        RNR at next   Rnr(3)   Rnr(3)   Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)   Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        RNR ahead     Rnr(3)   Rnr(3)   Rnr(3)       Rnr(3)       Rnr(3)       Rnr(3)   Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        FATAL behind  Fatal(1) Clear    Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        FATAL at next Fatal(1) Fatal(1) Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1) Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        FATAL ahead   Fatal(1) Fatal(1) Fatal(1)     Fatal(1)     Fatal(1)     Fatal(1) Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        data at next  Unknown  Clear    Clear        Clear        Clear        Clear    Fatal(2)          FatalForwarded(2) Failed(2) Removed
+        forwarded     Unknown  Clear    NakForwarded NakForwarded NakForwarded Rnr(14)  FatalForwarded(2) FatalForwarded(2) Failed(2) Removed
+        T_hold above  Unknown  Clear    NakEarly     NakEarly     NakForwarded Rnr(14)  FatalForwarded(2) FatalForwarded(2) Failed(2) Removed
+        up forgotten  Unknown  Clear    Nak          Nak          Nak          Rnr(14)  Fatal(2)          Fatal(2)          Failed(2) Removed
+        evict         Unknown  Clear    Nak          NakEarly     NakForwarded Rnr(14)  Failed(2)         Failed(2)         Failed(2) Removed
+        strict        Unknown  Clear    Nak          NakEarly     NakForwarded Rnr(14)  Fatal(2)          FatalForwarded(2) Fatal(2)  Removed
         ");
     }
 }

@@ -250,7 +250,8 @@ fn a_tlv_beyond_its_srh_is_reported() {
     bench.apply(Command::AddSid { prefix: prefix(END), behavior: SidBehavior::End(Flavors::default()) });
     let mut list = vec![59, 3, 4, 1, 0, 0, 0, 0];
     list.extend(address(DESTINATION).octets());
-    list.extend([124, 99, 0, 0, 0, 0, 0, 0]);
+    // PadN.
+    list.extend([4, 99, 0, 0, 0, 0, 0, 0]);
     let sent = bench.send(0, &ipv6(SOURCE, END, 0, 43, &list));
     assert_eq!((sent[0].1[40], sent[0].1[41], &sent[0].1[44..48]), (4, 0, &41u32.to_be_bytes()[..]));
     assert_eq!(bench.drops(0), [("malformed_tlv", 1)]);
