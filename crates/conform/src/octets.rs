@@ -11,6 +11,8 @@ pub(crate) const ROUTING: u8 = 43;
 pub(crate) const IPV6: u8 = 41;
 /// Next Header of ICMPv6.
 pub(crate) const ICMPV6: u8 = 58;
+/// A protocol for experiments (RFC 3692): no SID takes it. A ping may be answered (RFC 9259).
+pub(crate) const EXPERIMENTAL: u8 = 253;
 /// Next Header of UDP.
 pub(crate) const UDP: u8 = 17;
 

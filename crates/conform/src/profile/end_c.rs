@@ -1,7 +1,7 @@
 //! END.C: notifications of a congested WAN, passed to the gateway by priority flow control at the ingress PE.
 
 use super::{NodeToml, Profile, left, sent};
-use crate::octets::{ICMPV6, icmpv6_error, ipv6, pfc, srh, tunnelled, with_octets};
+use crate::octets::{EXPERIMENTAL, ICMPV6, icmpv6_error, ipv6, pfc, srh, tunnelled, with_octets};
 use crate::parameters::{Port, address, parameters};
 use crate::{Case, Expected, Frame};
 use srdma_testkit::checksums;
@@ -91,8 +91,8 @@ impl EndC {
         let foreign = self.message(self.router(5), &pause(CLASS, HOLD_US));
         let good = self.message(self.router(6), &pause(CLASS, HOLD_US));
         let damaged = with_octets(good, 40 + 5, &[CLASS ^ 1]);
-        let echo = ipv6(router, self.end_c, ICMPV6, &[128, 0, 0, 0, 0, 1, 0, 1]);
-        let refused = icmpv6_error(self.device, 4, 4, 40, &echo);
+        let other = ipv6(router, self.end_c, EXPERIMENTAL, &[1; 8]);
+        let refused = icmpv6_error(self.device, 4, 4, 40, &other);
         let list = srh(crate::octets::IPV6, 0, &[self.end_c], &[]);
         let with_srh = self.message(self.router(3), &pause(CLASS, HOLD_US));
         vec![
@@ -125,7 +125,7 @@ impl EndC {
                 "A payload other than IPv6 causes a Parameter Problem, code 4.",
                 &["RFC 8986 4.1.1", "CN-4.1-2"],
             )
-            .send(sent(self.wan(), &echo))
+            .send(sent(self.wan(), &other))
             .expect(left(self.wan(), &refused).icmpv6_error(14)),
         ]
     }

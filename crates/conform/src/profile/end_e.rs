@@ -2,7 +2,7 @@
 
 use super::{NodeToml, Profile, left, sent};
 use crate::Case;
-use crate::octets::{ICMPV6, IPV6, icmpv6_error, ipv6, srh, tunnelled, with_hop_limit};
+use crate::octets::{EXPERIMENTAL, IPV6, icmpv6_error, ipv6, srh, tunnelled, with_hop_limit};
 use crate::parameters::{Port, address, parameters};
 use srdma_testkit::packets::{cnp, fast_cnp};
 use std::net::Ipv6Addr;
@@ -41,8 +41,8 @@ pub(super) fn profile(pe: &EndE) -> Profile {
     let passed = |packet: &[u8]| left(dc, &with_hop_limit(packet.to_vec(), packet[7] - 1));
     let list = srh(IPV6, 0, &[pe.end_e], &[]);
     let standard = cnp(pe.receiver, pe.sender, pe.qpn);
-    let echo = ipv6(pe.router, pe.end_e, ICMPV6, &[128, 0, 0, 0, 0, 1, 0, 1]);
-    let refused = icmpv6_error(pe.device, 4, 4, 40, &echo);
+    let other = ipv6(pe.router, pe.end_e, EXPERIMENTAL, &[1; 8]);
+    let refused = icmpv6_error(pe.device, 4, 4, 40, &other);
     let cases = vec![
         Case::new(
             "fast-cnp",
@@ -62,7 +62,7 @@ pub(super) fn profile(pe: &EndE) -> Profile {
             "A payload other than IPv6 causes a Parameter Problem, code 4.",
             &["RFC 8986 4.1.1", "CN-4.2-1"],
         )
-        .send(sent(wan, &echo))
+        .send(sent(wan, &other))
         .expect(left(wan, &refused).icmpv6_error(14)),
     ];
     let configuration = NodeToml::new(pe.device, "")

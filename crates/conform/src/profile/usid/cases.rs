@@ -136,7 +136,6 @@ impl Cases<'_> {
         let two = |left| srh(IPV6, left, &[u.sid_up, u.sid_down], &[]);
         let unknown_tlv = [127, 4, 1, 2, 3, 4, 4, 0];
         let marked = with_octets(srh(IPV6, 2, &[u.sid_up, u.sid_down], &unknown_tlv), 5, &[0, 0xAB, 0xCD]);
-        let icmp = [128, 0, 0, 0, 0, 1, 0, 1];
         vec![
             self.case(
                 "end",
@@ -196,7 +195,7 @@ impl Cases<'_> {
                 "end-upper-layer",
                 "An upper-layer header at an End SID is answered with Parameter Problem code 4, pointing at it.",
                 &["RFC 8986 4.1.1"],
-                ipv6(u.peer, u.end, crate::octets::ICMPV6, &icmp),
+                ipv6(u.peer, u.end, crate::octets::EXPERIMENTAL, &[1; 8]),
             ),
             self.case(
                 "end-does-not-decapsulate",
