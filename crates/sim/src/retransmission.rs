@@ -21,6 +21,12 @@ impl Retransmission {
         *self == Retransmission::GoBackN
     }
 
+    /// Code of the ACK timeout with which the first timeout is that of this code: adaptive timeouts begin with a
+    /// sixteenth.
+    pub fn ack_timeout(self, first: u8) -> u8 {
+        if self.is_go_back_n() { first } else { (first + 4).min(31) }
+    }
+
     /// The habits of a source.
     pub fn at_source(self, habits: Habits) -> Habits {
         if self.is_go_back_n() { habits } else { habits.with_selective_repeat() }

@@ -77,7 +77,7 @@ fn queue_pair(qpn: srdma_wire::Qpn, scenario: &TransferConfig, timing: &Timing, 
         sq_psn: scenario.first_psn,
         rq_psn: scenario.first_psn,
         path_mtu: scenario.path_mtu,
-        ack_timeout: timing.ack_timeout,
+        ack_timeout: scenario.retransmission.ack_timeout(timing.ack_timeout),
         habits: Habits { retry_count_7_is_unlimited: scenario.unlimited_retries, ..habits },
         ..QueuePairConfig::new(qpn, addressing::PROXY, addressing::designated_qpn())
     }
