@@ -3,7 +3,7 @@
 //! Tables in use hold few lengths (4–6), so that a look-up is a handful of independent probes, each one cache line,
 //! whether there are ten routes or a hundred thousand. A table that is too large for the caches has a filter of a few
 //! bits a slot before it, so that one line of memory is read for a look-up, whatever the lengths. Few prefixes of up to
-//! 64 bits are [searched](intervals) without a branch.
+//! 64 bits are searched without a branch.
 
 mod intervals;
 mod table;
