@@ -16,6 +16,7 @@ use crate::encaps::Encaps;
 use crate::entropy;
 use crate::headend::PlacedRoutes;
 use crate::headers::ipv6;
+use crate::scope;
 use entries::{BehindEncaps, Link};
 use srdma_fib::Fib;
 use srdma_frame::{Frame, Pool, PortId};
@@ -163,7 +164,8 @@ impl Tables {
     #[cold]
     fn look_behind_encaps(&mut self, policy: u32) -> Option<Target> {
         let destination = self.encaps(policy).destination();
-        let target = destination.filter(|octets| octets[0] != 0xFF).and_then(|octets| self.main.lookup(octets));
+        let plain = destination.filter(|octets| !scope::may_be_special(octets[0]));
+        let target = plain.and_then(|octets| self.main.lookup(octets));
         let (generation, place) = (self.generation, policy as usize);
         if self.behind_encaps.len() <= place {
             // That of a generation which has passed.

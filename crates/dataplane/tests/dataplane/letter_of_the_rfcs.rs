@@ -78,6 +78,15 @@ fn addresses_of_a_link_or_a_host_are_not_forwarded() {
             assert_eq!(dropped(&ipv6(SOURCE, sid, 0, 41, &inner)), "scope", "out of {sid} to {destination}");
         }
     }
+    // A policy may lead there too; it is looked up once for all of its packets.
+    let mut bench = node();
+    let action =
+        RouteAction::Encaps { segments: vec![address("fe80::1")], mode: EncapsMode::Reduced, hmac_key_id: None };
+    bench.apply(Command::AddRoute { table: TableId(0), prefix: prefix("2001:db8:2::/48"), action });
+    for count in 1..3 {
+        assert_eq!(bench.send(0, &ipv6(SOURCE, "2001:db8:2::1", 0, 59, &[])), []);
+        assert_eq!(bench.drops(0), [("scope", count)]);
+    }
     for (source, reason) in [("fe80::1", "scope"), ("::1", "scope"), ("::", "bad_source"), ("ff02::1", "bad_source")] {
         assert_eq!(dropped(&ipv6(source, DESTINATION, 0, 59, &[])), reason, "from {source}");
         assert_eq!(dropped(&ipv6(source, END, 0, 59, &[])), reason, "from {source} to a SID");

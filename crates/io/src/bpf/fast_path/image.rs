@@ -282,7 +282,8 @@ fn destination_of(entry: &Entry, routes: &BTreeMap<(u32, Prefix), RouteValue>) -
     let address: [u8; 16] = *headers.get(24..40)?.first_chunk()?;
     let covering = |len: u8| Prefix::new(address.into(), len).and_then(|prefix| routes.get(&(0, prefix)));
     let found = (0..=128).rev().find_map(covering)?;
-    (address[0] != 0xff && matches!(found[0], KIND_HOP | KIND_SET)).then_some(*found)
+    // As of packets: what may be a special address is the element's.
+    (!matches!(address[0], 0 | 0xfe | 0xff) && matches!(found[0], KIND_HOP | KIND_SET)).then_some(*found)
 }
 
 /// Has a policy lead to a neighbour or set.
