@@ -60,11 +60,14 @@ fn behind_fragment_header(head: &[u8], at: Place) -> Option<Place> {
     (is_first || header != NextHeader::ICMPV6).then_some(behind)
 }
 
+/// Where the message of a packet begins in its frame.
+pub(crate) const MESSAGE: usize = IPV6 + Ipv6::LEN;
+
 /// The error, quoting as much of the packet as fits.
 pub(crate) fn build(source: Ipv6Addr, invoking: &Frame, pool: &mut Pool, error: Icmpv6Error) -> Option<Frame> {
-    const HEADERS: usize = Ipv6::LEN + Icmpv6View::LEN;
     let mut octets = [0; IPV6 + MAX_PACKET];
-    let mut len = IPV6 + HEADERS;
+    let mut len = MESSAGE + Icmpv6View::LEN;
+    octets[MESSAGE..len].copy_from_slice(Icmpv6View::new(error).as_bytes());
     let mut skip = IPV6;
     for piece in invoking.pieces(pool) {
         let piece = piece.get(skip..).unwrap_or(&[]);
@@ -73,27 +76,34 @@ pub(crate) fn build(source: Ipv6Addr, invoking: &Frame, pool: &mut Pool, error: 
         octets[len..len + take].copy_from_slice(&piece[..take]);
         len += take;
     }
-    let payload_length = len - IPV6 - Ipv6::LEN;
+    let destination = ipv6(invoking.head(pool)).ok()?.source();
+    complete(&mut octets[..len], source, destination, 0);
+    Frame::from_octets(&octets[..len], pool)
+}
+
+/// Writes the IPv6 header before the message in a frame of this node, and the message's checksum, which is zero so far.
+pub(crate) fn complete(octets: &mut [u8], source: Ipv6Addr, destination: Ipv6Addr, traffic_class: u8) {
+    let Some((headers, message)) = octets.split_at_mut_checked(MESSAGE) else { return };
+    let checksum = checksum(message, source, destination);
+    if let Some(place) = message.get_mut(2..4) {
+        place.copy_from_slice(&checksum.to_be_bytes());
+    }
     let header = Ipv6 {
-        traffic_class: 0,
+        traffic_class,
         flow_label: 0,
-        payload_length: payload_length as u16,
+        payload_length: message.len() as u16,
         next_header: NextHeader::ICMPV6,
         hop_limit: 64,
         source,
-        destination: ipv6(invoking.head(pool)).ok()?.source(),
+        destination,
     };
-    let mut icmp = Icmpv6View::new(error);
-    let mut sum = Sum::pseudo_header(
-        &header.source.octets(),
-        &header.destination.octets(),
-        payload_length as u32,
-        NextHeader::ICMPV6,
-    );
-    sum.add(icmp.as_bytes());
-    sum.add(&octets[IPV6 + HEADERS..len]);
-    icmp.set_checksum(sum.checksum());
-    octets[IPV6..IPV6 + Ipv6::LEN].copy_from_slice(header.emit().as_bytes());
-    octets[IPV6 + Ipv6::LEN..IPV6 + HEADERS].copy_from_slice(icmp.as_bytes());
-    Frame::from_octets(&octets[..len], pool)
+    headers[IPV6..].copy_from_slice(header.emit().as_bytes());
+}
+
+/// The checksum of a message in which it is zero; of one that has the right one: zero.
+pub(crate) fn checksum(message: &[u8], source: Ipv6Addr, destination: Ipv6Addr) -> u16 {
+    let (source, destination) = (source.octets(), destination.octets());
+    let mut sum = Sum::pseudo_header(&source, &destination, message.len() as u32, NextHeader::ICMPV6);
+    sum.add(message);
+    sum.checksum()
 }

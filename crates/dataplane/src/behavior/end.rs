@@ -9,6 +9,9 @@ use srdma_wire::ipv6::NextHeader;
 use srdma_wire::srh::SrhError;
 use srdma_wire::{Ipv6View, Srh, SrhView, View};
 
+/// A routing header right behind the IPv6 header.
+const BEHIND_IPV6: Place = Place { offset: AFTER_IPV6, header: NextHeader::ROUTING, announced_at: IPV6 + 6 };
+
 /// The behaviour; steps are those of RFC 8986 section 4.1.
 pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outcome {
     let head = frame.head_mut(pool);
@@ -34,16 +37,12 @@ pub(crate) fn end(frame: &mut Frame, pool: &mut Pool, flavors: Flavors) -> Outco
         return match advance(view, rest, AFTER_IPV6) {
             Ok(Advanced::Next { pop }) => {
                 if pop && flavors.psp {
-                    let place = Place { offset: AFTER_IPV6, header: NextHeader::ROUTING, announced_at: IPV6 + 6 };
-                    return pop_srh(frame, pool, place).map_or_else(Outcome::Drop, |()| Outcome::Forward);
+                    return pop_srh(frame, pool, BEHIND_IPV6).map_or_else(Outcome::Drop, |()| Outcome::Forward);
                 }
                 Outcome::Forward
             }
-            Ok(Advanced::Ultimate) => {
-                let place = Place { offset: AFTER_IPV6, header: NextHeader::ROUTING, announced_at: IPV6 + 6 };
-                behind_last_segment(frame, pool, flavors.usp, place)
-                    .map_or_else(Outcome::Drop, |at| header_by_header(frame, pool, flavors, at))
-            }
+            Ok(Advanced::Ultimate) => behind_last_segment(frame, pool, flavors.usp, BEHIND_IPV6)
+                .map_or_else(Outcome::Drop, |at| header_by_header(frame, pool, flavors, at)),
             Err(verdict) => verdict,
         };
     }
@@ -173,10 +172,8 @@ fn behind_last_segment(frame: &mut Frame, pool: &mut Pool, usp: bool, at: Place)
     if !usp || head[at.offset + 2] != srdma_wire::srh::ROUTING_TYPE {
         return Ok(next);
     }
-    let taken = next.offset - at.offset;
     pop_srh(frame, pool, at)?;
-    // What stood before it has moved up, by as much as the frame begins later.
-    Ok(Place { offset: next.offset - taken, header: next.header, announced_at: at.announced_at })
+    Ok(Place { header: next.header, ..at })
 }
 
 /// Takes the SRH at `place` out of the packet (RFC 8986 section 4.16.1, S14.2–S14.4).

@@ -27,6 +27,12 @@ pub(crate) struct Upward {
     to_host: bool,
     /// Of the UDP datagram.
     source_port: u16,
+    marks: Marks,
+}
+
+/// Marks of responses (D227).
+#[derive(Clone, Copy, Debug)]
+struct Marks {
     /// Traffic Classes of ACKs and NAKs, and of CNPs.
     ack_class: u8,
     cnp_class: u8,
@@ -38,8 +44,11 @@ impl Groups {
     pub(crate) fn upward(&self, group: u32, tables: &Tables, loopback: Ipv6Addr) -> Option<Upward> {
         let GroupState { entry, marking, .. } = self.get(group)?;
         let proxy = entry.proxy.octets();
-        let ack_class = entry.policy.ack_dscp.map_or(marking.traffic_class, Dscp::traffic_class);
-        let (cnp_class, migration_request) = (entry.policy.cnp_dscp.traffic_class(), marking.migration_request);
+        let marks = Marks {
+            ack_class: entry.policy.ack_dscp.map_or(marking.traffic_class, Dscp::traffic_class),
+            cnp_class: entry.policy.cnp_dscp.traffic_class(),
+            migration_request: marking.migration_request,
+        };
         Some(match entry.parent {
             Parent::Source(source) => Upward {
                 source: entry.proxy,
@@ -49,9 +58,7 @@ impl Groups {
                 adjacency: tables.resolve(&source.address.octets(), &proxy),
                 to_host: true,
                 source_port: 0xC000 | (source.qpn.get() & 0x3FFF) as u16,
-                ack_class,
-                cnp_class,
-                migration_request,
+                marks,
             },
             Parent::Node { loopback: parent, sid } => Upward {
                 source: loopback,
@@ -61,9 +68,7 @@ impl Groups {
                 adjacency: tables.resolve(&sid.unwrap_or(parent).octets(), &proxy),
                 to_host: false,
                 source_port: EpochTag::of(entry.epoch).port(),
-                ack_class,
-                cnp_class,
-                migration_request,
+                marks,
             },
         })
     }
@@ -106,15 +111,15 @@ impl Upward {
 
     fn acknowledge(&self, psn: Psn, aeth: &AethView, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
         let bth = Bth::new(Opcode::ACKNOWLEDGE, self.qpn, psn);
-        let bth = Bth { migration_request: self.migration_request, ..bth };
-        self.packet(self.ack_class, &bth, aeth.as_bytes(), pool)
+        let bth = Bth { migration_request: self.marks.migration_request, ..bth };
+        self.packet(self.marks.ack_class, &bth, aeth.as_bytes(), pool)
     }
 
     /// A CNP as a packet. The source gets a standard one, its payload zero (MT-5.3.3-4, D29).
     pub(crate) fn cnp(&self, cnp: CnpUp, pool: &mut Pool) -> Result<(Frame, u32), DropReason> {
         let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, self.qpn, Psn::new(0)) };
         let payload = CnpView::with_count(if self.to_host { 0 } else { cnp.count });
-        self.packet(self.cnp_class, &bth, payload.as_bytes(), pool)
+        self.packet(self.marks.cnp_class, &bth, payload.as_bytes(), pool)
     }
 
     /// A packet with its ICRC, and the adjacency that it leaves by.

@@ -3,12 +3,9 @@
 use super::Node;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
-use crate::headers::{IPV6, beyond, ipv6};
+use crate::headers::{IPV6, ipv6};
+use crate::icmp::{self, MESSAGE};
 use srdma_frame::{Frame, Pool};
-use srdma_wire::Ipv6;
-use srdma_wire::checksum::Sum;
-use srdma_wire::ipv6::NextHeader;
-use zerocopy::IntoBytes;
 
 /// The longest echo reply, IPv6 header included; longer requests are dropped.
 const MAX_REPLY: usize = 2048;
@@ -16,21 +13,15 @@ const MAX_REPLY: usize = 2048;
 /// ICMPv6 type of an echo reply.
 const ECHO_REPLY: u8 = 129;
 
-/// Where the ICMPv6 message of a reply begins in its frame.
-const MESSAGE: usize = IPV6 + Ipv6::LEN;
-
 impl Node {
     /// Answers an echo request to a SID, whose ICMPv6 header is at `at`, from that SID.
     #[cold]
-    pub(super) fn echo(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, at: usize) {
-        let reply = echo_reply(&frame, pool, at);
-        match reply {
+    pub(super) fn echo(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool, at: usize) {
+        let mut octets = [0; IPV6 + MAX_REPLY];
+        match echo_reply(&mut frame, pool, at, &mut octets) {
             Ok(reply) if self.icmp_errors.take(context.now) => {
-                let reply_context = PacketContext { port: None, ..*context };
-                match Frame::from_octets(reply.octets(), pool) {
-                    Some(reply) => {
-                        self.send_in_table(&reply_context, reply, pool);
-                    }
+                match Frame::from_octets(reply, pool) {
+                    Some(reply) => self.send_in_table(&PacketContext { port: None, ..*context }, reply, pool),
                     None => self.ports.count_drop(None, DropReason::NoBuffer),
                 }
                 frame.release(pool);
@@ -41,59 +32,26 @@ impl Node {
     }
 }
 
-/// An echo reply, Ethernet header included.
-struct EchoReply {
-    octets: [u8; IPV6 + MAX_REPLY],
-    len: usize,
-}
-
-impl EchoReply {
-    fn octets(&self) -> &[u8] {
-        &self.octets[..self.len]
-    }
-}
-
-fn echo_reply(request: &Frame, pool: &Pool, at: usize) -> Result<EchoReply, DropReason> {
+/// The reply to a request, which then begins with its ICMPv6 message, in `octets`, Ethernet header included.
+fn echo_reply<'o>(
+    request: &mut Frame,
+    pool: &Pool,
+    at: usize,
+    octets: &'o mut [u8; IPV6 + MAX_REPLY],
+) -> Result<&'o [u8], DropReason> {
     let view = ipv6(request.head(pool))?;
-    let (source, destination) = (view.destination(), view.source());
-    let message_len = request.len().checked_sub(at).ok_or_else(|| beyond(request.head(pool)))?;
-    if MESSAGE + message_len > IPV6 + MAX_REPLY {
-        return Err(DropReason::UpperLayer);
-    }
-    let mut reply = EchoReply { octets: [0; IPV6 + MAX_REPLY], len: MESSAGE };
-    let mut skip = at;
-    for piece in request.pieces(pool) {
-        let wanted = piece.get(skip..).unwrap_or(&[]);
-        skip = skip.saturating_sub(piece.len());
-        reply.octets[reply.len..reply.len + wanted.len()].copy_from_slice(wanted);
-        reply.len += wanted.len();
-    }
-    let sum_of = |octets: &[u8]| {
-        let (source, destination) = (source.octets(), destination.octets());
-        let mut sum = Sum::pseudo_header(&source, &destination, message_len as u32, NextHeader::ICMPV6);
-        sum.add(octets);
-        sum.checksum()
-    };
-    let message = reply.octets.get_mut(MESSAGE..reply.len).ok_or(DropReason::Truncated)?;
+    let (sid, peer, traffic_class) = (view.destination(), view.source(), view.traffic_class() & !3);
+    request.pull(at);
+    let len = MESSAGE + request.copy_to(&mut octets[MESSAGE..], pool).ok_or(DropReason::UpperLayer)?;
+    let reply = &mut octets[..len];
+    let message = &mut reply[MESSAGE..];
     if message.len() < 8 {
         return Err(DropReason::Truncated);
     }
-    // A right checksum makes the sum of the message with it zero.
-    if ![0, 0xFFFF].contains(&sum_of(message)) {
+    if ![0, 0xFFFF].contains(&icmp::checksum(message, peer, sid)) {
         return Err(DropReason::UpperLayer);
     }
     (message[0], message[2], message[3]) = (ECHO_REPLY, 0, 0);
-    let checksum = sum_of(message);
-    message[2..4].copy_from_slice(&checksum.to_be_bytes());
-    let header = Ipv6 {
-        traffic_class: view.traffic_class() & !3,
-        flow_label: 0,
-        payload_length: message_len as u16,
-        next_header: NextHeader::ICMPV6,
-        hop_limit: 64,
-        source,
-        destination,
-    };
-    reply.octets[IPV6..MESSAGE].copy_from_slice(header.emit().as_bytes());
+    icmp::complete(reply, sid, peer, traffic_class);
     Ok(reply)
 }
