@@ -8,11 +8,34 @@ mod yardstick;
 pub(crate) use redirect::Redirect;
 pub use yardstick::{XdpSource, XdpYardstick};
 
-use assembler::Instruction;
+use assembler::{Assembler, Helper, Instruction, Label, Register};
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
+
+/// Verdicts of an XDP program.
+const XDP_ABORTED: i32 = 0;
+const XDP_DROP: i32 = 1;
+const XDP_PASS: i32 = 2;
+const XDP_REDIRECT: i32 = 4;
+
+/// Offsets in `struct xdp_md`.
+const XDP_MD_DATA: i16 = 0;
+const XDP_MD_DATA_END: i16 = 4;
+const XDP_MD_RX_QUEUE_INDEX: i16 = 16;
+
+/// Ends a program: the frame goes to the entry `R2` of a map, or `otherwise` is the verdict, as from a label on.
+fn end_with_redirect(program: &mut Assembler, map: BorrowedFd<'_>, otherwise: i32, from: Label) {
+    use Register::{R0, R1, R3};
+    program.set_map(R1, map);
+    program.set(R3, otherwise);
+    program.call(Helper::RedirectMap);
+    program.exit();
+    program.place(from);
+    program.set(R0, otherwise);
+    program.exit();
+}
 
 /// The hook that runs an XDP program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +71,11 @@ impl Attributes {
     fn u32(mut self, offset: usize, value: u32) -> Self {
         self.0[offset..offset + 4].copy_from_slice(&value.to_ne_bytes());
         self
+    }
+
+    /// What an operation has answered at an offset.
+    fn u32_at(&self, offset: usize) -> u32 {
+        u32::from_ne_bytes(std::array::from_fn(|index| self.0[offset + index]))
     }
 
     fn fd(self, offset: usize, fd: BorrowedFd<'_>) -> Self {
@@ -223,7 +251,7 @@ fn replace_xdp(link: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> 
 
 /// Runs a program once for a frame of no interface, which it changes as it would one of an interface; returns its
 /// verdict.
-fn test_run(program: BorrowedFd<'_>, frame: &mut Vec<u8>) -> io::Result<u32> {
+fn test_run(program: BorrowedFd<'_>, frame: &mut Vec<u8>) -> io::Result<i32> {
     let mut changed = vec![0; frame.len() + srdma_frame::HEADROOM];
     let mut attributes = Attributes::new()
         .fd(0, program)
@@ -234,10 +262,9 @@ fn test_run(program: BorrowedFd<'_>, frame: &mut Vec<u8>) -> io::Result<u32> {
         .u32(32, 1);
     // SAFETY: both buffers live through the call and have the given lengths.
     unsafe { attributes.call(Operation::ProgramTestRun)? };
-    let field = |at: usize| u32::from_ne_bytes(std::array::from_fn(|index| attributes.0[at + index]));
-    changed.truncate(field(12) as usize);
+    changed.truncate(attributes.u32_at(12) as usize);
     *frame = changed;
-    Ok(field(4))
+    Ok(attributes.u32_at(4) as i32)
 }
 
 /// Runs a program for so many copies of a frame, and does with them as it says (Linux 5.18); returns the time for each,
@@ -252,8 +279,7 @@ fn send_by(program: BorrowedFd<'_>, frame: &[u8], count: u32) -> io::Result<Dura
         .u32(64, LIVE_FRAMES);
     // SAFETY: the frame lives through the call and has the given length.
     unsafe { attributes.call(Operation::ProgramTestRun)? };
-    let ns = u32::from_ne_bytes(std::array::from_fn(|index| attributes.0[36 + index]));
-    Ok(Duration::from_nanos(ns.into()))
+    Ok(Duration::from_nanos(attributes.u32_at(36).into()))
 }
 
 /// Processors for which maps have values.

@@ -2,7 +2,8 @@
 
 use super::assembler::{Assembler, Condition, Helper, Instruction, Register, Width};
 use super::fast_path::{self, FastProgram};
-use super::{Map, MapKind, XdpMode, attach_xdp, load_xdp, replace_xdp};
+use super::{Map, MapKind, XdpMode, attach_xdp, end_with_redirect, load_xdp, replace_xdp};
+use super::{XDP_MD_DATA, XDP_MD_DATA_END, XDP_MD_RX_QUEUE_INDEX, XDP_PASS};
 use crate::interest::{BFD_PORTS, Interest, Match};
 use srdma_wire::Prefix;
 use srdma_wire::codepoints::ROCEV2_PORT;
@@ -124,7 +125,7 @@ impl Maps {
     /// With `fast`, frames go through the fast path first, which knows the interest by itself.
     fn program(&self, fast: Option<FastProgram<'_>>) -> Vec<Instruction> {
         use Condition::{AnyBit, Equal, Greater, NotEqual};
-        use Register::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
+        use Register::{R0, R1, R2, R4, R6, R7, R8, R9, R10};
         use Width::{Four, One, Two};
 
         let mut program = Assembler::default();
@@ -211,14 +212,7 @@ impl Maps {
 
         program.place(redirect);
         program.load(Four, R2, R6, XDP_MD_RX_QUEUE_INDEX);
-        program.set_map(R1, self.sockets.fd.as_fd());
-        program.set(R3, XDP_PASS);
-        program.call(Helper::RedirectMap);
-        program.exit();
-
-        program.place(pass);
-        program.set(R0, XDP_PASS);
-        program.exit();
+        end_with_redirect(&mut program, self.sockets.fd.as_fd(), XDP_PASS, pass);
 
         /// Leaves for `otherwise` unless so many octets lie between `R8` and `R9`.
         fn has_octets(program: &mut Assembler, octets: i32, otherwise: super::assembler::Label) {
@@ -229,14 +223,6 @@ impl Maps {
         program.finish()
     }
 }
-
-/// Offsets in `struct xdp_md`.
-const XDP_MD_DATA: i16 = 0;
-const XDP_MD_DATA_END: i16 = 4;
-const XDP_MD_RX_QUEUE_INDEX: i16 = 16;
-
-/// Verdict: pass the frame to the kernel.
-const XDP_PASS: i32 = 2;
 
 /// EtherType of MAC Control (IEEE 802.3), and its opcode for priority flow control (IEEE 802.1Qbb).
 const MAC_CONTROL: u16 = 0x8808;

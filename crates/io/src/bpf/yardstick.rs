@@ -1,21 +1,14 @@
 //! The least that XDP programs can do: yardsticks for the fast path, and a source of frames for it.
 
-use super::assembler::{Assembler, Condition, Helper, Instruction, Register, Width};
-use super::{Map, MapKind, XdpMode, attach_xdp, load_xdp, send_by};
+use super::assembler::{Assembler, Condition, Instruction, Label, Register, Width};
+use super::{Map, MapKind, XdpMode, attach_xdp, end_with_redirect, load_xdp, send_by};
+use super::{XDP_ABORTED, XDP_DROP, XDP_MD_DATA, XDP_MD_DATA_END, XDP_PASS};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use Register::{R0, R1, R2, R3, R4, R5, R6};
 use Width::{Four, Two};
-
-const XDP_ABORTED: i32 = 0;
-const XDP_DROP: i32 = 1;
-const XDP_PASS: i32 = 2;
-
-/// Offsets in `struct xdp_md`.
-const XDP_MD_DATA: i16 = 0;
-const XDP_MD_DATA_END: i16 = 4;
 
 const ETHERNET: i32 = 14;
 
@@ -111,33 +104,19 @@ fn renew(interfaces: &Map<u32, u32>, frame: &[u8]) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let fails = program.label();
     let words = frame[..frame.len().min(RENEWED)].as_chunks::<4>().0;
-    program.load(Four, R6, R1, XDP_MD_DATA);
-    program.load(Four, R2, R1, XDP_MD_DATA_END);
-    program.copy(R3, R6);
-    program.add(R3, 4 * words.len() as i32);
-    program.jump_if_register(R3, Condition::Greater, R2, fails);
+    begin(&mut program, 4 * words.len() as i32, fails);
     for (word, offset) in words.iter().zip((0..).step_by(4)) {
         program.store_value(Four, R6, offset, i32::from_ne_bytes(*word));
     }
-    program.set_map(R1, interfaces.fd.as_fd());
     program.set(R2, 0);
-    program.set(R3, XDP_ABORTED);
-    program.call(Helper::RedirectMap);
-    program.exit();
-    program.place(fails);
-    program.set(R0, XDP_ABORTED);
-    program.exit();
+    end_with_redirect(&mut program, interfaces.fd.as_fd(), XDP_ABORTED, fails);
     program.finish()
 }
 
 fn reflect(interfaces: &Map<u32, u32>) -> Vec<Instruction> {
     let mut program = Assembler::default();
     let pass = program.label();
-    program.load(Four, R6, R1, XDP_MD_DATA);
-    program.load(Four, R2, R1, XDP_MD_DATA_END);
-    program.copy(R3, R6);
-    program.add(R3, ETHERNET);
-    program.jump_if_register(R3, Condition::Greater, R2, pass);
+    begin(&mut program, ETHERNET, pass);
     program.load(Four, R2, R6, 0);
     program.load(Two, R3, R6, 4);
     program.load(Four, R4, R6, 6);
@@ -146,13 +125,16 @@ fn reflect(interfaces: &Map<u32, u32>) -> Vec<Instruction> {
     program.store(Two, R6, 4, R5);
     program.store(Four, R6, 6, R2);
     program.store(Two, R6, 10, R3);
-    program.set_map(R1, interfaces.fd.as_fd());
     program.set(R2, 0);
-    program.set(R3, XDP_PASS);
-    program.call(Helper::RedirectMap);
-    program.exit();
-    program.place(pass);
-    program.set(R0, XDP_PASS);
-    program.exit();
+    end_with_redirect(&mut program, interfaces.fd.as_fd(), XDP_PASS, pass);
     program.finish()
+}
+
+/// `R6` becomes the frame; leaves for `otherwise` unless it has so many octets.
+fn begin(program: &mut Assembler, octets: i32, otherwise: Label) {
+    program.load(Four, R6, R1, XDP_MD_DATA);
+    program.load(Four, R2, R1, XDP_MD_DATA_END);
+    program.copy(R3, R6);
+    program.add(R3, octets);
+    program.jump_if_register(R3, Condition::Greater, R2, otherwise);
 }

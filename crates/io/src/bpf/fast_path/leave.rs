@@ -4,6 +4,7 @@ use super::image::MAX_POLICY_OCTETS;
 use super::program::{AFTER_IPV6, Parts, place};
 use super::{SID_COUNTERS, sid};
 use crate::bpf::assembler::{Arithmetic, Condition, Helper, Label, Register, Width};
+use crate::bpf::{XDP_ABORTED, XDP_REDIRECT};
 use std::os::fd::AsFd;
 
 use Arithmetic::{Add, Subtract};
@@ -13,10 +14,6 @@ use Width::{Eight, Four, One, Two};
 
 /// Octets of an SRH that is pushed.
 pub(super) const MAX_SEGMENT_OCTETS: usize = MAX_POLICY_OCTETS - 40;
-
-/// Verdict: an error of the program. It cannot come about: every check has been made before.
-const XDP_ABORTED: i32 = 0;
-const XDP_REDIRECT: i32 = 4;
 
 /// Sends the packet to the neighbour in `SLOT`. From the change of the frame's beginning on there is no way back.
 pub(super) fn emit(parts: &mut Parts<'_>) {
@@ -59,6 +56,7 @@ pub(super) fn emit(parts: &mut Parts<'_>) {
     let program = &mut *parts.program;
     program.set(R0, XDP_REDIRECT);
     program.exit();
+    // It cannot come about: every check has been made before.
     program.place(failed);
     program.set(R0, XDP_ABORTED);
     program.exit();

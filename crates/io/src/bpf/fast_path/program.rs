@@ -9,6 +9,7 @@ use super::image::{ARRIVAL, KIND_HOP, KIND_POLICY, KIND_SET, KIND_SID, MAX_MEMBE
 use super::leave::{self, MAX_SEGMENT_OCTETS};
 use super::{Maps, Port, sid};
 use crate::bpf::assembler::{Arithmetic, Assembler, Condition, Helper, Label, Register, Width};
+use crate::bpf::{XDP_MD_DATA, XDP_MD_DATA_END};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use Arithmetic::{Add, And, Multiply, Or, ShiftLeft, ShiftRight, Subtract, Xor};
@@ -70,10 +71,6 @@ pub(super) const NEXT_HEADER: i16 = 6;
 pub(super) const HOP_LIMIT: i16 = 7;
 pub(super) const SOURCE: i16 = 8;
 pub(super) const DESTINATION: i16 = 24;
-
-/// Offsets in `struct xdp_md`.
-const XDP_MD_DATA: i16 = 0;
-const XDP_MD_DATA_END: i16 = 4;
 
 /// What a program of a port needs.
 #[derive(Clone, Copy, Debug)]

@@ -3,12 +3,9 @@
 use super::program::FastProgram;
 use super::{Maps, Port};
 use crate::bpf::assembler::{Assembler, Register};
-use crate::bpf::{load_xdp, test_run};
+use crate::bpf::{XDP_PASS, XDP_REDIRECT, load_xdp, test_run};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-
-const XDP_PASS: u32 = 2;
-const XDP_REDIRECT: u32 = 4;
 
 /// A program of a port that is at no interface.
 #[derive(Debug)]
@@ -28,7 +25,7 @@ impl TestProgram {
         program.copy(Register::R6, Register::R1);
         FastProgram { maps, port }.emit(&mut program, element);
         program.place(element);
-        program.set(Register::R0, XDP_PASS as i32);
+        program.set(Register::R0, XDP_PASS);
         program.exit();
         Ok(TestProgram { program: load_xdp(&program.finish(), c"srdma_test")? })
     }
