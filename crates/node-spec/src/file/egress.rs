@@ -1,6 +1,6 @@
 //! `[[traffic_class]]` and `[[egress]]`: queues of a port, and the handling of frames that wait too long.
 
-use super::{Integer, Located, PortName, Ports, Probability, U32, integer, is_default, ns, unless};
+use super::{Dscp, Integer, Located, PortName, Ports, Probability, U32, integer, is_default, ns, unless};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::{
     BackpressureThresholds, CLASSES, ClassConfig, ClassMap, EgressConfig, Marking, PfcConfig, Scheduling, StormAction,
@@ -15,7 +15,7 @@ type ClassNumber = Integer<0, 7>;
 #[serde(deny_unknown_fields)]
 pub struct TrafficClassSection {
     pub class: Located<ClassNumber>,
-    pub dscps: Vec<Located<Integer<0, 63>>>,
+    pub dscps: Vec<Located<Dscp>>,
 }
 
 impl TrafficClassSection {
@@ -40,7 +40,7 @@ pub struct EgressSection {
     pub paced: bool,
     pub limit_octets: Option<Located<U32>>,
     pub watchdog: Option<WatchdogSection>,
-    pub trim_dscp: Option<Located<Integer<0, 63>>>,
+    pub trim_dscp: Option<Located<Dscp>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub class: Vec<ClassSection>,
 }

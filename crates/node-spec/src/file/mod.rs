@@ -58,6 +58,7 @@ use srdma_frame::PortId;
 use toml::Spanned;
 
 pub type U16 = Integer<0, 0xFFFF>;
+pub type Dscp = Integer<0, 63>;
 pub type U32 = Integer<0, 0xFFFF_FFFF>;
 pub type U64 = Integer<0, { u64::MAX }>;
 /// A link MTU: IPv6 requires 1,280 octets at least (RFC 8200 section 5).

@@ -2,7 +2,7 @@
 
 use super::group::ParentSection;
 use super::repair::RepairName;
-use super::{Integer, Located, PositiveU32, U32, all, integer, is_default, ns, unless};
+use super::{Dscp, Integer, Located, PositiveU32, U32, all, integer, is_default, ns, unless};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::Learning;
 use srdma_group::{CnpMode, OnFailure, Policy, RepairMode, RepairPolicy, Rules};
@@ -22,8 +22,8 @@ pub struct PolicySection {
     pub cnp_window: Option<Located<Duration>>,
     pub cnp_window_most: Option<Located<Duration>>,
     pub cnp_limit: Option<Located<Integer<1, 0xFFFF>>>,
-    pub ack_dscp: Option<Located<Integer<0, 63>>>,
-    pub cnp_dscp: Option<Located<Integer<0, 63>>>,
+    pub ack_dscp: Option<Located<Dscp>>,
+    pub cnp_dscp: Option<Located<Dscp>>,
     #[serde(default, with = "FailureName", skip_serializing_if = "is_default")]
     pub on_failure: OnFailure,
     pub t_stall: Option<Located<Duration>>,

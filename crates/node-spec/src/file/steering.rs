@@ -1,6 +1,6 @@
 //! `[steering]`: choice of a path for each flow, and conditions for another (`docs/steering.md`).
 
-use super::{HostAddress, Integer, Located, U64, integer, is_default, ns};
+use super::{Dscp, HostAddress, Integer, Located, U64, integer, is_default, ns};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::headend::HeadendConfig;
 use srdma_steering::Mode;
@@ -33,8 +33,6 @@ pub struct SteeringSection {
     pub silent_probes: Option<Located<Integer<1, 255>>>,
     pub trimmed_dscp: Option<Located<Dscp>>,
 }
-
-type Dscp = Integer<0, 63>;
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Mode", rename_all = "lowercase")]

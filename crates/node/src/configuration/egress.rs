@@ -8,7 +8,7 @@ use srdma_dataplane::{
 };
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
-    ClassSection, EcnSection, EgressSection, Integer, Located, NodeFile, PfcSection, PortName, ThresholdsSection,
+    ClassSection, Dscp, EcnSection, EgressSection, Integer, Located, NodeFile, PfcSection, PortName, ThresholdsSection,
     TrafficClassSection, U32, WatchdogSection,
 };
 use srdma_toml_error::Problem;
@@ -70,7 +70,7 @@ fn add_classes(file: &NodeFile, draft: &mut Draft) -> Result<BTreeSet<u64>, Prob
 }
 
 /// The DSCP of trimmed packets has a class (D88): behind the congestion that they report they would arrive too late.
-fn check_trimming(file: &NodeFile, dscp: &Located<Integer<0, 63>>) -> Result<(), Problem> {
+fn check_trimming(file: &NodeFile, dscp: &Located<Dscp>) -> Result<(), Problem> {
     let number = dscp.value.get();
     let has = |section: &TrafficClassSection| section.dscps.iter().any(|other| other.value.get() == number);
     if file.traffic_class.iter().any(has) {

@@ -8,11 +8,11 @@ use srdma_group::{
     Branch, Downstream, Dscp, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent,
     Policy, Receiver, Source,
 };
-use srdma_node_spec::Entries;
 use srdma_node_spec::file::{
-    BehaviorName, BranchSection, GroupSection, HeadendSection, Integer, ListSection, Located, NodeFile, PolicySection,
+    BehaviorName, BranchSection, GroupSection, HeadendSection, ListSection, Located, NodeFile, PolicySection,
     ReceiverSection,
 };
+use srdma_node_spec::{Entries, file};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::{BTreeMap, BTreeSet};
@@ -354,7 +354,7 @@ impl Reader<'_> {
     }
 }
 
-fn dscp(given: &Located<Integer<0, 63>>) -> Dscp {
+fn dscp(given: &Located<file::Dscp>) -> Dscp {
     Dscp::of_traffic_class((given.value.get() as u8) << 2)
 }
 
