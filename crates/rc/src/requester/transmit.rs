@@ -29,9 +29,7 @@ impl Requester {
                 self.write_segment(context, into, &posted, self.next, ack_request)
             }
         };
-        context.counters.packets_sent += 1;
-        context.counters.packets_retransmitted += u64::from(!is_new);
-        context.counters.payload_octets_sent += u64::from(payload_octets);
+        count(context, is_new, payload_octets);
         self.next = if posted.is_read() { posted.end } else { self.next + 1 };
         self.cursor += usize::from(self.next == posted.end);
         self.sent = self.sent.max(self.next);
@@ -51,9 +49,7 @@ impl Requester {
         self.repeats = None;
         let posted = *self.queue.front()?;
         let (written, payload_octets) = self.write_segment(context, into, &posted, self.unacknowledged, true);
-        context.counters.packets_sent += 1;
-        context.counters.packets_retransmitted += 1;
-        context.counters.payload_octets_sent += u64::from(payload_octets);
+        count(context, false, payload_octets);
         if let Some(pacer) = &mut context.pacer {
             pacer.sent(context.now, written as u32);
         }
@@ -145,6 +141,13 @@ impl Requester {
         self.octets_since_ack_request += octets;
         pacer.wants_ack(self.in_flight_octets(pacer) + octets, self.octets_since_ack_request)
     }
+}
+
+/// Counts a request packet.
+fn count<M: Memory>(context: &mut Context<'_, M>, is_new: bool, payload_octets: u32) {
+    context.counters.packets_sent += 1;
+    context.counters.packets_retransmitted += u64::from(!is_new);
+    context.counters.payload_octets_sent += u64::from(payload_octets);
 }
 
 fn send_opcode(is_first: bool, is_last: bool, has_immediate: bool) -> Opcode {
