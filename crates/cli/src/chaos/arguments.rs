@@ -2,7 +2,7 @@
 
 use crate::source_name::SourceName;
 use anyhow::{Context, Result};
-use clap::{Args, value_parser};
+use clap::{Args, ValueEnum, value_parser};
 use srdma_chaos::runner::{DrawSchedule, RunConfig};
 use srdma_chaos::schedule::Schedule;
 use srdma_chaos::token::{ReplayToken, TokenError};
@@ -150,10 +150,9 @@ impl Arguments {
     pub(super) fn mode_option(&self) -> String {
         let insiders = if self.insiders { " --insiders" } else { "" };
         let workers = if self.workers > 1 { format!(" --workers {}", self.workers) } else { String::new() };
-        let source = match self.source {
-            SourceName::GoBackN => "",
-            SourceName::Selective => " --source selective",
-            SourceName::Mixed => " --source mixed",
+        let source = match self.source.to_possible_value() {
+            Some(name) if self.source != SourceName::GoBackN => format!(" --source {}", name.get_name()),
+            _ => String::new(),
         };
         format!("{insiders}{workers}{source}")
     }
