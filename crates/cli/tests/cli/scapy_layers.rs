@@ -22,6 +22,16 @@ fn the_packages_own_tests_pass() {
     assert!(said.contains("Ran 10 tests") && said.trim_end().ends_with("OK"), "{said}");
 }
 
+/// The captures of scapy in testdata/golden are what tools/golden makes of the RFCs and of the decisions.
+#[test]
+fn golden_captures_are_made_again() {
+    let mut python = Command::new("/usr/bin/python3");
+    python.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/golden/captures.py")).arg("--check");
+    let output = python.env("PYTHONDONTWRITEBYTECODE", "1").output().expect("python3 is installed");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "8 captures are as made\n", "{output:?}");
+    assert!(output.status.success());
+}
+
 const SCRIPT: &str = r"
 import sys
 from scapy.layers.inet import UDP
