@@ -44,8 +44,8 @@ pub(crate) fn headers(
     Some(headers)
 }
 
-/// End.MT TLVs edge by edge, at most eleven receivers each, each with its MR TLV behind it; the HMAC TLV last. An MR TLV
-/// has the regions of all its receivers, or of none: those are in the edge's entry (D231).
+/// End.MT TLVs edge by edge, at most eleven receivers each, each with its MR TLV behind it; the HMAC TLV last. An MR
+/// TLV has the regions of all its receivers, or of none: those are in the edge's entry (D231).
 fn write_tlvs(
     into: &mut [u8],
     lists: &[EdgeList],

@@ -87,8 +87,8 @@ const RECEIVE_CHUNKS: u32 = socket::RING_ENTRIES;
 /// Minimum number of chunks for each queue.
 const LEAST_SHARE: u32 = 32;
 
-/// Entries after which the kernel is called where it copies. It sends as many in a call, so that there are no more calls,
-/// and the chunks of frames that are gone are still in the cache when the next frames are gathered in them.
+/// Entries after which the kernel is called where it copies. It sends as many in a call, so that there are no more
+/// calls, and the chunks of frames that are gone are still in the cache when the next frames are gathered in them.
 const SENT_AT_ONCE: u32 = 32;
 
 /// Calls without a frame after which the driver checks that the interface still exists.
