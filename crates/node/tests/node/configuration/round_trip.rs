@@ -255,7 +255,7 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         let lists: Vec<EdgeList> = edges.map(list).collect();
         entry.policy.lists = if lists.is_empty() { ListMode::Provisioned } else { ListMode::Tlv };
         entry.policy.hmac_key_id = keys.keys().next().copied().filter(|_| octets.is());
-        let with_regions = region.is_some() && !lists.is_empty();
+        let with_regions = (region.is_some() || octets.is()) && !lists.is_empty();
         entry.headend = Some(HeadendEntry { source, lists, with_regions, link_mtu: octets.u16(1280, 0xFFFF) });
     }
     entry.repair = repair(octets, &entry);
