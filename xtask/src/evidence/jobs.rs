@@ -210,38 +210,65 @@ fn model_checking(name: &'static str, is_quick: bool) -> Job {
     }
 }
 
-/// Kinds of chaos tests: the label and the options.
-const CHAOS: [(&str, &str); 5] = [
-    ("networks", ""),
-    ("three workers a node", " --workers 3"),
-    ("under attack", " --attack"),
-    ("with insiders", " --insiders"),
-    ("clusters", " --cluster"),
+/// A kind of chaos test.
+struct Chaos {
+    label: &'static str,
+    options: &'static str,
+    /// Seeds of the quick result, and of the full one.
+    seeds: [u32; 2],
+    keep: &'static [&'static str],
+}
+
+const NETWORKS: &[&str] = &["/schedules", "/hops", "/failures"];
+
+const CHAOS: [Chaos; 5] = [
+    Chaos { label: "networks", options: "", seeds: [20_000, 1_000_000], keep: NETWORKS },
+    Chaos { label: "three workers a node", options: " --workers 3", seeds: [4_000, 200_000], keep: NETWORKS },
+    Chaos {
+        label: "under attack",
+        options: " --attack",
+        seeds: [4_000, 200_000],
+        keep: &["/schedules", "/forged", "/accepted", "/failures"],
+    },
+    Chaos { label: "with insiders", options: " --insiders", seeds: [4_000, 200_000], keep: NETWORKS },
+    Chaos {
+        label: "clusters",
+        options: " --cluster",
+        seeds: [1_000, 100_000],
+        keep: &["/schedules", "/hops", "/failures", "/findings"],
+    },
 ];
 
 fn chaos(name: &'static str, is_quick: bool) -> Job {
-    let seeds =
-        if is_quick { [20_000, 4_000, 4_000, 4_000, 1_000] } else { [1_000_000, 200_000, 200_000, 200_000, 100_000] };
-    let step = |((_, options), seeds): (&(&str, &str), u32)| {
+    let step = |Chaos { options, seeds, keep, .. }: &Chaos| {
+        let seeds = seeds[usize::from(!is_quick)];
         // None of these seeds is run by the tests.
-        let arguments = format!("chaos{options} --first-seed 60000000 --seeds {seeds} --json");
-        Step::srdma(arguments, &["/schedules", "/hops", "/failures"])
+        Step::srdma(format!("chaos{options} --first-seed 60000000 --seeds {seeds} --json"), keep)
     };
     Job {
         name,
         about: "chaos tests from seeds that the tests do not run",
         is_quick,
-        steps: CHAOS.iter().zip(seeds).map(step).collect(),
+        steps: CHAOS.iter().map(step).collect(),
         table: |results| {
-            let mut table = head(&["chaos tests, from seed 60,000,000 on", "schedules", "packet-hops", "violations"]);
+            let mut table = head(&["chaos tests, from seed 60,000,000 on", "schedules", "packets", "violations"]);
             ensure!(results.len() == CHAOS.len(), "results are missing");
-            for ((label, options), result) in CHAOS.iter().zip(results) {
-                let label =
-                    if options.is_empty() { (*label).to_owned() } else { format!("{label}, `{}`", options.trim()) };
-                let (schedules, hops) = (grouped(number(result, "/schedules")?), grouped(number(result, "/hops")?));
-                let failures = result["failures"].as_array().context("a result has no failures")?.len();
-                let failures = if failures == 0 { "none".to_owned() } else { failures.to_string() };
-                let _ = writeln!(table, "| {label} | {schedules} | {hops} | {failures} |");
+            for (Chaos { label, options, .. }, result) in CHAOS.iter().zip(results) {
+                let options = options.trim();
+                let label = if options.is_empty() { (*label).to_owned() } else { format!("{label}, `{options}`") };
+                let packets = match result["forged"].as_object() {
+                    Some(forged) => {
+                        let sent = forged.values().map(|kind| number(kind, "/sent")).sum::<Result<f64>>()?;
+                        let accepted = number(result, "/accepted")?;
+                        format!("{} forged, {accepted:.0} accepted", grouped(sent))
+                    }
+                    None => format!("{} packet-hops", grouped(number(result, "/hops")?)),
+                };
+                let mut violations = result["failures"].as_array().context("a result has no failures")?.len();
+                violations += result["findings"].as_array().map_or(0, Vec::len);
+                let violations = if violations == 0 { "none".to_owned() } else { violations.to_string() };
+                let schedules = grouped(number(result, "/schedules")?);
+                let _ = writeln!(table, "| {label} | {schedules} | {packets} | {violations} |");
             }
             Ok(table)
         },
