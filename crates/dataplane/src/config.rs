@@ -36,6 +36,18 @@ pub struct PortConfig {
     pub queue_limit_octets: usize,
 }
 
+/// Verification of the HMACs of SRHs (RFC 8754 section 2.1.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HmacPolicy {
+    /// HMAC TLVs are not read.
+    #[default]
+    Ignored,
+    /// An HMAC TLV that is there is verified (D232).
+    IfPresent,
+    /// There must be one (D130).
+    Required,
+}
+
 /// How the ICRC of a copy is made (D10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IcrcMode {
@@ -65,8 +77,8 @@ pub struct NodeConfig {
     pub icmp_errors_per_second: u32,
     /// Packets with a lower hop limit are not replicated (RFC 9524 section 2.2).
     pub replication_hop_limit: u8,
-    /// End, End.X and End.DT6 take packets with an SRH only if its HMAC is valid (RFC 8754 section 2.1.2.1).
-    pub require_hmac: bool,
+    /// Which packets with an SRH End, End.X and End.DT6 take, by its HMAC.
+    pub hmac: HmacPolicy,
     /// Minimum cover of an HMAC that End.MT requires (D9): `Tlvs`, or that of keys which sign less.
     pub end_mt_cover: Cover,
     /// After a restart: groups begin with unknown branches (D17).
@@ -95,7 +107,7 @@ impl NodeConfig {
             verify_icrc: false,
             icmp_errors_per_second: 100,
             replication_hop_limit: 0,
-            require_hmac: false,
+            hmac: HmacPolicy::Ignored,
             end_mt_cover: Cover::Tlvs,
             restarted: false,
             marking_seed: 0,

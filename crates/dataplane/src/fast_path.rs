@@ -4,7 +4,7 @@
 //! is replicated, or whose port has more to do than to send it.
 
 use crate::behavior::Flavors;
-use crate::config::{SidBehavior, TableId};
+use crate::config::{HmacPolicy, SidBehavior, TableId};
 use crate::node::Node;
 use crate::tables::{Adjacency, Sid, Target};
 use srdma_frame::PortId;
@@ -138,7 +138,7 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
                 });
                 hops.map(FastPathEntry::Via)
             }
-            Target::Sid(sid) if !config.require_hmac => self.sid(tables.sid(sid)),
+            Target::Sid(sid) if config.hmac == HmacPolicy::Ignored => self.sid(tables.sid(sid)),
             Target::Encaps(policy) => {
                 let policy = tables.encaps(policy);
                 policy.key_id().is_none().then(|| FastPathEntry::Encaps(policy.headers().to_vec()))

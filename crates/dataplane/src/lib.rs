@@ -40,7 +40,8 @@ pub use backpressure::{
 pub use behavior::{Flavors, NextCsid};
 pub use bfd::{BfdPeer, BfdReport, BfdSession, MAX_BFD_SESSIONS};
 pub use config::{
-    Command, ConfigError, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
+    Command, ConfigError, HmacPolicy, IcrcMode, MulticastRoute, NextHop, NodeConfig, PortConfig, RouteAction,
+    SidBehavior, TableId,
 };
 pub use counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
 pub use drop::{DropCounters, DropReason};

@@ -20,7 +20,7 @@ use srdma_rc::{
     QueuePairConfig, RateLimits, RemoteAddress, Status, WorkRequest,
 };
 use srdma_sim::network::SimElement;
-use srdma_sim::slices::slices_of;
+use srdma_sim::slices::{slices_of, with_headers_in_front};
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{EtherType, Ethernet, EthernetView, Instant, MacAddress, Opcode, Pfc, Qpn, View};
 use std::net::Ipv6Addr;
@@ -380,6 +380,7 @@ pub(super) fn write(flow: usize, region: MemoryKey, length_octets: u32, immediat
 impl Element for Server {
     fn receive(&mut self, now: Instant, _port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         for frame in frames.drain(..) {
+            let Some(frame) = with_headers_in_front(frame, pool) else { continue };
             if !self.nic.takes(now, &frame, pool) {
                 self.take_frame(now, &frame, pool);
             }

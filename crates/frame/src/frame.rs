@@ -105,10 +105,9 @@ impl std::fmt::Debug for Segment {
 /// A frame. It holds its chunks: it must end in [`Frame::release`], or be sent on.
 ///
 /// The first segment stands last, where a move of the whole takes it as the one word that it was written as. It alone
-/// is never zero, so that a place for a frame that may be empty is no longer than a frame: whether it is empty is
-/// seen in
-/// that word, and the others are moved in pairs, as they were written. A load waits for the stores before it unless one
-/// of them has all of its octets.
+/// is never zero, so that a place for a frame that may be empty is no longer than a frame: whether it is empty is seen
+/// in that word, and the others are moved in pairs, as they were written. A load waits for the stores before it unless
+/// one of them has all of its octets.
 #[derive(Debug)]
 #[must_use]
 #[repr(C)]
@@ -363,6 +362,24 @@ impl Frame {
         }
     }
 
+    /// Adds four octets behind the last segment, if its chunk has room for them and the frame shares it with none;
+    /// `false`, and nothing changed, otherwise. The frame must have no tail.
+    #[inline(always)]
+    pub fn put_last_four(&mut self, octets: [u8; 4], pool: &mut Pool) -> bool {
+        let last = self.body().last().copied().unwrap_or(self.first());
+        let end = last.start() + last.len();
+        if !self.tail().is_empty() || !pool.is_exclusive(last.chunk()) {
+            return false;
+        }
+        let Some(place) = pool.octets_mut(last.chunk()).get_mut(end..).and_then(|behind| behind.first_chunk_mut())
+        else {
+            return false;
+        };
+        *place = octets;
+        self.set_last(Segment(last.0 + octets.len() as u64));
+        true
+    }
+
     #[cold]
     fn gather_last_four(&self, pool: &Pool) -> Option<[u8; 4]> {
         let mut octets = [0; 4];
@@ -538,12 +555,24 @@ mod tests {
     }
 
     #[test]
-    fn cutting_is_truncating() {
+    fn the_end_is_cut_and_put_back() {
         let mut pool = Pool::new(64);
         for len in [4, 5, 60, CHUNK_ROOM, CHUNK_ROOM + 2, CHUNK_ROOM + 4, CHUNK_ROOM + 9, 9000] {
             let mut frame = Frame::from_octets(&octets(len), &mut pool).unwrap();
             frame.cut(4, &mut pool);
-            assert_eq!(frame.to_vec(&pool), octets(len - 4));
+            let mut expected = octets(len - 4);
+            assert_eq!(frame.to_vec(&pool), expected);
+            // What is left of two of them ends less than four octets before the end of a chunk.
+            let has_room = !matches!(len - CHUNK_ROOM.min(len), 2 | 4);
+            assert_eq!(frame.put_last_four([1, 2, 3, 4], &mut pool), has_room);
+            if has_room {
+                expected.extend([1, 2, 3, 4]);
+            }
+            assert_eq!(frame.to_vec(&pool), expected);
+            let last = frame.body().last().copied().unwrap_or(frame.first()).chunk();
+            pool.share(last, 1);
+            assert!(!frame.put_last_four([0; 4], &mut pool), "others have this chunk too");
+            pool.release(last);
             frame.release(&mut pool);
             assert_eq!(pool.in_use(), 0);
         }

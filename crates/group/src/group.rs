@@ -124,7 +124,7 @@ impl Record {
 
     /// Whether receiver lists in packets have the receivers' regions: one region for each receiver goes in a packet, so
     /// that the edges of a group of several take them from its record (D191).
-    pub fn regions_in_lists(&self) -> bool {
+    fn regions_in_lists(&self) -> bool {
         self.region.is_some() && self.more_regions.is_empty()
     }
 }
@@ -367,7 +367,7 @@ fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
     let with_hmac = record.policy.hmac_key_id.is_some();
     if record.policy.lists != ListMode::Provisioned {
         let receivers = record.receivers.len();
-        let refusal = match srh_len_octets(&edge_lists(record), record.regions_in_lists(), with_hmac) {
+        let refusal = match srh_len_octets(&edge_lists(record), record.region.is_some(), with_hmac) {
             Some(srh) if fits(srh) => return Ok((true, Overhead::of(srh))),
             Some(srh) => GroupError::ListsExceedLink {
                 path_mtu: record.path_mtu,

@@ -62,7 +62,8 @@ pub struct HeadendEntry {
     pub source: Source,
     /// The receiver lists of each packet; empty if they are provisioned.
     pub lists: Vec<EdgeList>,
-    /// Whether MR TLVs are added.
+    /// Whether MR TLVs are added: with the regions of the receivers, or with none where the receivers have none here,
+    /// since the edges have several in their entries (D231).
     pub with_regions: bool,
     /// Largest IPv6 packet of the tree's links, in octets.
     pub link_mtu: u16,
@@ -154,7 +155,7 @@ impl Group {
         let headend = node.parent.is_none().then(|| HeadendEntry {
             source: record.source,
             lists: if self.lists_in_packets() { edge_lists(record) } else { Vec::new() },
-            with_regions: record.regions_in_lists(),
+            with_regions: record.region.is_some(),
             link_mtu: record.link_mtu,
         });
         let repair = self.repair_of(index);

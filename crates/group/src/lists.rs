@@ -44,14 +44,15 @@ impl Overhead {
 }
 
 /// Length of the group's SRH: one segment, the TLVs of `lists` (none: provisioned), and the HMAC TLV. `None` when it
-/// exceeds 2,048 octets.
+/// exceeds 2,048 octets. MR TLVs have the regions that the receivers have here: all of them, or none (D231).
 pub fn srh_len_octets(lists: &[EdgeList], with_regions: bool, with_hmac: bool) -> Option<usize> {
     const HMAC_OCTETS: usize = 40;
     let mut tlv_octets = if with_hmac { HMAC_OCTETS } else { 0 };
     for receivers in lists.iter().flat_map(|list| list.receivers.chunks(MAX_RECEIVERS)) {
         tlv_octets += (24 + 20 * receivers.len()).next_multiple_of(8);
         if with_regions {
-            tlv_octets += (24 + 12 * receivers.len()).next_multiple_of(8);
+            let regions = receivers.iter().filter(|receiver| receiver.region.is_some()).count();
+            tlv_octets += (24 + 12 * regions).next_multiple_of(8);
         }
     }
     SrhValue::len_octets(1, tlv_octets)

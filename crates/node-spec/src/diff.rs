@@ -252,7 +252,7 @@ fn check_settings(old: &NodeConfig, new: &NodeConfig) -> Result<(), DiffError> {
         (old.loopback == new.loopback, "loopback"),
         (old.icrc == new.icrc, "icrc"),
         (old.verify_icrc == new.verify_icrc, "verify_icrc"),
-        (old.require_hmac == new.require_hmac, "require_hmac"),
+        (old.hmac == new.hmac, "require_hmac or verify_hmac"),
         (old.end_mt_cover == new.end_mt_cover, "end_mt_cover"),
         (old.icmp_errors_per_second == new.icmp_errors_per_second, "icmp_errors_per_second"),
         (old.replication_hop_limit == new.replication_hop_limit, "replication_hop_limit"),

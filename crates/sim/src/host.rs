@@ -4,7 +4,7 @@ use crate::invariants::Response;
 use crate::network::SimElement;
 use crate::program::{ReceiveStream, SendStream};
 use crate::replica::Replica;
-use crate::slices::slices_of;
+use crate::slices::{slices_of, with_headers_in_front};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_rc::{
     Access, Completion, ConfigError, Endpoint, EndpointConfig, MemoryKey, QueuePairConfig, QueuePairCounters, Status,
@@ -276,8 +276,10 @@ fn response_of(packet: &[u8]) -> Option<Response> {
 impl Element for Host {
     fn receive(&mut self, now: Instant, _port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
         for frame in frames.drain(..) {
-            self.take_frame(now, &frame, pool);
-            frame.release(pool);
+            if let Some(frame) = with_headers_in_front(frame, pool) {
+                self.take_frame(now, &frame, pool);
+                frame.release(pool);
+            }
         }
         self.run_program(now);
     }

@@ -273,7 +273,7 @@ impl Core {
             overhead: OverheadView {
                 lists_in_packets: committed.lists_in_packets(),
                 octets: overhead,
-                octets_with_lists: srh_len_octets(&lists, record.regions_in_lists(), with_hmac).map(octets),
+                octets_with_lists: srh_len_octets(&lists, record.region.is_some(), with_hmac).map(octets),
                 octets_provisioned: srh_len_octets(&[], false, with_hmac).map_or(overhead, octets),
                 longest_packet_octets: record.longest_packet_octets() as u32 + overhead,
                 link_mtu: record.link_mtu,

@@ -14,6 +14,7 @@ pub(crate) use decapsulate::{decapsulate, uncover};
 pub(crate) use end::{end, end_in_place};
 pub(crate) use end_dt6::{end_dt6, inner_offset, inner_packet};
 pub(crate) use end_x::end_x;
+pub(crate) use next_csid::shift;
 pub(crate) use options::behind_options;
 
 use crate::drop::DropReason;

@@ -9,7 +9,7 @@ use super::NextCsid;
 /// | block | next SID | after next | …            | 0 |
 /// ```
 #[inline(always)]
-pub(super) fn shift(destination: &mut [u8; 16], csid: NextCsid) -> bool {
+pub(crate) fn shift(destination: &mut [u8; 16], csid: NextCsid) -> bool {
     // The usual lengths as constants: shifts by variables of 128 bits take a dozen instructions each.
     if csid == NextCsid::F3216 { shift_by(destination, NextCsid::F3216) } else { shift_any(destination, csid) }
 }

@@ -205,7 +205,7 @@ fn a_node_that_writes_to_traces_is_out() {
 
 #[test]
 fn sids_that_require_an_hmac_and_policies_that_sign_are_the_elements() {
-    let mut node = node(|config| config.require_hmac = true);
+    let mut node = node(|config| config.hmac = HmacPolicy::Required);
     for of in [END, END_X] {
         assert_eq!(entry(&node, of), FastPathEntry::Element);
     }

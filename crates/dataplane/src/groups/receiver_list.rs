@@ -5,7 +5,7 @@ use super::{GroupState, Groups, Surroundings};
 use crate::behavior::{Outcome, behind_options};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
-use crate::multicast::{ListedReceiver, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
+use crate::multicast::{Listed, ListedReceiver, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
 use crate::tables::{Tables, Target};
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool, PortId};
@@ -223,11 +223,15 @@ impl Groups {
         let is_own = |address: &[u8; 16]| matches!(tables.lookup_main(address), Some(Target::Local | Target::Sid(_)));
         let provisioned: Vec<ListedReceiver> =
             recorded.map_or(&[][..], |state| &state.entry.receivers).iter().map(ListedReceiver::of).collect();
-        let (receivers, names_regions) = match receivers_of(srh, types, is_own)? {
-            None => (provisioned, false),
-            Some(listed) => {
-                let names_regions = listed.iter().any(|receiver| receiver.region.is_some());
-                (with_regions(listed, &provisioned), names_regions)
+        let (receivers, naming) = match receivers_of(srh, types, is_own)? {
+            None => (provisioned, Naming::None),
+            Some(Listed { receivers, has_recorded_regions }) => {
+                let naming = match receivers.iter().any(|receiver| receiver.region.is_some()) {
+                    true => Naming::Regions,
+                    false if has_recorded_regions => Naming::Record,
+                    false => Naming::None,
+                };
+                (with_regions(receivers, &provisioned), naming)
             }
         };
         if receivers.is_empty() {
@@ -254,7 +258,7 @@ impl Groups {
                 tables,
             )
         });
-        let (reth, regions) = regions_for(state, &receivers, names_regions);
+        let (reth, regions) = regions_for(state, &receivers, naming);
         Ok(ReceiverList {
             outer_source: *flow.outer_source,
             inner_addresses: *flow.inner_addresses,
@@ -299,14 +303,26 @@ impl Groups {
     }
 }
 
+/// Memory that MR TLVs name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    /// There is none.
+    None,
+    /// A region of each receiver.
+    Regions,
+    /// The regions of the edge's entry (D231).
+    Record,
+}
+
 /// How WRITEs to these receivers are rewritten. An MR TLV has one region for each receiver, and does not say which of a
-/// group of several it is (D191).
-fn regions_for(
-    state: Option<&GroupState>,
-    receivers: &[ListedReceiver],
-    names_regions: bool,
-) -> (RethRule, RegionTable) {
-    let rule = RethRule::new(state.and_then(|state| state.entry.region), receivers);
+/// group of several it is (D191). Without the regions that it says the entry has, WRITEs would go to the source's own
+/// (D231).
+fn regions_for(state: Option<&GroupState>, receivers: &[ListedReceiver], naming: Naming) -> (RethRule, RegionTable) {
+    let region = state.and_then(|state| state.entry.region);
+    if naming == Naming::Record && region.is_none() {
+        return (RethRule::Refuse, RegionTable::default());
+    }
+    let rule = RethRule::new(region, receivers);
     let Some(state) = state.filter(|state| !state.entry.more_regions.is_empty()) else {
         return (rule, RegionTable::default());
     };
@@ -314,7 +330,7 @@ fn regions_for(
         let branch = state.branch_of(&receiver.address.octets())?;
         state.entry.receivers.get(branch.index())
     });
-    match RegionTable::new(&state.entry.more_regions, recorded).filter(|_| !names_regions) {
+    match RegionTable::new(&state.entry.more_regions, recorded).filter(|_| naming != Naming::Regions) {
         Some(regions) => (rule, regions),
         None => (RethRule::Refuse, RegionTable::default()),
     }

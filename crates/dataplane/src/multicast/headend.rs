@@ -44,7 +44,8 @@ pub(crate) fn headers(
     Some(headers)
 }
 
-/// End.MT TLVs edge by edge, at most eleven receivers each, each with its MR TLV behind it; the HMAC TLV last.
+/// End.MT TLVs edge by edge, at most eleven receivers each, each with its MR TLV behind it; the HMAC TLV last. An MR
+/// TLV has the regions of all its receivers, or of none: those are in the edge's entry (D231).
 fn write_tlvs(
     into: &mut [u8],
     lists: &[EdgeList],
@@ -59,11 +60,12 @@ fn write_tlvs(
                 chunk.iter().map(|receiver| ReceiverView::new(receiver.address, receiver.qpn)).collect();
             writer.end_mt(list.edge, &receivers)?;
             if with_regions {
-                let regions: Option<Vec<RegionView>> = chunk
-                    .iter()
-                    .map(|receiver| receiver.region.map(|region| RegionView::new(region.base, region.rkey)))
-                    .collect();
-                writer.mr(list.edge, &regions?)?;
+                let listed = chunk.iter().filter_map(|receiver| receiver.region);
+                let regions: Vec<RegionView> = listed.map(|region| RegionView::new(region.base, region.rkey)).collect();
+                if !regions.is_empty() && regions.len() != chunk.len() {
+                    return None;
+                }
+                writer.mr(list.edge, &regions)?;
             }
         }
     }

@@ -22,6 +22,14 @@ impl ListedReceiver {
     }
 }
 
+/// Receivers that a packet names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Listed {
+    pub(crate) receivers: Vec<ListedReceiver>,
+    /// An MR TLV says that their regions are in the edge's entry (D231).
+    pub(crate) has_recorded_regions: bool,
+}
+
 /// Collects the receivers of every End.MT TLV whose Edge Node Address is this node's, one list of all such TLVs
 /// (MT-7.2-3); `None` without such a TLV. A malformed TLV for any edge makes the packet invalid, an invalid receiver
 /// only at its own edge (D8).
@@ -29,19 +37,21 @@ pub(crate) fn receivers_of(
     srh: &Srh<'_>,
     types: TlvTypes,
     is_own: impl Fn(&[u8; 16]) -> bool,
-) -> Result<Option<Vec<ListedReceiver>>, DropReason> {
-    let mut receivers: Option<Vec<ListedReceiver>> = None;
+) -> Result<Option<Listed>, DropReason> {
+    let mut found: Option<Listed> = None;
     let mut latest = 0;
     for tlv in Tlvs::new(srh.tlvs, types) {
         match tlv.map_err(|_| DropReason::MalformedTlv)? {
             Tlv::EndMt(list, entries) if is_own(list.edge_octets()) => {
-                let receivers = receivers.get_or_insert_default();
+                let receivers = &mut found.get_or_insert_default().receivers;
                 latest = receivers.len();
                 receivers.extend(entries.iter().map(listed));
             }
             Tlv::Mr(list, regions) if is_own(list.edge_octets()) => {
-                let last = receivers.as_mut().and_then(|all| all.get_mut(latest..)).ok_or(DropReason::MalformedTlv)?;
-                if last.len() != regions.len() {
+                let found = found.as_mut().ok_or(DropReason::MalformedTlv)?;
+                let last = found.receivers.get_mut(latest..).ok_or(DropReason::MalformedTlv)?;
+                found.has_recorded_regions |= regions.is_empty();
+                if !regions.is_empty() && last.len() != regions.len() {
                     return Err(DropReason::MalformedTlv);
                 }
                 for (receiver, region) in last.iter_mut().zip(regions) {
@@ -52,10 +62,10 @@ pub(crate) fn receivers_of(
             Tlv::Pad1 | Tlv::PadN(_) | Tlv::Hmac(..) | Tlv::EndMt(..) | Tlv::Mr(..) | Tlv::Other(..) => {}
         }
     }
-    if let Some(receivers) = &receivers {
-        check(receivers)?;
+    if let Some(found) = &found {
+        check(&found.receivers)?;
     }
-    Ok(receivers)
+    Ok(found)
 }
 
 fn listed(entry: &ReceiverView) -> ListedReceiver {

@@ -21,6 +21,8 @@ enum Rest {
     Release,
     /// The group repairs: it is kept.
     Keep,
+    /// It has become the copy for its only receiver, and leaves by this adjacency.
+    Send(u32),
 }
 
 /// How a packet is kept: its group, what it is to its repair, its ICRC.
@@ -36,6 +38,14 @@ impl Node {
             None => self.copy_step_by_step(context, &mut frame, pool, require_hmac, &mut kept),
         };
         match result {
+            Ok(Rest::Send(adjacency)) => {
+                match self.ports.place_for(self.tables.adjacency(adjacency).port, frame.len()) {
+                    Some(place) => place.fill(frame),
+                    None => {
+                        self.transmit(&context.of_copies(), frame, pool, adjacency);
+                    }
+                }
+            }
             Ok(Rest::Release) => frame.release(pool),
             Ok(Rest::Keep) => self.keep_copied(context, frame, kept, pool),
             Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
@@ -159,6 +169,16 @@ impl Node {
             self.ports.count_drop(context.port, DropReason::ReceiverNotInRecord);
         }
         let withholding = list.group.filter(|group| self.groups.withholds_any(*group));
+        if let ([copy], None, None) = (list.copies.as_slice(), arrival, withholding)
+            && let Some(adjacency) = copy.adjacency.filter(|_| rewrite.len() <= copy.most_octets as usize)
+            && self.config.icrc != IcrcMode::Recompute
+            && rewrite_in_place(frame, pool, rewrite, copy, list.copy_regions.first().unwrap_or(&None))
+        {
+            if let Some(group) = list.group {
+                self.groups.count_copies(group, 1);
+            }
+            return Ok(Rest::Send(adjacency));
+        }
         body.share(list.copies.len(), pool);
         let selecting = list.group.zip(arrival).filter(|(_, arrival)| !arrival.is_for_all);
         if withholding.is_none() && selecting.is_none() {
@@ -274,6 +294,25 @@ impl Node {
 #[inline]
 fn bth_of(headers: &[u8; HEADERS]) -> Option<&BthView> {
     BthView::split(&headers[HEADERS - BthView::LEN..]).ok().map(|(bth, _)| bth)
+}
+
+/// Turns a packet without its ICRC into the copy for its only receiver, in its own chunks. `false` where others hold
+/// them, or the last one has no room for the ICRC: the octets behind the head are unchanged then.
+#[inline(always)]
+fn rewrite_in_place(
+    frame: &mut Frame,
+    pool: &mut Pool,
+    rewrite: &Rewrite<'_>,
+    copy: &EdgeCopy,
+    region: &Option<ReceiverRegion>,
+) -> bool {
+    if !pool.is_exclusive(frame.first().chunk()) {
+        return false;
+    }
+    match rewrite.write(&copy.rewritten, region, &copy.ethernet, frame.head_mut(pool)) {
+        Some(icrc) => frame.put_last_four(icrc.0, pool),
+        None => false,
+    }
 }
 
 /// Why some receivers of a list may be sent no copy of a packet.

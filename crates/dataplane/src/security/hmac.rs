@@ -1,5 +1,6 @@
 //! The SRH's HMAC (RFC 8754 section 2.1.2), and its extension over the receiver lists (D9).
 
+use crate::behavior::{NextCsid, shift};
 use crate::drop::DropReason;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -114,7 +115,7 @@ impl HmacKeys {
         types: TlvTypes,
         admitted: Cover,
     ) -> Result<(), DropReason> {
-        let cover = self.verify(source, destination, srh, types)?;
+        let cover = self.verify(source, destination, srh, types).map_err(|error| error.reason)?;
         if cover == Cover::Tlvs || cover == admitted { Ok(()) } else { Err(DropReason::HmacCover) }
     }
 
@@ -126,29 +127,50 @@ impl HmacKeys {
         destination: &[u8; 16],
         srh: &Srh<'_>,
         types: TlvTypes,
-    ) -> Result<Cover, DropReason> {
-        let found = Tlvs::new(srh.tlvs, types).find_map(|tlv| match tlv {
-            Ok(Tlv::Hmac(view, hmac)) => Some(Ok((view, hmac))),
-            Ok(_) => None,
-            Err(_) => Some(Err(DropReason::MalformedTlv)),
-        });
-        let (view, hmac) = found.ok_or(DropReason::HmacMissing)??;
-        let key = self.get(view.key_id()).ok_or(DropReason::HmacUnknownKey)?;
-        if !key.admits(srh, view, destination) {
-            return Err(DropReason::HmacMismatch);
-        }
+    ) -> Result<Cover, HmacError> {
+        let mut tlvs = Tlvs::new(srh.tlvs, types);
+        let (at, view, hmac) = loop {
+            let at = tlvs.offset();
+            match tlvs.next() {
+                Some(Ok(Tlv::Hmac(view, hmac))) => break (at, view, hmac),
+                Some(Ok(_)) => {}
+                Some(Err(_)) => return Err(HmacError { reason: DropReason::MalformedTlv, tlv: None }),
+                None => return Err(HmacError { reason: DropReason::HmacMissing, tlv: None }),
+            }
+        };
+        let invalid = |reason| HmacError { reason, tlv: Some(at) };
+        let key = self.get(view.key_id()).ok_or(invalid(DropReason::HmacUnknownKey))?;
         let expected = key.sign(source, srh, view, types);
-        if bool::from(expected.as_slice().ct_eq(hmac)) { Ok(key.cover) } else { Err(DropReason::HmacMismatch) }
+        let is_valid = key.admits(srh, view, destination) && bool::from(expected.as_slice().ct_eq(hmac));
+        if is_valid { Ok(key.cover) } else { Err(invalid(DropReason::HmacMismatch)) }
     }
+}
+
+/// Why an HMAC is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct HmacError {
+    pub(crate) reason: DropReason,
+    /// Offset of its TLV from the first TLV, if there is one.
+    pub(crate) tlv: Option<usize>,
 }
 
 impl HmacKey {
     /// RFC 8754 section 2.1.2.1: the destination is the active segment; that of a reduced SRH is not listed, which D
-    /// must admit. The Linux kernel never sets D.
+    /// must admit. The Linux kernel never sets D. Of a segment that carries compressed SIDs some may be gone (D232).
     fn admits(&self, srh: &Srh<'_>, view: &HmacView, destination: &[u8; 16]) -> bool {
         match srh.segments.get(usize::from(srh.header.segments_left)) {
             None => view.destination_not_covered() || self.cover == Cover::Linux,
-            Some(segment) => segment == destination,
+            Some(segment) => segment == destination || is_shifted(*segment, destination),
         }
     }
+}
+
+/// Whether a destination is a segment after some of the compressed SIDs in it (NEXT-CSID, F3216).
+fn is_shifted(mut segment: [u8; 16], destination: &[u8; 16]) -> bool {
+    while shift(&mut segment, NextCsid::F3216) {
+        if segment == *destination {
+            return true;
+        }
+    }
+    false
 }

@@ -6,11 +6,11 @@ mod hmac;
 
 pub use boundary::Domain;
 pub(crate) use boundary::{Boundary, Prefixes};
-pub(crate) use hmac::HmacKeys;
 pub use hmac::{Cover, HmacKey};
+pub(crate) use hmac::{HmacError, HmacKeys};
 
 use crate::behavior::Outcome;
-use crate::config::{ConfigError, NodeConfig, SidBehavior};
+use crate::config::{ConfigError, HmacPolicy, NodeConfig, SidBehavior};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::egress::Ports;
@@ -189,7 +189,7 @@ impl Security {
     /// Whether packets to SIDs are checked before the SID processes them.
     #[inline]
     pub(crate) fn guards_sids(&self, config: &NodeConfig) -> bool {
-        config.require_hmac || self.has_domain()
+        config.hmac != HmacPolicy::Ignored || self.has_domain()
     }
 
     /// Whether a packet may go to a SID of the node: by its source address, and by the HMAC of its SRH if the node
@@ -203,7 +203,7 @@ impl Security {
         config: &NodeConfig,
     ) -> Result<(), Outcome> {
         self.boundary.admits_to_sid(source)?;
-        if !config.require_hmac {
+        if config.hmac == HmacPolicy::Ignored {
             return Ok(());
         }
         match sid.behavior {
@@ -221,15 +221,24 @@ impl Security {
         let place = Place::first(outer).behind_options(head)?;
         if place.header != NextHeader::ROUTING {
             // Without a domain it may be from anywhere (D130).
-            return if self.has_domain() { Ok(()) } else { Err(DropReason::HmacMissing.into()) };
+            let needs_none = self.has_domain() || config.hmac == HmacPolicy::IfPresent;
+            return if needs_none { Ok(()) } else { Err(DropReason::HmacMissing.into()) };
         }
         let srh = place.srh(head).map_err(|error| srh_drop(error, head))?;
         let verified = self.keys.verify(outer.source_octets(), outer.destination_octets(), &srh, config.tlv_types);
         match verified {
             Ok(_) => Ok(()),
+            Err(HmacError { reason: DropReason::HmacMissing, .. }) if config.hmac == HmacPolicy::IfPresent => Ok(()),
             // RFC 8754 section 2.1: a TLV reaches beyond the SRH, whose Hdr Ext Len is reported.
-            Err(reason @ DropReason::MalformedTlv) => Err(Outcome::Report(reason, hdr_ext_len(place))),
-            Err(reason) => Err(reason.into()),
+            Err(HmacError { reason: reason @ DropReason::MalformedTlv, .. }) => {
+                Err(Outcome::Report(reason, erroneous(place.offset + 1)))
+            }
+            // RFC 8754 section 2.1.2.1: so is an HMAC that is not valid.
+            Err(HmacError { reason, tlv: Some(tlv) }) => {
+                let tlvs = place.behind_srh(srh.header).offset - srh.tlvs.len();
+                Err(Outcome::Report(reason, erroneous(tlvs + tlv)))
+            }
+            Err(HmacError { reason, tlv: None }) => Err(reason.into()),
         }
     }
 
@@ -238,9 +247,9 @@ impl Security {
     }
 }
 
-/// The error that points at the Hdr Ext Len of an SRH.
-fn hdr_ext_len(srh: Place) -> Icmpv6Error {
-    Icmpv6Error::ErroneousField((srh.offset + 1 - IPV6) as u32)
+/// The error that points at an octet of the frame.
+fn erroneous(offset: usize) -> Icmpv6Error {
+    Icmpv6Error::ErroneousField((offset - IPV6) as u32)
 }
 
 fn sid_in(domain: &Domain, sid: Prefix) -> Result<(), ConfigError> {

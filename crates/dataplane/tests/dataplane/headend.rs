@@ -119,6 +119,25 @@ fn headers_are_as_short_as_possible() {
     assert_eq!(without_flow_label(sent[0].1.clone()), expected(&data, &tlvs(false)));
 }
 
+/// D231: behind each list of a group of several regions is an MR TLV without any.
+#[test]
+fn lists_of_several_regions_refer_to_the_edges_entry() {
+    let data = inner(0x04, 0, &[1; 100], false);
+    let several = group(|record| {
+        record.more_regions = vec![SourceRegion { base: 0, length: 64, rkey: 7 }];
+        let further = ReceiverRegion { base: 0, rkey: 1 };
+        record.receivers.iter_mut().for_each(|receiver| receiver.more_regions = vec![further]);
+    });
+    let (first, second) = (first_edge(), second_edge());
+    let mut tlvs = Vec::new();
+    for (edge, receivers) in [(EDGE, &first[..11]), (EDGE, &first[11..]), (OTHER_EDGE, &second)] {
+        tlvs.extend([end_mt_tlv(edge, receivers), mr_tlv(edge, &[])].concat());
+    }
+    let sent = headend_of(&several).send(0, &data);
+    assert_eq!(without_flow_label(sent[0].1.clone()), expected(&data, &tlvs));
+    assert_eq!(several.overhead().octets(), 40 + 24 + tlvs.len());
+}
+
 /// MT-9-1, D4, D9: the HMAC covers source, Last Entry, Flags, D, key id, Segment List and the lists; with a new key
 /// headers are signed again.
 #[test]

@@ -254,7 +254,7 @@ fn an_unknown_neighbour_is_reported() {
 /// RFC 8754 section 2.1: a TLV that reaches beyond the SRH, where an HMAC is required, is reported at Hdr Ext Len.
 #[test]
 fn a_tlv_beyond_its_srh_is_reported() {
-    let mut bench = Bench::with(LOOPBACK, 2, |config| config.require_hmac = true);
+    let mut bench = Bench::with(LOOPBACK, 2, |config| config.hmac = HmacPolicy::Required);
     bench.route("2001:db8:5::/48", 0);
     bench.apply(Command::AddSid { prefix: prefix(END), behavior: SidBehavior::End(Flavors::default()) });
     let mut list = vec![59, 3, 4, 1, 0, 0, 0, 0];

@@ -180,3 +180,21 @@ fn the_choice_of_a_region_allocates_nothing() {
     });
     assert_eq!(allocations(&mut bench, &packets), 0);
 }
+
+/// D231: a list of a group of several regions says that the edge has them. At one that does not, since it has not got its
+/// entry again, WRITEs would reach the source's own addresses with its keys, which ends a receiver's queue pair.
+#[test]
+fn lists_say_that_the_edge_has_the_regions() {
+    let (list, recorded) = (end_mt_tlv(EDGE, &hosts(0)), mr_tlv(EDGE, &[]));
+    let packet = write(0x0A, BASE, REGIONS[1].rkey, &[1; 96], false);
+    let outer = with_tlvs(&packet, &[&list, &recorded]);
+    assert_eq!(bench().send(0, &outer), copies_to(&packet, 1));
+
+    let mut without_entry = edge(false);
+    assert_eq!(without_entry.send(0, &outer), []);
+    let first = write(0x06, BASE, REGIONS[0].rkey, &[1; 256], false);
+    assert_eq!(without_entry.send(0, &with_tlvs(&first, &[&list, &recorded])), []);
+    assert_eq!(without_entry.drops(0), [("outside_region", 2)]);
+    let middle = inner(0x07, 0, &[7; 64], false);
+    assert_eq!(without_entry.send(0, &with_tlvs(&middle, &[&list, &recorded])), copies_to(&middle, 0));
+}

@@ -147,7 +147,7 @@ impl World {
             Temper::Plain | Temper::Bordering => {}
             Temper::Strict => {
                 config.verify_icrc = true;
-                config.require_hmac = true;
+                config.hmac = HmacPolicy::Required;
                 config.restarted = true;
             }
             Temper::Recomputing => {

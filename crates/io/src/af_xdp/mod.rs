@@ -65,6 +65,8 @@ pub struct AfXdp {
     turn: usize,
     /// Entries that were passed to the kernel for sending and are not completed.
     in_flight: u32,
+    /// Entries written since the kernel was last called.
+    unsent: u32,
     idle_calls: u32,
     is_drained: bool,
 }
@@ -84,6 +86,10 @@ const RECEIVE_CHUNKS: u32 = socket::RING_ENTRIES;
 
 /// Minimum number of chunks for each queue.
 const LEAST_SHARE: u32 = 32;
+
+/// Entries after which the kernel is called where it copies. It sends as many in a call, so that there are no more
+/// calls, and the chunks of frames that are gone are still in the cache when the next frames are gathered in them.
+const SENT_AT_ONCE: u32 = 32;
 
 /// Calls without a frame after which the driver checks that the interface still exists.
 const IDLE_CALLS: u32 = 1024;
@@ -166,6 +172,7 @@ impl AfXdp {
             statistics: DriverStatistics::default(),
             turn: 0,
             in_flight: 0,
+            unsent: 0,
             idle_calls: 0,
             is_drained: false,
         })
@@ -242,6 +249,7 @@ impl Driver for AfXdp {
             return;
         };
         let mut left = gathered.pieces().len();
+        self.unsent += left as u32;
         for piece in gathered.pieces() {
             left -= 1;
             let Some(offset) = self.holds.give(piece.chunk(), pool) else {
@@ -255,9 +263,14 @@ impl Driver for AfXdp {
             });
         }
         self.statistics.sent += 1;
+        if self.sending == Sending::Copying && self.unsent >= SENT_AT_ONCE {
+            // If the interface is gone, the caller's flush finds it too.
+            self.flush(pool).ok();
+        }
     }
 
     fn flush(&mut self, pool: &mut Pool) -> io::Result<()> {
+        self.unsent = 0;
         while let Some(Queue { socket, .. }) = self.queues.first_mut() {
             socket.transmit.publish();
             let waiting = socket.transmit.waiting();

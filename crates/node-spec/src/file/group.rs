@@ -136,6 +136,8 @@ impl RegionSection {
 #[serde(deny_unknown_fields)]
 pub struct HeadendSection {
     pub link_mtu: Option<Located<LinkMtu>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded_regions: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub list: Vec<Spanned<ListSection>>,
 }
@@ -153,6 +155,11 @@ impl HeadendSection {
             let receiver = list.receivers.iter().map(|receiver| spanned(ReceiverSection::of(receiver))).collect();
             spanned(ListSection { edge: HostAddress(list.edge).into(), receiver })
         });
-        HeadendSection { link_mtu: Some(integer(headend.link_mtu)), list: list.collect() }
+        let has_regions = headend.lists.iter().flat_map(|list| &list.receivers).any(|it| it.region.is_some());
+        HeadendSection {
+            link_mtu: Some(integer(headend.link_mtu)),
+            recorded_regions: headend.with_regions && !headend.lists.is_empty() && !has_regions,
+            list: list.collect(),
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::KeySpec;
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::{Cover, IcrcMode, NextHop, NodeConfig, PortConfig};
+use srdma_dataplane::{Cover, HmacPolicy, IcrcMode, NextHop, NodeConfig, PortConfig};
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -30,6 +30,8 @@ pub struct NodeSection {
     pub replication_hop_limit: Option<Located<Integer<0, 255>>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub require_hmac: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub verify_hmac: bool,
     #[serde(default, with = "CoverName", skip_serializing_if = "is_default")]
     pub end_mt_cover: Cover,
     pub end_mt_tlv_type: Option<Located<TlvType>>,
@@ -80,7 +82,8 @@ impl NodeSection {
             verify_icrc: config.verify_icrc,
             icmp_errors_per_second: unless(config.icmp_errors_per_second, default.icmp_errors_per_second, integer),
             replication_hop_limit: unless(config.replication_hop_limit, default.replication_hop_limit, integer),
-            require_hmac: config.require_hmac,
+            require_hmac: config.hmac == HmacPolicy::Required,
+            verify_hmac: config.hmac == HmacPolicy::IfPresent,
             end_mt_cover: config.end_mt_cover,
             end_mt_tlv_type: unless(config.tlv_types.end_mt, default.tlv_types.end_mt, integer),
             mr_tlv_type: unless(config.tlv_types.mr, default.tlv_types.mr, integer),

@@ -327,10 +327,14 @@ impl Reader<'_> {
             Ok(EdgeList { edge: list.edge.value.0, receivers })
         };
         let lists = section.list.iter().map(list).collect::<Result<Vec<_>, Problem>>()?;
+        if section.recorded_regions && self.section.region.is_some() {
+            let text = "recorded_regions: the headend of a group of several regions has no [group.region] (D191, D231)";
+            return self.problem(self.at, text);
+        }
         let least_mtu = self.config.ports.iter().map(|port| port.link_mtu).min().unwrap_or(0);
         Ok(HeadendEntry {
             source,
-            with_regions: self.section.region.is_some() && !lists.is_empty(),
+            with_regions: (self.section.region.is_some() || section.recorded_regions) && !lists.is_empty(),
             lists,
             link_mtu: section.link_mtu.as_ref().map_or(least_mtu, |mtu| mtu.value.get() as u16),
         })

@@ -3,7 +3,7 @@
 use super::claims::{Claims, Leads};
 use super::egress;
 use super::interfaces::{PortInterface, Purpose};
-use srdma_dataplane::{NextHop, NodeConfig, PortConfig};
+use srdma_dataplane::{HmacPolicy, NextHop, NodeConfig, PortConfig};
 use srdma_frame::PortId;
 use srdma_node_spec::file::{FastCnpType, Located, NodeFile, PortName, PortSection};
 use srdma_toml_error::Problem;
@@ -39,7 +39,11 @@ pub(super) fn node(file: &NodeFile, claims: &mut Claims<'_>) -> Result<(NodeConf
     config.restarted = section.restarted;
     config.icrc = section.icrc;
     config.verify_icrc = section.verify_icrc;
-    config.require_hmac = section.require_hmac;
+    config.hmac = match (section.require_hmac, section.verify_hmac) {
+        (true, _) => HmacPolicy::Required,
+        (false, true) => HmacPolicy::IfPresent,
+        (false, false) => HmacPolicy::Ignored,
+    };
     config.end_mt_cover = section.end_mt_cover;
     if let Some(rate) = &section.icmp_errors_per_second {
         config.icmp_errors_per_second = rate.value.get() as u32;

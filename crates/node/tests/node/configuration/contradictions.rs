@@ -368,6 +368,12 @@ fn headends() {
     refused_with(&file, &list("receiver = []"), "34: the list of edge 2001:db8:1::1 has no receiver");
     let receiver = "receiver = [{ address = '2001:db8:bb::1', qpn = 2 }]\n";
     parse(&format!("{file}{}", list(receiver))).expect("right");
+    let region = "region = { base = 0, length = 9, rkey = 1 }\n";
+    refused_with(
+        &file,
+        &format!("{region}headend = {{ recorded_regions = true }}"),
+        "22: recorded_regions: the headend of a group of several regions has no [group.region] (D191, D231)",
+    );
     let again = format!("{receiver}[[group.headend.list]]\nedge = '2001:db8:2::1'\n{receiver}");
     refused_with(
         &file,

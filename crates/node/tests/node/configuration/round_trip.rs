@@ -8,9 +8,9 @@ use srdma_bfd::Config as BfdConfig;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_dataplane::{
     BackpressureConfig, BackpressureSids, BackpressureThresholds, BfdPeer, BfdSession, ClassMap, Connection, Cover,
-    Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, IcrcMode, IoamConfig, IoamInterface, IoamNamespace,
-    Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig, PortConfig, PriorityMapping,
-    RouteAction, Scheduling, SidBehavior, StormAction, TableId, TimestampFormat, Watchdog, WideData,
+    Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, HmacPolicy, IcrcMode, IoamConfig, IoamInterface,
+    IoamNamespace, Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig, PortConfig,
+    PriorityMapping, RouteAction, Scheduling, SidBehavior, StormAction, TableId, TimestampFormat, Watchdog, WideData,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -112,7 +112,7 @@ fn settings(octets: &mut Octets) -> NodeConfig {
     config.restarted = octets.is();
     config.icrc = octets.one_of(&[IcrcMode::Incremental, IcrcMode::Recompute]);
     config.verify_icrc = octets.is();
-    config.require_hmac = octets.is();
+    config.hmac = octets.one_of(&[HmacPolicy::Ignored, HmacPolicy::IfPresent, HmacPolicy::Required]);
     config.end_mt_cover = octets.one_of(&[Cover::Tlvs, Cover::Rfc8754, Cover::Linux]);
     config.icmp_errors_per_second = octets.u32(0, u32::MAX);
     config.replication_hop_limit = octets.octet();
@@ -255,7 +255,7 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         let lists: Vec<EdgeList> = edges.map(list).collect();
         entry.policy.lists = if lists.is_empty() { ListMode::Provisioned } else { ListMode::Tlv };
         entry.policy.hmac_key_id = keys.keys().next().copied().filter(|_| octets.is());
-        let with_regions = region.is_some() && !lists.is_empty();
+        let with_regions = (region.is_some() || octets.is()) && !lists.is_empty();
         entry.headend = Some(HeadendEntry { source, lists, with_regions, link_mtu: octets.u16(1280, 0xFFFF) });
     }
     entry.repair = repair(octets, &entry);
