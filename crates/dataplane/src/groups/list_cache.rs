@@ -39,6 +39,7 @@ impl<'h> Flow<'h> {
 /// Receiver lists in use: each flow has two slots, so that the cache grows with the node's groups alone.
 #[derive(Debug)]
 pub(crate) struct ListCache {
+    /// Empty until the first list is put.
     slots: Vec<Option<Box<ReceiverList>>>,
     /// 64 less the logarithm of the number of pairs of slots.
     shift: u32,
@@ -46,7 +47,7 @@ pub(crate) struct ListCache {
 
 impl Default for ListCache {
     fn default() -> Self {
-        ListCache::of_pairs(Self::LEAST_PAIRS)
+        ListCache { slots: Vec::new(), ..ListCache::of_pairs(Self::LEAST_PAIRS) }
     }
 }
 
@@ -60,7 +61,7 @@ impl ListCache {
         ListCache { slots: vec![None; 2 * pairs], shift: 64 - pairs.trailing_zeros() }
     }
 
-    /// Grows with the number of groups; the lists are forgotten then, and made again as their packets come.
+    /// Grows with the number of groups, before a list is put; the lists are forgotten then, and made again as their packets come.
     pub(crate) fn make_room(&mut self, groups: usize) {
         let wanted = groups.saturating_mul(Self::PAIRS_PER_GROUP).clamp(Self::LEAST_PAIRS, Self::MOST_PAIRS);
         if 2 * wanted > self.slots.len() {
@@ -96,7 +97,7 @@ impl ListCache {
     /// Forgets the lists of a group: the record that they were resolved with has changed.
     pub(crate) fn forget(&mut self, entry: &GroupEntry) {
         let first = self.first(&entry.proxy.octets(), &entry.designated_qpn.to_octets());
-        self.slots[first..first + 2].fill(None);
+        self.slots.iter_mut().skip(first).take(2).for_each(|slot| *slot = None);
     }
 
     #[inline]
@@ -129,6 +130,12 @@ impl ListCache {
 }
 
 impl Groups {
+    /// Whether there has been a receiver list.
+    #[inline]
+    pub(crate) fn has_lists(&self) -> bool {
+        !self.lists.slots.is_empty()
+    }
+
     /// Whether there are so many receiver lists that the caches do not hold them.
     #[inline]
     pub(crate) fn has_many_lists(&self) -> bool {
