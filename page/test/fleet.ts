@@ -17,6 +17,10 @@ interface Order {
   order: string;
   group?: number;
   epoch?: number;
+  /** The controller's store, a number of 64 bits, as text: those of JavaScript have 53. */
+  store?: string;
+  /** The entry's name, which answers repeat. */
+  name?: unknown;
   entry?: GroupEntry;
 }
 
@@ -61,7 +65,8 @@ export class Fleet {
         session = await this.#hello(node);
         continue;
       }
-      const { orders } = (await reply.json()) as { orders: Order[] };
+      const text = (await reply.text()).replace(/"store":(\d+)/g, '"store":"$1"');
+      const { orders } = JSON.parse(text) as { orders: Order[] };
       answers = orders.flatMap((order) => this.#execute(order, entries, prepared));
     }
   }
@@ -84,24 +89,23 @@ export class Fleet {
   }
 
   #execute(
-    { order, entry, group, epoch }: Order,
+    { order, entry, group, epoch, name, store }: Order,
     entries: Map<number, GroupEntry>,
     prepared: Map<number, GroupEntry>,
   ): unknown[] {
     const id = entry?.id ?? group ?? 0;
-    const of = { group: id, epoch: entry?.epoch ?? epoch };
     if (order === "prepare" && entry) {
       prepared.set(id, entry);
-      return [{ answer: "prepared", ...of }];
+      return [{ answer: "prepared", group: id, name }];
     }
     if (order === "commit" || order === "restore") {
       entries.set(id, entry ?? prepared.get(id) ?? { id, epoch: 0, initial_psn: 0, branches: [] });
       this.#begun.set(id, this.#begun.get(id) ?? Date.now());
-      return [{ answer: "committed", ...of }];
+      return [{ answer: "committed", group: id, name }];
     }
     if (order === "remove") {
       entries.delete(id);
-      return [{ answer: "removed", ...of }];
+      return [{ answer: "removed", store, group: id, epoch }];
     }
     prepared.delete(id);
     return [];
@@ -164,7 +168,8 @@ export class Fleet {
 
   #send(method: string, path: string, body: unknown): Promise<Response> {
     const headers = { "content-type": "application/json" };
-    return fetch(this.#url + path, { method, headers, body: JSON.stringify(body) });
+    const text = JSON.stringify(body).replace(/"store":"(\d+)"/g, '"store":$1');
+    return fetch(this.#url + path, { method, headers, body: text });
   }
 }
 

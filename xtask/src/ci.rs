@@ -2,7 +2,7 @@
 
 use crate::external::cargo;
 use crate::tree::Tree;
-use crate::{conformance, labs, tidy, tools};
+use crate::{conformance, labs, page, tidy, tools};
 use anyhow::{Context, Result};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,8 @@ enum Action {
     Tools,
     /// The tests that need root.
     Labs,
+    /// The tests of the controller's page, and the comparison of the committed page with its sources.
+    Page,
 }
 
 /// The result of one check.
@@ -68,6 +70,15 @@ const STEPS: &[Step] = &[
         tier: Tier::Fast,
         action: Action::Cargo("test --workspace", &[("RUST_TEST_THREADS", TEST_THREADS)]),
     },
+    Step {
+        name: "fuzz",
+        tier: Tier::Full,
+        action: Action::Cargo(
+            "check --locked --manifest-path fuzz/Cargo.toml --features files --target-dir target/fuzz",
+            &[],
+        ),
+    },
+    Step { name: "page", tier: Tier::Full, action: Action::Page },
     Step { name: "labs", tier: Tier::Full, action: Action::Labs },
     Step {
         name: "docs",
@@ -106,6 +117,7 @@ fn describe(action: &Action) -> String {
         Action::Chore(_) => "the repository's files".to_owned(),
         Action::Tools => "the programs that tests use".to_owned(),
         Action::Labs => "the tests that need root".to_owned(),
+        Action::Page => "the controller's page, by npm".to_owned(),
     }
 }
 
@@ -120,7 +132,11 @@ fn perform(action: &Action, tier: Tier) -> Result<Outcome> {
             Ok(cargo.status().context("cannot start cargo")?.success().into())
         }
         Action::Chore(chore) => Ok(chore(&Tree::of_repository()?)?.into()),
-        Action::Tools => Ok(tools::provide(tier == Tier::Full && tools::is_root()?)?.into()),
+        Action::Tools => {
+            let is_full = tier == Tier::Full;
+            Ok(tools::provide(is_full, is_full && tools::is_root()?)?.into())
+        }
+        Action::Page => Ok(page::test()?.into()),
         Action::Labs => {
             let summary = labs::run("")?;
             Ok(Outcome { passed: summary.is_good(), note: summary.to_string() })

@@ -9,6 +9,7 @@ mod book;
 mod ci;
 mod conformance;
 mod deny;
+mod evidence;
 mod external;
 mod ids;
 mod labs;
@@ -73,6 +74,11 @@ enum Chore {
     ///
     /// What is not installed is named with the commands that install it; the exit code is then 1.
     Peers(peers::Arguments),
+    /// Run the commands behind tables of the documents, keep their results in docs/results, and write the tables.
+    ///
+    /// What exists for the present tree of crates/ is kept, and a run that was stopped goes on where it was. The exit
+    /// code is 1 if a command has failed.
+    Evidence(evidence::Arguments),
     /// Check the house rules that the compiler does not check.
     Tidy,
     /// Write docs/conformance.md from the ids found in code and tests.
@@ -106,6 +112,7 @@ fn run(chore: Chore) -> Result<bool> {
         Chore::Book => book::run(&tree::Tree::of_repository()?),
         Chore::Deny { offline } => deny::run(offline),
         Chore::Peers(arguments) => peers::run(&arguments),
+        Chore::Evidence(arguments) => evidence::run(&arguments),
         Chore::Tidy => tidy::run(&tree::Tree::of_repository()?),
         Chore::Conformance { check } => conformance::run(&tree::Tree::of_repository()?, check),
     }

@@ -32,6 +32,17 @@ pub(crate) fn run(check: bool) -> Result<bool> {
     Ok(is_same)
 }
 
+/// Compares the committed page with its sources, and runs its tests: units, and the whole page in Chromium.
+pub(crate) fn test() -> Result<bool> {
+    if !run(true)? {
+        return Ok(false);
+    }
+    let page = Tree::root().join("page");
+    npm(&page, &["test"])?;
+    npm(&page, &["run", "browser"])?;
+    Ok(true)
+}
+
 fn npm(page: &Path, arguments: &[&str]) -> Result<()> {
     let status = Command::new("npm").args(arguments).current_dir(page).status();
     if !status.context("npm, of Node.js 20 or later, builds the page")?.success() {

@@ -1,4 +1,4 @@
-//! Regions of a Rust file: lines of tests, and the function of a line.
+//! Regions of a Rust file: lines of tests, and the test function of a comment.
 //!
 //! Reads the layout that rustfmt gives, not the grammar: an item ends at the `}` below its first letter.
 
@@ -28,32 +28,45 @@ impl<'a> Regions<'a> {
         self.test[index]
     }
 
-    /// The function that the line with this index is in, or that it documents.
-    pub(crate) fn function(&self, index: usize) -> Option<&'a str> {
-        self.documented_function(index).or_else(|| self.enclosing_function(index))
+    /// The test function that the comment in the line with this index documents or stands in. Comments of helpers,
+    /// constants and files belong to none, and code is no comment.
+    pub(crate) fn test_of_comment(&self, index: usize) -> Option<&'a str> {
+        let is_comment = self.lines[index].trim_start().starts_with("//") && is_prelude(self.lines[index]);
+        let at = is_comment.then(|| self.documented_function(index).or_else(|| self.enclosing_function(index)))??;
+        self.is_test_function(at).then(|| function_name(self.lines[at]))?
     }
 
-    fn documented_function(&self, index: usize) -> Option<&'a str> {
-        let is_prelude = |line: &str| {
-            let line = line.trim_start();
-            (line.starts_with("//") && !line.starts_with("//!")) || line.starts_with("#[")
-        };
+    /// The line of the function below the comments and attributes that this line is one of.
+    fn documented_function(&self, index: usize) -> Option<usize> {
         let first_code = (index..self.lines.len()).find(|&at| !is_prelude(self.lines[at]))?;
-        (first_code > index).then(|| function_name(self.lines[first_code]))?
+        (first_code > index && function_name(self.lines[first_code]).is_some()).then_some(first_code)
     }
 
-    fn enclosing_function(&self, index: usize) -> Option<&'a str> {
-        let mut indent = indent_of(self.lines[index]) + usize::from(function_name(self.lines[index]).is_some());
-        for line in self.lines[..=index].iter().rev().filter(|line| !line.trim().is_empty()) {
+    /// The line of the function around this line.
+    fn enclosing_function(&self, index: usize) -> Option<usize> {
+        let mut indent = indent_of(self.lines[index]);
+        for (at, line) in self.lines[..index].iter().enumerate().rev().filter(|(_, line)| !line.trim().is_empty()) {
             if indent_of(line) < indent {
-                if let Some(name) = function_name(line) {
-                    return Some(name);
+                if function_name(line).is_some() {
+                    return Some(at);
                 }
                 indent = indent_of(line);
             }
         }
         None
     }
+
+    /// Does `#[test]`, or that of an asynchronous runtime, stand above the function in this line?
+    fn is_test_function(&self, at: usize) -> bool {
+        let is_test = |line: &str| line == "#[test]" || (line.starts_with("#[") && line.contains("::test"));
+        self.lines[..at].iter().rev().take_while(|line| is_prelude(line)).any(|line| is_test(line.trim_start()))
+    }
+}
+
+/// Comments and attributes, as they stand above an item.
+fn is_prelude(line: &str) -> bool {
+    let line = line.trim_start();
+    (line.starts_with("//") && !line.starts_with("//!")) || line.starts_with("#[")
 }
 
 /// Is the whole file made for tests? Files under `tests/` and `benches/`, `tests.rs` modules, and the test kit.
@@ -109,7 +122,13 @@ mod tests {
         if true {
             // deep
         }
+        /// A helper.
+        fn helper() {
+            // in a helper
+        }
     }
+    /// Named.
+    const NAME: u8 = 1;
 }
 pub const fn after() {}
 ";
@@ -118,7 +137,7 @@ pub const fn after() {}
     fn test_modules_are_cut_out() {
         let regions = Regions::of("crates/wire/src/bth.rs", TEXT);
         let tests: Vec<usize> = (0..TEXT.lines().count()).filter(|&line| regions.is_test(line)).collect();
-        assert_eq!(tests, (6..=15).collect::<Vec<_>>());
+        assert_eq!(tests, (6..=21).collect::<Vec<_>>());
     }
 
     #[test]
@@ -130,12 +149,17 @@ pub const fn after() {}
     }
 
     #[test]
-    fn a_line_belongs_to_the_function_around_or_below_it() {
+    fn a_comment_belongs_to_the_test_around_or_below_it() {
         let regions = Regions::of("crates/wire/src/bth.rs", TEXT);
-        assert_eq!(regions.function(0), None);
-        assert_eq!(regions.function(2), Some("product"));
-        assert_eq!(regions.function(8), Some("shows"));
-        assert_eq!(regions.function(12), Some("shows"));
-        assert_eq!(regions.function(16), Some("after"));
+        let found = |text: &str| {
+            let index = TEXT.lines().position(|line| line.trim() == text).expect("a line of the file");
+            regions.test_of_comment(index)
+        };
+        assert_eq!(found("/// Documents."), Some("shows"));
+        assert_eq!(found("// deep"), Some("shows"));
+        for other in ["//! About the file.", "// inside", "if true {", "/// A helper.", "// in a helper", "/// Named."]
+        {
+            assert_eq!(found(other), None, "{other}");
+        }
     }
 }

@@ -94,9 +94,13 @@ const LAB_TOOLS: &[Tool] = &[
     tool("xz", "xz-utils"),
 ];
 
-/// Installs missing programs, those of lab tests only on request; `false` when some are still missing.
-pub(crate) fn provide(with_labs: bool) -> Result<bool> {
-    let tools = TEST_TOOLS.iter().chain(LAB_TOOLS.iter().filter(|_| with_labs));
+/// Used by the tests of the controller's page.
+const PAGE_TOOLS: &[Tool] = &[tool("/usr/bin/chromium", "chromium"), tool("npm", "npm")];
+
+/// Installs missing programs, those of the page's and of lab tests on request; `false` when some are still missing.
+pub(crate) fn provide(with_page: bool, with_labs: bool) -> Result<bool> {
+    let page = PAGE_TOOLS.iter().filter(|_| with_page);
+    let tools = TEST_TOOLS.iter().chain(page).chain(LAB_TOOLS.iter().filter(|_| with_labs));
     let problem = match missing_after_install(tools)? {
         None => missing_python_packages()?,
         problem => problem,

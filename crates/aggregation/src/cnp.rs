@@ -30,10 +30,10 @@ pub struct CnpRules {
 }
 
 impl Default for CnpRules {
-    /// A leading window of 50 microseconds, always, in which a branch may send 64.
+    /// A trailing window of 50 microseconds, always, in which a branch may send 64.
     fn default() -> Self {
         let window = Duration::from_micros(50);
-        CnpRules { mode: WindowMode::Leading, window, window_most: window, limit: 64 }
+        CnpRules { mode: WindowMode::Trailing, window, window_most: window, limit: 64 }
     }
 }
 

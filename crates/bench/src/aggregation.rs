@@ -94,8 +94,8 @@ impl Aggregation {
 
     pub(super) fn measure(self, repetitions: u32, machine: &Machine) -> anyhow::Result<Row> {
         let mut samples = match self {
-            Aggregation::Machine { branches } => aggregation(branches, false, repetitions),
-            Aggregation::Advance { branches } => aggregation(branches, true, repetitions),
+            Aggregation::Machine { branches } => aggregation(branches, false, repetitions)?,
+            Aggregation::Advance { branches } => aggregation(branches, true, repetitions)?,
             Aggregation::Packets { groups, branches } => Edge::new(groups, branches)?.acks(repetitions)?,
             Aggregation::Data { groups, branches } => Edge::new(groups, branches)?.data(repetitions)?,
             Aggregation::HoldBegins { groups } => Edge::new(groups, FEW)?.holds(repetitions)?.0,
@@ -151,7 +151,7 @@ fn gcd(one: u32, other: u32) -> u32 {
 }
 
 /// Nanoseconds per response: the responder is looked up as a node does, by its address among all, sorted.
-fn aggregation(branches: u16, advancing: bool, repetitions: u32) -> Vec<f64> {
+fn aggregation(branches: u16, advancing: bool, repetitions: u32) -> anyhow::Result<Vec<f64>> {
     let responders: Vec<([u8; 16], BranchIndex)> =
         (0..branches).map(|branch| (receiver(branch).octets(), BranchIndex(branch))).collect();
     let mut acknowledgements = Acknowledgements::new(&Rules::default(), branches, Start::Committed(Psn::new(0)));
@@ -182,7 +182,10 @@ fn aggregation(branches: u16, advancing: bool, repetitions: u32) -> Vec<f64> {
             black_box(acknowledgements.response(Instant::ZERO, branch, response, &mut out).is_ok());
             out.clear();
         }
-        begin.elapsed().as_nanos() as f64 / responses.len() as f64
+        let time = begin.elapsed();
+        let minimum = acknowledgements.minimum_psn();
+        ensure!(minimum == Some(last), "the minimum is {minimum:?}, not {last:?}: responses were refused");
+        Ok(time.as_nanos() as f64 / responses.len() as f64)
     };
     (0..=repetitions).map(|_| sample()).collect()
 }
@@ -220,23 +223,25 @@ impl Edge {
         let rounds = (RESPONSES / usize::from(self.branches) / self.groups as usize).max(1) as u32;
         let mut sample = || {
             self.send_data(self.psn + rounds - 1)?;
-            let mut time = Duration::ZERO;
+            let (mut time, mut sent) = (Duration::ZERO, 0);
             for psn in self.psn..self.psn + rounds {
                 for turn in 0..u32::from(self.branches) {
                     let order: Vec<u16> = shuffled(self.branches, psn).collect();
-                    time += self.hand_over(|group| {
+                    let (taken, left) = self.hand_over(|group| {
                         let branch = order[turn as usize];
                         Ok(packets::response(MAC, receiver(branch), names(group), Psn::new(psn), AethSyndrome::ACK))
                     })?;
+                    (time, sent) = (time + taken, sent + left);
                 }
             }
             self.psn += rounds;
+            let acks = rounds as usize * self.groups as usize;
+            ensure!(sent == acks, "{sent} ACKs left, {acks} minima were acknowledged");
+            self.check(self.psn)?;
             let responses = f64::from(rounds) * f64::from(self.branches) * f64::from(self.groups);
             Ok(time.as_nanos() as f64 / responses)
         };
-        let samples = (0..=repetitions).map(|_| sample()).collect::<anyhow::Result<Vec<f64>>>()?;
-        self.check(self.psn)?;
-        Ok(samples)
+        (0..=repetitions).map(|_| sample()).collect()
     }
 
     /// Nanoseconds per data packet.
@@ -245,7 +250,10 @@ impl Edge {
         let mut sample = || {
             let mut time = Duration::ZERO;
             for psn in self.psn..self.psn + packets {
-                time += self.send_data(psn)?;
+                let (taken, left) = self.send_data(psn)?;
+                let copies = self.groups as usize * usize::from(self.branches);
+                ensure!(left == copies, "{left} copies left, {copies} were due");
+                time += taken;
             }
             self.psn += packets;
             Ok(time.as_nanos() as f64 / f64::from(packets) / f64::from(self.groups))
@@ -261,7 +269,7 @@ impl Edge {
         for round in 0..=repetitions {
             let psn = Psn::new(round + 2);
             let nak = AethSyndrome::SEQUENCE_ERROR;
-            let time = self.hand_over(|group| Ok(packets::response(MAC, receiver(1), names(group), psn, nak)))?;
+            let (time, _) = self.hand_over(|group| Ok(packets::response(MAC, receiver(1), names(group), psn, nak)))?;
             begins.push(time.as_nanos() as f64 / f64::from(self.groups));
             now += LONG;
             ensure!(self.node.next_deadline().is_some_and(|at| at < now), "no T_hold has begun");
@@ -269,7 +277,7 @@ impl Edge {
             self.node.tick(now, &mut self.pool);
             ends.push(begin.elapsed().as_nanos() as f64 / f64::from(self.groups));
             let sent = self.empty_queues();
-            ensure!(round > 0 || sent == self.groups as usize, "{sent} NAKs left at the end of T_hold");
+            ensure!(sent == self.groups as usize, "{sent} NAKs left at the end of T_hold, in round {round}");
             // The data at the minimum are retransmitted, so that the next NAK is forwarded.
             self.send_data(0)?;
             ensure!(self.node.next_deadline().is_none_or(|at| at > now), "a T_hold goes on");
@@ -277,14 +285,15 @@ impl Edge {
         Ok((begins, ends))
     }
 
-    /// One data packet to each group.
-    fn send_data(&mut self, psn: u32) -> anyhow::Result<Duration> {
+    /// One data packet to each group; gives the time that the node took, and the number of copies.
+    fn send_data(&mut self, psn: u32) -> anyhow::Result<(Duration, usize)> {
         self.hand_over(|group| Ok(packets::multicast(MAC, SID, names(group), &[], Psn::new(psn), PAYLOAD)))
     }
 
-    /// Hands over one frame for each group, batch by batch; gives the time that the node took.
-    fn hand_over(&mut self, frame: impl Fn(u32) -> anyhow::Result<Vec<u8>>) -> anyhow::Result<Duration> {
-        let mut time = Duration::ZERO;
+    /// Hands over one frame for each group, batch by batch; gives the time that the node took, and the number of frames
+    /// that left.
+    fn hand_over(&mut self, frame: impl Fn(u32) -> anyhow::Result<Vec<u8>>) -> anyhow::Result<(Duration, usize)> {
+        let (mut time, mut left) = (Duration::ZERO, 0);
         let mut batch = Vec::with_capacity(BATCH);
         let mut group = 0;
         while group < self.groups {
@@ -297,9 +306,9 @@ impl Edge {
             let begin = Clock::now();
             self.node.receive(Instant::ZERO, INGRESS, &mut batch, &mut self.pool);
             time += begin.elapsed();
-            self.empty_queues();
+            left += self.empty_queues();
         }
-        Ok(time)
+        Ok((time, left))
     }
 
     fn empty_queues(&mut self) -> usize {

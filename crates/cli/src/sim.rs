@@ -21,7 +21,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 /// Runs a scenario. An error, and exit code 2, is for invalid input; exit code 1 for a run that failed or
-/// has missed a target.
+/// has missed a target, and for checks that do not hold.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let file_text = fs::read_to_string(&arguments.file)
         .with_context(|| format!("cannot read the scenario {}", arguments.file.display()))?;
@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     } else {
         print!("{report}{}", compared.unwrap_or_default());
     }
-    let missed = report.missed_targets();
-    missed.iter().for_each(|target| eprintln!("srdma: {target}"));
-    Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let failures = report.failures();
+    failures.iter().for_each(|failure| eprintln!("srdma: {failure}"));
+    Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

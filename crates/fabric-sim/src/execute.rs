@@ -121,11 +121,15 @@ impl Results<'_> {
 }
 
 impl Report<'_> {
-    /// Targets of the scenario that a run has missed, each as a sentence.
-    pub fn missed_targets(&self) -> Vec<String> {
+    /// Targets that a run has missed and checks that do not hold, each as a sentence.
+    pub fn failures(&self) -> Vec<String> {
+        let broken = |claims: &[crate::wan::Claim]| {
+            claims.iter().filter(|claim| !claim.holds).map(|claim| claim.to_string()).collect()
+        };
         match self {
             Report::Fabric(report) => report.results.missed_targets().map(|target| target.to_string()).collect(),
-            Report::Wan(_) | Report::EndToEnd(_) => Vec::new(),
+            Report::Wan(report) => broken(&report.claims),
+            Report::EndToEnd(report) => broken(&report.claims),
         }
     }
 

@@ -14,8 +14,8 @@ use srdma_dataplane::{Command, NextHop, RouteAction, SidBehavior, TableId};
 use srdma_fabric::{HostId, NodeId, SwitchId, Topology};
 use srdma_frame::PortId;
 use srdma_group::{
-    Group, GroupError, GroupId, ListMode, NodeIndex, NodeRole, Policy, Receiver, ReceiverRegion, Record, Source,
-    SourceRegion, Tree, TreeError, TreeNode,
+    CnpMode, Group, GroupError, GroupId, ListMode, NodeIndex, NodeRole, Policy, Receiver, ReceiverRegion, Record,
+    Source, SourceRegion, Tree, TreeError, TreeNode,
 };
 use srdma_rc::MemoryKey;
 use srdma_wire::{PathMtu, Prefix, Psn, Qpn};
@@ -142,7 +142,7 @@ impl PlannedGroup {
             designated_qpn: qpn,
             initial_psn: Psn::new(0),
             path_mtu: scenario.hosts.path_mtu(),
-            policy: Policy { lists: ListMode::Provisioned, ..Policy::default() },
+            policy: Policy { lists: ListMode::Provisioned, cnp_mode: CnpMode::Leading, ..Policy::default() },
         };
         Self::with_spec(topology, number, spec)
     }

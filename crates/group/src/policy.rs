@@ -16,14 +16,14 @@ pub enum Rules {
     Literal,
 }
 
-/// When a node sends CNPs upstream (D29).
+/// When a node sends CNPs upstream (D29, D238).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CnpMode {
     /// The first CNP at once, then one each time the window expires while counts come.
-    #[default]
     Leading,
-    /// One each time the window expires.
+    /// One each time the window expires (MT-5.3.3-2).
+    #[default]
     Trailing,
 }
 
@@ -207,7 +207,7 @@ impl Default for Policy {
             lists: ListMode::Auto,
             prune_retransmit: false,
             t_hold: Duration::from_micros(20),
-            cnp_mode: CnpMode::Leading,
+            cnp_mode: CnpMode::Trailing,
             cnp_window: Duration::from_micros(50),
             cnp_window_most: Duration::from_micros(50),
             cnp_limit: 64,

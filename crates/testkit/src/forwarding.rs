@@ -35,7 +35,7 @@ pub enum Action {
     },
 }
 
-/// Flavors; NEXT-CSID is F3216.
+/// Flavors.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flavors {
     /// Penultimate segment pop.
@@ -44,8 +44,8 @@ pub struct Flavors {
     pub usp: bool,
     /// Ultimate segment decapsulation.
     pub usd: bool,
-    /// NEXT-CSID with a block of 32 bits and compressed SIDs of 16.
-    pub next_csid: bool,
+    /// NEXT-CSID: octets of the block, and of a compressed SID.
+    pub next_csid: Option<(usize, usize)>,
 }
 
 /// Result for a packet.
@@ -183,15 +183,17 @@ fn behind_options(packet: &[u8], mut offset: usize, mut kind_at: usize) -> Resul
 
 /// RFC 8986 section 4.1, with the flavors of section 4.16 and NEXT-CSID of RFC 9800 section 4.1.
 fn end(packet: &mut Vec<u8>, flavors: Flavors) -> Result<Next, Refusal> {
-    if flavors.next_csid && packet[24 + 6..40].iter().any(|octet| *octet != 0) {
-        if packet[7] <= 1 {
-            return Err(HOP_LIMIT);
+    if let Some((block, csid)) = flavors.next_csid {
+        let argument = 24 + block + csid;
+        if packet[argument..40].iter().any(|octet| *octet != 0) {
+            if packet[7] <= 1 {
+                return Err(HOP_LIMIT);
+            }
+            packet[7] -= 1;
+            packet.copy_within(argument..40, argument - csid);
+            packet[40 - csid..40].fill(0);
+            return Ok(Next::Forward);
         }
-        packet[7] -= 1;
-        packet.copy_within(30..40, 28);
-        packet[38] = 0;
-        packet[39] = 0;
-        return Ok(Next::Forward);
     }
     let (mut offset, mut kind_at) = (40, 6);
     for _ in 0..MAX_HEADERS {

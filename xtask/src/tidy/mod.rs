@@ -5,6 +5,7 @@ use crate::tree::Tree;
 use anyhow::Result;
 
 mod book;
+mod evidence;
 mod identifiers;
 mod layers;
 mod links;
@@ -56,6 +57,8 @@ const RULES: &[Rule] = &[
     test_code::modules_are_declared,
     test_code::missing_values_fail,
     modules::completeness,
+    evidence::tables_are_those_of_results,
+    evidence::commits_exist,
 ];
 
 /// Applies every rule and prints what was found; `false` when anything was.

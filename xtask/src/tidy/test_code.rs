@@ -93,7 +93,8 @@ fn is_mod_item(text: &str) -> bool {
         || (text.starts_with("pub(in ") && text.contains(") mod "))
 }
 
-/// No assertion holds because a value is missing: `None < Some(x)` is true.
+/// No assertion holds because a value is missing: `None < Some(x)` is true, and two members of JSON that do not exist
+/// are equal.
 pub(super) fn missing_values_fail(tree: &Tree) -> Vec<Finding> {
     const FORMS: [&str; 8] = [
         "as_u64() <",
@@ -113,9 +114,44 @@ pub(super) fn missing_values_fail(tree: &Tree) -> Vec<Finding> {
                 let message = format!("`{}` holds for a missing value: use `.expect(…)`", form.trim());
                 findings.push(Finding::in_line(&file.path, index, message));
             }
+            if compares_members(line) {
+                let message = "two members of JSON are equal if neither exists: take one by `.as_…().expect(…)`";
+                findings.push(Finding::in_line(&file.path, index, message));
+            }
         }
     }
     findings
+}
+
+/// Whether the line compares a member of a JSON value, `a["b"]`, with another one, as it is or as an `Option`.
+fn compares_members(line: &str) -> bool {
+    /// The operand at the start of a text, up to a separator outside of brackets.
+    fn operand(text: &str) -> (&str, &str) {
+        let mut depth = 0;
+        for (at, character) in text.char_indices() {
+            match character {
+                '(' | '[' | '{' => depth += 1,
+                ')' | ']' | '}' if depth > 0 => depth -= 1,
+                ')' | ']' | '}' | ',' | ';' | '&' | '|' if depth == 0 && at > 0 => return (&text[..at], &text[at..]),
+                _ => {}
+            }
+        }
+        (text, "")
+    }
+    let is_member = |text: &str| {
+        let text = text.trim();
+        let options = [".as_u64()", ".as_i64()", ".as_f64()", ".as_str()", ".as_bool()"];
+        let text = options.iter().find_map(|option| text.strip_suffix(option)).unwrap_or(text);
+        text.ends_with("\"]") && !text.starts_with('[')
+    };
+    let asserted = line.split_once("assert_eq!(").is_some_and(|(_, arguments)| {
+        let (left, rest) = operand(arguments);
+        is_member(left) && is_member(operand(rest.trim_start_matches([',', ' '])).0)
+    });
+    let compared = [" == ", " >= ", " > "].iter().any(|operator| {
+        line.split_once(operator).is_some_and(|(left, right)| is_member(left) && is_member(operand(right).0))
+    });
+    asserted || compared
 }
 
 #[cfg(test)]
@@ -163,6 +199,22 @@ mod tests {
         assert_eq!(line("assert!(a.as_f64() <= b.as_f64());"), 1);
         assert_eq!(line(concat!("assert!(a <= ", "Some(3));")), 1);
         assert_eq!(line("assert!(a.as_u64() > Some(3) && a.as_u64().expect(\"a\") < 3);"), 0);
+        for equal in [
+            r#"assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");"#,
+            r#"assert_eq!(a["b"].as_u64(), c["d"].as_u64());"#,
+            r#"assert!(all.iter().all(|host| host["sha256"] == source["sha256"]));"#,
+            r#"assert!(after["load"].as_f64() >= after["bound"].as_f64(), "{name}");"#,
+        ] {
+            assert_eq!(line(equal), 1, "{equal}");
+        }
+        for good in [
+            r#"assert_eq!(receiver["sha256"], source["sha256"].as_str().expect("a digest"), "{receiver}");"#,
+            r#"assert_eq!(run["lost"], 0); let other = run["lost"];"#,
+            r#"assert!(a["b"].as_u64() == Some(3) && c["d"] == "text");"#,
+            r#"assert_eq!(found, ["a", "b"]);"#,
+        ] {
+            assert_eq!(line(good), 0, "{good}");
+        }
         assert_eq!(found(missing_values_fail, &[("crates/rc/src/lib.rs", "if a.as_u64() < b {}")]).len(), 0);
     }
 }

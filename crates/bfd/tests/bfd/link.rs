@@ -216,8 +216,7 @@ fn any_faults(random: &mut Stream) -> Faults {
 const LONGEST_DELAY_MS: u64 = 350;
 
 fn seeds() -> std::ops::Range<u64> {
-    let number = std::env::var("SRDMA_TEST_SEEDS").ok().map_or(300, |text| text.parse().expect("a number of seeds"));
-    0..number
+    0..srdma_testkit::seeds::count(300)
 }
 
 /// While a link is bad: a system is Up only if it has taken a packet within its detection time, and the rates hold.

@@ -33,7 +33,7 @@ impl Instance {
         for receiver in receivers {
             assert_eq!(receiver["is_identical"], true, "{receiver}");
             assert_eq!(receiver["octets"], octets, "{receiver}");
-            assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");
+            assert_eq!(receiver["sha256"], result["source"]["sha256"].as_str().expect("a digest"), "{receiver}");
         }
         assert_eq!(self.namespaces(), 0, "the run has left namespaces");
         result

@@ -54,7 +54,7 @@ impl Lab {
             [(&result["source"], &result["receivers"][0]), (&second["source"], &second["receiver"])]
         {
             assert_eq!((&receiver["name"], &receiver["is_identical"]), (&"gpu3".into(), &true.into()), "{result}");
-            assert_eq!(receiver["sha256"], source["sha256"], "{result}");
+            assert_eq!(receiver["sha256"], source["sha256"].as_str().expect("a digest"), "{result}");
         }
         assert_ne!(result["source"]["sha256"], second["source"]["sha256"], "each source has data of its own");
         result

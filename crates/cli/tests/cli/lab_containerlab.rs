@@ -176,7 +176,8 @@ fn receivers(lab: &'static str, octets: u64) -> BTreeSet<String> {
     assert!(!sources.is_empty());
     for (name, result) in &receivers {
         assert_eq!((&result["octets"], &result["matches"]), (&octets.into(), &true.into()), "{lab} {name}: {result}");
-        let is_a_source_s = sources.iter().any(|(_, source)| source["sha256"] == result["sha256"]);
+        let is_a_source_s =
+            sources.iter().any(|(_, source)| source["sha256"] == result["sha256"].as_str().expect("a digest"));
         assert!(is_a_source_s, "{lab} {name}: {result}");
     }
     receivers.into_iter().map(|(name, _)| name).collect()

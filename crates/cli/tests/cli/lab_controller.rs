@@ -242,7 +242,7 @@ fn the_lab_transfers_to_a_group_of_its_controller() {
                 (&true.into(), &RUN_OCTETS.into()),
                 "{receiver}"
             );
-            assert_eq!(receiver["sha256"], result["source"]["sha256"], "{receiver}");
+            assert_eq!(receiver["sha256"], result["source"]["sha256"].as_str().expect("a digest"), "{receiver}");
         }
         assert_eq!(result["controlled"]["url"], format!("{URL}/1"));
         let tree = result["controlled"]["tree"].as_array().expect("a tree");

@@ -27,7 +27,11 @@ impl Lab {
         let result = self.run(arguments);
         assert_eq!(result["receivers"][0]["is_identical"], true, "{result}");
         assert_eq!(result["receivers"][0]["octets"], 1 << 20, "{result}");
-        assert_eq!(result["receivers"][0]["sha256"], result["source"]["sha256"], "{result}");
+        assert_eq!(
+            result["receivers"][0]["sha256"],
+            result["source"]["sha256"].as_str().expect("a digest"),
+            "{result}"
+        );
         for node in result["nodes"].as_array().expect("nodes") {
             assert_eq!(node["drops"], serde_json::json!({}), "{node}");
         }

@@ -22,6 +22,30 @@ fn the_packages_own_tests_pass() {
     assert!(said.contains("Ran 10 tests") && said.trim_end().ends_with("OK"), "{said}");
 }
 
+/// What a program of tools/golden prints when it compares.
+fn compared(program: &str) -> String {
+    let mut python = Command::new("/usr/bin/python3");
+    let program = format!("{}/../../tools/golden/{program}", env!("CARGO_MANIFEST_DIR"));
+    let output = python.args([&program, "--check"]).env("PYTHONDONTWRITEBYTECODE", "1").output();
+    let output = output.expect("python3 is installed");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// The captures of scapy in testdata/golden are what tools/golden makes of the RFCs and of the decisions.
+#[test]
+fn golden_captures_are_made_again() {
+    assert_eq!(compared("captures.py"), "8 captures are as made\n");
+}
+
+/// The kernel of this machine sends the RoCEv2 packets of its captures: eight cases on four links.
+#[test]
+#[ignore = "needs root"]
+fn the_kernels_golden_captures_are_taken_again() {
+    let text = compared("kernel.py");
+    assert_eq!(text.lines().filter(|line| line.ends_with("packets, the same")).count(), 32, "{text}");
+}
+
 const SCRIPT: &str = r"
 import sys
 from scapy.layers.inet import UDP

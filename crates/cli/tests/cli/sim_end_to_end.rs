@@ -55,8 +55,9 @@ fn a_stream_is_run_and_reported() {
     assert!(failed.is_empty(), "{failed:?}");
     for run in json["runs"].as_array().unwrap() {
         let receivers = run["receivers"].as_array().unwrap();
-        assert!(receivers.len() == 4 && receivers.iter().all(|receiver| receiver["sha256"] == run["sha256"]));
-        assert_eq!(run["source_frames"], run["packets_sent"]);
+        let digest = run["sha256"].as_str().expect("a digest");
+        assert!(receivers.len() == 4 && receivers.iter().all(|receiver| receiver["sha256"] == digest));
+        assert_eq!(run["source_frames"], run["packets_sent"].as_u64().expect("a counter"));
         assert_eq!(run["lost_by_simulator"], 0);
     }
     let page = std::fs::read_to_string(report).unwrap();

@@ -13,8 +13,8 @@ title = "A <short> WAN"
 congested = "R1"
 total_km = [10]
 first_hop_km = 1
-buffers = [1, 4]
-buffer = 1
+buffers = [1, 2.2]
+buffer = 2.2
 senders = 8
 min_duration_us = 300
 round_trips = 1
@@ -67,13 +67,25 @@ fn a_study_is_run_and_reported() {
     assert!(!page.contains("NaN") && !page.contains("inf "));
 }
 
+/// A queue that is too small loses packets: the check does not hold, and the exit code says so beside all results.
+#[test]
+fn a_check_that_does_not_hold_fails_the_run() {
+    let study = file("wan-too-small.toml", &STUDY.replace("buffer = 2.2\n", "buffer = 1\n"));
+    let output = sim(&study, &["--seeds", "1", "--json", "--variant", "both"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("srdma: ✗ END.C and END.E, 10 km: no loss, 99 % utilisation with 1 of "), "{stderr}");
+    let json: Value = serde_json::from_slice(&output.stdout).expect("the results");
+    assert_eq!((&json["claims"][0]["holds"], &json["runs"][0]["variant"]), (&Value::from(false), &Value::from("both")));
+}
+
 #[test]
 fn a_study_is_recorded_at_its_detailed_links() {
     let study = file("wan-recorded.toml", STUDY);
     let (json, recording) =
         Recording::of_run("wan", &[], |record| sim(&study, &[&["--seeds", "1", "--variant", "both"], record].concat()));
     assert_eq!(recording.head["title"], "A <short> WAN: END.C and END.E, 10 km, seed 1");
-    let run = json["runs"].as_array().unwrap().iter().find(|run| run["buffer"] == 1.0).unwrap();
+    let run = json["runs"].as_array().unwrap().iter().find(|run| run["buffer"] == 2.2).unwrap();
     let bottleneck = recording.links().iter().position(|link| link == "R1-R3").unwrap();
     assert!(recording.octets[bottleneck][0] > 0.0 && recording.times.len() > 250);
     assert!(run["delivered_octets"].as_u64().unwrap() > 0);
@@ -85,7 +97,7 @@ fn the_text_output_has_tables_and_the_selected_metrics() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("A <short> WAN\ncongestion at R1; 1 variant, 1 length, 2 queues, 1 seed\n"), "{text}");
     assert!(
-        text.contains(" END.C and END.E, 10 km: no loss, 99 % utilisation with 1 of rate × round trip; "),
+        text.contains(" END.C and END.E, 10 km: no loss, 99 % utilisation with 2.2 of rate × round trip; "),
         "{text}"
     );
     assert!(text.contains("--first 1 --seeds 1 --variant both\n"), "{text}");
@@ -102,6 +114,6 @@ fn contradictory_arguments_are_refused() {
     };
     refused(&study, &["--level", "flow"], "a scenario of kind wan has no levels");
     refused(&study, &["--variant", "end-e"], "there is no variant \"end-e\": expected one of receiver-cnp, both");
-    let wrong = file("wan-wrong.toml", &STUDY.replace("buffer = 1\n", "buffer = 3\n"));
+    let wrong = file("wan-wrong.toml", &STUDY.replace("buffer = 2.2\n", "buffer = 3\n"));
     refused(&wrong, &[], "wan-wrong.toml:10: buffer 3: expected one of the buffers");
 }

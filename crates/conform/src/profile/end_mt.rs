@@ -312,7 +312,7 @@ impl EndMt {
                 text += &format!("base = {base:#x}\nrkey = {rkey:#x}\n");
             }
         }
-        text + &format!("\n[group.policy]\ncnp_mode = \"trailing\"\ncnp_window = \"{CNP_WINDOW_MS}ms\"\n")
+        text + &format!("\n[group.policy]\ncnp_window = \"{CNP_WINDOW_MS}ms\"\n")
     }
 }
 

@@ -316,6 +316,6 @@ impl EndReplicate {
                 text += &format!("\n[[group.headend.list]]\nedge = \"{edge}\"\nreceiver = [{receivers}]\n");
             }
         }
-        text + &format!("\n[group.policy]\ncnp_mode = \"trailing\"\ncnp_window = \"{CNP_WINDOW_MS}ms\"\n")
+        text + &format!("\n[group.policy]\ncnp_window = \"{CNP_WINDOW_MS}ms\"\n")
     }
 }

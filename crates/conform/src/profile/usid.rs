@@ -183,7 +183,7 @@ impl Usid {
     /// The same for the reference model: the main table, and the VPN's. Its next hops are 0 for `up` and 1 for `down`.
     fn tables(&self) -> Vec<Vec<Route>> {
         let route = |address, len, action| Route { address, len, action };
-        let un = Flavors { psp: true, usd: true, next_csid: true, ..Flavors::default() };
+        let un = Flavors { psp: true, usd: true, next_csid: Some((4, 2)), ..Flavors::default() };
         let psp = Flavors { psp: true, ..Flavors::default() };
         let encaps =
             |segments: &[Ipv6Addr]| Action::Encaps { source: self.device, segments: segments.to_vec(), reduced: true };

@@ -338,13 +338,18 @@ impl Cluster {
         self.below(6).unwrap_or_default()
     }
 
+    /// The entry of group 1 that a node has in effect.
+    pub(crate) fn entry(&self, number: u16) -> Option<&srdma_group::GroupEntry> {
+        self.nodes[&number].table.entry(1)
+    }
+
     fn below(&self, number: u16) -> Option<BTreeSet<Ipv6Addr>> {
-        let entry = self.nodes[&number].table.entry(1)?;
+        let entry = self.entry(number)?;
         let mut all = BTreeSet::new();
         for branch in &entry.branches {
             match (1..=6).find(|number| loopback(*number) == branch.responder) {
                 Some(child) => {
-                    let epoch = self.nodes[&child].table.entry(1)?.epoch;
+                    let epoch = self.entry(child)?.epoch;
                     all.extend(self.below(child).filter(|_| epoch >= branch.renewed)?);
                 }
                 None => drop(all.insert(branch.responder)),

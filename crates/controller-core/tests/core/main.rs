@@ -8,6 +8,7 @@ mod lease;
 mod lost_nodes;
 mod pipeline;
 mod placed_jobs;
+mod receivers;
 mod repair;
 mod reservations;
 mod restored_stores;

@@ -61,7 +61,8 @@ impl ListCache {
         ListCache { slots: vec![None; 2 * pairs], shift: 64 - pairs.trailing_zeros() }
     }
 
-    /// Grows with the number of groups, before a list is put; the lists are forgotten then, and made again as their packets come.
+    /// Grows with the number of groups, before a list is put; the lists are forgotten then, and made again as their
+    /// packets come.
     pub(crate) fn make_room(&mut self, groups: usize) {
         let wanted = groups.saturating_mul(Self::PAIRS_PER_GROUP).clamp(Self::LEAST_PAIRS, Self::MOST_PAIRS);
         if 2 * wanted > self.slots.len() {

@@ -1,5 +1,6 @@
-//! The node against a slow reference model written from the RFCs: random packets, some of them damaged, through End
-//! with every flavor, End.X, uN, uA, End.DT6, H.Encaps and H.Encaps.Red.
+//! The node against a slow reference model written from the RFCs, line by line and without code of the node: random
+//! packets, some of them damaged, through End and End.X with every flavor, NEXT-CSID of two lengths, End.DT6, H.Encaps
+//! and H.Encaps.Red.
 
 use crate::common::{Bench, next_hop};
 use proptest::prelude::*;
@@ -17,7 +18,8 @@ fn address(text: &str) -> Ipv6Addr {
 /// Routes of the node and the model: destination, action.
 fn routes() -> Vec<(&'static str, u8, Action)> {
     let none = forwarding::Flavors::default();
-    let micro = forwarding::Flavors { psp: true, usd: true, next_csid: true, ..none };
+    let micro = forwarding::Flavors { psp: true, usd: true, next_csid: Some((4, 2)), ..none };
+    let long = forwarding::Flavors { usp: true, next_csid: Some((6, 4)), ..none };
     let encaps = |segments: &[&str], reduced| Action::Encaps {
         source: address(LOOPBACK),
         segments: segments.iter().map(|segment| address(segment)).collect(),
@@ -34,6 +36,10 @@ fn routes() -> Vec<(&'static str, u8, Action)> {
         ("fd00:1::12", 128, Action::End(forwarding::Flavors { psp: true, usp: true, usd: true, ..none })),
         ("fd00:1::a", 128, Action::EndX(none, 2)),
         ("fd00:1::b", 128, Action::EndX(micro, 1)),
+        ("fd00:1::1a", 128, Action::EndX(forwarding::Flavors { psp: true, ..none }, 1)),
+        ("fd00:1::1b", 128, Action::EndX(forwarding::Flavors { usp: true, usd: true, ..none }, 2)),
+        ("fd00:2:3:4:5::", 80, Action::End(long)),
+        ("fd00:2:3:6:7::", 80, Action::EndX(long, 1)),
         ("fd00:1::d6", 128, Action::EndDt6(0)),
         ("fd00:1::d7", 128, Action::EndDt6(1)),
         ("5f00:0:100::", 48, Action::End(micro)),
@@ -77,7 +83,9 @@ fn bench() -> Bench {
 }
 
 fn own(flavors: forwarding::Flavors) -> Flavors {
-    let next_csid = flavors.next_csid.then_some(NextCsid::F3216);
+    let bits = |octets: usize| 8 * octets as u8;
+    let next_csid = flavors.next_csid;
+    let next_csid = next_csid.map(|(block, csid)| NextCsid { block_bits: bits(block), csid_bits: bits(csid) });
     Flavors { psp: flavors.psp, usp: flavors.usp, usd: flavors.usd, next_csid }
 }
 
@@ -99,6 +107,11 @@ const DESTINATIONS: &[&str] = &[
     "fd00:1::12",
     "fd00:1::a",
     "fd00:1::b",
+    "fd00:1::1a",
+    "fd00:1::1b",
+    "fd00:2:3:4:5::",
+    "fd00:2:3:4:5:6:7:0",
+    "fd00:2:3:6:7:4:5:1",
     "fd00:1::d6",
     "fd00:1::d7",
     "5f00:0:100::",
@@ -142,6 +155,7 @@ prop_compose! {
         options in prop::option::of(any_option()),
         options_behind in prop::option::of(any_option()),
         second_left in prop::option::of(0u8..3),
+        padded in prop::bool::weighted(0.25),
         hop_limit in prop::sample::select(&[0u8, 1, 2, 64][..]),
         ecn in 0u8..4,
         // Not 58: a packet that claims to be an ICMPv6 error is never answered by one.
@@ -165,8 +179,11 @@ prop_compose! {
             (body, kind) = ([&[kind, 2, 4, left, 0, 0, 0, 0], &segment.octets()[..], &body].concat(), 43);
         }
         if !segments.is_empty() {
-            let mut srh = vec![kind, 2 * segments.len() as u8, 4, left, segments.len() as u8 - 1, 0, 0, 0];
+            let eights = 2 * segments.len() as u8 + u8::from(padded);
+            let mut srh = vec![kind, eights, 4, left, segments.len() as u8 - 1, 0, 0, 0];
             srh.extend(segments.iter().flat_map(|segment| segment.octets()));
+            // PadN of RFC 8754 section 2.1.1.2.
+            srh.extend([4, 6, 0, 0, 0, 0, 0, 0].iter().take(8 * usize::from(padded)));
             srh.extend(body);
             (body, kind) = (srh, 43);
         }
@@ -235,7 +252,6 @@ proptest! {
             }
             prop_assert_eq!(sent.len(), 1, "drops: {:?}", bench.drops(1));
             let error = &sent[0].1;
-            prop_assert_eq!(&error[48..], &about[..about.len().min(1280 - 48)]);
             prop_assert_eq!(&error[48..], &about[..about.len().min(1280 - 48)]);
             prop_assert_eq!(sent[0].0, 0);
             prop_assert_eq!(&error[8..24], &address(LOOPBACK).octets());

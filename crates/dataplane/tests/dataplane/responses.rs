@@ -56,7 +56,7 @@ fn route(bench: &mut Bench, prefix: &str, len: u8, port: u16) {
 }
 
 fn root() -> Bench {
-    root_with(Policy::default())
+    root_with(group::prompt())
 }
 
 fn root_with(policy: Policy) -> Bench {
@@ -268,7 +268,7 @@ fn edge(index: usize, loopback: &str, policy: Policy) -> Bench {
 /// parent that is not its neighbour. From a receiver a CNP counts one, whatever it carries.
 #[test]
 fn an_edge_sends_responses_to_its_parent() {
-    let edge = |index, loopback| edge(index, loopback, Policy::default());
+    let edge = |index, loopback| edge(index, loopback, group::prompt());
     let sent = edge(1, "2001:db8:4::1").send(1, &cnp("2001:db8:a::1", 1000));
     let (source, destination, qpn, opcode, ..) = read(&sent[0].1);
     assert_eq!((sent[0].0, opcode, qpn), (0, 0x81, DESIGNATED));
@@ -337,7 +337,7 @@ fn a_policy_has_the_dscp_of_responses() {
     let policy = Policy {
         ack_dscp: Some(Dscp::try_from(18).unwrap()),
         cnp_dscp: Dscp::try_from(40).unwrap(),
-        ..Policy::default()
+        ..group::prompt()
     };
     let mut bench = edge(3, "2001:db8:3::1", policy);
     let cnps = bench.send(1, &cnp("2001:db8:b::1", 0));

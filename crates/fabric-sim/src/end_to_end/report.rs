@@ -14,7 +14,7 @@ pub struct EndToEndReport<'a> {
     pub(super) plan: &'a EndToEndScenario,
     #[serde(flatten)]
     pub(super) results: &'a EndToEndResults,
-    pub(super) claims: Vec<Claim>,
+    pub(crate) claims: Vec<Claim>,
     #[serde(skip)]
     pub(super) provenance: &'a Provenance<'a>,
 }

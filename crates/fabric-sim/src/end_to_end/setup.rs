@@ -17,7 +17,7 @@ use crate::wan::{Wan, figure::switches_of};
 use srdma_dataplane::headroom::octets_in;
 use srdma_dataplane::{Encaps, EncapsMode, Node};
 use srdma_fabric::{HostId, LinkId as FabricLink, NextHops, NodeId, SidPlan, SwitchId, Topology};
-use srdma_group::{Policy, ReceiverRegion, Source, SourceRegion};
+use srdma_group::{CnpMode, Policy, ReceiverRegion, Source, SourceRegion};
 use srdma_random::{Probability, Stream};
 use srdma_rc::rate::RateAlgorithm;
 use srdma_rc::{Habits, MemoryKey, QueuePairConfig, RemoteAddress};
@@ -327,7 +327,11 @@ fn spec(scenario: &FabricScenario, layout: &Layout, source: HostId, receivers: V
         designated_qpn: addressing::designated_qpn(),
         initial_psn: layout.first_psn,
         path_mtu: scenario.hosts.path_mtu(),
-        policy: Policy { t_hold: ack_timeout(scenario) / (HOLD_PART * LEVELS), ..Policy::default() },
+        policy: Policy {
+            t_hold: ack_timeout(scenario) / (HOLD_PART * LEVELS),
+            cnp_mode: CnpMode::Leading,
+            ..Policy::default()
+        },
     }
 }
 

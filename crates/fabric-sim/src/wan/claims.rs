@@ -4,6 +4,8 @@ use super::nodes::WanSignal;
 use super::results::{ENOUGH, WanResults, WanRun};
 use super::scenario::{WanScenario, WanVariant};
 use serde::Serialize;
+use srdma_report::units::count;
+use std::fmt;
 
 /// Least ratio of the delay of a receiver's CNP to that of the notification, for congestion near the ingress PE, from
 /// this length of the path on.
@@ -22,8 +24,49 @@ pub struct Claim {
     pub expected: String,
     /// The measured value.
     pub found: String,
-    /// Whether it holds with every seed.
+    /// Whether it holds with every seed that was run with its size of the queue.
     pub holds: bool,
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.holds { "✓" } else { "✗" };
+        write!(f, "{mark} {}: {}; {}", self.at, self.expected, self.found)
+    }
+}
+
+/// Whether every run has a value, and all of them are near the calculated one.
+fn all_near(values: &[Option<f64>], arithmetic: f64) -> bool {
+    let is_near = |value: &Option<f64>| value.is_some_and(|value| (value / arithmetic - 1.0).abs() <= NEAR);
+    !values.is_empty() && values.iter().all(is_near)
+}
+
+/// The least and the greatest of some runs' values, and in how many of them there is none.
+struct Spread {
+    least: f64,
+    most: f64,
+    missing: usize,
+}
+
+impl Spread {
+    /// `None` if no run has a value.
+    fn of(values: &[Option<f64>]) -> Option<Spread> {
+        let found = || values.iter().flatten().copied();
+        let missing = values.len() - found().count();
+        Some(Spread { least: found().reduce(f64::min)?, most: found().reduce(f64::max)?, missing })
+    }
+}
+
+/// The values with so many digits and a unit, the number of seeds, and how many of them lack a value.
+fn text(spread: Option<&Spread>, digits: usize, unit: &str, seeds: usize) -> String {
+    let seeds = count(seeds as u64, "seed");
+    match spread {
+        None => format!("no value with {seeds}"),
+        Some(Spread { least, most, missing: 0 }) => format!("{least:.digits$} to {most:.digits$}{unit} with {seeds}"),
+        Some(Spread { least, most, missing }) => {
+            format!("{least:.digits$} to {most:.digits$}{unit} with {seeds}, of which {missing} have no value")
+        }
+    }
 }
 
 impl WanResults {
@@ -46,7 +89,7 @@ impl WanResults {
         claims
     }
 
-    /// END.E compared with the CNPs of receivers: the minimum of the factors over the seeds, and (2 − f) / f.
+    /// END.E compared with the CNPs of receivers: the factor of each seed, and (2 − f) / f.
     fn delay_ratio(&self, study: &WanScenario, total_km: f64) -> Option<Claim> {
         let buffer = *study.wan.buffer.get_ref();
         let alone = |signal| study.variants.iter().find(|variant| variant.signal == signal && !variant.end_c);
@@ -57,8 +100,9 @@ impl WanResults {
             Some((variant, notified))
         };
         let ((_, late), (variant, early)) = (delays(WanSignal::ReceiverCnp)?, delays(WanSignal::EndE)?);
-        let factors = late.iter().zip(&early).filter_map(|(late, early)| Some((*late)? / (*early)?));
-        let least = factors.reduce(f64::min)?;
+        let factors: Vec<Option<f64>> =
+            late.iter().zip(&early).map(|(late, early)| Some((*late)? / (*early)?)).collect();
+        let spread = Spread::of(&factors);
         let share = self.at(&variant.name, total_km, buffer).next()?.share;
         let arithmetic = (2.0 - share) / share;
         let is_near = study.wan.first_hop_km.is_some() && total_km >= FROM_KM;
@@ -66,8 +110,8 @@ impl WanResults {
         Some(Claim {
             at: format!("{}, {total_km} km", variant.title()),
             expected: format!("{must}(2 − f) / f = {arithmetic:.1}× calculated, ± {:.0} %", 100.0 * NEAR),
-            found: format!("a CNP of the receiver comes {least:.1}× later"),
-            holds: (!is_near || least >= SOONER) && (least / arithmetic - 1.0).abs() <= NEAR,
+            found: format!("a CNP of the receiver comes later, {}", text(spread.as_ref(), 1, "×", factors.len())),
+            holds: spread.is_some_and(|spread| !is_near || spread.least >= SOONER) && all_near(&factors, arithmetic),
         })
     }
 
@@ -76,16 +120,20 @@ impl WanResults {
         let buffer = *study.wan.buffer.get_ref();
         let runs: Vec<&WanRun> = self.at(&variant.name, total_km, buffer).collect();
         let dropped: u64 = runs.iter().map(|run| run.dropped).sum();
-        let used = runs.iter().filter_map(|run| run.utilisation).reduce(f64::min)?;
-        Some(Claim {
+        let used: Option<Vec<f64>> = runs.iter().map(|run| run.utilisation).collect();
+        let used = match used.and_then(|used| used.into_iter().reduce(f64::min)) {
+            Some(least) => format!("{:.2} % utilisation", 100.0 * least),
+            None => "no pause in one run at least".to_owned(),
+        };
+        (!runs.is_empty()).then(|| Claim {
             at: format!("{}, {total_km} km", variant.title()),
             expected: format!("no loss, {:.0} % utilisation with {buffer} of rate × round trip", 100.0 * ENOUGH),
-            found: format!("{dropped} lost, {:.2} % utilisation", 100.0 * used),
+            found: format!("{dropped} lost, {used}"),
             holds: runs.iter().all(|run| run.is_enough()),
         })
     }
 
-    /// Buffer that END.C used above XOFF and below XON, where the buffer is large enough to show it.
+    /// Buffer that END.C used above XOFF and below XON with every seed, where the buffer is large enough to show it.
     fn arithmetic(&self, study: &WanScenario, variant: &WanVariant, total_km: f64) -> Vec<Claim> {
         let buffer = self.buffers().into_iter().next_back().unwrap_or(0.0);
         let runs: Vec<&WanRun> = self.at(&variant.name, total_km, buffer).collect();
@@ -94,23 +142,22 @@ impl WanResults {
         let restart =
             |run: &WanRun| Some(run.xon_octets?.saturating_sub(run.min_octets?) as f64 / run.path_octets as f64);
         let claim = |what: &str, of: &dyn Fn(&WanRun) -> Option<f64>, arithmetic: f64| {
-            // The buffer must suffice for the seed that needs most.
-            let most = runs.iter().filter_map(|run| of(run)).reduce(f64::max)?;
-            let beyond = most / arithmetic - 1.0;
-            Some(Claim {
+            let values: Vec<Option<f64>> = runs.iter().map(|run| of(run)).collect();
+            Claim {
                 at: format!("{}, {total_km} km", variant.title()),
                 expected: format!("{what} {arithmetic:.3} of rate × round trip, ± {:.0} %", 100.0 * NEAR),
-                found: format!("at most {most:.3}, {:+.0} %", 100.0 * beyond),
-                holds: beyond.abs() <= NEAR,
-            })
+                found: text(Spread::of(&values).as_ref(), 3, "", values.len()),
+                holds: all_near(&values, arithmetic),
+            }
         };
         // Where senders reduce their rates, the load is below the calculated one.
         if variant.signal != WanSignal::None {
             return Vec::new();
         }
         let overload = study.wan.overload();
-        let stops = claim("to stop (in/out − 1)·f =", &stop, (overload - 1.0) * share);
-        let restarts = claim("to restart f =", &restart, share);
-        stops.into_iter().chain(restarts).collect()
+        vec![
+            claim("to stop (in/out − 1)·f =", &stop, (overload - 1.0) * share),
+            claim("to restart f =", &restart, share),
+        ]
     }
 }

@@ -13,7 +13,7 @@ pub struct WanReport<'a> {
     pub(super) study: &'a WanScenario,
     #[serde(flatten)]
     pub(super) results: &'a WanResults,
-    pub(super) claims: Vec<Claim>,
+    pub(crate) claims: Vec<Claim>,
     #[serde(skip)]
     pub(super) provenance: &'a Provenance<'a>,
 }

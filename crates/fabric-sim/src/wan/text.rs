@@ -98,8 +98,7 @@ impl WanReport<'_> {
             writeln!(f)?;
         }
         for claim in &self.claims {
-            let mark = if claim.holds { "✓" } else { "✗" };
-            writeln!(f, "{mark} {}: {}; {}", claim.at, claim.expected, claim.found)?;
+            writeln!(f, "{claim}")?;
         }
         Ok(())
     }

@@ -85,6 +85,32 @@ fn end_c_needs_the_computed_headroom() {
     }
 }
 
+/// A check holds with every seed or not at all: not when one seed lies outside, above or below, and not when one has no
+/// value.
+#[test]
+fn one_seed_breaks_a_check() {
+    let end_c = &VARIANTS[VARIANTS.find("[[variant]]\nname = \"end-c\"").unwrap()..];
+    let study = study(&format!("{FILE}{end_c}")).unwrap();
+    let mut results = run_wan(&study, &[3], 1, &|_| (), None).unwrap();
+    let again: Vec<WanRun> = results.runs.iter().map(|run| WanRun { seed: 4, ..run.clone() }).collect();
+    results.runs.extend(again);
+    let holds = |results: &WanResults| {
+        let claims = results.claims(&study);
+        assert!(claims.iter().all(|claim| claim.found.contains("with 2 seeds")), "{claims:?}");
+        claims.iter().map(|claim| claim.holds).collect::<Vec<_>>()
+    };
+    assert_eq!(holds(&results), [true, true], "to stop, and to restart");
+    let spoilt = |spoil: &dyn Fn(&mut WanRun)| {
+        let mut results = results.clone();
+        results.runs.iter_mut().filter(|run| run.seed == 4).for_each(spoil);
+        holds(&results)
+    };
+    assert_eq!(spoilt(&|run| run.peak_octets += run.path_octets), [false, true]);
+    assert_eq!(spoilt(&|run| run.peak_octets = run.xoff_octets.expect("a threshold")), [false, true]);
+    assert_eq!(spoilt(&|run| run.xoff_octets = None), [false, true]);
+    assert_eq!(spoilt(&|run| run.min_octets = None), [true, false]);
+}
+
 /// A queue of 3f and a little is enough where the gateway is let go early; 4f are needed where it is not.
 #[test]
 fn an_early_resume_spares_the_restart() {

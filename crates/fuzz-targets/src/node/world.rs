@@ -400,7 +400,7 @@ fn policy(group: u16) -> Policy {
         1 => Policy { lists: ListMode::Tlv, ..default },
         4 => Policy {
             prune_retransmit: true,
-            cnp_mode: CnpMode::Trailing,
+            cnp_mode: CnpMode::Leading,
             cnp_limit: 3,
             on_failure: OnFailure::Evict,
             t_stall: Duration::from_micros(200),

@@ -10,8 +10,7 @@ fn refused(change: impl FnOnce(&mut Record)) -> String {
     Group::new(record).unwrap_err().to_string()
 }
 
-/// MT-4-1, MT-5.1-2, MT-8-1, D14: the headend learns the receivers by edge; branches are receivers at an edge and nodes
-/// elsewhere, whatever hangs below those.
+/// MT-4-1, D14: the headend learns the receivers by edge; branches are receivers at an edge and nodes elsewhere.
 #[test]
 fn each_node_gets_its_own_part() {
     let group = Group::new(record()).unwrap();
@@ -108,6 +107,23 @@ fn impossible_members_are_named() {
     assert_eq!(message, "receiver 2001:db8:100::1 hangs on node 1, which is not an edge of the tree");
     let message = refused(|record| record.receivers[2].edge = NodeIndex(3));
     assert_eq!(message, "edge node N2 has no receiver");
+}
+
+/// MT-8-1: 2,000 receivers below the edge N3 change neither the entry of N4, beside it, nor that of N5 above it; the
+/// headend has the same branches, and keeps no lists when edges have them (MT-8-2). What an edge keeps grows: receivers
+/// are its branches.
+#[test]
+fn entries_grow_with_branches_and_not_with_receivers() {
+    let with = |receivers: u32| {
+        let mut record = record();
+        record.policy.lists = ListMode::Provisioned;
+        record.receivers.extend((6..6 + receivers).map(|number| receiver(number, 5)));
+        let group = Group::new(record).unwrap();
+        [0, 1, 2, 5].map(|node| group.at(NodeIndex(node)).unwrap())
+    };
+    let ([root, transit, above, edge], [full_root, full_transit, full_above, full_edge]) = (with(0), with(2_000));
+    assert_eq!((full_root, full_transit, full_above), (root, transit, above));
+    assert_eq!((edge.branches.len(), full_edge.branches.len()), (2, 2_002));
 }
 
 /// Branches have numbers of 16 bits (MT-8-1).

@@ -340,11 +340,6 @@ impl Rails {
 
 const MINUTE: Instant = Instant::from_ns(60_000_000_000);
 
-fn seeds(most: u64) -> u64 {
-    let text = std::env::var("SRDMA_TEST_SEEDS").ok();
-    text.map_or(most, |text| text.parse().expect("SRDMA_TEST_SEEDS is a number"))
-}
-
 #[track_caller]
 fn check(rails: &Rails, versions: &[u64], case: &str) {
     assert_eq!(rails.published, versions, "{case}");
@@ -382,7 +377,7 @@ fn rails_share_a_version() {
 #[test]
 fn a_rail_dies_anywhere() {
     let whole = three_versions(1, 2, 2, Faults::default(), &[]);
-    let step = if seeds(200) < 100 { 7 } else { 1 };
+    let step = if srdma_testkit::seeds::count(200) < 100 { 7 } else { 1 };
     for packet in (1..=whole[0]).step_by(step) {
         three_versions(1, 2, 2, Faults::default(), &[Loss::Source { rail: 0, packet }]);
     }
@@ -391,7 +386,7 @@ fn a_rail_dies_anywhere() {
 /// D197: two of four rails die, one of them perhaps while its part of the other's is sent.
 #[test]
 fn two_of_four_rails_die() {
-    for seed in 0..seeds(100) {
+    for seed in 0..srdma_testkit::seeds::count(100) {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let loss = [0.0, 0.01][rng.random_range(0..2)];
         let first = rng.random_range(0..4);
@@ -405,7 +400,7 @@ fn two_of_four_rails_die() {
 /// another rail, so that no rail has all; and the source loses a rail as well.
 #[test]
 fn receivers_lose_rails_alone() {
-    for seed in 0..seeds(150) {
+    for seed in 0..srdma_testkit::seeds::count(150) {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let loss = [0.0, 0.01][rng.random_range(0..2)];
         let rails = rng.random_range(2..=4);
@@ -431,7 +426,7 @@ fn receivers_lose_rails_alone() {
 /// A receiver that dies on all rails is evicted from one after the other: the others have all versions.
 #[test]
 fn a_receiver_that_dies_holds_nothing() {
-    for seed in 0..seeds(50) {
+    for seed in 0..srdma_testkit::seeds::count(50) {
         let mut rng = Pcg64Mcg::seed_from_u64(seed);
         let mut run = Rails::new(seed, 2, 3, Faults::default(), 300_000);
         (0..3).for_each(|sequence| run.publish(5 + 3 * sequence, sequence));

@@ -121,8 +121,7 @@ fn published(network: &Network) -> Vec<u64> {
 }
 
 pub(super) fn seeds() -> u64 {
-    let text = std::env::var("SRDMA_TEST_SEEDS").unwrap_or_else(|_| "200".to_owned());
-    text.parse().expect("SRDMA_TEST_SEEDS is a number")
+    srdma_testkit::seeds::count(200)
 }
 
 /// D170, D172: whatever the links do, each receiver sees every version whole, in order, and with its octets, and

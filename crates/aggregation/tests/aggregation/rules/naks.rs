@@ -24,6 +24,21 @@ fn r3_a_nak_waits_for_the_minimum() {
     assert_eq!(node.ack(1, 6), "ACK 4, NAK 5");
 }
 
+/// MT-5.3.2-2, D16: each branch has an ePSN of its own, which its NAKs set and its ACKs advance, whatever the others do.
+#[test]
+fn each_branch_keeps_the_psn_that_it_expects() {
+    let mut node = Node::sent(3, 9);
+    assert_eq!((node.nak(0, 7), node.nak(1, 4)), (String::new(), String::new()));
+    let expected = |node: &Node| [0, 1, 2].map(|branch| node.expected_psn(branch));
+    assert_eq!(expected(&node), [Some(7), Some(4), Some(0)]);
+    node.ack(2, 5);
+    assert_eq!(expected(&node), [Some(7), Some(4), Some(6)]);
+    node.nak(1, 6);
+    assert_eq!(expected(&node), [Some(7), Some(6), Some(6)]);
+    node.ack(0, 9);
+    assert_eq!(expected(&node), [Some(10), Some(6), Some(6)]);
+}
+
 /// R4: a NAK at the minimum goes upstream once, whichever branches send it, until the data there go downstream again. A requester
 /// that has gone back spends a retry on each further one.
 #[test]

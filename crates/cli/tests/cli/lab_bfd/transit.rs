@@ -79,7 +79,8 @@ fn data_go_around_a_dead_node(text: &str, used: &[&str]) {
         text.lines().last().and_then(|line| serde_json::from_str::<Value>(line).ok())
     };
     for node in ["R1", "R2"] {
-        let has_all = || received(node).is_some_and(|received| received["sha256"] == sent["sha256"]);
+        let has_all =
+            || received(node).is_some_and(|received| received["sha256"] == sent["sha256"].as_str().expect("a digest"));
         wait_until(has_all, || format!("{node}: {:?} {sent}", received(node)));
     }
     capture.ends();

@@ -14,7 +14,11 @@ impl Lab {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
         assert_eq!(result["receivers"][0]["is_identical"], true, "{stderr}{result}");
-        assert_eq!(result["receivers"][0]["sha256"], result["source"]["sha256"], "{result}");
+        assert_eq!(
+            result["receivers"][0]["sha256"],
+            result["source"]["sha256"].as_str().expect("a digest"),
+            "{result}"
+        );
         result
     }
 

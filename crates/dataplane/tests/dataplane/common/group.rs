@@ -49,7 +49,7 @@ pub fn provisioned(receivers: &[multicast::Receiver]) -> GroupEntry {
 pub fn entry(receivers: &[multicast::Receiver], region: Option<SourceRegion>) -> GroupEntry {
     let nodes = [("N6", HEADEND, "5f00:0:6:e000::", None), ("N1", EDGE, SID, Some(0))];
     let receivers = receivers.iter().map(|receiver| member(receiver, 1)).collect();
-    let policy = Policy { lists: ListMode::Provisioned, ..Policy::default() };
+    let policy = Policy { lists: ListMode::Provisioned, ..prompt() };
     Group::new(Record { region, policy, ..record(&nodes, receivers) }).unwrap().at(NodeIndex(1)).unwrap()
 }
 
@@ -63,6 +63,11 @@ pub fn member(receiver: &multicast::Receiver, edge: usize) -> Receiver {
         joined: None,
         more_regions: Vec::new(),
     }
+}
+
+/// The default policy, but for the first CNP of a window, which goes at once: most tests do not wait for its end.
+pub fn prompt() -> Policy {
+    Policy { cnp_mode: CnpMode::Leading, ..Policy::default() }
 }
 
 /// A group without a region over these nodes (name, loopback, SID, position of the parent): those with receivers are
@@ -93,7 +98,7 @@ pub fn record(nodes: &[(&str, &str, &str, Option<usize>)], receivers: Vec<Receiv
         region: None,
         tree: Tree::new(nodes.iter().enumerate().map(node).collect()).unwrap(),
         receivers,
-        policy: Policy::default(),
+        policy: prompt(),
         more_regions: Vec::new(),
     }
 }

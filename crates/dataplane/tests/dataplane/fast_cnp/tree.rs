@@ -22,7 +22,7 @@ fn receivers() -> Vec<Receiver> {
 fn group() -> Group {
     let nodes = [("N6", HEADEND, "5f00:0:6:e000::", None), ("N1", EDGE, group::SID, Some(0))];
     let members = receivers().iter().map(|receiver| member(receiver, 1)).collect();
-    let policy = Policy { lists: ListMode::Provisioned, ..Policy::default() };
+    let policy = Policy { lists: ListMode::Provisioned, ..group::prompt() };
     Group::new(Record { policy, ..group::record(&nodes, members) }).unwrap()
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn learning() -> Learning {
         proxies: vec![Prefix::new(address("2001:db8:ff::"), 64).unwrap()],
         parent: address(HEADEND),
         parent_sid: None,
-        policy: Policy::default(),
+        policy: prompt(),
         max_groups: 2,
         max_receivers: 4,
         idle_ns: IDLE_NS,

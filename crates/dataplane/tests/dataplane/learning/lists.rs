@@ -123,7 +123,7 @@ fn a_restart_clears_learnt_groups() {
 /// D22, R2: copies are withheld by each receiver's own point, also while the node is silent.
 #[test]
 fn the_policy_is_that_of_the_settings() {
-    let policy = Policy { prune_retransmit: true, ..Policy::default() };
+    let policy = Policy { prune_retransmit: true, ..prompt() };
     let mut bench = edge_that_learns(false, Learning { policy, ..learning() });
     data(&mut bench, 100, &[1, 2]);
     ack(&mut bench, 1, 100);

@@ -210,7 +210,7 @@ fn nodes_repair_by_role_and_policy() {
 fn a_policy_without_defaults() {
     let text = example().replace("rules = \"default\"", "rules = \"literal\"").replace("\"20us\"", "\"1.5ms\"");
     let text = text
-        .replace("\"leading\"", "\"trailing\"")
+        .replace("\"trailing\"", "\"leading\"")
         .replace("\"50us\"", "\"2s\"")
         .replace("\"1ms\"", "\"3s\"")
         .replace("retransmit = false", "retransmit = true");
@@ -227,7 +227,7 @@ fn a_policy_without_defaults() {
         lists: ListMode::Tlv,
         prune_retransmit: true,
         t_hold: Duration::from_micros(1500),
-        cnp_mode: CnpMode::Trailing,
+        cnp_mode: CnpMode::Leading,
         cnp_window: Duration::from_secs(2),
         cnp_window_most: Duration::from_secs(3),
         cnp_limit: 32,

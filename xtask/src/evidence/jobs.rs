@@ -1,0 +1,417 @@
+//! The results that can be made.
+
+use super::job::{Job, Program, Step};
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::fmt::Write;
+
+/// All of them, the quick ones first.
+pub(super) fn all() -> Vec<Job> {
+    vec![
+        repair_loss(),
+        repair_compare(),
+        selective_repeat(),
+        model_checking("model-checking-small", true),
+        chaos("chaos-quick", true),
+        end_to_end(),
+        wan(),
+        model_checking("model-checking", false),
+        chaos("chaos", false),
+        fuzz(),
+    ]
+}
+
+const SEEDS: std::ops::RangeInclusive<u32> = 1..=5;
+
+/// A number of a result.
+fn number(value: &Value, pointer: &str) -> Result<f64> {
+    value.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("a result has no number {pointer}"))
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> Result<&'v str> {
+    value.pointer(pointer).and_then(Value::as_str).with_context(|| format!("a result has no text {pointer}"))
+}
+
+/// A whole number with its thousands apart.
+fn grouped(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
+/// Header and alignment of a table, the first column to the left.
+fn head(columns: &[&str]) -> String {
+    let rule: Vec<&str> = columns.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" }).collect();
+    format!("| {} |\n|{}|\n", columns.join(" | "), rule.join("|"))
+}
+
+/// Rows of the table of losses: the label, the loss, and the other options.
+const LOSSES: [(&str, &str, &str); 7] = [
+    ("0.1 %, `--repair off --receivers-in provisioned`", "0.001", "--repair off --receivers-in provisioned"),
+    ("0.1 %", "0.001", ""),
+    ("0.1 %, `--receivers-in provisioned`", "0.001", "--receivers-in provisioned"),
+    ("0.1 %, `--headend host`", "0.001", "--headend host"),
+    ("1 %", "0.01", ""),
+    ("1 %, `--receivers-in provisioned`", "0.01", "--receivers-in provisioned"),
+    ("1 %, `--headend host`", "0.01", "--headend host"),
+];
+
+const LOSS_MEASURES: [(&str, &str); 3] =
+    [("source egress", "/egress_octets"), ("completion", "/completion_ns"), ("octets on all links", "/link_octets")];
+
+fn repair_loss() -> Job {
+    let demo = |loss: &str, options: &str, seed: u32| {
+        let options = if options.is_empty() { String::new() } else { format!("{options} ") };
+        let arguments = format!("demo --size 64MiB --window 64 {options}--loss {loss} --seed {seed} --json");
+        Step::srdma(arguments, &["/source/egress_octets", "/completion_ns", "/link_octets"])
+    };
+    let mut steps = Vec::new();
+    for (_, loss, options) in LOSSES {
+        for seed in SEEDS {
+            steps.push(demo(loss, options, seed));
+        }
+    }
+    for options in variants() {
+        steps.extend(SEEDS.map(|seed| demo("0", options, seed)));
+    }
+    Job {
+        name: "repair-loss",
+        about: "repair under loss, each run over the same without loss, means of five seeds",
+        is_quick: true,
+        steps,
+        table: |results| {
+            let seeds = SEEDS.count();
+            ensure!(results.len() == (LOSSES.len() + variants().len()) * seeds, "results are missing");
+            let runs = |at: usize| &results[at * seeds..][..seeds];
+            let measures: Vec<&str> = LOSS_MEASURES.iter().map(|(name, _)| *name).collect();
+            let mut table = head(&[&["`srdma demo`, 64 MiB, Figure 1"], &measures[..]].concat());
+            for (at, (label, _, options)) in LOSSES.iter().enumerate() {
+                let without = variants().iter().position(|variant| variant == options).context("a variant")?;
+                let without = runs(LOSSES.len() + without);
+                let mut cells = Vec::new();
+                for (_, pointer) in LOSS_MEASURES {
+                    let mut sum = 0.0;
+                    for (lossy, lossless) in runs(at).iter().zip(without) {
+                        sum += number(lossy, pointer)? / number(lossless, pointer)?;
+                    }
+                    cells.push(format!("{:.3}", sum / seeds as f64));
+                }
+                let _ = writeln!(table, "| {label} | {} |", cells.join(" | "));
+            }
+            Ok(table)
+        },
+    }
+}
+
+/// The options of the rows, each once.
+fn variants() -> Vec<&'static str> {
+    let mut variants: Vec<&str> = LOSSES.iter().map(|(_, _, options)| *options).collect();
+    variants.sort_unstable();
+    variants.dedup();
+    variants
+}
+
+const HEADENDS: [(&str, &str); 2] = [("first hop", ""), ("`--headend host`", " --headend host")];
+
+fn repair_compare() -> Job {
+    let demo = |options: &str, seed: u32| {
+        let group = format!("demo --size 64MiB --window 64 --receivers-in provisioned{options}");
+        let arguments = format!("{group} --loss 0.001 --compare --seed {seed} --json");
+        Step::srdma(arguments, &["/completion_ns", "/compare"])
+    };
+    Job {
+        name: "repair-compare",
+        about: "a group under loss beside unicast algorithms over the same links, five seeds",
+        is_quick: true,
+        steps: HEADENDS.iter().flat_map(|(_, options)| SEEDS.map(|seed| demo(options, seed))).collect(),
+        table: |results| {
+            let algorithms = ["chain", "binomial", "unicast"];
+            let mut table = head(&[&["headend"], &algorithms[..]].concat());
+            let seeds = SEEDS.count();
+            for (at, (label, _)) in HEADENDS.iter().enumerate() {
+                let runs = results.get(at * seeds..(at + 1) * seeds).context("results are missing")?;
+                let mut cells = Vec::new();
+                for algorithm in algorithms {
+                    let mut times = Vec::new();
+                    for run in runs {
+                        let all = run["compare"].as_array().context("a result has no comparison")?;
+                        let other = all.iter().find(|row| row["algorithm"] == algorithm).context(algorithm)?;
+                        times.push(number(other, "/completion_ns")? / number(run, "/completion_ns")?);
+                    }
+                    let mean = times.iter().sum::<f64>() / times.len() as f64;
+                    let (least, most) =
+                        (times.iter().copied().fold(f64::MAX, f64::min), times.iter().copied().fold(0.0, f64::max));
+                    cells.push(format!("{mean:.2} ({least:.2} to {most:.2})"));
+                }
+                let _ = writeln!(table, "| {label} | {} |", cells.join(" | "));
+            }
+            Ok(table)
+        },
+    }
+}
+
+const SOURCES: [&str; 3] = ["go-back-n", "selective", "mixed"];
+
+fn selective_repeat() -> Job {
+    let demo = |source: &str, repair: &str| {
+        let arguments = format!("demo --size 8MiB --loss 0.001 --seed 1 --source {source} --repair {repair} --json");
+        Step::srdma(arguments, &["/source/egress_ratio", "/completion_ns"])
+    };
+    Job {
+        name: "selective-repeat",
+        about: "hosts with selective repeat, without and with repair",
+        is_quick: true,
+        steps: SOURCES.iter().flat_map(|source| ["off", "tree"].map(|repair| demo(source, repair))).collect(),
+        table: |results| {
+            let mut table = head(&["`--source`", "`--repair off`", "`--repair tree`"]);
+            for (source, runs) in SOURCES.iter().zip(results.chunks(2)) {
+                let _ = write!(table, "| `{source}` |");
+                for run in runs {
+                    let (ratio, ms) = (number(run, "/egress_ratio")?, number(run, "/completion_ns")? / 1e6);
+                    let _ = write!(table, " {ratio:.3}, {ms:.2} ms |");
+                }
+                table.push('\n');
+            }
+            Ok(table)
+        },
+    }
+}
+
+fn model_checking(name: &'static str, is_quick: bool) -> Job {
+    let suite =
+        if is_quick { ["--small", "--repair --small", "--commit --small"] } else { ["--all", "--repair", "--commit"] };
+    let step =
+        |suite: &str| Step { program: Program::ModelCheck, arguments: format!("{suite} --deepest --json"), keep: &[] };
+    Job {
+        name,
+        about: "model checking: the configurations of the tests, or of the documentation",
+        is_quick,
+        steps: suite.map(step).to_vec(),
+        table: |results| {
+            let mut table = head(&["trees, packets, or configuration; bounds", "states", "longest path", "result"]);
+            for row in results
+                .iter()
+                .map(|suite| suite.as_array().context("a result has no rows"))
+                .collect::<Result<Vec<_>>>()?
+            {
+                for row in row {
+                    let what = match row["shape"].as_str() {
+                        Some(shape) => format!("`{shape}`, {}", number(row, "/packets")?),
+                        None => format!("commit, {}", text(row, "/configuration")?),
+                    };
+                    let (states, depth) = (grouped(number(row, "/states")?), number(row, "/depth")?);
+                    let (bounds, result) = (text(row, "/bounds")?, text(row, "/result")?);
+                    let _ = writeln!(table, "| {what}; {bounds} | {states} | {depth} | {result} |");
+                }
+            }
+            Ok(table)
+        },
+    }
+}
+
+/// A kind of chaos test.
+struct Chaos {
+    label: &'static str,
+    options: &'static str,
+    /// Seeds of the quick result, and of the full one.
+    seeds: [u32; 2],
+    keep: &'static [&'static str],
+}
+
+const NETWORKS: &[&str] = &["/schedules", "/hops", "/failures"];
+
+const CHAOS: [Chaos; 5] = [
+    Chaos { label: "networks", options: "", seeds: [20_000, 1_000_000], keep: NETWORKS },
+    Chaos { label: "three workers a node", options: " --workers 3", seeds: [4_000, 200_000], keep: NETWORKS },
+    Chaos {
+        label: "under attack",
+        options: " --attack",
+        seeds: [4_000, 200_000],
+        keep: &["/schedules", "/forged", "/accepted", "/failures"],
+    },
+    Chaos { label: "with insiders", options: " --insiders", seeds: [4_000, 200_000], keep: NETWORKS },
+    Chaos {
+        label: "clusters",
+        options: " --cluster",
+        seeds: [1_000, 100_000],
+        keep: &["/schedules", "/hops", "/failures", "/findings"],
+    },
+];
+
+fn chaos(name: &'static str, is_quick: bool) -> Job {
+    let step = |Chaos { options, seeds, keep, .. }: &Chaos| {
+        let seeds = seeds[usize::from(!is_quick)];
+        // None of these seeds is run by the tests.
+        Step::srdma(format!("chaos{options} --first-seed 60000000 --seeds {seeds} --json"), keep)
+    };
+    Job {
+        name,
+        about: "chaos tests from seeds that the tests do not run",
+        is_quick,
+        steps: CHAOS.iter().map(step).collect(),
+        table: |results| {
+            let mut table = head(&["chaos tests, from seed 60,000,000 on", "schedules", "packets", "violations"]);
+            ensure!(results.len() == CHAOS.len(), "results are missing");
+            for (Chaos { label, options, .. }, result) in CHAOS.iter().zip(results) {
+                let options = options.trim();
+                let label = if options.is_empty() { (*label).to_owned() } else { format!("{label}, `{options}`") };
+                let packets = match result["forged"].as_object() {
+                    Some(forged) => {
+                        let sent = forged.values().map(|kind| number(kind, "/sent")).sum::<Result<f64>>()?;
+                        let accepted = number(result, "/accepted")?;
+                        format!("{} forged, {accepted:.0} accepted", grouped(sent))
+                    }
+                    None => format!("{} packet-hops", grouped(number(result, "/hops")?)),
+                };
+                let mut violations = result["failures"].as_array().context("a result has no failures")?.len();
+                violations += result["findings"].as_array().map_or(0, Vec::len);
+                let violations = if violations == 0 { "none".to_owned() } else { violations.to_string() };
+                let schedules = grouped(number(result, "/schedules")?);
+                let _ = writeln!(table, "| {label} | {schedules} | {packets} | {violations} |");
+            }
+            Ok(table)
+        },
+    }
+}
+
+fn end_to_end() -> Job {
+    Job {
+        name: "end-to-end-checks",
+        about: "the checks of scenarios/end-to-end.toml",
+        is_quick: true,
+        steps: vec![Step::srdma("sim scenarios/end-to-end.toml --json", &["/claims"])],
+        table: checks,
+    }
+}
+
+const WANS: [&str; 3] = ["wan", "wan-equal-hops", "wan-equal-hops-r3"];
+
+fn wan() -> Job {
+    Job {
+        name: "wan-checks",
+        about: "the checks of the WAN scenarios",
+        is_quick: false,
+        steps: WANS.map(|name| Step::srdma(format!("sim scenarios/{name}.toml --json"), &["/claims"])).to_vec(),
+        table: checks,
+    }
+}
+
+/// How many checks hold of each place, and those that do not.
+fn checks(results: &[Value]) -> Result<String> {
+    let mut table = head(&["where", "checks that hold", "others"]);
+    for result in results {
+        let claims = result["claims"].as_array().context("a result has no checks")?;
+        for of_place in claims.chunk_by(|one, next| one["at"] == next["at"]) {
+            let mut broken = Vec::new();
+            for claim in of_place {
+                if !claim["holds"].as_bool().context("a check that holds or not")? {
+                    broken.push(format!("{}: {}", text(claim, "/expected")?, text(claim, "/found")?));
+                }
+            }
+            let (at, held) = (text(&of_place[0], "/at")?, of_place.len() - broken.len());
+            let broken = if broken.is_empty() { "none".to_owned() } else { broken.join("; ") };
+            let _ = writeln!(table, "| {at} | {held} of {} | {broken} |", of_place.len());
+        }
+    }
+    Ok(table)
+}
+
+/// Targets of libFuzzer, and so many executions.
+const FUZZ: [(&str, u64); 27] = [
+    ("bfd", TEN_MILLION),
+    ("capture", TEN_MILLION),
+    ("cm", TEN_MILLION),
+    ("configuration", TEN_MILLION),
+    ("decode", TEN_MILLION),
+    ("ethernet", TEN_MILLION),
+    ("fast_cnp", TEN_MILLION),
+    ("headend", TEN_MILLION),
+    ("icmpv6", TEN_MILLION),
+    ("icrc", TEN_MILLION),
+    ("ioam", TEN_MILLION),
+    ("ipv6", TEN_MILLION),
+    ("isis", TEN_MILLION),
+    ("manifest", TEN_MILLION),
+    ("node", 10 * TEN_MILLION),
+    ("notification", TEN_MILLION),
+    ("perftest", TEN_MILLION),
+    ("pfc", TEN_MILLION),
+    ("probe", TEN_MILLION),
+    ("ranks", TEN_MILLION),
+    ("rc", TEN_MILLION),
+    ("rocev2", TEN_MILLION),
+    ("srh", TEN_MILLION),
+    ("tlvs", TEN_MILLION),
+    ("topology", TEN_MILLION),
+    ("udp", TEN_MILLION),
+    ("workers", 10 * TEN_MILLION),
+];
+const TEN_MILLION: u64 = 10_000_000;
+
+fn fuzz() -> Job {
+    let step = |(target, runs): (&str, u64)| Step {
+        program: Program::CargoFuzz,
+        arguments: format!(
+            "run -s none --no-trace-compares --features files {target} -- -max_len=384 -runs={runs} \
+             -print_final_stats=1"
+        ),
+        keep: &[],
+    };
+    Job {
+        name: "fuzz",
+        about: "executions of every fuzz target; needs cargo-fuzz",
+        is_quick: false,
+        steps: FUZZ.map(step).to_vec(),
+        table: |results| {
+            let mut table = head(&["target", "executions without a failure", "per second"]);
+            ensure!(results.len() == FUZZ.len(), "results are missing");
+            for ((target, _), result) in FUZZ.iter().zip(results) {
+                let (executions, rate) = (number(result, "/executions")?, number(result, "/per_second")?);
+                let _ = writeln!(table, "| `{target}` | {} | {} |", grouped(executions), grouped(rate));
+            }
+            Ok(table)
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn ratios_are_means_over_the_same_seeds() {
+        let job = repair_loss();
+        let result = |step: &Step| {
+            let loss = if step.arguments.contains("--loss 0 ") { 100.0 } else { 150.0 };
+            let seed = if step.arguments.contains("--seed 1 ") { 2.0 } else { 1.0 };
+            json!({ "egress_octets": loss * seed, "completion_ns": loss, "link_octets": 100.0 })
+        };
+        let table = (job.table)(&job.steps.iter().map(result).collect::<Vec<_>>()).unwrap();
+        assert!(table.contains("\n| 1 %, `--headend host` | 1.500 | 1.500 | 1.000 |\n"), "{table}");
+    }
+
+    #[test]
+    fn a_check_that_does_not_hold_is_seen() {
+        let claim =
+            |at: &str, holds: bool| json!({ "at": at, "expected": "no loss", "found": "2 lost", "holds": holds });
+        let claims = [claim("seed 1", true), claim("seed 1", false), claim("seed 2", true)];
+        let table = checks(&[json!({ "claims": claims })]).unwrap();
+        assert!(table.ends_with("| seed 1 | 1 of 2 | no loss: 2 lost |\n| seed 2 | 1 of 1 | none |\n"), "{table}");
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        assert_eq!([0.0, 999.0, 1_000.0, 1_234_567.0].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    /// Every target of fuzz/ is among the executions.
+    #[test]
+    fn fuzz_targets_are_those_of_the_folder() {
+        let tree = crate::tree::Tree::of_repository().unwrap();
+        let files =
+            tree.files.iter().filter_map(|file| file.path.strip_prefix("fuzz/fuzz_targets/")?.strip_suffix(".rs"));
+        assert_eq!(files.collect::<Vec<_>>(), FUZZ.map(|(target, _)| target));
+    }
+}

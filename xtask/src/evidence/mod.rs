@@ -1,0 +1,225 @@
+//! `cargo xtask evidence`: runs the commands behind tables of the documents, keeps their results with commit, tree and
+//! machine in docs/results, and writes the tables from them.
+//!
+//! A result that exists for the present tree of crates/ is kept. What a run that was stopped had finished is kept in
+//! target/evidence, so that it goes on where it was.
+
+mod job;
+mod jobs;
+mod programs;
+mod result;
+mod table;
+
+pub(crate) use result::{RESULTS, Stored};
+pub(crate) use table::{Marked, marked, write_into};
+
+use crate::tree::Tree;
+use anyhow::{Context, Result, ensure};
+use job::{Job, Step};
+use programs::Programs;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only what takes less than half an hour together. This is the default.
+    #[arg(long, conflicts_with = "full")]
+    quick: bool,
+    /// Everything: takes days.
+    #[arg(long)]
+    full: bool,
+    /// Only this result; may be repeated.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Run again what exists for this tree of crates/.
+    #[arg(long)]
+    again: bool,
+    /// Run nothing: write the tables from the results that exist.
+    #[arg(long, conflicts_with_all = ["quick", "full", "again"])]
+    tables: bool,
+    /// Run nothing: print the results with their commands.
+    #[arg(long, conflicts_with_all = ["quick", "full", "again", "tables"])]
+    list: bool,
+}
+
+/// Runs the jobs, and writes their results and all tables; `false` if a command has failed.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool> {
+    let jobs = selected(arguments)?;
+    if arguments.list {
+        jobs.iter().for_each(print);
+        return Ok(true);
+    }
+    let mut failed = Vec::new();
+    if !arguments.tables {
+        let present = result::Present::of_repository()?;
+        let programs = Programs::build(&jobs)?;
+        for job in &jobs {
+            let stored = Stored::read(job.name)?;
+            if !arguments.again && stored.is_some_and(|stored| stored.tree == present.tree) {
+                println!("{}: there is a result of this tree", job.name);
+                continue;
+            }
+            println!("{}: {}", job.name, job.about);
+            match execute(job, &programs, &present) {
+                Ok(stored) => stored.write(job.name)?,
+                Err(error) => {
+                    eprintln!("error: {}: {error:#}", job.name);
+                    failed.push(job.name);
+                }
+            }
+        }
+    }
+    write_tables(&Tree::of_repository()?)?;
+    if !failed.is_empty() {
+        eprintln!("failed: {}", failed.join(", "));
+    }
+    Ok(failed.is_empty())
+}
+
+fn selected(arguments: &Arguments) -> Result<Vec<Job>> {
+    let all = jobs::all();
+    for name in &arguments.only {
+        let names: Vec<&str> = all.iter().map(|job| job.name).collect();
+        ensure!(names.contains(&name.as_str()), "there is no result {name}: expected one of {}", names.join(", "));
+    }
+    let is_wanted = |job: &Job| match arguments.only.as_slice() {
+        [] => arguments.full || arguments.list || job.is_quick,
+        only => only.iter().any(|name| name == job.name),
+    };
+    Ok(all.into_iter().filter(is_wanted).collect())
+}
+
+fn print(job: &Job) {
+    println!("{} ({}): {}", job.name, if job.is_quick { "quick" } else { "full" }, job.about);
+    job.steps.iter().for_each(|step| println!("    {}", step.command()));
+}
+
+/// Runs the steps of a job, but for those that an earlier run with this tree has finished.
+fn execute(job: &Job, programs: &Programs, present: &result::Present) -> Result<Stored> {
+    let mut partial = Partial::read(job.name, &present.tree)?;
+    let mut steps = Vec::new();
+    for (number, step) in job.steps.iter().enumerate() {
+        let command = step.command();
+        if !partial.done.contains_key(&command) {
+            let begin = Instant::now();
+            let value = programs.run(step).with_context(|| command.clone())?;
+            println!("  {}/{} {command}: {:.1} s", number + 1, job.steps.len(), begin.elapsed().as_secs_f64());
+            partial.insert(&command, value)?;
+        }
+        steps.push((command.clone(), partial.done[&command].clone()));
+    }
+    // A table that cannot be made of them shows that the results lack something.
+    (job.table)(&steps.iter().map(|(_, value)| value.clone()).collect::<Vec<_>>())?;
+    partial.remove()?;
+    Ok(Stored::new(present, steps))
+}
+
+/// The finished steps of a job, by their commands.
+struct Partial {
+    file: PathBuf,
+    done: BTreeMap<String, Value>,
+}
+
+impl Partial {
+    fn read(name: &str, tree: &str) -> Result<Self> {
+        let folder = Tree::root().join("target/evidence");
+        fs::create_dir_all(&folder)?;
+        let file = folder.join(format!("{name}-{tree}.json"));
+        let done = match fs::read(&file) {
+            Ok(octets) => serde_json::from_slice(&octets).with_context(|| format!("{}", file.display()))?,
+            Err(_) => BTreeMap::new(),
+        };
+        Ok(Partial { file, done })
+    }
+
+    fn insert(&mut self, command: &str, value: Value) -> Result<()> {
+        self.done.insert(command.to_owned(), value);
+        let partial = self.file.with_extension("partial");
+        fs::write(&partial, serde_json::to_vec(&self.done)?)?;
+        fs::rename(partial, &self.file).context("cannot keep a result")
+    }
+
+    fn remove(&self) -> Result<()> {
+        if self.file.exists() { fs::remove_file(&self.file).context("cannot remove results") } else { Ok(()) }
+    }
+}
+
+/// Writes the table of each result into the documents that have its markers.
+fn write_tables(tree: &Tree) -> Result<()> {
+    for file in tree.with_suffix(".md") {
+        let mut text = file.text.clone();
+        for Marked { name, .. } in marked(&file.text) {
+            if let Some(stored) = Stored::of_tree(tree, name)? {
+                text = write_into(&text, name, &table_of(name, &stored)?);
+            }
+        }
+        if text != file.text {
+            fs::write(Tree::root().join(&file.path), text)?;
+            println!("{}: written", file.path);
+        }
+    }
+    Ok(())
+}
+
+/// The table of a result, with its origin below.
+pub(crate) fn table_of(name: &str, stored: &Stored) -> Result<String> {
+    let job = jobs::all().into_iter().find(|job| job.name == name);
+    let job = job.with_context(|| format!("there is no result {name}"))?;
+    let commands: Vec<String> = job.steps.iter().map(Step::command).collect();
+    let kept: Vec<&String> = stored.steps.iter().map(|(command, _)| command).collect();
+    ensure!(kept == commands.iter().collect::<Vec<_>>(), "{name}: the commands have changed since the result");
+    let values: Vec<Value> = stored.steps.iter().map(|(_, value)| value.clone()).collect();
+    let table = (job.table)(&values).with_context(|| name.to_owned())?;
+    Ok(format!("{table}\n{}\n", stored.origin(name)))
+}
+
+/// Whether a result has this name.
+pub(crate) fn is_known(name: &str) -> bool {
+    jobs::all().iter().any(|job| job.name == name)
+}
+
+/// The commands of a result.
+#[cfg(test)]
+pub(crate) fn commands(name: &str) -> Vec<String> {
+    jobs::all().iter().filter(|job| job.name == name).flat_map(|job| &job.steps).map(Step::command).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn jobs_have_names_of_their_own_and_steps() {
+        let jobs = jobs::all();
+        let names: BTreeSet<&str> = jobs.iter().map(|job| job.name).collect();
+        assert_eq!(names.len(), jobs.len());
+        for job in &jobs {
+            let commands: BTreeSet<String> = job.steps.iter().map(Step::command).collect();
+            assert!(!commands.is_empty() && commands.len() == job.steps.len(), "{}", job.name);
+        }
+        assert!(jobs.iter().any(|job| job.is_quick) && jobs.iter().any(|job| !job.is_quick));
+    }
+
+    /// Results of a job whose values are missing make no table.
+    #[test]
+    fn no_table_is_made_of_nothing() {
+        for job in jobs::all() {
+            let nothing: Vec<Value> = job.steps.iter().map(|_| Value::Null).collect();
+            assert!((job.table)(&nothing).is_err(), "{}", job.name);
+        }
+    }
+
+    #[test]
+    fn a_stopped_job_keeps_what_it_has_finished() {
+        let mut partial = Partial::read("test-of-partial-results", "0").unwrap();
+        partial.insert("one", Value::from(1)).unwrap();
+        let again = Partial::read("test-of-partial-results", "0").unwrap();
+        assert_eq!(again.done["one"], 1);
+        again.remove().unwrap();
+        assert!(Partial::read("test-of-partial-results", "0").unwrap().done.is_empty());
+    }
+}

@@ -1,0 +1,116 @@
+//! Starts the commands of jobs, and reads their results.
+
+use super::job::{Job, Program, Step};
+use crate::external::cargo;
+use crate::tree::Tree;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// Where cargo has built them.
+pub(super) struct Programs {
+    folder: PathBuf,
+}
+
+impl Programs {
+    /// Builds what the jobs need, in the profile `release`.
+    pub(super) fn build(jobs: &[Job]) -> Result<Self> {
+        let uses = |program| jobs.iter().flat_map(|job| &job.steps).any(|step| step.program == program);
+        let packages = [(Program::Srdma, "srdma-cli"), (Program::ModelCheck, "srdma-model-check")];
+        for (_, package) in packages.into_iter().filter(|(program, _)| uses(*program)) {
+            let mut build = cargo();
+            build.args(["build", "--release", "--locked", "-p", package]).current_dir(Tree::root());
+            ensure!(build.status().context("cannot start cargo")?.success(), "{package} cannot be built");
+        }
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| Tree::root().join("target"), PathBuf::from);
+        Ok(Programs { folder: target.join("release") })
+    }
+
+    /// The result of a step, reduced to what it keeps.
+    pub(super) fn run(&self, step: &Step) -> Result<Value> {
+        let arguments = step.arguments.split(' ');
+        let mut command = match step.program {
+            Program::Srdma => Command::new(self.folder.join("srdma")),
+            Program::ModelCheck => Command::new(self.folder.join("srdma-model-check")),
+            Program::CargoFuzz => {
+                let mut cargo = cargo();
+                cargo.arg("fuzz");
+                cargo
+            }
+        };
+        command.args(arguments).current_dir(Tree::root()).stdin(Stdio::null());
+        let output = command.output().context("cannot start")?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}: {}", output.status, stderr.trim_end());
+        match step.program {
+            Program::CargoFuzz => executions(&stderr),
+            Program::Srdma | Program::ModelCheck => kept(&documents(&output.stdout)?, step.keep),
+        }
+    }
+}
+
+/// One JSON document, or several, one after the other, as an array.
+fn documents(octets: &[u8]) -> Result<Value> {
+    let all: Vec<Value> =
+        serde_json::Deserializer::from_slice(octets).into_iter().collect::<Result<_, _>>().context("no JSON")?;
+    match <[Value; 1]>::try_from(all) {
+        Ok([one]) => Ok(one),
+        Err(all) if all.is_empty() => bail!("nothing was printed"),
+        Err(all) => Ok(Value::Array(all)),
+    }
+}
+
+/// The members at these pointers, by their last name.
+fn kept(value: &Value, pointers: &[&str]) -> Result<Value> {
+    if pointers.is_empty() {
+        return Ok(value.clone());
+    }
+    let mut members = Map::new();
+    for pointer in pointers {
+        let found = value.pointer(pointer).with_context(|| format!("the result has no {pointer}"))?;
+        let name = pointer.rsplit('/').next().unwrap_or(pointer);
+        members.insert(name.to_owned(), found.clone());
+    }
+    Ok(Value::Object(members))
+}
+
+/// The number of executions in what libFuzzer prints with `-print_final_stats=1`.
+fn executions(stderr: &str) -> Result<Value> {
+    let number = |key: &str| -> Option<u64> {
+        let line = stderr.lines().find(|line| line.starts_with(key))?;
+        line.rsplit(' ').next()?.parse().ok()
+    };
+    let executions = number("stat::number_of_executed_units:").context("libFuzzer printed no number of executions")?;
+    let per_second = number("stat::average_exec_per_sec:").context("libFuzzer printed no rate")?;
+    Ok(serde_json::json!({ "executions": executions, "per_second": per_second }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn one_document_is_itself_and_several_are_an_array() {
+        assert_eq!(documents(b"{\"a\": 1}\n").unwrap(), json!({ "a": 1 }));
+        assert_eq!(documents(b"{\"a\": 1}\n{\"a\": 2}\n").unwrap(), json!([{ "a": 1 }, { "a": 2 }]));
+        assert!(documents(b"").is_err() && documents(b"table\n").is_err());
+    }
+
+    #[test]
+    fn members_are_kept_by_their_last_name() {
+        let value = json!({ "source": { "egress_ratio": 1.5, "other": 1 }, "loss": 0 });
+        assert_eq!(kept(&value, &["/source/egress_ratio"]).unwrap(), json!({ "egress_ratio": 1.5 }));
+        let error = kept(&value, &["/source/egress"]).unwrap_err();
+        assert_eq!(error.to_string(), "the result has no /source/egress");
+    }
+
+    #[test]
+    fn executions_are_those_of_libfuzzer() {
+        let text =
+            "Done 100 runs in 1 second(s)\nstat::number_of_executed_units: 100\nstat::average_exec_per_sec:     99\n";
+        assert_eq!(executions(text).unwrap(), json!({ "executions": 100, "per_second": 99 }));
+        assert!(executions("INFO: seed corpus").is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! Tables of results are those of docs/results, and commits that documents name exist.
+
+use super::Finding;
+use crate::evidence::{Marked, RESULTS, Stored, is_known, marked, table_of};
+use crate::tree::{File, Tree};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// Every marked table is the one that its result gives, and every result has a table.
+pub(super) fn tables_are_those_of_results(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut shown = BTreeSet::new();
+    for file in tree.with_suffix(".md") {
+        for Marked { name, line, table, .. } in marked(&file.text) {
+            shown.insert(name);
+            let expected = match Stored::of_tree(tree, name) {
+                Ok(Some(stored)) => table_of(name, &stored).map_err(|error| format!("{error:#}")),
+                Ok(None) => Err(format!("there is no {RESULTS}/{name}.json: `cargo xtask evidence --only {name}`")),
+                Err(error) => Err(format!("{error:#}")),
+            };
+            let problem = match (expected, table) {
+                (Err(problem), _) => problem,
+                (Ok(_), None) => "the marker has no end".to_owned(),
+                (Ok(expected), Some(table)) if expected == table => continue,
+                (Ok(_), Some(_)) => {
+                    format!("differs from {RESULTS}/{name}.json: `cargo xtask evidence --tables` writes it")
+                }
+            };
+            findings.push(Finding::in_line(&file.path, line, problem));
+        }
+    }
+    let results = tree.files.iter().filter_map(|file| Some((file, result_name(file)?)));
+    let unshown = results.filter(|(_, name)| is_known(name) && !shown.contains(name));
+    findings.extend(unshown.map(|(file, _)| Finding::in_file(&file.path, "no document has its table")));
+    findings
+}
+
+fn result_name(file: &File) -> Option<&str> {
+    file.path.strip_prefix(RESULTS)?.strip_prefix('/')?.strip_suffix(".json")
+}
+
+/// Commits that documents and results name are in the history. Not checked where that is cut off: in shallow clones.
+pub(super) fn commits_exist(tree: &Tree) -> Vec<Finding> {
+    match history() {
+        Some(history) => unknown_commits(tree, &history),
+        None => Vec::new(),
+    }
+}
+
+/// All commits that lead to the present one, in full; `None` in a shallow clone, and without git.
+fn history() -> Option<BTreeSet<String>> {
+    let git = |arguments: &[&str]| {
+        let output = Command::new("git").args(arguments).current_dir(Tree::root()).output().ok()?;
+        output.status.success().then(|| String::from_utf8(output.stdout).ok())?
+    };
+    if git(&["rev-parse", "--is-shallow-repository"])?.trim() != "false" {
+        return None;
+    }
+    Some(git(&["rev-list", "HEAD"])?.lines().map(str::to_owned).collect())
+}
+
+fn unknown_commits(tree: &Tree, history: &BTreeSet<String>) -> Vec<Finding> {
+    let exists = |id: &str| history.range(id.to_owned()..).next().is_some_and(|commit| commit.starts_with(id));
+    let mut findings = Vec::new();
+    for file in tree.with_suffix(".md").filter(|file| file.path.starts_with("docs/")) {
+        let mut is_code = false;
+        // Tables of results name trees as well; their commits are those of the results.
+        let is_result = |index: usize| {
+            marked(&file.text).iter().any(|place| {
+                let lines = place.table.map_or(0, |table| table.lines().count());
+                (place.line..=place.line + lines).contains(&index)
+            })
+        };
+        for (index, line) in file.text.lines().enumerate() {
+            is_code ^= line.trim_start().starts_with("```");
+            if is_code || is_result(index) {
+                continue;
+            }
+            for id in commits(line).into_iter().filter(|id| !exists(id)) {
+                let message = format!("commit {id} is not in the history; write what is no commit of it as code");
+                findings.push(Finding::in_line(&file.path, index, message));
+            }
+        }
+    }
+    for file in tree.files.iter().filter(|file| result_name(file).is_some_and(is_known)) {
+        if let Ok(stored) = Stored::parse(&file.text)
+            && !exists(&stored.commit)
+        {
+            findings.push(Finding::in_file(&file.path, format!("commit {} is not in the history", stored.commit)));
+        }
+    }
+    findings
+}
+
+/// Abbreviated commits in a line: seven or eight hexadecimal digits, letters among them, not written as code.
+fn commits(line: &str) -> Vec<&str> {
+    let outside = line.split('`').step_by(2);
+    let words = outside
+        .flat_map(|text| text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, ':' | '.' | '-' | '_')));
+    let is_commit = |word: &&str| {
+        matches!(word.len(), 7 | 8)
+            && word.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+            && word.bytes().any(|c| c.is_ascii_digit())
+            && word.bytes().any(|c| c.is_ascii_lowercase())
+    };
+    words.map(|word| word.trim_end_matches(['.', ':', '-'])).filter(is_commit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const NAME: &str = "selective-repeat";
+
+    fn stored() -> String {
+        let row =
+            |command: &str| json!({ "command": command, "result": { "egress_ratio": 1.5, "completion_ns": 1e6 } });
+        let job = crate::evidence::commands(NAME);
+        let steps: Vec<_> = job.iter().map(|command| row(command)).collect();
+        json!({ "commit": "0123abcd", "tree": "4567", "machine": "m", "steps": steps }).to_string()
+    }
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let findings = tables_are_those_of_results(&Tree::of(files));
+        findings.into_iter().map(|finding| format!("{}:{}: {}", finding.path, finding.line, finding.message)).collect()
+    }
+
+    #[test]
+    fn a_table_that_differs_from_its_result_is_found() {
+        let (path, result) = (format!("docs/results/{NAME}.json"), stored());
+        let table = table_of(NAME, &Stored::parse(&result).unwrap()).unwrap();
+        let document = |table: &str| format!("text\n<!-- evidence: {NAME} -->\n{table}<!-- end of evidence -->\n");
+        assert_eq!(found(&[(&path, &result), ("docs/a.md", &document(&table))]), [""; 0]);
+        let differs = format!("docs/a.md:2: differs from {path}: `cargo xtask evidence --tables` writes it");
+        let other = table.replace("1.500", "1.400");
+        assert_eq!(found(&[(&path, &result), ("docs/a.md", &document(&other))]), [differs]);
+        let missing = format!("docs/a.md:2: there is no {path}: `cargo xtask evidence --only {NAME}`");
+        assert_eq!(found(&[("docs/a.md", &document(&table))]), [missing]);
+        let unshown = format!("{path}:0: no document has its table");
+        assert_eq!(found(&[(&path, &result), ("docs/a.md", "text\n")]), [unshown]);
+        let other_commands = result.replace("--seed 1", "--seed 2");
+        let changed = format!("docs/a.md:2: {NAME}: the commands have changed since the result");
+        assert_eq!(found(&[(&path, &other_commands), ("docs/a.md", &document(&table))]), [changed]);
+    }
+
+    #[test]
+    fn a_commit_that_does_not_exist_is_found() {
+        let history = BTreeSet::from(["0123abcd4567890123abcd4567890123abcd4567".to_owned()]);
+        let text =
+            "At 0123abcd (0123abc), not at b28723c.\n```\nb28723c\n```\nOf others: `b28723c`, 2001:db8:ab12cd3.\n";
+        let result = stored().replace("0123abcd", "9876fedc");
+        let path = format!("docs/results/{NAME}.json");
+        let tree = Tree::of(&[("docs/a.md", text), (&path, &result)]);
+        let found: Vec<String> = unknown_commits(&tree, &history)
+            .iter()
+            .map(|finding| format!("{}:{}", finding.path, finding.line))
+            .collect();
+        assert_eq!(found, ["docs/a.md:1".to_owned(), format!("{path}:0")]);
+    }
+}
