@@ -19,6 +19,7 @@
 //! * [`Response`]: a response of a branch. An [`UpstreamResponse`] is one that goes upstream, with its [`Rule`].
 //! * [`Acknowledgements`]: the machine of one group; the state of one branch is drawn in `branch.rs`.
 //! * [`CnpWindow`]: the machine of one group's congestion notifications.
+//! * [`PathLoads`]: the loads of one group's paths, of which the greatest one's trace goes upstream.
 
 mod ablation;
 mod acknowledgements;
@@ -30,6 +31,7 @@ mod eviction_cause;
 mod expected_psns;
 mod forwarded;
 mod optional_psn;
+mod path_load;
 mod refusal;
 mod response;
 mod rules;
@@ -44,6 +46,7 @@ pub use branch_status::BranchStatus;
 pub use cnp::{CnpRules, CnpUp, CnpWindow, TooManyCnps, WindowMode};
 pub use epoch::{EpochTag, is_older};
 pub use eviction_cause::EvictionCause;
+pub use path_load::{FULL_LOAD, LinkMeasurement, LinkSample, PathLoads};
 pub use refusal::Refusal;
 pub use response::{Response, Syndrome};
 pub use rules::{Repeat, Rules, StallRules};

@@ -29,8 +29,8 @@ pub(crate) struct SenderArguments {
     /// With hpcc: the longest round trip of the network with empty queues.
     #[arg(long, value_name = "TIME", value_parser = parse_time_ns)]
     base_rtt: Option<u64>,
-    /// Accept Fast CNPs from these addresses: those of switches, and with hpcc the receiver's. May be repeated. By
-    /// default none is accepted. Needs --raw.
+    /// Accept Fast CNPs from these addresses: those of switches, and with hpcc the receiver's, or a group's Proxy
+    /// Address. May be repeated. By default none is accepted. Needs --raw.
     #[arg(long, value_name = "PREFIX", value_parser = parse_prefix)]
     fast_cnp: Vec<Prefix>,
     /// Let data packets carry an IOAM trace with room for so many nodes [default: none; with hpcc 9]. Needs --raw.
@@ -85,11 +85,6 @@ enum DcqcnPreset {
 const HPCC_HOPS: u8 = 9;
 
 impl SenderArguments {
-    /// Whether the traces that the receiver returns alone control the rate.
-    pub(crate) fn is_steered_by_traces(&self) -> bool {
-        self.rate_control == RateControl::Hpcc
-    }
-
     /// The configuration of the endpoint.
     ///
     /// # Errors

@@ -235,10 +235,12 @@ fn send(arguments: &Arguments) -> Result<ExitCode> {
     let controlled = controlled(arguments, created.as_ref())?;
     let peer = peer(arguments, controlled.as_ref())?;
     let connection = peer.connection;
-    if (arguments.group.is_some() || controlled.is_some()) && arguments.congestion.is_steered_by_traces() {
-        bail!("--rate-control hpcc does not steer a group: edges do not hand on the traces that receivers return");
+    let mut congestion = arguments.congestion.congestion(arguments.raw.is_given())?;
+    if arguments.group.is_some() || controlled.is_some() {
+        // A group carries no traces in its data: its nodes send the source that of the most loaded path (D242).
+        congestion.trace = None;
     }
-    let mut endpoint = connection.endpoint(&arguments.congestion.congestion(arguments.raw.is_given())?)?;
+    let mut endpoint = connection.endpoint(&congestion)?;
     let segmentation = if arguments.gso { Segmentation::Offload } else { Segmentation::Software };
     let paths = arguments.paths.read()?;
     let max_packet_octets = endpoint.max_packet_octets();

@@ -36,7 +36,8 @@ pub(super) fn commands(scenario: &FabricScenario, variant: &Variant, switch: Swi
         commands.push(Command::SetFastCnp(Box::new(fast_cnp(scenario, variant))));
     }
     if variant.control == Control::Hpcc {
-        commands.push(Command::SetIoam(Box::new(traces(topology, switch))));
+        let interval = Duration::from_nanos(variant.hpcc.feedback_interval_ns());
+        commands.push(Command::SetIoam(Box::new(traces(topology, switch, interval))));
     }
     commands
 }
@@ -64,7 +65,7 @@ pub(super) fn fast_cnp_config() -> FastCnpConfig {
 }
 
 /// Telemetry for HPCC++: node, output port, time and utilisation of the link.
-fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
+fn traces(topology: &Topology, switch: SwitchId, group_interval: Duration) -> IoamConfig {
     let ports = topology.ports(NodeId::Switch(switch)).iter();
     let interface = |port: u16| IoamInterface { port: PortId(port), id: Some(port), id_wide: None, fills: true };
     let namespace =
@@ -74,6 +75,7 @@ fn traces(topology: &Topology, switch: SwitchId) -> IoamConfig {
         namespaces: vec![namespace],
         interfaces: ports.map(|port| interface(port.port)).collect(),
         timestamps: TimestampFormat::Ptp,
+        group_interval: Some(group_interval),
         ..IoamConfig::default()
     }
 }

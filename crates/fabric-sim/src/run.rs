@@ -14,7 +14,7 @@ use super::programs;
 use super::queues::TRACE_NAMESPACE;
 use super::results::{FlowKind, VariantResult};
 use super::sample::{SampledFlow, Sampler};
-use super::scenario::{Control, FabricScenario, Level, Signal, Variant};
+use super::scenario::{Control, FabricScenario, HpccKeys, Level, Signal, Variant};
 use super::server::{DATA_DSCP, Ended, Notice, Server};
 use super::steady::{CHECKS_PER_STEP, Skipped};
 use super::teardown::Teardown;
@@ -401,7 +401,7 @@ impl<'a> Run<'a> {
     }
 
     /// Applies the group entries of a multicast flow at the switches, and connects its hosts to the Proxy Address.
-    /// Queue pairs of groups request no trace: the receivers' replies would go to the switches, not to the source.
+    /// Queue pairs of groups request no trace: the nodes of the group send the source that of the most loaded path.
     fn set_up_group(&mut self, number: usize) -> Result<(), RunError> {
         let (flow, qpn, group_number) = (&self.flows[number], self.qpn(number), self.groups.len());
         let Some(region) = self.fabric.server(flow.from).map(Server::region) else { return Ok(()) };
@@ -411,6 +411,7 @@ impl<'a> Run<'a> {
         }
         for host in flow.receivers.iter().copied().chain([flow.from]) {
             let member = QueuePairConfig {
+                rate: self.rate(host, self.variant.hpcc.of_group()),
                 remote_address: groups::proxy(group_number),
                 trace: None,
                 trace_return_interval_ns: None,
@@ -428,8 +429,6 @@ impl<'a> Run<'a> {
 
     pub(super) fn queue_pair(&self, qpn: Qpn, own: HostId, peer: HostId) -> QueuePairConfig {
         let (hosts, topology) = (&self.scenario.hosts, &self.scenario.topology);
-        let link = topology.ports(NodeId::Host(own)).first().map(|port| &topology.links()[port.link.index()]);
-        let line_rate_bits_per_s = link.map_or(1, |link| link.rate_bits_per_s);
         let steered = self.variant.control == Control::Hpcc;
         let ecn = if self.variant.signal == Signal::None { 0 } else { ECT_0 };
         QueuePairConfig {
@@ -438,15 +437,7 @@ impl<'a> Run<'a> {
             ack_timeout: hosts.ack_timeout.get() as u8,
             cnp_interval_ns: (self.variant.signal != Signal::None)
                 .then(|| self.variant.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
-            rate: match self.variant.control {
-                Control::None => None,
-                Control::Dcqcn => Some(RateAlgorithm::Dcqcn(self.variant.dcqcn.parameters(line_rate_bits_per_s))),
-                Control::Hpcc => {
-                    let parameters =
-                        self.variant.hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE);
-                    Some(RateAlgorithm::Hpcc(parameters))
-                }
-            },
+            rate: self.rate(own, self.variant.hpcc),
             trace: steered
                 .then(|| TraceRequest::hpcc(TRACE_NAMESPACE, self.next_hops.diameter().saturating_sub(1) as u8)),
             trace_return_interval_ns: steered.then(|| self.variant.hpcc.feedback_interval_ns()),
@@ -457,6 +448,20 @@ impl<'a> Run<'a> {
             },
             ..QueuePairConfig::new(qpn, ADDRESSES.host(topology, peer), qpn)
         }
+    }
+
+    /// The rate control of a sender.
+    fn rate(&self, own: HostId, hpcc: HpccKeys) -> Option<RateAlgorithm> {
+        let topology = &self.scenario.topology;
+        let link = topology.ports(NodeId::Host(own)).first().map(|port| &topology.links()[port.link.index()]);
+        let line_rate_bits_per_s = link.map_or(1, |link| link.rate_bits_per_s);
+        Some(match self.variant.control {
+            Control::None => return None,
+            Control::Dcqcn => RateAlgorithm::Dcqcn(self.variant.dcqcn.parameters(line_rate_bits_per_s)),
+            Control::Hpcc => {
+                RateAlgorithm::Hpcc(hpcc.parameters(line_rate_bits_per_s, self.base_rtt_ns, TRACE_NAMESPACE))
+            }
+        })
     }
 
     /// Records the delivered octets of all flows and ends streams.

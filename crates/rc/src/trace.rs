@@ -15,14 +15,8 @@ use srdma_wire::fast_cnp::can_carry;
 use srdma_wire::ioam::{Trace, TraceHeader, TraceType};
 use srdma_wire::{Instant, NextHeader, Qpn};
 
-/// The fields of a trace that HPCC++ needs, 24 octets a hop: node id and interfaces identify links; the fraction of
-/// the timestamp counts nanoseconds (PTP, RFC 9197 section 5.1); queue depth counts octets; and the wide namespace data
-/// is a [`LinkLoad`](srdma_wire::ioam::LinkLoad): the link's rate and the octets that it has sent.
-pub const HPCC_FIELDS: TraceType = TraceType::NODE
-    .and(TraceType::INTERFACES)
-    .and(TraceType::TIMESTAMP_FRACTION)
-    .and(TraceType::QUEUE_DEPTH)
-    .and(TraceType::NAMESPACE_DATA_WIDE);
+/// The fields of a trace that HPCC++ needs, 24 octets a hop.
+pub const HPCC_FIELDS: TraceType = TraceType::LINK_LOAD;
 
 /// The trace that a sender allocates in its data packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

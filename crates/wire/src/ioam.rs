@@ -25,7 +25,7 @@ mod fill;
 mod node_data;
 mod trace_type;
 
-pub use fill::{Filled, Snapshot, fill};
+pub use fill::{Filled, Snapshot, fill, fill_trace};
 pub use node_data::{LinkLoad, NodeData, NodeDataIter};
 pub use trace_type::TraceType;
 

@@ -140,6 +140,11 @@ impl FastCnp {
         self.notifier.is_some()
     }
 
+    /// Whether a host is known to process Fast CNPs (FC-4-6).
+    pub(crate) fn is_capable(&self, host: Ipv6Addr) -> bool {
+        self.notifier.as_ref().is_some_and(|notifier| notifier.is_capable(&host.octets()))
+    }
+
     pub(crate) fn count(&mut self, count: impl FnOnce(&mut FastCnpCounters)) {
         if let Some(notifier) = self.notifier.as_mut() {
             count(&mut notifier.counters);
@@ -196,7 +201,7 @@ impl FastCnp {
 }
 
 /// The drop reason of a malformed Fast CNP.
-fn drop_of(error: FastCnpError) -> DropReason {
+pub(crate) fn drop_of(error: FastCnpError) -> DropReason {
     match error {
         FastCnpError::Overrun(_) | FastCnpError::TooLong { .. } => DropReason::FastCnpTooLong,
         FastCnpError::TooShort { .. } => DropReason::FastCnpTooShort,

@@ -234,6 +234,7 @@ pub(super) fn group_state(
     GroupState {
         acks: Acknowledgements::of_branches(&rules_of(&entry), &origins),
         cnps: CnpWindow::new(&cnp_rules_of(&entry.policy), entry.branches.len() as u16),
+        loads: None,
         repair: buffer_share.and_then(|_| repair_of(&entry, &origins)),
         buffer_share,
         responders: responders_of(&entry),
@@ -323,6 +324,7 @@ fn succeeding_state(
         withholds_any: withholds_any(&entry),
         acks,
         cnps,
+        loads: None,
         repair,
         buffer_share,
         unsent,

@@ -64,6 +64,14 @@ pub(crate) enum Request {
     Refused(Psn),
 }
 
+/// A packet from below, checked.
+pub(super) struct FromBelow<'f> {
+    pub(super) branch: BranchIndex,
+    /// It is a node's, not a receiver's.
+    pub(super) is_node: bool,
+    pub(super) packet: Packet<'f>,
+}
+
 impl Groups {
     /// Whether a group can carry a request of its source. It is only accepted from the port where the source is
     /// (MT-9-2, BCP 38).
@@ -162,28 +170,8 @@ impl Groups {
         security: &Security,
     ) -> Result<(Outbox, Result<(), DropReason>), DropReason> {
         let state = self.get(group).ok_or(DropReason::UnknownGroup)?;
-        let head = frame.head(pool);
-        let responder = ipv6(head)?.source_octets();
-        let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
-        let from_node = !matches!(state.entry.role, srdma_group::NodeRole::Edge);
-        // Nodes may be several hops away, and tunnel in their own name (D12); receivers are not.
-        let came_right = match context.outer_source {
-            Some(outer_source) => from_node && outer_source == *responder,
-            None => security.may_come_from(context, responder, tables),
-        };
-        if !came_right {
-            return Err(DropReason::UnexpectedResponder);
-        }
-        let packet =
-            Packet::parse(head.get(IPV6..).unwrap_or(&[]), frame.len() - IPV6).map_err(|_| DropReason::NotRocev2)?;
-        let opcode = packet.bth.opcode();
-        if opcode != Opcode::ACKNOWLEDGE && opcode != Opcode::CNP {
-            return Err(DropReason::NotAResponse);
-        }
-        if packet.bth.dest_qpn() != state.entry.designated_qpn {
-            return Err(DropReason::WrongQpn);
-        }
-        check_icrc(&packet, frame, pool)?;
+        let FromBelow { branch, is_node: from_node, packet } =
+            self.check_response(context, frame, pool, group, tables, security)?;
         let psn = packet.bth.psn();
         match packet.extended {
             Extended::Aeth(aeth) => {
@@ -211,12 +199,52 @@ impl Groups {
                 }
                 Ok((outbox, taken))
             }
+            // A trace, at a node without traces of groups.
+            Extended::Cnp(cnp) if from_node && cnp.count() == 0 && packet.extension_octets() > 0 => {
+                Err(DropReason::FastCnpReturnedTrace)
+            }
             Extended::Cnp(cnp) => {
                 let count = if from_node { cnp.count().max(1) } else { 1 };
                 Ok(self.cnp(context.now, group, branch, count))
             }
             _ => Err(DropReason::NotAResponse),
         }
+    }
+
+    /// Checks a packet from below.
+    pub(super) fn check_response<'f>(
+        &self,
+        context: &PacketContext,
+        frame: &'f Frame,
+        pool: &'f Pool,
+        group: u32,
+        tables: &Tables,
+        security: &Security,
+    ) -> Result<FromBelow<'f>, DropReason> {
+        let state = self.get(group).ok_or(DropReason::UnknownGroup)?;
+        let head = frame.head(pool);
+        let responder = ipv6(head)?.source_octets();
+        let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
+        let is_node = !matches!(state.entry.role, srdma_group::NodeRole::Edge);
+        // Nodes may be several hops away, and tunnel in their own name (D12); receivers are not.
+        let came_right = match context.outer_source {
+            Some(outer_source) => is_node && outer_source == *responder,
+            None => security.may_come_from(context, responder, tables),
+        };
+        if !came_right {
+            return Err(DropReason::UnexpectedResponder);
+        }
+        let packet =
+            Packet::parse(head.get(IPV6..).unwrap_or(&[]), frame.len() - IPV6).map_err(|_| DropReason::NotRocev2)?;
+        let opcode = packet.bth.opcode();
+        if opcode != Opcode::ACKNOWLEDGE && opcode != Opcode::CNP {
+            return Err(DropReason::NotAResponse);
+        }
+        if packet.bth.dest_qpn() != state.entry.designated_qpn {
+            return Err(DropReason::WrongQpn);
+        }
+        check_icrc(&packet, frame, pool)?;
+        Ok(FromBelow { branch, is_node, packet })
     }
 
     fn acknowledgement(

@@ -5,10 +5,11 @@ use super::repair::GroupRepair;
 use crate::counters::GroupCounters;
 use crate::drop::DropReason;
 use crate::multicast::ListedReceiver;
-use srdma_aggregation::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, Response, UpstreamResponse};
+use srdma_aggregation::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, PathLoads, Response, UpstreamResponse};
 use srdma_group::{GroupEntry, Join};
 use srdma_wire::{Instant, Psn};
 use std::net::Ipv6Addr;
+use std::time::Duration;
 
 /// A node's entry of a group, and its state.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(crate) struct GroupState {
     pub(crate) entry: GroupEntry,
     pub(crate) acks: Acknowledgements,
     pub(crate) cnps: CnpWindow,
+    /// At a node with traces of groups (D242).
+    pub(crate) loads: Option<Box<PathLoads>>,
     /// At a node that repairs.
     pub(crate) repair: Option<Box<GroupRepair>>,
     /// What its buffer takes of the pool; `None` without repair.
@@ -72,6 +75,13 @@ impl GroupState {
     /// Whether the group was learnt, for this Proxy Address.
     pub(crate) fn is_learnt_at(&self, proxy: Ipv6Addr) -> bool {
         self.learnt.is_some() && self.entry.proxy == proxy
+    }
+
+    /// The loads of the paths to its branches, reported in this interval.
+    pub(crate) fn loads(&mut self, interval: Duration) -> &mut PathLoads {
+        let branches = self.entry.branches.len();
+        let kept = self.loads.take().filter(|loads| loads.is_for(interval, branches));
+        self.loads.insert(kept.unwrap_or_else(|| Box::new(PathLoads::new(interval, branches))))
     }
 
     /// Whether the edge's entry has a receiver, with this queue pair.

@@ -1,6 +1,6 @@
 //! Responses and CNPs sent upstream: packets to the parent or, at the root, to the source (D12, D13, MT-5.3.1-4).
 
-use super::{GroupState, Groups};
+use super::{GroupState, Groups, PathTrace};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
 use crate::tables::Tables;
@@ -9,6 +9,7 @@ use srdma_frame::{Frame, Pool};
 use srdma_group::{Dscp, Parent};
 use srdma_repair::Request;
 use srdma_wire::codepoints::ROCEV2_PORT;
+use srdma_wire::fast_cnp::{FastCnpValue, MAX_FAST_CNP_LEN, OptionTypes};
 use srdma_wire::icrc::Computation;
 use srdma_wire::transport::CnpView;
 use srdma_wire::{AethView, Bth, Icrc, Instant, Ipv6, NextHeader, Opcode, Psn, Qpn, Udp, View};
@@ -122,6 +123,42 @@ impl Upward {
         self.packet(self.marks.cnp_class, &bth, payload.as_bytes(), pool)
     }
 
+    /// The trace of a path as a packet: to the parent with its load, to the source as a receiver returns one (D242).
+    pub(crate) fn trace(
+        &self,
+        trace: &PathTrace,
+        (proxy, designated_qpn): (Ipv6Addr, Qpn),
+        types: OptionTypes,
+        pool: &mut Pool,
+    ) -> Result<(Frame, u32), DropReason> {
+        const OUTER: usize = IPV6 + Ipv6::LEN;
+        let adjacency = self.adjacency.ok_or(DropReason::NoRoute)?;
+        let value = FastCnpValue {
+            source: self.source,
+            destination: self.destination,
+            traffic_class: self.marks.cnp_class,
+            hop_limit: FastCnpValue::HOP_LIMIT,
+            source_port: self.source_port,
+            // The source finds its queue pair by its peer's address and number (FC-4-7).
+            dest_qpn: designated_qpn,
+            original_destination: proxy,
+            trace: Some(trace.octets()),
+        };
+        let payload = if self.to_host { CnpView::with_count(0) } else { CnpView::with_load(trace.load) };
+        let mut octets = [0; OUTER + MAX_FAST_CNP_LEN];
+        let len = value.emit_with(types, &payload, &mut octets[OUTER..]).ok_or(DropReason::FastCnpTooLong)?;
+        let start = match self.tunnel {
+            Some((source, destination)) => {
+                let outer = header(self.marks.cnp_class, source, destination, NextHeader::IPV6, len).emit();
+                octets[IPV6..OUTER].copy_from_slice(outer.as_bytes());
+                0
+            }
+            None => OUTER - IPV6,
+        };
+        let frame = Frame::from_octets(&octets[start..OUTER + len], pool).ok_or(DropReason::NoBuffer)?;
+        Ok((frame, adjacency))
+    }
+
     /// A packet with its ICRC, and the adjacency that it leaves by.
     fn packet(
         &self,
@@ -134,14 +171,8 @@ impl Upward {
         const MOST: usize = AFTER_IPV6 + OUTER + Udp::LEN + Bth::LEN + CnpView::LEN + Icrc::LEN;
         let adjacency = self.adjacency.ok_or(DropReason::NoRoute)?;
         let udp_len = Udp::LEN + Bth::LEN + extended.len() + Icrc::LEN;
-        let header = |source, destination, next_header, payload_length: usize| Ipv6 {
-            traffic_class,
-            flow_label: 0,
-            payload_length: payload_length as u16,
-            next_header,
-            hop_limit: 64,
-            source,
-            destination,
+        let header = |source, destination, next_header, payload_length| {
+            header(traffic_class, source, destination, next_header, payload_length)
         };
         let ipv6 = header(self.source, self.destination, NextHeader::UDP, udp_len).emit();
         let udp =
@@ -172,4 +203,15 @@ impl Upward {
         let frame = Frame::small(&octets[..len], pool).ok_or(DropReason::NoBuffer)?;
         Ok((frame, adjacency))
     }
+}
+
+fn header(
+    traffic_class: u8,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    next_header: NextHeader,
+    payload_length: usize,
+) -> Ipv6 {
+    let payload_length = payload_length as u16;
+    Ipv6 { traffic_class, flow_label: 0, payload_length, next_header, hop_limit: 64, source, destination }
 }

@@ -1,13 +1,16 @@
 //! IOAM traces (RFC 9197): the data that a node writes, and to which traces.
 
+mod links;
 mod traces;
 
+pub(crate) use links::sample_of;
 pub(crate) use traces::{IoamTraces, MAX_TRACED_HEADER};
 
 use srdma_frame::PortId;
 use srdma_wire::Instant;
 use srdma_wire::ioam::{Filled, LinkLoad, NodeData, TraceError};
 use srdma_wire::units::NS_PER_S;
+use std::time::Duration;
 
 /// The highest node id of 24 bits; all ones are no id.
 const MOST_NODE_ID: u32 = 0xFF_FFFE;
@@ -30,6 +33,9 @@ pub struct IoamConfig {
     pub timestamps: TimestampFormat,
     /// Whether the octets queued in the whole node are reported as buffer occupancy.
     pub tells_buffer_occupancy: bool,
+    /// Interval in which traces of groups go upstream (D242); `None`: never. Needs a namespace with
+    /// [`WideData::LinkLoad`].
+    pub group_interval: Option<Duration>,
 }
 
 /// A namespace of IOAM.

@@ -19,7 +19,7 @@ const RATE_BITS_PER_S: u64 = 100_000_000_000;
 /// IOAM at the node, if it is on.
 #[derive(Debug, Default)]
 pub(crate) struct IoamTraces {
-    ioam: Option<Box<Ioam>>,
+    pub(super) ioam: Option<Box<Ioam>>,
 }
 
 impl IoamTraces {

@@ -18,6 +18,7 @@ mod forward;
 mod hand_over;
 mod ingress;
 mod oam;
+mod path_traces;
 mod replicate;
 mod resend;
 mod verdict;

@@ -321,6 +321,9 @@ impl Node {
         pool: &mut Pool,
         group: u32,
     ) -> Result<(), DropReason> {
+        if let Some(done) = self.send_on_trace(context, frame, pool, group) {
+            return done;
+        }
         let Node { config, tables, groups, security, fast_cnp, .. } = self;
         let of = FirstHop { config, tables, groups, security };
         let (outbox, taken) = match fast_cnp.branch_of(context, frame, pool, group, of) {
@@ -329,6 +332,7 @@ impl Node {
         };
         self.send_upstream(context.now, group, outbox, pool);
         self.settle(context.now, group, pool);
+        self.trace_receivers(context.now, group, pool);
         taken
     }
 

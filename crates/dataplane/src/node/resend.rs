@@ -112,7 +112,7 @@ impl Node {
     }
 
     /// The adjacency by which a branch is sent its data.
-    fn branch_adjacency(&self, group: u32, branch: BranchIndex) -> Option<u32> {
+    pub(super) fn branch_adjacency(&self, group: u32, branch: BranchIndex) -> Option<u32> {
         let entry = &self.groups.get(group)?.entry;
         let destination = match entry.role {
             NodeRole::Edge => entry.branches.get(branch.index())?.responder,

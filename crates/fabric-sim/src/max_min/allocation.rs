@@ -1,7 +1,8 @@
 //! Max-min fair allocation by progressive filling: all rates grow together; a flow that reaches a full link keeps its
 //! rate.
 
-use super::users::Users;
+use super::links::Links;
+use super::route::Route;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -25,16 +26,14 @@ pub(super) struct Filling {
     bottlenecks: Vec<Bottleneck>,
     /// The bottlenecks of each flow, one after the other.
     crossed: Vec<u32>,
-    /// For each flow of all, where its bottlenecks are in `crossed`.
-    spans: Vec<[u32; 2]>,
-    /// The rate of each flow of all; not a number until it has one.
-    rates: Vec<f64>,
     by_limit: Vec<u32>,
     /// Shares of bottlenecks at the beginning, and their positions. Shares are not negative, so that their bits are
     /// ordered like the numbers; they only grow, so that one that is outdated is too small.
     open: Vec<(u64, u32)>,
     /// Those that have grown since.
     grown: BinaryHeap<Reverse<(u64, u32)>>,
+    /// For each number of flows, where the next bottleneck with so many is in `open`.
+    next_of: Vec<u32>,
 }
 
 /// Rates of flows without competition.
@@ -68,12 +67,6 @@ impl Limits {
 }
 
 impl Filling {
-    /// Makes room for one flow more.
-    pub(super) fn add_flow(&mut self) {
-        self.spans.push([0; 2]);
-        self.rates.push(0.0);
-    }
-
     /// Begins an allocation.
     pub(super) fn clear(&mut self) {
         self.flows.clear();
@@ -81,51 +74,76 @@ impl Filling {
         self.crossed.clear();
     }
 
-    /// Adds a flow. Its bottlenecks are added before the next flow [enters](Filling::enter).
+    /// Adds a flow.
     pub(super) fn join(&mut self, flow: u32) {
         self.flows.push(flow);
-        self.rates[flow as usize] = f64::NAN;
     }
 
-    /// The flow that was added at a position; its bottlenecks follow.
-    pub(super) fn enter(&mut self, position: usize) -> Option<u32> {
-        let flow = self.flows.get(position).copied()?;
-        self.spans[flow as usize] = [self.crossed.len() as u32; 2];
-        Some(flow)
+    /// The flows, in the order in which they were added.
+    pub(super) fn flows(&self) -> &[u32] {
+        &self.flows
     }
 
-    /// Adds a bottleneck of the flow that was entered last.
-    pub(super) fn cross(&mut self, flow: u32, bottleneck: u32) {
+    /// Number of the bottlenecks that were [crossed](Filling::cross).
+    pub(super) fn crossed(&self) -> u32 {
+        self.crossed.len() as u32
+    }
+
+    /// Adds a bottleneck of a flow, next to the flow's others.
+    pub(super) fn cross(&mut self, bottleneck: u32) {
         self.crossed.push(bottleneck);
-        self.spans[flow as usize][1] += 1;
+    }
+
+    /// Whether a link is the bottleneck at a position.
+    pub(super) fn is_bottleneck(&self, number: u32, link: u32) -> bool {
+        self.bottlenecks.get(number as usize).is_some_and(|bottleneck| bottleneck.link == link)
     }
 
     /// Adds a link with so many flows; returns its position among the bottlenecks.
-    pub(super) fn add_bottleneck(&mut self, link: u32, capacity: f64, flows: usize) -> u32 {
-        self.bottlenecks.push(Bottleneck { left: capacity, link, waiting: flows as u32 });
+    pub(super) fn add_bottleneck(&mut self, link: u32, capacity: f64, flows: u32) -> u32 {
+        self.bottlenecks.push(Bottleneck { left: capacity, link, waiting: flows });
         self.bottlenecks.len() as u32 - 1
     }
 
-    /// The flows, in the order in which they were added, with their rates.
-    pub(super) fn flows(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
-        self.flows.iter().map(|flow| (*flow, self.rates[*flow as usize]))
+    /// The shares of all bottlenecks at the beginning, the least first, and their positions.
+    fn fill_open(&mut self, are_equal: bool) {
+        self.open.clear();
+        let shares = (0..).zip(&self.bottlenecks).map(|(number, link)| (link.share().to_bits(), number));
+        let most = self.bottlenecks.iter().map(|link| link.waiting).max().unwrap_or(0) as usize;
+        if !are_equal || most > self.bottlenecks.len() {
+            self.open.extend(shares);
+            self.open.sort_unstable();
+            return;
+        }
+        // Of equal capacities, those with most flows have the least share.
+        self.next_of.clear();
+        self.next_of.resize(most + 1, 0);
+        self.bottlenecks.iter().for_each(|link| self.next_of[link.waiting as usize] += 1);
+        let mut next = 0;
+        for count in self.next_of.iter_mut().rev() {
+            next += std::mem::replace(count, next);
+        }
+        self.open.resize(self.bottlenecks.len(), (0, 0));
+        for (link, entry) in self.bottlenecks.iter().zip(shares) {
+            let next = &mut self.next_of[link.waiting as usize];
+            self.open[*next as usize] = entry;
+            *next += 1;
+        }
     }
 
     /// Allocates a rate to each flow. `limits`: rates without competition.
-    pub(super) fn allocate(&mut self, limits: &Limits, users: &Users) {
+    pub(super) fn allocate(&mut self, routes: &mut [Route], limits: &Limits, links: &Links) {
         self.by_limit.clone_from(&self.flows);
         if !limits.are_equal {
             self.by_limit.sort_by(|one, other| limits.of(*one).total_cmp(&limits.of(*other)));
         }
-        let mut open = std::mem::take(&mut self.open);
-        open.clear();
-        open.extend((0..).zip(&self.bottlenecks).map(|(number, link)| (link.share().to_bits(), number)));
-        open.sort_unstable();
+        self.fill_open(links.are_equal());
+        let open = std::mem::take(&mut self.open);
         let mut grown = std::mem::take(&mut self.grown);
         grown.clear();
         let (mut next, mut at) = (0, 0);
         loop {
-            while self.by_limit.get(next).is_some_and(|flow| !self.rates[*flow as usize].is_nan()) {
+            while self.by_limit.get(next).is_some_and(|flow| !routes[*flow as usize].allocated.is_nan()) {
                 next += 1;
             }
             let Some(flow) = self.by_limit.get(next).copied() else { break };
@@ -134,7 +152,7 @@ impl Filling {
             let is_grown = of_grown.is_some_and(|entry| of_open.is_none_or(|other| entry < other));
             let first = if is_grown { of_grown } else { of_open };
             let Some((bits, number)) = first.filter(|(bits, _)| *bits < limit.to_bits()) else {
-                self.assign(flow, limit);
+                self.assign(&mut routes[flow as usize], limit);
                 continue;
             };
             let bottleneck = self.bottlenecks[number as usize];
@@ -152,9 +170,10 @@ impl Filling {
                 }
             }
             if !has_grown {
-                for flow in users.of(bottleneck.link) {
-                    if self.rates[*flow as usize].is_nan() {
-                        self.assign(*flow, now);
+                for flow in links.of(bottleneck.link) {
+                    let route = &mut routes[*flow as usize];
+                    if route.allocated.is_nan() {
+                        self.assign(route, now);
                     }
                 }
             }
@@ -162,10 +181,10 @@ impl Filling {
         (self.open, self.grown) = (open, grown);
     }
 
-    fn assign(&mut self, flow: u32, rate: f64) {
-        self.rates[flow as usize] = rate;
-        let [start, end] = self.spans[flow as usize];
-        for number in &self.crossed[start as usize..end as usize] {
+    fn assign(&mut self, route: &mut Route, rate: f64) {
+        route.allocated = rate;
+        let start = route.crossed_at as usize;
+        for number in &self.crossed[start..start + usize::from(route.crossed)] {
             let bottleneck = &mut self.bottlenecks[*number as usize];
             bottleneck.left -= rate;
             bottleneck.waiting -= 1;

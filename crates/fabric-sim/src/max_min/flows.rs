@@ -23,8 +23,6 @@ pub struct Flows<T> {
     flows: Vec<Flow<T>>,
     /// The first transfer of each flow.
     transfers: Vec<Transfer>,
-    /// Of each flow the end of its first transfer.
-    ends: Vec<End>,
     /// Times at which a flow's end is looked up. An end that moves back keeps its entry, which then moves as well.
     queue: BinaryHeap<Reverse<(u64, u32)>>,
     changed: Vec<(u32, f64)>,
@@ -38,25 +36,21 @@ pub struct Flows<T> {
 #[derive(Clone, Debug)]
 struct Flow<T> {
     waiting: VecDeque<(T, f64)>,
-    begun_ps: u64,
     /// Whether the flow is blocked although transfers are queued.
     is_blocked: bool,
 }
 
-/// Progress of a flow's first transfer.
-#[derive(Clone, Copy, Debug, Default)]
+/// Progress of a flow's first transfer, in a cache line of its own, and its end: [`NEVER_PS`] for none.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Transfer {
     /// Unsent octets at `since_ps`.
     left: f64,
     since_ps: u64,
     octets_per_ps: f64,
-}
-
-/// The end of a transfer; [`NEVER_PS`] for none.
-#[derive(Clone, Copy, Debug)]
-struct End {
-    at_ps: u64,
-    /// The earliest entry in the queue that is for it, which is not later. Other entries are outdated.
+    begun_ps: u64,
+    end_ps: u64,
+    /// The earliest entry in the queue that is for its end, which is not later. Other entries are outdated.
     entry_ps: u64,
 }
 
@@ -70,7 +64,6 @@ impl<T: Copy> Flows<T> {
             rates: Rates::new(bits_per_s.into_iter().map(octets_per_ps)),
             flows: Vec::new(),
             transfers: Vec::new(),
-            ends: Vec::new(),
             queue: BinaryHeap::new(),
             changed: Vec::new(),
             mean_ps: 0.0,
@@ -82,9 +75,8 @@ impl<T: Copy> Flows<T> {
     /// Adds a flow along these links, by their positions, each at most once.
     pub fn add(&mut self, links: &[u32]) -> FlowId {
         self.rates.add(links);
-        self.flows.push(Flow { waiting: VecDeque::new(), begun_ps: 0, is_blocked: false });
-        self.transfers.push(Transfer::default());
-        self.ends.push(End { at_ps: NEVER_PS, entry_ps: NEVER_PS });
+        self.flows.push(Flow { waiting: VecDeque::new(), is_blocked: false });
+        self.transfers.push(Transfer::NONE);
         FlowId(self.flows.len() as u32 - 1)
     }
 
@@ -98,8 +90,9 @@ impl<T: Copy> Flows<T> {
         let own = &mut self.flows[flow.0 as usize];
         own.waiting.push_back((what, octets));
         if own.waiting.len() == 1 {
-            own.begun_ps = now_ps;
-            self.transfers[flow.0 as usize] = Transfer { left: octets, since_ps: now_ps, octets_per_ps: 0.0 };
+            let transfer = &mut self.transfers[flow.0 as usize];
+            (transfer.begun_ps, transfer.since_ps) = (now_ps, now_ps);
+            (transfer.left, transfer.octets_per_ps) = (octets, 0.0);
             if !own.is_blocked {
                 self.rates.begin(flow.0);
             }
@@ -110,9 +103,8 @@ impl<T: Copy> Flows<T> {
     pub fn block(&mut self, now_ps: u64, flow: FlowId) {
         let own = &mut self.transfers[flow.0 as usize];
         own.progress(now_ps);
-        own.octets_per_ps = 0.0;
+        (own.octets_per_ps, own.end_ps) = (0.0, NEVER_PS);
         self.flows[flow.0 as usize].is_blocked = true;
-        self.ends[flow.0 as usize].at_ps = NEVER_PS;
         if self.rates.is_in_use(flow.0) {
             self.rates.end(flow.0);
         }
@@ -144,18 +136,17 @@ impl<T: Copy> Flows<T> {
     pub fn take_completed(&mut self, now_ps: u64, gone: &mut Vec<(FlowId, T)>) {
         while let Some((_, number)) = self.next_end().filter(|(at_ps, _)| *at_ps <= now_ps) {
             self.queue.pop();
-            self.ends[number as usize] = End { at_ps: NEVER_PS, entry_ps: NEVER_PS };
+            let transfer = &mut self.transfers[number as usize];
+            (transfer.end_ps, transfer.entry_ps) = (NEVER_PS, NEVER_PS);
             let flow = &mut self.flows[number as usize];
             let Some((what, _)) = flow.waiting.pop_front() else { continue };
             gone.push((FlowId(number), what));
-            self.mean_ps += ((now_ps - flow.begun_ps) as f64 - self.mean_ps) / MEAN_OVER;
-            flow.begun_ps = now_ps;
+            self.mean_ps += ((now_ps - transfer.begun_ps) as f64 - self.mean_ps) / MEAN_OVER;
+            transfer.begun_ps = now_ps;
             match flow.waiting.front() {
                 Some((_, octets)) => {
-                    let transfer = &mut self.transfers[number as usize];
                     (transfer.left, transfer.since_ps) = (*octets, now_ps);
-                    let end_ps = transfer.end_ps();
-                    self.schedule(number, end_ps);
+                    transfer.schedule(number, &mut self.queue);
                 }
                 None => self.rates.end(number),
             }
@@ -166,30 +157,20 @@ impl<T: Copy> Flows<T> {
     fn next_end(&mut self) -> Option<(u64, u32)> {
         while let Some(mut first) = self.queue.peek_mut() {
             let Reverse((entry_ps, number)) = *first;
-            let end = &mut self.ends[number as usize];
-            if end.entry_ps != entry_ps {
+            let transfer = &mut self.transfers[number as usize];
+            if transfer.entry_ps != entry_ps {
                 PeekMut::pop(first);
-            } else if end.at_ps == NEVER_PS {
-                end.entry_ps = NEVER_PS;
+            } else if transfer.end_ps == NEVER_PS {
+                transfer.entry_ps = NEVER_PS;
                 PeekMut::pop(first);
-            } else if end.at_ps > entry_ps {
-                end.entry_ps = end.at_ps;
-                *first = Reverse((end.at_ps, number));
+            } else if transfer.end_ps > entry_ps {
+                transfer.entry_ps = transfer.end_ps;
+                *first = Reverse((transfer.end_ps, number));
             } else {
                 return Some((entry_ps, number));
             }
         }
         None
-    }
-
-    /// Sets the end of a flow's first transfer.
-    fn schedule(&mut self, number: u32, at_ps: u64) {
-        let end = &mut self.ends[number as usize];
-        end.at_ps = at_ps;
-        if at_ps < end.entry_ps {
-            end.entry_ps = at_ps;
-            self.queue.push(Reverse((at_ps, number)));
-        }
     }
 
     /// Recomputes rates after transfers have started or ended.
@@ -210,24 +191,30 @@ impl<T: Copy> Flows<T> {
             let transfer = &mut self.transfers[number as usize];
             transfer.progress(now_ps);
             transfer.octets_per_ps = octets_per_ps;
-            let end_ps = transfer.end_ps();
-            self.schedule(number, end_ps);
+            transfer.schedule(number, &mut self.queue);
         }
         self.changed = changed;
     }
 }
 
 impl Transfer {
+    const NONE: Transfer =
+        Transfer { left: 0.0, since_ps: 0, octets_per_ps: 0.0, begun_ps: 0, end_ps: NEVER_PS, entry_ps: NEVER_PS };
+
     /// Advances to now.
     fn progress(&mut self, now_ps: u64) {
         self.left -= self.octets_per_ps * (now_ps - self.since_ps) as f64;
         self.since_ps = now_ps;
     }
 
-    /// Its end.
-    fn end_ps(&self) -> u64 {
+    /// Sets its end, of the flow with this number.
+    fn schedule(&mut self, number: u32, queue: &mut BinaryHeap<Reverse<(u64, u32)>>) {
         let needed_ps = (self.left.max(0.0) / self.octets_per_ps).ceil();
         // Times beyond the range saturate.
-        self.since_ps.saturating_add(needed_ps as u64)
+        self.end_ps = self.since_ps.saturating_add(needed_ps as u64);
+        if self.end_ps < self.entry_ps {
+            self.entry_ps = self.end_ps;
+            queue.push(Reverse((self.end_ps, number)));
+        }
     }
 }

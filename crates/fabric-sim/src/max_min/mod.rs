@@ -11,7 +11,8 @@
 
 mod allocation;
 mod flows;
+mod links;
 mod rates;
-mod users;
+mod route;
 
 pub use flows::{FlowId, Flows};

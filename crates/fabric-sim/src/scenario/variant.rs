@@ -170,7 +170,7 @@ impl DcqcnKeys {
 
 /// Parameters of HPCC++; those left out are the published ones (Li and others, "HPCC: High Precision Congestion
 /// Control", SIGCOMM 2019; draft-miao-ccwg-hpcc).
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HpccKeys {
     /// η: target utilisation.
@@ -179,6 +179,9 @@ pub struct HpccKeys {
     pub max_stage: Option<Whole<0, 1000>>,
     /// W_AI in octets.
     pub additive_octets: Option<Whole<1, 1_073_741_824>>,
+    /// W_AI of the source of a multicast group, in octets: it reduces its window for the links of all its receivers,
+    /// where another sender does for those of one.
+    pub group_additive_octets: Option<Whole<1, 1_073_741_824>>,
     /// Round-trip time of an idle fabric, in nanoseconds.
     pub base_rtt_ns: Option<Whole<1, 1_000_000_000>>,
     /// Interval of traces that a receiver returns, in nanoseconds.
@@ -198,6 +201,11 @@ impl HpccKeys {
         let step = &mut parameters.additive_increase_octets;
         *step = self.additive_octets.map_or(*step, Whole::get);
         parameters
+    }
+
+    /// The same for the source of a multicast group.
+    pub fn of_group(self) -> Self {
+        HpccKeys { additive_octets: self.group_additive_octets.or(self.additive_octets), ..self }
     }
 
     /// Interval of traces that a receiver returns, in nanoseconds.

@@ -301,6 +301,25 @@ fn a_group_meets_an_incast() {
     }
 }
 
+/// D242: a group of three and a stream share the link of one receiver under HPCC++. Without the traces of its nodes the
+/// group keeps its initial window, and the stream gets 0.07 of its fair share.
+#[test]
+fn traces_let_a_group_share_a_receivers_link() {
+    let fabric = FABRIC.replace("leaves = 2", "leaves = 3").replace("hosts_per_leaf = 4", "hosts_per_leaf = 3");
+    let text = format!(
+        "{fabric}host_rate_bits_per_s = 100_000_000_000\n[hosts]\noutstanding_packets = 128\nack_every = 8\n\
+         [[workload.multicast]]\nname = \"group\"\nfrom = \"h1.1\"\nreceivers_below = [\"leaf2\"]\n\
+         [[workload.stream]]\nname = \"victim\"\nfrom = \"h3.1\"\nto = \"h2.1\"\n[measure]\nduration_us = 1000\n\
+         [[variant]]\nname = \"traced\"\nsignal = \"fast-cnp\"\ncontrol = \"hpcc\"\n\
+         notification = {{ threshold_octets = 150_000, interval_ns = 50_000 }}\n"
+    );
+    let scenario = FabricScenario::parse(Path::new("file.toml"), &text).unwrap();
+    let summary = run_once(&scenario, 1).summary;
+    let (group, stream) = (summary.group_share.unwrap(), summary.victim_share.unwrap());
+    assert!((0.6..1.2).contains(&group) && (0.8..1.3).contains(&stream), "group {group}, stream {stream}");
+    assert!(summary.peak_queue_octets < 150_000, "{}", summary.peak_queue_octets);
+}
+
 #[test]
 fn a_group_that_cannot_be_names_its_line() {
     let group = |below: &str| {

@@ -70,6 +70,8 @@ fn jobs_on_placed_and_steered_paths_with_a_failure() {
 fn a_group_across_partitions() {
     let work = "[[workload.multicast]]\nname = \"m\"\nfrom = \"h1.1\"\nreceivers_below = [\"leaf2\", \"leaf4\"]\n\
                 [measure]\nduration_us = 200\n";
-    let text = format!("{LEAF_SPINE}{work}{}", variant("signal = \"fast-cnp\"\ncontrol = \"dcqcn\""));
-    is_the_same_on_any_number_of_threads("multicast", &text);
+    for control in ["dcqcn", "hpcc"] {
+        let text = format!("{LEAF_SPINE}{work}{}", variant(&format!("signal = \"fast-cnp\"\ncontrol = \"{control}\"")));
+        is_the_same_on_any_number_of_threads(control, &text);
+    }
 }

@@ -90,6 +90,7 @@ fn ioam(choices: &mut Choices<'_>) -> IoamConfig {
         interfaces: (0..PORTS).map(interface).collect(),
         timestamps: if form & 1 == 0 { TimestampFormat::Ptp } else { TimestampFormat::Posix },
         tells_buffer_occupancy: form & 2 == 0,
+        group_interval: (form & 4 == 0).then_some(Duration::from_micros(5)),
     }
 }
 

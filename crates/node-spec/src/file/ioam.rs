@@ -4,6 +4,7 @@ use super::{Integer, Located, Notation, Octets, PortName, Ports, U16, U32, Writt
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::{IoamConfig, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 use std::fmt;
+use std::time::Duration;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -14,6 +15,7 @@ pub struct IoamSection {
     pub timestamps: TimestampFormat,
     #[serde(default, skip_serializing_if = "is_default")]
     pub tells_buffer_occupancy: bool,
+    pub group_interval: Option<Located<Duration>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub namespace: Vec<NamespaceSection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -85,6 +87,7 @@ impl IoamSection {
             node_id_wide: ioam.node_id_wide.map(integer),
             timestamps: ioam.timestamps,
             tells_buffer_occupancy: ioam.tells_buffer_occupancy,
+            group_interval: ioam.group_interval.map(Located::from),
             namespace: ioam.namespaces.iter().map(NamespaceSection::of).collect(),
             interface: ioam.interfaces.iter().map(|interface| InterfaceSection::of(ports, interface)).collect(),
         }

@@ -2,13 +2,17 @@
 
 use super::Draft;
 use super::ports::port_named;
-use srdma_dataplane::{IoamConfig, IoamInterface, IoamNamespace, NodeConfig};
+use srdma_dataplane::{IoamConfig, IoamInterface, IoamNamespace, NodeConfig, WideData};
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{InterfaceSection, NamespaceSection, NodeFile, OpaqueSection};
 use srdma_toml_error::Problem;
+use std::time::Duration;
 
 /// Largest opaque state snapshot, in octets: its length field is one octet, in words of four octets.
 const MOST_OPAQUE: usize = 255 * 4;
+
+/// Shortest interval of the traces of groups: a million packets a second and group.
+const LEAST_GROUP_INTERVAL: Duration = Duration::from_micros(1);
 
 /// Adds the settings of traces.
 pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Result<(), Problem> {
@@ -29,7 +33,17 @@ pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Re
         interfaces: interfaces(&section.interface, config)?,
         timestamps: section.timestamps,
         tells_buffer_occupancy: section.tells_buffer_occupancy,
+        group_interval: section.group_interval.as_ref().map(|interval| interval.value),
     };
+    if let Some(interval) = &section.group_interval {
+        let namespaces = &ioam.namespaces;
+        if interval.value < LEAST_GROUP_INTERVAL {
+            return Err(Problem::new(interval.at, "expected a time of at least 1us"));
+        }
+        if !namespaces.iter().any(|namespace| namespace.data_wide == Some(WideData::LinkLoad)) {
+            return Err(Problem::new(interval.at, "no [[ioam.namespace]] has data_wide = \"link_load\""));
+        }
+    }
     draft.add(at, Entries { ioam: Some(ioam), ..Entries::default() })
 }
 

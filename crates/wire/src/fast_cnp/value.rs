@@ -52,6 +52,11 @@ impl FastCnpValue<'_> {
     /// Writes the packet to the front of `into` and returns its length. `None` when it does not fit, or when
     /// [`can_carry`] refuses the length of the trace (D41).
     pub fn emit(&self, types: OptionTypes, into: &mut [u8]) -> Option<usize> {
+        self.emit_with(types, &CnpView::with_count(0), into)
+    }
+
+    /// The same with a payload that nodes of a tree send each other.
+    pub fn emit_with(&self, types: OptionTypes, payload: &CnpView, into: &mut [u8]) -> Option<usize> {
         let whole = into.get_mut(..self.len_octets())?;
         let standard = Ipv6 {
             traffic_class: self.traffic_class,
@@ -66,7 +71,7 @@ impl FastCnpValue<'_> {
         let (ipv6, options) = Ipv6View::split_mut(headers).ok()?;
         self.emit_options(types, options)?;
         *ipv6 = standard.emit();
-        self.emit_upper_layer(ipv6, upper_layer)?;
+        self.emit_upper_layer(ipv6, payload, upper_layer)?;
         ipv6.set_payload_length((options.len() + upper_layer.len()) as u16);
         ipv6.set_next_header(NextHeader::DESTINATION_OPTIONS);
         Some(self.len_octets())
@@ -92,14 +97,14 @@ impl FastCnpValue<'_> {
     }
 
     /// The ICRC covers the packet as a standard CNP would be (D43).
-    fn emit_upper_layer(&self, standard: &Ipv6View, into: &mut [u8]) -> Option<()> {
+    fn emit_upper_layer(&self, standard: &Ipv6View, payload: &CnpView, into: &mut [u8]) -> Option<()> {
         let length = (STANDARD_CNP_LEN - Ipv6View::LEN) as u16;
         let (udp, rest) = UdpView::split_mut(into).ok()?;
         let (bth, rest) = BthView::split_mut(rest).ok()?;
         let (cnp, rest) = CnpView::split_mut(rest).ok()?;
         *udp = Udp { source_port: self.source_port, destination_port: ROCEV2_PORT, length, checksum: 0 }.emit();
         *bth = Bth { becn: true, ..Bth::new(Opcode::CNP, self.dest_qpn, Psn::new(0)) }.emit();
-        *cnp = CnpView::with_count(0);
+        *cnp = *payload;
         let mut icrc = Computation::begin(standard, 0, udp, bth);
         icrc.update(cnp.as_bytes());
         *rest.first_chunk_mut::<{ Icrc::LEN }>()? = icrc.finish().0;

@@ -51,6 +51,20 @@ pub fn fill<'d>(
     }
 }
 
+/// Fills the trace in the data of an IOAM option, which begin with the Reserved octet; one of a namespace for which
+/// there are no data stays unchanged.
+///
+/// # Errors
+///
+/// A damaged trace, which is left unchanged.
+pub fn fill_trace<'d>(
+    option_data: &mut [u8],
+    of_namespace: impl FnOnce(u16) -> Option<NodeData<'d>>,
+) -> Result<Option<Filled>, TraceError> {
+    let (header, space) = TraceView::split_mut(option_data)?;
+    of_namespace(header.namespace_id()).map(|node| fill_one(header, space, &node)).transpose()
+}
+
 fn fill_one(header: &mut TraceView, space: &mut [u8], node: &NodeData<'_>) -> Result<Filled, TraceError> {
     if header.is_overflown() {
         return Ok(Filled::Overflow);

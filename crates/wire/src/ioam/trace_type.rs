@@ -32,6 +32,15 @@ impl TraceType {
     /// Bit 22: opaque state snapshot, of variable length.
     pub const OPAQUE: TraceType = TraceType::bit(22);
 
+    /// What HPCC++ needs of a link, 24 octets: node id and interfaces identify it; the fraction of the timestamp counts
+    /// nanoseconds (PTP, RFC 9197 section 5.1); queue depth counts octets; and the wide namespace data is a
+    /// [`LinkLoad`](super::LinkLoad): its rate and the octets that it has sent.
+    pub const LINK_LOAD: TraceType = TraceType::NODE
+        .and(TraceType::INTERFACES)
+        .and(TraceType::TIMESTAMP_FRACTION)
+        .and(TraceType::QUEUE_DEPTH)
+        .and(TraceType::NAMESPACE_DATA_WIDE);
+
     /// Bits whose fields are two words; those of the others up to bit 21 are one.
     const WIDE: u32 = Self::NODE_WIDE.0 | Self::INTERFACES_WIDE.0 | Self::NAMESPACE_DATA_WIDE.0;
     const FIELDS: u32 = 0xFF_FFFC;

@@ -6,5 +6,6 @@ mod first_hop;
 mod hostile;
 mod notify;
 mod packets;
+mod path_traces;
 mod refusal;
 mod tree;

@@ -199,6 +199,7 @@ fn ioam() -> IoamConfig {
         interfaces: vec![IoamInterface { port: PortId(1), id: None, id_wide: None, fills: true }],
         timestamps: TimestampFormat::default(),
         tells_buffer_occupancy: false,
+        group_interval: None,
     }
 }
 

@@ -284,6 +284,8 @@ fn traces_are_written_to_as_the_file_says() {
     let expected =
         IoamConfig { node_id: Some(7), namespaces: vec![namespace], interfaces: vec![up], ..IoamConfig::default() };
     assert_eq!(config(IOAM), expected);
+    let with_groups = IoamConfig { group_interval: Some(Duration::from_micros(20)), ..expected };
+    assert_eq!(config(&with(IOAM, "node_id = 7", "node_id = 7\ngroup_interval = '20us'")), with_groups);
     let all = "\
 [ioam]
 node_id_wide = 0xff_ffff_ffff_fffe
@@ -302,6 +304,7 @@ interface = [{ port = 'down', id_wide = 5, fills = true }, { port = 'up' }]
         interfaces: vec![down, IoamInterface { id: None, fills: false, ..up }],
         timestamps: TimestampFormat::Ptp,
         tells_buffer_occupancy: true,
+        group_interval: None,
     };
     assert_eq!(config(all), expected);
 }
@@ -312,6 +315,12 @@ fn traces_that_could_not_be_written_are_refused() {
     refused(
         &changed("namespace = [{ id = 1, data_wide = 'link_load' }]\n", ""),
         "32: the node is in no namespace: no trace would be written to",
+    );
+    let of_groups = |interval: &str| format!("node_id = 7\ngroup_interval = '{interval}'");
+    refused(&changed("node_id = 7", &of_groups("500ns")), "34: expected a time of at least 1us");
+    refused(
+        &with(&changed("node_id = 7", &of_groups("5us")), "'link_load'", "3"),
+        "34: no [[ioam.namespace]] has data_wide = \"link_load\"",
     );
     refused(&changed(", fills = true", ""), "32: no trace would be written to: no [[ioam.interface]] has fills = true");
     refused(&changed("'link_load' }", "'link_load' }, { id = 1 }"), "34: there is a namespace 1 already");

@@ -337,10 +337,11 @@ fn traces(octets: &mut Octets) -> IoamConfig {
     let namespace = |id| IoamNamespace {
         id,
         data: octets.maybe(|octets| octets.u32(0, u32::MAX)),
-        data_wide: octets.maybe(|octets| {
-            let fixed = octets.from(0, u64::MAX);
-            octets.maybe(|_| WideData::Fixed(fixed)).unwrap_or(WideData::LinkLoad)
-        }),
+        // Traces of groups need a namespace with loads.
+        data_wide: octets
+            .maybe(|octets| WideData::Fixed(octets.from(0, u64::MAX)))
+            .filter(|_| id > 1)
+            .or(Some(WideData::LinkLoad)),
         opaque: octets.maybe(|octets| (octets.u32(0, 0xFF_FFFF), vec![octets.octet(); 8])),
     };
     IoamConfig {
@@ -355,6 +356,7 @@ fn traces(octets: &mut Octets) -> IoamConfig {
         }],
         timestamps: octets.one_of(&[TimestampFormat::Posix, TimestampFormat::Ptp]),
         tells_buffer_occupancy: octets.is(),
+        group_interval: octets.maybe(|octets| Duration::from_nanos(octets.from(1_000, 1_000_000_000))),
     }
 }
 
