@@ -45,9 +45,14 @@ pub(crate) struct ListCache {
     shift: u32,
 }
 
+/// A hash of 64 bits becomes the number of one of so many pairs, a power of two.
+const fn shift_for(pairs: usize) -> u32 {
+    64 - pairs.trailing_zeros()
+}
+
 impl Default for ListCache {
     fn default() -> Self {
-        ListCache { slots: Vec::new(), ..ListCache::of_pairs(Self::LEAST_PAIRS) }
+        ListCache { slots: Vec::new(), shift: shift_for(Self::LEAST_PAIRS) }
     }
 }
 
@@ -58,7 +63,7 @@ impl ListCache {
     const PAIRS_PER_GROUP: usize = 4;
 
     fn of_pairs(pairs: usize) -> Self {
-        ListCache { slots: vec![None; 2 * pairs], shift: 64 - pairs.trailing_zeros() }
+        ListCache { slots: vec![None; 2 * pairs], shift: shift_for(pairs) }
     }
 
     /// Grows with the number of groups, before a list is put; the lists are forgotten then, and made again as their

@@ -3,7 +3,6 @@
 use crate::common::group::*;
 use crate::common::{Bench, next_hop};
 use srdma_dataplane::{Command, Learning, NodeConfig, RouteAction, TableId};
-use srdma_group::Policy;
 use srdma_testkit::{checksums, multicast::Receiver};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
