@@ -344,13 +344,6 @@ impl Frame {
         }
     }
 
-    /// The last octet of the last segment; zero when it has none.
-    #[inline]
-    pub fn last_octet(&self, pool: &Pool) -> u8 {
-        let last = self.body().last().copied().unwrap_or(self.first());
-        last.octets(pool).last().copied().unwrap_or_default()
-    }
-
     /// Cuts so many octets off the end; those that there are, when the frame is shorter.
     #[inline(always)]
     pub fn cut(&mut self, octets: usize, pool: &mut Pool) {

@@ -39,20 +39,14 @@ impl<'h> Flow<'h> {
 /// Receiver lists in use: each flow has two slots, so that the cache grows with the node's groups alone.
 #[derive(Debug)]
 pub(crate) struct ListCache {
-    /// Empty until the first list is put.
     slots: Vec<Option<Box<ReceiverList>>>,
     /// 64 less the logarithm of the number of pairs of slots.
     shift: u32,
 }
 
-/// A hash of 64 bits becomes the number of one of so many pairs, a power of two.
-const fn shift_for(pairs: usize) -> u32 {
-    64 - pairs.trailing_zeros()
-}
-
 impl Default for ListCache {
     fn default() -> Self {
-        ListCache { slots: Vec::new(), shift: shift_for(Self::LEAST_PAIRS) }
+        ListCache::of_pairs(Self::LEAST_PAIRS)
     }
 }
 
@@ -63,11 +57,10 @@ impl ListCache {
     const PAIRS_PER_GROUP: usize = 4;
 
     fn of_pairs(pairs: usize) -> Self {
-        ListCache { slots: vec![None; 2 * pairs], shift: shift_for(pairs) }
+        ListCache { slots: vec![None; 2 * pairs], shift: 64 - pairs.trailing_zeros() }
     }
 
-    /// Grows with the number of groups, before a list is put; the lists are forgotten then, and made again as their
-    /// packets come.
+    /// Grows with the number of groups; the lists are forgotten then, and made again as their packets come.
     pub(crate) fn make_room(&mut self, groups: usize) {
         let wanted = groups.saturating_mul(Self::PAIRS_PER_GROUP).clamp(Self::LEAST_PAIRS, Self::MOST_PAIRS);
         if 2 * wanted > self.slots.len() {
@@ -103,7 +96,7 @@ impl ListCache {
     /// Forgets the lists of a group: the record that they were resolved with has changed.
     pub(crate) fn forget(&mut self, entry: &GroupEntry) {
         let first = self.first(&entry.proxy.octets(), &entry.designated_qpn.to_octets());
-        self.slots.iter_mut().skip(first).take(2).for_each(|slot| *slot = None);
+        self.slots[first..first + 2].fill(None);
     }
 
     #[inline]
@@ -136,12 +129,6 @@ impl ListCache {
 }
 
 impl Groups {
-    /// Whether there has been a receiver list.
-    #[inline]
-    pub(crate) fn has_lists(&self) -> bool {
-        !self.lists.slots.is_empty()
-    }
-
     /// Whether there are so many receiver lists that the caches do not hold them.
     #[inline]
     pub(crate) fn has_many_lists(&self) -> bool {

@@ -115,8 +115,8 @@ impl Node {
             let together = &coming.as_slice()[..coming.len().min(TOGETHER)];
             let received = examine(together, self.ports.mac(port).map(mac_word), &self.tables, pool, examined);
             self.ports.add_received(port, received);
-            if self.groups.has_lists() {
-                self.fetch_for_end_mt(together, examined, pool);
+            if self.groups.has_many_lists() {
+                self.fetch_lists(together, examined, pool);
             }
             let generation = self.tables.generation();
             let guards_sids = self.security.guards_sids(&self.config);
@@ -130,24 +130,18 @@ impl Node {
         }
     }
 
-    /// Fetches the ICRCs of packets for End.MT, which lie where nothing else is read, and their receiver lists if there
-    /// are many.
+    /// Fetches the receiver lists of packets for End.MT.
     #[inline(never)]
-    fn fetch_for_end_mt(&self, frames: &[Frame], examined: &[Examined], pool: &Pool) {
+    fn fetch_lists(&self, frames: &[Frame], examined: &[Examined], pool: &Pool) {
         let mut heads: [&[u8]; TOGETHER] = [&[]; TOGETHER];
-        let mut read = 0;
         for ((frame, examined), head) in frames.iter().zip(examined).zip(&mut heads) {
             if let Some(Target::Sid(sid)) = examined.target
                 && matches!(self.tables.sid(sid).behavior, SidBehavior::EndMt { .. })
             {
                 *head = frame.head(pool);
-                read ^= frame.last_octet(pool);
             }
         }
-        std::hint::black_box(read);
-        if self.groups.has_many_lists() {
-            std::hint::black_box(self.groups.fetch_lists(&heads));
-        }
+        std::hint::black_box(self.groups.fetch_lists(&heads));
     }
 
     /// A packet before this one has changed the tables: its group was learnt (D17).
