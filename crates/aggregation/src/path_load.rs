@@ -59,13 +59,13 @@ const INTERVALS_OF_A_REPORT: u64 = 2;
 impl PathLoads {
     /// Nothing is known of so many branches.
     pub fn new(interval: Duration, branches: usize) -> Self {
-        let interval_ns = (interval.as_nanos() as u64).max(1);
+        let interval_ns = whole_ns(interval);
         PathLoads { interval_ns, due: Instant::ZERO, branches: vec![BranchLoad::default(); branches].into() }
     }
 
     /// Whether it is for this interval and number of branches.
     pub fn is_for(&self, interval: Duration, branches: usize) -> bool {
-        self.interval_ns == (interval.as_nanos() as u64).max(1) && self.branches.len() == branches
+        self.interval_ns == whole_ns(interval) && self.branches.len() == branches
     }
 
     /// True once in an interval.
@@ -83,7 +83,7 @@ impl PathLoads {
         let state = self.branches.get_mut(branch.index())?;
         let earlier = state.measured.map(|measured| measured.later);
         let elapsed_ns = earlier.map_or(0, |earlier| sample.at.since(earlier.at).as_nanos() as u64);
-        if earlier.is_none() || 2 * elapsed_ns >= self.interval_ns {
+        if earlier.is_none() || elapsed_ns >= self.interval_ns.div_ceil(2) {
             let load = earlier.map_or(0, |earlier| load_between(earlier, sample, self.interval_ns));
             state.measured = Some(LinkMeasurement { load, earlier, later: sample });
         }
@@ -108,13 +108,18 @@ impl PathLoads {
     }
 }
 
+fn whole_ns(interval: Duration) -> u64 {
+    u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1)
+}
+
 /// Load of a link: octets sent since the earlier sample, and octets that wait, which it sends within an interval.
 fn load_between(earlier: LinkSample, later: LinkSample, interval_ns: u64) -> u32 {
     let elapsed_ns = u128::from(later.at.since(earlier.at).as_nanos() as u64);
     let (interval_ns, rate) = (u128::from(interval_ns), u128::from(later.rate_bits_per_s));
     let sent = u128::from(later.sent_octets.saturating_sub(earlier.sent_octets));
-    let octets_ns = sent * interval_ns + u128::from(later.queued_octets) * elapsed_ns;
-    let load = octets_ns * 8_000_000_000 * u128::from(FULL_LOAD) / (rate * elapsed_ns * interval_ns).max(1);
+    let octets_ns = (sent * interval_ns).saturating_add(u128::from(later.queued_octets) * elapsed_ns);
+    let capacity = (rate * elapsed_ns).saturating_mul(interval_ns);
+    let load = octets_ns.saturating_mul(8_000_000_000 * u128::from(FULL_LOAD)) / capacity.max(1);
     u32::try_from(load).unwrap_or(u32::MAX)
 }
 
