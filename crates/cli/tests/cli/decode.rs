@@ -313,7 +313,7 @@ fn unreadable_files_are_named_with_exit_code_2() {
     };
     refused(Path::new("no-such-file.pcap"), &[], &["no-such-file.pcap", "No such file"]);
     let readme = testdata("golden/README.md");
-    refused(&readme, &[], &["golden/README.md", "expected a pcap or pcapng capture", "23 20 67 6f"]);
+    refused(&readme, &[], &["golden/README.md", "expected a pcap or pcapng capture", "23 20 47 6f"]);
     let capture = testdata("golden/scapy_01_rocev2_base.pcap");
     refused(&capture, &["--hmac-key", "42"], &["expected ID=HEX"]);
     refused(&capture, &["--hmac-key", "4294967296=00"], &["32-bit HMAC Key ID", "4294967296"]);

@@ -1,7 +1,7 @@
 //! The tables of `docs/sizing.md` are what the code computes.
 
 use serde_json::Value;
-use srdma_group::{EdgeList, NodeIndex, Overhead, Receiver, srh_len_octets};
+use srdma_group::{EdgeList, NodeIndex, Overhead, Receiver, ReceiverRegion, srh_len_octets};
 use srdma_wire::Qpn;
 use std::net::Ipv6Addr;
 use std::process::Command;
@@ -20,11 +20,11 @@ fn number(cell: &str) -> Option<u64> {
     (cell != "–").then(|| cell.replace(',', "").parse().unwrap())
 }
 
-fn lists(receivers: u64, of_edge: u64) -> Vec<EdgeList> {
+fn lists(receivers: u64, of_edge: u64, is_write: bool) -> Vec<EdgeList> {
     let receiver = Receiver {
         address: Ipv6Addr::LOCALHOST,
         qpn: Qpn::new(2).unwrap(),
-        region: None,
+        region: is_write.then_some(ReceiverRegion { base: 0, rkey: 0 }),
         edge: NodeIndex(0),
         joined: None,
         more_regions: Vec::new(),
@@ -46,7 +46,7 @@ fn packets_have_the_documented_overhead() {
     for row in rows("| receivers") {
         let receivers = number(row[0]).unwrap();
         let columns = [(1, false), (8, false), (1, true), (8, true)];
-        let expected = columns.map(|(of_edge, is_write)| octets(&lists(receivers, of_edge), is_write));
+        let expected = columns.map(|(of_edge, is_write)| octets(&lists(receivers, of_edge, is_write), is_write));
         assert_eq!(row[1..].iter().map(|cell| number(cell)).collect::<Vec<_>>(), expected, "{receivers} receivers");
     }
     assert_eq!(octets(&[], false), Some(64));
