@@ -5,6 +5,7 @@ use crate::life::ready;
 use crate::running::*;
 use srdma_api::{GroupState, SourceOrder, SourceReport, SourceState};
 use srdma_controller::{BackupError, OnDisk, Row, Store, StoreError, Write, restore, write_backup};
+use srdma_group::CnpMode;
 use std::io::{BufReader, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -155,7 +156,10 @@ fn a_store_of_the_first_format_is_migrated() {
     assert_eq!(seen(&groups[1]), (SourceState::Idle, 1, 0));
     let audit: srdma_api::AuditPage = client.get("/v1/audit").unwrap().value;
     assert_eq!(audit.entries.len(), 9);
-    let again = client.post::<srdma_api::Group>("/v1/groups", &new_group(2), Some("a-key"));
+    // The default of that program's time (D238).
+    let mut request = new_group(2);
+    request.policy.cnp_mode = CnpMode::Leading;
+    let again = client.post::<srdma_api::Group>("/v1/groups", &request, Some("a-key"));
     assert_eq!(again.unwrap().value.summary.id, 2, "the key receives the response of the first program");
     drop(running);
     let format = opened(&file).rows("format", None, 1).unwrap();
