@@ -284,24 +284,24 @@ pub(crate) fn is_shown_alive(core: &Core, name: &str) -> bool {
     core.is_alive(name)
 }
 
-/// Executes an order at a node, as the daemon does.
-pub(crate) fn carry_out(agent: &mut Agent, node: &mut Node, order: NodeOrder) -> Option<NodeAnswer> {
+/// Executes an order at a node, all workers of which get the same commands, as the daemon does.
+pub(crate) fn carry_out(agent: &mut Agent, workers: &mut [Node], order: NodeOrder) -> Option<NodeAnswer> {
     match agent.table.plan(order, |_| false) {
         Plan::Nothing => None,
         Plan::Answer(answer) => Some(answer),
         Plan::Apply(change) => {
             let (after, answer) = agent.table.apply(&change);
-            match apply_all(node, change.commands.clone()) {
+            match apply_all(workers, &change.commands) {
                 Ok(()) => {
                     agent.table = after;
                     // A command that is refused here leaves an entry that nothing refers to.
-                    let _ = apply_all(node, change.afterwards.clone());
+                    let _ = apply_all(workers, &change.afterwards);
                     answer
                 }
                 Err(reason) => {
-                    for command in change.undo.clone() {
+                    for worker in workers {
                         // Missing entries need no removal.
-                        let _ = node.apply(command);
+                        change.undo.iter().for_each(|command| drop(worker.apply(command.clone())));
                     }
                     change.refused(reason)
                 }
@@ -310,13 +310,24 @@ pub(crate) fn carry_out(agent: &mut Agent, node: &mut Node, order: NodeOrder) ->
     }
 }
 
-fn apply_all(node: &mut Node, commands: Vec<Command>) -> Result<(), String> {
-    commands.into_iter().try_for_each(|command| node.apply(command).map_err(|error| error.to_string()))
+/// Applies commands to each worker, up to the first that it refuses.
+fn apply_all(workers: &mut [Node], commands: &[Command]) -> Result<(), String> {
+    let apply = |worker: &mut Node| {
+        let mut commands = commands.iter().cloned();
+        commands.try_for_each(|command| worker.apply(command)).map_err(|error| error.to_string())
+    };
+    workers.iter_mut().map(apply).fold(Ok(()), Result::and)
+}
+
+/// The worker of a node that owns a group.
+pub(crate) fn owner(workers: &[Node], id: GroupId) -> Option<&Node> {
+    workers.iter().find(|worker| worker.owned_groups().any(|owned| owned == id))
 }
 
 /// The status of a node, as the daemon reports it: the branches of the controller's groups.
-pub(crate) fn status(agent: &Agent, node: &Node) -> NodeStatus {
-    let groups = node.groups().filter(|id| agent.table.contains(id.0)).filter_map(|id| {
+pub(crate) fn status(agent: &Agent, workers: &[Node]) -> NodeStatus {
+    let owned = workers.iter().flat_map(|worker| worker.owned_groups().map(move |id| (worker, id)));
+    let groups = owned.filter(|(_, id)| agent.table.contains(id.0)).filter_map(|(node, id)| {
         let (entry, acknowledgements) = (node.group_entry(id)?, node.acknowledgements(id)?);
         let branches = (0..).map(BranchIndex).zip(&entry.branches).map(|(index, branch)| BranchStatus {
             address: branch.responder,

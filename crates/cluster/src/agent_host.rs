@@ -74,16 +74,16 @@ impl AgentHost {
     }
 
     /// The next request to the controller.
-    pub(crate) fn next(&mut self, now: Instant, registration: Registration, node: &Node) -> Call {
+    pub(crate) fn next(&mut self, now: Instant, registration: Registration, workers: &[Node]) -> Call {
         match self.session.next(since_origin(now)) {
             Next::Register { protocol } => Call::Register(Box::new(self.agent.registration(registration.by(protocol)))),
             Next::Sync => {
-                self.evictions.retain(|(group, receiver), _| lags(node, *group, *receiver));
+                self.evictions.retain(|(group, receiver), _| lags(workers, *group, *receiver));
                 let known = self.evictions.iter().filter(|((group, _), _)| adapter::has_group(&self.agent, *group));
                 let pending: Vec<_> = known.map(|((group, receiver), cause)| (*group, *receiver, *cause)).collect();
                 self.agent.evictions.set(pending);
                 let unreachable = self.sessions.unreachable();
-                self.agent.set_status(NodeStatus { unreachable, ..adapter::status(&self.agent, node) });
+                self.agent.set_status(NodeStatus { unreachable, ..adapter::status(&self.agent, workers) });
                 self.sent_at = now;
                 let report: Report = self.agent.report(now.as_ns());
                 Call::Sync(self.session.sync(report))
@@ -143,8 +143,9 @@ impl AgentHost {
 }
 
 /// Whether a receiver holds its group back.
-fn lags(node: &Node, group: u32, receiver: Ipv6Addr) -> bool {
+fn lags(workers: &[Node], group: u32, receiver: Ipv6Addr) -> bool {
     let id = adapter::group_id(group);
+    let Some(node) = adapter::owner(workers, id) else { return false };
     let Some(entry) = node.group_entry(id) else { return false };
     let branch = entry.branches.iter().position(|branch| branch.responder == receiver);
     let Some(branch) = branch.and_then(|branch| u16::try_from(branch).ok()) else { return false };

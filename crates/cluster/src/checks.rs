@@ -258,19 +258,21 @@ impl World<'_> {
         let Some(controller) = self.controller.as_ref().filter(|_| !self.faults.store_changed) else { return true };
         let mut leftovers = Vec::new();
         for node in 0..self.agents.len() {
-            let Some(value) = self.network.node(self.testbed.nodes[node]).filter(|_| self.is_heard(node)) else {
+            let workers = self.network.workers(self.testbed.nodes[node]);
+            if workers.is_empty() || !self.is_heard(node) {
                 continue;
-            };
+            }
             let name = crate::data_network::name_of(node);
-            for id in value.groups() {
-                let group = self.shown_by(controller, id.0);
+            let groups: BTreeSet<u32> = workers.iter().flat_map(Node::groups).map(|id| id.0).collect();
+            for id in groups {
+                let group = self.shown_by(controller, id);
                 let is_shown = group.as_ref().is_some_and(|group| {
                     // A change in progress has nodes before and after it.
                     group.summary.state != GroupState::Ready
                         || group.tree.iter().flat_map(|tree| &tree.nodes).any(|one| one.name == name)
                 });
                 if !is_shown {
-                    leftovers.push((id.0, node, group.is_none()));
+                    leftovers.push((id, node, group.is_none()));
                 }
             }
         }
@@ -311,9 +313,9 @@ impl World<'_> {
         let mut differences = Vec::new();
         for shown in &tree.nodes {
             let Some(node) = node_of(&shown.name) else { continue };
-            let what = match self.network.node(self.testbed.nodes[node]) {
-                None => Some("is down".to_owned()),
-                Some(value) => difference(group, shown, value),
+            let what = match self.network.workers(self.testbed.nodes[node]) {
+                [] => Some("is down".to_owned()),
+                workers => workers.iter().find_map(|worker| difference(group, shown, worker)),
             };
             differences.extend(what.map(|what| (node, what)));
         }

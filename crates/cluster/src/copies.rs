@@ -50,8 +50,8 @@ impl World<'_> {
         if unawaited.is_empty() || self.checks.copies.executed_at.get(&node).is_some_and(is_recent) {
             return;
         }
-        let Some(value) = self.network.node(self.testbed.nodes[node]) else { return };
-        unawaited.retain(|(_, group)| !is_awaited(value, *group, receiver, &self.testbed));
+        let workers = self.network.workers(self.testbed.nodes[node]);
+        unawaited.retain(|(_, group)| workers.iter().any(|edge| !is_awaited(edge, *group, receiver, &self.testbed)));
         for (flow, _) in unawaited {
             let finding = if self.faults.store_changed { Finding::OtherStore } else { Finding::Unknown };
             let text = format!("flow {flow}: n{node} copies to receiver {receiver}, which is no branch of its entry");

@@ -10,7 +10,7 @@ use crate::schedule::Schedule;
 use srdma_agent::{AllowedSids, GroupTable};
 use srdma_api::{Link, PROTOCOL, Registration};
 use srdma_chaos::address;
-use srdma_dataplane::{Command, ConfigError, Node, SidBehavior};
+use srdma_dataplane::{Command, ConfigError, Node, SidBehavior, Worker};
 use srdma_frame::PortId;
 use srdma_group::Safeguard;
 use srdma_random::Probability;
@@ -21,6 +21,7 @@ use srdma_sim::link::LinkModel;
 use srdma_sim::network::{Direction, ElementId, LinkId, Network};
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::{MacAddress, Prefix};
+use srdma_workers::Workers;
 use std::net::Ipv6Addr;
 
 const RATE_BITS_PER_S: u64 = 10_000_000_000;
@@ -54,6 +55,9 @@ pub(crate) struct DataNetwork {
     /// Disabled in this run.
     pub(crate) without: Option<Safeguard>,
     first_edge: usize,
+    /// Of each node.
+    workers: u16,
+    seed: u64,
     pub(crate) sources: Vec<ElementId>,
     pub(crate) nodes: Vec<ElementId>,
     pub(crate) receivers: Vec<ElementId>,
@@ -89,6 +93,8 @@ impl DataNetwork {
             repairers: schedule.repairers.clone(),
             receiver_nodes: (0..schedule.receivers.len()).map(|receiver| schedule.node_of_receiver(receiver)).collect(),
             first_edge: 1 + schedule.transits,
+            workers: schedule.workers,
+            seed: schedule.seed,
             without,
             sources: Vec::new(),
             nodes: Vec::new(),
@@ -103,7 +109,7 @@ impl DataNetwork {
             data.sources.push(network.add(NodeOrHost::Host(Box::new(host))));
         }
         for node in 0..schedule.nodes() {
-            data.nodes.push(network.add(NodeOrHost::Node(Box::new(data.node(node, false)?))));
+            data.nodes.push(network.add(data.node(node, false)?));
         }
         for receiver in 0..schedule.receivers.len() {
             let gateway = data.mac_toward(data.receiver_nodes[receiver], Peer::Receiver(receiver));
@@ -136,7 +142,16 @@ impl DataNetwork {
     }
 
     /// A node without groups.
-    pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<Node, ConfigError> {
+    pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<NodeOrHost, ConfigError> {
+        if self.workers == 1 {
+            return Ok(NodeOrHost::Node(Box::new(self.worker(node, restarted, Worker::ALONE)?)));
+        }
+        let workers = Worker::all(self.workers).map(|worker| self.worker(node, restarted, worker));
+        let seed = self.seed.wrapping_add(node as u64);
+        Ok(NodeOrHost::Workers(Box::new(Workers::new(workers.collect::<Result<_, _>>()?, seed))))
+    }
+
+    fn worker(&self, node: usize, restarted: bool, worker: Worker) -> Result<Node, ConfigError> {
         let settings = LinkSettings {
             model: LinkModel::perfect(RATE_BITS_PER_S, DELAY_NS),
             link_mtu: LINK_MTU,
@@ -145,7 +160,7 @@ impl DataNetwork {
         let addresses = address::node(node);
         let neighbours = self.ports[node].iter().map(|peer| self.neighbour(node, *peer));
         let position = self.position(Peer::Node(node));
-        let value = fabric::node(position, addresses.loopback, &settings, restarted, neighbours)?;
+        let value = fabric::worker(position, addresses.loopback, &settings, restarted, neighbours, worker)?;
         let mut value = value.without(self.without);
         value.apply(Command::SetDomain(address::domain()))?;
         for (port, peer) in (0..).map(PortId).zip(&self.ports[node]) {

@@ -5,7 +5,7 @@ use crate::data_network::{name_of, node_of};
 use crate::outcome::Finding;
 use crate::world::World;
 use srdma_api::{Group, Receiver, ReceiverState};
-use srdma_dataplane::DropReason;
+use srdma_dataplane::{DropReason, Node};
 use srdma_frame::PortId;
 
 impl World<'_> {
@@ -15,7 +15,7 @@ impl World<'_> {
             return Finding::OtherStore;
         }
         let left_before_start = self.left_before_start(node);
-        let is_up = self.network.node(self.testbed.nodes[node]).is_some();
+        let is_up = !self.network.workers(self.testbed.nodes[node]).is_empty();
         // What was decided without a node that has just returned was decided while it was silent.
         let is_settled = self.now().since(self.faults.unheard_at[node]).as_millis() > 500;
         match (is_up, self.is_heard(node) && is_settled) {
@@ -97,12 +97,13 @@ impl World<'_> {
     }
 
     fn drops_too_big(&self, node: usize) -> bool {
-        let Some(value) = self.network.node(self.testbed.nodes[node]) else { return false };
-        let ports = (0..self.testbed.port_count(node)).filter_map(|port| value.port_counters(PortId(port as u16)));
-        ports
-            .map(|counters| &counters.drops)
-            .chain([value.own_drops()])
-            .any(|drops| drops.get(DropReason::PacketTooBig) > 0)
+        let ports = self.testbed.port_count(node);
+        let drops = |worker: &Node| {
+            let of_ports = (0..ports).filter_map(|port| worker.port_counters(PortId(port as u16)));
+            let mut drops = of_ports.map(|counters| &counters.drops).chain([worker.own_drops()]);
+            drops.any(|drops| drops.get(DropReason::PacketTooBig) > 0)
+        };
+        self.network.workers(self.testbed.nodes[node]).iter().any(drops)
     }
 
     /// The nodes from an edge up to the headend, as the API shows them.

@@ -93,8 +93,9 @@ impl World<'_> {
         let is_named =
             group.failure.as_ref().is_some_and(|failure| failure.contains("a record that the store has lost"));
         let headend = group.tree.as_ref().and_then(|tree| node_of(&tree.nodes.first()?.name));
-        let node = headend.and_then(|headend| self.network.node(self.testbed.nodes[headend]));
-        let state = node.and_then(|node| node.acknowledgements(adapter::group_id(group.summary.id)));
+        let id = adapter::group_id(group.summary.id);
+        let workers = headend.map_or(&[][..], |headend| self.network.workers(self.testbed.nodes[headend]));
+        let state = adapter::owner(workers, id).and_then(|owner| owner.acknowledgements(id));
         let has_forwarded = state.is_some_and(|state| state.highest_psn().is_some());
         // What was acknowledged while the API showed no group is not confirmed.
         let has_completed = self.flows[flow].acknowledged_octets(&self.network).is_some_and(|octets| octets > 0);
@@ -113,8 +114,7 @@ impl World<'_> {
         let (state, testbed) = (&self.flows[flow], &self.testbed);
         let Some(receiver) = testbed.receiver_of(member.address) else { return false };
         let number = testbed.node_of_receiver(receiver);
-        let Some(edge) = self.network.node(testbed.nodes[number]) else { return false };
-        let status = adapter::status(&self.agents[number].agent, edge);
+        let status = adapter::status(&self.agents[number].agent, self.network.workers(testbed.nodes[number]));
         let mut branches = status.groups.iter().filter(|status| status.group == id).flat_map(|status| &status.branches);
         let expected = branches.find(|branch| branch.address == member.address).and_then(|branch| branch.expected_psn);
         self.faults.store_changed

@@ -8,7 +8,6 @@ use crate::outcome::{Finding, ViolationKind};
 use crate::schedule::{Event, Schedule, StoreFate};
 use crate::world::{Task, World};
 use srdma_sim::network::Direction;
-use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -199,8 +198,7 @@ impl World<'_> {
         }
         match self.testbed.node(node, true) {
             Ok(value) => {
-                self.network
-                    .with(self.testbed.nodes[node], |element, _, _| *element = NodeOrHost::Node(Box::new(value)));
+                self.network.with(self.testbed.nodes[node], |element, _, _| *element = value);
             }
             Err(error) => {
                 return self.violation(ViolationKind::Setup, Finding::Unknown, node, error.to_string());

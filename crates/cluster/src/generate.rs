@@ -117,6 +117,7 @@ impl Schedule {
             has_bfd: false,
             repairers: Vec::new(),
             two_steps: Vec::new(),
+            workers: 1,
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
             events: Vec::new(),
         };

@@ -139,8 +139,11 @@ impl World<'_> {
             return self.tasks.push(host.paused_until, 0, Task::AgentNext(node, incarnation));
         }
         let registration = self.testbed.registration(node);
-        let Some(value) = self.network.node(self.testbed.nodes[node]) else { return };
-        let request = match host.next(now, registration, value) {
+        let workers = self.network.workers(self.testbed.nodes[node]);
+        if workers.is_empty() {
+            return;
+        }
+        let request = match host.next(now, registration, workers) {
             Call::Register(registration) => Request::Register(registration),
             Call::Sync(sync) => Request::Sync { name: name_of(node), sync },
         };
@@ -191,13 +194,15 @@ impl World<'_> {
         }
         let Some(order) = host.orders.pop_front() else {
             let lease = host.executed();
-            self.network.with_node(self.testbed.nodes[node], |value| value.set_lease(lease));
+            self.network.with_workers(self.testbed.nodes[node], |worker| worker.set_lease(lease));
             return self.tasks.push(now, 0, Task::AgentNext(node, incarnation));
         };
         let OrderName { group, phase, .. } = adapter::order_name(&order);
         let agent = &mut host.agent;
-        let answer =
-            self.network.with_node(self.testbed.nodes[node], |value| adapter::carry_out(agent, value, order)).flatten();
+        let answer = self.network.with(self.testbed.nodes[node], |element, _, _| match element.workers_mut() {
+            [] => None,
+            workers => adapter::carry_out(agent, workers, order),
+        });
         self.log(&format_args!("n{node}: group {group} {}: {answer:?}", phase.name()));
         self.agents[node].answers.extend(answer);
         self.checks.copies.executed(node, now);

@@ -39,9 +39,20 @@ pub struct Schedule {
     /// Receivers that join in two steps (D187).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub two_steps: Vec<usize>,
+    /// Workers of each node (D208).
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub workers: u16,
     /// End of random losses, delays and duplicates.
     pub faults_end_ns: u64,
     pub events: Vec<TimedEvent>,
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn is_one(workers: &u16) -> bool {
+    *workers == 1
 }
 
 /// An edge node.
@@ -222,6 +233,11 @@ pub enum StoreFate {
 pub struct Invalid(String);
 
 impl Schedule {
+    /// The same with so many workers in each node.
+    pub fn with_workers(self, workers: u16) -> Self {
+        Schedule { workers, ..self }
+    }
+
     pub fn nodes(&self) -> usize {
         1 + self.transits + self.edges.len()
     }

@@ -91,9 +91,13 @@ impl Merge for Summary {
 }
 
 /// Runs seeds. `go_on` is called after each, on any thread; once it returns false no further seed starts.
-pub fn run(config: &RunConfig, go_on: &(dyn Fn(Progress) -> bool + Sync)) -> Summary {
+pub fn run(
+    config: &RunConfig,
+    draw: &(dyn Fn(u64) -> Schedule + Sync),
+    go_on: &(dyn Fn(Progress) -> bool + Sync),
+) -> Summary {
     runner::run_each(config, go_on, &|seed, summary: &mut Summary| {
-        let schedule = Schedule::from_seed(seed);
+        let schedule = draw(seed);
         let outcome = run_catching_panics(&schedule);
         let fails = !outcome.violations.is_empty();
         summary.merge(Summary::of(seed, &schedule, outcome));

@@ -306,7 +306,8 @@ impl<'s> World<'s> {
         match self.testbed.peer(element) {
             Peer::Node(node) => {
                 let host = &mut self.agents[node];
-                self.network.with_node(element, |node| host.observe(node.take_events()));
+                let events = self.network.with_workers(element, |worker| worker.take_events().collect::<Vec<_>>());
+                host.observe(events.into_iter().flatten());
             }
             Peer::Receiver(receiver) => {
                 self.check_memory(receiver);
@@ -432,9 +433,10 @@ impl<'s> World<'s> {
     /// Adds what groups that nodes have were repaired: at the end, or at the death of a source.
     pub(crate) fn count_repairs(&mut self, is_meant: impl Fn(u32) -> bool) {
         for element in &self.testbed.nodes {
-            let Some(node) = self.network.node(*element) else { continue };
-            let groups = node.groups().filter(|id| is_meant(id.0));
-            for counters in groups.filter_map(|id| node.repair_counters(id)) {
+            let workers = self.network.workers(*element).iter();
+            let owned = workers.flat_map(|worker| worker.owned_groups().map(move |id| (worker, id)));
+            for counters in owned.filter(|(_, id)| is_meant(id.0)).filter_map(|(worker, id)| worker.repair_counters(id))
+            {
                 let counts = [
                     ("packet resent", counters.packets_resent),
                     ("repair request", counters.requests_sent),
@@ -472,8 +474,8 @@ impl<'s> World<'s> {
             }
         }
         for number in 0..self.agents.len() {
-            let Some(node) = self.network.node(self.testbed.nodes[number]) else { continue };
-            for status in adapter::status(&self.agents[number].agent, node).groups {
+            let workers = self.network.workers(self.testbed.nodes[number]);
+            for status in adapter::status(&self.agents[number].agent, workers).groups {
                 self.log(&format_args!("n{number} has {status:?}"));
             }
         }

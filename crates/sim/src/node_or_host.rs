@@ -31,6 +31,15 @@ impl NodeOrHost {
         }
     }
 
+    /// The same, for changing them.
+    pub fn workers_mut(&mut self) -> &mut [Node] {
+        match self {
+            NodeOrHost::Node(node) => std::slice::from_mut(node),
+            NodeOrHost::Workers(workers) => workers.nodes_mut(),
+            NodeOrHost::Host(_) | NodeOrHost::Absent => &mut [],
+        }
+    }
+
     /// Takes a node that ends out of its place, without its frames; `None` if there is none.
     pub fn end_node(&mut self, pool: &mut Pool) -> Option<NodeOrHost> {
         match self {

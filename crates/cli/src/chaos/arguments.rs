@@ -81,7 +81,7 @@ pub(crate) struct Arguments {
     pub(super) cluster: bool,
 
     /// Workers of each node: packets of a group that another worker owns are handed over.
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["attack", "cluster", "replay"])]
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["attack", "replay"])]
     #[arg(value_parser = value_parser!(u16).range(1..=i64::from(MAX_WORKERS)))]
     workers: u16,
 
@@ -131,6 +131,11 @@ impl Arguments {
         }
     }
 
+    /// The schedule of a cluster of a seed.
+    pub(super) fn cluster_schedule(&self, seed: u64) -> srdma_cluster::schedule::Schedule {
+        srdma_cluster::schedule::Schedule::from_seed(seed).with_workers(self.workers)
+    }
+
     /// What draws the schedule of a seed.
     pub(super) fn draw(&self) -> DrawSchedule {
         if self.insiders { Schedule::with_insiders } else { Schedule::from_seed }
@@ -146,10 +151,15 @@ impl Arguments {
         schedule.with_workers(self.workers).with_retransmission(self.source.into())
     }
 
+    /// The option for nodes of several workers.
+    pub(super) fn workers_option(&self) -> String {
+        if self.workers > 1 { format!(" --workers {}", self.workers) } else { String::new() }
+    }
+
     /// The options that a single seed needs to have the same schedule.
     pub(super) fn mode_option(&self) -> String {
         let insiders = if self.insiders { " --insiders" } else { "" };
-        let workers = if self.workers > 1 { format!(" --workers {}", self.workers) } else { String::new() };
+        let workers = self.workers_option();
         let source = match self.source.to_possible_value() {
             Some(name) if self.source != SourceName::GoBackN => format!(" --source {}", name.get_name()),
             _ => String::new(),

@@ -32,17 +32,21 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let config = arguments.config();
     let begin = Instant::now();
     let progress = Progress::new(&config, arguments.limit());
-    let summary = summary::run(&config, &|now| progress.report(now));
+    let summary = summary::run(&config, &|seed| arguments.cluster_schedule(seed), &|now| progress.report(now));
     let wall = begin.elapsed();
     progress.finish();
     let shrunk: Vec<(u64, String)> = match arguments.shrink {
-        true => summary.failures.iter().map(|(seed, one)| (*seed, shrunk(&Schedule::from_seed(*seed), one))).collect(),
+        true => summary
+            .failures
+            .iter()
+            .map(|(seed, one)| (*seed, shrunk(&arguments.cluster_schedule(*seed), one)))
+            .collect(),
         false => Vec::new(),
     };
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&report(&config, &summary, &shrunk, wall))?);
     } else {
-        print(&config, &summary, &shrunk, wall);
+        print(&config, &summary, &shrunk, wall, &arguments.workers_option());
     }
     Ok(exit_code(!summary.failures.is_empty()))
 }
@@ -53,7 +57,10 @@ fn shrunk(schedule: &Schedule, violation: &Violation) -> String {
 }
 
 fn single(arguments: &Arguments, token: ReplayToken) -> Result<ExitCode> {
-    let schedule = token.schedule();
+    let schedule = match token {
+        ReplayToken::Seed(seed) => arguments.cluster_schedule(seed),
+        ReplayToken::Schedule(schedule) => *schedule,
+    };
     let outcome: Outcome =
         if arguments.verbose { world::run_with_timeline(&schedule) } else { summary::run_catching_panics(&schedule) };
     let worst = outcome.violations.iter().min_by_key(|violation| violation.kind);
@@ -133,7 +140,7 @@ fn per_second_and_core(config: &RunConfig, number: u64, wall: Duration) -> f64 {
     number as f64 / (wall.as_secs_f64() * config.threads as f64)
 }
 
-fn print(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration) {
+fn print(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: Duration, workers: &str) {
     println!(
         "{} schedules from seed {} in {:.1} s, {:.1} per second and core, {:.0} s of virtual time",
         grouped(summary.schedules),
@@ -172,7 +179,7 @@ fn print(config: &RunConfig, summary: &Summary, shrunk: &[(u64, String)], wall: 
     println!();
     for (seed, violation) in &summary.failures {
         println!("FAILED {}: {violation}", ReplayToken::Seed(*seed));
-        println!("  srdma chaos --cluster --seed {seed} --verbose");
+        println!("  srdma chaos --cluster --seed {seed}{workers} --verbose");
         if let Some((_, token)) = shrunk.iter().find(|(one, _)| one == seed) {
             println!("  srdma chaos --cluster --replay '{token}'");
         }

@@ -17,7 +17,7 @@ fn default_seeds_have_no_findings() {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let config =
         RunConfig { first_seed: 1, seeds: srdma_testkit::seeds::count(DEFAULT_SEEDS), threads, max_failures: u64::MAX };
-    let summary = summary::run(&config, &|_| true);
+    let summary = summary::run(&config, &Schedule::from_seed, &|_| true);
     let findings: Vec<String> = summary
         .findings
         .iter()
@@ -50,6 +50,18 @@ fn default_seeds_have_no_findings() {
     for event in all.chain(of_resumptions) {
         assert!(summary.counts.get(event).is_some_and(|times| *times > 0), "no {event}");
     }
+}
+
+/// Nodes of three workers, all of which have what the API shows (D208).
+#[test]
+fn nodes_of_several_workers_have_no_findings() {
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let seeds = srdma_testkit::seeds::count(DEFAULT_SEEDS).div_ceil(4);
+    let config = RunConfig { first_seed: 1001, seeds, threads, max_failures: u64::MAX };
+    let summary = summary::run(&config, &|seed| Schedule::from_seed(seed).with_workers(3), &|_| true);
+    assert!(summary.findings.is_empty(), "{:#?}", summary.failures);
+    assert!(2 * summary.ready > summary.groups, "{} of {} groups are ready", summary.ready, summary.groups);
+    assert!(summary.comparisons > 100 * summary.groups, "{} comparisons", summary.comparisons);
 }
 
 /// D160: a source that has more in flight than its window; of the first 400 seeds of version 6 this one has.
