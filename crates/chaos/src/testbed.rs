@@ -20,7 +20,6 @@ use srdma_sim::link::{LinkFaults, LinkModel};
 use srdma_sim::network::{Direction, ElementId, LinkId, Network};
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::Prefix;
-use srdma_workers::Workers;
 use std::net::Ipv6Addr;
 
 /// Link MTU: a full packet with the longest list that fits an SRH.
@@ -123,12 +122,8 @@ impl Testbed {
 
     /// A node with its routes, SIDs and borders, without groups.
     pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<NodeOrHost, ConfigError> {
-        if self.workers == 1 {
-            return Ok(NodeOrHost::Node(Box::new(self.worker(node, restarted, Worker::ALONE)?)));
-        }
-        let workers = Worker::all(self.workers).map(|worker| self.worker(node, restarted, worker));
         let seed = self.seed.wrapping_add(node as u64);
-        Ok(NodeOrHost::Workers(Box::new(Workers::new(workers.collect::<Result<_, _>>()?, seed))))
+        NodeOrHost::of_workers(self.workers, seed, |worker| self.worker(node, restarted, worker))
     }
 
     fn worker(&self, node: usize, restarted: bool, worker: Worker) -> Result<Node, ConfigError> {

@@ -21,7 +21,6 @@ use srdma_sim::link::LinkModel;
 use srdma_sim::network::{Direction, ElementId, LinkId, Network};
 use srdma_sim::node_or_host::NodeOrHost;
 use srdma_wire::{MacAddress, Prefix};
-use srdma_workers::Workers;
 use std::net::Ipv6Addr;
 
 const RATE_BITS_PER_S: u64 = 10_000_000_000;
@@ -143,12 +142,8 @@ impl DataNetwork {
 
     /// A node without groups.
     pub(crate) fn node(&self, node: usize, restarted: bool) -> Result<NodeOrHost, ConfigError> {
-        if self.workers == 1 {
-            return Ok(NodeOrHost::Node(Box::new(self.worker(node, restarted, Worker::ALONE)?)));
-        }
-        let workers = Worker::all(self.workers).map(|worker| self.worker(node, restarted, worker));
         let seed = self.seed.wrapping_add(node as u64);
-        Ok(NodeOrHost::Workers(Box::new(Workers::new(workers.collect::<Result<_, _>>()?, seed))))
+        NodeOrHost::of_workers(self.workers, seed, |worker| self.worker(node, restarted, worker))
     }
 
     fn worker(&self, node: usize, restarted: bool, worker: Worker) -> Result<Node, ConfigError> {

@@ -2,7 +2,7 @@
 
 use crate::host::Host;
 use crate::network::{ElementId, Network, SimElement};
-use srdma_dataplane::Node;
+use srdma_dataplane::{Node, Worker};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::Instant;
 use srdma_workers::Workers;
@@ -22,6 +22,19 @@ pub enum NodeOrHost {
 }
 
 impl NodeOrHost {
+    /// A node of so many workers, each of which `make` makes; the seed selects at which of them a flow arrives.
+    ///
+    /// # Errors
+    ///
+    /// The first one of `make`.
+    pub fn of_workers<E>(count: u16, seed: u64, mut make: impl FnMut(Worker) -> Result<Node, E>) -> Result<Self, E> {
+        if count == 1 {
+            return Ok(NodeOrHost::Node(Box::new(make(Worker::ALONE)?)));
+        }
+        let workers = Worker::all(count).map(make).collect::<Result<_, E>>()?;
+        Ok(NodeOrHost::Workers(Box::new(Workers::new(workers, seed))))
+    }
+
     /// The workers of a node; none if it is no node or the node is down.
     pub fn workers(&self) -> &[Node] {
         match self {
