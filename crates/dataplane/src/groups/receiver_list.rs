@@ -5,7 +5,7 @@ use super::{GroupState, Groups, Surroundings};
 use crate::behavior::{Outcome, behind_options};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
-use crate::multicast::{Listed, ListedReceiver, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
+use crate::multicast::{Listed, ListedReceiver, Naming, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
 use crate::tables::{Tables, Target};
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool, PortId};
@@ -225,14 +225,7 @@ impl Groups {
             recorded.map_or(&[][..], |state| &state.entry.receivers).iter().map(ListedReceiver::of).collect();
         let (receivers, naming) = match receivers_of(srh, types, is_own)? {
             None => (provisioned, Naming::None),
-            Some(Listed { receivers, has_recorded_regions }) => {
-                let naming = match receivers.iter().any(|receiver| receiver.region.is_some()) {
-                    true => Naming::Regions,
-                    false if has_recorded_regions => Naming::Record,
-                    false => Naming::None,
-                };
-                (with_regions(receivers, &provisioned), naming)
-            }
+            Some(Listed { receivers, naming }) => (with_regions(receivers, &provisioned), naming),
         };
         if receivers.is_empty() {
             return Err(DropReason::NoReceiverList);
@@ -301,17 +294,6 @@ impl Groups {
         listed.retain(|receiver| state.has_receiver(receiver));
         if listed.is_empty() { Err(DropReason::ReceiverNotInRecord) } else { Ok(listed) }
     }
-}
-
-/// Memory that MR TLVs name.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Naming {
-    /// There is none.
-    None,
-    /// A region of each receiver.
-    Regions,
-    /// The regions of the edge's entry (D231).
-    Record,
 }
 
 /// How WRITEs to these receivers are rewritten. An MR TLV has one region for each receiver, and does not say which of a

@@ -22,12 +22,23 @@ impl ListedReceiver {
     }
 }
 
+/// Memory that MR TLVs name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Naming {
+    /// There is none.
+    #[default]
+    None,
+    /// The regions of the edge's entry (D231).
+    Record,
+    /// A region of each receiver.
+    Regions,
+}
+
 /// Receivers that a packet names.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listed {
     pub(crate) receivers: Vec<ListedReceiver>,
-    /// An MR TLV says that their regions are in the edge's entry (D231).
-    pub(crate) has_recorded_regions: bool,
+    pub(crate) naming: Naming,
 }
 
 /// Collects the receivers of every End.MT TLV whose Edge Node Address is this node's, one list of all such TLVs
@@ -50,7 +61,7 @@ pub(crate) fn receivers_of(
             Tlv::Mr(list, regions) if is_own(list.edge_octets()) => {
                 let found = found.as_mut().ok_or(DropReason::MalformedTlv)?;
                 let last = found.receivers.get_mut(latest..).ok_or(DropReason::MalformedTlv)?;
-                found.has_recorded_regions |= regions.is_empty();
+                found.naming = found.naming.max(if regions.is_empty() { Naming::Record } else { Naming::Regions });
                 if !regions.is_empty() && last.len() != regions.len() {
                     return Err(DropReason::MalformedTlv);
                 }

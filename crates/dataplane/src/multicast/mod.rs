@@ -6,7 +6,7 @@ mod regions;
 mod rewrite;
 
 pub(crate) use headend::headers;
-pub(crate) use list::{Listed, ListedReceiver, receivers_of};
+pub(crate) use list::{Listed, ListedReceiver, Naming, receivers_of};
 pub(crate) use regions::{RegionTable, RethRule};
 pub(crate) use rewrite::{HEADERS, RethRewrite, Rewrite, Rewritten, behind_qpn};
 
