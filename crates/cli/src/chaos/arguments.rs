@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum, value_parser};
 use srdma_chaos::runner::{DrawSchedule, RunConfig};
 use srdma_chaos::schedule::Schedule;
 use srdma_chaos::token::{ReplayToken, TokenError};
+use srdma_cluster::schedule::Schedule as ClusterSchedule;
+use srdma_cluster::token::ReplayToken as ClusterToken;
 use srdma_dataplane::MAX_WORKERS;
 use std::thread;
 use std::time::Duration;
@@ -124,16 +126,16 @@ impl Arguments {
     }
 
     /// The single schedule of a cluster to run, if any. Fails if the token of `--replay` is invalid.
-    pub(super) fn single_cluster(&self) -> Result<Option<srdma_cluster::token::ReplayToken>> {
+    pub(super) fn single_cluster(&self) -> Result<Option<ClusterToken>> {
         match &self.replay {
             Some(text) => without_comments(text).parse().context("--replay").map(Some),
-            None => Ok(self.seed.map(srdma_cluster::token::ReplayToken::Seed)),
+            None => Ok(self.seed.map(|seed| ClusterToken::Schedule(Box::new(self.cluster_schedule(seed))))),
         }
     }
 
     /// The schedule of a cluster of a seed.
-    pub(super) fn cluster_schedule(&self, seed: u64) -> srdma_cluster::schedule::Schedule {
-        srdma_cluster::schedule::Schedule::from_seed(seed).with_workers(self.workers)
+    pub(super) fn cluster_schedule(&self, seed: u64) -> ClusterSchedule {
+        ClusterSchedule::from_seed(seed).with_workers(self.workers)
     }
 
     /// What draws the schedule of a seed.
@@ -196,10 +198,8 @@ fn parse_seed(text: &str) -> Result<u64, String> {
         Ok(ReplayToken::Seed(seed)) => Ok(seed),
         Ok(ReplayToken::Schedule(_)) => Err("this token is a whole schedule: use --replay".to_owned()),
         Err(error) => match text.parse() {
-            Ok(srdma_cluster::token::ReplayToken::Seed(seed)) => Ok(seed),
-            Ok(srdma_cluster::token::ReplayToken::Schedule(_)) => {
-                Err("this token is a schedule of its own: use --replay".to_owned())
-            }
+            Ok(ClusterToken::Seed(seed)) => Ok(seed),
+            Ok(ClusterToken::Schedule(_)) => Err("this token is a schedule of its own: use --replay".to_owned()),
             Err(_) => Err(error.to_string()),
         },
     }

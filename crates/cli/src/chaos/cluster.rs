@@ -57,10 +57,7 @@ fn shrunk(schedule: &Schedule, violation: &Violation) -> String {
 }
 
 fn single(arguments: &Arguments, token: ReplayToken) -> Result<ExitCode> {
-    let schedule = match token {
-        ReplayToken::Seed(seed) => arguments.cluster_schedule(seed),
-        ReplayToken::Schedule(schedule) => *schedule,
-    };
+    let schedule = token.schedule();
     let outcome: Outcome =
         if arguments.verbose { world::run_with_timeline(&schedule) } else { summary::run_catching_panics(&schedule) };
     let worst = outcome.violations.iter().min_by_key(|violation| violation.kind);
