@@ -42,7 +42,8 @@ impl UdpSocket {
     }
 
     /// A socket at an address and port of this host that receives from the address `peer` alone, from any port of it.
-    /// Sockets toward other peers, also those of other processes of the user, may have the same address and port.
+    /// Sockets toward other peers, also those of other processes of the user, may have the same address and port, but for
+    /// a port that the kernel chose, for port 0.
     ///
     /// # Errors
     ///
@@ -50,7 +51,8 @@ impl UdpSocket {
     /// as that there is no route to the peer.
     pub fn bind_toward(address: Ipv6Addr, port: u16, peer: Ipv6Addr, segmentation: Segmentation) -> io::Result<Self> {
         let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
-        socket.set_reuse_port(true)?;
+        // A port that several sockets may have is named: the kernel would choose one among those in use.
+        socket.set_reuse_port(port != 0)?;
         socket.bind(&SocketAddr::from((address, port)).into())?;
         let local = socket.local_addr()?.as_socket_ipv6().ok_or(io::ErrorKind::Unsupported)?;
         // The kernel would take a second one, and give it all that comes. Such names are those of a network namespace.

@@ -2,6 +2,7 @@
 
 use srdma_io::namespace::NamespaceGuard;
 use srdma_io::udp::{Message, ReceiveBatch, Segmentation, UdpSocket};
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, IoSlice};
 use std::net::{Ipv6Addr, SocketAddrV6};
 use std::time::Duration;
@@ -18,6 +19,15 @@ fn received(socket: &UdpSocket) -> Vec<(SocketAddrV6, Vec<u8>)> {
     socket.wait(false, None, Some(Duration::from_secs(60))).unwrap();
     socket.receive(&mut batch).unwrap();
     batch.datagrams().map(|it| (it.source, it.octets[ReceiveBatch::HEADROOM..].to_vec())).collect()
+}
+
+#[test]
+fn ports_that_the_kernel_chooses_are_free() {
+    let any = || UdpSocket::bind_toward(Ipv6Addr::LOCALHOST, 0, Ipv6Addr::LOCALHOST, Segmentation::Software);
+    // 380 sockets among 28,232 ports: by chance alone at least two of them would meet in 92 of 100 runs.
+    let sockets: Vec<_> = (0..380).map(|_| any().expect("a free port")).collect();
+    let ports: BTreeSet<u16> = sockets.iter().map(|it| it.local().port()).collect();
+    assert_eq!(ports.len(), sockets.len());
 }
 
 #[test]
