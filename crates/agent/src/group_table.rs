@@ -334,15 +334,17 @@ impl GroupTable {
         match entry.role {
             NodeRole::Edge if self.allowed.end_mt != Some(sid) => Err(EntryError::NotEndMt { group, sid }),
             NodeRole::Edge => Ok(()),
-            NodeRole::Transit if entry.headend.is_some() && sid.is_unspecified() => Ok(()),
-            NodeRole::Transit if !self.allowed.replication.is_some_and(|prefix| prefix.contains(sid)) => {
+            NodeRole::Transit | NodeRole::Bud if entry.headend.is_some() && sid.is_unspecified() => Ok(()),
+            NodeRole::Transit | NodeRole::Bud
+                if !self.allowed.replication.is_some_and(|prefix| prefix.contains(sid)) =>
+            {
                 Err(EntryError::NotInReplication { group, sid })
             }
-            NodeRole::Transit => {
+            NodeRole::Transit | NodeRole::Bud => {
                 let uses_sid = |installed: &Option<Installed>| {
-                    installed.as_ref().is_some_and(|installed| {
-                        installed.entry.role == NodeRole::Transit && installed.entry.sid == sid
-                    })
+                    installed
+                        .as_ref()
+                        .is_some_and(|installed| installed.entry.role.replicates() && installed.entry.sid == sid)
                 };
                 let other_user = |(id, group_state): (&u32, &Group)| {
                     (*id != group && (uses_sid(&group_state.committed) || uses_sid(&group_state.prepared)))
@@ -418,7 +420,7 @@ fn install(before: Option<&Installed>, entry: &GroupEntry, command: Command, cha
 
 /// The SID of this group alone: an edge has one for all groups.
 fn sid_of(entry: &GroupEntry) -> Option<Prefix> {
-    (entry.role == NodeRole::Transit && !entry.sid.is_unspecified()).then(|| Prefix::host(entry.sid))
+    (entry.role.replicates() && !entry.sid.is_unspecified()).then(|| Prefix::host(entry.sid))
 }
 
 fn add_sid(entry: &GroupEntry) -> Option<Command> {

@@ -145,7 +145,7 @@ impl Acknowledgements {
             }
         }
         self.branches[index].msn = response.msn;
-        let received = state.received(relation, syndrome).with_policy(self.policy.evicts);
+        let received = state.received(relation, syndrome).with_policy(self.policy.evicts(index));
         if received != state {
             self.enter(index, received);
         }

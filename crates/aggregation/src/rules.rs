@@ -35,6 +35,9 @@ pub struct StallRules {
     /// A receiver whose responses are RNR NAKs is alive: it is stalled after this time without progress instead (D196).
     /// `None`: they say no more than silence.
     pub t_not_ready: Option<Duration>,
+    /// Number of branches that are nodes, the first ones: those request the eviction of their own receivers, and send
+    /// no failure of theirs upstream (D246).
+    pub nodes: u16,
 }
 
 /// When the ACK of a minimum is retransmitted. All but the first are rejected variants.
@@ -69,8 +72,8 @@ pub(crate) struct Policy {
     pub(crate) t_hold: Duration,
     /// [`Rules::prune_retransmit`].
     pub(crate) prune_retransmit: bool,
-    /// A failure is not sent upstream; the eviction of the receiver is requested (D24).
-    pub(crate) evicts: bool,
+    /// From this branch on a failure is not sent upstream; the eviction of the receiver is requested (D24).
+    pub(crate) evicts_from: Option<u16>,
     /// This node sends an ACK when data below the minimum are retransmitted (R2). The literal rule leaves that to the
     /// receivers, which cannot respond to a copy that was withheld from them (D22).
     pub(crate) resends_ack: bool,
@@ -81,9 +84,15 @@ impl Policy {
         Policy {
             t_hold: rules.t_hold,
             prune_retransmit: rules.prune_retransmit,
-            evicts: rules.evict.is_some(),
+            evicts_from: rules.evict.map(|stall| stall.nodes),
             resends_ack: rules.repeat == Repeat::OnBackwardData && (!rules.literal_ack || rules.prune_retransmit),
         }
+    }
+
+    /// Whether this node requests the eviction of a failed branch.
+    #[inline]
+    pub(crate) fn evicts(&self, branch: usize) -> bool {
+        self.evicts_from.is_some_and(|first| branch >= usize::from(first))
     }
 }
 

@@ -161,7 +161,7 @@ impl Watch {
     }
 }
 
-/// The stall watch of all branches of an edge node that requests evictions.
+/// The stall watch of all receivers of a node that requests evictions.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct StallWatch {
     rules: StallRules,
@@ -212,12 +212,13 @@ impl StallWatch {
     pub(super) fn succeed(&mut self, rules: StallRules, origins: &[Origin], highest: Option<Psn>) {
         let mut next = Self::new(rules, origins.len());
         let same_clock = (next.shift, next.t_stall) == (self.shift, self.t_stall);
-        let watch = |origin: &Origin| match origin {
+        let watch = |(branch, origin): (usize, &Origin)| match origin {
+            _ if branch < usize::from(rules.nodes) => Watch::Idle,
             Origin::Kept(index) if same_clock => self.watch(index.index()),
             Origin::Kept(_) | Origin::Unknown => Watch::NEW,
             Origin::At(_) => Watch::Idle,
         };
-        let watches = || origins.iter().map(watch);
+        let watches = || origins.iter().enumerate().map(watch);
         next.group = Group { idle: true, due: watches().any(|watch| watch == Watch::Due), ..self.group.clone() };
         next.branches = watches().map(Packed::new).collect();
         if let (Some(next), Some(known)) = (&mut next.not_ready, &self.not_ready) {
@@ -376,7 +377,11 @@ impl StallWatch {
         !psn.is_before(from) && psn.is_before(end)
     }
 
+    /// Nodes are not watched: they remain idle.
     fn set(&mut self, branch: usize, change: impl FnOnce(Watch) -> Watch) -> Watch {
+        if branch < usize::from(self.rules.nodes) {
+            return Watch::Idle;
+        }
         let Some(packed) = self.branches.get_mut(branch) else {
             return Watch::NEW;
         };
@@ -475,7 +480,7 @@ mod tests {
     #[test]
     fn ticks_fit_the_time() {
         for t_stall_ns in [1, 999, 65_536, 1_000_000, 1_000_000_000, 3_600_000_000_000, u64::MAX] {
-            let rules = StallRules { t_stall: Duration::from_nanos(t_stall_ns), sends: 3, t_not_ready: None };
+            let rules = StallRules { t_stall: Duration::from_nanos(t_stall_ns), sends: 3, t_not_ready: None, nodes: 0 };
             let watch = StallWatch::new(rules, 1);
             assert!(1 << watch.shift <= (t_stall_ns >> 16).max(1), "{t_stall_ns}");
             assert!(watch.t_stall <= (1 << 17) + 1 && u128::from(watch.t_stall) << watch.shift > t_stall_ns.into());

@@ -137,11 +137,12 @@ impl Acknowledgements {
         let fresh = |state| Branch { since: Instant::ZERO, msn: 0, state };
         let mut expected_psns = ExpectedPsns::new(origins.len(), None);
         let mut branches = Vec::with_capacity(origins.len());
+        let policy = Policy::of(rules);
         for (place, origin) in origins.iter().enumerate() {
             let (branch, expected_psn) = match origin {
                 Origin::Kept(index) => match known(index) {
                     Some(branch) => {
-                        let state = branch.state.with_policy(rules.evict.is_some());
+                        let state = branch.state.with_policy(policy.evicts(place));
                         (Branch { state, ..branch.clone() }, self.expected_psns.get(index.index()))
                     }
                     None => (fresh(State::Unknown), None),
@@ -152,8 +153,7 @@ impl Acknowledgements {
             expected_psns.set(place, expected_psn);
             branches.push(branch);
         }
-        (self.policy, self.expected_psns, self.branches) =
-            (Policy::of(rules), expected_psns, branches.into_boxed_slice());
+        (self.policy, self.expected_psns, self.branches) = (policy, expected_psns, branches.into_boxed_slice());
         self.ablation = Ablation::of(rules, origins, self.ablation.as_deref());
         self.stall = match (rules.evict, self.stall.take()) {
             (None, _) => None,

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant as Clock};
 /// Subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Repair {
-    role: NodeRole,
+    copying: Copying,
     is_on: bool,
 }
 
@@ -27,6 +27,15 @@ const BRANCHES: u16 = 8;
 const BATCH: u32 = 64;
 /// Data packets from one ACK of a branch to the next.
 const ACK_INTERVAL: u32 = 8;
+/// What the node does with the group's data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Copying {
+    /// It copies to receivers.
+    EndMt,
+    /// It copies to nodes.
+    Replicate,
+}
+
 /// Batches of data in one sample.
 const BATCHES: u32 = 64;
 /// The source's window: the buffer's room. As many packets are in flight when a batch begins.
@@ -37,17 +46,17 @@ const PAYLOAD: usize = 64;
 impl Repair {
     /// All of them.
     pub(super) const ALL: [Repair; 4] = [
-        Repair { role: NodeRole::Edge, is_on: false },
-        Repair { role: NodeRole::Edge, is_on: true },
-        Repair { role: NodeRole::Transit, is_on: false },
-        Repair { role: NodeRole::Transit, is_on: true },
+        Repair { copying: Copying::EndMt, is_on: false },
+        Repair { copying: Copying::EndMt, is_on: true },
+        Repair { copying: Copying::Replicate, is_on: false },
+        Repair { copying: Copying::Replicate, is_on: true },
     ];
 
     /// As the table and JSON write it.
     pub(super) fn name(self) -> String {
-        let behavior = match self.role {
-            NodeRole::Edge => "End.MT",
-            NodeRole::Transit => "End.Replicate",
+        let behavior = match self.copying {
+            Copying::EndMt => "End.MT",
+            Copying::Replicate => "End.Replicate",
         };
         let repair = if self.is_on { "on" } else { "off" };
         format!("repair {repair}: {behavior} x{BRANCHES} with ACKs")
@@ -74,8 +83,8 @@ impl Repair {
             children: Vec::new(),
             levels: 1,
         });
-        let (behavior, entry) = match self.role {
-            NodeRole::Edge => {
+        let (behavior, entry) = match self.copying {
+            Copying::EndMt => {
                 let receivers = (1..=BRANCHES).map(|port| Receiver {
                     address: neighbour(port),
                     qpn: receiver_qpn(port),
@@ -87,7 +96,7 @@ impl Repair {
                 let entry = GroupEntry { receivers: receivers.collect(), branches, repair, ..entry() };
                 (SidBehavior::EndMt { require_hmac: false }, entry)
             }
-            NodeRole::Transit => {
+            Copying::Replicate => {
                 let downstream = (1..=BRANCHES).map(|port| Downstream::Sid(neighbour(port))).collect();
                 let entry = GroupEntry { role: NodeRole::Transit, downstream, branches, repair, ..entry() };
                 (SidBehavior::EndReplicate(GROUP), entry)

@@ -36,6 +36,13 @@ const AMPLE_PACKETS: u32 = 1_024;
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_4(seed);
+        draw_bud_nodes(&mut schedule);
+        schedule
+    }
+
+    /// The same before nodes with others below them had receivers.
+    pub fn from_seed_of_version_4(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_3(seed);
         draw_regions(&mut schedule);
         schedule
@@ -67,6 +74,21 @@ impl Schedule {
         schedule.events = events::draw(&mut rng, &schedule, &scale);
         draw_repair(&mut schedule, &scale);
         schedule
+    }
+}
+
+/// Receivers at any node in half of the schedules, with a random stream of its own: a part of them is attached to node
+/// 0 or to others with nodes below.
+fn draw_bud_nodes(schedule: &mut Schedule) {
+    let mut rng = Rng::new(schedule.seed, "bud nodes");
+    if rng.one_in(2) {
+        let part = rng.range(1, 8);
+        let inner: Vec<usize> = (0..schedule.nodes.len()).filter(|node| schedule.has_nodes_below(*node)).collect();
+        for receiver in &mut schedule.receivers {
+            if rng.range(1, 8) <= part {
+                receiver.edge = rng.choose(&inner);
+            }
+        }
     }
 }
 

@@ -330,15 +330,14 @@ impl World<'_> {
         let mut next = Some(from);
         while let Some(node) = next.filter(|node| !is_there(*node)) {
             next = self.nodes[node].parent;
-            let is_edge = self.testbed.is_edge(node);
-            let addresses = address::node(node);
             nodes.extend(next.map(|parent| NewNode {
                 name: format!("N{node}"),
-                loopback: addresses.loopback,
-                sid: if is_edge { addresses.end_mt } else { address::replication(node, group) },
+                loopback: address::node(node).loopback,
+                sid: self.testbed.sid(node, group),
                 parent: address::node(parent).loopback,
                 parent_sid: None,
-                role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+                // Its receivers make it a bud node.
+                role: if self.testbed.replicates(node) { NodeRole::Transit } else { NodeRole::Edge },
                 multicast: None,
                 can_repair: self.testbed.can_repair(node),
             }));

@@ -47,6 +47,11 @@ impl Schedule {
         Schedule { retransmission, ..self }
     }
 
+    /// Whether others are, or can be moved, below a node.
+    pub fn has_nodes_below(&self, node: usize) -> bool {
+        self.nodes.iter().any(|other| other.parent == Some(node) || other.spares.contains(&node))
+    }
+
     /// The same with so many workers in each node.
     pub fn with_workers(self, workers: u16) -> Self {
         Schedule { workers, ..self }
@@ -65,7 +70,7 @@ fn is_one(workers: &u16) -> bool {
 pub struct NodePlan {
     /// The next node toward the sources, with a smaller position; `None` for node 0 alone.
     pub parent: Option<usize>,
-    /// Nodes without receivers, with smaller positions, that this node has a link to besides its parent: it can be
+    /// Nodes with smaller positions, that this node has a link to besides its parent: it can be
     /// re-homed there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spares: Vec<usize>,
@@ -77,7 +82,7 @@ pub struct NodePlan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ReceiverPlan {
-    /// The node that it is attached to: neither node 0 nor another node's parent or spare.
+    /// The node that it is attached to. One that is node 0 or another's parent or spare is a bud node (D246).
     pub edge: usize,
 }
 

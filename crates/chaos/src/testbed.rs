@@ -49,6 +49,8 @@ pub(crate) struct Testbed {
     /// Each node's parent by its first link.
     parents: Vec<Option<usize>>,
     edges: Vec<usize>,
+    /// Nodes that replicate: node 0, and those that others are or can be moved below.
+    replicating: Vec<bool>,
     /// Nodes with retransmission buffers.
     repairing: Vec<bool>,
     /// Nodes below each node, itself included.
@@ -78,6 +80,7 @@ impl Testbed {
             ports: ports(schedule, sources),
             parents: schedule.nodes.iter().map(|node| node.parent).collect(),
             edges: schedule.receivers.iter().map(|receiver| receiver.edge).collect(),
+            replicating: (0..schedule.nodes.len()).map(|node| node == 0 || schedule.has_nodes_below(node)).collect(),
             repairing: schedule.nodes.iter().map(|node| node.can_repair).collect(),
             below: below(schedule),
             groups: schedule.groups.len(),
@@ -141,7 +144,7 @@ impl Testbed {
             };
             value.apply(Command::SetBorder { port, sources })?;
         }
-        if self.is_edge(node) {
+        if !self.replicates(node) {
             let behavior = SidBehavior::EndMt { require_hmac: false };
             value.apply(Command::AddSid { prefix: Prefix::host(addresses.end_mt), behavior })?;
         } else {
@@ -158,9 +161,14 @@ impl Testbed {
         self.ports[node].len()
     }
 
-    /// Whether receivers are attached to a node.
-    pub(crate) fn is_edge(&self, node: usize) -> bool {
-        self.edges.contains(&node)
+    /// Whether a node replicates to nodes. With receivers of its own it is a bud node (D246).
+    pub(crate) fn replicates(&self, node: usize) -> bool {
+        self.replicating[node]
+    }
+
+    /// A node's SID for a group.
+    pub(crate) fn sid(&self, node: usize, group: usize) -> Ipv6Addr {
+        if self.replicates(node) { address::replication(node, group) } else { address::node(node).end_mt }
     }
 
     /// Whether a node has retransmission buffers.
@@ -315,7 +323,7 @@ impl Testbed {
     }
 
     fn edges_of(&self, nodes: impl Iterator<Item = usize>) -> impl Iterator<Item = Prefix> {
-        nodes.filter(|node| self.is_edge(*node)).map(address::receivers_of)
+        nodes.filter(|node| self.edges.contains(node)).map(address::receivers_of)
     }
 }
 

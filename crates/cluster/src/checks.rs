@@ -351,8 +351,13 @@ fn difference(group: &Group, shown: &TreeNodeView, value: &Node) -> Option<Strin
     }
     if let Some(headend) = entry.headend.as_ref().filter(|headend| !headend.lists.is_empty()) {
         let listed = headend.lists.iter().flat_map(|list| &list.receivers).map(|receiver| receiver.address);
+        // Receivers of bud nodes are in no list (D246).
+        let others = group.tree.iter().flat_map(|tree| &tree.nodes).filter(|node| node.role != "edge");
+        let of_others: BTreeSet<Ipv6Addr> =
+            others.flat_map(|node| &node.branches).map(|branch| branch.address).collect();
         let members = group.members.iter().filter(|member| member.state != ReceiverState::Joining);
-        let members: BTreeSet<Ipv6Addr> = members.map(|member| member.address).collect();
+        let members = members.map(|member| member.address).filter(|member| !of_others.contains(member));
+        let members: BTreeSet<Ipv6Addr> = members.collect();
         if listed.collect::<BTreeSet<Ipv6Addr>>() != members {
             return Some(format!("has epoch {}, and lists of other receivers", entry.epoch));
         }

@@ -54,6 +54,8 @@ pub(crate) struct DataNetwork {
     /// Disabled in this run.
     pub(crate) without: Option<Safeguard>,
     first_edge: usize,
+    /// All nodes may have receivers and carry trees (D246).
+    has_bud_nodes: bool,
     /// Of each node.
     workers: u16,
     seed: u64,
@@ -92,6 +94,7 @@ impl DataNetwork {
             repairers: schedule.repairers.clone(),
             receiver_nodes: (0..schedule.receivers.len()).map(|receiver| schedule.node_of_receiver(receiver)).collect(),
             first_edge: 1 + schedule.transits,
+            has_bud_nodes: schedule.bud_nodes.is_some(),
             workers: schedule.workers,
             seed: schedule.seed,
             without,
@@ -171,7 +174,7 @@ impl DataNetwork {
             };
             value.apply(Command::SetBorder { port, sources })?;
         }
-        if node >= self.first_edge {
+        if self.is_edge(node) {
             let behavior = SidBehavior::EndMt { require_hmac: false };
             value.apply(Command::AddSid { prefix: Prefix::host(addresses.end_mt), behavior })?;
         }
@@ -181,11 +184,10 @@ impl DataNetwork {
     /// The registration of a node, without its groups.
     pub(crate) fn registration(&self, node: usize) -> Registration {
         let addresses = address::node(node);
-        let is_edge = node >= self.first_edge;
-        let hosts = match node {
-            0 => (0..self.sources.len()).map(|source| Prefix::host(address::source(source))).collect(),
-            _ => is_edge.then(|| address::receivers_of(node)).into_iter().collect(),
-        };
+        let sources = if node == 0 { self.sources.len() } else { 0 };
+        let sources = (0..sources).map(|source| Prefix::host(address::source(source)));
+        let receivers = self.is_edge(node).then(|| address::receivers_of(node));
+        let AllowedSids { end_mt, replication } = self.allowed_sids(node);
         let links = self.ports[node].iter().filter_map(|peer| match *peer {
             Peer::Node(other) => Some(Link { to: address::node(other).loopback, mtu: self.mtu(node, other), cost: 1 }),
             Peer::Source(_) | Peer::Receiver(_) => None,
@@ -194,10 +196,10 @@ impl DataNetwork {
             protocol: PROTOCOL,
             name: name_of(node),
             loopback: addresses.loopback,
-            end_mt: is_edge.then_some(addresses.end_mt),
-            replication: (!is_edge).then(|| replication_prefix(node)),
+            end_mt,
+            replication,
             links: links.collect(),
-            hosts,
+            hosts: sources.chain(receivers).collect(),
             groups: Vec::new(),
             repairs: self.repairers.contains(&node),
         }
@@ -205,12 +207,20 @@ impl DataNetwork {
 
     /// The table of an agent without groups.
     pub(crate) fn group_table(&self, node: usize) -> GroupTable {
-        let is_edge = node >= self.first_edge;
-        let allowed = AllowedSids {
-            end_mt: is_edge.then(|| address::node(node).end_mt),
-            replication: (!is_edge).then(|| replication_prefix(node)),
-        };
-        GroupTable::new(allowed).without(self.without)
+        GroupTable::new(self.allowed_sids(node)).without(self.without)
+    }
+
+    fn allowed_sids(&self, node: usize) -> AllowedSids {
+        let replicates = node < self.first_edge || self.has_bud_nodes;
+        AllowedSids {
+            end_mt: self.is_edge(node).then(|| address::node(node).end_mt),
+            replication: replicates.then(|| replication_prefix(node)),
+        }
+    }
+
+    /// Whether receivers may be attached to a node.
+    fn is_edge(&self, node: usize) -> bool {
+        node >= self.first_edge || self.has_bud_nodes
     }
 
     /// What an element is.

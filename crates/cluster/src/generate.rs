@@ -3,7 +3,7 @@
 use crate::aims::{draw_aims, draw_cause, weight, with_fault};
 use crate::phase::Phase;
 use crate::schedule::{
-    EdgePlan, EtcdPlan, Event, GroupPlan, ManagementPlan, RepairPlan, Schedule, StoreFate, TimedEvent,
+    BudPlan, EdgePlan, EtcdPlan, Event, GroupPlan, ManagementPlan, RepairPlan, Schedule, StoreFate, TimedEvent,
 };
 use srdma_chaos::rng::Rng;
 use srdma_group::RepairMode;
@@ -61,6 +61,13 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_7(seed);
+        add_bud_nodes(&mut Rng::new(seed, "cluster bud nodes"), &mut schedule);
+        schedule
+    }
+
+    /// The schedule of a seed in version 7 of the generator: receivers are at edges, and edges carry no trees.
+    pub fn from_seed_of_version_7(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_6(seed);
         add_resumptions(&mut Rng::new(seed, "cluster resumptions"), &mut schedule);
         schedule
@@ -117,6 +124,7 @@ impl Schedule {
             has_bfd: false,
             repairers: Vec::new(),
             two_steps: Vec::new(),
+            bud_nodes: None,
             workers: 1,
             faults_end_ns: rng.range(EVENTS_FROM_NS, EVENTS_UNTIL_NS),
             events: Vec::new(),
@@ -124,6 +132,19 @@ impl Schedule {
         schedule.events = draw_events(&mut rng, &schedule);
         schedule
     }
+}
+
+/// In half of the schedules receivers are at any node, and some edges are linked to each other.
+fn add_bud_nodes(rng: &mut Rng, schedule: &mut Schedule) {
+    if !rng.one_in(2) {
+        return;
+    }
+    let (receivers, edges) = (schedule.receivers.len(), schedule.edges.len());
+    let elsewhere: Vec<usize> = (0..receivers).filter(|_| rng.one_in(3)).collect();
+    let receivers = elsewhere.into_iter().map(|receiver| (receiver, rng.below(1 + schedule.transits))).collect();
+    let pairs: Vec<(usize, usize)> = (1..edges).flat_map(|lower| (0..lower).map(move |upper| (upper, lower))).collect();
+    let links = pairs.into_iter().filter(|_| rng.one_in(2)).collect();
+    schedule.bud_nodes = Some(BudPlan { receivers, links });
 }
 
 /// Adds what version 4 has and version 3 has not.

@@ -39,6 +39,9 @@ pub struct Schedule {
     /// Receivers that join in two steps (D187).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub two_steps: Vec<usize>,
+    /// Nodes that have both receivers and nodes below them (D246).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bud_nodes: Option<BudPlan>,
     /// Workers of each node (D208).
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub workers: u16,
@@ -53,6 +56,15 @@ fn one() -> u16 {
 
 fn is_one(workers: &u16) -> bool {
     *workers == 1
+}
+
+/// Receivers at the headend and at transit nodes, and edges that carry trees to other edges.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BudPlan {
+    /// A receiver that is not at its edge, and its node.
+    pub receivers: Vec<(usize, usize)>,
+    /// Links between edges, counted from 0: the smaller one first.
+    pub links: Vec<(usize, usize)>,
 }
 
 /// An edge node.
@@ -249,7 +261,9 @@ impl Schedule {
 
     /// The node that a receiver is attached to.
     pub fn node_of_receiver(&self, receiver: usize) -> usize {
-        self.edge_node(self.receivers[receiver])
+        let elsewhere = self.bud_nodes.iter().flat_map(|plan| &plan.receivers);
+        let at = elsewhere.filter(|(other, _)| *other == receiver).map(|(_, node)| *node).next();
+        at.unwrap_or_else(|| self.edge_node(self.receivers[receiver]))
     }
 
     /// The links between nodes: the upper and the lower end.
@@ -257,7 +271,9 @@ impl Schedule {
         let above = (1..=self.transits).map(|transit| (0, transit));
         let edges = self.edges.iter().enumerate();
         let below = edges.flat_map(|(edge, plan)| plan.uplinks.iter().map(move |up| (1 + up, self.edge_node(edge))));
-        above.chain(below).collect()
+        let between = self.bud_nodes.iter().flat_map(|plan| &plan.links);
+        let between = between.map(|(upper, lower)| (self.edge_node(*upper), self.edge_node(*lower)));
+        above.chain(below).chain(between).collect()
     }
 
     /// # Errors
@@ -290,6 +306,13 @@ impl Schedule {
         }
         if self.two_steps.iter().any(|receiver| *receiver >= receivers) {
             return invalid(format!("two_steps: {:?}", self.two_steps));
+        }
+        if let Some(plan) = &self.bud_nodes {
+            let exists = |(receiver, node): &(usize, usize)| *receiver < receivers && *node <= self.transits;
+            let connects = |(upper, lower): &(usize, usize)| upper < lower && *lower < self.edges.len();
+            if !plan.receivers.iter().all(exists) || !plan.links.iter().all(connects) {
+                return invalid(format!("bud_nodes: {plan:?}"));
+            }
         }
         if let Some(plan) = &self.etcd
             && (plan.operations < 3 || plan.piece_octets < 64)

@@ -60,7 +60,7 @@ impl Shrinker {
     }
 
     fn faults(&mut self) {
-        const SIMPLER: [fn(&mut Schedule); 13] = [
+        const SIMPLER: [fn(&mut Schedule); 14] = [
             |schedule| schedule.data_loss_ppm = 0,
             |schedule| schedule.management.loss_ppm = 0,
             |schedule| schedule.management.duplicate_ppm = 0,
@@ -70,6 +70,7 @@ impl Shrinker {
             |schedule| schedule.etcd = None,
             |schedule| schedule.has_leases = false,
             |schedule| schedule.has_bfd = false,
+            |schedule| schedule.bud_nodes = None,
             |schedule| schedule.repairers.clear(),
             |schedule| {
                 if !schedule.repairers.is_empty() {

@@ -112,6 +112,8 @@ drop_reasons! {
     NoReceiverList = "no_receiver_list",
     /// The list names a receiver that the edge's record does not have (D96).
     ReceiverNotInRecord = "receiver_not_in_record",
+    /// For End.MT, of a group to whose receivers here the node copies what it replicates (D246).
+    BudAsEdge = "bud_as_edge",
     /// Data of a group that the edge would have to learn, which has learnt as many as it may (D17).
     TooManyLearntGroups = "too_many_learnt_groups",
     /// Data to more receivers than a group that is learnt may have (D17).

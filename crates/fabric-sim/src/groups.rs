@@ -171,13 +171,15 @@ impl PlannedGroup {
         let members: Vec<Receiver> = members.collect();
         let nodes = branches.switches.iter().zip(&branches.parents).enumerate().map(|(position, (switch, parent))| {
             let is_edge = members.iter().any(|member| member.edge.0 == position);
+            let is_above = |parent: &Option<(usize, _)>| matches!(parent, Some((above, _)) if *above == position);
+            let replicates = parent.is_none() || branches.parents.iter().any(is_above);
             TreeNode {
                 name: topology.name(NodeId::Switch(*switch)).to_owned(),
                 loopback: ADDRESSES.loopback(topology, *switch),
                 sid: sid(topology, *switch, number),
                 parent: parent.map(|(parent, _)| NodeIndex(parent)),
                 parent_sid: None,
-                role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+                role: NodeRole::of(is_edge, replicates),
                 multicast: None,
                 joined: None,
                 renewed: 0,
@@ -224,7 +226,7 @@ impl PlannedGroup {
         for (position, (switch, node)) in self.branches.switches.iter().zip(nodes).enumerate() {
             let behavior = match node.role {
                 NodeRole::Edge => SidBehavior::EndMt { require_hmac: false },
-                NodeRole::Transit => SidBehavior::EndReplicate(self.group.record().id),
+                NodeRole::Transit | NodeRole::Bud => SidBehavior::EndReplicate(self.group.record().id),
             };
             commands.push((*switch, Command::AddSid { prefix: Prefix::host(node.sid), behavior }));
             if let Some((parent, port)) = self.branches.parents[position] {

@@ -1,7 +1,6 @@
 //! Conflicts between groups, which no single record shows.
 
 use crate::group::{Group, GroupId};
-use crate::tree::NodeRole;
 use srdma_wire::Qpn;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -69,7 +68,7 @@ pub fn check_conflicts(groups: &[Group]) -> Result<(), ConflictError> {
                 return Err(ConflictError::QueuePair { address, qpn, one, other });
             }
         }
-        for node in record.tree.nodes().iter().filter(|node| node.role == NodeRole::Transit) {
+        for node in record.tree.nodes().iter().filter(|node| node.role.replicates()) {
             if let Some(one) = sids.insert(node.sid, other).filter(|one| *one != other) {
                 return Err(ConflictError::ReplicationSid { sid: node.sid, one, other });
             }

@@ -53,7 +53,7 @@ pub struct Receiver {
     pub qpn: Qpn,
     /// Its memory, when the group carries WRITE.
     pub region: Option<ReceiverRegion>,
-    /// The edge node that it hangs on.
+    /// The edge or bud node that it hangs on.
     pub edge: NodeIndex,
     /// Its join point in a running group; `None` for a receiver that is a member from the first PSN on.
     pub joined: Option<Join>,
@@ -154,17 +154,21 @@ pub enum GroupError {
     /// 0 and 1 are no queue pairs of a Reliable Connection.
     #[error("{address}: queue pair number {qpn} is reserved")]
     ReservedQpn { address: Ipv6Addr, qpn: Qpn },
-    /// A receiver hangs on a node that is no edge.
-    #[error("receiver {address} hangs on node {node}, which is not an edge of the tree")]
+    /// A receiver hangs on a node that has no receivers by its role.
+    #[error("receiver {address} hangs on node {node}, which is neither edge nor bud node of the tree")]
     NotAnEdge {
         /// The receiver.
         address: Ipv6Addr,
         /// The position of the node.
         node: usize,
     },
-    /// An edge without a receiver would hold the whole group back.
-    #[error("edge node {0} has no receiver")]
-    IdleEdge(String),
+    /// A node of this role without a receiver: an edge would hold the whole group back.
+    #[error("{} node {node} has no receiver", role.name())]
+    Idle {
+        /// Its name.
+        node: String,
+        role: NodeRole,
+    },
     /// A transit node without a branch.
     #[error("transit node {0} has no node below it")]
     IdleTransit(String),
@@ -340,21 +344,23 @@ pub fn check_regions(first: Option<&SourceRegion>, more: &[SourceRegion]) -> Res
 }
 
 fn check_tree(record: &Record) -> Result<(), GroupError> {
-    let mut branches: Vec<usize> =
-        (0..record.tree.nodes().len()).map(|position| record.tree.children(NodeIndex(position)).len()).collect();
+    let mut receivers = vec![0; record.tree.nodes().len()];
     for receiver in &record.receivers {
         match record.tree.node(receiver.edge) {
-            Some(node) if node.role == NodeRole::Edge => branches[receiver.edge.0] += 1,
+            Some(node) if node.role.has_receivers() => receivers[receiver.edge.0] += 1,
             _ => return Err(GroupError::NotAnEdge { address: receiver.address, node: receiver.edge.0 }),
         }
     }
-    for (branches, node) in branches.into_iter().zip(record.tree.nodes()) {
-        let name = node.name.clone();
-        match (branches, node.role) {
-            (0, NodeRole::Edge) => return Err(GroupError::IdleEdge(name)),
-            (0, NodeRole::Transit) => return Err(GroupError::IdleTransit(name)),
-            (1..=MAX_BRANCHES, NodeRole::Edge | NodeRole::Transit) => {}
-            _ => return Err(GroupError::TooManyBranches { node: name, branches }),
+    for (position, node) in record.tree.nodes().iter().enumerate() {
+        let (children, receivers) = (record.tree.children(NodeIndex(position)).len(), receivers[position]);
+        let (name, role) = (node.name.clone(), node.role);
+        match (role, children + receivers) {
+            (NodeRole::Edge | NodeRole::Bud, _) if receivers == 0 => return Err(GroupError::Idle { node: name, role }),
+            (NodeRole::Transit, 0) => return Err(GroupError::IdleTransit(name)),
+            (NodeRole::Edge | NodeRole::Transit | NodeRole::Bud, branches) if branches > MAX_BRANCHES => {
+                return Err(GroupError::TooManyBranches { node: name, branches });
+            }
+            (NodeRole::Edge | NodeRole::Transit | NodeRole::Bud, _) => {}
         }
     }
     Ok(())
@@ -392,10 +398,11 @@ fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
     Ok((false, Overhead::of(srh)))
 }
 
-/// The receivers edge by edge, named by the edges' loopbacks (MT-5.1-4).
+/// The receivers edge by edge, named by the edges' loopbacks (MT-5.1-4). Those of bud nodes are in no list (D246).
 pub(crate) fn edge_lists(record: &Record) -> Vec<EdgeList> {
     let mut lists: Vec<EdgeList> = Vec::new();
-    for (position, node) in record.tree.nodes().iter().enumerate() {
+    let edges = record.tree.nodes().iter().enumerate().filter(|(_, node)| node.role == NodeRole::Edge);
+    for (position, node) in edges {
         let of_edge = record.receivers.iter().filter(|receiver| receiver.edge == NodeIndex(position));
         let region = |receiver: &Receiver| receiver.region.filter(|_| record.regions_in_lists());
         let receivers: Vec<Receiver> = of_edge

@@ -77,7 +77,7 @@ pub struct RepairEntry {
     /// Packets that the buffer has room for: the source's window.
     pub window_packets: u32,
     pub parent_repairs: bool,
-    /// Which children repair, in the order of the branches; empty at an edge.
+    /// Which nodes below repair, in the order of the branches; empty at an edge.
     pub children: Vec<bool>,
     /// Levels of nodes from this one to the lowest edge below, both counted.
     pub levels: u32,
@@ -101,17 +101,17 @@ pub struct GroupEntry {
     /// The group's first PSN.
     #[serde(with = "document::psn")]
     pub initial_psn: Psn,
-    /// Edge or transit; the headend is transit.
+    /// Edge, transit or bud; the headend is transit or bud.
     pub role: NodeRole,
     /// The node's SID for the group's data, or the multicast group that an edge instantiates as its End.MT SID.
     pub sid: Ipv6Addr,
     /// Destination of responses.
     pub parent: Parent,
-    /// The branches, whose responses the node receives.
+    /// The branches, whose responses the node receives: the nodes below it, then its receivers.
     pub branches: Vec<Branch>,
-    /// Destinations of a transit node's copies; empty at an edge.
+    /// Destinations of the copies for the nodes below; empty at an edge.
     pub downstream: Vec<Downstream>,
-    /// An edge's receivers, in the order of its branches; empty elsewhere.
+    /// The receivers of an edge or bud node, in the order of its branches; empty at a transit node.
     pub receivers: Vec<Receiver>,
     /// The region that requests of the group address.
     pub region: Option<SourceRegion>,
@@ -121,10 +121,22 @@ pub struct GroupEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<RepairEntry>,
     pub policy: Policy,
-    /// An edge's further regions, in the order of those of its receivers. Other nodes of such a group have no region at
-    /// all, so that they may be of versions that know one alone (D191).
+    /// Further regions of an edge or bud node, in the order of those of its receivers. Transit nodes of such a group
+    /// have no region at all, so that they may be of versions that know one alone (D191).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_regions: Vec<SourceRegion>,
+}
+
+impl GroupEntry {
+    /// Number of branches that are nodes: the first ones.
+    pub fn nodes_below(&self) -> usize {
+        self.branches.len().saturating_sub(self.receivers.len())
+    }
+
+    /// The receiver of the branch at a position; `None` for a node.
+    pub fn receiver_at(&self, branch: usize) -> Option<&Receiver> {
+        self.receivers.get(branch.checked_sub(self.nodes_below())?)
+    }
 }
 
 impl Group {
@@ -134,16 +146,14 @@ impl Group {
         let node = record.tree.node(index)?;
         let receivers: Vec<Receiver> = self.receivers_of(index).cloned().collect();
         let children = record.tree.children(index).iter().filter_map(|child| record.tree.node(*child));
-        let branches = match node.role {
-            NodeRole::Edge => receivers
-                .iter()
-                .map(|receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) })
-                .collect(),
-            NodeRole::Transit => children
-                .clone()
-                .map(|child| Branch { responder: child.loopback, joined: child.joined, renewed: child.renewed })
-                .collect(),
-        };
+        let of_children = children.clone().map(|child| Branch {
+            responder: child.loopback,
+            joined: child.joined,
+            renewed: child.renewed,
+        });
+        let of_receivers =
+            receivers.iter().map(|receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) });
+        let branches = of_children.chain(of_receivers).collect();
         let downstream = match node.multicast {
             Some(group) => vec![Downstream::Multicast(group)],
             None => children.map(|child| Downstream::Sid(child.sid)).collect(),
@@ -159,7 +169,7 @@ impl Group {
             link_mtu: record.link_mtu,
         });
         let repair = self.repair_of(index);
-        let is_edge = node.role == NodeRole::Edge;
+        let has_receivers = node.role.has_receivers();
         Some(GroupEntry {
             id: record.id,
             epoch: record.epoch,
@@ -173,7 +183,7 @@ impl Group {
             branches,
             downstream,
             receivers,
-            region: record.region.filter(|_| is_edge || record.more_regions.is_empty()),
+            region: record.region.filter(|_| has_receivers || record.more_regions.is_empty()),
             headend,
             // A node that does not repair may be of a version that does not know the keys (D163).
             policy: match repair {
@@ -181,7 +191,7 @@ impl Group {
                 None => Policy { repair: RepairPolicy::default(), ..record.policy },
             },
             repair,
-            more_regions: if is_edge { record.more_regions.clone() } else { Vec::new() },
+            more_regions: if has_receivers { record.more_regions.clone() } else { Vec::new() },
         })
     }
 

@@ -9,6 +9,9 @@
 //!          ╱  ╲      │
 //!       edge  edge  edge      End.MT: one copy per receiver
 //! ```
+//!
+//! A node may do both, the headend too: a bud node replicates to the nodes below it, and rewrites the copies of its own
+//! receivers (D246).
 
 use crate::group::{Join, is_host_address};
 use crate::policy::RepairMode;
@@ -28,6 +31,44 @@ pub enum NodeRole {
     Edge,
     /// Replicates and aggregates.
     Transit,
+    /// Replicates to nodes and rewrites for receivers of its own, which it has from its group entry; aggregates both.
+    Bud,
+}
+
+impl NodeRole {
+    /// The role of a node with or without receivers, that replicates to nodes or does not.
+    pub fn of(has_receivers: bool, replicates: bool) -> Self {
+        match (has_receivers, replicates) {
+            (true, true) => NodeRole::Bud,
+            (true, false) => NodeRole::Edge,
+            (false, _) => NodeRole::Transit,
+        }
+    }
+
+    /// Whether the node has receivers: it rewrites a copy for each.
+    pub fn has_receivers(self) -> bool {
+        match self {
+            NodeRole::Edge | NodeRole::Bud => true,
+            NodeRole::Transit => false,
+        }
+    }
+
+    /// Whether the node replicates encapsulated packets, to the nodes below it.
+    pub fn replicates(self) -> bool {
+        match self {
+            NodeRole::Transit | NodeRole::Bud => true,
+            NodeRole::Edge => false,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            NodeRole::Edge => "edge",
+            NodeRole::Transit => "transit",
+            NodeRole::Bud => "bud",
+        }
+    }
 }
 
 /// One node.
@@ -38,13 +79,13 @@ pub struct TreeNode {
     /// Its loopback address: source of the responses that it sends to its parent, which identifies it by that (D12,
     /// D14).
     pub loopback: Ipv6Addr,
-    /// Its SID for the group's data: End.MT at an edge, a Replication SID at a transit node.
+    /// Its SID for the group's data: End.MT at an edge, a Replication SID at a transit or bud node.
     pub sid: Ipv6Addr,
     /// The node above; `None` for the headend alone.
     pub parent: Option<NodeIndex>,
     /// The parent's SID that responses are encapsulated to if the parent is not a neighbour (D12).
     pub parent_sid: Option<Ipv6Addr>,
-    /// Edge or transit. The headend counts as transit.
+    /// Its role. The headend is a transit node, or a bud node if it has receivers.
     pub role: NodeRole,
     /// Data are sent to the children by this IPv6 multicast group, instead of to each child's SID (D3).
     pub multicast: Option<Ipv6Addr>,
@@ -86,12 +127,15 @@ pub enum TreeError {
     /// Responses are sent from the loopback, which identifies the responder (D12, D14).
     #[error("node {node}: {address} cannot be its loopback address")]
     Loopback { node: String, address: Ipv6Addr },
-    /// A node is either headend or edge: a tree has at least one node of each kind.
-    #[error("the headend {0} cannot be an edge as well")]
+    /// A headend with receivers is a bud node.
+    #[error("the headend {0} cannot be an edge: with receivers of its own its role is `bud`")]
     HeadendIsEdge(String),
     /// An edge replicates to receivers, not to nodes.
-    #[error("edge node {0} cannot have nodes below it")]
+    #[error("edge node {0} cannot have nodes below it: with both its role is `bud`")]
     EdgeWithChildren(String),
+    /// A bud node takes data by its own SID.
+    #[error("bud node {0} cannot be below a node whose copies go to an IPv6 multicast group")]
+    BudBelowMulticast(String),
     /// A group address that is not a multicast address.
     #[error("node {node}: {address} is not an IPv6 multicast address")]
     NotMulticast { node: String, address: Ipv6Addr },
@@ -117,7 +161,8 @@ impl TreeNode {
     pub fn repairs(&self, mode: RepairMode) -> bool {
         let is_meant = match (mode, self.role) {
             (RepairMode::Off, _) | (RepairMode::Edge, NodeRole::Transit) => false,
-            (RepairMode::Edge, NodeRole::Edge) | (RepairMode::Tree, NodeRole::Edge | NodeRole::Transit) => true,
+            (RepairMode::Edge, NodeRole::Edge | NodeRole::Bud)
+            | (RepairMode::Tree, NodeRole::Edge | NodeRole::Bud | NodeRole::Transit) => true,
         };
         is_meant && self.can_repair && (self.multicast.is_none() || self.role == NodeRole::Edge)
     }
@@ -140,6 +185,9 @@ impl Tree {
                 Some(parent) if parent.0 < position => {
                     if nodes[parent.0].role == NodeRole::Edge {
                         return Err(TreeError::EdgeWithChildren(nodes[parent.0].name.clone()));
+                    }
+                    if node.role == NodeRole::Bud && nodes[parent.0].multicast.is_some() {
+                        return Err(TreeError::BudBelowMulticast(node.name.clone()));
                     }
                     children[parent.0].push(NodeIndex(position));
                 }

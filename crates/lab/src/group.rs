@@ -87,13 +87,14 @@ pub(crate) fn list_mode(lists: Lists) -> ListMode {
 fn tree(topology: &Topology, plan: &GroupPlan) -> Result<Tree> {
     let nodes = plan.tree.iter().enumerate().map(|(position, node)| {
         let is_edge = plan.receivers.iter().any(|receiver| receiver.edge == position);
+        let replicates = node.parent.is_none() || plan.tree.iter().any(|other| other.parent == Some(position));
         TreeNode {
             name: topology.nodes[node.node].name.clone(),
             loopback: node.loopback,
             sid: node.sid,
             parent: node.parent.map(NodeIndex),
             parent_sid: node.parent_sid,
-            role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+            role: NodeRole::of(is_edge, replicates),
             multicast: node.multicast,
             joined: None,
             renewed: 0,

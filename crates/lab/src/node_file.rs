@@ -125,7 +125,7 @@ fn sid(entry: &GroupEntry) -> Option<SidSection> {
     let sid = |behavior| SidSection::new(Prefix::host(entry.sid), behavior);
     let section = match entry.role {
         NodeRole::Edge => sid(BehaviorName::EndMt),
-        NodeRole::Transit => {
+        NodeRole::Transit | NodeRole::Bud => {
             SidSection { group: Some(U32::clamped(entry.id.0.into()).into()), ..sid(BehaviorName::EndReplicate) }
         }
     };

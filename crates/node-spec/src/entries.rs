@@ -144,6 +144,6 @@ impl Entries {
 
 /// The SID of a group at a node that replicates. An edge has one SID for all groups.
 fn replication_sid(entry: &GroupEntry) -> Option<Prefix> {
-    let has_own = entry.role == srdma_group::NodeRole::Transit && !entry.sid.is_unspecified();
+    let has_own = entry.role.replicates() && !entry.sid.is_unspecified();
     has_own.then(|| Prefix::host(entry.sid))
 }

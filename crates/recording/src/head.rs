@@ -5,7 +5,7 @@ use srdma_api::{
     BranchView, GroupState, GroupSummary, Receiver, ReceiverState, SourceAddress, SourceRegion, TopologyLink,
     TopologyNode, TreeNodeView,
 };
-use srdma_group::{Group, NodeIndex, NodeRole};
+use srdma_group::{Group, NodeIndex};
 use srdma_sim::RunDescription;
 use srdma_sim::description::{ElementInfo, ElementKind, GroupInfo, LinkInfo};
 
@@ -143,11 +143,7 @@ impl TreeHead {
         let view = |(index, node): (usize, &srdma_group::TreeNode)| {
             let entry = group.at(NodeIndex(index));
             let branches = entry.iter().flat_map(|entry| &entry.branches);
-            let role = match (node.parent, node.role) {
-                (None, _) => "headend",
-                (Some(_), NodeRole::Transit) => "transit",
-                (Some(_), NodeRole::Edge) => "edge",
-            };
+            let role = if node.parent.is_none() { "headend" } else { node.role.name() };
             TreeNodeView {
                 name: node.name.clone(),
                 loopback: node.loopback,
@@ -173,7 +169,7 @@ impl TreeHead {
             }
             links
         };
-        let edges = tree.nodes().iter().enumerate().filter(|(_, node)| node.role == NodeRole::Edge);
+        let edges = tree.nodes().iter().enumerate().filter(|(_, node)| node.role.has_receivers());
         TreeHead {
             nodes: tree.nodes().iter().enumerate().map(view).collect(),
             links: tree.nodes().len() - 1,

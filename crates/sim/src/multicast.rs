@@ -16,7 +16,7 @@ use crate::transfer::{LinkOutcome, Outcome, ReceiverOutcome, SourceOutcome, Tran
 use sha2::{Digest, Sha256};
 use srdma_dataplane::RepairCounters;
 use srdma_dataplane::{Command, ConfigError, Node};
-use srdma_group::{Group, NodeRole};
+use srdma_group::Group;
 use srdma_rc::MemoryKey;
 use srdma_wire::{Instant, Syndrome};
 use std::io::{self, Write};
@@ -144,7 +144,7 @@ impl Multicast {
         elements.extend(tree.iter().map(|node| ElementInfo {
             name: node.name.clone(),
             address: node.loopback,
-            kind: if node.role == NodeRole::Edge { ElementKind::Edge } else { ElementKind::Transit },
+            kind: if node.role.has_receivers() { ElementKind::Edge } else { ElementKind::Transit },
         }));
         let receivers = self.scenario.topology.receivers().iter();
         elements.extend(receivers.map(|leaf| ElementInfo {

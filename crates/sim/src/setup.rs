@@ -203,8 +203,8 @@ fn tree_nodes(scenario: &TransferConfig) -> Vec<TreeNode> {
     let first_node = nodes.len();
     for (position, node) in topology.nodes().iter().enumerate() {
         let addresses = NodeAddresses::of(node);
-        let is_edge = topology.is_edge(position);
-        let own_sid = if is_edge { addresses.end_mt } else { addresses.replication };
+        let role = topology.role(position, position == 0 && switch.is_none());
+        let own_sid = if role.replicates() { addresses.replication } else { addresses.end_mt };
         let arriving = if position == 0 && switch.is_none() { None } else { groups.toward(position) };
         nodes.push(TreeNode {
             name: node.name.clone(),
@@ -212,8 +212,8 @@ fn tree_nodes(scenario: &TransferConfig) -> Vec<TreeNode> {
             sid: arriving.unwrap_or(own_sid),
             parent: node.parent.map(|parent| NodeIndex(first_node + parent)).or(switch),
             parent_sid: None,
-            role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
-            multicast: groups.below(position).filter(|_| !is_edge),
+            role,
+            multicast: groups.below(position).filter(|_| role.replicates()),
             joined: None,
             renewed: 0,
             can_repair: true,
@@ -270,7 +270,7 @@ fn configure_nodes(fabric: &mut Fabric, scenario: &TransferConfig, group: &Group
         let mut commands = Vec::new();
         let behavior = match tree_node.role {
             NodeRole::Edge => SidBehavior::EndMt { require_hmac: false },
-            NodeRole::Transit => SidBehavior::EndReplicate(GROUP),
+            NodeRole::Transit | NodeRole::Bud => SidBehavior::EndReplicate(GROUP),
         };
         if !tree_node.sid.is_multicast() {
             commands.push(Command::AddSid { prefix: Prefix::host(tree_node.sid), behavior });

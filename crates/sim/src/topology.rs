@@ -1,5 +1,7 @@
 //! Tree topologies: a source above the root node, receivers at the edge nodes.
 
+use srdma_group::NodeRole;
+
 /// Number of branches that a node of a generated tree has, at most.
 pub const FAN_OUT: usize = 8;
 
@@ -102,6 +104,11 @@ impl Topology {
     /// Whether receivers are attached to the node at this position.
     pub fn is_edge(&self, position: usize) -> bool {
         self.receivers.iter().any(|receiver| receiver.edge == position)
+    }
+
+    /// The role of the node at this position; `is_headend`: it is that of the tree.
+    pub(crate) fn role(&self, position: usize, is_headend: bool) -> NodeRole {
+        NodeRole::of(self.is_edge(position), is_headend || self.children(position).next().is_some())
     }
 
     /// The positions of the nodes below a node.

@@ -33,7 +33,7 @@ fn record() -> Record {
         loopback: loopback(number),
         sid: match role {
             NodeRole::Edge => end_mt(number),
-            NodeRole::Transit => Ipv6Addr::from_bits(replication(number).address().to_bits() | 7),
+            NodeRole::Transit | NodeRole::Bud => Ipv6Addr::from_bits(replication(number).address().to_bits() | 7),
         },
         parent: parent.map(NodeIndex),
         parent_sid: None,

@@ -13,7 +13,7 @@ const MS: Duration = Duration::from_millis(1);
 const SLACK: Duration = Duration::from_micros(4);
 
 fn rules() -> Rules {
-    Rules { evict: Some(StallRules { t_stall: T_STALL, sends: 3, t_not_ready: None }), ..Rules::default() }
+    Rules { evict: Some(StallRules { t_stall: T_STALL, sends: 3, t_not_ready: None, nodes: 0 }), ..Rules::default() }
 }
 
 /// An edge node under `evict`, and the evictions that it has requested.
@@ -32,7 +32,7 @@ impl Edge {
 
     /// The same with a time for receivers that are not ready.
     fn patient(branches: u16, t_not_ready: Duration) -> Self {
-        let stall = StallRules { t_stall: T_STALL, sends: 3, t_not_ready: Some(t_not_ready) };
+        let stall = StallRules { t_stall: T_STALL, sends: 3, t_not_ready: Some(t_not_ready), nodes: 0 };
         let rules = Rules { evict: Some(stall), ..Rules::default() };
         let machine = Acknowledgements::new(&rules, branches, Start::Committed(Psn::new(0)));
         Edge { machine, ..Self::committed(branches) }

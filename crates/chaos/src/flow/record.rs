@@ -26,7 +26,9 @@ impl Flow<'_> {
         for (node, plan) in schedule.nodes.iter().enumerate().filter(|(node, _)| in_tree[*node]) {
             positions[node] = NodeIndex(nodes.len());
             let parent = plan.parent.map(|parent| positions[parent]);
-            nodes.push(tree_node(node, self.number, parent, testbed));
+            let has_receivers = self.members.iter().any(|member| testbed.edge_of(member.receiver) == node);
+            let role = NodeRole::of(has_receivers, testbed.replicates(node));
+            nodes.push(tree_node(node, self.number, parent, role, testbed));
         }
         let receivers = self
             .members
@@ -138,16 +140,14 @@ impl Flow<'_> {
 }
 
 /// A node of the network as a node of a group's tree.
-fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, testbed: &Testbed) -> TreeNode {
-    let addresses = address::node(node);
-    let is_edge = testbed.is_edge(node);
+fn tree_node(node: usize, group: usize, parent: Option<NodeIndex>, role: NodeRole, testbed: &Testbed) -> TreeNode {
     TreeNode {
         name: format!("N{node}"),
-        loopback: addresses.loopback,
-        sid: if is_edge { addresses.end_mt } else { address::replication(node, group) },
+        loopback: address::node(node).loopback,
+        sid: testbed.sid(node, group),
         parent,
         parent_sid: None,
-        role: if is_edge { NodeRole::Edge } else { NodeRole::Transit },
+        role,
         multicast: None,
         joined: None,
         renewed: 0,

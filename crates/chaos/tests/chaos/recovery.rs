@@ -239,9 +239,10 @@ fn a_group_recovers_from_a_dead_receiver() {
 }
 
 /// If T_stall is exactly two ACK timeouts, the third copy arrives up to a round trip later, as the source's timer
-/// starts with the last response. With the response's path to the source that is one and a half round trips.
+/// starts with the last response. With the response's path to the source that is one and a half round trips; one more
+/// for a receiver near the source, which is sent a packet a round trip before the farthest ones have answered.
 #[test]
 fn a_stall_is_not_detected_before_the_third_copy() {
     let at_limit = death(DEFAULT_T_STALL_PERCENT);
-    assert!(at_limit.worst() <= 1.5 && at_limit.above(1.0) > 0, "{}", at_limit.worst());
+    assert!(at_limit.worst() <= 2.5 && at_limit.above(1.0) > 0, "{}", at_limit.worst());
 }

@@ -80,7 +80,7 @@ fn write_group(text: &mut String, clock: Clock, end_ns: u64, group: &GroupExplan
         Beginning::NoData => writeln!(text, "  No data packet of the source is in the captures.")?,
     }
     for branch in group.branches.iter().filter(|branch| group.waits_for.contains(&branch.branch)).take(3) {
-        write_wait(text, clock, branch, group.role == "transit")?;
+        write_wait(text, clock, branch)?;
     }
     match group.verdict {
         Verdict::SourceRepeats => write_source_repeats(text, group)?,
@@ -123,7 +123,7 @@ pub(super) fn wrapped(text: &mut String, prefix: &str, column: usize, sentence: 
 }
 
 /// Reason for waiting for a branch.
-fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_node: bool) -> Result {
+fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation) -> Result {
     let expects = match branch.expects {
         Some(psn) => format!("expects PSN {psn}"),
         None => "is unknown".to_owned(),
@@ -154,7 +154,7 @@ fn write_wait(text: &mut String, clock: Clock, branch: &BranchExplanation, is_no
         let last = branch.last_refusal.as_ref().map_or(String::new(), |last| format!("; the last: {last}"));
         writeln!(text, "  Rejected: {}{last}.", reasons.join(", "))?;
     }
-    let (likely, next) = words::advice(branch, is_node);
+    let (likely, next) = words::advice(branch, branch.is_node);
     paragraph(text, &format!("Likely: {likely}."))?;
     paragraph(text, &format!("Next: {next}{}", if next.ends_with('?') { "" } else { "." }))
 }

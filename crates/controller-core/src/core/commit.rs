@@ -159,7 +159,7 @@ impl Core {
         let steps = builder.add_edges(&self.network, &wanted).map_err(|error| no_tree(&self.network, &error))?;
         let mut new_nodes = Vec::new();
         for step in &steps {
-            new_nodes.extend(new_nodes_of(&self.network, id, &step.path, NodeRole::Edge)?);
+            attach(&self.network, id, record, &step.path, NodeRole::Edge, &mut new_nodes)?;
         }
         let newcomers = waiting.iter().map(|(address, MemberRow { receiver, in_two_steps, .. })| {
             Ok(Newcomer {
@@ -211,26 +211,46 @@ pub(super) fn link_mtu(
     links.map(|(above, node)| network.hop(above, node).map_or(record.link_mtu, |hop| hop.mtu)).min()
 }
 
-/// The nodes of a path behind its first, as new nodes of a tree: the last with this role, the others as transit.
-pub(super) fn new_nodes_of(
+/// Attaches a path at its first node: the nodes behind it are new, the last with this role, the others as transit. If
+/// the first is an edge it becomes a bud node.
+pub(super) fn attach(
     network: &Network,
     id: u32,
+    record: &Record,
     path: &[Ipv6Addr],
     last: NodeRole,
-) -> Result<Vec<NewNode>, Refusal> {
-    let nodes = path.windows(2).enumerate().map(|(position, pair)| {
+    new_nodes: &mut Vec<NewNode>,
+) -> Result<(), Refusal> {
+    let Some(root) = path.first() else { return Ok(()) };
+    let recorded = record.tree.nodes();
+    let parent_of_edge = |node: &TreeNode| {
+        let is_edge = node.loopback == *root && node.role == NodeRole::Edge;
+        if is_edge { recorded.get(node.parent?.0).map(|parent| parent.loopback) } else { None }
+    };
+    if let Some(known) = new_nodes.iter_mut().find(|new| new.loopback == *root) {
+        if known.role == NodeRole::Edge {
+            *known = new_node(network, id, *root, known.parent, NodeRole::Bud)?;
+        }
+    } else if let Some(parent) = recorded.iter().find_map(parent_of_edge) {
+        new_nodes.push(new_node(network, id, *root, parent, NodeRole::Bud)?);
+    }
+    for (position, pair) in path.windows(2).enumerate() {
         let role = if position + 2 == path.len() { last } else { NodeRole::Transit };
-        let TreeNode { name, loopback, sid, can_repair, .. } = tree_node(network, id, pair[1], None, role)?;
-        Ok(NewNode { name, loopback, sid, parent: pair[0], parent_sid: None, role, multicast: None, can_repair })
-    });
-    nodes.collect()
+        new_nodes.push(new_node(network, id, pair[1], pair[0], role)?);
+    }
+    Ok(())
+}
+
+fn new_node(network: &Network, id: u32, node: Ipv6Addr, parent: Ipv6Addr, role: NodeRole) -> Result<NewNode, Refusal> {
+    let TreeNode { name, loopback, sid, can_repair, .. } = tree_node(network, id, node, None, role)?;
+    Ok(NewNode { name, loopback, sid, parent, parent_sid: None, role, multicast: None, can_repair })
 }
 
 /// A builder that extends the tree of a record.
 pub(super) fn builder(record: &Record) -> TreeBuilder {
     let nodes = record.tree.nodes();
     let above = nodes.iter().filter_map(|node| Some((node.loopback, nodes.get(node.parent?.0)?.loopback)));
-    let edges = nodes.iter().filter(|node| node.role == NodeRole::Edge).map(|node| node.loopback);
+    let edges = nodes.iter().filter(|node| node.role.has_receivers()).map(|node| node.loopback);
     TreeBuilder::of(nodes[0].loopback, above, edges)
 }
 
@@ -265,7 +285,8 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
         if let Some(above) = above {
             link_mtu = link_mtu.min(network.hop(*above, *node).map_or(u16::MAX, |hop| hop.mtu));
         }
-        let role = if wanted.binary_search(node).is_ok() { NodeRole::Edge } else { NodeRole::Transit };
+        let carries = above.is_none() || nodes.iter().any(|(_, above)| *above == Some(*node));
+        let role = NodeRole::of(wanted.binary_search(node).is_ok(), carries);
         let parent = above.and_then(|above| position.get(&above)).map(|position| NodeIndex(*position));
         tree.push(tree_node(network, id, *node, parent, role)?);
     }
@@ -338,7 +359,7 @@ fn tree_node(
     let node = network.node(loopback);
     let sid = node.and_then(|node| match role {
         NodeRole::Edge => node.end_mt,
-        NodeRole::Transit => node.replication_sid(id),
+        NodeRole::Transit | NodeRole::Bud => node.replication_sid(id),
     });
     let Some(sid) = sid else {
         let name = network.name(loopback);
@@ -361,21 +382,11 @@ fn tree_node(
 
 fn no_tree(network: &Network, error: &TreeError) -> Refusal {
     let text = match error {
-        TreeError::HeadendIsEdge(node) => {
-            let name = network.name(*node);
-            format!(
-                "source and a receiver are attached to the same node {name}, and a headend cannot be an edge as well"
-            )
-        }
-        TreeError::TransitIsEdge(node) => {
-            let name = network.name(*node);
-            format!("node {name} is a transit node of the tree, so receivers cannot join there")
-        }
         TreeError::Unreachable(node) => {
             let name = network.name(*node);
             format!(
-                "no path to node {name}: transit nodes must be alive, not drained, no edge of the group, and have a \
-                 `replication` prefix; a link is used only if both its ends have registered it"
+                "no path to node {name}: nodes between must be alive, not drained, and have a `replication` prefix; a \
+                 link is used only if both its ends have registered it"
             )
         }
     };
@@ -386,7 +397,7 @@ fn no_tree(network: &Network, error: &TreeError) -> Refusal {
 /// edges are the same.
 pub(super) fn links_of_unicast(network: &Network, record: &Record, earlier: Option<(&Record, u32)>) -> u32 {
     let edges = |record: &Record| -> BTreeSet<Ipv6Addr> {
-        let edges = record.tree.nodes().iter().filter(|node| node.role == NodeRole::Edge);
+        let edges = record.tree.nodes().iter().filter(|node| node.role.has_receivers());
         edges.map(|node| node.loopback).collect()
     };
     match earlier.filter(|(earlier, _)| edges(earlier) == edges(record)) {

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::reports;
 use crate::rows::{self, Write};
 use srdma_api::{EventKind, ProblemType};
-use srdma_group::{NodeIndex, NodeRole, Record};
+use srdma_group::NodeIndex;
 use std::net::Ipv6Addr;
 
 impl Core {
@@ -68,11 +68,13 @@ impl Core {
                 Err(Refusal::new(ProblemType::NodeInUse, format!("node {name} is in group {id}: {text}")))
             };
             let Some(record) = &group.record else { return in_use("which is being created") };
-            match role(record, loopback) {
+            match record.tree.nodes().iter().position(|node| node.loopback == loopback).map(NodeIndex) {
                 None => {}
-                Some((NodeIndex(0), _)) => return in_use("it is the headend, so close the group first"),
-                Some((_, NodeRole::Transit)) => return in_use("no other path to the nodes below it is in use yet"),
-                Some((position, NodeRole::Edge)) => {
+                Some(NodeIndex(0)) => return in_use("it is the headend, so close the group first"),
+                Some(position) if !record.tree.children(position).is_empty() => {
+                    return in_use("no other path to the nodes below it is in use yet");
+                }
+                Some(position) => {
                     let below = record.receivers.iter().filter(|receiver| receiver.edge == position);
                     let below = below.map(|receiver| receiver.address);
                     let below = below.filter(|receiver| group.members.get(receiver).is_some_and(|one| !one.is_leaving));
@@ -130,11 +132,4 @@ impl Core {
         self.emit(None, EventKind::NodeRenamed { node: former, name: new.to_owned() });
         Ok(())
     }
-}
-
-/// The position and role of a node in a record's tree.
-fn role(record: &Record, loopback: Ipv6Addr) -> Option<(NodeIndex, NodeRole)> {
-    let nodes = record.tree.nodes();
-    let position = nodes.iter().position(|node| node.loopback == loopback)?;
-    Some((NodeIndex(position), nodes[position].role))
 }

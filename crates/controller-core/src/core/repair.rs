@@ -2,7 +2,7 @@
 
 use super::{Core, Group};
 use srdma_api::{POLL_INTERVAL_MS, SourceTransport};
-use srdma_group::{NodeRole, OnFailure};
+use srdma_group::OnFailure;
 use std::time::Duration;
 
 /// Interval at which a driver searches for dead nodes.
@@ -38,7 +38,7 @@ impl Core {
     fn repairs(&self, group: &Group) -> Vec<(&'static str, Duration, &'static str)> {
         let nodes = group.lifecycle.iter().filter_map(|lifecycle| lifecycle.newest());
         let mut nodes = nodes.flat_map(|group| group.record().tree.nodes());
-        let has_transit = nodes.any(|node| node.role == NodeRole::Transit && node.parent.is_some());
+        let has_transit = nodes.any(|node| node.role.replicates() && node.parent.is_some());
         let (policy, dead) = (group.row.request.policy, self.settings.node_dead_after + SEARCH_INTERVAL);
         let reroute = ("a dead transit node", dead, "node_dead_after_ms");
         let receiver = ("a stalled receiver", policy.t_stall + POLL_INTERVAL, "t_stall");

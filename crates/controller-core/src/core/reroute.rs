@@ -1,7 +1,7 @@
 //! Reroutes trees around nodes that are dead or drained, and links that are down, where there is another path.
 
 use super::Core;
-use super::commit::{builder, link_mtu, new_nodes_of};
+use super::commit::{attach, builder, link_mtu};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use srdma_group::{NodeIndex, NodeRole, Rehoming};
@@ -102,7 +102,10 @@ impl Core {
             let Some(last) = step.path.len().checked_sub(2) else { continue };
             let parent = step.path[last];
             step.path.pop();
-            let Ok(new_nodes) = new_nodes_of(&self.network, id, &step.path, NodeRole::Transit) else { continue };
+            let mut new_nodes = Vec::new();
+            if attach(&self.network, id, record, &step.path, NodeRole::Transit, &mut new_nodes).is_err() {
+                continue;
+            }
             taken.extend(new_nodes.iter().map(|new| new.loopback));
             let link_mtu = link_mtu(&self.network, record, &new_nodes, Some((child.loopback, parent)))
                 .filter(|_| self.renews_link_mtu());

@@ -70,9 +70,9 @@ impl Core {
         let record = group.record.as_ref().filter(|record| record.policy.on_failure == OnFailure::Evict)?;
         let nodes = record.tree.nodes();
         let lost = nodes.iter().find(|one| one.loopback == node)?;
-        // A change in progress may lead around a transit node.
+        // A change in progress may lead around a node that replicates.
         let may_move = || group.lifecycle.as_ref().is_none_or(|lifecycle| !lifecycle.is_steady());
-        if lost.role == NodeRole::Transit && may_move() {
+        if lost.role.replicates() && may_move() {
             return None;
         }
         let parent = self.nodes.get(&nodes.get(lost.parent?.0)?.loopback).filter(|node| node.session.is_some())?;

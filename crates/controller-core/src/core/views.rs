@@ -244,8 +244,7 @@ impl Core {
                 sid: node.sid,
                 role: match node.role {
                     _ if position == 0 => "headend",
-                    NodeRole::Transit => "transit",
-                    NodeRole::Edge => "edge",
+                    role => role.name(),
                 }
                 .to_owned(),
                 parent: node.parent.and_then(|parent| nodes.get(parent.0)).map(|parent| self.shown_name(parent)),
@@ -256,11 +255,11 @@ impl Core {
         let lists: Vec<EdgeList> = nodes
             .iter()
             .enumerate()
+            .filter(|(_, node)| node.role == NodeRole::Edge)
             .map(|(position, node)| EdgeList {
                 edge: node.loopback,
                 receivers: committed.receivers_of(NodeIndex(position)).cloned().collect(),
             })
-            .filter(|list: &EdgeList| !list.receivers.is_empty())
             .collect();
         let with_hmac = record.policy.hmac_key_id.is_some();
         let octets = |srh: usize| Overhead::of(srh).octets() as u32;

@@ -110,9 +110,9 @@ fn a_confirmed_node_is_used_as_far_as_it_is_confirmed() {
     let mut cluster = Cluster::new();
     cluster.create(&[receiver(1, 1)], OnFailure::Strict);
     // Receivers of N2 and N3, and the SID of N3.
-    let said = registration(1, |_, _| 9000);
+    let said = registration(1);
     let more = Registration {
-        end_mt: registration(3, |_, _| 9000).end_mt,
+        end_mt: registration(3).end_mt,
         hosts: [said.hosts.clone(), vec![format!("{}/128", receiver(2, 1)).parse().unwrap()]].concat(),
         ..said.clone()
     };
@@ -149,7 +149,7 @@ fn prefixes_of_others_are_refused() {
     let changes: [fn(&mut Registration); 6] = [
         |node| node.replication = "::/0".parse().ok(),
         |node| node.replication = "2001:db8:ff:4:f::/96".parse().ok(),
-        |node| node.end_mt = registration(3, |_, _| 9000).end_mt,
+        |node| node.end_mt = registration(3).end_mt,
         |node| node.hosts = vec![format!("{}/128", receiver(1, 1)).parse().unwrap()],
         |node| node.end_mt = "2001:db8:cc::1".parse().ok(),
         |node| node.replication = "2001:db8:cc::/96".parse().ok(),
@@ -189,7 +189,7 @@ fn the_number_of_nodes_is_limited() {
     let settings = Settings { max_nodes: 1, ..Settings::default() };
     let mut core = Core::restore(settings, None, &[], 1, None, Time::default()).unwrap();
     core.register(&admin(), seventh()).unwrap();
-    assert_eq!(kind(core.register(&admin(), registration(1, |_, _| 9000))), ProblemType::NodeQuotaExceeded);
+    assert_eq!(kind(core.register(&admin(), registration(1))), ProblemType::NodeQuotaExceeded);
     core.register(&admin(), seventh()).unwrap();
 }
 
@@ -298,9 +298,9 @@ fn a_node_is_renamed_in_service() {
         kind(cluster.register(&admin(), &Registration { name: "N1".to_owned(), ..seventh() })),
         ProblemType::NodeConflict
     );
-    let new = Registration { name: "leaf1".to_owned(), ..registration(1, |_, _| 9000) };
+    let new = Registration { name: "leaf1".to_owned(), ..registration(1) };
     cluster.register(&admin(), &new).unwrap();
-    let former = registration(1, |_, _| 9000);
+    let former = registration(1);
     assert_eq!(kind(cluster.register(&admin(), &former)), ProblemType::NodeConflict);
     cluster.register(&admin(), &Registration { name: "N1".to_owned(), ..seventh() }).unwrap();
 }
@@ -312,7 +312,7 @@ fn an_edge_evicts_its_own_receivers_only() {
     cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
     let mut request = |number: u16, address: Ipv6Addr| {
         let name = format!("N{number}");
-        let session = cluster.register(&node_token(number), &registration(number, |_, _| 9000)).unwrap();
+        let session = cluster.register(&node_token(number), &registration(number)).unwrap();
         let request = EvictionRequest { group: 1, receiver: address, cause: "stalled".to_owned() };
         let sync = Sync { session, eviction_requests: vec![request], ..Sync::default() };
         cluster.commit(|core| core.sync(&node_token(number), &name, sync)).unwrap();
@@ -339,7 +339,7 @@ fn claiming(number: u16, epoch: u32) -> Registration {
         entries: Held { committed: Some(name), prepared: None },
         recovery_snapshots: Vec::new(),
     };
-    Registration { groups: vec![held], ..registration(number, |_, _| 9000) }
+    Registration { groups: vec![held], ..registration(number) }
 }
 
 /// D128: a node says nothing about groups that it is not in.
@@ -370,7 +370,7 @@ fn claims_of_a_node_use_up_no_numbers() {
     let claim = |store: u64, numbers: &[u32]| {
         let claimed = claiming(3, 1).groups.remove(0);
         let groups = numbers.iter().map(|group| HeldGroup { store, group: *group, ..claimed.clone() }).collect();
-        Registration { groups, ..registration(3, |_, _| 9000) }
+        Registration { groups, ..registration(3) }
     };
     cluster.register(&node_token(3), &claim(1, &[2, 3, u32::MAX])).unwrap();
     cluster.register(&node_token(3), &claim(77, &[4, u32::MAX])).unwrap();
@@ -386,7 +386,7 @@ fn claims_of_a_node_use_up_no_numbers() {
     // A removed group of this store keeps its number, also after a restart.
     cluster.register(&node_token(3), &claim(1, &[7])).unwrap();
     cluster.commit(|core| core.remove_foreign(&admin(), 1, 7)).unwrap();
-    cluster.register(&node_token(3), &registration(3, |_, _| 9000)).unwrap();
+    cluster.register(&node_token(3), &registration(3)).unwrap();
     cluster.restart();
     let listed = cluster.commit(|core| core.foreign_groups(&admin())).unwrap().groups;
     assert!(listed.iter().all(|foreign| foreign.group != 7), "{listed:?}");
@@ -411,7 +411,7 @@ fn a_forged_recovery_snapshot_is_not_taken_over() {
     let claimed = HeldGroup { entries, recovery_snapshots: vec![forged], ..held };
     cluster.rebuild(1);
     cluster.disconnect(1);
-    let liar = Registration { groups: vec![claimed], ..registration(1, |_, _| 9000) };
+    let liar = Registration { groups: vec![claimed], ..registration(1) };
     cluster.register(&admin(), &liar).unwrap();
     cluster.settle();
     let group = cluster.group();

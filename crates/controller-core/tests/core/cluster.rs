@@ -38,8 +38,8 @@ pub(crate) struct Cluster {
     pub(crate) now_ms: u64,
     /// The events that have left.
     pub(crate) events: Vec<EventKind>,
-    /// MTU of the links; N3's is smaller.
-    mtu: fn(u16, u16) -> u16,
+    /// The registration of each node.
+    describe: fn(u16) -> Registration,
 }
 
 pub(crate) struct Node {
@@ -52,12 +52,24 @@ pub(crate) struct Node {
     status: Option<NodeStatus>,
 }
 
-fn allowed(number: u16) -> AllowedSids {
-    let registration = registration(number, |_, _| 9000);
-    AllowedSids { end_mt: registration.end_mt, replication: registration.replication }
+pub(crate) fn registration(number: u16) -> Registration {
+    with_mtu(number, |_, _| 9000)
 }
 
-pub(crate) fn registration(number: u16, mtu: fn(u16, u16) -> u16) -> Registration {
+/// Every node has receivers, an End.MT SID and a `replication` prefix.
+pub(crate) fn bud_node(number: u16) -> Registration {
+    let edge = registration(number);
+    let receivers = format!("2001:db8:{:x}::/64", 0xb0 + number).parse().unwrap();
+    Registration {
+        end_mt: Some(Ipv6Addr::new(0x2001, 0xdb8, 0xff, number, 0, 0, 0, 0xe)),
+        replication: format!("2001:db8:ff:{number}:f::/80").parse().ok(),
+        hosts: edge.hosts.into_iter().filter(|_| number == 6).chain([receivers]).collect(),
+        ..edge
+    }
+}
+
+/// The node with links of this MTU.
+pub(crate) fn with_mtu(number: u16, mtu: fn(u16, u16) -> u16) -> Registration {
     let ends = LINKS.iter().flat_map(|(a, b)| [(*a, *b), (*b, *a)]).filter(|(from, _)| *from == number);
     Registration {
         protocol: PROTOCOL,
@@ -106,14 +118,14 @@ fn settings() -> Settings {
 
 impl Cluster {
     pub(crate) fn new() -> Self {
-        Cluster::with_mtu(|_, _| 9000)
+        Cluster::of(registration)
     }
 
-    pub(crate) fn with_mtu(mtu: fn(u16, u16) -> u16) -> Self {
+    pub(crate) fn of(describe: fn(u16) -> Registration) -> Self {
         let core = Core::restore(settings(), None, &[], 1, None, Time::default()).unwrap();
-        let nodes = (1..=6).map(|number| (number, Node::new(number))).collect();
+        let nodes = (1..=6).map(|number| (number, Node::new(&describe(number)))).collect();
         let (pipeline, rows, events) = (Pipeline::new(core), BTreeMap::new(), Vec::new());
-        let mut cluster = Cluster { pipeline, rows, nodes, now_ms: 0, events, mtu };
+        let mut cluster = Cluster { pipeline, rows, nodes, now_ms: 0, events, describe };
         cluster.commit(|_| ());
         cluster.settle();
         cluster
@@ -180,7 +192,7 @@ impl Cluster {
             return;
         }
         let Some(session) = node.session else {
-            let registration = Registration { groups: node.table.held(), ..registration(number, self.mtu) };
+            let registration = Registration { groups: node.table.held(), ..(self.describe)(number) };
             let session = self.commit(|core| core.register(&admin(), registration)).unwrap().session;
             self.nodes.get_mut(&number).unwrap().session = Some(session);
             return;
@@ -242,7 +254,7 @@ impl Cluster {
 
     /// The node has lost its state.
     pub(crate) fn reinstall(&mut self, number: u16) {
-        self.nodes.insert(number, Node::new(number));
+        self.nodes.insert(number, Node::new(&(self.describe)(number)));
     }
 
     /// A node reports data outstanding on the branch towards another, which expects this PSN.
@@ -360,14 +372,9 @@ impl Cluster {
 }
 
 impl Node {
-    fn new(number: u16) -> Self {
-        Node {
-            table: GroupTable::new(allowed(number)),
-            session: None,
-            is_connected: true,
-            log: Vec::new(),
-            status: None,
-        }
+    fn new(registration: &Registration) -> Self {
+        let allowed = AllowedSids { end_mt: registration.end_mt, replication: registration.replication };
+        Node { table: GroupTable::new(allowed), session: None, is_connected: true, log: Vec::new(), status: None }
     }
 
     fn execute(&mut self, order: NodeOrder) -> Option<NodeAnswer> {

@@ -20,7 +20,7 @@ fn a_lease_ends_before_a_controller_acts() {
         let mut node = ControllerSession::default();
         node.next(now(&cluster));
         let held = cluster.nodes[&2].table.held();
-        let registration = Registration { groups: held, ..registration(2, |_, _| 9000) };
+        let registration = Registration { groups: held, ..registration(2) };
         let session = cluster.commit(|core| core.register(&admin(), registration)).unwrap();
         assert_eq!(u64::from(session.lease_ms), LEASE_MS);
         node.registered(&session).unwrap();

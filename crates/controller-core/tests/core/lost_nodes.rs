@@ -289,7 +289,7 @@ fn joins_and_reroutes_compute_the_link_mtu_anew() {
     cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
     assert_eq!(cluster.group().tree.unwrap().overhead.link_mtu, 9000);
 
-    let mut cluster = Cluster::with_mtu(|near, _| if near == 3 { 4300 } else { 9000 });
+    let mut cluster = Cluster::of(|number| with_mtu(number, |near, _| if near == 3 { 4300 } else { 9000 }));
     cluster.create(&[receiver(1, 1), receiver(2, 1)], OnFailure::Strict);
     let overhead = cluster.group().tree.unwrap().overhead;
     assert_eq!((overhead.link_mtu, overhead.lists_in_packets), (9000, true));

@@ -2,6 +2,7 @@
 
 mod arrears;
 mod authority;
+mod bud_nodes;
 mod cluster;
 mod in_network_repair;
 mod lease;

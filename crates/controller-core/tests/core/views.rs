@@ -26,7 +26,7 @@ fn the_links_of_unicast_are_kept_with_the_record() {
 #[test]
 fn a_registration_names_each_neighbour_once() {
     let mut cluster = Cluster::new();
-    let mut twice = registration(6, |_, _| 9000);
+    let mut twice = registration(6);
     twice.links.push(Link { cost: 9, ..twice.links[0] });
     let refusal = cluster.commit(|core| core.register(&admin(), twice)).unwrap_err();
     assert_eq!(refusal.kind, ProblemType::InvalidRequest);

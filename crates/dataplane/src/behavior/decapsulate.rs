@@ -48,7 +48,7 @@ pub(crate) fn uncover(head: &mut [u8], len: usize, inner: usize) -> Result<usize
 }
 
 /// The inner packet's ECN field after decapsulation (RFC 6040 figure 4); `None` when the packet must be dropped.
-fn merge_ecn(outer: Ecn, inner: Ecn) -> Option<Ecn> {
+pub(crate) fn merge_ecn(outer: Ecn, inner: Ecn) -> Option<Ecn> {
     match (outer, inner) {
         (Ecn::Ce, Ecn::NotEct) => None,
         (Ecn::Ce, _) => Some(Ecn::Ce),

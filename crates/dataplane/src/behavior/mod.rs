@@ -10,7 +10,7 @@ mod next_csid;
 mod options;
 mod upper_layer;
 
-pub(crate) use decapsulate::{decapsulate, uncover};
+pub(crate) use decapsulate::{decapsulate, merge_ecn, uncover};
 pub(crate) use end::{end, end_in_place};
 pub(crate) use end_dt6::{end_dt6, inner_offset, inner_packet};
 pub(crate) use end_x::end_x;

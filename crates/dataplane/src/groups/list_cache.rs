@@ -30,6 +30,23 @@ impl<'h> Flow<'h> {
         })
     }
 
+    /// Of packets that a node rewrites from its own entry: the node stands for the outer source.
+    pub(crate) fn of_inner(loopback: &'h [u8; 16], inner: &'h [u8]) -> Option<Self> {
+        let inner: &[u8; QPN_END] = inner.first_chunk()?;
+        Some(Flow {
+            outer_source: loopback,
+            inner_addresses: inner[8..].first_chunk()?,
+            designated_qpn: inner.last_chunk()?,
+        })
+    }
+
+    /// The source of the inner packet, and its destination, the Proxy Address.
+    pub(crate) fn addresses(&self) -> (&'h [u8; 16], &'h [u8; 16]) {
+        let ends = (self.inner_addresses.first_chunk(), self.inner_addresses.last_chunk());
+        let [source, proxy] = <[_; 2]>::from(ends).map(|address| address.expect("two addresses of 16 octets"));
+        (source, proxy)
+    }
+
     #[inline]
     fn proxy(&self) -> &[u8; 16] {
         self.inner_addresses.last_chunk().expect("two addresses of 16 octets")

@@ -352,11 +352,11 @@ pub(super) fn rules_of(entry: &GroupEntry) -> Rules {
         srdma_group::Rules::Default => Rules::default(),
         srdma_group::Rules::Literal => Rules::literal(),
     };
-    // Only an edge requests evictions (D25): it alone has the record of what was sent to its receivers.
+    // Only the node of a receiver requests its eviction (D25): it alone has the record of what was sent to it.
     let evict = match (policy.on_failure, entry.role) {
-        (OnFailure::Evict, NodeRole::Edge) => {
+        (OnFailure::Evict, NodeRole::Edge | NodeRole::Bud) => {
             let Policy { t_stall, stall_sends: sends, t_not_ready, .. } = *policy;
-            Some(StallRules { t_stall, sends, t_not_ready })
+            Some(StallRules { t_stall, sends, t_not_ready, nodes: entry.nodes_below() as u16 })
         }
         (OnFailure::Evict, NodeRole::Transit) | (OnFailure::Strict, _) => None,
     };

@@ -18,6 +18,7 @@ mod upward;
 
 pub use journal::{GroupEvent, HoldEnd, JournalEntry};
 pub use lease::Lease;
+pub(crate) use list_cache::Flow;
 pub(crate) use membership::Owner;
 pub(crate) use path_trace::PathTrace;
 pub(crate) use receiver_list::{EdgeCopy, ReceiverList};
@@ -38,7 +39,7 @@ use list_cache::ListCache;
 use repair::Pending;
 use srdma_aggregation::{Acknowledgements, BranchIndex, CnpUp, UpstreamResponse};
 use srdma_frame::PortId;
-use srdma_group::{Downstream, GroupEntry, GroupId, NodeRole};
+use srdma_group::{Downstream, GroupEntry, GroupId};
 use srdma_wire::{Instant, Prefix, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -140,9 +141,9 @@ impl Groups {
         self.events.drain(..)
     }
 
-    /// The group in which the node is a transit node.
+    /// The group in which the node replicates encapsulated packets.
     pub(crate) fn transit_group(&self, id: GroupId) -> Option<u32> {
-        let is_it = |state: &GroupState| state.entry.id == id && state.entry.role == NodeRole::Transit;
+        let is_it = |state: &GroupState| state.entry.id == id && state.entry.role.replicates();
         let position = self.slots.iter().position(|state| state.as_ref().is_some_and(is_it))?;
         Some(position as u32)
     }

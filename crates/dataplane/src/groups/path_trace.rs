@@ -10,7 +10,6 @@ use crate::security::Security;
 use crate::tables::Tables;
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool};
-use srdma_group::NodeRole;
 use srdma_wire::fast_cnp::{FastCnp, MAX_TRACE_LEN, OptionTypes};
 use srdma_wire::rocev2::Extended;
 
@@ -50,18 +49,18 @@ impl Groups {
         types: OptionTypes,
         (tables, security): (&Tables, &Security),
     ) -> Option<Result<(BranchIndex, PathTrace), DropReason>> {
-        let is_transit = self.get(group).is_some_and(|state| state.entry.role == NodeRole::Transit);
-        if !is_transit || !has_option(frame.head(pool), types) {
+        let has_nodes_below = self.get(group).is_some_and(|state| state.entry.nodes_below() > 0);
+        if !has_nodes_below || !has_option(frame.head(pool), types) {
             return None;
         }
-        let FromBelow { branch, packet, .. } = match self.check_response(context, frame, pool, group, tables, security)
-        {
-            Ok(checked) => checked,
-            Err(reason) => return Some(Err(reason)),
-        };
-        // One that stands for some is a CNP, whatever its options.
+        let FromBelow { branch, is_node, packet } =
+            match self.check_response(context, frame, pool, group, tables, security) {
+                Ok(checked) => checked,
+                Err(reason) => return Some(Err(reason)),
+            };
+        // One that stands for some, or comes from a receiver, is a CNP, whatever its options.
         let Extended::Cnp(cnp) = packet.extended else { return None };
-        if cnp.count() > 0 {
+        if cnp.count() > 0 || !is_node {
             return None;
         }
         let found = FastCnp::find(&packet, types).map_err(drop_of);

@@ -57,7 +57,7 @@ pub(crate) struct ReceiverList {
     pub(crate) outer_source: [u8; 16],
     pub(crate) inner_addresses: [u8; 32],
     pub(crate) designated_qpn: [u8; 3],
-    /// The SRH, whole.
+    /// The SRH, whole; empty for receivers that the node has from its entry alone (D246).
     pub(crate) srh: Vec<u8>,
     pub(crate) generation: u64,
     /// The outer destination that the HMAC was verified with; `None` when it was not verified.
@@ -77,6 +77,43 @@ pub(crate) struct ReceiverList {
 }
 
 impl ReceiverList {
+    /// The list of these receivers for packets of a flow, resolved.
+    fn of(
+        flow: &Flow<'_>,
+        state: Option<&GroupState>,
+        receivers: &[ListedReceiver],
+        naming: Naming,
+        tables: &Tables,
+    ) -> Self {
+        let (source, proxy) = flow.addresses();
+        let copies = receivers.iter().map(|receiver| {
+            let address = receiver.address.octets();
+            EdgeCopy::new(
+                Rewritten::new(receiver, source, proxy, flow.designated_qpn),
+                tables.resolve(&address, proxy),
+                state.and_then(|state| state.branch_of(&address)),
+                tables,
+            )
+        });
+        let (reth, regions) = regions_for(state, receivers, naming);
+        ReceiverList {
+            outer_source: *flow.outer_source,
+            inner_addresses: *flow.inner_addresses,
+            designated_qpn: *flow.designated_qpn,
+            srh: Vec::new(),
+            generation: tables.generation(),
+            verified_for: None,
+            group: None,
+            to_learn: None,
+            reth,
+            regions,
+            copies: copies.collect(),
+            copy_regions: receivers.iter().map(|receiver| receiver.region).collect(),
+            omitted: 0,
+            packet_octets: 0,
+        }
+    }
+
     /// Prepares the copies of packets of so many octets. Those of one message have the same length, but the last.
     #[inline]
     pub(crate) fn prepare_for(&mut self, packet_octets: usize) {
@@ -206,15 +243,17 @@ impl Groups {
             let (source, destination) = (outer.source_octets(), outer.destination_octets());
             security.keys().verify_lists(source, destination, srh, types, config.end_mt_cover)?;
         }
-        let (source, proxy) = flow.inner_addresses.split_at(16);
-        let [source, proxy] = [source, proxy].map(|octets| *octets.first_chunk().expect("two addresses of 16 octets"));
+        let (_, proxy) = flow.addresses();
         // The Segment List ends with the Proxy Address (D4): a list that was signed for one group serves no other.
-        if srh.segments.first() != Some(&proxy) {
+        if srh.segments.first() != Some(proxy) {
             return Err(DropReason::WrongProxy);
         }
         let designated_qpn = *flow.designated_qpn;
-        let group = tables.group_of(&proxy);
+        let group = tables.group_of(proxy);
         let state = group.and_then(|group| self.get(group));
+        if state.is_some_and(|state| state.entry.role == NodeRole::Bud) {
+            return Err(DropReason::BudAsEdge);
+        }
         let state = state.filter(|state| state.entry.role == NodeRole::Edge);
         if state.is_some_and(|state| state.entry.designated_qpn.to_octets() != designated_qpn) {
             return Err(DropReason::WrongQpn);
@@ -240,34 +279,33 @@ impl Groups {
         let is_known = |state: &GroupState| receivers.iter().all(|receiver| state.has_receiver(receiver));
         let learns = match state {
             Some(state) => state.learnt.is_some() && !is_known(state),
-            None => group.is_none() && self.learns(&proxy),
+            None => group.is_none() && self.learns(proxy),
         };
-        let copies = receivers.iter().map(|receiver| {
-            let address = receiver.address.octets();
-            EdgeCopy::new(
-                Rewritten::new(receiver, &source, &proxy, &designated_qpn),
-                tables.resolve(&address, &proxy),
-                state.and_then(|state| state.branch_of(&address)),
-                tables,
-            )
-        });
-        let (reth, regions) = regions_for(state, &receivers, naming);
+        let list = ReceiverList::of(flow, state, &receivers, naming, tables);
         Ok(ReceiverList {
-            outer_source: *flow.outer_source,
-            inner_addresses: *flow.inner_addresses,
-            designated_qpn,
             srh: octets.to_vec(),
-            generation: tables.generation(),
             verified_for: require_hmac.then(|| *outer.destination_octets()),
             group: group.filter(|_| state.is_some() && !learns),
-            reth,
-            regions,
-            copies: copies.collect(),
-            copy_regions: receivers.iter().map(|receiver| receiver.region).collect(),
             omitted,
             to_learn: learns.then_some(receivers),
-            packet_octets: 0,
+            ..list
         })
+    }
+
+    /// The slot of the list of a bud node's own receivers, which are those of its entry (D246).
+    pub(crate) fn own_list(&mut self, group: u32, flow: &Flow<'_>, tables: &Tables) -> Result<usize, DropReason> {
+        let generation = tables.generation();
+        if let Some(slot) = self.lists.find(flow, |list| list.is_made_from(&[], None, generation)) {
+            return Ok(slot);
+        }
+        let state = self.get(group).ok_or(DropReason::UnknownGroup)?;
+        let receivers: Vec<ListedReceiver> = state.entry.receivers.iter().map(ListedReceiver::of).collect();
+        let list = ReceiverList::of(flow, Some(state), &receivers, Naming::None, tables);
+        let list = ReceiverList { group: Some(group), ..list };
+        self.lists.make_room(self.slots.len());
+        let slot = self.lists.place_for(flow, generation);
+        self.lists.put(slot, Box::new(list));
+        Ok(slot)
     }
 }
 
@@ -310,7 +348,7 @@ fn regions_for(state: Option<&GroupState>, receivers: &[ListedReceiver], naming:
     };
     let recorded = receivers.iter().map(|receiver| {
         let branch = state.branch_of(&receiver.address.octets())?;
-        state.entry.receivers.get(branch.index())
+        state.entry.receiver_at(branch.index())
     });
     match RegionTable::new(&state.entry.more_regions, recorded).filter(|_| naming != Naming::Regions) {
         Some(regions) => (rule, regions),

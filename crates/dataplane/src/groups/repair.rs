@@ -174,11 +174,11 @@ impl Groups {
         pool: &Pool,
     ) -> Option<&StoredPacket> {
         let state = self.slots.get_mut(group as usize)?.as_mut()?;
-        let is_inner = state.entry.role == NodeRole::Edge || state.entry.headend.is_some();
+        let stored_as = state.stored_as();
         let repair = state.repair.as_mut()?;
         let stored = repair.packet_mut(sending.psn)?;
         if sending.is_again && !stored.is_verified {
-            let is_good = match stored_packet(&stored.frame, is_inner, pool) {
+            let is_good = match stored_packet(&stored.frame, stored_as, pool) {
                 Some((_, packet)) => check_icrc(&packet, &stored.frame, pool).is_ok(),
                 None => false,
             };
@@ -193,10 +193,33 @@ impl Groups {
     }
 }
 
-/// The data packet in a stored frame, with its offset. `is_inner`: nothing is around it.
-pub(crate) fn stored_packet<'p>(frame: &Frame, is_inner: bool, pool: &'p Pool) -> Option<(usize, Packet<'p>)> {
+/// How packets lie in a retransmission buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StoredAs {
+    /// As the source sent them: at an edge and at the headend.
+    Inner,
+    /// In their outer headers, as the nodes below get them.
+    Encapsulated,
+}
+
+impl GroupState {
+    /// How this node stores the group's packets.
+    pub(crate) fn stored_as(&self) -> StoredAs {
+        match self.entry.role {
+            NodeRole::Edge => StoredAs::Inner,
+            NodeRole::Transit | NodeRole::Bud if self.entry.headend.is_some() => StoredAs::Inner,
+            NodeRole::Transit | NodeRole::Bud => StoredAs::Encapsulated,
+        }
+    }
+}
+
+/// The data packet in a stored frame, with its offset.
+pub(crate) fn stored_packet<'p>(frame: &Frame, stored_as: StoredAs, pool: &'p Pool) -> Option<(usize, Packet<'p>)> {
     let head = frame.head(pool);
-    let offset = if is_inner { IPV6 } else { behind_outer(head)? };
+    let offset = match stored_as {
+        StoredAs::Inner => IPV6,
+        StoredAs::Encapsulated => behind_outer(head)?,
+    };
     Some((offset, data_packet(head.get(offset..)?, frame.len() - offset).ok()?))
 }
 

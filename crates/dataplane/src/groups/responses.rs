@@ -225,7 +225,7 @@ impl Groups {
         let head = frame.head(pool);
         let responder = ipv6(head)?.source_octets();
         let branch = state.branch_of(responder).ok_or(DropReason::UnexpectedResponder)?;
-        let is_node = !matches!(state.entry.role, srdma_group::NodeRole::Edge);
+        let is_node = branch.index() < state.entry.nodes_below();
         // Nodes may be several hops away, and tunnel in their own name (D12); receivers are not.
         let came_right = match context.outer_source {
             Some(outer_source) => is_node && outer_source == *responder,
@@ -354,11 +354,11 @@ impl Groups {
         self.rearm(group);
     }
 
-    /// The branch that a copy to this receiver and queue pair belongs to, at an edge.
+    /// The branch that a copy to this receiver and queue pair belongs to.
     pub(crate) fn branch_of_copy(&self, group: u32, receiver: &[u8; 16], qpn: Qpn) -> Option<BranchIndex> {
         let state = self.get(group)?;
         let branch = state.branch_of(receiver)?;
-        let listed = state.entry.receivers.get(branch.index())?;
+        let listed = state.entry.receiver_at(branch.index())?;
         (listed.qpn == qpn).then_some(branch)
     }
 }

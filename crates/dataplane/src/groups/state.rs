@@ -84,10 +84,10 @@ impl GroupState {
         self.loads.insert(kept.unwrap_or_else(|| Box::new(PathLoads::new(interval, branches))))
     }
 
-    /// Whether the edge's entry has a receiver, with this queue pair.
+    /// Whether the entry has a receiver, with this queue pair.
     pub(crate) fn has_receiver(&self, receiver: &ListedReceiver) -> bool {
         let index = self.branch_of(&receiver.address.octets());
-        index.and_then(|index| self.entry.receivers.get(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
+        index.and_then(|index| self.entry.receiver_at(index.index())).is_some_and(|known| known.qpn == receiver.qpn)
     }
 
     /// Whether the headend must not forward a packet of the source.

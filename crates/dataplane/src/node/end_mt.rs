@@ -179,6 +179,27 @@ impl Node {
             }
             return Ok(Rest::Send(adjacency));
         }
+        self.copy_to_all(context, pool, rewrite, list, body, (data, arrival, withholding));
+        match arrival.zip(list.group) {
+            Some((arrival, group)) => {
+                *kept = Some((group, arrival, rewrite.icrc()));
+                Ok(Rest::Keep)
+            }
+            None => Ok(Rest::Release),
+        }
+    }
+
+    /// S06–S12: a copy to each receiver that is to be sent one.
+    #[inline(always)]
+    pub(super) fn copy_to_all(
+        &mut self,
+        context: &PacketContext,
+        pool: &mut Pool,
+        rewrite: &Rewrite<'_>,
+        list: &ReceiverList,
+        body: Body,
+        (data, arrival, withholding): (Data, Option<Arrival>, Option<u32>),
+    ) {
         body.share(list.copies.len(), pool);
         let selecting = list.group.zip(arrival).filter(|(_, arrival)| !arrival.is_for_all);
         if withholding.is_none() && selecting.is_none() {
@@ -190,13 +211,6 @@ impl Node {
             }
         } else {
             self.copy_to_some(context, pool, rewrite, list, body, Selection { withholding, selecting, data });
-        }
-        match arrival.zip(list.group) {
-            Some((arrival, group)) => {
-                *kept = Some((group, arrival, rewrite.icrc()));
-                Ok(Rest::Keep)
-            }
-            None => Ok(Rest::Release),
         }
     }
 

@@ -12,6 +12,7 @@
 //! nothing: it returns packets, and the node transmits them, all in the same way.
 
 mod apply;
+mod bud;
 mod congestion;
 mod end_mt;
 mod forward;

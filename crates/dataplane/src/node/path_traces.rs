@@ -3,16 +3,17 @@
 use super::Node;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
-use crate::groups::PathTrace;
+use crate::groups::{GroupState, PathTrace};
 use crate::ioam::sample_of;
 use srdma_aggregation::{BranchIndex, LinkMeasurement};
 use srdma_frame::{Frame, Pool, PortId};
-use srdma_group::{NodeRole, Parent};
+use srdma_group::Parent;
 use srdma_wire::Instant;
 use std::time::Duration;
 
 impl Node {
-    /// A receiver has responded: once in an interval the edge sends the trace of the most loaded link to a receiver.
+    /// A branch has responded: once in an interval a node with receivers sends the trace of the most loaded link to one
+    /// of them.
     #[inline]
     pub(super) fn trace_receivers(&mut self, now: Instant, group: u32, pool: &mut Pool) {
         if let Some(interval) = self.ioam.group_interval() {
@@ -21,21 +22,26 @@ impl Node {
     }
 
     fn trace_most_loaded(&mut self, now: Instant, group: u32, interval: Duration, pool: &mut Pool) {
-        let Some(state) = self.groups.get_mut(group).filter(|state| state.entry.role == NodeRole::Edge) else { return };
-        let branches = state.entry.branches.len() as u16;
+        let Some(state) = self.groups.get_mut(group).filter(|state| state.entry.role.has_receivers()) else { return };
+        let (nodes, branches) = (state.entry.nodes_below() as u16, state.entry.branches.len() as u16);
         if !state.loads(interval).is_due(now) {
             return;
         }
-        let mut most: Option<(PortId, LinkMeasurement)> = None;
-        for branch in (0..branches).map(BranchIndex) {
+        let mut most: Option<(BranchIndex, PortId, LinkMeasurement)> = None;
+        for branch in (nodes..branches).map(BranchIndex) {
             if let Some((port, measured)) = self.measure(now, group, branch, interval)
-                && most.is_none_or(|(_, most)| measured.load > most.load)
+                && most.is_none_or(|(_, _, most)| measured.load > most.load)
             {
-                most = Some((port, measured));
+                most = Some((branch, port, measured));
             }
         }
-        if let Some((port, measured)) = most
-            && let Some(trace) = self.ioam.trace_of_link(port, &measured)
+        let Some((branch, port, measured)) = most else { return };
+        // Beside nodes below, whose paths may be more loaded.
+        let is_most = |state: &mut GroupState| state.loads(interval).report(now, branch, measured.load) == Some(true);
+        if nodes > 0 && !self.groups.get_mut(group).is_some_and(is_most) {
+            return;
+        }
+        if let Some(trace) = self.ioam.trace_of_link(port, &measured)
             && let Some(trace) = PathTrace::new(measured.load, &trace)
         {
             self.send_trace(now, group, &trace, pool);

@@ -4,6 +4,7 @@
 //! checked; otherwise it is transmitted like any other packet.
 
 use super::Node;
+use super::bud::BudPacket;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::encaps::complete_outer;
@@ -15,7 +16,6 @@ use crate::multicast::{data_packet, is_carried};
 use crate::tables::MulticastKey;
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Body, Frame, HEADROOM, Pool, Segment};
-use srdma_group::NodeRole;
 use srdma_repair::Arrival;
 use srdma_wire::Instant;
 use srdma_wire::icmpv6::Icmpv6Error;
@@ -24,6 +24,15 @@ use srdma_wire::icmpv6::Icmpv6Error;
 #[inline]
 pub(super) fn chunks_of(frame: &Frame) -> usize {
     1 + frame.body().len()
+}
+
+/// A data packet of a group in outer headers.
+struct TunnelledData {
+    data: Data,
+    /// What it is to the repair of the group, if this node repairs.
+    arrival: Option<Arrival>,
+    /// Where the source's packet begins.
+    inner: usize,
 }
 
 /// Octets of a small chunk behind its headroom.
@@ -42,8 +51,13 @@ impl Node {
         };
         match enough {
             Ok(()) => match self.observe_tunnelled(context.now, &frame, pool, Some(group)) {
-                Some((_, arrival)) => self.replicate_and_keep(context, frame, pool, group, arrival),
-                None => self.replicate(context, frame, pool, group),
+                Some(TunnelledData { data, arrival, inner }) if self.is_bud(group) => {
+                    self.replicate_at_bud(context, frame, pool, &BudPacket { group, inner, data, arrival });
+                }
+                Some(TunnelledData { arrival: Some(arrival), .. }) => {
+                    self.replicate_and_keep(context, frame, pool, group, arrival);
+                }
+                Some(TunnelledData { arrival: None, .. }) | None => self.replicate(context, frame, pool, group),
             },
             Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
         }
@@ -81,15 +95,37 @@ impl Node {
         group: u32,
         arrival: Arrival,
     ) {
-        let (Some(head), Some(body)) = (frame.head(pool).first_chunk(), Body::behind(&frame, AFTER_IPV6)) else {
-            return self.ports.drop_frame(context, frame, pool, DropReason::NoBuffer);
-        };
+        match self.copy_to_nodes(context, &frame, pool, group, Some(arrival)) {
+            Ok(()) => self.keep(context, group, arrival, frame, pool),
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
+        }
+    }
+
+    /// The same at a bud node: a copy for each node below, then the receivers'.
+    fn replicate_at_bud(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, of: &BudPacket) {
+        match self.copy_to_nodes(context, &frame, pool, of.group, of.arrival) {
+            Ok(()) => self.finish_at_bud(context, frame, pool, of),
+            Err(reason) => self.ports.drop_frame(context, frame, pool, reason),
+        }
+    }
+
+    /// A copy of an encapsulated packet for each node below that wants one.
+    fn copy_to_nodes(
+        &mut self,
+        context: &PacketContext,
+        frame: &Frame,
+        pool: &mut Pool,
+        group: u32,
+        arrival: Option<Arrival>,
+    ) -> Result<(), DropReason> {
+        let parts = (frame.head(pool).first_chunk(), Body::behind(frame, AFTER_IPV6));
+        let (Some(head), Some(body)) = parts else { return Err(DropReason::NoBuffer) };
         let mut head: [u8; AFTER_IPV6] = *head;
         let copies = self.groups.lend_copies(group, &self.tables, self.config.loopback);
         let mut made = copies.len();
         body.share(copies.len(), pool);
         for (branch, copy) in (0..).map(BranchIndex).zip(&copies) {
-            if !arrival.is_for_all && !self.groups.wants(group, &arrival, branch) {
+            if arrival.is_some_and(|of| !of.is_for_all && !self.groups.wants(group, &of, branch)) {
                 made -= 1;
                 body.release(pool);
                 continue;
@@ -99,7 +135,7 @@ impl Node {
         }
         self.groups.count_copies(group, made);
         self.groups.return_copies(group, copies, self.tables.generation());
-        self.keep(context, group, arrival, frame, pool);
+        Ok(())
     }
 
     fn redirect(&mut self, context: &PacketContext, mut frame: Frame, pool: &mut Pool, copy: &ResolvedCopy) {
@@ -163,6 +199,9 @@ impl Node {
             Err(reason) => self.ports.count_drop(context.port, reason),
         }
         match arrival {
+            _ if self.is_bud(group) => {
+                self.finish_at_bud(context, frame, pool, &BudPacket { group, inner: IPV6, data, arrival });
+            }
             Some(arrival) => self.keep(context, group, arrival, frame, pool),
             None => frame.release(pool),
         }
@@ -247,30 +286,30 @@ impl Node {
     /// Reports to the aggregation the PSN that is sent down in an encapsulated packet (rule R2). Packets that are no
     /// group's data pass unnoticed: replication requires nothing of what it copies. Where the SID is that of a group,
     /// so are data of other groups.
-    /// Returns the group if this node repairs it, and what the packet is to its repair.
     fn observe_tunnelled(
         &mut self,
         now: Instant,
         frame: &Frame,
         pool: &mut Pool,
         of_sid: Option<u32>,
-    ) -> Option<(u32, Arrival)> {
-        let (group, data) = self.tunnelled_data(frame, pool)?;
+    ) -> Option<TunnelledData> {
+        let (group, data, inner) = self.tunnelled_data(frame, pool)?;
         if of_sid.is_some_and(|of_sid| of_sid != group) {
             return None;
         }
-        Some((group, self.data_goes_down(now, group, data, chunks_of(frame), pool)?))
+        let arrival = self.data_goes_down(now, group, data, chunks_of(frame), pool);
+        Some(TunnelledData { data, arrival, inner })
     }
 
-    /// The group in which this node replicates, and whose data packet a frame carries.
-    fn tunnelled_data(&self, frame: &Frame, pool: &Pool) -> Option<(u32, Data)> {
+    /// The group in which this node replicates, and whose data packet a frame carries; where that begins.
+    fn tunnelled_data(&self, frame: &Frame, pool: &Pool) -> Option<(u32, Data, usize)> {
         let head = frame.head(pool);
         let offset = behind_outer(head)?;
         let packet = data_packet(head.get(offset..)?, frame.len() - offset).ok()?;
         let group = self.tables.group_of(packet.ipv6.destination_octets())?;
         let entry = &self.groups.get(group)?.entry;
-        let is_data = entry.role == NodeRole::Transit && packet.bth.dest_qpn() == entry.designated_qpn;
-        (is_data && is_carried(packet.bth.opcode())).then(|| (group, Data::of(packet.bth)))
+        let is_data = entry.role.replicates() && packet.bth.dest_qpn() == entry.designated_qpn;
+        (is_data && is_carried(packet.bth.opcode())).then(|| (group, Data::of(packet.bth), offset))
     }
 }
 

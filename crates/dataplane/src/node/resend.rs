@@ -2,6 +2,7 @@
 //! parent.
 
 use super::Node;
+use super::bud::inner_headers;
 use super::replicate::SMALL_ROOM;
 use super::verdict::Verdict;
 use crate::context::PacketContext;
@@ -13,7 +14,7 @@ use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::multicast::{ListedReceiver, RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn};
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Body, Frame, HEADROOM, Pool, PortId, Segment};
-use srdma_group::{Downstream, NodeRole};
+use srdma_group::Downstream;
 use srdma_repair::{Arrival, Sending};
 use srdma_wire::checksum::Update;
 use srdma_wire::icrc::{Delta, Shift};
@@ -114,12 +115,10 @@ impl Node {
     /// The adjacency by which a branch is sent its data.
     pub(super) fn branch_adjacency(&self, group: u32, branch: BranchIndex) -> Option<u32> {
         let entry = &self.groups.get(group)?.entry;
-        let destination = match entry.role {
-            NodeRole::Edge => entry.branches.get(branch.index())?.responder,
-            NodeRole::Transit => match entry.downstream.get(branch.index())? {
-                Downstream::Sid(sid) => *sid,
-                Downstream::Multicast(_) => return None,
-            },
+        let destination = match (entry.receiver_at(branch.index()), entry.downstream.get(branch.index())) {
+            (Some(receiver), _) => receiver.address,
+            (None, Some(Downstream::Sid(sid))) => *sid,
+            (None, Some(Downstream::Multicast(_)) | None) => return None,
         };
         self.tables.resolve(&destination.octets(), &entry.proxy.octets())
     }
@@ -136,19 +135,19 @@ impl Node {
         if self.groups.verified(now, group, sending, pool).is_none() {
             return self.ports.count_drop(None, DropReason::BadIcrc);
         }
-        let sent = match self.groups.get(group).map(|state| (state.entry.role, state.entry.headend.is_some())) {
-            Some((NodeRole::Edge, _)) => self.send_to_receiver(context, group, branch, sending, adjacency, pool),
-            Some((NodeRole::Transit, is_headend)) => {
-                self.send_to_child(context, group, branch, sending, adjacency, is_headend, pool)
-            }
-            None => Ok(()),
+        let Some(entry) = self.groups.get(group).map(|state| &state.entry) else { return };
+        let sent = if entry.receiver_at(branch.index()).is_some() {
+            self.send_to_receiver(context, group, branch, sending, adjacency, pool)
+        } else {
+            let is_headend = entry.headend.is_some();
+            self.send_to_child(context, group, branch, sending, adjacency, is_headend, pool)
         };
         if let Err(reason) = sent {
             self.ports.count_drop(None, reason);
         }
     }
 
-    /// A copy for one receiver of this edge, rewritten as the first one was.
+    /// A copy for one receiver, rewritten as the first one was.
     fn send_to_receiver(
         &mut self,
         context: &PacketContext,
@@ -161,11 +160,11 @@ impl Node {
         let state = self.groups.get(group).ok_or(DropReason::UnknownGroup)?;
         let repair = state.repair.as_ref().ok_or(DropReason::UnknownGroup)?;
         let stored = repair.packet(sending.psn).ok_or(DropReason::NoBuffer)?;
-        let receiver = state.entry.receivers.get(branch.index()).ok_or(DropReason::ReceiverNotInRecord)?;
+        let receiver = state.entry.receiver_at(branch.index()).ok_or(DropReason::ReceiverNotInRecord)?;
         let mut listed = ListedReceiver::of(receiver);
-        let (_, packet) = stored_packet(&stored.frame, true, pool).ok_or(DropReason::NotRocev2)?;
-        let head = stored.frame.head(pool).get(IPV6..).ok_or(DropReason::Truncated)?;
-        let mut headers: [u8; HEADERS] = *head.first_chunk().ok_or(DropReason::HeaderTooLong)?;
+        let stored_as = state.stored_as();
+        let (inner, packet) = stored_packet(&stored.frame, stored_as, pool).ok_or(DropReason::NotRocev2)?;
+        let mut headers = inner_headers(stored.frame.head(pool), inner)?;
         let mut icrc = Icrc(stored.frame.last_four(pool).ok_or(DropReason::Truncated)?);
         if sending.ack_request {
             icrc = request_ack(&mut headers, packet.total_len(), icrc);
@@ -190,7 +189,7 @@ impl Node {
         let mut rewritten = Rewritten::new(&listed, source, proxy, packet.bth.dest_qpn_octets());
         let rewrite = Rewrite::new(&headers, packet.total_len(), icrc, reth.as_ref());
         rewritten.prepare_for(behind_qpn(rewrite.len() - IPV6));
-        let body = Body::behind(&stored.frame, rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
+        let body = Body::behind(&stored.frame, inner - IPV6 + rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
         let copy = EdgeCopy::new(rewritten, Some(adjacency), Some(branch), &self.tables);
         body.share(1, pool);
         self.copy_to(context, pool, &rewrite, &copy, &listed.region, body);

@@ -4,6 +4,7 @@ mod allocation;
 mod arbitrary;
 mod backpressure;
 mod bfd;
+mod bud;
 mod commands;
 mod common;
 mod drop_document;

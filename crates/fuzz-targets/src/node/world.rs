@@ -110,7 +110,9 @@ pub(super) fn designated_qpn(group: u16) -> Qpn {
 pub(super) fn responders(group: u16) -> &'static [Ipv6Addr] {
     const RECEIVERS: [[Ipv6Addr; 3]; 2] =
         [[receiver(1), receiver(2), receiver(3)], [receiver(4), receiver(5), receiver(6)]];
+    const OF_BUD: [Ipv6Addr; 3] = [BELOW[0], BELOW[1], receiver(3)];
     match group {
+        2 => &OF_BUD,
         3 => &RECEIVERS[0],
         4 => &RECEIVERS[1],
         _ => &BELOW,
@@ -424,7 +426,8 @@ fn receivers(group: u16) -> Vec<Receiver> {
         joined: None,
         more_regions: Vec::new(),
     };
-    hosts.into_iter().enumerate().map(member).collect()
+    let own = (group == 2).then(|| Receiver { edge: NodeIndex(1), ..member((2, receiver(3))) });
+    hosts.into_iter().enumerate().map(member).chain(own).collect()
 }
 
 fn tree(group: u16) -> Vec<TreeNode> {
@@ -447,7 +450,7 @@ fn tree(group: u16) -> Vec<TreeNode> {
         _ => END_MT,
     };
     let is_headend = matches!(group, 1 | 5);
-    let role = if matches!(group, 3 | 4) { NodeRole::Edge } else { NodeRole::Transit };
+    let role = NodeRole::of(matches!(group, 2..=4), matches!(group, 1 | 2 | 5 | 6));
     let own = TreeNode {
         parent_sid: matches!(group, 4 | 6).then_some(ABOVE_SID),
         multicast: handed_over.then_some(HANDED_OVER),
@@ -458,7 +461,7 @@ fn tree(group: u16) -> Vec<TreeNode> {
         nodes.push(node("above", ABOVE, ABOVE_SID, None, NodeRole::Transit));
     }
     nodes.push(own);
-    if role == NodeRole::Transit {
+    if role.replicates() {
         let parent = nodes.len() - 1;
         for (loopback, sid) in BELOW.into_iter().zip(BELOW_SIDS) {
             let sid = if handed_over { HANDED_OVER } else { sid };

@@ -35,7 +35,7 @@ pub enum Admission {
     WhenReady,
 }
 
-/// A node that is added to the tree.
+/// A node that is added to the tree, or an edge of it that becomes a bud node (D246).
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNode {
@@ -48,7 +48,7 @@ pub struct NewNode {
     pub parent: Ipv6Addr,
     /// SID of the parent for encapsulated responses, if the parent is not a neighbour (D12).
     pub parent_sid: Option<Ipv6Addr>,
-    /// Edge or transit.
+    /// Its role.
     pub role: NodeRole,
     /// IPv6 multicast group for data to the children (D3).
     pub multicast: Option<Ipv6Addr>,

@@ -128,7 +128,7 @@ impl Draft {
             self.receivers.push((receiver, edge));
         }
         // A newcomer that was not ready in time is not there any more, and its edge was new for it.
-        for node in nodes.iter().filter(|node| node.role == NodeRole::Edge) {
+        for node in nodes {
             self.prune(node.loopback);
         }
         Ok(())
@@ -155,8 +155,16 @@ impl Draft {
         Ok(())
     }
 
+    /// Adds nodes. An edge of the tree that is named becomes a bud node: it gets nodes below it (D246).
     fn add_nodes(&mut self, nodes: &[NewNode], joined: Option<Join>) -> Result<(), ChangeError> {
         for new in nodes {
+            let is_known = |placed: &&mut Placed| new.role == NodeRole::Bud && placed.node.loopback == new.loopback;
+            if let Some(Placed { node, .. }) = self.nodes.iter_mut().find(is_known) {
+                if node.role == NodeRole::Edge {
+                    (node.role, node.sid) = (new.role, new.sid);
+                }
+                continue;
+            }
             let NewNode { name, loopback, sid, parent: above, parent_sid, role, multicast, can_repair } = new.clone();
             let (parent, renewed) = (None, 0);
             let node =
@@ -201,8 +209,18 @@ impl Draft {
         }
     }
 
+    /// A transit node with receivers is a bud node, and a bud node without is a transit node (D246). Their SID is the
+    /// same.
+    fn assign_roles(&mut self) {
+        let with_receivers: BTreeSet<Ipv6Addr> = self.receivers.iter().map(|(_, edge)| *edge).collect();
+        for Placed { node, .. } in self.nodes.iter_mut().filter(|placed| placed.node.role.replicates()) {
+            node.role = NodeRole::of(with_receivers.contains(&node.loopback), true);
+        }
+    }
+
     /// Sorts parents before children, stably, and checks the record.
     fn finish(mut self) -> Result<Group, ChangeError> {
+        self.assign_roles();
         let mut positions: BTreeMap<Ipv6Addr, NodeIndex> = BTreeMap::new();
         let mut nodes = Vec::new();
         while !self.nodes.is_empty() {

@@ -245,7 +245,10 @@ fn impossible_changes_are_refused_with_a_reason() {
     assert_eq!(rehomed(loopback(1), loopback(4)), "2001:db8:1::1 hangs below 2001:db8:4::1 already");
     let message = "2001:db8:1::1 hangs below 2001:db8:4::1 itself, so it cannot be its parent";
     assert_eq!(rehomed(loopback(4), loopback(1)), message);
-    assert_eq!(rehomed(loopback(1), loopback(3)), "edge node N3 cannot have nodes below it");
+    assert_eq!(
+        rehomed(loopback(1), loopback(3)),
+        "edge node N3 cannot have nodes below it: with both its role is `bud`"
+    );
 
     let mut joined = |newcomer, nodes| lifecycle.join(vec![newcomer], nodes, None).unwrap_err().to_string();
     let message = "receiver 2001:db8:100::1 is in the group twice";

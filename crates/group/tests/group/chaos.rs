@@ -243,17 +243,13 @@ impl Chaos {
     /// Receivers that the accepted responses of a node include; `None`: it is silent.
     fn speaks_for(&self, node: Ipv6Addr) -> Option<BTreeSet<Ipv6Addr>> {
         let entry = self.fleet.agents.get(&node).filter(|_| !self.fleet.dead.contains(&node))?.entry.as_ref()?;
-        match entry.role {
-            NodeRole::Edge => Some(entry.branches.iter().map(|branch| branch.responder).collect()),
-            NodeRole::Transit => {
-                let mut all = BTreeSet::new();
-                for branch in &entry.branches {
-                    let child = self.fleet.agents.get(&branch.responder)?.entry.as_ref()?;
-                    all.extend(self.speaks_for(branch.responder).filter(|_| child.epoch >= branch.renewed)?);
-                }
-                Some(all)
-            }
+        let (nodes, receivers) = entry.branches.split_at(entry.nodes_below());
+        let mut all: BTreeSet<Ipv6Addr> = receivers.iter().map(|branch| branch.responder).collect();
+        for branch in nodes {
+            let child = self.fleet.agents.get(&branch.responder)?.entry.as_ref()?;
+            all.extend(self.speaks_for(branch.responder).filter(|_| child.epoch >= branch.renewed)?);
         }
+        Some(all)
     }
 
     /// Safety of the order of commits: a response of the root includes all members that the source has sent to.
@@ -413,6 +409,7 @@ impl Chaos {
             let edge = self.next_number as usize;
             let TreeNode { name, loopback: own, sid, .. } = node(edge, None, NodeRole::Edge);
             newcomer.edge = own;
+            new_nodes.extend(self.promotion(below));
             let role = NodeRole::Edge;
             new_nodes.push(NewNode {
                 name,
@@ -426,6 +423,23 @@ impl Chaos {
             });
         }
         let _ = self.lifecycle.join(vec![newcomer], new_nodes, None);
+    }
+
+    /// An edge of the stored record as a bud node.
+    fn promotion(&self, edge: Ipv6Addr) -> Option<NewNode> {
+        let nodes = self.fleet.stored.as_ref()?.tree.nodes();
+        let edge = nodes.iter().find(|node| node.loopback == edge && node.role == NodeRole::Edge)?;
+        let [a, b, c, d, ..] = edge.loopback.segments();
+        Some(NewNode {
+            name: edge.name.clone(),
+            loopback: edge.loopback,
+            sid: Ipv6Addr::new(a, b, c, d, 0xf, 0, 0, 1),
+            parent: nodes.get(edge.parent?.0)?.loopback,
+            parent_sid: None,
+            role: NodeRole::Bud,
+            multicast: None,
+            can_repair: true,
+        })
     }
 
     /// From here on no message is lost, no node refuses and none stays dead.

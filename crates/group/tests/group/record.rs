@@ -33,6 +33,35 @@ fn each_node_gets_its_own_part() {
     assert_eq!(group.at(NodeIndex(6)), None);
 }
 
+/// D246: a bud node's branches are the nodes below it, then its receivers, which are in no list of packets.
+#[test]
+fn a_bud_node_has_nodes_and_receivers() {
+    let with_buds = |record: &mut Record| {
+        let mut nodes = record.tree.nodes().to_vec();
+        [0, 2].into_iter().for_each(|position| nodes[position].role = NodeRole::Bud);
+        record.tree = Tree::new(nodes).unwrap();
+        record.receivers.extend([receiver(6, 0), receiver(7, 2), receiver(8, 2)]);
+    };
+    let mut record = record();
+    let before = Group::new(record.clone()).unwrap();
+    with_buds(&mut record);
+    let group = Group::new(record.clone()).unwrap();
+    let [root, bud] = [0, 2].map(|node| group.at(NodeIndex(node)).unwrap());
+    assert_eq!(bud.receivers, [receiver(7, 2), receiver(8, 2)]);
+    let responders: Vec<_> = bud.branches.iter().map(|branch| branch.responder).collect();
+    assert_eq!(responders, [address("2001:db8:3::1"), receiver(7, 2).address, receiver(8, 2).address]);
+    assert_eq!((bud.nodes_below(), bud.downstream.len(), bud.region), (1, 1, record.region));
+    assert_eq!((bud.receiver_at(0), bud.receiver_at(1)), (None, Some(&receiver(7, 2))));
+    assert_eq!((root.nodes_below(), root.receivers.len()), (2, 1));
+    assert_eq!(root.headend.unwrap().lists, before.at(NodeIndex(0)).unwrap().headend.unwrap().lists);
+    assert_eq!(group.overhead(), before.overhead());
+    let idle = refused(|record| {
+        with_buds(record);
+        record.receivers.retain(|receiver| receiver.edge != NodeIndex(2));
+    });
+    assert_eq!(idle, "bud node N5 has no receiver");
+}
+
 /// D7: TLV of 24 + 20 n octets, padded to eight; MR TLV of 24 + 12 n, likewise; SRH of 8 and one segment of 16.
 #[test]
 fn overhead_is_known_beforehand() {
@@ -104,7 +133,7 @@ fn impossible_members_are_named() {
     let message = refused(|record| record.receivers[4].region = None);
     assert_eq!(message, "receiver 2001:db8:100::5 names no memory region, but the group has one");
     let message = refused(|record| record.receivers[0].edge = NodeIndex(1));
-    assert_eq!(message, "receiver 2001:db8:100::1 hangs on node 1, which is not an edge of the tree");
+    assert_eq!(message, "receiver 2001:db8:100::1 hangs on node 1, which is neither edge nor bud node of the tree");
     let message = refused(|record| record.receivers[2].edge = NodeIndex(3));
     assert_eq!(message, "edge node N2 has no receiver");
 }
@@ -143,12 +172,15 @@ fn impossible_trees_are_named() {
     use NodeRole::{Edge, Transit};
     let refused = |nodes| Tree::new(nodes).unwrap_err().to_string();
     assert_eq!(refused(vec![]), "a tree needs at least one node, the headend");
-    assert_eq!(refused(vec![node(1, None, Edge)]), "the headend N1 cannot be an edge as well");
+    assert_eq!(
+        refused(vec![node(1, None, Edge)]),
+        "the headend N1 cannot be an edge: with receivers of its own its role is `bud`"
+    );
     let message = "node N2 must have a parent that comes before it, and only node 0 has none";
     assert_eq!(refused(vec![node(1, None, Transit), node(2, None, Edge)]), message);
     assert_eq!(refused(vec![node(1, None, Transit), node(2, Some(1), Edge)]), message);
     let below_edge = vec![node(1, None, Transit), node(2, Some(0), Edge), node(3, Some(1), Edge)];
-    assert_eq!(refused(below_edge), "edge node N2 cannot have nodes below it");
+    assert_eq!(refused(below_edge), "edge node N2 cannot have nodes below it: with both its role is `bud`");
     let mut duplicate = node(2, Some(0), Edge);
     duplicate.loopback = node(1, None, Edge).loopback;
     let message = "node N2: address 2001:db8:1::1 belongs to another node already";

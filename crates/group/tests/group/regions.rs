@@ -60,7 +60,7 @@ fn edges_alone_have_several_regions() {
                 assert!(entry.receivers.iter().all(|receiver| receiver.more_regions.len() == 2));
                 assert!(document.contains("more_regions"), "an edge of an earlier version refuses the key");
             }
-            NodeRole::Transit => {
+            NodeRole::Transit | NodeRole::Bud => {
                 assert!(!document.contains("more_regions"), "{document}");
                 assert_eq!((&entry.region, &entry.branches), (&None, &without.branches));
             }

@@ -42,8 +42,8 @@ impl UdpSocket {
     }
 
     /// A socket at an address and port of this host that receives from the address `peer` alone, from any port of it.
-    /// Sockets toward other peers, also those of other processes of the user, may have the same address and port, but for
-    /// a port that the kernel chose, for port 0.
+    /// Sockets toward other peers, also those of other processes of the user, may have the same address and port, but
+    /// for a port that the kernel chose, for port 0.
     ///
     /// # Errors
     ///

@@ -42,13 +42,14 @@ pub struct GroupSection {
 enum RoleName {
     Edge,
     Transit,
+    Bud,
 }
 
 impl GroupSection {
-    /// A group entry. An edge's branches are its receivers. What a reader concludes from the other entries is not
-    /// written: the list mode, and the nodes that receivers hang on.
+    /// A group entry. Branches that are receivers are written as such alone. What a reader concludes from the other
+    /// entries is not written: the list mode, and the nodes that receivers hang on.
     pub fn of(entry: &GroupEntry) -> Self {
-        let is_transit = entry.role == NodeRole::Transit;
+        let replicates = entry.role.replicates();
         let (source, parent) = match entry.parent {
             Parent::Source(source) => (Some(source), None),
             Parent::Node { loopback, sid } => {
@@ -62,10 +63,10 @@ impl GroupSection {
         });
         let children = entry.repair.as_ref().map_or(&[][..], |repair| &repair.children);
         let repairs = children.iter().copied().chain(std::iter::repeat(false));
-        let branches = entry.branches.iter().zip(repairs);
+        let branches = entry.branches.iter().take(entry.nodes_below()).zip(repairs);
         let branches = branches.map(|(branch, repairs)| spanned(BranchSection::of(branch, repairs)));
         let repair = entry.repair.as_ref();
-        let repair = repair.and_then(|repair| RepairSection::of(repair, &entry.policy.repair, entry.role));
+        let repair = repair.and_then(|repair| RepairSection::of(repair, &entry.policy.repair));
         GroupSection {
             id: integer(entry.id.0),
             epoch: unless(entry.epoch, 0, integer),
@@ -77,8 +78,8 @@ impl GroupSection {
             sid: (!entry.sid.is_unspecified()).then(|| entry.sid.into()),
             source: source.map(|source| spanned(SourceSection::of(source))),
             parent,
-            branches: is_transit.then(|| spanned(branches.collect())),
-            downstream: is_transit.then(|| spanned(downstream.collect())),
+            branches: replicates.then(|| spanned(branches.collect())),
+            downstream: replicates.then(|| spanned(downstream.collect())),
             receiver: entry.receivers.iter().map(|receiver| spanned(ReceiverSection::of(receiver))).collect(),
             region: entry.region.map(RegionSection::of),
             more_region: entry.more_regions.iter().map(|region| spanned(RegionSection::of(*region))).collect(),

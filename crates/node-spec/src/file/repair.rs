@@ -2,7 +2,7 @@
 
 use super::{Integer, Located, integer, unless};
 use serde::{Deserialize, Serialize};
-use srdma_group::{NodeRole, RepairEntry, RepairMode, RepairPolicy};
+use srdma_group::{RepairEntry, RepairMode, RepairPolicy};
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,18 +30,15 @@ impl RepairSection {
         policy.window_octets.div_ceil(4_096)
     }
 
-    /// An edge is the lowest level; a transit node has at least one below it.
-    pub fn default_levels(role: NodeRole) -> u32 {
-        match role {
-            NodeRole::Edge => 1,
-            NodeRole::Transit => 2,
-        }
+    /// A node with none below it is the lowest level; another has at least one below it.
+    pub fn default_levels(nodes_below: usize) -> u32 {
+        if nodes_below == 0 { 1 } else { 2 }
     }
 
     /// What differs from the defaults, if anything does.
-    pub(super) fn of(entry: &RepairEntry, policy: &RepairPolicy, role: NodeRole) -> Option<Self> {
+    pub(super) fn of(entry: &RepairEntry, policy: &RepairPolicy) -> Option<Self> {
         let window_packets = unless(entry.window_packets, Self::default_window(policy), integer);
-        let levels = unless(entry.levels, Self::default_levels(role), integer);
+        let levels = unless(entry.levels, Self::default_levels(entry.children.len()), integer);
         let is_default = window_packets.is_none() && levels.is_none();
         (!is_default).then_some(RepairSection { window_packets, levels })
     }

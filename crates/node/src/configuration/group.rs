@@ -1,6 +1,7 @@
 //! `[[group]]`: the node's group entry of a multicast group.
 
 use super::claims::{Claims, Leads};
+use super::regions::Regions;
 use super::{Draft, count_or};
 use super::{member, regions, repair};
 use srdma_dataplane::NodeConfig;
@@ -92,7 +93,7 @@ impl Reader<'_> {
         let section = self.section;
         self.check_role()?;
         let (region, more_regions) = regions::of_group(section)?;
-        let receivers = self.receivers(&section.receiver, &mut BTreeSet::new())?;
+        let receivers = self.receivers(&section.receiver, &mut BTreeSet::new(), Regions::OfGroup)?;
         for receiver in &section.receiver {
             self.claims.check_reachable(
                 receiver.get_ref().address.at,
@@ -143,21 +144,29 @@ impl Reader<'_> {
             NodeRole::Edge => (
                 [has(section.receiver.is_empty(), "[[group.receiver]]"), None],
                 [
-                    has(branches, "branches: its receivers are its branches"),
+                    has(branches, "branches: its receivers are its branches, with nodes below its role is bud (D246)"),
                     has(downstream, "downstream: it replicates to its receivers"),
-                    has(section.headend.is_some(), "[group.headend]: a headend is a transit node"),
+                    has(section.headend.is_some(), "[group.headend]: a headend is a transit or bud node"),
                 ],
+            ),
+            NodeRole::Bud => (
+                [has(section.receiver.is_empty(), "[[group.receiver]]"), has(branches && !downstream, "downstream")],
+                [has(downstream && !branches, "downstream without branches"), None, None],
             ),
             NodeRole::Transit => (
                 [has(!branches, "branches"), has(!downstream, "downstream")],
                 [
-                    has(!section.receiver.is_empty(), "[[group.receiver]]: receivers hang on edges"),
+                    has(!section.receiver.is_empty(), "[[group.receiver]]: with receivers its role is bud (D246)"),
                     has(!section.more_region.is_empty(), "[[group.more_region]]: edges select a region (D191)"),
                     None,
                 ],
             ),
         };
-        let role = if section.role == NodeRole::Edge { "an edge" } else { "a transit node" };
+        let role = match section.role {
+            NodeRole::Edge => "an edge",
+            NodeRole::Transit => "a transit node",
+            NodeRole::Bud => "a bud node",
+        };
         if let Some(name) = needed.into_iter().flatten().next() {
             return self.problem(self.at, format!("{role} needs {name}"));
         }
@@ -179,14 +188,18 @@ impl Reader<'_> {
         let is_sid = self.file.sid.iter().any(|other| {
             let fits = match self.section.role {
                 NodeRole::Edge => *other.behavior.get_ref() == BehaviorName::EndMt,
-                NodeRole::Transit => other.group.as_ref().is_some_and(|group| group.value.get() == id),
+                NodeRole::Transit | NodeRole::Bud => other.group.as_ref().is_some_and(|group| group.value.get() == id),
             };
             fits && other.sid.value == Prefix::host(sid.value)
         });
-        let is_multicast =
-            self.file.multicast_route.iter().map(Spanned::get_ref).any(|route| {
-                route.group.value.0 == sid.value && (route.end_mt || self.section.role == NodeRole::Transit)
-            });
+        let is_multicast = self.file.multicast_route.iter().map(Spanned::get_ref).any(|route| {
+            let fits = match self.section.role {
+                NodeRole::Edge => route.end_mt,
+                NodeRole::Transit => true,
+                NodeRole::Bud => false,
+            };
+            fits && route.group.value.0 == sid.value
+        });
         if is_sid || is_multicast {
             return Ok(sid.value);
         }
@@ -195,6 +208,7 @@ impl Reader<'_> {
             NodeRole::Transit => {
                 "a [[sid]] of behavior End.Replicate for this group, or the group of a [[multicast_route]]"
             }
+            NodeRole::Bud => "a [[sid]] of behavior End.Replicate for this group",
         };
         self.problem(sid.at, format!("{} is no SID for group {id}, expected {expected}", sid.value))
     }
@@ -232,12 +246,9 @@ impl Reader<'_> {
         Ok(Parent::Node { loopback, sid: parent.sid.as_ref().map(|sid| sid.value.0) })
     }
 
-    /// Senders of responses (D14).
+    /// Senders of responses (D14): nodes, then receivers.
     fn branches(&self, receivers: &[Receiver]) -> Result<Vec<Branch>, Problem> {
-        let Some(branches) = self.section.branches.as_ref().filter(|_| self.section.role == NodeRole::Transit) else {
-            let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
-            return Ok(receivers.iter().map(branch).collect());
-        };
+        let branches = self.section.branches.as_ref().map_or(&[][..], |branches| branches.get_ref());
         let parent = self.section.parent.as_ref().map(|parent| parent.get_ref().loopback.value.0);
         let mut known = BTreeSet::new();
         let branch = |section: &Spanned<BranchSection>| {
@@ -251,10 +262,11 @@ impl Reader<'_> {
             }
             member::branch(section.get_ref(), self.epoch())
         };
-        branches.get_ref().iter().map(branch).collect()
+        let of_receiver = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
+        branches.iter().map(branch).chain(receivers.iter().map(of_receiver).map(Ok)).collect()
     }
 
-    /// Destinations of a transit node's copies (D3).
+    /// Destinations of the copies for nodes (D3).
     fn downstream(&self) -> Result<Vec<Downstream>, Problem> {
         let entries = self.section.downstream.as_ref().map_or(&[][..], |entries| entries.get_ref().as_slice());
         let mut known = BTreeSet::new();
@@ -289,6 +301,7 @@ impl Reader<'_> {
         &self,
         sections: &[Spanned<ReceiverSection>],
         known: &mut BTreeSet<Ipv6Addr>,
+        regions: Regions,
     ) -> Result<Vec<Receiver>, Problem> {
         sections
             .iter()
@@ -305,7 +318,7 @@ impl Reader<'_> {
                 if address == self.section.proxy.value.0 {
                     return self.problem(receiver.address.at, format!("receiver {address} is the Proxy Address"));
                 }
-                let (region, more_regions) = regions::of_receiver(at, receiver, self.section)?;
+                let (region, more_regions) = regions::of_receiver(at, receiver, self.section, regions)?;
                 let joined = member::join(receiver.joined.as_ref(), self.epoch())?;
                 let (qpn, edge) = (receiver.qpn.value, NodeIndex(0));
                 Ok(Receiver { address, qpn, region, edge, joined, more_regions })
@@ -317,18 +330,22 @@ impl Reader<'_> {
         let Some(source) = self.source()? else {
             return self.problem(self.at, "a headend needs [group.source], whose packets it encapsulates");
         };
+        // Regions of a group of several are in the edges' entries (D191, D231).
+        let has_several = !self.section.more_region.is_empty();
+        let listed = if has_several { Regions::None } else { Regions::OfGroup };
         let mut known = BTreeSet::new();
         let list = |list: &Spanned<ListSection>| {
             let list = list.get_ref();
             if list.receiver.is_empty() {
                 return self.problem(list.edge.at, format!("the list of edge {} has no receiver", list.edge.value.0));
             }
-            let receivers = self.receivers(&list.receiver, &mut known)?;
+            let receivers = self.receivers(&list.receiver, &mut known, listed)?;
             Ok(EdgeList { edge: list.edge.value.0, receivers })
         };
         let lists = section.list.iter().map(list).collect::<Result<Vec<_>, Problem>>()?;
-        if section.recorded_regions && self.section.region.is_some() {
-            let text = "recorded_regions: the headend of a group of several regions has no [group.region] (D191, D231)";
+        if section.recorded_regions && self.section.region.is_some() && !has_several {
+            let text = "recorded_regions: the headend of a group of several regions has no [group.region] without \
+                        [[group.more_region]] (D191, D231)";
             return self.problem(self.at, text);
         }
         let least_mtu = self.config.ports.iter().map(|port| port.link_mtu).min().unwrap_or(0);

@@ -18,17 +18,27 @@ fn source_region(RegionSection { base, length, rkey }: &RegionSection) -> Source
     SourceRegion { base: base.value.get(), length: length.value.get(), rkey: rkey.value.get() as u32 }
 }
 
-/// The regions of a receiver, one for each of its group's. `at`: where the receiver is in the file.
+/// The regions that a receiver has in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Regions {
+    /// One for each of its group's.
+    OfGroup,
+    /// None.
+    None,
+}
+
+/// The regions of a receiver. `at`: where the receiver is in the file.
 pub(super) fn of_receiver(
     at: usize,
     receiver: &ReceiverSection,
     group: &GroupSection,
+    regions: Regions,
 ) -> Result<(Option<ReceiverRegion>, Vec<ReceiverRegion>), Problem> {
     let address = receiver.address.value.0;
     let problem = |text: String| Err(Problem::new(at, text));
     let first = match (&receiver.base, &receiver.rkey) {
         (Some(base), Some(rkey)) => Some(ReceiverRegion { base: base.value.get(), rkey: rkey.value.get() as u32 }),
-        (None, None) if group.region.is_none() => None,
+        (None, None) if group.region.is_none() || regions == Regions::None => None,
         (None, None) => {
             return problem(format!("receiver {address} needs base and rkey, since the group has a region"));
         }
@@ -40,8 +50,9 @@ pub(super) fn of_receiver(
     let more: Vec<ReceiverRegion> = more
         .map(|region| ReceiverRegion { base: region.base.value.get(), rkey: region.rkey.value.get() as u32 })
         .collect();
-    if more.len() != group.more_region.len() {
-        let (has, needed) = (more.len(), group.more_region.len());
+    let needed = if regions == Regions::None { 0 } else { group.more_region.len() };
+    if more.len() != needed {
+        let has = more.len();
         return problem(format!("receiver {address} has {has} more_regions, the group has {needed} (D191)"));
     }
     Ok((first, more))

@@ -22,8 +22,10 @@ pub(super) fn entry(
     downstream: &[Downstream],
 ) -> Result<Option<RepairEntry>, Problem> {
     let repairs = match (policy.mode, section.role) {
-        (RepairMode::Off, NodeRole::Edge | NodeRole::Transit) | (RepairMode::Edge, NodeRole::Transit) => false,
-        (RepairMode::Edge | RepairMode::Tree, NodeRole::Edge) | (RepairMode::Tree, NodeRole::Transit) => true,
+        (RepairMode::Off, NodeRole::Edge | NodeRole::Transit | NodeRole::Bud)
+        | (RepairMode::Edge, NodeRole::Transit) => false,
+        (RepairMode::Edge | RepairMode::Tree, NodeRole::Edge | NodeRole::Bud)
+        | (RepairMode::Tree, NodeRole::Transit) => true,
     };
     let given = section.repair.as_ref();
     if !repairs {
@@ -47,12 +49,12 @@ pub(super) fn entry(
     let given = given.map(|given| given.get_ref());
     let window = given.and_then(|given| given.window_packets.as_ref()).map(|packets| packets.value.get() as u32);
     let levels = given.and_then(|given| given.levels.as_ref()).map(|levels| levels.value.get() as u32);
-    let branches = section.branches.as_ref().filter(|_| section.role == NodeRole::Transit);
+    let branches = section.branches.as_ref().filter(|_| section.role.replicates());
     let branches = branches.map_or(&[][..], |branches| branches.get_ref());
     Ok(Some(RepairEntry {
         window_packets: window.unwrap_or_else(|| RepairSection::default_window(policy)),
         parent_repairs: section.parent.as_ref().is_some_and(|parent| parent.get_ref().repairs),
         children: branches.iter().map(|branch| branch.get_ref().repairs).collect(),
-        levels: levels.unwrap_or_else(|| RepairSection::default_levels(section.role)),
+        levels: levels.unwrap_or_else(|| RepairSection::default_levels(branches.len())),
     }))
 }

@@ -4,7 +4,7 @@ use super::Draft;
 use super::claims::{Claims, Leads};
 use super::routes::known_neighbour;
 use srdma_dataplane::{Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
-use srdma_group::{GroupId, NodeRole};
+use srdma_group::GroupId;
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{BehaviorName, FlavorName, NodeFile, SidSection};
 use srdma_toml_error::Problem;
@@ -156,9 +156,9 @@ fn replicated_group(file: &NodeFile, section: &SidSection) -> Result<GroupId, Pr
     let id = group.value.get();
     match file.group.iter().find(|other| other.get_ref().id.value.get() == id) {
         None => Err(Problem::new(group.at, format!("there is no [[group]] {id}"))),
-        Some(other) if other.get_ref().role != NodeRole::Transit => Err(Problem::new(
+        Some(other) if !other.get_ref().role.replicates() => Err(Problem::new(
             group.at,
-            format!("group {id} is replicated by nodes of role transit, this one is an edge"),
+            format!("group {id} is replicated by nodes of role transit or bud, this one is an edge"),
         )),
         Some(_) => Ok(GroupId(id as u32)),
     }

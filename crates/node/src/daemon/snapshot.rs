@@ -172,7 +172,9 @@ pub enum Role {
     Edge,
     /// It copies to nodes.
     Transit,
-    /// It encapsulates the source's packets, and copies to nodes.
+    /// It copies to nodes, and to receivers of its own.
+    Bud,
+    /// It encapsulates the source's packets, and copies to nodes, or to receivers of its own.
     Headend,
 }
 
@@ -182,6 +184,7 @@ impl Role {
         match self {
             Role::Edge => "edge",
             Role::Transit => "transit",
+            Role::Bud => "bud",
             Role::Headend => "headend",
         }
     }

@@ -97,13 +97,13 @@ impl BranchAnalysis {
         self.copies.send(now, psn);
     }
 
-    /// State of the branch at the end. `sees_copies`: the captures have packets to it.
+    /// State of the branch at the end. `is_node`: it is a node. `sees_copies`: the captures have packets to it.
     pub(super) fn explain(
         &self,
         index: BranchIndex,
         acks: &Acknowledgements,
         sends: &Sends,
-        sees_copies: bool,
+        (is_node, sees_copies): (bool, bool),
     ) -> BranchExplanation {
         let (expected_psn, highest, status) = (acks.expected_psn(index), acks.highest_psn(), acks.branch_status(index));
         let sent = expected_psn.map(|expected_psn| sends.of(expected_psn)).unwrap_or_default();
@@ -112,6 +112,7 @@ impl BranchAnalysis {
         let was_sent = |time: Instant| (sent.times > 0).then(|| time.as_ns());
         BranchExplanation {
             branch: self.responder,
+            is_node,
             condition,
             expects: expected_psn.map(Psn::get),
             since_ns: self.since.map(Instant::as_ns),

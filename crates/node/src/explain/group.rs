@@ -9,7 +9,7 @@ use super::timeline::Timeline;
 use super::verdict::{Condition, Verdict};
 use srdma_aggregation::{Acknowledgements, BranchIndex, EvictionCause};
 use srdma_dataplane::{GroupEvent, JournalEntry};
-use srdma_group::{GroupEntry, NodeRole};
+use srdma_group::GroupEntry;
 use srdma_wire::{Instant, Psn};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -192,11 +192,13 @@ impl GroupAnalysis {
         while let Some(recent) = self.recent.pop_front() {
             self.write(recent);
         }
-        let sees_copies = sees_copies && self.entry.role == NodeRole::Edge;
         let branches: Vec<_> = (0..)
             .map(BranchIndex)
             .zip(&self.branches)
-            .map(|(index, branch)| branch.explain(index, acks, &self.sends, sees_copies))
+            .map(|(index, branch)| {
+                let is_node = self.entry.receiver_at(index.index()).is_none();
+                branch.explain(index, acks, &self.sends, (is_node, sees_copies && !is_node))
+            })
             .collect();
         let (minimum, highest) = (acks.minimum_psn(), acks.highest_psn());
         let verdict = self.verdict(acks, branches.iter().map(|branch| (branch.condition, branch.holds_minimum)));
@@ -209,7 +211,7 @@ impl GroupAnalysis {
         GroupExplanation {
             id: self.entry.id.0,
             proxy: self.entry.proxy,
-            role: if self.entry.role == NodeRole::Edge { "edge" } else { "transit" },
+            role: self.entry.role.name(),
             begins: self.begins,
             verdict,
             waits_for: waits_for.map(|branch| branch.branch).collect(),

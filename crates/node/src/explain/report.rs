@@ -97,6 +97,8 @@ pub struct At {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BranchExplanation {
     pub branch: Ipv6Addr,
+    /// It is a node, not a receiver.
+    pub is_node: bool,
     pub condition: Condition,
     /// The PSN that it expects; `null` when it is unknown or removed.
     pub expects: Option<u32>,

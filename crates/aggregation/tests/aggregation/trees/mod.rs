@@ -124,7 +124,7 @@ fn changes_of_membership_are_safe_and_live() {
 /// eviction is requested that is not due.
 #[test]
 fn stalled_and_failed_receivers_are_evicted() {
-    let evict = Some(StallRules { t_stall: Duration::from_millis(10), sends: 3, t_not_ready: None });
+    let evict = Some(StallRules { t_stall: Duration::from_millis(10), sends: 3, t_not_ready: None, nodes: 0 });
     let ailing = |seed: u64| {
         let mut random = Random::new(!seed ^ 0x3333);
         Faults { removal: random.happens(500), fatal: random.happens(500), ..changing(seed) }

@@ -71,16 +71,17 @@ pub fn prompt() -> Policy {
 }
 
 /// A group without a region over these nodes (name, loopback, SID, position of the parent): those with receivers are
-/// edges.
+/// edges, or bud nodes.
 pub fn record(nodes: &[(&str, &str, &str, Option<usize>)], receivers: Vec<Receiver>) -> Record {
     let has_receivers = |position| receivers.iter().any(|receiver| receiver.edge == NodeIndex(position));
+    let has_nodes = |position| nodes.iter().any(|(.., parent)| *parent == Some(position));
     let node = |(position, (name, loopback, sid, parent)): (usize, &(&str, &str, &str, Option<usize>))| TreeNode {
         name: (*name).into(),
         loopback: address(loopback),
         sid: address(sid),
         parent: parent.map(NodeIndex),
         parent_sid: None,
-        role: if has_receivers(position) { NodeRole::Edge } else { NodeRole::Transit },
+        role: NodeRole::of(has_receivers(position), parent.is_none() || has_nodes(position)),
         multicast: None,
         joined: None,
         renewed: 0,

@@ -109,7 +109,8 @@ fn group(node: &Node, id: GroupId) -> Option<GroupSnapshot> {
     let role = match (entry.role, &entry.headend) {
         (NodeRole::Edge, _) => Role::Edge,
         (NodeRole::Transit, None) => Role::Transit,
-        (NodeRole::Transit, Some(_)) => Role::Headend,
+        (NodeRole::Bud, None) => Role::Bud,
+        (NodeRole::Transit | NodeRole::Bud, Some(_)) => Role::Headend,
     };
     let branches = (0..).map(BranchIndex).zip(&entry.branches).map(|(index, branch)| BranchSnapshot {
         address: branch.responder,
