@@ -4,6 +4,7 @@
 pub(crate) const LABS: &[(&str, &str)] = &[
     ("ai-backend", include_str!("../../../labs/ai-backend.toml")),
     ("ai-backend-steered", include_str!("../../../labs/ai-backend-steered.toml")),
+    ("collapsed-spine", include_str!("../../../labs/collapsed-spine.toml")),
     ("eight-receivers", include_str!("../../../labs/eight-receivers.toml")),
     ("fast-cnp", include_str!("../../../labs/fast-cnp.toml")),
     ("figure1", include_str!("../../../labs/figure1.toml")),

@@ -142,6 +142,29 @@ fn every_receiver_of_figure_1_has_the_data() {
     }
 }
 
+/// D246: receivers at the headend, at a node that replicates, and at an edge, with loss that the nodes repair and without.
+#[test]
+#[ignore = "needs root"]
+fn every_receiver_of_a_collapsed_spine_has_the_data() {
+    for (operation, list) in [("write", "tlv"), ("send", "provisioned")] {
+        let result = Instance::of("collapsed-spine").run(4 << 20, &["--op", operation, "--list", list]);
+        let nodes = result["nodes"].as_array().expect("nodes");
+        let of = |name: &str, key: &str| nodes.iter().find(|node| node["name"] == name).expect("a node")[key].clone();
+        assert_eq!(["L1", "L2", "L3"].map(|name| of(name, "role")), ["headend", "bud", "edge"], "{result}");
+        assert_eq!(result["source"]["acks_received"], of("L1", "acks_sent"), "{result}");
+    }
+    let lossy = ["L1-R1", "L1-L2", "L2-R2", "L2-L3", "L3-R4"].map(|link| ["--loss".to_owned(), format!("{link}=0.01")]);
+    let lossy: Vec<&str> = lossy.iter().flatten().map(String::as_str).collect();
+    let result = Instance::of("collapsed-spine").run(4 << 20, &lossy);
+    for node in result["nodes"].as_array().expect("nodes") {
+        assert!(
+            node["repair"]["packets_resent"].as_u64().expect("a count") > 0,
+            "each has lossy links below: {result}"
+        );
+    }
+    Instance::of("collapsed-spine").run(1 << 20, &["--restart", "L2", "--rate", "S1-L1=40M"]);
+}
+
 #[test]
 #[ignore = "needs root"]
 fn every_driver_carries_the_data() {
