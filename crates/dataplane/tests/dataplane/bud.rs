@@ -200,7 +200,7 @@ fn evictions_are_requested_for_receivers_alone() {
     bench.send(0, &to(encapsulated(&data(100)), BUD_SID));
     bench.send(1, &response(0x11, "2001:db8:2::1", 100, &ACK));
     for _ in 0..100 {
-        bench.now = bench.now + Duration::from_millis(100);
+        bench.now += Duration::from_millis(100);
         bench.node.tick(bench.now, &mut bench.pool);
         bench.send(0, &to(encapsulated(&data(101)), BUD_SID));
         bench.send(0, &to(encapsulated(&data(100)), BUD_SID));
@@ -215,10 +215,8 @@ fn evictions_are_requested_for_receivers_alone() {
 fn losses_are_repaired_for_both_kinds_of_branches() {
     let repairing = |record: &mut Record| record.policy.repair.mode = RepairMode::Tree;
     for is_headend in [false, true] {
-        let (mut bench, outer): (Bench, fn(Vec<u8>) -> Vec<u8>) = match is_headend {
-            true => (headend(repairing), |inner: Vec<u8>| inner),
-            false => (below_headend(repairing), |inner: Vec<u8>| to(encapsulated(&inner), BUD_SID)),
-        };
+        let mut bench = if is_headend { headend(repairing) } else { below_headend(repairing) };
+        let outer = |inner: Vec<u8>| if is_headend { inner } else { to(encapsulated(&inner), BUD_SID) };
         let first: Vec<_> = (100..=102).map(|psn| give(&mut bench, 0, &outer(data(psn)))).collect();
         assert!(first.iter().all(|sent| sent.len() == 3));
         let again = give(&mut bench, 1, &response(0x11, "2001:db8:2::2", 101, &NAK));

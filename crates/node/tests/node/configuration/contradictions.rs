@@ -170,7 +170,7 @@ fn sids() {
     refused_with(
         EDGE,
         &sid("sid = '2001:db8:1::f'\nbehavior = 'End.Replicate'\ngroup = 7"),
-        "30: group 7 is replicated by nodes of role transit, this one is an edge",
+        "30: group 7 is replicated by nodes of role transit or bud, this one is an edge",
     );
 }
 
@@ -287,7 +287,7 @@ fn parents_and_branches() {
         file,
         downstream,
         &format!("{downstream}\nreceiver = [{{ address = '2001:db8:1::9', qpn = 2 }}]"),
-        "22: a transit node has no [[group.receiver]]: receivers hang on edges",
+        "22: a transit node has no [[group.receiver]]: with receivers its role is bud (D246)",
     );
     refused(
         file,
@@ -295,11 +295,17 @@ fn parents_and_branches() {
         &format!("{downstream}\nmore_region = [{{ base = 0, length = 9, rkey = 1 }}]"),
         "22: a transit node has no [[group.more_region]]: edges select a region (D191)",
     );
-    for key in ["branches: its receivers are its branches", "downstream: it replicates to its receivers"] {
+    for key in [
+        "branches: its receivers are its branches, with nodes below its role is bud (D246)",
+        "downstream: it replicates to its receivers",
+    ] {
         let name = key.split(':').next().unwrap_or(key);
         refused_with(EDGE, &format!("{name} = ['2001:db8:1::1']"), &format!("18: an edge has no {key}"));
     }
-    refused_with(EDGE, "headend = {}", "18: an edge has no [group.headend]: a headend is a transit node");
+    let as_bud = |text: &str| text.replacen("role = 'edge'", "role = 'bud'", 1);
+    assert_ne!(as_bud(EDGE), EDGE, "the role is written so");
+    refused_with(&as_bud(EDGE), "branches = ['2001:db8:1::1']", "18: a bud node needs downstream");
+    refused_with(EDGE, "headend = {}", "18: an edge has no [group.headend]: a headend is a transit or bud node");
 }
 
 #[test]
@@ -372,7 +378,8 @@ fn headends() {
     refused_with(
         &file,
         &format!("{region}headend = {{ recorded_regions = true }}"),
-        "22: recorded_regions: the headend of a group of several regions has no [group.region] (D191, D231)",
+        "22: recorded_regions: the headend of a group of several regions has no [group.region] without \
+         [[group.more_region]] (D191, D231)",
     );
     let again = format!("{receiver}[[group.headend.list]]\nedge = '2001:db8:2::1'\n{receiver}");
     refused_with(

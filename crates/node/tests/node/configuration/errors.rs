@@ -179,7 +179,12 @@ fn keys_and_types() {
         "25: invalid value: integer `1`, expected a queue pair number of 24 bits, from 2 to 0xffffff: 0 and \
          1 are reserved",
     );
-    refused(file, "role = 'transit'", "role = 'leaf'", "27: unknown value `leaf`, expected `edge` or `transit`");
+    refused(
+        file,
+        "role = 'transit'",
+        "role = 'leaf'",
+        "27: unknown value `leaf`, expected one of `edge`, `transit`, `bud`",
+    );
     refused(
         file,
         "initial_psn = 5",

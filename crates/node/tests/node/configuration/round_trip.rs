@@ -167,7 +167,7 @@ fn policy(octets: &mut Octets, lists: ListMode) -> Policy {
 fn repair(octets: &mut Octets, entry: &GroupEntry) -> Option<RepairEntry> {
     let repairs = match entry.policy.repair.mode {
         RepairMode::Off => false,
-        RepairMode::Edge => entry.role == NodeRole::Edge,
+        RepairMode::Edge => entry.role.has_receivers(),
         RepairMode::Tree => true,
     };
     repairs.then(|| RepairEntry {
@@ -196,7 +196,7 @@ fn receiver(octets: &mut Octets, id: u32, host: u16, regions: usize, epoch: u32)
     }
 }
 
-/// A group of which the node is an edge, a transit node, the root or another headend.
+/// A group of which the node is an edge, a transit or bud node, the root or another headend.
 fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEntry {
     let epoch = octets.u32(0, 3);
     let mut region = |rkey| SourceRegion { base: octets.from(0, u64::MAX), length: octets.from(0, u64::MAX), rkey };
@@ -227,13 +227,16 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         policy: policy(octets, ListMode::default()),
         more_regions: Vec::new(),
     };
-    if role.is_multiple_of(3) {
-        entry.role = NodeRole::Edge;
-        entry.sid = address(octets.one_of(&[END_MT, END_MT_GROUP]));
+    let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
+    let has_receivers = role.is_multiple_of(3) || role >= 0x80;
+    if has_receivers {
         let hosts = 1..=octets.u16(1, 4);
         entry.receivers = hosts.map(|host| receiver(octets, id, host, regions.len(), epoch)).collect();
         entry.more_regions = regions.split_off(regions.len().min(1));
-        let branch = |receiver: &Receiver| Branch { joined: receiver.joined, ..Branch::new(receiver.address) };
+    }
+    entry.role = NodeRole::of(has_receivers, !role.is_multiple_of(3));
+    if entry.role == NodeRole::Edge {
+        entry.sid = address(octets.one_of(&[END_MT, END_MT_GROUP]));
         entry.branches = entry.receivers.iter().map(branch).collect();
         entry.repair = repair(octets, &entry);
         return entry;
@@ -246,11 +249,13 @@ fn group(octets: &mut Octets, id: u32, keys: &BTreeMap<u32, KeySpec>) -> GroupEn
         });
         entry.downstream.push(Downstream::Sid(Ipv6Addr::new(0x5f00, 0, 7, child, 0, 0, 0, 0)));
     }
+    entry.branches.extend(entry.receivers.iter().map(branch));
     if role % 3 == 1 {
+        let listed = if entry.more_regions.is_empty() { regions.len().min(1) } else { 0 };
         let edges = 1..=octets.u16(0, 3);
         let list = |edge: u16| EdgeList {
             edge: Ipv6Addr::new(0x2001, 0xdb8, 8, edge, 0, 0, 0, 1),
-            receivers: vec![receiver(octets, id, 0x100 + edge, regions.len().min(1), epoch)],
+            receivers: vec![receiver(octets, id, 0x100 + edge, listed, epoch)],
         };
         let lists: Vec<EdgeList> = edges.map(list).collect();
         entry.policy.lists = if lists.is_empty() { ListMode::Provisioned } else { ListMode::Tlv };
@@ -529,7 +534,7 @@ fn entries(octets: &mut Octets) -> Entries {
     entries.multicast_routes.insert((source, end_mt_group), route);
     for id in 1..=octets.u32(0, 3) {
         let entry = group(octets, id, &entries.keys);
-        if entry.role == NodeRole::Transit {
+        if entry.role.replicates() {
             entries.sids.insert(Prefix::host(entry.sid), SidBehavior::EndReplicate(entry.id));
         }
         entries.groups.insert(id, entry);
