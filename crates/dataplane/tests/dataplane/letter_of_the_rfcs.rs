@@ -163,6 +163,22 @@ fn the_hop_limit_is_checked_before_the_segments() {
     assert_eq!(reported(&packet), (3, 0, 0));
 }
 
+/// RFC 9259 section 2.1.1: a node without support of the O-flag ignores it, and sends it on.
+#[test]
+fn the_oam_flag_is_ignored() {
+    const FLAGS: usize = 40 + 5;
+    let payload = [0xA5; 32];
+    let packet = |flags| {
+        let mut packet = ipv6(SOURCE, END, 0, 43, &srh(253, 1, &[DESTINATION, END], &payload));
+        packet[FLAGS] = flags;
+        packet
+    };
+    let [plain, flagged] = [0, 0x20].map(|flags| result(&packet(flags)));
+    assert_eq!((plain.0.len(), flagged.0.len()), (1, 1));
+    assert_eq!(flagged.0[0].1[FLAGS], 0x20);
+    assert_eq!(plain.0[0].1[FLAGS + 1..], flagged.0[0].1[FLAGS + 1..]);
+}
+
 /// An echo request with eight octets of data.
 fn echo_request(destination: &str) -> Vec<u8> {
     let mut packet = ipv6(SOURCE, destination, 0, 58, &[128, 0, 0, 0, 0x12, 0x34, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8]);
