@@ -38,8 +38,17 @@ pub fn equal_path(head: &[u8], loopback: Ipv6Addr, paths: usize) -> usize {
 /// port of the first would get only flows that they all send by one port, too.
 #[inline]
 pub(crate) fn choose(hash: u32, salt: u32, among: usize) -> usize {
-    let spread = (hash ^ salt).wrapping_mul(0x9E37_79B1);
-    ((u64::from(spread) * among as u64) >> 32) as usize
+    ((u64::from(spread(hash, salt)) * among as u64) >> 32) as usize
+}
+
+/// The same as a part of a total, for a choice by weights.
+pub(crate) fn part(hash: u32, salt: u32, total: u64) -> u64 {
+    ((u128::from(spread(hash, salt)) * u128::from(total)) >> 32) as u64
+}
+
+#[inline(always)]
+fn spread(hash: u32, salt: u32) -> u32 {
+    (hash ^ salt).wrapping_mul(0x9E37_79B1)
 }
 
 /// The salt of hashes at a node with this loopback address.

@@ -143,7 +143,12 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
                 let policy = tables.encaps(policy);
                 policy.key_id().is_none().then(|| FastPathEntry::Encaps(policy.headers().to_vec()))
             }
-            Target::Sid(_) | Target::Group(_) | Target::Placed(_) | Target::Local | Target::Blackhole => None,
+            Target::Sid(_)
+            | Target::Group(_)
+            | Target::Policy(_)
+            | Target::Placed(_)
+            | Target::Local
+            | Target::Blackhole => None,
         };
         entry.unwrap_or(FastPathEntry::Element)
     }
@@ -156,7 +161,12 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
                 Some(FastPathEntry::EndX(flavors, self.hop(tables.adjacency(sid.adjacency?))?))
             }
             SidBehavior::EndDt6(table) => Some(FastPathEntry::EndDt6(table)),
-            SidBehavior::EndC | SidBehavior::EndE(_) | SidBehavior::EndReplicate(_) | SidBehavior::EndMt { .. } => None,
+            SidBehavior::EndDx6 { .. }
+            | SidBehavior::EndB6Encaps { .. }
+            | SidBehavior::EndC
+            | SidBehavior::EndE(_)
+            | SidBehavior::EndReplicate(_)
+            | SidBehavior::EndMt { .. } => None,
         }
     }
 

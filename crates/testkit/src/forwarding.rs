@@ -24,15 +24,23 @@ pub enum Action {
     EndX(Flavors, usize),
     /// End.DT6 on the table of this number.
     EndDt6(usize),
+    /// End.DX6 to the next hop of this number.
+    EndDx6(usize),
     /// H.Encaps or, if `reduced`, H.Encaps.Red.
-    Encaps {
-        /// Outer source.
-        source: Ipv6Addr,
-        /// Path.
-        segments: Vec<Ipv6Addr>,
-        /// H.Encaps.Red.
-        reduced: bool,
-    },
+    Encaps(Outer),
+    /// End.B6.Encaps or, if `reduced`, End.B6.Encaps.Red.
+    EndB6Encaps(Outer),
+}
+
+/// Outer headers that a route or SID pushes.
+#[derive(Clone, Debug)]
+pub struct Outer {
+    /// Outer source.
+    pub source: Ipv6Addr,
+    /// Path.
+    pub segments: Vec<Ipv6Addr>,
+    /// The first segment is not in the SRH.
+    pub reduced: bool,
 }
 
 /// Flavors.
@@ -89,14 +97,24 @@ fn walk(tables: &[Vec<Route>], packet: &mut Vec<u8>) -> Result<usize, Refusal> {
         let route = longest(&tables[table], packet).ok_or(NO_ROUTE)?;
         let step = match &route.action {
             Action::Via(next_hop) => Next::Via(*next_hop),
-            Action::Encaps { source, segments, reduced } => {
+            Action::Encaps(outer) => {
                 if decrement && packet[7] <= 1 {
                     return Err(HOP_LIMIT);
                 }
                 packet[7] -= u8::from(decrement);
-                *packet = encapsulate(packet, *source, segments, *reduced);
+                *packet = encapsulate(packet, outer);
                 table = 0;
                 Next::Forward
+            }
+            Action::EndB6Encaps(outer) => {
+                let step = end(packet, Flavors::default())?;
+                *packet = encapsulate(packet, outer);
+                table = 0;
+                step
+            }
+            Action::EndDx6(next_hop) => {
+                end_dt6(packet)?;
+                Next::InnerVia(*next_hop)
             }
             Action::End(flavors) => end(packet, *flavors)?,
             Action::EndX(flavors, next_hop) => match end(packet, *flavors)? {
@@ -301,10 +319,10 @@ fn decapsulate(packet: &mut Vec<u8>, inner: usize) -> Result<Next, Refusal> {
     Ok(Next::Inner)
 }
 
-/// RFC 8986 sections 5.1 and 5.2; traffic class copied outward, hop limit 64, flow label left zero.
-fn encapsulate(packet: &[u8], source: Ipv6Addr, segments: &[Ipv6Addr], reduced: bool) -> Vec<u8> {
-    let mut listed = segments.to_vec();
-    if reduced {
+/// RFC 8986 sections 5.1 and 5.2, and S15–S18 of section 4.13; traffic class copied outward, hop limit 64, flow label left zero.
+fn encapsulate(packet: &[u8], Outer { source, segments, reduced }: &Outer) -> Vec<u8> {
+    let mut listed = segments.clone();
+    if *reduced {
         listed.remove(0);
     }
     listed.reverse();

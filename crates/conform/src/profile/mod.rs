@@ -6,6 +6,8 @@ mod end_mt;
 mod end_replicate;
 mod fast_cnp;
 mod multicast;
+mod rfc8986;
+mod router;
 mod usid;
 
 use crate::parameters::{Port, read};
@@ -46,7 +48,7 @@ pub struct ProfileName {
 }
 
 /// The profiles.
-pub const PROFILES: [ProfileName; 6] = [
+pub const PROFILES: [ProfileName; 7] = [
     ProfileName {
         name: "end-mt",
         about: end_mt::ABOUT,
@@ -58,6 +60,11 @@ pub const PROFILES: [ProfileName; 6] = [
         build: |text| Ok(end_replicate::profile(&read::<end_replicate::EndReplicate>(text)?)),
     },
     ProfileName { name: "usid", about: usid::ABOUT, build: |text| Ok(usid::profile(&read::<usid::Usid>(text)?)) },
+    ProfileName {
+        name: "rfc8986",
+        about: rfc8986::ABOUT,
+        build: |text| Ok(rfc8986::profile(&read::<rfc8986::Rfc8986>(text)?)),
+    },
     ProfileName {
         name: "fast-cnp",
         about: fast_cnp::ABOUT,

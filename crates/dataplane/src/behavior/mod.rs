@@ -4,7 +4,9 @@
 
 mod decapsulate;
 mod end;
+mod end_b6_encaps;
 mod end_dt6;
+mod end_dx6;
 mod end_x;
 mod next_csid;
 mod options;
@@ -12,7 +14,9 @@ mod upper_layer;
 
 pub(crate) use decapsulate::{decapsulate, uncover};
 pub(crate) use end::{end, end_in_place};
+pub(crate) use end_b6_encaps::end_b6_encaps;
 pub(crate) use end_dt6::{end_dt6, inner_offset, inner_packet};
+pub(crate) use end_dx6::end_dx6;
 pub(crate) use end_x::end_x;
 pub(crate) use next_csid::shift;
 pub(crate) use options::behind_options;

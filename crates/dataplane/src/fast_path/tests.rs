@@ -6,6 +6,7 @@ use crate::egress::{EgressConfig, PfcConfig};
 use crate::encaps::EncapsMode;
 use crate::headend::HeadendConfig;
 use crate::ioam::{IoamConfig, IoamNamespace};
+use crate::policy::{PolicyId, SegmentList, SrPolicy};
 use crate::security::{Cover, Domain, HmacKey};
 use srdma_wire::MacAddress;
 use std::net::Ipv6Addr;
@@ -233,7 +234,19 @@ fn a_domain_limits_the_sources_of_packets_to_sids() {
 #[test]
 fn behaviours_with_state_are_the_elements() {
     let mut node = node(|_| {});
-    for behavior in [SidBehavior::EndC, SidBehavior::EndMt { require_hmac: false }, SidBehavior::EndE(TableId(0))] {
+    let lists = vec![SegmentList { segments: vec![address("2001:db8:a::1")], weight: 1 }];
+    let policy = Box::new(SrPolicy { lists, hmac_key_id: None });
+    let (id, mode) = (PolicyId(1), EncapsMode::Reduced);
+    let applied = route(POLICY, RouteAction::Policy { policy: id, mode });
+    apply(&mut node, [Command::AddPolicy { id, policy }, applied]);
+    assert_eq!(entry(&node, POLICY), FastPathEntry::Element);
+    for behavior in [
+        SidBehavior::EndC,
+        SidBehavior::EndMt { require_hmac: false },
+        SidBehavior::EndE(TableId(0)),
+        SidBehavior::EndDx6 { next_hop: neighbour(), table: TableId(0) },
+        SidBehavior::EndB6Encaps { policy: id, mode },
+    ] {
         apply(&mut node, [Command::AddSid { prefix: prefix(END), behavior }]);
         assert_eq!(entry(&node, END), FastPathEntry::Element);
     }

@@ -1,11 +1,12 @@
 //! Commands: each goes to the part that owns what it changes.
 
 use super::Node;
-use crate::config::{Command, ConfigError, PortConfig, RouteAction, SidBehavior, TableId};
-use crate::encaps::Encaps;
+use crate::config::{Command, ConfigError, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId};
+use crate::encaps::{Encaps, EncapsMode};
 use crate::fast_cnp::Connection;
 use crate::groups::{Owner, Surroundings};
-use crate::security::HmacKey;
+use crate::policy::{Outer, PolicyId, SrPolicy};
+use crate::security::{HmacKey, Security};
 use crate::tables::{Target, Unused};
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix, Qpn};
@@ -39,6 +40,8 @@ impl Node {
             Command::RemoveNeighbour(next_hop) => tables.remove_neighbour(next_hop)?,
             Command::AddRoute { table, prefix, action } => unused = self.add_route(table, prefix, action)?,
             Command::RemoveRoute { table, prefix } => unused = tables.remove_route(table, prefix)?,
+            Command::AddPolicy { id, policy } => self.add_policy(id, *policy)?,
+            Command::RemovePolicy(id) => tables.remove_policy(id)?,
             Command::AddSid { prefix, behavior } => unused = self.add_sid(prefix, behavior)?,
             Command::RemoveSid(prefix) => tables.remove_sid(prefix)?,
             Command::AddMulticastRoute(route) => tables.add_multicast_route(&route)?,
@@ -131,9 +134,9 @@ impl Node {
     }
 
     fn add_route(&mut self, table: TableId, prefix: Prefix, action: RouteAction) -> Result<Unused, ConfigError> {
-        let tables = &mut self.tables;
         let target = match action {
             RouteAction::Blackhole => Target::Blackhole,
+            RouteAction::Policy { policy, mode } => Target::Policy(self.hold_policy(policy, mode)?),
             RouteAction::Encaps { segments, mode, hmac_key_id } => {
                 let hmac = match hmac_key_id {
                     None => None,
@@ -144,12 +147,12 @@ impl Node {
                 };
                 let policy = Encaps::signed(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT, hmac)
                     .map_err(|error| ConfigError::Encaps { prefix, error })?;
-                tables.hold_encaps(policy)
+                self.tables.hold_encaps(policy)
             }
-            RouteAction::Placed(paths) => self.headend.hold(prefix, paths, tables.get(table, prefix))?,
-            RouteAction::Via(next_hops) => tables.hold_next_hops(prefix, &next_hops)?,
+            RouteAction::Placed(paths) => self.headend.hold(prefix, paths, self.tables.get(table, prefix))?,
+            RouteAction::Via(next_hops) => self.tables.hold_next_hops(prefix, &next_hops)?,
         };
-        Ok(tables.insert_route(table, prefix, target))
+        Ok(self.tables.insert_route(table, prefix, target))
     }
 
     fn add_sid(&mut self, prefix: Prefix, behavior: SidBehavior) -> Result<Unused, ConfigError> {
@@ -158,11 +161,26 @@ impl Node {
             SidBehavior::EndReplicate(id) => self.groups.transit_group(id),
             _ => None,
         };
-        let unused = self.tables.add_sid(prefix, behavior, group)?;
+        let policy = match behavior {
+            SidBehavior::EndB6Encaps { policy, mode } => Some(self.hold_policy(policy, mode)?),
+            _ => None,
+        };
+        let unused = self.tables.add_sid(prefix, behavior, group, policy)?;
         if matches!(behavior, SidBehavior::EndE(_)) {
             self.backpressure.expect_end_e();
         }
         Ok(unused)
+    }
+
+    fn add_policy(&mut self, id: PolicyId, policy: SrPolicy) -> Result<(), ConfigError> {
+        let outer = outer(&self.config, &self.security, id, &policy)?;
+        self.tables.set_policy(id, policy, outer)
+    }
+
+    /// The place of an SR policy in a mode of encapsulation, used once more.
+    fn hold_policy(&mut self, id: PolicyId, mode: EncapsMode) -> Result<u32, ConfigError> {
+        let outer = outer(&self.config, &self.security, id, self.tables.policy(id)?)?;
+        self.tables.hold_policy(id, mode, outer)
     }
 
     fn add_hmac_key(&mut self, key_id: u32, key: HmacKey) -> Result<(), ConfigError> {
@@ -188,6 +206,23 @@ impl Node {
             false => Err(ConfigError::UnknownConnection { host, peer, peer_qpn }),
         }
     }
+}
+
+/// What the outer headers of an SR policy have in common.
+fn outer<'s>(
+    config: &NodeConfig,
+    security: &'s Security,
+    id: PolicyId,
+    policy: &SrPolicy,
+) -> Result<Outer<'s>, ConfigError> {
+    let hmac = match policy.hmac_key_id {
+        None => None,
+        Some(key_id) => {
+            let key = security.key(key_id);
+            Some((key_id, key.ok_or(ConfigError::UnknownPolicyKey { policy: id.0, key_id })?))
+        }
+    };
+    Ok(Outer { source: config.loopback, hop_limit: ENCAPS_HOP_LIMIT, hmac })
 }
 
 fn check_port(ports: usize, port: PortId) -> Result<(), ConfigError> {

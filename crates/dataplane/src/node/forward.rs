@@ -10,7 +10,7 @@
 
 use super::Node;
 use super::verdict::{HopLimit, Progress, Step, Verdict};
-use crate::behavior::{Outcome, end, end_dt6, end_x};
+use crate::behavior::{Outcome, end, end_b6_encaps, end_dt6, end_dx6, end_x};
 use crate::config::{SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
@@ -126,6 +126,7 @@ impl Node {
             Some(Target::Ecmp(set)) => return Step::Neighbour(self.tables.choose(set, frame.head(pool))),
             Some(Target::Sid(sid)) => return self.process_sid(sid, progress, context, frame, pool),
             Some(Target::Encaps(policy)) => return self.encapsulate(policy, progress, context, frame, pool),
+            Some(Target::Policy(policy)) => return self.encapsulate_by_policy(policy, progress, context, frame, pool),
             Some(Target::Placed(place)) => return self.encapsulate_placed(place, progress, context, frame, pool),
             Some(Target::Group(group)) => Verdict::Proxied(group),
             Some(Target::Local) => Verdict::Local,
@@ -149,6 +150,22 @@ impl Node {
         }
         let policy = self.tables.encaps(policy);
         let octets = policy.push(frame, pool).map(|()| policy.octets());
+        progress.encapsulated(context, octets)
+    }
+
+    /// Encapsulates a packet by a segment list of an SR policy.
+    fn encapsulate_by_policy(
+        &mut self,
+        policy: u32,
+        progress: &mut Progress,
+        context: &mut PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Step {
+        if let Err(verdict) = progress.decrement(frame, pool) {
+            return Step::Done(verdict);
+        }
+        let octets = self.tables.push_policy(policy, frame, pool);
         progress.encapsulated(context, octets)
     }
 
@@ -197,6 +214,17 @@ impl Node {
                 progress.table = next;
                 (end_dt6(frame, pool), None)
             }
+            SidBehavior::EndDx6 { table, .. } => {
+                progress.table = table;
+                (end_dx6(frame, pool), sid.adjacency)
+            }
+            SidBehavior::EndB6Encaps { .. } => match (end_b6_encaps(frame, pool), sid.policy) {
+                (Outcome::Forward, Some(policy)) => {
+                    let octets = self.tables.push_policy(policy, frame, pool);
+                    return progress.encapsulated(context, octets);
+                }
+                (outcome, _) => (outcome, None),
+            },
             SidBehavior::EndE(next) => {
                 progress.table = next;
                 context.by_end_e = true;

@@ -19,6 +19,7 @@ mod journal;
 mod learning;
 mod letter_of_the_rfcs;
 mod placed;
+mod policies;
 mod receiver_lists;
 mod reference;
 mod repair;

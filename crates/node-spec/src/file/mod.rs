@@ -22,6 +22,7 @@ mod policy;
 mod repair;
 mod route;
 mod sid;
+mod sr_policy;
 mod steering;
 mod value;
 
@@ -45,6 +46,7 @@ pub use policy::{LearningSection, PolicySection};
 pub use repair::{Levels, RepairSection, WindowPackets};
 pub use route::{EncapsSection, MulticastRouteSection, PathSection, RouteSection};
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
+pub use sr_policy::{SegmentListSection, SrPolicySection};
 pub use steering::SteeringSection;
 pub use value::{
     HostAddress, Integer, InterfaceName, MulticastAddress, Octets, PortName, PositiveU32, Probability, Secret,
@@ -90,6 +92,8 @@ pub struct NodeFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbour: Vec<NeighbourSection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sr_policy: Vec<SrPolicySection>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub route: Vec<Spanned<RouteSection>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub multicast_route: Vec<Spanned<MulticastRouteSection>>,
@@ -129,6 +133,7 @@ impl NodeFile {
             inside: Vec::new(),
             border: Vec::new(),
             neighbour: Vec::new(),
+            sr_policy: Vec::new(),
             route: Vec::new(),
             multicast_route: Vec::new(),
             sid: Vec::new(),
@@ -162,6 +167,7 @@ impl NodeFile {
                 .iter()
                 .map(|((port, address), mac)| NeighbourSection::of(ports, *port, *address, *mac))
                 .collect(),
+            sr_policy: entries.policies.iter().map(|(id, policy)| SrPolicySection::of(*id, policy)).collect(),
             route: entries
                 .routes
                 .iter()

@@ -27,6 +27,7 @@ mod repair;
 mod routes;
 mod sides;
 mod sids;
+mod sr_policies;
 mod steering;
 mod workers;
 
@@ -140,6 +141,7 @@ impl Configuration {
         steering::add(&file, &claims, &mut draft)?;
         fast_cnp::add(&file, &mut draft)?;
         backpressure::add(&file, &node, &mut draft)?;
+        sr_policies::add(&file, &mut draft)?;
         routes::add(&file, &node, &mut claims, &mut draft)?;
         sids::add(&file, &node, &mut claims, &mut draft)?;
         group::add(&file, &node, &mut claims, &mut draft)?;

@@ -50,8 +50,10 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
     prefixes.extend(entries.sids.keys().map(|prefix| (*prefix, Match::All)));
     // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
     let policies = entries.routes.iter().filter_map(|((table, prefix), action)| match action {
-        RouteAction::Encaps { .. } | RouteAction::Placed(_) if *table == TableId(0) => Some(*prefix),
-        RouteAction::Encaps { .. } | RouteAction::Placed(_) | RouteAction::Via(_) | RouteAction::Blackhole => None,
+        RouteAction::Encaps { .. } | RouteAction::Policy { .. } | RouteAction::Placed(_) => {
+            (*table == TableId(0)).then_some(*prefix)
+        }
+        RouteAction::Via(_) | RouteAction::Blackhole => None,
     });
     prefixes.extend(policies.map(|prefix| (prefix, Match::All)));
     prefixes.extend(entries.multicast_routes.values().map(|route| (Prefix::host(route.group), Match::All)));

@@ -101,8 +101,8 @@ fn keys_and_types() {
         file,
         "[node]",
         "[nodes]",
-        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `inside`, `border`, `neighbour`, `route`, \
-         `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
+        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `inside`, `border`, `neighbour`, `sr_policy`, \
+         `route`, `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
          `backpressure`, `backpressure_sids`, `steering`, `isis`, `bfd`, `controller`, `connection`",
     );
     for (old, message) in [

@@ -2,7 +2,10 @@
 
 use super::documentation::example;
 use super::parse;
-use srdma_dataplane::{Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{
+    Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PolicyId, RouteAction, SegmentList, SidBehavior,
+    SrPolicy, TableId,
+};
 use srdma_frame::PortId;
 use srdma_group::{
     Branch, CnpMode, Downstream, Dscp, GroupEntry, GroupId, Join, ListMode, NodeRole, OnFailure, Parent, Policy,
@@ -82,6 +85,17 @@ fn routes_and_sids() {
         *route(0, "2001:db8:dd::/48"),
         RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: Some(42) }
     );
+    let policy = PolicyId(1);
+    assert_eq!(*route(0, "2001:db8:de::/48"), RouteAction::Policy { policy, mode: EncapsMode::Encaps });
+    let lists = [(vec!["5f00:0:500:300::"], 3), (vec!["5f00:0:400::", "5f00:0:300::"], 1)];
+    let lists =
+        lists.map(|(segments, weight)| SegmentList { segments: segments.into_iter().map(address).collect(), weight });
+    let policies = commands.iter().filter_map(|command| match command {
+        Command::AddPolicy { id, policy } => Some((*id, (**policy).clone())),
+        _ => None,
+    });
+    let expected = SrPolicy { lists: lists.to_vec(), hmac_key_id: Some(42) };
+    assert_eq!(policies.collect::<Vec<_>>(), [(policy, expected)]);
 
     let sids: Vec<_> = commands
         .iter()
@@ -96,7 +110,9 @@ fn routes_and_sids() {
         ("2001:db8:ff:6::c/128", SidBehavior::EndC),
         ("2001:db8:ff:6::d/128", SidBehavior::EndE(TableId(100))),
         ("2001:db8:ff:6::e/128", SidBehavior::End(end)),
+        ("2001:db8:ff:6::b6/128", SidBehavior::EndB6Encaps { policy, mode: EncapsMode::Encaps }),
         ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
+        ("2001:db8:ff:6::d8/128", SidBehavior::EndDx6 { next_hop: core, table: TableId(100) }),
         ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
         ("2001:db8:ff:6::f1/128", SidBehavior::EndReplicate(GroupId(1))),
         ("5f00:0:600::/48", SidBehavior::End(Flavors::MICRO)),
