@@ -39,7 +39,7 @@ const MARK_LOST: Departure = linux(
 );
 
 /// Measured on Linux 6.18.
-const KNOWN: [Known; 11] = [
+const KNOWN: [Known; 12] = [
     Known {
         departure: linux(
             "silent-refusals",
@@ -55,6 +55,8 @@ const KNOWN: [Known; 11] = [
             "end-dt6-upper-layer",
             "end-dx6-segments-left",
             "end-dx6-upper-layer",
+            "end-dx2-segments-left",
+            "end-dx2-upper-layer",
             "end-b6-encaps-segments-left-too-large",
             "end-b6-encaps-no-segment",
             "end-b6-encaps-upper-layer",
@@ -101,6 +103,14 @@ const KNOWN: [Known; 11] = [
     Known {
         departure: linux("no-reduced-binding-sid", "there is no End.B6.Encaps.Red (RFC 8986 section 4.14)"),
         cases: &["end-b6-encaps-red", "end-b6-encaps-red-one-segment", "end-b6-encaps-red-no-segment"],
+        looks: Looks::Missing,
+    },
+    Known {
+        departure: linux(
+            "routed-frames",
+            "H.Encaps.L2 takes frames whose IPv6 packets are routed, and no others (RFC 8986 section 5.3)",
+        ),
+        cases: &["h-encaps-l2-red-other-mac", "h-encaps-l2-red-arp", "h-encaps-l2-red-tagged"],
         looks: Looks::Missing,
     },
     Known {

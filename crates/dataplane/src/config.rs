@@ -3,6 +3,7 @@
 use crate::backpressure::{BackpressureConfig, BackpressureConfigError, BackpressureSids};
 use crate::behavior::Flavors;
 use crate::bfd::{BfdPeer, BfdSession};
+use crate::cross_connect::CrossConnect;
 use crate::egress::{ClassMap, EgressConfig, EgressError};
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fast_cnp::{Connection, FastCnpConfig};
@@ -171,6 +172,8 @@ pub enum SidBehavior {
         /// The table by which ICMPv6 errors about inner packets are sent (D233).
         table: TableId,
     },
+    /// End.DX2: the Ethernet frame in the packet leaves by this port.
+    EndDx2(PortId),
     /// End.B6.Encaps, or End.B6.Encaps.Red in the reduced mode: an SR policy is applied.
     EndB6Encaps {
         /// The policy.
@@ -288,6 +291,14 @@ pub enum Command {
     },
     /// Makes a port an inside one again, as it began.
     RemoveBorder(PortId),
+    /// Has the frames that a port receives leave whole, by an SR policy.
+    SetCrossConnect {
+        port: PortId,
+        /// The policy.
+        cross_connect: CrossConnect,
+    },
+    /// Takes the packets that a port receives again, as it began.
+    RemoveCrossConnect(PortId),
     /// Gives a port traffic classes, with their limits, marks and pauses, or others than it had. Without it a port has
     /// one queue.
     SetEgress {
@@ -372,6 +383,9 @@ pub enum ConfigError {
         /// Why.
         error: EgressError,
     },
+    /// The frames of a port are not cross-connected.
+    #[error("the frames of port {0} are not cross-connected")]
+    UnknownCrossConnect(u16),
     /// Traces cannot be written to so.
     #[error("IOAM: {0}")]
     Ioam(IoamError),

@@ -28,6 +28,13 @@ pub(crate) fn of_packet(head: &[u8]) -> u32 {
     (mix(hash) >> 32) as u32
 }
 
+/// A hash of a frame's MAC addresses.
+pub(crate) fn of_frame(head: &[u8]) -> u32 {
+    let Some(addresses) = head.first_chunk::<12>() else { return 0 };
+    let [a, b, c] = std::array::from_fn(|index| addresses[4 * index..][..4].try_into().map_or(0, u32::from_be_bytes));
+    (mix(mix(u64::from(a) << 32 | u64::from(b)).wrapping_add(u64::from(c))) >> 32) as u32
+}
+
 /// The index among equal paths that a node selects for a packet with these headers, the Ethernet header first; the hash
 /// of [`Node`](crate::Node)s with this loopback address.
 pub fn equal_path(head: &[u8], loopback: Ipv6Addr, paths: usize) -> usize {

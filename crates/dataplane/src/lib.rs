@@ -11,6 +11,7 @@ mod bfd;
 mod config;
 mod context;
 mod counters;
+mod cross_connect;
 mod drop;
 mod egress;
 mod encaps;
@@ -45,6 +46,7 @@ pub use config::{
     SidBehavior, TableId,
 };
 pub use counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
+pub use cross_connect::CrossConnect;
 pub use drop::{DropCounters, DropReason};
 pub use egress::{
     BackpressureThresholds, CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking,

@@ -3,6 +3,7 @@
 use crate::encaps::{Encaps, EncapsError, EncapsMode};
 use crate::entropy;
 use crate::security::HmacKey;
+use srdma_wire::NextHeader;
 use std::net::Ipv6Addr;
 
 /// An SR policy, by its number.
@@ -52,6 +53,21 @@ pub enum PolicyError {
     },
 }
 
+/// What is put into a policy's headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Payload {
+    Ipv6,
+    /// A whole frame.
+    Ethernet,
+}
+
+/// How a policy is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) mode: EncapsMode,
+    pub(crate) payload: Payload,
+}
+
 /// What outer headers have in common that this node pushes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outer<'k> {
@@ -62,11 +78,11 @@ pub(crate) struct Outer<'k> {
     pub(crate) hmac: Option<(u32, &'k HmacKey)>,
 }
 
-/// A policy in a mode of encapsulation, ready for packets.
+/// A policy in a form, ready for packets.
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedPolicy {
     pub(crate) id: PolicyId,
-    pub(crate) mode: EncapsMode,
+    pub(crate) form: Form,
     lists: Vec<PreparedList>,
     /// Shares of all lists.
     all: Shares,
@@ -84,12 +100,7 @@ struct PreparedList {
 }
 
 impl PreparedPolicy {
-    pub(crate) fn new(
-        id: PolicyId,
-        policy: &SrPolicy,
-        mode: EncapsMode,
-        outer: Outer<'_>,
-    ) -> Result<Self, PolicyError> {
+    pub(crate) fn new(id: PolicyId, policy: &SrPolicy, form: Form, outer: Outer<'_>) -> Result<Self, PolicyError> {
         match policy.lists.len() {
             0 => return Err(PolicyError::NoSegmentLists),
             lists if lists > MAX_SEGMENT_LISTS => return Err(PolicyError::TooManySegmentLists(lists)),
@@ -99,13 +110,17 @@ impl PreparedPolicy {
             if list.weight == 0 {
                 return Err(PolicyError::NoWeight(number));
             }
-            let headers = Encaps::signed(outer.source, &list.segments, mode, outer.hop_limit, outer.hmac)
+            let headers = Encaps::signed(outer.source, &list.segments, form.mode, outer.hop_limit, outer.hmac)
                 .map_err(|error| PolicyError::SegmentList { number, error })?;
+            let headers = match form.payload {
+                Payload::Ipv6 => headers,
+                Payload::Ethernet => headers.around(NextHeader::ETHERNET),
+            };
             Ok(PreparedList { headers, weight: list.weight, is_valid: true })
         };
         let lists = (1..).zip(&policy.lists).map(prepare).collect::<Result<Vec<_>, _>>()?;
         let all = Shares::of(&lists, |_| true);
-        Ok(PreparedPolicy { id, mode, lists, all, valid: None, generation: None })
+        Ok(PreparedPolicy { id, form, lists, all, valid: None, generation: None })
     }
 
     /// The headers for a flow. Flows of valid lists stay with them when others are not.
@@ -185,7 +200,8 @@ mod tests {
         });
         let policy = SrPolicy { lists: lists.collect(), hmac_key_id: None };
         let outer = Outer { source: Ipv6Addr::LOCALHOST, hop_limit: 64, hmac: None };
-        PreparedPolicy::new(PolicyId(1), &policy, EncapsMode::Reduced, outer).unwrap()
+        let form = Form { mode: EncapsMode::Reduced, payload: Payload::Ipv6 };
+        PreparedPolicy::new(PolicyId(1), &policy, form, outer).unwrap()
     }
 
     /// Number of the list for each of so many hashes, and how many flows each list has.
@@ -237,7 +253,8 @@ mod tests {
         let error = |lists: Vec<SegmentList>| {
             let policy = SrPolicy { lists, hmac_key_id: None };
             let outer = Outer { source: a, hop_limit: 64, hmac: None };
-            PreparedPolicy::new(PolicyId(1), &policy, EncapsMode::Encaps, outer).map(|_| ()).unwrap_err()
+            let form = Form { mode: EncapsMode::Encaps, payload: Payload::Ipv6 };
+            PreparedPolicy::new(PolicyId(1), &policy, form, outer).map(|_| ()).unwrap_err()
         };
         assert_eq!(error(vec![]), PolicyError::NoSegmentLists);
         assert_eq!(error(vec![list(1, 1); 65]), PolicyError::TooManySegmentLists(65));

@@ -101,6 +101,8 @@ fn removals(before: &Entries, after: &Entries) -> Vec<Command> {
         commands.push(Command::SetBackpressureSids(Vec::new()));
     }
     commands.extend(gone(&before.sids, &after.sids, |_, _| true).map(|prefix| Command::RemoveSid(*prefix)));
+    let cross_connects = gone(&before.cross_connects, &after.cross_connects, |_, _| true);
+    commands.extend(cross_connects.map(|port| Command::RemoveCrossConnect(*port)));
     let routes = gone(&before.routes, &after.routes, |_, _| true);
     commands.extend(routes.map(|(table, prefix)| Command::RemoveRoute { table: *table, prefix: *prefix }));
     if is_off(before.steering.is_some(), after.steering.is_some()) {
@@ -152,6 +154,8 @@ pub(crate) fn additions(before: &Entries, after: &Entries) -> Vec<Command> {
     }));
     let policies = changed(&before.policies, &after.policies);
     commands.extend(policies.map(|(id, policy)| Command::AddPolicy { id: *id, policy: Box::new(policy.clone()) }));
+    let cross_connects = changed(&before.cross_connects, &after.cross_connects);
+    commands.extend(cross_connects.map(|(port, with)| Command::SetCrossConnect { port: *port, cross_connect: *with }));
     let routes = changed(&before.routes, &after.routes);
     commands.extend(routes.map(|((table, prefix), action)| Command::AddRoute {
         table: *table,

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use srdma_bfd::Config;
 use srdma_dataplane::headend::HeadendConfig;
 use srdma_dataplane::{
-    BackpressureConfig, BackpressureSids, BfdPeer, BfdReport, BfdSession, ClassMap, Connection, Cover, Domain,
-    EgressConfig, EncapsMode, FastCnpConfig, Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning,
+    BackpressureConfig, BackpressureSids, BfdPeer, BfdReport, BfdSession, ClassMap, Connection, Cover, CrossConnect,
+    Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning,
     MulticastRoute, NextHop, Node, NodeConfig, PolicyId, PortConfig, RouteAction, SegmentList, SidBehavior, SrPolicy,
     TableId,
 };
@@ -159,8 +159,13 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
         1 => drop(entries.sids.insert(prefix(END_MT, 128), SidBehavior::EndDt6(TableId(5)))),
         _ => drop(entries.sids.insert(prefix(END_MT, 128), SidBehavior::EndMt { require_hmac: bits.is() })),
     }
-    match bits.one_of(6) {
+    if let Some(policy) = policy.filter(|_| bits.is()) {
+        entries.cross_connects.insert(PortId(1), CrossConnect { policy, mode });
+    }
+    match bits.one_of(7) {
         0 => {}
+        // Port 1 may have traffic classes.
+        6 => drop(entries.sids.insert(prefix(OTHER_SID, 48), SidBehavior::EndDx2(PortId(bits.one_of(2) as u16)))),
         4 => {
             let behavior = SidBehavior::EndDx6 { next_hop: hop(2), table: TableId(5) };
             entries.sids.insert(prefix(OTHER_SID, 48), behavior);

@@ -26,6 +26,8 @@ pub enum Action {
     EndDt6(usize),
     /// End.DX6 to the next hop of this number.
     EndDx6(usize),
+    /// End.DX2 to the port of this number, counted as next hops are.
+    EndDx2(usize),
     /// H.Encaps or, if `reduced`, H.Encaps.Red.
     Encaps(Outer),
     /// End.B6.Encaps or, if `reduced`, End.B6.Encaps.Red.
@@ -60,7 +62,7 @@ pub struct Flavors {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Sent to the next hop of this number.
+    /// Sent to the next hop of this number; by End.DX2 a frame, otherwise a packet.
     Sent(usize, Vec<u8>),
     /// Dropped, with an ICMPv6 error of this type, code and parameter about the packet as it was then.
     Error(u8, u8, u32, Vec<u8>),
@@ -111,6 +113,10 @@ fn walk(tables: &[Vec<Route>], packet: &mut Vec<u8>) -> Result<usize, Refusal> {
                 *packet = encapsulate(packet, outer);
                 table = 0;
                 step
+            }
+            Action::EndDx2(port) => {
+                end_dx2(packet)?;
+                return Ok(*port);
             }
             Action::EndDx6(next_hop) => {
                 end_dt6(packet)?;
@@ -281,11 +287,30 @@ fn upper_layer(packet: &mut Vec<u8>, offset: usize, kind_at: usize, flavors: Fla
 
 /// RFC 8986 section 4.6.
 fn end_dt6(packet: &mut Vec<u8>) -> Result<Next, Refusal> {
+    let inner = taken_upper_layer(packet, 41)?;
+    decapsulate(packet, inner)
+}
+
+/// RFC 8986 section 4.9. Nothing of the outer header is taken over.
+fn end_dx2(packet: &mut Vec<u8>) -> Result<(), Refusal> {
+    let frame = taken_upper_layer(packet, 143)?;
+    if packet.len() < frame + 14 {
+        return Err(Refusal::Silent);
+    }
+    packet.drain(..frame);
+    Ok(())
+}
+
+/// The upper-layer header of a SID that is the last one and takes this kind: its offset.
+fn taken_upper_layer(packet: &[u8], kind: u8) -> Result<usize, Refusal> {
     let (mut offset, mut kind_at) = (40, 6);
     for _ in 0..MAX_HEADERS {
         (offset, kind_at) = behind_options(packet, offset, kind_at)?;
+        if packet[kind_at] == kind {
+            return Ok(offset);
+        }
         if packet[kind_at] != 43 {
-            return upper_layer(packet, offset, kind_at, Flavors { usd: true, ..Flavors::default() });
+            return Err(parameter_problem(4, offset));
         }
         let len = routing_header_len(packet, offset)?;
         if packet[offset + 3] != 0 {

@@ -42,10 +42,10 @@ fn our_node_passes_usid() {
     passes("usid", &["up", "down"]);
 }
 
-/// End.DX6, End.B6.Encaps and H.Encaps, and errors of each (D233).
+/// End.DX6, End.DX2, End.B6.Encaps, H.Encaps and H.Encaps.L2.Red, and errors of each (D233, D243).
 #[test]
 fn our_node_passes_rfc8986() {
-    passes("rfc8986", &["up", "down"]);
+    passes("rfc8986", &["up", "down", "circuit"]);
 }
 
 /// Copies, lists, and responses aggregated at an edge: each MT requirement that a packet can show.

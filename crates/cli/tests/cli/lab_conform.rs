@@ -63,6 +63,10 @@ impl Bench {
     }
 }
 
+/// Ports of the profile `rfc8986`; the last one is for frames.
+const RFC8986: &[&str] = &["up", "down", CIRCUIT];
+const CIRCUIT: &str = "circuit";
+
 /// A node that is ended with this value.
 struct Node(Child);
 
@@ -88,6 +92,9 @@ impl Node {
             let driver = data_threads.driver;
             let lines = format!("{name}interface = \"c-{port}\"\ndriver = \"{driver}\"\n");
             configuration = configuration.replace(&name, &lines);
+        }
+        if bench.ports.contains(&CIRCUIT) {
+            bench.device.set(&format!("ipv6/conf/c-{CIRCUIT}/disable_ipv6"), "1").expect("a link of frames alone");
         }
         let directory = tempfile::tempdir().expect("a directory");
         let [file, log] = ["node.toml", "log"].map(|name| directory.path().join(name));
@@ -165,7 +172,7 @@ fn our_node_passes_by_its_fast_path(profile: &str, ports: &'static [&'static str
         status["ports"].as_array().expect("ports").clone()
     };
     for port in status() {
-        assert_eq!(port["fast_path"]["is_on"], true, "{port:#}");
+        assert_eq!(port["fast_path"]["is_on"], port["name"] != CIRCUIT, "{port:#}");
     }
     passes(&bench, profile);
     // A snapshot is half a second old at most.
@@ -206,12 +213,15 @@ fn our_router_passes_on_links() {
     our_node_passes("usid", &["up", "down"]);
 }
 
-/// End.DX6 and binding SIDs, with the fast path too, which leaves them to the element (D233, D234, D235).
+/// End.DX6, End.DX2, binding SIDs and frames, with the fast path too, which leaves them to the element (D233-D235, D243).
+/// The kernel has no IPv6 on the link of the frames.
 #[test]
 #[ignore = "needs root"]
 fn our_router_passes_rfc8986_on_links() {
-    our_node_passes("rfc8986", &["up", "down"]);
-    our_node_passes_by_its_fast_path("rfc8986", &["up", "down"]);
+    for driver in ["auto", "af_packet"] {
+        our_node_passes_with("rfc8986", RFC8986, DataThreads { count: 1, driver });
+    }
+    our_node_passes_by_its_fast_path("rfc8986", RFC8986);
 }
 
 /// PP-4-3, PP-5.2-2, PP-5.2-3 by the fast path, drops and ICMPv6 errors by the element.
@@ -295,6 +305,7 @@ fn add_rfc8986(bench: &Bench) {
     }
     for (sid, action) in [
         ("2001:db8:ff:1::d6", "End.DX6 nh6 2001:db8:99::9"),
+        ("2001:db8:ff:1::d2", "End.DX2 oif c-circuit"),
         ("2001:db8:ff:1::b6", "End.B6.Encaps srh segs 2001:db8:ff:2::e,2001:db8:ff:4::d6"),
     ] {
         bench.ip(&format!("-6 route add {sid} encap seg6local action {action} dev c-down"));
@@ -305,12 +316,18 @@ fn add_rfc8986(bench: &Bench) {
     ] {
         bench.ip(&format!("-6 route add {host} encap seg6 mode encap segs {segments} dev c-down"));
     }
+    let segments = "2001:db8:ff:2::e,2001:db8:ff:4::d6";
+    bench.ip(&format!("-6 route add 2001:db8:e2::1 encap seg6 mode l2encap.red segs {segments} dev c-down"));
 }
 
 /// Runs a profile against a Linux router: every case that does not pass is a known departure; returns their names, and
 /// the report.
-fn departures_of_linux(profile: &str, configure: fn(&Bench)) -> (BTreeSet<String>, Value) {
-    let bench = Bench::new(&["up", "down"]);
+fn departures_of_linux(
+    profile: &str,
+    ports: &'static [&'static str],
+    configure: fn(&Bench),
+) -> (BTreeSet<String>, Value) {
+    let bench = Bench::new(ports);
     linux_router(&bench);
     configure(&bench);
     let (report, passes) = bench.run(profile);
@@ -331,7 +348,7 @@ fn departures_of_linux(profile: &str, configure: fn(&Bench)) -> (BTreeSet<String
 #[test]
 #[ignore = "needs root"]
 fn the_departures_of_linux_are_found_and_named() {
-    let (names, report) = departures_of_linux("usid", add_usid);
+    let (names, report) = departures_of_linux("usid", &["up", "down"], add_usid);
     // Those that have been there for as long as these behaviours; others may go with a later kernel.
     for name in ["silent-refusals", "congestion-mark", "inner-hop-limit", "no-usd", "pad1"] {
         assert!(names.contains(name), "{name}: {names:?}");
@@ -343,12 +360,12 @@ fn the_departures_of_linux_are_found_and_named() {
     }
 }
 
-/// The same for End.DX6, End.B6.Encaps and H.Encaps.
+/// The same for End.DX6, End.DX2, End.B6.Encaps, H.Encaps and H.Encaps.L2.Red.
 #[test]
 #[ignore = "needs root"]
 fn the_departures_of_linux_from_rfc8986_are_found_and_named() {
-    let (names, _) = departures_of_linux("rfc8986", add_rfc8986);
-    for name in ["silent-refusals", "congestion-mark", "inner-hop-limit"] {
+    let (names, _) = departures_of_linux("rfc8986", RFC8986, add_rfc8986);
+    for name in ["silent-refusals", "congestion-mark", "inner-hop-limit", "routed-frames"] {
         assert!(names.contains(name), "{name}: {names:?}");
     }
 }

@@ -130,6 +130,11 @@ impl NodeToml {
         ))
     }
 
+    /// A port without neighbours.
+    fn port_alone(self, (name, port): (&str, Port)) -> Self {
+        self.add(&format!("[[port]]\nname = \"{name}\"\nmac = \"{}\"", port.device_mac))
+    }
+
     /// A neighbour with an address of its own.
     fn neighbour(self, (name, port): (&str, Port), address: Ipv6Addr) -> Self {
         self.add(&format!("[[neighbour]]\naddress = \"{address}%{name}\"\nmac = \"{}\"", port.tester_mac))

@@ -1,4 +1,5 @@
-//! Behaviours of RFC 8986 beyond those of a placed path: End.DX6, End.B6.Encaps, End.B6.Encaps.Red, H.Encaps.
+//! Behaviours of RFC 8986 beyond those of a placed path: End.DX6, End.DX2, End.B6.Encaps, End.B6.Encaps.Red, H.Encaps,
+//! H.Encaps.L2.Red.
 
 mod cases;
 
@@ -10,10 +11,11 @@ use crate::parameters::{Port, address, parameters};
 use srdma_testkit::forwarding::{Action, Outer, Route};
 use std::net::Ipv6Addr;
 
-pub(super) const ABOUT: &str = "End.DX6, End.B6.Encaps, End.B6.Encaps.Red and H.Encaps of RFC 8986";
+pub(super) const ABOUT: &str = "End.DX6, End.DX2, End.B6.Encaps(.Red), H.Encaps and H.Encaps.L2.Red of RFC 8986";
 
 const UP: &str = "up";
 const DOWN: &str = "down";
+const CIRCUIT: &str = "circuit";
 
 /// Numbers of the SR policies in the `node.toml`.
 const POLICY: u32 = 1;
@@ -26,12 +28,16 @@ parameters! {
         up: Port = Port::numbered(1),
         /// MAC addresses on the link `down`.
         down: Port = Port::numbered(2),
+        /// MAC addresses on the link `circuit`.
+        circuit: Port = Port::numbered(3),
         /// The device's loopback, the source of its tunnels.
         device: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 1]),
         /// The tester's address on either link: the next hop of every route.
         tester: Ipv6Addr = address([0xfe80, 0, 0, 0, 0, 0, 0, 9]),
         /// The device's End.DX6 toward `down`.
         end_dx6: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 0xd6]),
+        /// The device's End.DX2 toward `circuit`.
+        end_dx2: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 0xd2]),
         /// The device's End.B6.Encaps, whose policy has the segments `sid_down`, `far`.
         end_b6: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 1, 0, 0, 0, 0xb6]),
         /// The device's End.B6.Encaps.Red of the same policy.
@@ -48,6 +54,8 @@ parameters! {
         host_one_segment: Ipv6Addr = address([0x2001, 0xdb8, 0xe1, 0, 0, 0, 0, 1]),
         /// A host that packets are given H.Encaps for, with three segments: `sid_down`, `nowhere`, `far`.
         host_three_segments: Ipv6Addr = address([0x2001, 0xdb8, 0xe3, 0, 0, 0, 0, 1]),
+        /// A host that packets in frames at `circuit` go to.
+        host_circuit: Ipv6Addr = address([0x2001, 0xdb8, 0xe2, 0, 0, 0, 0, 1]),
         /// A last segment, which the device has no need to reach.
         far: Ipv6Addr = address([0x2001, 0xdb8, 0xff, 4, 0, 0, 0, 0xd6]),
         /// An address that no route leads to.
@@ -60,7 +68,7 @@ pub(super) fn profile(rfc8986: &Rfc8986) -> Profile {
     Profile {
         name: "rfc8986",
         about: ABOUT,
-        ports: vec![rfc8986.up(), rfc8986.down()],
+        ports: vec![rfc8986.up(), rfc8986.down(), rfc8986.circuit()],
         words: rfc8986.words(),
         configuration: rfc8986.configuration(),
         parameters: rfc8986.list(),
@@ -78,7 +86,11 @@ impl Rfc8986 {
         (DOWN, self.down)
     }
 
-    /// The segments of the policy of `end_b6` and `end_b6_red`.
+    fn circuit(&self) -> (&'static str, Port) {
+        (CIRCUIT, self.circuit)
+    }
+
+    /// The segments of the policy of `end_b6`, `end_b6_red` and the frames of `circuit`.
     fn policy(&self) -> [Ipv6Addr; 2] {
         [self.sid_down, self.far]
     }
@@ -97,6 +109,8 @@ impl Rfc8986 {
             format!("Routes to {} and {} lead to {tester} on up.", self.host_up, self.peer),
             format!("No route leads to {} and {}, and there is no default route.", self.far, self.nowhere),
             format!("{} is End.DX6, to {tester} on down.", self.end_dx6),
+            format!("{} is End.DX2, to circuit.", self.end_dx2),
+            format!("Frames at circuit are given H.Encaps.L2.Red with {}, {}.", self.sid_down, self.far),
             format!("{} is End.B6.Encaps of the policy {}, {}.", self.end_b6, self.sid_down, self.far),
             format!("{} is End.B6.Encaps.Red of the same policy.", self.end_b6_red),
             format!("{} is End.B6.Encaps.Red of the policy {}.", self.end_b6_one, self.sid_down),
@@ -111,6 +125,7 @@ impl Rfc8986 {
         let toml = NodeToml::new(self.device, &format!("forwards = [{}]\n", forwards.join(", ")))
             .port(self.up(), tester)
             .port(self.down(), tester)
+            .port_alone(self.circuit())
             .route(&self.sid_down.to_string(), tester, DOWN)
             .route(&self.host_up.to_string(), tester, UP)
             .route(&self.peer.to_string(), tester, UP);
@@ -132,6 +147,8 @@ impl Rfc8986 {
             .add(&policy(POLICY_OF_ONE, &[self.sid_down]))
             .add(&encaps(self.host_one_segment, &[self.sid_down]))
             .add(&encaps(self.host_three_segments, &self.three_segments()))
+            .add(&format!("[[cross_connect]]\nport = \"{CIRCUIT}\"\npolicy = {POLICY}"))
+            .add(&sid(self.end_dx2, "End.DX2", format!("port = \"{CIRCUIT}\"")))
             .add(&sid(self.end_dx6, "End.DX6", format!("next_hop = \"{tester}%{DOWN}\"")))
             .add(&sid(self.end_b6, "End.B6.Encaps", format!("policy = {POLICY}")))
             .add(&sid(self.end_b6_red, "End.B6.Encaps.Red", format!("policy = {POLICY}")))
@@ -148,13 +165,15 @@ impl Rfc8986 {
             route(self.host_up, Action::Via(0)),
             route(self.peer, Action::Via(0)),
             route(self.end_dx6, Action::EndDx6(1)),
+            route(self.end_dx2, Action::EndDx2(2)),
             route(self.end_b6, Action::EndB6Encaps(outer(&self.policy(), false))),
             route(self.end_b6_red, Action::EndB6Encaps(outer(&self.policy(), true))),
             route(self.end_b6_one, Action::EndB6Encaps(outer(&[self.sid_down], true))),
             route(self.host_one_segment, Action::Encaps(outer(&[self.sid_down], false))),
             route(self.host_three_segments, Action::Encaps(outer(&self.three_segments(), false))),
         ];
-        Router { up: self.up(), down: self.down(), device: self.device, tables: vec![main] }
+        let (up, down) = (self.up(), self.down());
+        Router { up, down, frames: Some(CIRCUIT), device: self.device, tables: vec![main] }
     }
 
     /// Sends a packet at `up`, and expects what the RFCs' pseudocode makes of it.

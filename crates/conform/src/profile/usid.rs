@@ -212,7 +212,8 @@ impl Usid {
 
     /// Sends a packet at `up`, and expects what the RFCs' pseudocode makes of it.
     fn by_the_rfcs(&self, case: Case, packet: &[u8]) -> Case {
-        let router = Router { up: self.up(), down: self.down(), device: self.device, tables: self.tables() };
+        let (up, down) = (self.up(), self.down());
+        let router = Router { up, down, frames: None, device: self.device, tables: self.tables() };
         router.by_the_rfcs(case, packet)
     }
 

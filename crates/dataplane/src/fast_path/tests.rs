@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::config::{Command, NextHop, NodeConfig, PortConfig, RouteAction};
+use crate::cross_connect::CrossConnect;
 use crate::egress::{EgressConfig, PfcConfig};
 use crate::encaps::EncapsMode;
 use crate::headend::HeadendConfig;
@@ -245,11 +246,17 @@ fn behaviours_with_state_are_the_elements() {
         SidBehavior::EndMt { require_hmac: false },
         SidBehavior::EndE(TableId(0)),
         SidBehavior::EndDx6 { next_hop: neighbour(), table: TableId(0) },
+        SidBehavior::EndDx2(PortId(1)),
         SidBehavior::EndB6Encaps { policy: id, mode },
     ] {
         apply(&mut node, [Command::AddSid { prefix: prefix(END), behavior }]);
         assert_eq!(entry(&node, END), FastPathEntry::Element);
     }
+    let cross_connect = CrossConnect { policy: id, mode };
+    apply(&mut node, [Command::SetCrossConnect { port: PortId(1), cross_connect }]);
+    assert_eq!(plan(&node).ports, [None, Some(FastPathObstacle::CrossConnect)]);
+    assert_eq!(entry(&node, ROUTE), FastPathEntry::Element);
+    apply(&mut node, [Command::RemoveCrossConnect(PortId(1))]);
     apply(&mut node, [Command::AddSid { prefix: prefix(END), behavior: SidBehavior::EndDt6(TableId(4)) }]);
     assert_eq!(entry(&node, END), FastPathEntry::EndDt6(TableId(4)));
 }

@@ -2,10 +2,11 @@
 
 use super::Node;
 use crate::config::{Command, ConfigError, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId};
-use crate::encaps::{Encaps, EncapsMode};
+use crate::cross_connect::CrossConnect;
+use crate::encaps::Encaps;
 use crate::fast_cnp::Connection;
 use crate::groups::{Owner, Surroundings};
-use crate::policy::{Outer, PolicyId, SrPolicy};
+use crate::policy::{Form, Outer, Payload, PolicyId, SrPolicy};
 use crate::security::{HmacKey, Security};
 use crate::tables::{Target, Unused};
 use srdma_frame::PortId;
@@ -48,6 +49,11 @@ impl Node {
             Command::RemoveMulticastRoute { source, group } => tables.remove_multicast_route(source, group)?,
             Command::AddPort(port) => self.add_port(port)?,
             Command::SetPort { port, mac, addresses, link_mtu } => self.set_port(port, mac, addresses, link_mtu)?,
+            Command::SetCrossConnect { port, cross_connect } => {
+                check_port(config.ports.len(), port)?;
+                self.set_cross_connect(port, cross_connect)?;
+            }
+            Command::RemoveCrossConnect(port) => self.remove_cross_connect(port)?,
             Command::SetEgress { port, egress } => {
                 check_port(config.ports.len(), port)?;
                 ports.set_classes(port, *egress)?;
@@ -136,7 +142,9 @@ impl Node {
     fn add_route(&mut self, table: TableId, prefix: Prefix, action: RouteAction) -> Result<Unused, ConfigError> {
         let target = match action {
             RouteAction::Blackhole => Target::Blackhole,
-            RouteAction::Policy { policy, mode } => Target::Policy(self.hold_policy(policy, mode)?),
+            RouteAction::Policy { policy, mode } => {
+                Target::Policy(self.hold_policy(policy, Form { mode, payload: Payload::Ipv6 })?)
+            }
             RouteAction::Encaps { segments, mode, hmac_key_id } => {
                 let hmac = match hmac_key_id {
                     None => None,
@@ -162,7 +170,9 @@ impl Node {
             _ => None,
         };
         let policy = match behavior {
-            SidBehavior::EndB6Encaps { policy, mode } => Some(self.hold_policy(policy, mode)?),
+            SidBehavior::EndB6Encaps { policy, mode } => {
+                Some(self.hold_policy(policy, Form { mode, payload: Payload::Ipv6 })?)
+            }
             _ => None,
         };
         let unused = self.tables.add_sid(prefix, behavior, group, policy)?;
@@ -177,10 +187,26 @@ impl Node {
         self.tables.set_policy(id, policy, outer)
     }
 
-    /// The place of an SR policy in a mode of encapsulation, used once more.
-    fn hold_policy(&mut self, id: PolicyId, mode: EncapsMode) -> Result<u32, ConfigError> {
+    /// The place of an SR policy in a form, used once more.
+    fn hold_policy(&mut self, id: PolicyId, form: Form) -> Result<u32, ConfigError> {
         let outer = outer(&self.config, &self.security, id, self.tables.policy(id)?)?;
-        self.tables.hold_policy(id, mode, outer)
+        self.tables.hold_policy(id, form, outer)
+    }
+
+    fn set_cross_connect(&mut self, port: PortId, cross_connect: CrossConnect) -> Result<(), ConfigError> {
+        let CrossConnect { policy, mode } = cross_connect;
+        let place = self.hold_policy(policy, Form { mode, payload: Payload::Ethernet })?;
+        if let Some(before) = self.cross_connects.set(port, Some(place)) {
+            self.tables.release_policy(before);
+        }
+        Ok(())
+    }
+
+    fn remove_cross_connect(&mut self, port: PortId) -> Result<(), ConfigError> {
+        let before = self.cross_connects.policy(port).ok_or(ConfigError::UnknownCrossConnect(port.0))?;
+        self.cross_connects.set(port, None);
+        self.tables.release_policy(before);
+        Ok(())
     }
 
     fn add_hmac_key(&mut self, key_id: u32, key: HmacKey) -> Result<(), ConfigError> {

@@ -211,6 +211,7 @@ impl Security {
             | SidBehavior::EndX(..)
             | SidBehavior::EndDt6(_)
             | SidBehavior::EndDx6 { .. }
+            | SidBehavior::EndDx2(_)
             | SidBehavior::EndB6Encaps { .. }
             | SidBehavior::EndC
             | SidBehavior::EndE(_) => self.verify_srh(head, config),

@@ -15,7 +15,7 @@ pub(crate) enum Target {
     Sid(u32),
     Group(u32),
     Encaps(u32),
-    /// An SR policy in a mode of encapsulation.
+    /// An SR policy in a form.
     Policy(u32),
     /// Placed paths, of which the headend chooses one for each flow.
     Placed(u32),

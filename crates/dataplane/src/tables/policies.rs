@@ -2,10 +2,11 @@
 
 use super::{Shared, Tables, Target};
 use crate::config::ConfigError;
+use crate::cross_connect;
 use crate::drop::DropReason;
-use crate::encaps::EncapsMode;
+use crate::encaps::{Encaps, EncapsMode};
 use crate::entropy;
-use crate::policy::{Outer, PolicyError, PolicyId, PreparedPolicy, SrPolicy};
+use crate::policy::{Form, Outer, Payload, PolicyError, PolicyId, PreparedPolicy, SrPolicy};
 use crate::scope;
 use crate::security::HmacKey;
 use srdma_frame::{Frame, Pool};
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Policies {
     defined: BTreeMap<PolicyId, SrPolicy>,
-    /// Those in use, each in a mode of encapsulation.
+    /// Those in use, each in a form.
     prepared: Shared<PreparedPolicy>,
 }
 
@@ -30,14 +31,11 @@ impl Tables {
 
     /// Adds a policy, or replaces it for all that use it.
     pub(crate) fn set_policy(&mut self, id: PolicyId, policy: SrPolicy, outer: Outer<'_>) -> Result<(), ConfigError> {
-        // In any mode, whether it is in use or not, so that a change of mode is always possible.
-        let prepare = |mode| PreparedPolicy::new(id, &policy, mode, outer).map_err(|error| refused(id, error));
-        let (full, reduced) = (prepare(EncapsMode::Encaps)?, prepare(EncapsMode::Reduced)?);
+        // The longest form, whether it is in use or not, so that a change of the form is always possible.
+        let longest = Form { mode: EncapsMode::Encaps, payload: Payload::Ipv6 };
+        PreparedPolicy::new(id, &policy, longest, outer).map_err(|error| refused(id, error))?;
         for known in self.policies.prepared.values_in_use_mut().filter(|known| known.id == id) {
-            *known = match known.mode {
-                EncapsMode::Encaps => full.clone(),
-                EncapsMode::Reduced => reduced.clone(),
-            };
+            *known = PreparedPolicy::new(id, &policy, known.form, outer).map_err(|error| refused(id, error))?;
         }
         self.policies.defined.insert(id, policy);
         Ok(())
@@ -52,20 +50,20 @@ impl Tables {
         Ok(())
     }
 
-    /// The place of a policy in a mode, used once more.
-    pub(crate) fn hold_policy(&mut self, id: PolicyId, mode: EncapsMode, outer: Outer<'_>) -> Result<u32, ConfigError> {
+    /// The place of a policy in a form, used once more.
+    pub(crate) fn hold_policy(&mut self, id: PolicyId, form: Form, outer: Outer<'_>) -> Result<u32, ConfigError> {
         let Policies { defined, prepared } = &mut self.policies;
-        if let Some(place) = prepared.find(|known| known.id == id && known.mode == mode) {
+        if let Some(place) = prepared.find(|known| known.id == id && known.form == form) {
             prepared.hold_again(place);
             return Ok(place);
         }
         let policy = defined.get(&id).ok_or(ConfigError::UnknownPolicy(id.0))?;
-        let new = PreparedPolicy::new(id, policy, mode, outer).map_err(|error| refused(id, error))?;
+        let new = PreparedPolicy::new(id, policy, form, outer).map_err(|error| refused(id, error))?;
         Ok(prepared.hold(|_| false, || new))
     }
 
     /// Ends a use of a policy.
-    pub(super) fn release_policy(&mut self, place: u32) {
+    pub(crate) fn release_policy(&mut self, place: u32) {
         self.policies.prepared.release(place);
     }
 
@@ -79,12 +77,28 @@ impl Tables {
 
     /// Pushes the headers of one of a policy's segment lists, by the flow of the packet; returns how many octets.
     pub(crate) fn push_policy(&mut self, place: u32, frame: &mut Frame, pool: &mut Pool) -> Result<usize, DropReason> {
+        let headers = self.choose_list(place, entropy::of_packet(frame.head(pool)));
+        headers.push(frame, pool).map(|()| headers.octets())
+    }
+
+    /// The same onto an Ethernet frame, which stays whole, by its flow.
+    pub(crate) fn push_policy_onto_frame(
+        &mut self,
+        place: u32,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Result<(), DropReason> {
+        let head = frame.head(pool);
+        let (traffic_class, flow) = (cross_connect::traffic_class(head), cross_connect::flow(head));
+        self.choose_list(place, flow).push_onto_frame(traffic_class, flow, frame, pool)
+    }
+
+    /// The headers of the segment list for a flow's hash.
+    fn choose_list(&mut self, place: u32, flow: u32) -> &Encaps {
         if !self.policies.prepared[place as usize].is_of(self.generation) {
             self.find_valid_lists(place);
         }
-        let policy = &self.policies.prepared[place as usize];
-        let headers = policy.choose(entropy::of_packet(frame.head(pool)), self.ecmp_salt);
-        headers.push(frame, pool).map(|()| headers.octets())
+        self.policies.prepared[place as usize].choose(flow, self.ecmp_salt)
     }
 
     /// Finds out which segment lists of a policy are valid (RFC 9256 section 5.1): their first segments can be reached.

@@ -137,6 +137,9 @@ impl Tables {
         if let SidBehavior::End(flavors) | SidBehavior::EndX(flavors, _) = behavior {
             check_flavors(flavors)?;
         }
+        if let SidBehavior::EndDx2(port) = behavior {
+            self.check_port(port)?;
+        }
         let adjacency = match behavior {
             SidBehavior::EndX(_, next_hop) | SidBehavior::EndDx6 { next_hop, .. } => {
                 Some(self.hold_neighbour(next_hop)?)

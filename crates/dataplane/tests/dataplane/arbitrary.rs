@@ -24,6 +24,7 @@ fn node() -> Bench {
         ("fd00:33::d6", SidBehavior::EndDt6(TableId(0))),
         ("fd00:44::e", SidBehavior::EndReplicate(GroupId(1))),
         ("fd00:33::d8", SidBehavior::EndDx6 { next_hop: next_hop(2), table: TableId(0) }),
+        ("fd00:33::d2", SidBehavior::EndDx2(PortId(2))),
         ("fd00:33::b6", SidBehavior::EndB6Encaps { policy: PolicyId(1), mode: EncapsMode::Encaps }),
     ];
     let list = |segments: &[&str]| SegmentList {

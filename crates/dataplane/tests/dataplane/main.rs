@@ -6,6 +6,7 @@ mod backpressure;
 mod bfd;
 mod commands;
 mod common;
+mod cross_connect;
 mod drop_document;
 mod egress;
 mod egress_pfc;

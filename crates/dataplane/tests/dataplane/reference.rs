@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use srdma_dataplane::{
     Command, EncapsMode, Flavors, NextCsid, PolicyId, RouteAction, SegmentList, SidBehavior, SrPolicy, TableId,
 };
+use srdma_frame::PortId;
 use srdma_testkit::forwarding::{self, Action, Outcome, Outer, Route};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
@@ -91,6 +92,7 @@ fn bench() -> Bench {
                 Command::AddSid { prefix, behavior: SidBehavior::EndX(own(flavors), next_hop(port as u16)) }
             }
             Action::EndDt6(table) => Command::AddSid { prefix, behavior: SidBehavior::EndDt6(TableId(table as u16)) },
+            Action::EndDx2(port) => Command::AddSid { prefix, behavior: SidBehavior::EndDx2(PortId(port as u16)) },
             Action::EndDx6(port) => {
                 let behavior = SidBehavior::EndDx6 { next_hop: next_hop(port as u16), table: TableId(1) };
                 Command::AddSid { prefix, behavior }

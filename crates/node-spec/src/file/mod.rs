@@ -10,6 +10,7 @@ mod backpressure;
 mod bfd;
 mod border;
 mod controller;
+mod cross_connect;
 mod egress;
 mod fast_cnp;
 mod group;
@@ -30,6 +31,7 @@ pub use backpressure::{BackpressureSection, PrioritySection, SidsSection};
 pub use bfd::BfdSection;
 pub use border::{BorderSection, DomainSection, InsideSection};
 pub use controller::{ControllerSection, LinkSection};
+pub use cross_connect::CrossConnectSection;
 pub use egress::{
     ClassSection, EcnSection, EgressSection, PfcSection, ThresholdsSection, TrafficClassSection, WatchdogSection,
 };
@@ -94,6 +96,8 @@ pub struct NodeFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sr_policy: Vec<SrPolicySection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross_connect: Vec<CrossConnectSection>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub route: Vec<Spanned<RouteSection>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub multicast_route: Vec<Spanned<MulticastRouteSection>>,
@@ -134,6 +138,7 @@ impl NodeFile {
             border: Vec::new(),
             neighbour: Vec::new(),
             sr_policy: Vec::new(),
+            cross_connect: Vec::new(),
             route: Vec::new(),
             multicast_route: Vec::new(),
             sid: Vec::new(),
@@ -168,6 +173,11 @@ impl NodeFile {
                 .map(|((port, address), mac)| NeighbourSection::of(ports, *port, *address, *mac))
                 .collect(),
             sr_policy: entries.policies.iter().map(|(id, policy)| SrPolicySection::of(*id, policy)).collect(),
+            cross_connect: entries
+                .cross_connects
+                .iter()
+                .map(|(port, cross_connect)| CrossConnectSection::of(ports, *port, *cross_connect))
+                .collect(),
             route: entries
                 .routes
                 .iter()

@@ -1,6 +1,6 @@
 //! `[[sid]]`: endpoint behaviours by the names of their RFCs.
 
-use super::{Integer, Located, Ports, U16, U32, ZonedAddress, integer, spanned, unless};
+use super::{Integer, Located, PortName, Ports, U16, U32, ZonedAddress, integer, spanned, unless};
 use serde::{Deserialize, Serialize};
 use srdma_dataplane::{EncapsMode, Flavors, NextCsid, SidBehavior};
 use srdma_wire::Prefix;
@@ -16,6 +16,7 @@ pub struct SidSection {
     pub block_bits: Option<Located<CsidBits>>,
     pub csid_bits: Option<Located<CsidBits>>,
     pub table: Option<Located<U16>>,
+    pub port: Option<Located<PortName>>,
     pub policy: Option<Located<U32>>,
     pub group: Option<Located<U32>>,
     pub require_hmac: Option<Spanned<bool>>,
@@ -36,6 +37,8 @@ pub enum BehaviorName {
     EndDt6,
     #[serde(rename = "End.DX6")]
     EndDx6,
+    #[serde(rename = "End.DX2")]
+    EndDx2,
     #[serde(rename = "End.B6.Encaps")]
     EndB6Encaps,
     #[serde(rename = "End.B6.Encaps.Red")]
@@ -73,6 +76,7 @@ impl SidSection {
             block_bits: None,
             csid_bits: None,
             table: None,
+            port: None,
             policy: None,
             group: None,
             require_hmac: None,
@@ -94,6 +98,9 @@ impl SidSection {
                 table: table(number.0),
                 ..new(BehaviorName::EndDx6)
             },
+            SidBehavior::EndDx2(port) => {
+                SidSection { port: Some(ports.name(port).into()), ..new(BehaviorName::EndDx2) }
+            }
             SidBehavior::EndB6Encaps { policy, mode } => {
                 let name = match mode {
                     EncapsMode::Encaps => BehaviorName::EndB6Encaps,

@@ -264,7 +264,7 @@ fn code_point(what: SidBehavior, behaviors: Behaviors) -> Option<u16> {
         SidBehavior::EndX(flavors, _) => behavior::END_X + flavored(flavors, [0, 27, 47])?,
         SidBehavior::EndDt6(_) => behavior::END_DT6,
         SidBehavior::EndDx6 { .. } => behavior::END_DX6,
-        SidBehavior::EndB6Encaps { .. } => return None,
+        SidBehavior::EndDx2(_) | SidBehavior::EndB6Encaps { .. } => return None,
         SidBehavior::EndC => behaviors.end_c,
         SidBehavior::EndE(_) => behaviors.end_e,
         SidBehavior::EndReplicate(_) => behavior::END_REPLICATE,

@@ -9,6 +9,7 @@ mod bfd;
 mod border;
 mod claims;
 mod controller;
+mod cross_connects;
 mod daemon;
 mod egress;
 mod error;
@@ -142,6 +143,7 @@ impl Configuration {
         fast_cnp::add(&file, &mut draft)?;
         backpressure::add(&file, &node, &mut draft)?;
         sr_policies::add(&file, &mut draft)?;
+        cross_connects::add(&file, &node, &mut draft)?;
         routes::add(&file, &node, &mut claims, &mut draft)?;
         sids::add(&file, &node, &mut claims, &mut draft)?;
         group::add(&file, &node, &mut claims, &mut draft)?;

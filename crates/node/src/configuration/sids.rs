@@ -2,6 +2,7 @@
 
 use super::Draft;
 use super::claims::{Claims, Leads};
+use super::ports::port_named;
 use super::routes::known_neighbour;
 use super::sr_policies;
 use srdma_dataplane::{EncapsMode, Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
@@ -34,6 +35,7 @@ fn name_of(section: &SidSection) -> &'static str {
         BehaviorName::MicroA => "uA",
         BehaviorName::EndDt6 => "End.DT6",
         BehaviorName::EndDx6 => "End.DX6",
+        BehaviorName::EndDx2 => "End.DX2",
         BehaviorName::EndB6Encaps => "End.B6.Encaps",
         BehaviorName::EndB6EncapsRed => "End.B6.Encaps.Red",
         BehaviorName::EndReplicate => "End.Replicate",
@@ -52,6 +54,7 @@ fn keys_of(behavior: BehaviorName) -> &'static [&'static str] {
         BehaviorName::MicroA => &["block_bits", "csid_bits", "next_hop"],
         BehaviorName::EndDt6 | BehaviorName::EndE => &["table"],
         BehaviorName::EndDx6 => &["next_hop", "table"],
+        BehaviorName::EndDx2 => &["port"],
         BehaviorName::EndB6Encaps | BehaviorName::EndB6EncapsRed => &["policy"],
         BehaviorName::EndReplicate => &["group"],
         BehaviorName::EndMt => &["require_hmac"],
@@ -67,6 +70,7 @@ fn check_keys(section: &SidSection) -> Result<(), Problem> {
         ("csid_bits", section.csid_bits.as_ref().map(|bits| bits.at)),
         ("next_hop", section.next_hop.as_ref().map(|next_hop| next_hop.at)),
         ("table", section.table.as_ref().map(|table| table.at)),
+        ("port", section.port.as_ref().map(|port| port.at)),
         ("policy", section.policy.as_ref().map(|policy| policy.at)),
         ("group", section.group.as_ref().map(|group| group.at)),
         ("require_hmac", section.require_hmac.as_ref().map(|require| require.span().start)),
@@ -99,6 +103,10 @@ fn behavior(
         BehaviorName::EndDt6 => SidBehavior::EndDt6(table(section)),
         BehaviorName::EndDx6 => {
             SidBehavior::EndDx6 { next_hop: adjacency(file, section, config, claims)?, table: table(section) }
+        }
+        BehaviorName::EndDx2 => {
+            let port = section.port.as_ref().ok_or_else(|| missing(section, "port"))?;
+            SidBehavior::EndDx2(port_named(config, port)?)
         }
         BehaviorName::EndB6Encaps => applied(file, section, EncapsMode::Encaps)?,
         BehaviorName::EndB6EncapsRed => applied(file, section, EncapsMode::Reduced)?,

@@ -1,11 +1,12 @@
 //! The cases.
 
 use super::Rfc8986;
-use crate::Case;
 use crate::octets::{
-    CE, ECT0, EXPERIMENTAL, IPV6, SEND_ONLY, UDP, ipv6, srh, with_dscp, with_ecn, with_flow_label, with_hop_limit,
-    with_octets, with_udp_checksum,
+    CE, ECT0, ETHERNET, EXPERIMENTAL, IPV6, SEND_ONLY, UDP, ipv6, srh, tunnelled, with_dscp, with_ecn, with_flow_label,
+    with_hop_limit, with_octets, with_udp_checksum,
 };
+use crate::profile::left;
+use crate::{Case, Frame};
 use srdma_testkit::packets::rocev2;
 use std::net::Ipv6Addr;
 
@@ -14,9 +15,12 @@ type Ids = &'static [&'static str];
 /// Offset of the SRH in a packet with no headers before it but IPv6.
 const SRH: usize = 40;
 
+/// A MAC address that is neither the device's nor the tester's.
+const OTHER_MAC: [u8; 6] = [2, 0, 0, 0, 0xAA, 1];
+
 pub(super) fn all(rfc8986: &Rfc8986) -> Vec<Case> {
     let cases = Cases(rfc8986);
-    [cases.end_dx6(), cases.end_b6(), cases.end_b6_reduced(), cases.headend()].concat()
+    [cases.end_dx6(), cases.end_dx2(), cases.end_b6(), cases.end_b6_reduced(), cases.headend(), cases.frames()].concat()
 }
 
 struct Cases<'r>(&'r Rfc8986);
@@ -95,6 +99,84 @@ impl Cases<'_> {
                 &["RFC 8986 4.4", "RFC 8200 3"],
                 r.tunnel(r.end_dx6, &[], &with_hop_limit(self.inner(), 1)),
             ),
+        ]
+    }
+
+    /// A frame of the tester at `circuit`, as a host there would send it to this MAC address.
+    fn frame(&self, destination: [u8; 6], ethertype: [u8; 2], payload: &[u8]) -> Vec<u8> {
+        [&destination[..], &self.0.circuit.tester_mac.0, &ethertype, payload].concat()
+    }
+
+    /// A frame with an IPv6 packet.
+    fn frame_of_ipv6(&self, destination: [u8; 6]) -> Vec<u8> {
+        let packet = rocev2(self.0.host_up, self.0.host_circuit, SEND_ONLY, 0x333, 100, b"sixteen octets..");
+        self.frame(destination, [0x86, 0xDD], &with_hop_limit(with_udp_checksum(packet), 9))
+    }
+
+    fn end_dx2(&self) -> Vec<Case> {
+        let r = self.0;
+        let frame = self.frame_of_ipv6(OTHER_MAC);
+        let list = |left| srh(ETHERNET, left, &[r.end_dx2, r.sid_down], &[]);
+        let marked = with_ecn(ipv6(r.peer, r.end_dx2, ETHERNET, &frame), CE);
+        vec![
+            self.case(
+                "end-dx2",
+                "End.DX2 takes the outer header off, and the frame in it leaves by the SID's port as it is.",
+                &["RFC 8986 4.9"],
+                ipv6(r.peer, r.end_dx2, ETHERNET, &frame),
+            ),
+            self.case(
+                "end-dx2-with-srh",
+                "An SRH with no segments left is removed with the outer header.",
+                &["RFC 8986 4.9"],
+                r.tunnel(r.end_dx2, &list(0), &frame),
+            ),
+            self.case(
+                "end-dx2-congested-tunnel",
+                "A frame is the same whatever the ECN field of the outer header.",
+                &["RFC 8986 4.9"],
+                marked,
+            ),
+            self.case(
+                "end-dx2-segments-left",
+                "Segments that are left at End.DX2: Parameter Problem, pointing at Segments Left.",
+                &["RFC 8986 4.9"],
+                r.tunnel(r.end_dx2, &list(1), &frame),
+            ),
+            self.case(
+                "end-dx2-upper-layer",
+                "A payload other than Ethernet at End.DX2 causes a Parameter Problem, code 4.",
+                &["RFC 8986 4.9", "RFC 8986 4.1.1"],
+                self.tunnel(r.end_dx2, &[]),
+            ),
+        ]
+    }
+
+    fn frames(&self) -> Vec<Case> {
+        let r = self.0;
+        let case = |name, about, frame: Vec<u8>| {
+            let packet = tunnelled(r.device, r.sid_down, &srh(ETHERNET, 1, &[r.far], &[]), &frame);
+            let expected = left(r.down(), &packet).free_dscp_and_label(14).free_hop_limit(14);
+            Case::new(name, about, &["RFC 8986 5.4"])
+                .send(Frame { port: super::CIRCUIT, octets: frame })
+                .expect(expected)
+        };
+        let own = r.circuit.device_mac.0;
+        let tagged = self.frame_of_ipv6(OTHER_MAC);
+        let tagged = [&tagged[..12], &[0x81, 0, 0, 5], &tagged[12..]].concat();
+        vec![
+            case(
+                "h-encaps-l2-red",
+                "A frame with an IPv6 packet leaves whole, its MAC addresses and hop limit as they are.",
+                self.frame_of_ipv6(own),
+            ),
+            case(
+                "h-encaps-l2-red-other-mac",
+                "So does a frame to another MAC address than the device's.",
+                self.frame_of_ipv6(OTHER_MAC),
+            ),
+            case("h-encaps-l2-red-arp", "So does a frame that is not IPv6.", self.frame([0xFF; 6], [8, 6], &[1; 28])),
+            case("h-encaps-l2-red-tagged", "So does a frame with a VLAN tag.", tagged),
         ]
     }
 

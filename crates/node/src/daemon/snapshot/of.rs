@@ -146,6 +146,7 @@ fn behavior_name(behavior: SidBehavior) -> &'static str {
         SidBehavior::EndX(..) => "End.X",
         SidBehavior::EndDt6(_) => "End.DT6",
         SidBehavior::EndDx6 { .. } => "End.DX6",
+        SidBehavior::EndDx2(_) => "End.DX2",
         SidBehavior::EndB6Encaps { mode: EncapsMode::Encaps, .. } => "End.B6.Encaps",
         SidBehavior::EndB6Encaps { mode: EncapsMode::Reduced, .. } => "End.B6.Encaps.Red",
         SidBehavior::EndC => "END.C",

@@ -125,6 +125,34 @@ fn sr_policies() {
 }
 
 #[test]
+fn cross_connects() {
+    let file = TRANSIT;
+    let policy = "[[sr_policy]]\nid = 1\nsegment_list = [{ segments = ['5f00::1'] }]\n\
+                  [[port]]\nname = 'circuit'\nmac = '02:00:00:00:00:08'\n";
+    let with = |more: &str| format!("{policy}[[cross_connect]]\n{more}");
+    refused_with(
+        file,
+        &with("port = 'circuits'\npolicy = 1"),
+        "39: unknown port circuits: ports are up, down, circuit",
+    );
+    refused_with(file, &with("port = 'circuit'\npolicy = 2"), "40: there is no [[sr_policy]] 2");
+    let right = with("port = 'circuit'\npolicy = 1\n");
+    parse(&format!("{file}{right}")).expect("right");
+    refused_with(
+        file,
+        &format!("{right}[[cross_connect]]\nport = 'circuit'\npolicy = 1"),
+        "42: port circuit is cross-connected already",
+    );
+    refused_with(
+        file,
+        &with("port = 'down'\npolicy = 1"),
+        "13: port down is cross-connected in SRv6, and has no neighbours of the node's own",
+    );
+    let sid = "[[sid]]\nsid = '2001:db8:4::d2'\nbehavior = 'End.DX2'\n";
+    refused_with(file, sid, "34: behavior End.DX2 needs the key port");
+}
+
+#[test]
 fn multicast_routes() {
     let route = "[[multicast_route]]\nsource = '2001:db8:6::1'\ngroup = 'ff3e::1'\n";
     let file = format!("{TRANSIT}{route}outgoing = ['down']\n");

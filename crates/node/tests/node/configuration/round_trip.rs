@@ -8,10 +8,10 @@ use srdma_bfd::Config as BfdConfig;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_dataplane::{
     BackpressureConfig, BackpressureSids, BackpressureThresholds, BfdPeer, BfdSession, ClassMap, Connection, Cover,
-    Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, HmacPolicy, IcrcMode, IoamConfig, IoamInterface,
-    IoamNamespace, Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig, PolicyId, PortConfig,
-    PriorityMapping, RouteAction, Scheduling, SegmentList, SidBehavior, SrPolicy, StormAction, TableId,
-    TimestampFormat, Watchdog, WideData,
+    CrossConnect, Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, HmacPolicy, IcrcMode, IoamConfig,
+    IoamInterface, IoamNamespace, Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig,
+    PolicyId, PortConfig, PriorityMapping, RouteAction, Scheduling, SegmentList, SidBehavior, SrPolicy, StormAction,
+    TableId, TimestampFormat, Watchdog, WideData,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -542,6 +542,13 @@ fn entries(octets: &mut Octets) -> Entries {
         mode: octets.one_of(&[EncapsMode::Encaps, EncapsMode::Reduced]),
     };
     let crossed = SidBehavior::EndDx6 { next_hop: octets.hop(), table };
+    let is_free = |port: &PortId| !entries.neighbours.keys().any(|(other, _)| other == port);
+    let free = (0..3).map(PortId).find(is_free).filter(|_| !entries.policies.is_empty());
+    if let Some(port) = free.filter(|_| octets.is()) {
+        let mode = octets.one_of(&[EncapsMode::Encaps, EncapsMode::Reduced]);
+        entries.cross_connects.insert(port, CrossConnect { policy: PolicyId(1), mode });
+        entries.sids.insert(prefix("5f00:0:5:d2::", 128), SidBehavior::EndDx2(port));
+    }
     let services = [("5f00:0:5:b6::", applied), ("5f00:0:5:d8::", crossed)];
     let services = services.into_iter().skip(usize::from(entries.policies.is_empty()));
     entries.sids.extend(services.map(|(sid, behavior)| (prefix(sid, 128), behavior)));

@@ -3,8 +3,8 @@
 use super::documentation::example;
 use super::parse;
 use srdma_dataplane::{
-    Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PolicyId, RouteAction, SegmentList, SidBehavior,
-    SrPolicy, TableId,
+    Command, CrossConnect, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PolicyId, RouteAction, SegmentList,
+    SidBehavior, SrPolicy, TableId,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -57,7 +57,7 @@ fn node_and_ports() {
     assert_eq!(node.loopback, address("2001:db8:ff:6::1"));
     assert_eq!((node.verify_icrc, node.icmp_errors_per_second, node.replication_hop_limit), (true, 50, 8));
     let names: Vec<_> = node.ports.iter().map(|port| (port.name.as_str(), port.link_mtu)).collect();
-    assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500)]);
+    assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500), ("circuit", 1500)]);
     assert_eq!(node.ports[0].addresses, [address("2001:db8:aa::6")]);
     assert_eq!(node.ports[1].queue_limit_octets, 4 << 20);
 }
@@ -94,6 +94,12 @@ fn routes_and_sids() {
         Command::AddPolicy { id, policy } => Some((*id, (**policy).clone())),
         _ => None,
     });
+    let cross_connects = commands.iter().filter_map(|command| match command {
+        Command::SetCrossConnect { port, cross_connect } => Some((*port, *cross_connect)),
+        _ => None,
+    });
+    let expected = [(PortId(4), CrossConnect { policy, mode: EncapsMode::Reduced })];
+    assert_eq!(cross_connects.collect::<Vec<_>>(), expected);
     let expected = SrPolicy { lists: lists.to_vec(), hmac_key_id: Some(42) };
     assert_eq!(policies.collect::<Vec<_>>(), [(policy, expected)]);
 
@@ -111,6 +117,7 @@ fn routes_and_sids() {
         ("2001:db8:ff:6::d/128", SidBehavior::EndE(TableId(100))),
         ("2001:db8:ff:6::e/128", SidBehavior::End(end)),
         ("2001:db8:ff:6::b6/128", SidBehavior::EndB6Encaps { policy, mode: EncapsMode::Encaps }),
+        ("2001:db8:ff:6::d2/128", SidBehavior::EndDx2(PortId(4))),
         ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
         ("2001:db8:ff:6::d8/128", SidBehavior::EndDx6 { next_hop: core, table: TableId(100) }),
         ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
