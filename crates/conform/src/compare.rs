@@ -172,7 +172,7 @@ fn is_housekeeping(frame: &[u8]) -> bool {
             let kind = frame.get(at).copied().unwrap_or_default();
             next_header == Some(crate::octets::ICMPV6) && matches!(kind, 130..=137 | 143)
         }
-        Some([0x88, 0x08]) => false,
+        Some([0x88, 0x08] | [0x81, 0x00]) => false,
         _ => true,
     }
 }

@@ -39,11 +39,11 @@ const MARK_LOST: Departure = linux(
 );
 
 /// Measured on Linux 6.18.
-const KNOWN: [Known; 10] = [
+const KNOWN: [Known; 12] = [
     Known {
         departure: linux(
             "silent-refusals",
-            "a packet that End, End.X or End.DT6 refuses is dropped without the ICMPv6 error that RFC 8986 requires",
+            "a packet that a SID refuses is dropped without the ICMPv6 error that RFC 8986 requires",
         ),
         cases: &[
             "end-segments-left-too-large",
@@ -53,17 +53,43 @@ const KNOWN: [Known; 10] = [
             "end-x-upper-layer",
             "end-dt6-segments-left",
             "end-dt6-upper-layer",
+            "end-dx6-segments-left",
+            "end-dx6-upper-layer",
+            "end-dx2-segments-left",
+            "end-dx2-upper-layer",
+            "end-b6-encaps-segments-left-too-large",
+            "end-b6-encaps-no-segment",
+            "end-b6-encaps-upper-layer",
         ],
         looks: Looks::Missing,
     },
-    Known { departure: MARK_LOST, cases: &["end-dt6-congested-tunnel"], looks: Looks::Fields(&["IPv6 ECN"]) },
-    Known { departure: MARK_LOST, cases: &["end-dt6-congested-not-capable"], looks: Looks::Unexpected },
+    Known {
+        departure: MARK_LOST,
+        cases: &["end-dt6-congested-tunnel", "end-dx6-congested-tunnel"],
+        looks: Looks::Fields(&["IPv6 ECN"]),
+    },
+    Known {
+        departure: MARK_LOST,
+        cases: &["end-dt6-congested-not-capable", "end-dx6-congested-not-capable"],
+        looks: Looks::Unexpected,
+    },
     Known {
         departure: linux(
             "inner-hop-limit",
-            "H.Encaps.Red leaves the inner hop limit as it is, and decrements the outer one (RFC 8986 section 5.1)",
+            "encapsulation leaves the inner hop limit as it is, and decrements the outer one (RFC 8986 4.13, 5.1)",
         ),
-        cases: &["h-encaps-red-one-segment", "h-encaps-red-three-segments", "h-encaps-red-congested"],
+        cases: &[
+            "h-encaps-red-one-segment",
+            "h-encaps-red-three-segments",
+            "h-encaps-red-congested",
+            "h-encaps-one-segment",
+            "h-encaps-three-segments",
+            "h-encaps-congested",
+            "end-b6-encaps",
+            "end-b6-encaps-last-segment",
+            "end-b6-encaps-tag-and-tlvs",
+            "end-b6-encaps-congested",
+        ],
         looks: Looks::Fields(&["IPv6 (2) Hop Limit"]),
     },
     Known {
@@ -71,7 +97,20 @@ const KNOWN: [Known; 10] = [
             "silent-headend",
             "a packet for encapsulation whose hop limit is used up is dropped without an ICMPv6 error",
         ),
-        cases: &["h-encaps-red-hop-limit"],
+        cases: &["h-encaps-red-hop-limit", "h-encaps-hop-limit", "end-b6-encaps-hop-limit"],
+        looks: Looks::Missing,
+    },
+    Known {
+        departure: linux("no-reduced-binding-sid", "there is no End.B6.Encaps.Red (RFC 8986 section 4.14)"),
+        cases: &["end-b6-encaps-red", "end-b6-encaps-red-one-segment", "end-b6-encaps-red-no-segment"],
+        looks: Looks::Missing,
+    },
+    Known {
+        departure: linux(
+            "routed-frames",
+            "H.Encaps.L2 takes frames whose IPv6 packets are routed, and no others (RFC 8986 section 5.3)",
+        ),
+        cases: &["h-encaps-l2-red-other-mac", "h-encaps-l2-red-arp", "h-encaps-l2-red-tagged"],
         looks: Looks::Missing,
     },
     Known {

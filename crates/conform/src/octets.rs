@@ -9,6 +9,8 @@ use std::net::Ipv6Addr;
 pub(crate) const ROUTING: u8 = 43;
 /// Next Header of IPv6.
 pub(crate) const IPV6: u8 = 41;
+/// Next Header of Ethernet (RFC 8986 section 10.1).
+pub(crate) const ETHERNET: u8 = 143;
 /// Next Header of ICMPv6.
 pub(crate) const ICMPV6: u8 = 58;
 /// A protocol for experiments (RFC 3692): no SID takes it. A ping may be answered (RFC 9259).

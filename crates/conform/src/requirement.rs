@@ -15,7 +15,7 @@ pub struct Requirement {
 const TABLE: &str = include_str!("../../../docs/spec/requirements.md");
 
 /// Sections of RFCs that cases are about.
-const SECTIONS: [(&str, &str); 12] = [
+const SECTIONS: [(&str, &str); 18] = [
     ("RFC 6040 4.2", "Decapsulation: the ECN field of the packet follows from the inner and the outer one."),
     (
         "RFC 8200 3",
@@ -25,10 +25,16 @@ const SECTIONS: [(&str, &str); 12] = [
     ("RFC 8754 4.3.2", "A packet for another node is forwarded, and its SRH is not processed."),
     ("RFC 8986 4.1", "End."),
     ("RFC 8986 4.1.1", "Upper-layer headers at a SID: refused with ICMPv6 Parameter Problem, code 4, unless allowed."),
+    ("RFC 8986 4.13", "End.B6.Encaps: the next segment, in a new outer header with the policy's segment list."),
+    ("RFC 8986 4.14", "End.B6.Encaps.Red: as End.B6.Encaps; the first segment in the destination address alone."),
     ("RFC 8986 4.16.1", "PSP: the penultimate segment's node removes the SRH."),
     ("RFC 8986 4.2", "End.X: forwarded by the SID's adjacency, regardless of routes."),
+    ("RFC 8986 4.4", "End.DX6: decapsulated, and forwarded by the SID's adjacency."),
     ("RFC 8986 4.6", "End.DT6: decapsulated, and looked up in the SID's table."),
+    ("RFC 8986 5.1", "H.Encaps: a new outer header, with every segment in the SRH."),
+    ("RFC 8986 4.9", "End.DX2: decapsulated, and the Ethernet frame sent by the SID's port."),
     ("RFC 8986 5.2", "H.Encaps.Red: a new outer header; the first segment in its destination address alone."),
+    ("RFC 8986 5.4", "H.Encaps.L2.Red: an Ethernet frame, whole, in a new outer header with a reduced SRH."),
     ("RFC 9800 4.1", "NEXT-CSID: while arguments remain the destination address shifts; Segments Left stays."),
     ("RFC 9524 2.2", "End.Replicate: a copy for each branch, with the branch's SID as destination."),
 ];

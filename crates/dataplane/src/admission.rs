@@ -47,12 +47,20 @@ fn refused_source(headers: &[u8; AFTER_IPV6]) -> Option<DropReason> {
     (reason != DropReason::Scope || headers[IPV6 + 24] != 0xFF).then_some(reason)
 }
 
+/// Whether a frame is an IPv6 packet, for any MAC address.
+pub(crate) fn is_ipv6(head: &[u8]) -> bool {
+    head.get(12..14) == Some(&EtherType::IPV6.0.to_be_bytes()) && ipv6(head).is_ok_and(|view| view.version() == 6)
+}
+
+/// Whether a frame is MAC control, such as a pause, which no bridge forwards.
+pub(crate) fn is_mac_control(head: &[u8]) -> bool {
+    head.starts_with(&Pfc::DESTINATION.0) && head.get(12..14) == Some(&EtherType::MAC_CONTROL.0.to_be_bytes())
+}
+
 /// The drop reason of a frame to another MAC address.
 #[cold]
 fn other_mac(headers: &[u8]) -> DropReason {
-    let is_mac_control = headers.starts_with(&Pfc::DESTINATION.0)
-        && headers.get(12..14) == Some(&EtherType::MAC_CONTROL.0.to_be_bytes());
-    if is_mac_control { DropReason::MacControl } else { DropReason::NotForThisPort }
+    if is_mac_control(headers) { DropReason::MacControl } else { DropReason::NotForThisPort }
 }
 
 /// The drop reason of a frame that is not an IPv6 packet.

@@ -3,12 +3,14 @@
 use crate::backpressure::{BackpressureConfig, BackpressureConfigError, BackpressureSids};
 use crate::behavior::Flavors;
 use crate::bfd::{BfdPeer, BfdSession};
+use crate::cross_connect::CrossConnect;
 use crate::egress::{ClassMap, EgressConfig, EgressError};
 use crate::encaps::{EncapsError, EncapsMode};
 use crate::fast_cnp::{Connection, FastCnpConfig};
 use crate::headend::{HeadendConfig, HeadendError, HeadendPath};
 use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
+use crate::policy::{PolicyError, PolicyId, SrPolicy};
 use crate::security::{Cover, Domain, HmacKey};
 use crate::worker::Worker;
 use srdma_frame::PortId;
@@ -141,6 +143,13 @@ pub enum RouteAction {
         /// The key that signs the SRH, where there is one.
         hmac_key_id: Option<u32>,
     },
+    /// Encapsulate by a segment list of an SR policy (RFC 9256), chosen by the flow.
+    Policy {
+        /// The policy.
+        policy: PolicyId,
+        /// H.Encaps or H.Encaps.Red.
+        mode: EncapsMode,
+    },
     /// Encapsulate by one of these paths, of which the headend chooses for each flow (PP-4-3).
     Placed(Vec<HeadendPath>),
     /// Drop.
@@ -156,6 +165,22 @@ pub enum SidBehavior {
     EndX(Flavors, NextHop),
     /// End.DT6 with this table.
     EndDt6(TableId),
+    /// End.DX6: the inner packet leaves by an adjacency.
+    EndDx6 {
+        /// The adjacency.
+        next_hop: NextHop,
+        /// The table by which ICMPv6 errors about inner packets are sent (D233).
+        table: TableId,
+    },
+    /// End.DX2: the Ethernet frame in the packet leaves by this port.
+    EndDx2(PortId),
+    /// End.B6.Encaps, or End.B6.Encaps.Red in the reduced mode: an SR policy is applied.
+    EndB6Encaps {
+        /// The policy.
+        policy: PolicyId,
+        /// Whether the first segment is left out of the SRH.
+        mode: EncapsMode,
+    },
     /// END.C: a notification is taken, and a gateway paused for it or not any more (CN-4.1-1).
     EndC,
     /// END.E with this table: as End.DT6, and what comes out may be a Fast CNP for a host outside (CN-4.2-1, D64).
@@ -222,6 +247,14 @@ pub enum Command {
         /// The destination.
         prefix: Prefix,
     },
+    /// Adds an SR policy, or gives routes and SIDs that use it other segment lists.
+    AddPolicy {
+        id: PolicyId,
+        /// Its segment lists.
+        policy: Box<SrPolicy>,
+    },
+    /// Removes an SR policy that neither route nor SID uses.
+    RemovePolicy(PolicyId),
     /// Adds or replaces a SID in the main table.
     AddSid {
         /// The SID: 128 bits, or its locator and function where an argument follows.
@@ -258,6 +291,14 @@ pub enum Command {
     },
     /// Makes a port an inside one again, as it began.
     RemoveBorder(PortId),
+    /// Has the frames that a port receives leave whole, by an SR policy.
+    SetCrossConnect {
+        port: PortId,
+        /// The policy.
+        cross_connect: CrossConnect,
+    },
+    /// Takes the packets that a port receives again, as it began.
+    RemoveCrossConnect(PortId),
     /// Gives a port traffic classes, with their limits, marks and pauses, or others than it had. Without it a port has
     /// one queue.
     SetEgress {
@@ -342,6 +383,9 @@ pub enum ConfigError {
         /// Why.
         error: EgressError,
     },
+    /// The frames of a port are not cross-connected.
+    #[error("the frames of port {0} are not cross-connected")]
+    UnknownCrossConnect(u16),
     /// Traces cannot be written to so.
     #[error("IOAM: {0}")]
     Ioam(IoamError),
@@ -359,6 +403,22 @@ pub enum ConfigError {
         /// Why.
         error: EncapsError,
     },
+    /// The segment lists of an SR policy cannot be.
+    #[error("SR policy {policy}: {error}")]
+    Policy {
+        policy: u32,
+        /// Why.
+        error: PolicyError,
+    },
+    /// No such SR policy.
+    #[error("there is no SR policy {0}")]
+    UnknownPolicy(u32),
+    /// Routes or SIDs use the policy.
+    #[error("SR policy {0} cannot be removed: routes or SIDs use it")]
+    PolicyInUse(u32),
+    /// An SR policy's HMAC key is unknown.
+    #[error("SR policy {policy}: HMAC key {key_id} is not known to this node")]
+    UnknownPolicyKey { policy: u32, key_id: u32 },
     /// No route to remove.
     #[error("there is no route {0}")]
     UnknownRoute(Prefix),
@@ -415,8 +475,8 @@ pub enum ConfigError {
     /// A group signs with the key.
     #[error("HMAC key {key_id} cannot be removed: group {group} signs with it")]
     KeyInUse { key_id: u32, group: u32 },
-    /// A key that signs the packets of a route.
-    #[error("HMAC key {0} signs the packets of a route")]
+    /// A key that signs the packets of a route or an SR policy.
+    #[error("HMAC key {0} signs the packets of a route or an SR policy")]
     KeySignsRoutes(u32),
     /// A route's HMAC key is unknown.
     #[error("route {prefix}: HMAC key {key_id} is not known to this node")]

@@ -1,4 +1,5 @@
-//! H.Encaps and H.Encaps.Red (RFC 8986 sections 5.1, 5.2): an outer IPv6 header and an SRH around a packet.
+//! H.Encaps and H.Encaps.Red (RFC 8986 sections 5.1, 5.2): an outer IPv6 header and an SRH around a packet; H.Encaps.L2
+//! and H.Encaps.L2.Red (sections 5.3, 5.4): around an Ethernet frame.
 
 use crate::drop::DropReason;
 use crate::entropy;
@@ -110,6 +111,13 @@ impl Encaps {
         Ok(policy)
     }
 
+    /// The same around something else than an IPv6 packet. The HMAC does not cover what follows the SRH.
+    pub(crate) fn around(mut self, payload: NextHeader) -> Self {
+        let at = if self.headers.len() > 40 { 40 } else { 6 };
+        self.headers[at] = payload.0;
+        self
+    }
+
     /// The key that signs the SRH, if one does.
     pub(crate) fn key_id(&self) -> Option<u32> {
         self.key_id
@@ -168,6 +176,30 @@ impl Encaps {
         copy_headers(&mut head[IPV6..], &self.headers);
         let payload_length = self.headers.len() - 40 + len - IPV6;
         complete_outer(head, inner.traffic_class, inner.flow, payload_length)
+    }
+}
+
+/// Ethernet frames.
+impl Encaps {
+    /// Pushes the outer headers onto a frame, which stays whole behind them. The flow label stands for its flow.
+    ///
+    /// # Errors
+    ///
+    /// A frame that is too long, or without room in front.
+    pub(crate) fn push_onto_frame(
+        &self,
+        traffic_class: u8,
+        flow: u32,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Result<(), DropReason> {
+        let payload_length = self.headers.len() - 40 + frame.len();
+        if !frame.push(IPV6 + self.headers.len()) {
+            return Err(DropReason::NoHeadroom);
+        }
+        let head = frame.head_mut(pool);
+        copy_headers(&mut head[IPV6..], &self.headers);
+        complete_outer(head, traffic_class, flow, payload_length)
     }
 }
 

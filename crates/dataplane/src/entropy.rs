@@ -28,6 +28,13 @@ pub(crate) fn of_packet(head: &[u8]) -> u32 {
     (mix(hash) >> 32) as u32
 }
 
+/// A hash of a frame's MAC addresses.
+pub(crate) fn of_frame(head: &[u8]) -> u32 {
+    let Some(addresses) = head.first_chunk::<12>() else { return 0 };
+    let [a, b, c] = std::array::from_fn(|index| addresses[4 * index..][..4].try_into().map_or(0, u32::from_be_bytes));
+    (mix(mix(u64::from(a) << 32 | u64::from(b)).wrapping_add(u64::from(c))) >> 32) as u32
+}
+
 /// The index among equal paths that a node selects for a packet with these headers, the Ethernet header first; the hash
 /// of [`Node`](crate::Node)s with this loopback address.
 pub fn equal_path(head: &[u8], loopback: Ipv6Addr, paths: usize) -> usize {
@@ -38,8 +45,17 @@ pub fn equal_path(head: &[u8], loopback: Ipv6Addr, paths: usize) -> usize {
 /// port of the first would get only flows that they all send by one port, too.
 #[inline]
 pub(crate) fn choose(hash: u32, salt: u32, among: usize) -> usize {
-    let spread = (hash ^ salt).wrapping_mul(0x9E37_79B1);
-    ((u64::from(spread) * among as u64) >> 32) as usize
+    ((u64::from(spread(hash, salt)) * among as u64) >> 32) as usize
+}
+
+/// The same as a part of a total, for a choice by weights.
+pub(crate) fn part(hash: u32, salt: u32, total: u64) -> u64 {
+    ((u128::from(spread(hash, salt)) * u128::from(total)) >> 32) as u64
+}
+
+#[inline(always)]
+fn spread(hash: u32, salt: u32) -> u32 {
+    (hash ^ salt).wrapping_mul(0x9E37_79B1)
 }
 
 /// The salt of hashes at a node with this loopback address.

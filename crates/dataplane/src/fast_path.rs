@@ -66,6 +66,8 @@ pub enum FastPathObstacle {
     Ioam,
     /// The port is a border: sources and destinations are checked.
     Border,
+    /// The frames of the port are cross-connected.
+    CrossConnect,
     /// The port has a class with PFC.
     Pfc,
     /// The port has traffic classes.
@@ -79,6 +81,7 @@ impl fmt::Display for FastPathObstacle {
             FastPathObstacle::Steering => "steering is on",
             FastPathObstacle::Ioam => "IOAM is on",
             FastPathObstacle::Border => "border port",
+            FastPathObstacle::CrossConnect => "cross-connect",
             FastPathObstacle::Pfc => "PFC",
             FastPathObstacle::Classes => "traffic classes",
         })
@@ -93,6 +96,9 @@ impl Node {
         let obstacle_at = |port: PortId| {
             if security.is_border(port) {
                 return Some(FastPathObstacle::Border);
+            }
+            if self.is_cross_connected(port) {
+                return Some(FastPathObstacle::CrossConnect);
             }
             let classes = ports.egress.config(port)?;
             let has_pfc = classes.classes.iter().any(|class| class.pfc.is_some());
@@ -143,7 +149,12 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
                 let policy = tables.encaps(policy);
                 policy.key_id().is_none().then(|| FastPathEntry::Encaps(policy.headers().to_vec()))
             }
-            Target::Sid(_) | Target::Group(_) | Target::Placed(_) | Target::Local | Target::Blackhole => None,
+            Target::Sid(_)
+            | Target::Group(_)
+            | Target::Policy(_)
+            | Target::Placed(_)
+            | Target::Local
+            | Target::Blackhole => None,
         };
         entry.unwrap_or(FastPathEntry::Element)
     }
@@ -156,7 +167,13 @@ impl<F: Fn(PortId) -> bool> Planner<'_, F> {
                 Some(FastPathEntry::EndX(flavors, self.hop(tables.adjacency(sid.adjacency?))?))
             }
             SidBehavior::EndDt6(table) => Some(FastPathEntry::EndDt6(table)),
-            SidBehavior::EndC | SidBehavior::EndE(_) | SidBehavior::EndReplicate(_) | SidBehavior::EndMt { .. } => None,
+            SidBehavior::EndDx6 { .. }
+            | SidBehavior::EndDx2(_)
+            | SidBehavior::EndB6Encaps { .. }
+            | SidBehavior::EndC
+            | SidBehavior::EndE(_)
+            | SidBehavior::EndReplicate(_)
+            | SidBehavior::EndMt { .. } => None,
         }
     }
 

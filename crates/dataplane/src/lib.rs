@@ -11,6 +11,7 @@ mod bfd;
 mod config;
 mod context;
 mod counters;
+mod cross_connect;
 mod drop;
 mod egress;
 mod encaps;
@@ -27,6 +28,7 @@ mod ioam;
 mod learning;
 mod multicast;
 mod node;
+mod policy;
 mod scope;
 mod security;
 mod tables;
@@ -44,6 +46,7 @@ pub use config::{
     SidBehavior, TableId,
 };
 pub use counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
+pub use cross_connect::CrossConnect;
 pub use drop::{DropCounters, DropReason};
 pub use egress::{
     BackpressureThresholds, CLASSES, ClassConfig, ClassCounters, ClassMap, EgressConfig, EgressError, Marking,
@@ -58,6 +61,7 @@ pub use groups::{GroupEvent, HoldEnd, JournalEntry, Lease};
 pub use ioam::{IoamConfig, IoamCounters, IoamError, IoamInterface, IoamNamespace, TimestampFormat, WideData};
 pub use learning::{FIRST_LEARNT_GROUP, Learning, LearningError};
 pub use node::Node;
+pub use policy::{MAX_SEGMENT_LISTS, PolicyError, PolicyId, SegmentList, SrPolicy};
 pub use security::{Cover, Domain, HmacKey};
 pub use srdma_repair::{BranchCounters as RepairBranchCounters, Counters as RepairCounters};
 pub use worker::{Handover, HandoverNote, MAX_WORKERS, Worker};

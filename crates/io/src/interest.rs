@@ -12,7 +12,8 @@ pub struct Interest {
     pub prefixes: Vec<(Prefix, Match)>,
     /// Priority flow control frames (IEEE 802.1Qbb).
     pub pfc: bool,
-    /// Every frame, whatever the prefixes: for measurements and for hosts that own the interface.
+    /// Every frame, whatever the prefixes and its MAC addresses: the interface is promiscuous. For frames that are
+    /// cross-connected, and for measurements.
     pub everything: bool,
 }
 

@@ -16,6 +16,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("isis-frr", include_str!("../../../labs/isis-frr.toml")),
     ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),
     ("pfc", include_str!("../../../labs/pfc.toml")),
+    ("sr-policy", include_str!("../../../labs/sr-policy.toml")),
     ("srh-hmac", include_str!("../../../labs/srh-hmac.toml")),
     ("usid", include_str!("../../../labs/usid.toml")),
     ("usid-kernel-ends", include_str!("../../../labs/usid-kernel-ends.toml")),

@@ -48,7 +48,7 @@ pub fn diff(old: &NodeSpec, new: &NodeSpec) -> Result<Vec<Command>, DiffError> {
     let mut commands = removals(&old.entries, &new.entries);
     commands.extend(ports(old, new));
     commands.extend(additions(&old.entries, &new.entries));
-    commands.extend(unused_keys(&old.entries, &new.entries));
+    commands.extend(unused(&old.entries, &new.entries));
     Ok(commands)
 }
 
@@ -56,13 +56,15 @@ pub fn diff(old: &NodeSpec, new: &NodeSpec) -> Result<Vec<Command>, DiffError> {
 pub(crate) fn between(before: &Entries, after: &Entries) -> Vec<Command> {
     let mut commands = removals(before, after);
     commands.extend(additions(before, after));
-    commands.extend(unused_keys(before, after));
+    commands.extend(unused(before, after));
     commands
 }
 
-/// Keys go last: groups and routes that sign with one first stop to do so.
-fn unused_keys<'a>(before: &'a Entries, after: &'a Entries) -> impl Iterator<Item = Command> + 'a {
-    gone(&before.keys, &after.keys, |_, _| true).map(|key_id| Command::RemoveHmacKey(*key_id))
+/// SR policies and keys go last: routes and SIDs that use a policy, and all that sign with a key, first stop to do so.
+fn unused<'a>(before: &'a Entries, after: &'a Entries) -> impl Iterator<Item = Command> + 'a {
+    let policies = gone(&before.policies, &after.policies, |_, _| true).map(|id| Command::RemovePolicy(*id));
+    let keys = gone(&before.keys, &after.keys, |_, _| true).map(|key_id| Command::RemoveHmacKey(*key_id));
+    policies.chain(keys)
 }
 
 /// Removals of what is not in `after`, or cannot be replaced in its place.
@@ -99,6 +101,8 @@ fn removals(before: &Entries, after: &Entries) -> Vec<Command> {
         commands.push(Command::SetBackpressureSids(Vec::new()));
     }
     commands.extend(gone(&before.sids, &after.sids, |_, _| true).map(|prefix| Command::RemoveSid(*prefix)));
+    let cross_connects = gone(&before.cross_connects, &after.cross_connects, |_, _| true);
+    commands.extend(cross_connects.map(|port| Command::RemoveCrossConnect(*port)));
     let routes = gone(&before.routes, &after.routes, |_, _| true);
     commands.extend(routes.map(|(table, prefix)| Command::RemoveRoute { table: *table, prefix: *prefix }));
     if is_off(before.steering.is_some(), after.steering.is_some()) {
@@ -148,6 +152,10 @@ pub(crate) fn additions(before: &Entries, after: &Entries) -> Vec<Command> {
         next_hop: NextHop { port: *port, address: *address },
         mac: *mac,
     }));
+    let policies = changed(&before.policies, &after.policies);
+    commands.extend(policies.map(|(id, policy)| Command::AddPolicy { id: *id, policy: Box::new(policy.clone()) }));
+    let cross_connects = changed(&before.cross_connects, &after.cross_connects);
+    commands.extend(cross_connects.map(|(port, with)| Command::SetCrossConnect { port: *port, cross_connect: *with }));
     let routes = changed(&before.routes, &after.routes);
     commands.extend(routes.map(|((table, prefix), action)| Command::AddRoute {
         table: *table,

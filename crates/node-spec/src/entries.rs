@@ -2,8 +2,9 @@
 
 use crate::{KeySpec, diff};
 use srdma_dataplane::{
-    BackpressureConfig, BackpressureSids, BfdPeer, BfdSession, ClassMap, Command, Connection, Domain, EgressConfig,
-    FastCnpConfig, IoamConfig, Learning, MulticastRoute, RouteAction, SidBehavior, TableId, headend::HeadendConfig,
+    BackpressureConfig, BackpressureSids, BfdPeer, BfdSession, ClassMap, Command, Connection, CrossConnect, Domain,
+    EgressConfig, FastCnpConfig, IoamConfig, Learning, MulticastRoute, PolicyId, RouteAction, SidBehavior, SrPolicy,
+    TableId, headend::HeadendConfig,
 };
 use srdma_frame::PortId;
 use srdma_group::GroupEntry;
@@ -50,6 +51,10 @@ pub struct Entries {
     /// END.C and END.E SIDs by outer source (D63).
     pub backpressure_sids: BTreeMap<Prefix, BackpressureSids>,
     pub neighbours: BTreeMap<(PortId, Ipv6Addr), MacAddress>,
+    /// SR policies of routes and SIDs.
+    pub policies: BTreeMap<PolicyId, SrPolicy>,
+    /// Ports whose frames leave whole in SRv6.
+    pub cross_connects: BTreeMap<PortId, CrossConnect>,
     pub routes: BTreeMap<(TableId, Prefix), RouteAction>,
     /// Static multicast routes by outer source and group.
     pub multicast_routes: BTreeMap<(Ipv6Addr, Ipv6Addr), MulticastRoute>,
@@ -79,6 +84,8 @@ impl Entries {
             backpressure,
             backpressure_sids,
             neighbours,
+            policies,
+            cross_connects,
             routes,
             multicast_routes,
             sids,
@@ -99,6 +106,8 @@ impl Entries {
         self.backpressure = backpressure.or(self.backpressure.take());
         self.backpressure_sids.extend(backpressure_sids);
         self.neighbours.extend(neighbours);
+        self.policies.extend(policies);
+        self.cross_connects.extend(cross_connects);
         self.routes.extend(routes);
         self.multicast_routes.extend(multicast_routes);
         self.sids.extend(sids);

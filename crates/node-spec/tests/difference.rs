@@ -4,9 +4,10 @@ use proptest::prelude::*;
 use srdma_bfd::Config;
 use srdma_dataplane::headend::HeadendConfig;
 use srdma_dataplane::{
-    BackpressureConfig, BackpressureSids, BfdPeer, BfdReport, BfdSession, ClassMap, Connection, Cover, Domain,
-    EgressConfig, EncapsMode, FastCnpConfig, Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning,
-    MulticastRoute, NextHop, Node, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId,
+    BackpressureConfig, BackpressureSids, BfdPeer, BfdReport, BfdSession, ClassMap, Connection, Cover, CrossConnect,
+    Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, IoamConfig, IoamInterface, IoamNamespace, Learning,
+    MulticastRoute, NextHop, Node, NodeConfig, PolicyId, PortConfig, RouteAction, SegmentList, SidBehavior, SrPolicy,
+    TableId,
 };
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_group::{Branch, GroupEntry, GroupId, ListMode, NodeIndex, NodeRole, Parent, Policy, Receiver};
@@ -125,13 +126,27 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
         hmac_key_id,
     };
     let signing = entries.keys.keys().next().copied();
+    for id in [1, 2].map(PolicyId) {
+        if bits.is() {
+            let list = |last: u16, weight| SegmentList {
+                segments: vec![address("5f00:0:9::"), Ipv6Addr::new(0x5f00, 0, last, 0, 0, 0, 0, 0)],
+                weight,
+            };
+            let lists = (0..=bits.one_of(2)).map(|last| list(last as u16, 1 + bits.one_of(2) as u32)).collect();
+            let hmac_key_id = signing.filter(|_| bits.is());
+            entries.policies.insert(id, SrPolicy { lists, hmac_key_id });
+        }
+    }
+    let policy = entries.policies.keys().next().copied();
+    let mode = if bits.is() { EncapsMode::Encaps } else { EncapsMode::Reduced };
     for (text, len) in [("2001:db8:2::", 64), ("2001:db8:6::", 64), ("5f00::", 16), ("2001:db8:dd::", 48)] {
-        let action = match bits.one_of(6) {
-            0 => continue,
-            1 => RouteAction::Via(vec![hop(0), hop(1)]),
-            2 => RouteAction::Blackhole,
-            3 => encaps(signing),
-            4 => encaps(None),
+        let action = match (bits.one_of(7), policy) {
+            (6, Some(policy)) => RouteAction::Policy { policy, mode },
+            (0, _) => continue,
+            (1, _) => RouteAction::Via(vec![hop(0), hop(1)]),
+            (2, _) => RouteAction::Blackhole,
+            (3, _) => encaps(signing),
+            (4, _) => encaps(None),
             _ => RouteAction::Via(vec![hop(bits.one_of(3) as u16)]),
         };
         entries.routes.insert((TableId(0), prefix(text, len)), action);
@@ -144,8 +159,21 @@ fn entries(bits: &mut Bits, epochs: [u32; 2]) -> Entries {
         1 => drop(entries.sids.insert(prefix(END_MT, 128), SidBehavior::EndDt6(TableId(5)))),
         _ => drop(entries.sids.insert(prefix(END_MT, 128), SidBehavior::EndMt { require_hmac: bits.is() })),
     }
-    match bits.one_of(4) {
+    if let Some(policy) = policy.filter(|_| bits.is()) {
+        entries.cross_connects.insert(PortId(1), CrossConnect { policy, mode });
+    }
+    match bits.one_of(7) {
         0 => {}
+        // Port 1 may have traffic classes.
+        6 => drop(entries.sids.insert(prefix(OTHER_SID, 48), SidBehavior::EndDx2(PortId(bits.one_of(2) as u16)))),
+        4 => {
+            let behavior = SidBehavior::EndDx6 { next_hop: hop(2), table: TableId(5) };
+            entries.sids.insert(prefix(OTHER_SID, 48), behavior);
+        }
+        5 => {
+            let applied = policy.map(|policy| SidBehavior::EndB6Encaps { policy, mode });
+            entries.sids.extend(applied.map(|behavior| (prefix(OTHER_SID, 48), behavior)));
+        }
         1 => drop(entries.sids.insert(prefix(OTHER_SID, 48), SidBehavior::End(Flavors::MICRO))),
         2 => drop(entries.sids.insert(prefix(OTHER_SID, 48), SidBehavior::EndX(Flavors::MICRO, hop(1)))),
         _ => drop(entries.sids.insert(prefix(OTHER_SID, 128), SidBehavior::EndE(TableId(0)))),
@@ -287,7 +315,9 @@ fn probes() -> Vec<Vec<u8>> {
     let inner = packet(address("2001:db8:2::5"), 0, 17, &udp);
     let sids = [END_MT, OTHER_SID, "5f00:0:2:300::"];
     let tunnelled = sids.into_iter().map(|sid| packet(address(sid), 0, 41, &inner));
-    plain.chain(tunnelled).collect()
+    let srh = [&[41, 2, 4, 1, 0, 0, 0, 0][..], &address("5f00:0:9::").octets(), &inner].concat();
+    let by_segments = packet(address(OTHER_SID), 0, 43, &srh);
+    plain.chain(tunnelled).chain([by_segments]).collect()
 }
 
 /// Passes a packet to a port; returns the sent packets, each with its port.

@@ -24,15 +24,25 @@ pub enum Action {
     EndX(Flavors, usize),
     /// End.DT6 on the table of this number.
     EndDt6(usize),
+    /// End.DX6 to the next hop of this number.
+    EndDx6(usize),
+    /// End.DX2 to the port of this number, counted as next hops are.
+    EndDx2(usize),
     /// H.Encaps or, if `reduced`, H.Encaps.Red.
-    Encaps {
-        /// Outer source.
-        source: Ipv6Addr,
-        /// Path.
-        segments: Vec<Ipv6Addr>,
-        /// H.Encaps.Red.
-        reduced: bool,
-    },
+    Encaps(Outer),
+    /// End.B6.Encaps or, if `reduced`, End.B6.Encaps.Red.
+    EndB6Encaps(Outer),
+}
+
+/// Outer headers that a route or SID pushes.
+#[derive(Clone, Debug)]
+pub struct Outer {
+    /// Outer source.
+    pub source: Ipv6Addr,
+    /// Path.
+    pub segments: Vec<Ipv6Addr>,
+    /// The first segment is not in the SRH.
+    pub reduced: bool,
 }
 
 /// Flavors.
@@ -52,7 +62,7 @@ pub struct Flavors {
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Sent to the next hop of this number.
+    /// Sent to the next hop of this number; by End.DX2 a frame, otherwise a packet.
     Sent(usize, Vec<u8>),
     /// Dropped, with an ICMPv6 error of this type, code and parameter about the packet as it was then.
     Error(u8, u8, u32, Vec<u8>),
@@ -89,14 +99,28 @@ fn walk(tables: &[Vec<Route>], packet: &mut Vec<u8>) -> Result<usize, Refusal> {
         let route = longest(&tables[table], packet).ok_or(NO_ROUTE)?;
         let step = match &route.action {
             Action::Via(next_hop) => Next::Via(*next_hop),
-            Action::Encaps { source, segments, reduced } => {
+            Action::Encaps(outer) => {
                 if decrement && packet[7] <= 1 {
                     return Err(HOP_LIMIT);
                 }
                 packet[7] -= u8::from(decrement);
-                *packet = encapsulate(packet, *source, segments, *reduced);
+                *packet = encapsulate(packet, outer);
                 table = 0;
                 Next::Forward
+            }
+            Action::EndB6Encaps(outer) => {
+                let step = end(packet, Flavors::default())?;
+                *packet = encapsulate(packet, outer);
+                table = 0;
+                step
+            }
+            Action::EndDx2(port) => {
+                end_dx2(packet)?;
+                return Ok(*port);
+            }
+            Action::EndDx6(next_hop) => {
+                end_dt6(packet)?;
+                Next::InnerVia(*next_hop)
             }
             Action::End(flavors) => end(packet, *flavors)?,
             Action::EndX(flavors, next_hop) => match end(packet, *flavors)? {
@@ -263,11 +287,30 @@ fn upper_layer(packet: &mut Vec<u8>, offset: usize, kind_at: usize, flavors: Fla
 
 /// RFC 8986 section 4.6.
 fn end_dt6(packet: &mut Vec<u8>) -> Result<Next, Refusal> {
+    let inner = taken_upper_layer(packet, 41)?;
+    decapsulate(packet, inner)
+}
+
+/// RFC 8986 section 4.9. Nothing of the outer header is taken over.
+fn end_dx2(packet: &mut Vec<u8>) -> Result<(), Refusal> {
+    let frame = taken_upper_layer(packet, 143)?;
+    if packet.len() < frame + 14 {
+        return Err(Refusal::Silent);
+    }
+    packet.drain(..frame);
+    Ok(())
+}
+
+/// The upper-layer header of a SID that is the last one and takes this kind: its offset.
+fn taken_upper_layer(packet: &[u8], kind: u8) -> Result<usize, Refusal> {
     let (mut offset, mut kind_at) = (40, 6);
     for _ in 0..MAX_HEADERS {
         (offset, kind_at) = behind_options(packet, offset, kind_at)?;
+        if packet[kind_at] == kind {
+            return Ok(offset);
+        }
         if packet[kind_at] != 43 {
-            return upper_layer(packet, offset, kind_at, Flavors { usd: true, ..Flavors::default() });
+            return Err(parameter_problem(4, offset));
         }
         let len = routing_header_len(packet, offset)?;
         if packet[offset + 3] != 0 {
@@ -301,10 +344,10 @@ fn decapsulate(packet: &mut Vec<u8>, inner: usize) -> Result<Next, Refusal> {
     Ok(Next::Inner)
 }
 
-/// RFC 8986 sections 5.1 and 5.2; traffic class copied outward, hop limit 64, flow label left zero.
-fn encapsulate(packet: &[u8], source: Ipv6Addr, segments: &[Ipv6Addr], reduced: bool) -> Vec<u8> {
-    let mut listed = segments.to_vec();
-    if reduced {
+/// RFC 8986 sections 5.1 and 5.2, and S15–S18 of section 4.13; traffic class copied outward, hop limit 64, flow label left zero.
+fn encapsulate(packet: &[u8], Outer { source, segments, reduced }: &Outer) -> Vec<u8> {
+    let mut listed = segments.clone();
+    if *reduced {
         listed.remove(0);
     }
     listed.reverse();

@@ -6,6 +6,7 @@
 pub mod behavior {
     pub const END: u16 = 1;
     pub const END_X: u16 = 5;
+    pub const END_DX6: u16 = 16;
     pub const END_DT6: u16 = 18;
     /// End with NEXT-CSID, PSP, USD: uN.
     pub const UN: u16 = 48;

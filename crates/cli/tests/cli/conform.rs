@@ -42,6 +42,12 @@ fn our_node_passes_usid() {
     passes("usid", &["up", "down"]);
 }
 
+/// End.DX6, End.DX2, End.B6.Encaps, H.Encaps and H.Encaps.L2.Red, and errors of each (D233, D243).
+#[test]
+fn our_node_passes_rfc8986() {
+    passes("rfc8986", &["up", "down", "circuit"]);
+}
+
 /// Copies, lists, and responses aggregated at an edge: each MT requirement that a packet can show.
 #[test]
 fn our_node_passes_end_mt() {
@@ -71,7 +77,7 @@ fn our_node_passes_end_c_and_end_e() {
 fn profiles_are_listed_and_described() {
     let list = text(&srdma(&["conform", "list"]).stdout);
     let names: Vec<&str> = list.lines().filter_map(|line| line.split("  ").next()).collect();
-    assert_eq!(names, ["end-mt", "end-replicate", "usid", "fast-cnp", "end-c", "end-e"]);
+    assert_eq!(names, ["end-mt", "end-replicate", "usid", "rfc8986", "fast-cnp", "end-c", "end-e"]);
     let output = srdma(&["conform", "describe", "usid"]);
     let described = text(&output.stdout);
     for expected in

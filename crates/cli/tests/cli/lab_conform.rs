@@ -43,6 +43,12 @@ impl Bench {
         Bench { device, tester, ports }
     }
 
+    /// Runs `ip` in the device's namespace.
+    fn ip(&self, line: &str) {
+        let words: Vec<&str> = ["ip"].into_iter().chain(line.split_whitespace()).collect();
+        self.device.run(&words).expect("Linux takes it");
+    }
+
     /// The report on a profile, and whether all of it passed.
     fn run(&self, profile: &str) -> (Value, bool) {
         let mut command = self.tester.command(SRDMA);
@@ -56,6 +62,10 @@ impl Bench {
         (report, output.status.success())
     }
 }
+
+/// Ports of the profile `rfc8986`; the last one is for frames.
+const RFC8986: &[&str] = &["up", "down", CIRCUIT];
+const CIRCUIT: &str = "circuit";
 
 /// A node that is ended with this value.
 struct Node(Child);
@@ -82,6 +92,9 @@ impl Node {
             let driver = data_threads.driver;
             let lines = format!("{name}interface = \"c-{port}\"\ndriver = \"{driver}\"\n");
             configuration = configuration.replace(&name, &lines);
+        }
+        if bench.ports.contains(&CIRCUIT) {
+            bench.device.set(&format!("ipv6/conf/c-{CIRCUIT}/disable_ipv6"), "1").expect("a link of frames alone");
         }
         let directory = tempfile::tempdir().expect("a directory");
         let [file, log] = ["node.toml", "log"].map(|name| directory.path().join(name));
@@ -159,7 +172,7 @@ fn our_node_passes_by_its_fast_path(profile: &str, ports: &'static [&'static str
         status["ports"].as_array().expect("ports").clone()
     };
     for port in status() {
-        assert_eq!(port["fast_path"]["is_on"], true, "{port:#}");
+        assert_eq!(port["fast_path"]["is_on"], port["name"] != CIRCUIT, "{port:#}");
     }
     passes(&bench, profile);
     // A snapshot is half a second old at most.
@@ -200,6 +213,17 @@ fn our_router_passes_on_links() {
     our_node_passes("usid", &["up", "down"]);
 }
 
+/// End.DX6, End.DX2, binding SIDs and frames, with the fast path too, which leaves them to the element (D233-D235, D243).
+/// The kernel has no IPv6 on the link of the frames.
+#[test]
+#[ignore = "needs root"]
+fn our_router_passes_rfc8986_on_links() {
+    for driver in ["auto", "af_packet"] {
+        our_node_passes_with("rfc8986", RFC8986, DataThreads { count: 1, driver });
+    }
+    our_node_passes_by_its_fast_path("rfc8986", RFC8986);
+}
+
 /// PP-4-3, PP-5.2-2, PP-5.2-3 by the fast path, drops and ICMPv6 errors by the element.
 #[test]
 #[ignore = "needs root"]
@@ -222,35 +246,35 @@ fn our_provider_edge_passes_on_links() {
     our_node_passes("end-e", &["wan", "dc"]);
 }
 
-/// The profile `usid` as routes of a Linux router. Its End.X takes a next hop only by an address of the link; the MAC
-/// address behind it is the tester's, as any.
+/// A Linux router between the tester's links. Its End.X and End.DX6 take a next hop only by an address of the link; the
+/// MAC address behind it is the tester's, as any.
 fn linux_router(bench: &Bench) {
     let settings = ["ipv6/conf/all/seg6_enabled", "ipv6/conf/c-up/seg6_enabled", "ipv6/conf/c-down/seg6_enabled"];
     for setting in settings {
         bench.device.set(setting, "1").expect("seg6");
     }
     bench.device.set("ipv6/icmp/ratelimit", "0").expect("as many errors as there are");
-    let ip = |line: &str| {
-        let words: Vec<&str> = ["ip"].into_iter().chain(line.split_whitespace()).collect();
-        bench.device.run(&words).expect("Linux takes it");
-    };
-    ip("-6 address add 2001:db8:ff:1::1/128 dev lo nodad");
-    ip("sr tunsrc set 2001:db8:ff:1::1");
-    ip("-6 address add 2001:db8:99::1/64 dev c-down nodad");
+    bench.ip("-6 address add 2001:db8:ff:1::1/128 dev lo nodad");
+    bench.ip("sr tunsrc set 2001:db8:ff:1::1");
+    bench.ip("-6 address add 2001:db8:99::1/64 dev c-down nodad");
     for (address, port, mac) in [
         ("fe80::9", "c-up", "02:00:00:00:01:02"),
         ("fe80::9", "c-down", "02:00:00:00:02:02"),
         ("2001:db8:99::9", "c-down", "02:00:00:00:02:02"),
     ] {
-        ip(&format!("-6 neighbour add {address} lladdr {mac} dev {port} nud permanent"));
+        bench.ip(&format!("-6 neighbour add {address} lladdr {mac} dev {port} nud permanent"));
     }
+}
+
+/// The profile `usid` as routes of a Linux router.
+fn add_usid(bench: &Bench) {
     for prefix in ["5f00:0:200::/48", "2001:db8:ff:2::e", "2001:db8:b::1"] {
-        ip(&format!("-6 route add {prefix} via fe80::9 dev c-down"));
+        bench.ip(&format!("-6 route add {prefix} via fe80::9 dev c-down"));
     }
     for prefix in ["5f00:0:300::/48", "2001:db8:ff:3::e", "2001:db8:a::1", "2001:db8:ff:9::1"] {
-        ip(&format!("-6 route add {prefix} via fe80::9 dev c-up"));
+        bench.ip(&format!("-6 route add {prefix} via fe80::9 dev c-up"));
     }
-    ip("-6 route add 2001:db8:c::1 via fe80::9 dev c-down table 100");
+    bench.ip("-6 route add 2001:db8:c::1 via fe80::9 dev c-down table 100");
     for (sid, action) in [
         ("5f00:0:100::/48", "End flavors next-csid,psp lblen 32 nflen 16"),
         ("5f00:0:e001::/48", "End.X nh6 2001:db8:99::9 flavors next-csid lblen 32 nflen 16"),
@@ -260,24 +284,53 @@ fn linux_router(bench: &Bench) {
         ("2001:db8:ff:1::d6", "End.DT6 table 254"),
         ("2001:db8:ff:1::d7", "End.DT6 table 100"),
     ] {
-        ip(&format!("-6 route add {sid} encap seg6local action {action} dev c-down"));
+        bench.ip(&format!("-6 route add {sid} encap seg6local action {action} dev c-down"));
     }
     for (host, segments) in [
         ("2001:db8:e1::1", "5f00:0:200:300::"),
         ("2001:db8:e3::1", "2001:db8:ff:2::e,2001:db8:ff:3::e,2001:db8:ff:4::d6"),
     ] {
-        ip(&format!("-6 route add {host} encap seg6 mode encap.red segs {segments} dev c-down"));
+        bench.ip(&format!("-6 route add {host} encap seg6 mode encap.red segs {segments} dev c-down"));
     }
 }
 
-/// The departures of Linux from the RFCs are found and named, and no others: End, uN, End.X, End.DT6 and H.Encaps.Red
-/// conform otherwise.
-#[test]
-#[ignore = "needs root"]
-fn the_departures_of_linux_are_found_and_named() {
-    let bench = Bench::new(&["up", "down"]);
+/// The profile `rfc8986` as routes of a Linux router, which has no End.B6.Encaps.Red.
+fn add_rfc8986(bench: &Bench) {
+    for sid in ["2001:db8:ff:1::b7", "2001:db8:ff:1::b8"] {
+        bench.ip(&format!("-6 route add blackhole {sid}"));
+    }
+    bench.ip("-6 route add 2001:db8:ff:2::e via fe80::9 dev c-down");
+    for prefix in ["2001:db8:a::1", "2001:db8:ff:9::1"] {
+        bench.ip(&format!("-6 route add {prefix} via fe80::9 dev c-up"));
+    }
+    for (sid, action) in [
+        ("2001:db8:ff:1::d6", "End.DX6 nh6 2001:db8:99::9"),
+        ("2001:db8:ff:1::d2", "End.DX2 oif c-circuit"),
+        ("2001:db8:ff:1::b6", "End.B6.Encaps srh segs 2001:db8:ff:2::e,2001:db8:ff:4::d6"),
+    ] {
+        bench.ip(&format!("-6 route add {sid} encap seg6local action {action} dev c-down"));
+    }
+    for (host, segments) in [
+        ("2001:db8:e1::1", "2001:db8:ff:2::e"),
+        ("2001:db8:e3::1", "2001:db8:ff:2::e,2001:db8:dead::1,2001:db8:ff:4::d6"),
+    ] {
+        bench.ip(&format!("-6 route add {host} encap seg6 mode encap segs {segments} dev c-down"));
+    }
+    let segments = "2001:db8:ff:2::e,2001:db8:ff:4::d6";
+    bench.ip(&format!("-6 route add 2001:db8:e2::1 encap seg6 mode l2encap.red segs {segments} dev c-down"));
+}
+
+/// Runs a profile against a Linux router: every case that does not pass is a known departure; returns their names, and
+/// the report.
+fn departures_of_linux(
+    profile: &str,
+    ports: &'static [&'static str],
+    configure: fn(&Bench),
+) -> (BTreeSet<String>, Value) {
+    let bench = Bench::new(ports);
     linux_router(&bench);
-    let (report, passes) = bench.run("usid");
+    configure(&bench);
+    let (report, passes) = bench.run(profile);
     assert!(!passes);
     let mut names = BTreeSet::new();
     for case in report["cases"].as_array().expect("cases") {
@@ -287,6 +340,15 @@ fn the_departures_of_linux_are_found_and_named() {
             names.insert(departure["name"].as_str().expect("a name").to_owned());
         }
     }
+    (names, report)
+}
+
+/// The departures of Linux from the RFCs are found and named, and no others: End, uN, End.X, End.DT6 and H.Encaps.Red
+/// conform otherwise.
+#[test]
+#[ignore = "needs root"]
+fn the_departures_of_linux_are_found_and_named() {
+    let (names, report) = departures_of_linux("usid", &["up", "down"], add_usid);
     // Those that have been there for as long as these behaviours; others may go with a later kernel.
     for name in ["silent-refusals", "congestion-mark", "inner-hop-limit", "no-usd", "pad1"] {
         assert!(names.contains(name), "{name}: {names:?}");
@@ -295,5 +357,15 @@ fn the_departures_of_linux_are_found_and_named() {
         let requirements = report["requirements"].as_array().expect("requirements");
         let found = requirements.iter().find(|found| found["id"] == requirement).expect("the requirement");
         assert_eq!(found["verdict"], "pass", "{found}");
+    }
+}
+
+/// The same for End.DX6, End.DX2, End.B6.Encaps, H.Encaps and H.Encaps.L2.Red.
+#[test]
+#[ignore = "needs root"]
+fn the_departures_of_linux_from_rfc8986_are_found_and_named() {
+    let (names, _) = departures_of_linux("rfc8986", RFC8986, add_rfc8986);
+    for name in ["silent-refusals", "congestion-mark", "inner-hop-limit", "routed-frames"] {
+        assert!(names.contains(name), "{name}: {names:?}");
     }
 }

@@ -193,7 +193,7 @@ fn the_group_of_figure_1_has_the_data() {
 #[test]
 #[ignore = "needs root"]
 fn unicast_passes_kernel_routers_and_nodes() {
-    for lab in ["usid", "usid-kernel-ends", "srh-hmac", "pfc", "wan-isis"] {
+    for lab in ["usid", "usid-kernel-ends", "sr-policy", "srh-hmac", "pfc", "wan-isis"] {
         assert_eq!(receivers(lab, 1 << 20), ["R".to_owned()].into());
     }
     assert_eq!(receivers("ai-backend-steered", 1 << 20), ["gpu3", "gpu3.2"].map(str::to_owned).into());

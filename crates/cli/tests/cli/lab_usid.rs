@@ -1,4 +1,4 @@
-//! The labs in which srdma nodes and Linux routers share a path: `usid`, `usid-kernel-ends` and `srh-hmac`.
+//! The labs in which srdma nodes and Linux routers share a path: `usid`, `usid-kernel-ends`, `sr-policy` and `srh-hmac`.
 
 use crate::own_lab::Lab;
 use crate::packets::{decoded, destinations};
@@ -110,6 +110,41 @@ fn our_nodes_follow_the_programs_of_linux_routers() {
             let expected = BTreeSet::from([(program.to_owned(), segments_left)]);
             assert_eq!(destinations(&lab, link, direction), expected, "{link}");
         }
+    }
+}
+
+/// Segment lists by way of a Linux router and of a node, End.DX6 of Linux and of ours, and a binding SID between them (D233,
+/// D234): a flow has one list, and the other one when the first segment of its own cannot be reached.
+#[test]
+#[ignore = "needs root"]
+fn policies_lead_through_linux_routers_and_ours() {
+    let unreachable = "2001:db8:dead::e\", \"2001:db8:ff:4::d8";
+    for (invalid, used, first) in [
+        ("2001:db8:ff:3::e\", \"2001:db8:ff:4::d8", "K", "2001:db8:ff:2::e"),
+        ("2001:db8:ff:2::e\", \"2001:db8:ff:4::d8", "MID", "2001:db8:ff:3::e"),
+    ] {
+        let lab = Lab::new("sr-policy", &[(invalid, unreachable)]);
+        let result = lab.run(&[]);
+        assert_eq!(result["receivers"][0]["is_identical"], true, "{result}");
+        for node in result["nodes"].as_array().expect("nodes") {
+            assert_eq!(node["drops"], serde_json::json!({}), "{node}");
+        }
+        let acks = packets(&result, "P1", "End.DX6");
+        assert!(acks > 0, "{result}");
+        assert_eq!(packets(&result, "P1", "End.DT6"), acks, "{result}");
+        assert_eq!(packets(&result, "MID", "End.B6.Encaps.Red"), acks, "{result}");
+        for by in ["K", "MID"] {
+            let data = |segment: &str, left| {
+                let destinations = [(segment.to_owned(), Some(left))];
+                if by == used { BTreeSet::from(destinations) } else { BTreeSet::new() }
+            };
+            assert_eq!(destinations(&lab, &format!("P1-{by}"), &format!("P1->{by}")), data(first, 1));
+            assert_eq!(destinations(&lab, &format!("{by}-P2"), &format!("{by}->P2")), data("2001:db8:ff:4::d8", 0));
+        }
+        let binding = BTreeSet::from([("2001:db8:ff:3::b6".to_owned(), Some(1))]);
+        assert_eq!(destinations(&lab, "MID-P2", "P2->MID"), binding);
+        let policy = ("2001:db8:ff:1::d6".to_owned(), Some(0));
+        assert_eq!(destinations(&lab, "P1-MID", "MID->P1"), BTreeSet::from([policy]));
     }
 }
 

@@ -6,6 +6,8 @@ mod end_mt;
 mod end_replicate;
 mod fast_cnp;
 mod multicast;
+mod rfc8986;
+mod router;
 mod usid;
 
 use crate::parameters::{Port, read};
@@ -46,7 +48,7 @@ pub struct ProfileName {
 }
 
 /// The profiles.
-pub const PROFILES: [ProfileName; 6] = [
+pub const PROFILES: [ProfileName; 7] = [
     ProfileName {
         name: "end-mt",
         about: end_mt::ABOUT,
@@ -58,6 +60,11 @@ pub const PROFILES: [ProfileName; 6] = [
         build: |text| Ok(end_replicate::profile(&read::<end_replicate::EndReplicate>(text)?)),
     },
     ProfileName { name: "usid", about: usid::ABOUT, build: |text| Ok(usid::profile(&read::<usid::Usid>(text)?)) },
+    ProfileName {
+        name: "rfc8986",
+        about: rfc8986::ABOUT,
+        build: |text| Ok(rfc8986::profile(&read::<rfc8986::Rfc8986>(text)?)),
+    },
     ProfileName {
         name: "fast-cnp",
         about: fast_cnp::ABOUT,
@@ -121,6 +128,11 @@ impl NodeToml {
             "[[port]]\nname = \"{name}\"\nmac = \"{}\"\n\n[[neighbour]]\naddress = \"{tester}%{name}\"\nmac = \"{}\"",
             port.device_mac, port.tester_mac
         ))
+    }
+
+    /// A port without neighbours.
+    fn port_alone(self, (name, port): (&str, Port)) -> Self {
+        self.add(&format!("[[port]]\nname = \"{name}\"\nmac = \"{}\"", port.device_mac))
     }
 
     /// A neighbour with an address of its own.

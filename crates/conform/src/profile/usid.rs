@@ -2,11 +2,12 @@
 
 mod cases;
 
-use super::{NodeToml, Profile, left, sent};
+use super::router::Router;
+use super::{NodeToml, Profile};
 use crate::Case;
-use crate::octets::{icmpv6_error, tunnelled};
+use crate::octets::tunnelled;
 use crate::parameters::{Port, address, parameters};
-use srdma_testkit::forwarding::{Action, Flavors, Outcome, Route, forward};
+use srdma_testkit::forwarding::{Action, Flavors, Outer, Route};
 use std::net::Ipv6Addr;
 
 pub(super) const ABOUT: &str = "End, End.X, End.DT6, uN, uA and H.Encaps.Red of RFC 8986 and RFC 9800";
@@ -185,8 +186,9 @@ impl Usid {
         let route = |address, len, action| Route { address, len, action };
         let un = Flavors { psp: true, usd: true, next_csid: Some((4, 2)), ..Flavors::default() };
         let psp = Flavors { psp: true, ..Flavors::default() };
-        let encaps =
-            |segments: &[Ipv6Addr]| Action::Encaps { source: self.device, segments: segments.to_vec(), reduced: true };
+        let encaps = |segments: &[Ipv6Addr]| {
+            Action::Encaps(Outer { source: self.device, segments: segments.to_vec(), reduced: true })
+        };
         let main = vec![
             route(self.un_down, 48, Action::Via(1)),
             route(self.sid_down, 128, Action::Via(1)),
@@ -210,22 +212,9 @@ impl Usid {
 
     /// Sends a packet at `up`, and expects what the RFCs' pseudocode makes of it.
     fn by_the_rfcs(&self, case: Case, packet: &[u8]) -> Case {
-        let case = case.send(sent(self.up(), packet));
-        match forward(&self.tables(), packet) {
-            Outcome::Sent(next_hop, octets) => {
-                let expected = left(if next_hop == 0 { self.up() } else { self.down() }, &octets);
-                let is_encapsulated = octets.len() > packet.len();
-                case.expect(match is_encapsulated {
-                    true => expected.free_dscp_and_label(14).free_hop_limit(14),
-                    false => expected,
-                })
-            }
-            Outcome::Error(kind, code, parameter, invoking) => {
-                let error = icmpv6_error(self.device, kind, code, parameter, &invoking);
-                case.expect(left(self.up(), &error).icmpv6_error(14))
-            }
-            Outcome::Dropped => case,
-        }
+        let (up, down) = (self.up(), self.down());
+        let router = Router { up, down, frames: None, device: self.device, tables: self.tables() };
+        router.by_the_rfcs(case, packet)
     }
 
     /// A tunnel from the peer.

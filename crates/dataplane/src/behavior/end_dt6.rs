@@ -38,7 +38,7 @@ pub(crate) fn inner_offset(head: &[u8]) -> Option<usize> {
 pub(crate) fn inner_packet(head: &[u8]) -> Result<usize, Outcome> {
     match inner_offset(head) {
         Some(inner) => Ok(inner),
-        None => upper_layer::inner_packet(head, upper_layer_place(head)?),
+        None => upper_layer::inner(head, upper_layer_place(head)?, NextHeader::IPV6),
     }
 }
 
@@ -52,7 +52,7 @@ fn step_by_step(frame: &mut Frame, pool: &mut Pool) -> Outcome {
 }
 
 /// The header behind options headers and routing headers.
-fn upper_layer_place(head: &[u8]) -> Result<Place, Outcome> {
+pub(super) fn upper_layer_place(head: &[u8]) -> Result<Place, Outcome> {
     let mut at = Place::first(ipv6(head)?);
     for _ in 0..MAX_EXTENSION_HEADERS {
         at = options::behind_options(head, at)?;

@@ -4,7 +4,10 @@
 
 mod decapsulate;
 mod end;
+mod end_b6_encaps;
 mod end_dt6;
+mod end_dx2;
+mod end_dx6;
 mod end_x;
 mod next_csid;
 mod options;
@@ -12,7 +15,10 @@ mod upper_layer;
 
 pub(crate) use decapsulate::{decapsulate, merge_ecn, uncover};
 pub(crate) use end::{end, end_in_place};
+pub(crate) use end_b6_encaps::end_b6_encaps;
 pub(crate) use end_dt6::{end_dt6, inner_offset, inner_packet};
+pub(crate) use end_dx2::end_dx2;
+pub(crate) use end_dx6::end_dx6;
 pub(crate) use end_x::end_x;
 pub(crate) use next_csid::shift;
 pub(crate) use options::behind_options;
@@ -59,7 +65,7 @@ impl Flavors {
 pub(crate) enum Outcome {
     /// Forward by the new destination; the hop limit has been decremented.
     Forward,
-    /// The outer headers are gone: forward the inner packet by a table.
+    /// The outer headers are gone: forward the inner packet, by a table unless the behaviour says otherwise.
     Inner,
     /// An ICMPv6 echo request to the SID, whose ICMPv6 header begins there (RFC 9259 section 3.1).
     Echo(usize),

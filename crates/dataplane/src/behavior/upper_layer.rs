@@ -24,9 +24,9 @@ pub(super) fn process(frame: &mut Frame, pool: &mut Pool, at: Place, takes_ipv6:
     }
 }
 
-/// Where the IPv6 packet at `at` begins.
-pub(super) fn inner_packet(head: &[u8], at: Place) -> Result<usize, Outcome> {
-    if at.header == NextHeader::IPV6 { Ok(at.offset) } else { Err(refuse(head, at)) }
+/// Where the packet or frame at `at` begins, if it is `taken` by the SID.
+pub(super) fn inner(head: &[u8], at: Place, taken: NextHeader) -> Result<usize, Outcome> {
+    if at.header == taken { Ok(at.offset) } else { Err(refuse(head, at)) }
 }
 
 /// Parameter Problem code 4, pointing at the upper-layer header, but for pings and traceroutes.

@@ -2,10 +2,12 @@
 
 use super::*;
 use crate::config::{Command, NextHop, NodeConfig, PortConfig, RouteAction};
+use crate::cross_connect::CrossConnect;
 use crate::egress::{EgressConfig, PfcConfig};
 use crate::encaps::EncapsMode;
 use crate::headend::HeadendConfig;
 use crate::ioam::{IoamConfig, IoamNamespace};
+use crate::policy::{PolicyId, SegmentList, SrPolicy};
 use crate::security::{Cover, Domain, HmacKey};
 use srdma_wire::MacAddress;
 use std::net::Ipv6Addr;
@@ -233,10 +235,28 @@ fn a_domain_limits_the_sources_of_packets_to_sids() {
 #[test]
 fn behaviours_with_state_are_the_elements() {
     let mut node = node(|_| {});
-    for behavior in [SidBehavior::EndC, SidBehavior::EndMt { require_hmac: false }, SidBehavior::EndE(TableId(0))] {
+    let lists = vec![SegmentList { segments: vec![address("2001:db8:a::1")], weight: 1 }];
+    let policy = Box::new(SrPolicy { lists, hmac_key_id: None });
+    let (id, mode) = (PolicyId(1), EncapsMode::Reduced);
+    let applied = route(POLICY, RouteAction::Policy { policy: id, mode });
+    apply(&mut node, [Command::AddPolicy { id, policy }, applied]);
+    assert_eq!(entry(&node, POLICY), FastPathEntry::Element);
+    for behavior in [
+        SidBehavior::EndC,
+        SidBehavior::EndMt { require_hmac: false },
+        SidBehavior::EndE(TableId(0)),
+        SidBehavior::EndDx6 { next_hop: neighbour(), table: TableId(0) },
+        SidBehavior::EndDx2(PortId(1)),
+        SidBehavior::EndB6Encaps { policy: id, mode },
+    ] {
         apply(&mut node, [Command::AddSid { prefix: prefix(END), behavior }]);
         assert_eq!(entry(&node, END), FastPathEntry::Element);
     }
+    let cross_connect = CrossConnect { policy: id, mode };
+    apply(&mut node, [Command::SetCrossConnect { port: PortId(1), cross_connect }]);
+    assert_eq!(plan(&node).ports, [None, Some(FastPathObstacle::CrossConnect)]);
+    assert_eq!(entry(&node, ROUTE), FastPathEntry::Element);
+    apply(&mut node, [Command::RemoveCrossConnect(PortId(1))]);
     apply(&mut node, [Command::AddSid { prefix: prefix(END), behavior: SidBehavior::EndDt6(TableId(4)) }]);
     assert_eq!(entry(&node, END), FastPathEntry::EndDt6(TableId(4)));
 }

@@ -1,6 +1,7 @@
 //! The IOAM traces of packets that leave: filled on leaving a class (RFC 9486 section 3).
 
 use super::{Ioam, IoamConfig, IoamCounters, Transit};
+use crate::admission;
 use crate::config::{ConfigError, NodeConfig};
 use crate::egress::{CongestionPoint, Departing, Egress, EgressConfig};
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
@@ -71,7 +72,8 @@ impl IoamTraces {
             return;
         };
         let head = departing.frame.head_mut(pool);
-        if head.get(IPV6 + 6) != Some(&NextHeader::HOP_BY_HOP.0) {
+        // A frame that was cross-connected may be anything.
+        if head.get(IPV6 + 6) != Some(&NextHeader::HOP_BY_HOP.0) || !admission::is_ipv6(head) {
             return;
         }
         let hop_limit = ipv6(head).map_or(0, |view| view.hop_limit);

@@ -1,11 +1,13 @@
 //! Commands: each goes to the part that owns what it changes.
 
 use super::Node;
-use crate::config::{Command, ConfigError, PortConfig, RouteAction, SidBehavior, TableId};
+use crate::config::{Command, ConfigError, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId};
+use crate::cross_connect::CrossConnect;
 use crate::encaps::Encaps;
 use crate::fast_cnp::Connection;
 use crate::groups::{Owner, Surroundings};
-use crate::security::HmacKey;
+use crate::policy::{Form, Outer, Payload, PolicyId, SrPolicy};
+use crate::security::{HmacKey, Security};
 use crate::tables::{Target, Unused};
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix, Qpn};
@@ -39,12 +41,19 @@ impl Node {
             Command::RemoveNeighbour(next_hop) => tables.remove_neighbour(next_hop)?,
             Command::AddRoute { table, prefix, action } => unused = self.add_route(table, prefix, action)?,
             Command::RemoveRoute { table, prefix } => unused = tables.remove_route(table, prefix)?,
+            Command::AddPolicy { id, policy } => self.add_policy(id, *policy)?,
+            Command::RemovePolicy(id) => tables.remove_policy(id)?,
             Command::AddSid { prefix, behavior } => unused = self.add_sid(prefix, behavior)?,
             Command::RemoveSid(prefix) => tables.remove_sid(prefix)?,
             Command::AddMulticastRoute(route) => tables.add_multicast_route(&route)?,
             Command::RemoveMulticastRoute { source, group } => tables.remove_multicast_route(source, group)?,
             Command::AddPort(port) => self.add_port(port)?,
             Command::SetPort { port, mac, addresses, link_mtu } => self.set_port(port, mac, addresses, link_mtu)?,
+            Command::SetCrossConnect { port, cross_connect } => {
+                check_port(config.ports.len(), port)?;
+                self.set_cross_connect(port, cross_connect)?;
+            }
+            Command::RemoveCrossConnect(port) => self.remove_cross_connect(port)?,
             Command::SetEgress { port, egress } => {
                 check_port(config.ports.len(), port)?;
                 ports.set_classes(port, *egress)?;
@@ -131,9 +140,11 @@ impl Node {
     }
 
     fn add_route(&mut self, table: TableId, prefix: Prefix, action: RouteAction) -> Result<Unused, ConfigError> {
-        let tables = &mut self.tables;
         let target = match action {
             RouteAction::Blackhole => Target::Blackhole,
+            RouteAction::Policy { policy, mode } => {
+                Target::Policy(self.hold_policy(policy, Form { mode, payload: Payload::Ipv6 })?)
+            }
             RouteAction::Encaps { segments, mode, hmac_key_id } => {
                 let hmac = match hmac_key_id {
                     None => None,
@@ -144,12 +155,12 @@ impl Node {
                 };
                 let policy = Encaps::signed(self.config.loopback, &segments, mode, ENCAPS_HOP_LIMIT, hmac)
                     .map_err(|error| ConfigError::Encaps { prefix, error })?;
-                tables.hold_encaps(policy)
+                self.tables.hold_encaps(policy)
             }
-            RouteAction::Placed(paths) => self.headend.hold(prefix, paths, tables.get(table, prefix))?,
-            RouteAction::Via(next_hops) => tables.hold_next_hops(prefix, &next_hops)?,
+            RouteAction::Placed(paths) => self.headend.hold(prefix, paths, self.tables.get(table, prefix))?,
+            RouteAction::Via(next_hops) => self.tables.hold_next_hops(prefix, &next_hops)?,
         };
-        Ok(tables.insert_route(table, prefix, target))
+        Ok(self.tables.insert_route(table, prefix, target))
     }
 
     fn add_sid(&mut self, prefix: Prefix, behavior: SidBehavior) -> Result<Unused, ConfigError> {
@@ -158,11 +169,44 @@ impl Node {
             SidBehavior::EndReplicate(id) => self.groups.transit_group(id),
             _ => None,
         };
-        let unused = self.tables.add_sid(prefix, behavior, group)?;
+        let policy = match behavior {
+            SidBehavior::EndB6Encaps { policy, mode } => {
+                Some(self.hold_policy(policy, Form { mode, payload: Payload::Ipv6 })?)
+            }
+            _ => None,
+        };
+        let unused = self.tables.add_sid(prefix, behavior, group, policy)?;
         if matches!(behavior, SidBehavior::EndE(_)) {
             self.backpressure.expect_end_e();
         }
         Ok(unused)
+    }
+
+    fn add_policy(&mut self, id: PolicyId, policy: SrPolicy) -> Result<(), ConfigError> {
+        let outer = outer(&self.config, &self.security, id, &policy)?;
+        self.tables.set_policy(id, policy, outer)
+    }
+
+    /// The place of an SR policy in a form, used once more.
+    fn hold_policy(&mut self, id: PolicyId, form: Form) -> Result<u32, ConfigError> {
+        let outer = outer(&self.config, &self.security, id, self.tables.policy(id)?)?;
+        self.tables.hold_policy(id, form, outer)
+    }
+
+    fn set_cross_connect(&mut self, port: PortId, cross_connect: CrossConnect) -> Result<(), ConfigError> {
+        let CrossConnect { policy, mode } = cross_connect;
+        let place = self.hold_policy(policy, Form { mode, payload: Payload::Ethernet })?;
+        if let Some(before) = self.cross_connects.set(port, Some(place)) {
+            self.tables.release_policy(before);
+        }
+        Ok(())
+    }
+
+    fn remove_cross_connect(&mut self, port: PortId) -> Result<(), ConfigError> {
+        let before = self.cross_connects.policy(port).ok_or(ConfigError::UnknownCrossConnect(port.0))?;
+        self.cross_connects.set(port, None);
+        self.tables.release_policy(before);
+        Ok(())
     }
 
     fn add_hmac_key(&mut self, key_id: u32, key: HmacKey) -> Result<(), ConfigError> {
@@ -188,6 +232,23 @@ impl Node {
             false => Err(ConfigError::UnknownConnection { host, peer, peer_qpn }),
         }
     }
+}
+
+/// What the outer headers of an SR policy have in common.
+fn outer<'s>(
+    config: &NodeConfig,
+    security: &'s Security,
+    id: PolicyId,
+    policy: &SrPolicy,
+) -> Result<Outer<'s>, ConfigError> {
+    let hmac = match policy.hmac_key_id {
+        None => None,
+        Some(key_id) => {
+            let key = security.key(key_id);
+            Some((key_id, key.ok_or(ConfigError::UnknownPolicyKey { policy: id.0, key_id })?))
+        }
+    };
+    Ok(Outer { source: config.loopback, hop_limit: ENCAPS_HOP_LIMIT, hmac })
 }
 
 fn check_port(ports: usize, port: PortId) -> Result<(), ConfigError> {

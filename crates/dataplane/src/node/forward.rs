@@ -10,7 +10,7 @@
 
 use super::Node;
 use super::verdict::{HopLimit, Progress, Step, Verdict};
-use crate::behavior::{Outcome, end, end_dt6, end_x};
+use crate::behavior::{Outcome, end, end_b6_encaps, end_dt6, end_dx2, end_dx6, end_x};
 use crate::config::{SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::drop::DropReason;
@@ -48,6 +48,7 @@ impl Node {
                 return true;
             }
             Verdict::EnterClass(port, len) => return self.enter_class(context, port, frame, len, pool),
+            Verdict::Frame(port) => return self.enqueue_frame(context, port, frame, pool),
             Verdict::Drop(DropReason::MacControl) => self.ports.mac_control(context, frame, pool),
             Verdict::Drop(reason) => self.ports.drop_frame(context, frame, pool, reason),
             Verdict::Report(reason, error) => self.report(context, frame, pool, reason, error),
@@ -78,20 +79,13 @@ impl Node {
             let adjacency = match self.process(target, &mut progress, context, frame, pool) {
                 Step::Neighbour(adjacency) => adjacency,
                 Step::Done(verdict) => return verdict,
-                Step::Next => {
-                    let Some(headers) = frame.head(pool).first_chunk::<AFTER_IPV6>() else {
-                        return Verdict::Drop(DropReason::Truncated);
-                    };
-                    let destination = headers.last_chunk().expect("an IPv6 header ends with its destination");
-                    if scope::may_be_special(destination[0])
-                        && let Some(verdict) = self.special(destination)
-                    {
-                        context.encapsulated_octets = 0;
-                        return verdict;
+                Step::Next => match self.next_target(context, &progress, frame, pool) {
+                    Ok(next) => {
+                        target = next;
+                        continue;
                     }
-                    target = self.tables.lookup(progress.table, destination);
-                    continue;
-                }
+                    Err(verdict) => return verdict,
+                },
             };
             if let Err(verdict) = progress.decrement(frame, pool) {
                 return verdict;
@@ -99,6 +93,42 @@ impl Node {
             return self.rewrite(context, frame, pool, adjacency);
         }
         Verdict::Drop(DropReason::SegmentLoop)
+    }
+
+    /// Processes a packet by its destination, which was not looked up.
+    pub(super) fn route_anew(
+        &mut self,
+        context: &mut PacketContext,
+        progress: Progress,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Verdict {
+        match self.next_target(context, &progress, frame, pool) {
+            Ok(target) => self.route(context, progress, target, frame, pool),
+            Err(verdict) => verdict,
+        }
+    }
+
+    /// What the destination of a packet leads to, or what becomes of the packet.
+    #[inline]
+    fn next_target(
+        &self,
+        context: &mut PacketContext,
+        progress: &Progress,
+        frame: &Frame,
+        pool: &Pool,
+    ) -> Result<Option<Target>, Verdict> {
+        let Some(headers) = frame.head(pool).first_chunk::<AFTER_IPV6>() else {
+            return Err(Verdict::Drop(DropReason::Truncated));
+        };
+        let destination = headers.last_chunk().expect("an IPv6 header ends with its destination");
+        if scope::may_be_special(destination[0])
+            && let Some(verdict) = self.special(destination)
+        {
+            context.encapsulated_octets = 0;
+            return Err(verdict);
+        }
+        Ok(self.tables.lookup(progress.table, destination))
     }
 
     /// What becomes of a packet to an address that is not looked up as others are.
@@ -126,6 +156,7 @@ impl Node {
             Some(Target::Ecmp(set)) => return Step::Neighbour(self.tables.choose(set, frame.head(pool))),
             Some(Target::Sid(sid)) => return self.process_sid(sid, progress, context, frame, pool),
             Some(Target::Encaps(policy)) => return self.encapsulate(policy, progress, context, frame, pool),
+            Some(Target::Policy(policy)) => return self.encapsulate_by_policy(policy, progress, context, frame, pool),
             Some(Target::Placed(place)) => return self.encapsulate_placed(place, progress, context, frame, pool),
             Some(Target::Group(group)) => Verdict::Proxied(group),
             Some(Target::Local) => Verdict::Local,
@@ -149,6 +180,22 @@ impl Node {
         }
         let policy = self.tables.encaps(policy);
         let octets = policy.push(frame, pool).map(|()| policy.octets());
+        progress.encapsulated(context, octets)
+    }
+
+    /// Encapsulates a packet by a segment list of an SR policy.
+    fn encapsulate_by_policy(
+        &mut self,
+        policy: u32,
+        progress: &mut Progress,
+        context: &mut PacketContext,
+        frame: &mut Frame,
+        pool: &mut Pool,
+    ) -> Step {
+        if let Err(verdict) = progress.decrement(frame, pool) {
+            return Step::Done(verdict);
+        }
+        let octets = self.tables.push_policy(policy, frame, pool);
         progress.encapsulated(context, octets)
     }
 
@@ -197,6 +244,21 @@ impl Node {
                 progress.table = next;
                 (end_dt6(frame, pool), None)
             }
+            SidBehavior::EndDx6 { table, .. } => {
+                progress.table = table;
+                (end_dx6(frame, pool), sid.adjacency)
+            }
+            SidBehavior::EndDx2(port) => match end_dx2(frame, pool) {
+                Outcome::Inner => return Step::Done(self.forward_frame(port, frame, pool)),
+                outcome => (outcome, None),
+            },
+            SidBehavior::EndB6Encaps { .. } => match (end_b6_encaps(frame, pool), sid.policy) {
+                (Outcome::Forward, Some(policy)) => {
+                    let octets = self.tables.push_policy(policy, frame, pool);
+                    return progress.encapsulated(context, octets);
+                }
+                (outcome, _) => (outcome, None),
+            },
             SidBehavior::EndE(next) => {
                 progress.table = next;
                 context.by_end_e = true;
@@ -307,7 +369,10 @@ impl Node {
             error = Icmpv6Error::PacketTooBig(left.max(MINIMUM_LINK_MTU.min(link_mtu)));
             frame.pull(context.encapsulated_octets);
         }
-        let may_answer = context.port.is_some() && icmp::may_be_reported(frame.head(pool), context.replicated, error);
+        // A frame that was cross-connected has this node's own header, which stays.
+        let is_own = ipv6(frame.head(pool)).is_ok_and(|view| view.source() == self.config.loopback);
+        let may_answer =
+            context.port.is_some() && !is_own && icmp::may_be_reported(frame.head(pool), context.replicated, error);
         let is_too_big = matches!(error, Icmpv6Error::PacketTooBig(_));
         let limit = if is_too_big { &mut self.too_big_errors } else { &mut self.icmp_errors };
         if may_answer

@@ -50,6 +50,7 @@ impl Node {
             Verdict::Local => worker::FIRST,
             Verdict::Enqueue(..)
             | Verdict::EnterClass(..)
+            | Verdict::Frame(_)
             | Verdict::Drop(_)
             | Verdict::Report(..)
             | Verdict::EndC

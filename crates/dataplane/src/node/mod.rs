@@ -15,6 +15,7 @@ mod apply;
 mod bud;
 mod congestion;
 mod end_mt;
+mod ethernet;
 mod forward;
 mod hand_over;
 mod ingress;
@@ -29,6 +30,7 @@ use crate::bfd::{Bfd, BfdPeer, BfdReport};
 use crate::config::{NodeConfig, SidBehavior, TableId};
 use crate::context::PacketContext;
 use crate::counters::{BranchRepair, GroupCounters, PortCounters, RepairFill, Traffic};
+use crate::cross_connect::CrossConnects;
 use crate::drop::DropCounters;
 use crate::egress::{ClassCounters, EgressConfig, Ports};
 use crate::event::Event;
@@ -62,6 +64,7 @@ pub struct Node {
     backpressure: Backpressure,
     ioam: IoamTraces,
     headend: PlacedRoutes,
+    cross_connects: CrossConnects,
     bfd: Bfd,
     /// Packets for other workers.
     handovers: Vec<Handover>,
@@ -85,6 +88,7 @@ impl Node {
             backpressure: Backpressure::default(),
             ioam: IoamTraces::default(),
             headend: PlacedRoutes::default(),
+            cross_connects: CrossConnects::default(),
             bfd: Bfd::new(config.bfd_seed, config.worker),
             handovers: Vec::new(),
             icmp_errors: TokenBucket::new(icmp_errors, icmp_errors),
@@ -109,6 +113,9 @@ impl Node {
 
 impl Element for Node {
     fn receive(&mut self, now: Instant, port: PortId, frames: &mut Vec<Frame>, pool: &mut Pool) {
+        if let Some(policy) = self.cross_connects.policy(port) {
+            return self.ingress_ethernet(now, port, policy, frames, pool);
+        }
         let context = PacketContext::received(now, port);
         let Node { config, ports, tables, groups, security, fast_cnp, headend, .. } = self;
         if security.is_border(port) {

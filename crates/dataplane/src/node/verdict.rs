@@ -21,6 +21,8 @@ pub(super) enum Verdict {
     Enqueue(PortId, usize),
     /// It is rewritten, and goes into its class at a port with classes.
     EnterClass(PortId, usize),
+    /// It is an Ethernet frame that a port sends as it is.
+    Frame(PortId),
     Drop(DropReason),
     /// It is dropped, and an ICMPv6 error sent to its source.
     Report(DropReason, Icmpv6Error),

@@ -210,6 +210,9 @@ impl Security {
             SidBehavior::End(_)
             | SidBehavior::EndX(..)
             | SidBehavior::EndDt6(_)
+            | SidBehavior::EndDx6 { .. }
+            | SidBehavior::EndDx2(_)
+            | SidBehavior::EndB6Encaps { .. }
             | SidBehavior::EndC
             | SidBehavior::EndE(_) => self.verify_srh(head, config),
             SidBehavior::EndMt { .. } | SidBehavior::EndReplicate(_) => Ok(()),

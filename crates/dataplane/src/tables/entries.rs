@@ -15,6 +15,8 @@ pub(crate) enum Target {
     Sid(u32),
     Group(u32),
     Encaps(u32),
+    /// An SR policy in a form.
+    Policy(u32),
     /// Placed paths, of which the headend chooses one for each flow.
     Placed(u32),
     Local,
@@ -112,8 +114,10 @@ impl EcmpSet {
 pub(crate) struct Sid {
     pub(crate) prefix: Prefix,
     pub(crate) behavior: SidBehavior,
-    /// The adjacency of End.X.
+    /// The adjacency of End.X and End.DX6.
     pub(crate) adjacency: Option<u32>,
+    /// The SR policy of End.B6.Encaps.
+    pub(crate) policy: Option<u32>,
     /// The group of End.Replicate, while the node is a transit node of it.
     pub(crate) group: Option<u32>,
     pub(crate) traffic: Traffic,

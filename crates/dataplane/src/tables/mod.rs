@@ -1,6 +1,7 @@
 //! Forwarding tables: routes, SIDs, neighbours, Proxy Addresses and multicast routes, resolved ahead.
 
 mod entries;
+mod policies;
 mod routes;
 mod shared;
 mod targets;
@@ -18,6 +19,7 @@ use crate::headend::PlacedRoutes;
 use crate::headers::ipv6;
 use crate::scope;
 use entries::{BehindEncaps, Link};
+use policies::Policies;
 use srdma_fib::Fib;
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::GroupId;
@@ -41,6 +43,7 @@ pub(crate) struct Tables {
     encaps: Shared<Encaps>,
     /// What the destinations of the policies' outer headers lead to, as far as it was looked up (D226).
     behind_encaps: Vec<BehindEncaps>,
+    policies: Policies,
     sids: Vec<Sid>,
     multicast_routes: BTreeMap<MulticastKey, MulticastEntry>,
     /// The node's own addresses, and how many ports or features have each.
@@ -62,6 +65,7 @@ impl Tables {
             ecmp_salt: entropy::salt(config.loopback),
             encaps: Shared::default(),
             behind_encaps: Vec::new(),
+            policies: Policies::default(),
             sids: Vec::new(),
             multicast_routes: BTreeMap::new(),
             own: BTreeMap::new(),
@@ -212,6 +216,7 @@ impl Tables {
             Target::Sid(_)
             | Target::Group(_)
             | Target::Encaps(_)
+            | Target::Policy(_)
             | Target::Placed(_)
             | Target::Local
             | Target::Blackhole => None,
@@ -228,13 +233,16 @@ impl Tables {
 
     /// The adjacency for a packet of this node by the main table, encapsulated where a policy applies.
     pub(crate) fn route_own(
-        &self,
+        &mut self,
         frame: &mut Frame,
         pool: &mut Pool,
         headend: &PlacedRoutes,
     ) -> Result<u32, DropReason> {
         match self.main.lookup(ipv6(frame.head(pool))?.destination_octets()) {
             Some(Target::Encaps(policy)) => self.encaps(policy).push(frame, pool)?,
+            Some(Target::Policy(policy)) => {
+                self.push_policy(policy, frame, pool)?;
+            }
             Some(Target::Placed(place)) => headend.encapsulate_unsteered(place, frame, pool)?,
             Some(
                 Target::Adjacency(_)
@@ -258,6 +266,7 @@ impl Tables {
             Target::Sid(_)
             | Target::Group(_)
             | Target::Encaps(_)
+            | Target::Policy(_)
             | Target::Placed(_)
             | Target::Local
             | Target::Blackhole => return None,
@@ -276,6 +285,7 @@ impl Tables {
                 Target::Sid(_)
                 | Target::Group(_)
                 | Target::Encaps(_)
+                | Target::Policy(_)
                 | Target::Placed(_)
                 | Target::Local
                 | Target::Blackhole,
@@ -357,6 +367,7 @@ impl Tables {
             | Target::Sid(_)
             | Target::Group(_)
             | Target::Encaps(_)
+            | Target::Policy(_)
             | Target::Local
             | Target::Blackhole => None,
         })

@@ -117,6 +117,7 @@ impl Tables {
                 target @ (Target::Adjacency(_)
                 | Target::Ecmp(_)
                 | Target::Encaps(_)
+                | Target::Policy(_)
                 | Target::Placed(_)
                 | Target::Blackhole),
             ) => Ok(self.withdraw(prefix, target)),
@@ -124,28 +125,32 @@ impl Tables {
         }
     }
 
-    /// Adds or replaces a SID. `group` is that of End.Replicate.
+    /// Adds or replaces a SID. `group` is that of End.Replicate, `policy` that of End.B6.Encaps, whose use the caller
+    /// has counted.
     pub(crate) fn add_sid(
         &mut self,
         prefix: Prefix,
         behavior: SidBehavior,
         group: Option<u32>,
+        policy: Option<u32>,
     ) -> Result<Unused, ConfigError> {
         if let SidBehavior::End(flavors) | SidBehavior::EndX(flavors, _) = behavior {
             check_flavors(flavors)?;
         }
-        if let SidBehavior::EndX(_, next_hop) = behavior {
-            self.check_port(next_hop.port)?;
+        if let SidBehavior::EndDx2(port) = behavior {
+            self.check_port(port)?;
         }
         let adjacency = match behavior {
-            SidBehavior::EndX(_, next_hop) => Some(self.hold_adjacency(next_hop)),
+            SidBehavior::EndX(_, next_hop) | SidBehavior::EndDx6 { next_hop, .. } => {
+                Some(self.hold_neighbour(next_hop)?)
+            }
             _ => None,
         };
-        let sid = Sid { prefix, behavior, adjacency, group, traffic: Traffic::default() };
+        let sid = Sid { prefix, behavior, adjacency, policy, group, traffic: Traffic::default() };
         let index = match self.sids.iter().position(|known| known.prefix == prefix) {
             Some(index) => {
                 let before = std::mem::replace(&mut self.sids[index], sid);
-                self.release_all(before.adjacency.as_slice());
+                self.release_uses(&before);
                 index
             }
             None => {
@@ -159,7 +164,7 @@ impl Tables {
     pub(crate) fn remove_sid(&mut self, prefix: Prefix) -> Result<(), ConfigError> {
         let index = self.sids.iter().position(|known| known.prefix == prefix).ok_or(ConfigError::UnknownSid(prefix))?;
         let sid = self.sids.remove(index);
-        self.release_all(sid.adjacency.as_slice());
+        self.release_uses(&sid);
         self.withdraw(prefix, Target::Sid(index as u32));
         // Those behind it have moved up. Each is still where its prefix leads, unless a route has taken it.
         for (index, sid) in self.sids.iter().enumerate().skip(index) {
@@ -168,6 +173,14 @@ impl Tables {
             }
         }
         Ok(())
+    }
+
+    /// Ends what a SID uses.
+    fn release_uses(&mut self, sid: &Sid) {
+        self.release_all(sid.adjacency.as_slice());
+        if let Some(policy) = sid.policy {
+            self.release_policy(policy);
+        }
     }
 
     pub(crate) fn add_multicast_route(&mut self, route: &MulticastRoute) -> Result<(), ConfigError> {
@@ -204,13 +217,14 @@ impl Tables {
         Ok(())
     }
 
-    /// Signs the routes of a key again.
+    /// Signs the routes and SR policies of a key again.
     pub(crate) fn sign_routes(&mut self, key_id: u32, key: &HmacKey) {
         self.encaps.values_mut().for_each(|policy| policy.sign(key_id, key));
+        self.sign_policies(key_id, key);
     }
 
     pub(crate) fn signs_routes(&self, key_id: u32) -> bool {
-        self.encaps.find(|policy| policy.key_id() == Some(key_id)).is_some()
+        self.encaps.find(|policy| policy.key_id() == Some(key_id)).is_some() || self.signs_policies(key_id)
     }
 }
 

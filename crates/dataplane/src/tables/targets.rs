@@ -113,6 +113,7 @@ impl Tables {
             Target::Encaps(policy) => {
                 self.encaps.release(policy);
             }
+            Target::Policy(policy) => self.release_policy(policy),
             Target::Placed(place) => return Some(place),
             Target::Sid(_) | Target::Group(_) | Target::Local | Target::Blackhole => {}
         }
@@ -142,6 +143,7 @@ impl Tables {
                 | Target::Sid(_)
                 | Target::Group(_)
                 | Target::Encaps(_)
+                | Target::Policy(_)
                 | Target::Placed(_)
                 | Target::Local
                 | Target::Blackhole,

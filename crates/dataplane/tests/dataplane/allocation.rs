@@ -111,9 +111,19 @@ fn forwarding_allocates_nothing() {
     sid(&mut bench, "fd00::a", 128, SidBehavior::EndX(Flavors::default(), next_hop(2)));
     sid(&mut bench, "fd00::d6", 128, SidBehavior::EndDt6(TableId(0)));
     sid(&mut bench, "5f00:0:100::", 48, SidBehavior::End(Flavors::MICRO));
+    let list = |segment, weight| SegmentList { segments: vec![address(segment)], weight };
+    let lists = vec![list("5f00:0:1::", 1), list("5f00:0:2::", 2), list("2001:db8:dead::1", 3)];
+    let (id, mode) = (PolicyId(1), EncapsMode::Reduced);
+    bench.apply(Command::AddPolicy { id, policy: Box::new(SrPolicy { lists, hmac_key_id: None }) });
+    route(&mut bench, "2001:db8:eb::", 48, RouteAction::Policy { policy: id, mode });
+    sid(&mut bench, "fd00::b6", 128, SidBehavior::EndB6Encaps { policy: id, mode });
+    sid(&mut bench, "fd00::d8", 128, SidBehavior::EndDx6 { next_hop: next_hop(2), table: TableId(0) });
     let inner = packet("2001:db8:2::9", 59, &[0; 100]);
     let cases = [
         inner.clone(),
+        packet("2001:db8:eb::1", 59, &[0; 100]),
+        packet("fd00::b6", 43, &srh(41, 1, &inner)),
+        packet("fd00::d8", 43, &srh(41, 0, &inner)),
         packet("2001:db8:ec::1", 59, &[0; 100]),
         packet("2001:db8:e::1", 59, &[0; 100]),
         packet("fd00::e", 43, &srh(41, 1, &inner)),

@@ -23,7 +23,17 @@ fn node() -> Bench {
         ("fd00:22::e", SidBehavior::EndX(Flavors::default(), next_hop(1))),
         ("fd00:33::d6", SidBehavior::EndDt6(TableId(0))),
         ("fd00:44::e", SidBehavior::EndReplicate(GroupId(1))),
+        ("fd00:33::d8", SidBehavior::EndDx6 { next_hop: next_hop(2), table: TableId(0) }),
+        ("fd00:33::d2", SidBehavior::EndDx2(PortId(2))),
+        ("fd00:33::b6", SidBehavior::EndB6Encaps { policy: PolicyId(1), mode: EncapsMode::Encaps }),
     ];
+    let list = |segments: &[&str]| SegmentList {
+        segments: segments.iter().map(|segment| address(segment)).collect(),
+        weight: 1,
+    };
+    let lists = vec![list(&["fd00:33::b6", "fd00:11::e"]), list(&["fd00:33::d8"]), list(&["2001:db8:2::1"; 12])];
+    let policy = Box::new(SrPolicy { lists, hmac_key_id: None });
+    bench.apply(Command::AddPolicy { id: PolicyId(1), policy });
     for (sid, behavior) in sids {
         bench.apply(Command::AddSid { prefix: Prefix::host(address(sid)), behavior });
     }
@@ -68,6 +78,7 @@ fn node_in(place: Place) -> Bench {
     let policies = [
         ("2001:db8:3::", 48, encaps(&["fd00:11::e", "5f00:0:100:200::"], EncapsMode::Encaps)),
         ("2001:db8:5::", 48, encaps(&["ff3e::100"], EncapsMode::Reduced)),
+        ("2001:db8:6::", 48, RouteAction::Policy { policy: PolicyId(1), mode: EncapsMode::Reduced }),
         ("2001:db8:1::", 48, RouteAction::Via(vec![next_hop(0), next_hop(1)])),
     ];
     for (prefix, len, action) in policies {

@@ -1,11 +1,14 @@
 //! The node against a slow reference model written from the RFCs, line by line and without code of the node: random
-//! packets, some of them damaged, through End and End.X with every flavor, NEXT-CSID of two lengths, End.DT6, H.Encaps
-//! and H.Encaps.Red.
+//! packets, some of them damaged, through End and End.X with every flavor, NEXT-CSID of two lengths, End.DT6, End.DX6,
+//! H.Encaps, H.Encaps.Red, and policies applied by routes, End.B6.Encaps and End.B6.Encaps.Red.
 
 use crate::common::{Bench, next_hop};
 use proptest::prelude::*;
-use srdma_dataplane::{Command, EncapsMode, Flavors, NextCsid, RouteAction, SidBehavior, TableId};
-use srdma_testkit::forwarding::{self, Action, Outcome, Route};
+use srdma_dataplane::{
+    Command, EncapsMode, Flavors, NextCsid, PolicyId, RouteAction, SegmentList, SidBehavior, SrPolicy, TableId,
+};
+use srdma_frame::PortId;
+use srdma_testkit::forwarding::{self, Action, Outcome, Outer, Route};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
 
@@ -20,11 +23,13 @@ fn routes() -> Vec<(&'static str, u8, Action)> {
     let none = forwarding::Flavors::default();
     let micro = forwarding::Flavors { psp: true, usd: true, next_csid: Some((4, 2)), ..none };
     let long = forwarding::Flavors { usp: true, next_csid: Some((6, 4)), ..none };
-    let encaps = |segments: &[&str], reduced| Action::Encaps {
+    let outer = |segments: &[&str], reduced| Outer {
         source: address(LOOPBACK),
         segments: segments.iter().map(|segment| address(segment)).collect(),
         reduced,
     };
+    let encaps = |segments: &[&str], reduced| Action::Encaps(outer(segments, reduced));
+    let applied = |segments: &[&str], reduced| Action::EndB6Encaps(outer(segments, reduced));
     vec![
         ("2001:db8:1::", 48, Action::Via(1)),
         ("2001:db8:1:2::", 64, Action::Via(2)),
@@ -42,6 +47,10 @@ fn routes() -> Vec<(&'static str, u8, Action)> {
         ("fd00:2:3:6:7::", 80, Action::EndX(long, 1)),
         ("fd00:1::d6", 128, Action::EndDt6(0)),
         ("fd00:1::d7", 128, Action::EndDt6(1)),
+        ("fd00:1::d8", 128, Action::EndDx6(2)),
+        ("fd00:1::b6", 128, applied(&["5f00:0:200::", "2001:db8:9::9"], false)),
+        ("fd00:1::b7", 128, applied(&["fd00:1::e", "5f00:0:200::"], true)),
+        ("fd00:1::b8", 128, applied(&["5f00:0:200::"], true)),
         ("5f00:0:100::", 48, Action::End(micro)),
         ("5f00:0:e000::", 48, Action::EndX(micro, 2)),
         ("5f00:0:200::", 48, Action::Via(1)),
@@ -49,14 +58,31 @@ fn routes() -> Vec<(&'static str, u8, Action)> {
         ("2001:db8:e:1::", 64, encaps(&["5f00:0:200::"], false)),
         ("2001:db8:e:2::", 64, encaps(&["fd00:1::e", "5f00:0:200::", "2001:db8:1::9"], true)),
         ("2001:db8:e:3::", 64, encaps(&["fd00:1::f", "2001:db8:1:2::7"], false)),
+        (BY_POLICY[0], 64, encaps(&["fd00:1::e", "5f00:0:200::"], true)),
+        (BY_POLICY[1], 64, encaps(&["fd00:1::a", "2001:db8:9::9", "2001:db8:9::9"], false)),
     ]
+}
+
+/// Routes whose action is an SR policy with one segment list.
+const BY_POLICY: [&str; 2] = ["2001:db8:e:4::", "2001:db8:e:5::"];
+
+/// An SR policy with the segment list of these headers, and its mode.
+fn policy(bench: &mut Bench, number: u32, outer: Outer) -> (PolicyId, EncapsMode) {
+    let lists = vec![SegmentList { segments: outer.segments, weight: 1 + number }];
+    let policy = Box::new(SrPolicy { lists, hmac_key_id: None });
+    bench.apply(Command::AddPolicy { id: PolicyId(number), policy });
+    (PolicyId(number), mode(outer.reduced))
+}
+
+fn mode(reduced: bool) -> EncapsMode {
+    if reduced { EncapsMode::Reduced } else { EncapsMode::Encaps }
 }
 
 fn bench() -> Bench {
     let mut bench = Bench::new(LOOPBACK, 3);
-    for (text, len, action) in routes() {
+    for (number, (text, len, action)) in (0..).zip(routes()) {
         let prefix = Prefix::new(address(text), len).unwrap();
-        bench.apply(match action {
+        let command = match action {
             Action::Via(port) => {
                 let action = RouteAction::Via(vec![next_hop(port as u16)]);
                 Command::AddRoute { table: TableId(0), prefix, action }
@@ -66,15 +92,25 @@ fn bench() -> Bench {
                 Command::AddSid { prefix, behavior: SidBehavior::EndX(own(flavors), next_hop(port as u16)) }
             }
             Action::EndDt6(table) => Command::AddSid { prefix, behavior: SidBehavior::EndDt6(TableId(table as u16)) },
-            Action::Encaps { segments, reduced, .. } => {
-                let mode = if reduced { EncapsMode::Reduced } else { EncapsMode::Encaps };
-                Command::AddRoute {
-                    table: TableId(0),
-                    prefix,
-                    action: RouteAction::Encaps { segments, mode, hmac_key_id: None },
-                }
+            Action::EndDx2(port) => Command::AddSid { prefix, behavior: SidBehavior::EndDx2(PortId(port as u16)) },
+            Action::EndDx6(port) => {
+                let behavior = SidBehavior::EndDx6 { next_hop: next_hop(port as u16), table: TableId(1) };
+                Command::AddSid { prefix, behavior }
             }
-        });
+            Action::Encaps(outer) if BY_POLICY.contains(&text) => {
+                let (policy, mode) = policy(&mut bench, number, outer);
+                Command::AddRoute { table: TableId(0), prefix, action: RouteAction::Policy { policy, mode } }
+            }
+            Action::Encaps(Outer { segments, reduced, .. }) => {
+                let action = RouteAction::Encaps { segments, mode: mode(reduced), hmac_key_id: None };
+                Command::AddRoute { table: TableId(0), prefix, action }
+            }
+            Action::EndB6Encaps(outer) => {
+                let (policy, mode) = policy(&mut bench, number, outer);
+                Command::AddSid { prefix, behavior: SidBehavior::EndB6Encaps { policy, mode } }
+            }
+        };
+        bench.apply(command);
     }
     let prefix = Prefix::new(address("2001:db8:1::"), 48).unwrap();
     let action = RouteAction::Via(vec![next_hop(2)]);
@@ -114,6 +150,10 @@ const DESTINATIONS: &[&str] = &[
     "fd00:2:3:6:7:4:5:1",
     "fd00:1::d6",
     "fd00:1::d7",
+    "fd00:1::d8",
+    "fd00:1::b6",
+    "fd00:1::b7",
+    "fd00:1::b8",
     "5f00:0:100::",
     "5f00:0:100:200::",
     "5f00:0:100:e000:200::",
@@ -123,6 +163,8 @@ const DESTINATIONS: &[&str] = &[
     "2001:db8:e:1::5",
     "2001:db8:e:2::5",
     "2001:db8:e:3::5",
+    "2001:db8:e:4::5",
+    "2001:db8:e:5::5",
 ];
 
 fn any_destination() -> impl Strategy<Value = Ipv6Addr> {

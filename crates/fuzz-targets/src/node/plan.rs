@@ -51,6 +51,9 @@ pub(super) const END_X: Ipv6Addr = sid(0x22, 0xe);
 pub(super) const END_X_PSP: Ipv6Addr = sid(0x22, 0xf);
 pub(super) const END_DT6: Ipv6Addr = sid(0x33, 0xd6);
 pub(super) const END_DT6_OTHER: Ipv6Addr = sid(0x33, 0xd7);
+/// By an SR policy alone.
+pub(super) const END_DX6: Ipv6Addr = sid(0x33, 0xd8);
+pub(super) const END_B6: Ipv6Addr = sid(0x33, 0xb6);
 pub(super) const REPLICATE: Ipv6Addr = sid(0x44, 2);
 pub(super) const REPLICATE_MULTICAST: Ipv6Addr = sid(0x44, 6);
 pub(super) const REPLICATE_NOTHING: Ipv6Addr = sid(0x44, 0x99);

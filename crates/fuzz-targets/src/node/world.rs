@@ -30,6 +30,10 @@ fn key(cover: Cover) -> HmacKey {
     HmacKey::new(SECRET, cover)
 }
 
+/// SR policies of the nested routes, and of the binding SID that one of their lists leads to.
+const NESTED_POLICY: PolicyId = PolicyId(1);
+const APPLIED_POLICY: PolicyId = PolicyId(2);
+
 /// Configuration in which a node differs from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Temper {
@@ -215,6 +219,12 @@ impl World {
         };
         let unresolved = NextHop { port: PortId(1), address: behind(UNRESOLVED) };
         let far = Ipv6Addr::new(0xfd01, 0, 0, 0, 0, 0, 0, 1);
+        let list = |segments: &[Ipv6Addr], weight| SegmentList { segments: segments.to_vec(), weight };
+        let nested = vec![list(&[behind(NESTED_AGAIN), far, far], 2), list(&[END_B6, far], 1)];
+        let applied = vec![list(&[END_DX6, END], 1), list(&[Ipv6Addr::LOCALHOST], 1)];
+        for (id, lists, hmac_key_id) in [(NESTED_POLICY, nested, None), (APPLIED_POLICY, applied, Some(7))] {
+            self.apply(Command::AddPolicy { id, policy: Box::new(SrPolicy { lists, hmac_key_id }) });
+        }
         let routes = [
             (source(0), 64, via(&[0])),
             (receiver(0), 64, via(&[1])),
@@ -233,7 +243,7 @@ impl World {
             (behind(NARROW), 48, via(&[3])),
             (behind(SEVERAL), 48, via(&[1, 2])),
             (behind(LOOP), 48, encaps(&[END_DT6], EncapsMode::Encaps, None)),
-            (behind(NESTED), 48, encaps(&[behind(NESTED_AGAIN), far, far], EncapsMode::Encaps, None)),
+            (behind(NESTED), 48, RouteAction::Policy { policy: NESTED_POLICY, mode: EncapsMode::Encaps }),
             (behind(NESTED_AGAIN), 48, encaps(&[behind(ENCAPSULATED), far, far], EncapsMode::Encaps, None)),
             (Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0), 15, via(&[2])),
             (Ipv6Addr::new(0x5f00, 0, 0, 0, 0, 0, 0, 0), 16, via(&[2, 0])),
@@ -273,6 +283,8 @@ impl World {
             (END_X_PSP, 128, SidBehavior::EndX(psp, next_hop(2))),
             (END_DT6, 128, SidBehavior::EndDt6(TableId(0))),
             (END_DT6_OTHER, 128, SidBehavior::EndDt6(TableId(5))),
+            (END_DX6, 128, SidBehavior::EndDx6 { next_hop: next_hop(2), table: TableId(5) }),
+            (END_B6, 128, SidBehavior::EndB6Encaps { policy: APPLIED_POLICY, mode: EncapsMode::Reduced }),
             (REPLICATE, 128, SidBehavior::EndReplicate(GroupId(2))),
             (REPLICATE_MULTICAST, 128, SidBehavior::EndReplicate(GroupId(6))),
             (REPLICATE_NOTHING, 128, SidBehavior::EndReplicate(GroupId(99))),

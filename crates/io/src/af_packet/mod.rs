@@ -1,7 +1,7 @@
 //! AF_PACKET: works at every interface, and copies each received frame once.
 
 mod filter;
-mod pauses;
+mod memberships;
 mod ring;
 mod send;
 mod socket;
@@ -23,7 +23,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-pub(crate) use pauses::Pauses;
+pub(crate) use memberships::Memberships;
 pub use tap::{Tap, Tapped};
 
 /// A [`Driver`] on a packet socket.
@@ -46,7 +46,7 @@ pub struct AfPacket {
     ring: Ring,
     transmitter: Socket,
     sender: Sender,
-    pauses: Pauses,
+    memberships: Memberships,
     /// The interest, when it is too long for a program in the kernel.
     selection: Option<Fib<Match>>,
     statistics: DriverStatistics,
@@ -100,7 +100,7 @@ impl AfPacket {
         let is_shared = matches!(share, Share::First(_) | Share::Joining(ShareGroup::Fanout(_), _));
         let at_first = if is_shared { &Interest::default() } else { interest };
         let mut selection = apply(at_first, &receiver)?;
-        let pauses = Pauses::new(index, interest.pfc)?;
+        let memberships = Memberships::new(index, interest)?;
         let transmitter = Socket::new()?;
         // Beyond the system's limit where the process may: in a user namespace it may not.
         if transmitter.set(libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER).is_err() {
@@ -123,7 +123,7 @@ impl AfPacket {
             ring,
             transmitter,
             sender: Sender::new(),
-            pauses,
+            memberships,
             selection,
             statistics: DriverStatistics::default(),
             is_down: false,
@@ -208,7 +208,7 @@ impl Driver for AfPacket {
 
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
         self.selection = apply(interest, &self.receiver)?;
-        self.pauses.set(interest.pfc)
+        self.memberships.set(interest)
     }
 
     fn kind(&self) -> DriverKind {

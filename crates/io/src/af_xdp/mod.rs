@@ -19,7 +19,7 @@ mod umem;
 pub use queues::QueueGroup;
 pub use umem::Umem;
 
-use crate::af_packet::Pauses;
+use crate::af_packet::Memberships;
 use crate::bpf::Redirect;
 use crate::fast_path;
 use crate::interface;
@@ -49,7 +49,7 @@ use std::time::Instant;
 pub struct AfXdp {
     /// Dropped first: frames of this driver's queues are the kernel's then. Drivers of an interface share it.
     program: Option<Arc<Mutex<Redirect>>>,
-    pauses: Pauses,
+    memberships: Memberships,
     /// One for each receive queue of this driver. The first one sends, too. None after [`Driver::detach`].
     queues: Vec<Queue>,
     /// Receive queues of the interface.
@@ -147,7 +147,8 @@ impl AfXdp {
         let kind = kind_of(group.mode);
         let refused = |what, source| OpenError::of(interface, kind, what, source);
         let index = interface::index(interface).map_err(|source| OpenError::no_interface(interface, source))?;
-        let pauses = Pauses::new(index as i32, interest.pfc).map_err(|source| refused("hearing pauses", source))?;
+        let memberships =
+            Memberships::new(index as i32, interest).map_err(|source| refused("its memberships", source))?;
         let mut sockets = Vec::new();
         for queue in queues {
             let socket = Socket::bind(index, *queue, umem).map_err(|Refusal { what, source }| refused(what, source))?;
@@ -161,7 +162,7 @@ impl AfXdp {
         let is_zero_copy = sockets.iter().all(|socket| socket.is_zero_copy().unwrap_or(false));
         Ok(AfXdp {
             program: Some(program),
-            pauses,
+            memberships,
             queues: sockets.into_iter().map(|socket| Queue { socket, receiver: Receiver::default() }).collect(),
             all_queues: group.queues.receive,
             any_readable,
@@ -306,7 +307,7 @@ impl Driver for AfXdp {
 
     fn set_interest(&mut self, interest: &Interest) -> io::Result<()> {
         self.program.as_ref().map_or(Ok(()), |program| locked(program).set_interest(interest))?;
-        self.pauses.set(interest.pfc)
+        self.memberships.set(interest)
     }
 
     fn set_fast_path(&mut self, fast: Option<(&fast_path::Maps, &fast_path::Port)>) -> io::Result<()> {

@@ -219,6 +219,26 @@ fn pause_frames_are_subscribed_while_they_are_of_interest() {
     assert!(!groups().contains("01:80:c2:00:00:01"), "{}", groups());
 }
 
+/// D243: frames to other MAC addresses are received while everything is of interest.
+#[test]
+#[ignore = "needs root"]
+fn an_interface_is_promiscuous_while_everything_is_of_interest() {
+    let link = Link::new();
+    let is_promiscuous = || {
+        let shown = link.left.run(&["ip", "-details", "link", "show", "dev", "left"]).unwrap();
+        assert!(shown.contains(" promiscuity "), "{shown}");
+        !shown.contains(" promiscuity 0 ")
+    };
+    let mut driver = link.left.enter(|| AfPacket::open("left", &everything())).unwrap().unwrap();
+    assert!(is_promiscuous());
+    driver.set_interest(&Interest::default()).unwrap();
+    assert!(!is_promiscuous());
+    driver.set_interest(&everything()).unwrap();
+    assert!(is_promiscuous());
+    drop(driver);
+    assert!(!is_promiscuous());
+}
+
 #[test]
 #[ignore = "needs root"]
 fn sent_frames_are_not_received_again() {

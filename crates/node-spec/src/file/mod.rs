@@ -10,6 +10,7 @@ mod backpressure;
 mod bfd;
 mod border;
 mod controller;
+mod cross_connect;
 mod egress;
 mod fast_cnp;
 mod group;
@@ -22,6 +23,7 @@ mod policy;
 mod repair;
 mod route;
 mod sid;
+mod sr_policy;
 mod steering;
 mod value;
 
@@ -29,6 +31,7 @@ pub use backpressure::{BackpressureSection, PrioritySection, SidsSection};
 pub use bfd::BfdSection;
 pub use border::{BorderSection, DomainSection, InsideSection};
 pub use controller::{ControllerSection, LinkSection};
+pub use cross_connect::CrossConnectSection;
 pub use egress::{
     ClassSection, EcnSection, EgressSection, PfcSection, ThresholdsSection, TrafficClassSection, WatchdogSection,
 };
@@ -45,6 +48,7 @@ pub use policy::{LearningSection, PolicySection};
 pub use repair::{Levels, RepairSection, WindowPackets};
 pub use route::{EncapsSection, MulticastRouteSection, PathSection, RouteSection};
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
+pub use sr_policy::{SegmentListSection, SrPolicySection};
 pub use steering::SteeringSection;
 pub use value::{
     HostAddress, Integer, InterfaceName, MulticastAddress, Octets, PortName, PositiveU32, Probability, Secret,
@@ -90,6 +94,10 @@ pub struct NodeFile {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbour: Vec<NeighbourSection>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sr_policy: Vec<SrPolicySection>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cross_connect: Vec<CrossConnectSection>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub route: Vec<Spanned<RouteSection>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub multicast_route: Vec<Spanned<MulticastRouteSection>>,
@@ -129,6 +137,8 @@ impl NodeFile {
             inside: Vec::new(),
             border: Vec::new(),
             neighbour: Vec::new(),
+            sr_policy: Vec::new(),
+            cross_connect: Vec::new(),
             route: Vec::new(),
             multicast_route: Vec::new(),
             sid: Vec::new(),
@@ -161,6 +171,12 @@ impl NodeFile {
                 .neighbours
                 .iter()
                 .map(|((port, address), mac)| NeighbourSection::of(ports, *port, *address, *mac))
+                .collect(),
+            sr_policy: entries.policies.iter().map(|(id, policy)| SrPolicySection::of(*id, policy)).collect(),
+            cross_connect: entries
+                .cross_connects
+                .iter()
+                .map(|(port, cross_connect)| CrossConnectSection::of(ports, *port, *cross_connect))
                 .collect(),
             route: entries
                 .routes

@@ -24,7 +24,8 @@ pub struct RouteSection {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EncapsSection {
-    pub segments: Vec<Located<HostAddress>>,
+    pub segments: Option<Vec<Located<HostAddress>>>,
+    pub policy: Option<Located<U32>>,
     #[serde(default = "reduced", with = "EncapsName")]
     pub mode: EncapsMode,
     pub hmac_key_id: Option<Located<U32>>,
@@ -64,7 +65,13 @@ impl RouteSection {
             }
             RouteAction::Encaps { segments, mode, hmac_key_id } => {
                 let hmac_key_id = hmac_key_id.map(integer);
-                let encaps = EncapsSection { segments: addresses(segments), mode: *mode, hmac_key_id };
+                let segments = Some(addresses(segments));
+                let encaps = EncapsSection { segments, policy: None, mode: *mode, hmac_key_id };
+                RouteSection { encaps: Some(spanned(encaps)), ..route }
+            }
+            RouteAction::Policy { policy, mode } => {
+                let policy = Some(integer(policy.0));
+                let encaps = EncapsSection { segments: None, policy, mode: *mode, hmac_key_id: None };
                 RouteSection { encaps: Some(spanned(encaps)), ..route }
             }
             RouteAction::Placed(paths) => {

@@ -1,8 +1,8 @@
 //! `[[sid]]`: endpoint behaviours by the names of their RFCs.
 
-use super::{Integer, Located, Ports, U16, U32, ZonedAddress, integer, spanned, unless};
+use super::{Integer, Located, PortName, Ports, U16, U32, ZonedAddress, integer, spanned, unless};
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::{Flavors, NextCsid, SidBehavior};
+use srdma_dataplane::{EncapsMode, Flavors, NextCsid, SidBehavior};
 use srdma_wire::Prefix;
 use toml::Spanned;
 
@@ -16,6 +16,8 @@ pub struct SidSection {
     pub block_bits: Option<Located<CsidBits>>,
     pub csid_bits: Option<Located<CsidBits>>,
     pub table: Option<Located<U16>>,
+    pub port: Option<Located<PortName>>,
+    pub policy: Option<Located<U32>>,
     pub group: Option<Located<U32>>,
     pub require_hmac: Option<Spanned<bool>>,
 }
@@ -33,6 +35,14 @@ pub enum BehaviorName {
     MicroA,
     #[serde(rename = "End.DT6")]
     EndDt6,
+    #[serde(rename = "End.DX6")]
+    EndDx6,
+    #[serde(rename = "End.DX2")]
+    EndDx2,
+    #[serde(rename = "End.B6.Encaps")]
+    EndB6Encaps,
+    #[serde(rename = "End.B6.Encaps.Red")]
+    EndB6EncapsRed,
     #[serde(rename = "End.Replicate")]
     EndReplicate,
     #[serde(rename = "End.MT")]
@@ -66,6 +76,8 @@ impl SidSection {
             block_bits: None,
             csid_bits: None,
             table: None,
+            port: None,
+            policy: None,
             group: None,
             require_hmac: None,
         }
@@ -81,6 +93,21 @@ impl SidSection {
                 SidSection { next_hop: Some(ports.next_hop(next_hop)), ..section }
             }
             SidBehavior::EndDt6(number) => SidSection { table: table(number.0), ..new(BehaviorName::EndDt6) },
+            SidBehavior::EndDx6 { next_hop, table: number } => SidSection {
+                next_hop: Some(ports.next_hop(next_hop)),
+                table: table(number.0),
+                ..new(BehaviorName::EndDx6)
+            },
+            SidBehavior::EndDx2(port) => {
+                SidSection { port: Some(ports.name(port).into()), ..new(BehaviorName::EndDx2) }
+            }
+            SidBehavior::EndB6Encaps { policy, mode } => {
+                let name = match mode {
+                    EncapsMode::Encaps => BehaviorName::EndB6Encaps,
+                    EncapsMode::Reduced => BehaviorName::EndB6EncapsRed,
+                };
+                SidSection { policy: Some(integer(policy.0)), ..new(name) }
+            }
             SidBehavior::EndC => new(BehaviorName::EndC),
             SidBehavior::EndE(number) => SidSection { table: table(number.0), ..new(BehaviorName::EndE) },
             SidBehavior::EndReplicate(group) => {

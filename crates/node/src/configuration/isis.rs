@@ -251,17 +251,20 @@ impl<'c> Sids<'c> {
 
 fn port_of(behavior: SidBehavior) -> Option<PortId> {
     match behavior {
-        SidBehavior::EndX(_, next_hop) => Some(next_hop.port),
+        SidBehavior::EndX(_, next_hop) | SidBehavior::EndDx6 { next_hop, .. } => Some(next_hop.port),
         _ => None,
     }
 }
 
-/// The code point of a behaviour (IANA, SRv6 Endpoint Behaviors); `None` for flavors together that have none.
+/// The code point of a behaviour (IANA, SRv6 Endpoint Behaviors); `None` for flavors together that have none, and for
+/// behaviours that IS-IS does not announce (RFC 9352 section 10).
 fn code_point(what: SidBehavior, behaviors: Behaviors) -> Option<u16> {
     Some(match what {
         SidBehavior::End(flavors) => behavior::END + flavored(flavors, [0, 27, 42])?,
         SidBehavior::EndX(flavors, _) => behavior::END_X + flavored(flavors, [0, 27, 47])?,
         SidBehavior::EndDt6(_) => behavior::END_DT6,
+        SidBehavior::EndDx6 { .. } => behavior::END_DX6,
+        SidBehavior::EndDx2(_) | SidBehavior::EndB6Encaps { .. } => return None,
         SidBehavior::EndC => behaviors.end_c,
         SidBehavior::EndE(_) => behaviors.end_e,
         SidBehavior::EndReplicate(_) => behavior::END_REPLICATE,

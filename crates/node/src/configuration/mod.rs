@@ -9,6 +9,7 @@ mod bfd;
 mod border;
 mod claims;
 mod controller;
+mod cross_connects;
 mod daemon;
 mod egress;
 mod error;
@@ -27,6 +28,7 @@ mod repair;
 mod routes;
 mod sides;
 mod sids;
+mod sr_policies;
 mod steering;
 mod workers;
 
@@ -140,6 +142,8 @@ impl Configuration {
         steering::add(&file, &claims, &mut draft)?;
         fast_cnp::add(&file, &mut draft)?;
         backpressure::add(&file, &node, &mut draft)?;
+        sr_policies::add(&file, &mut draft)?;
+        cross_connects::add(&file, &node, &mut draft)?;
         routes::add(&file, &node, &mut claims, &mut draft)?;
         sids::add(&file, &node, &mut claims, &mut draft)?;
         group::add(&file, &node, &mut claims, &mut draft)?;

@@ -3,10 +3,10 @@
 use super::Draft;
 use super::claims::{Claims, Leads};
 use super::ports::{next_hop, port_named};
-use super::steering;
+use super::{sr_policies, steering};
 use srdma_dataplane::{MulticastRoute, NextHop, NodeConfig, RouteAction, TableId};
 use srdma_node_spec::Entries;
-use srdma_node_spec::file::{Located, MulticastRouteSection, NodeFile, RouteSection, ZonedAddress};
+use srdma_node_spec::file::{EncapsSection, Located, MulticastRouteSection, NodeFile, RouteSection, ZonedAddress};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use std::collections::BTreeSet;
@@ -104,14 +104,28 @@ fn action(
                 via.get_ref().iter().map(|hop| known_neighbour(file, hop, config, claims)).collect();
             Ok((RouteAction::Via(next_hops?), Leads::Out))
         }
-        (None, Some(encaps), None, None) => {
-            let segments = encaps.get_ref().segments.iter().map(|segment| segment.value.0).collect();
-            let hmac_key_id = encaps.get_ref().hmac_key_id.as_ref().map(|key_id| key_id.value.get() as u32);
-            Ok((RouteAction::Encaps { segments, mode: encaps.get_ref().mode, hmac_key_id }, Leads::Elsewhere))
-        }
+        (None, Some(encaps), None, None) => Ok((encapsulation(file, encaps)?, Leads::Elsewhere)),
         (None, None, Some(path), None) => Ok((RouteAction::Placed(steering::paths(path)?), Leads::Elsewhere)),
         (None, None, None, Some(blackhole)) if *blackhole.get_ref() => Ok((RouteAction::Blackhole, Leads::Elsewhere)),
         _ => Err(Problem::new(at, "expected exactly one of via, encaps, path and blackhole = true")),
+    }
+}
+
+fn encapsulation(file: &NodeFile, encaps: &Spanned<EncapsSection>) -> Result<RouteAction, Problem> {
+    let EncapsSection { segments, policy, mode, hmac_key_id } = encaps.get_ref();
+    match (segments, policy, hmac_key_id) {
+        (Some(segments), None, key_id) => {
+            let segments = segments.iter().map(|segment| segment.value.0).collect();
+            let hmac_key_id = key_id.as_ref().map(|key_id| key_id.value.get() as u32);
+            Ok(RouteAction::Encaps { segments, mode: *mode, hmac_key_id })
+        }
+        (None, Some(policy), None) => Ok(RouteAction::Policy { policy: sr_policies::used(file, policy)?, mode: *mode }),
+        (None, Some(_), Some(key_id)) => {
+            Err(Problem::new(key_id.at, "the hmac_key_id of a policy stands in its [[sr_policy]]"))
+        }
+        (Some(_), Some(_), _) | (None, None, _) => {
+            Err(Problem::new(encaps.span().start, "expected exactly one of segments and policy"))
+        }
     }
 }
 

@@ -2,8 +2,10 @@
 
 use super::Draft;
 use super::claims::{Claims, Leads};
+use super::ports::port_named;
 use super::routes::known_neighbour;
-use srdma_dataplane::{Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
+use super::sr_policies;
+use srdma_dataplane::{EncapsMode, Flavors, NextCsid, NextHop, NodeConfig, SidBehavior, TableId};
 use srdma_group::GroupId;
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::{BehaviorName, FlavorName, NodeFile, SidSection};
@@ -32,6 +34,10 @@ fn name_of(section: &SidSection) -> &'static str {
         BehaviorName::MicroN => "uN",
         BehaviorName::MicroA => "uA",
         BehaviorName::EndDt6 => "End.DT6",
+        BehaviorName::EndDx6 => "End.DX6",
+        BehaviorName::EndDx2 => "End.DX2",
+        BehaviorName::EndB6Encaps => "End.B6.Encaps",
+        BehaviorName::EndB6EncapsRed => "End.B6.Encaps.Red",
         BehaviorName::EndReplicate => "End.Replicate",
         BehaviorName::EndMt => "End.MT",
         BehaviorName::EndC => "END.C",
@@ -47,6 +53,9 @@ fn keys_of(behavior: BehaviorName) -> &'static [&'static str] {
         BehaviorName::MicroN => &["block_bits", "csid_bits"],
         BehaviorName::MicroA => &["block_bits", "csid_bits", "next_hop"],
         BehaviorName::EndDt6 | BehaviorName::EndE => &["table"],
+        BehaviorName::EndDx6 => &["next_hop", "table"],
+        BehaviorName::EndDx2 => &["port"],
+        BehaviorName::EndB6Encaps | BehaviorName::EndB6EncapsRed => &["policy"],
         BehaviorName::EndReplicate => &["group"],
         BehaviorName::EndMt => &["require_hmac"],
         BehaviorName::EndC => &[],
@@ -61,6 +70,8 @@ fn check_keys(section: &SidSection) -> Result<(), Problem> {
         ("csid_bits", section.csid_bits.as_ref().map(|bits| bits.at)),
         ("next_hop", section.next_hop.as_ref().map(|next_hop| next_hop.at)),
         ("table", section.table.as_ref().map(|table| table.at)),
+        ("port", section.port.as_ref().map(|port| port.at)),
+        ("policy", section.policy.as_ref().map(|policy| policy.at)),
         ("group", section.group.as_ref().map(|group| group.at)),
         ("require_hmac", section.require_hmac.as_ref().map(|require| require.span().start)),
     ];
@@ -90,6 +101,15 @@ fn behavior(
         BehaviorName::MicroN => SidBehavior::End(micro(section)?),
         BehaviorName::MicroA => SidBehavior::EndX(micro(section)?, adjacency(file, section, config, claims)?),
         BehaviorName::EndDt6 => SidBehavior::EndDt6(table(section)),
+        BehaviorName::EndDx6 => {
+            SidBehavior::EndDx6 { next_hop: adjacency(file, section, config, claims)?, table: table(section) }
+        }
+        BehaviorName::EndDx2 => {
+            let port = section.port.as_ref().ok_or_else(|| missing(section, "port"))?;
+            SidBehavior::EndDx2(port_named(config, port)?)
+        }
+        BehaviorName::EndB6Encaps => applied(file, section, EncapsMode::Encaps)?,
+        BehaviorName::EndB6EncapsRed => applied(file, section, EncapsMode::Reduced)?,
         BehaviorName::EndE => SidBehavior::EndE(table(section)),
         BehaviorName::EndC => SidBehavior::EndC,
         BehaviorName::EndReplicate => SidBehavior::EndReplicate(replicated_group(file, section)?),
@@ -149,6 +169,12 @@ fn adjacency(
 ) -> Result<NextHop, Problem> {
     let next_hop = section.next_hop.as_ref().ok_or_else(|| missing(section, "next_hop"))?;
     known_neighbour(file, next_hop, config, claims)
+}
+
+/// End.B6.Encaps with the SR policy of a section.
+fn applied(file: &NodeFile, section: &SidSection, mode: EncapsMode) -> Result<SidBehavior, Problem> {
+    let policy = section.policy.as_ref().ok_or_else(|| missing(section, "policy"))?;
+    Ok(SidBehavior::EndB6Encaps { policy: sr_policies::used(file, policy)?, mode })
 }
 
 fn replicated_group(file: &NodeFile, section: &SidSection) -> Result<GroupId, Problem> {

@@ -16,12 +16,15 @@ pub(super) struct Wanted {
     everywhere: Interest,
     /// The ports of which a class honours pauses: there, and only there, they are the node's.
     paused: BTreeSet<PortId>,
+    /// The ports whose frames are cross-connected: all of them are the node's.
+    cross_connected: BTreeSet<PortId>,
 }
 
 impl Wanted {
     /// Frames that a node takes at a port.
     pub(super) fn at(&self, port: PortId) -> Interest {
-        Interest { pfc: self.paused.contains(&port), ..self.everywhere.clone() }
+        let (pfc, everything) = (self.paused.contains(&port), self.cross_connected.contains(&port));
+        Interest { pfc, everything, ..self.everywhere.clone() }
     }
 
     /// Destinations of the packets that it takes at all ports.
@@ -33,7 +36,7 @@ impl Wanted {
 /// What a node of this configuration, with the entries of all layers above the kernel's, takes off its interfaces:
 /// packets to its SIDs, to the prefixes of its policies and to the multicast groups that it has routes for; RoCEv2 to
 /// the Proxy Addresses of its groups and of groups that it learns; prefixes that it forwards; all packets to hosts that
-/// it translates Fast CNPs for (D48); and pauses.
+/// it translates Fast CNPs for (D48); and pauses. At a port that is cross-connected it takes all frames (D243).
 ///
 /// Nothing comes to the node's own addresses but BFD (D109) and the ICMPv6 errors of hosts that do not know Fast CNP
 /// (D47): responses go to the Proxy Address, or to a SID of the parent (D12).
@@ -50,8 +53,10 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
     prefixes.extend(entries.sids.keys().map(|prefix| (*prefix, Match::All)));
     // The kernel forwards what comes by plain routes, and sends it here if a policy or SID is to have it.
     let policies = entries.routes.iter().filter_map(|((table, prefix), action)| match action {
-        RouteAction::Encaps { .. } | RouteAction::Placed(_) if *table == TableId(0) => Some(*prefix),
-        RouteAction::Encaps { .. } | RouteAction::Placed(_) | RouteAction::Via(_) | RouteAction::Blackhole => None,
+        RouteAction::Encaps { .. } | RouteAction::Policy { .. } | RouteAction::Placed(_) => {
+            (*table == TableId(0)).then_some(*prefix)
+        }
+        RouteAction::Via(_) | RouteAction::Blackhole => None,
     });
     prefixes.extend(policies.map(|prefix| (prefix, Match::All)));
     prefixes.extend(entries.multicast_routes.values().map(|route| (Prefix::host(route.group), Match::All)));
@@ -69,7 +74,8 @@ pub(super) fn of(configuration: &Configuration, entries: &Entries) -> Wanted {
         }
     }
     let everywhere = Interest { prefixes: prefixes.into_iter().collect(), ..Interest::default() };
-    Wanted { everywhere, paused }
+    let cross_connected = entries.cross_connects.keys().copied().collect();
+    Wanted { everywhere, paused, cross_connected }
 }
 
 /// Unicast destinations that the kernel must leave to the node, whatever its routes.
@@ -188,6 +194,18 @@ mod tests {
              [[egress]]\nport = 'p'\nrate_bits_per_s = 1000\n"
         ));
         assert_eq!([0, 1].map(|port| wanted.at(PortId(port)).pfc), [false, true]);
+    }
+
+    /// D243: all frames of a port that is cross-connected, and of no other one.
+    #[test]
+    fn a_cross_connect_takes_all_frames_of_its_port() {
+        let wanted = wanted(
+            "[[port]]\nname = 'q'\nmac = '02:00:00:00:00:03'\n\
+             [[sr_policy]]\nid = 1\nsegment_list = [{ segments = ['2001:db8:bb::1'] }]\n\
+             [[cross_connect]]\nport = 'q'\npolicy = 1\n",
+        );
+        assert_eq!([0, 1].map(|port| wanted.at(PortId(port)).everything), [false, true]);
+        assert_eq!(taken_from_the_kernel(&wanted).count(), 0);
     }
 
     #[test]

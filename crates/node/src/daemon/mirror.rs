@@ -257,7 +257,10 @@ impl Mirror {
                 [NextHop { port, address: ON_LINK }] => Some(*port),
                 _ => None,
             },
-            RouteAction::Encaps { .. } | RouteAction::Placed(_) | RouteAction::Blackhole => None,
+            RouteAction::Encaps { .. }
+            | RouteAction::Policy { .. }
+            | RouteAction::Placed(_)
+            | RouteAction::Blackhole => None,
         }
     }
 

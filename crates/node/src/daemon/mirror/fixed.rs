@@ -41,12 +41,14 @@ impl Fixed {
                 RouteAction::Placed(paths) => {
                     fixed.destinations.extend(paths.iter().filter_map(|path| path.path.segments.first()));
                 }
-                RouteAction::Blackhole => {}
+                RouteAction::Policy { .. } | RouteAction::Blackhole => {}
             }
         }
+        let lists = entries.policies.values().flat_map(|policy| &policy.lists);
+        fixed.destinations.extend(lists.filter_map(|list| list.segments.first()));
         for (prefix, behavior) in &entries.sids {
             fixed.prefixes.insert((TableId(0), *prefix));
-            if let SidBehavior::EndX(_, next_hop) = behavior {
+            if let SidBehavior::EndX(_, next_hop) | SidBehavior::EndDx6 { next_hop, .. } = behavior {
                 fixed.next_hop(next_hop);
             }
         }

@@ -57,7 +57,10 @@ impl Index {
 fn gateways(action: Option<&RouteAction>) -> impl Iterator<Item = (u16, Ipv6Addr)> {
     let next_hops = match action {
         Some(RouteAction::Via(next_hops)) => next_hops.as_slice(),
-        Some(RouteAction::Encaps { .. } | RouteAction::Placed(_) | RouteAction::Blackhole) | None => &[],
+        Some(
+            RouteAction::Encaps { .. } | RouteAction::Policy { .. } | RouteAction::Placed(_) | RouteAction::Blackhole,
+        )
+        | None => &[],
     };
     next_hops.iter().filter(|hop| hop.address != ON_LINK).map(|hop| (hop.port.0, hop.address))
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::process::by_name;
 use srdma_aggregation::BranchIndex;
-use srdma_dataplane::{FIRST_LEARNT_GROUP, Flavors, Node, SidBehavior};
+use srdma_dataplane::{EncapsMode, FIRST_LEARNT_GROUP, Flavors, Node, SidBehavior};
 use srdma_frame::PortId;
 use srdma_group::{GroupId, NodeRole, Parent};
 use srdma_io::{DriverKind, DriverStatistics};
@@ -146,6 +146,10 @@ fn behavior_name(behavior: SidBehavior) -> &'static str {
         SidBehavior::EndX(flavors, _) if is_micro(flavors) => "uA",
         SidBehavior::EndX(..) => "End.X",
         SidBehavior::EndDt6(_) => "End.DT6",
+        SidBehavior::EndDx6 { .. } => "End.DX6",
+        SidBehavior::EndDx2(_) => "End.DX2",
+        SidBehavior::EndB6Encaps { mode: EncapsMode::Encaps, .. } => "End.B6.Encaps",
+        SidBehavior::EndB6Encaps { mode: EncapsMode::Reduced, .. } => "End.B6.Encaps.Red",
         SidBehavior::EndC => "END.C",
         SidBehavior::EndE(_) => "END.E",
         SidBehavior::EndReplicate(_) => "End.Replicate",

@@ -89,6 +89,70 @@ fn neighbours_and_routes() {
 }
 
 #[test]
+fn sr_policies() {
+    let file = TRANSIT;
+    let via = "via = ['2001:db8:1::1%down']";
+    refused(file, via, "encaps = { mode = 'H.Encaps' }", "17: expected exactly one of segments and policy");
+    refused(
+        file,
+        via,
+        "encaps = { policy = 1, segments = ['5f00::1'] }",
+        "17: expected exactly one of segments and policy",
+    );
+    refused(file, via, "encaps = { policy = 1 }", "17: there is no [[sr_policy]] 1");
+    refused(
+        file,
+        via,
+        "encaps = { policy = 1,\nhmac_key_id = 1 }",
+        "18: the hmac_key_id of a policy stands in its [[sr_policy]]",
+    );
+    let policy = "[[sr_policy]]\nid = 1\nsegment_list = [{ segments = ['5f00::1'] }]\n";
+    let route = "[[route]]\nprefix = '2001:db8:9::/64'\nencaps = { policy = 1 }\n";
+    parse(&format!("{file}{policy}{route}")).expect("right");
+    refused_with(file, &format!("{policy}{policy}"), "36: there is an SR policy 1 already");
+    let with = |lists: &str| policy.replace("{ segments = ['5f00::1'] }", lists);
+    refused_with(file, &with(""), "33: SR policy 1: a policy needs at least one segment list");
+    refused_with(
+        file,
+        &with("{ segments = ['5f00::1'], weight = 0 }"),
+        "34: invalid value: integer `0`, expected an integer from 1 to 4294967295",
+    );
+    let long = format!("{{ segments = [{}] }}", "'5f00::1',".repeat(13));
+    let text = "33: SR policy 1: segment list 1: 13 segments need 256 octets of outer headers, there is room for 242";
+    refused_with(file, &with(&long), text);
+    let signed = format!("{policy}hmac_key_id = 5");
+    refused_with(file, &signed, "33: SR policy 1: HMAC key 5 is not known to this node");
+}
+
+#[test]
+fn cross_connects() {
+    let file = TRANSIT;
+    let policy = "[[sr_policy]]\nid = 1\nsegment_list = [{ segments = ['5f00::1'] }]\n\
+                  [[port]]\nname = 'circuit'\nmac = '02:00:00:00:00:08'\n";
+    let with = |more: &str| format!("{policy}[[cross_connect]]\n{more}");
+    refused_with(
+        file,
+        &with("port = 'circuits'\npolicy = 1"),
+        "39: unknown port circuits: ports are up, down, circuit",
+    );
+    refused_with(file, &with("port = 'circuit'\npolicy = 2"), "40: there is no [[sr_policy]] 2");
+    let right = with("port = 'circuit'\npolicy = 1\n");
+    parse(&format!("{file}{right}")).expect("right");
+    refused_with(
+        file,
+        &format!("{right}[[cross_connect]]\nport = 'circuit'\npolicy = 1"),
+        "42: port circuit is cross-connected already",
+    );
+    refused_with(
+        file,
+        &with("port = 'down'\npolicy = 1"),
+        "13: port down is cross-connected in SRv6, and has no neighbours of the node's own",
+    );
+    let sid = "[[sid]]\nsid = '2001:db8:4::d2'\nbehavior = 'End.DX2'\n";
+    refused_with(file, sid, "34: behavior End.DX2 needs the key port");
+}
+
+#[test]
 fn multicast_routes() {
     let route = "[[multicast_route]]\nsource = '2001:db8:6::1'\ngroup = 'ff3e::1'\n";
     let file = format!("{TRANSIT}{route}outgoing = ['down']\n");
@@ -164,6 +228,14 @@ fn sids() {
         file,
         &sid("sid = '5f00::/32'\nbehavior = 'uN'\nblock_bits = 0"),
         "35: invalid value: integer `0`, expected an integer from 1 to 127",
+    );
+    let binding = "sid = '2001:db8:4::b6'\nbehavior = 'End.B6.Encaps'";
+    refused_with(file, &sid(binding), "34: behavior End.B6.Encaps needs the key policy");
+    refused_with(file, &sid(&format!("{binding}\npolicy = 3")), "35: there is no [[sr_policy]] 3");
+    refused_with(
+        file,
+        &sid("sid = '2001:db8:4::d8'\nbehavior = 'End.DX6'\npolicy = 3"),
+        "35: behavior End.DX6 has no key policy, its keys are next_hop, table",
     );
     refused(file, "group = 7", "group = 8", "21: there is no [[group]] 8");
     refused(file, "group = 7", "", "20: behavior End.Replicate needs the key group");

@@ -23,6 +23,9 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[route]]", "[[route]]\nzzz = 1"),
     ("[[route.path]]", "[[route]]\npath = [{ zzz = 1 }]"),
     ("[route.encaps]", "[[route]]\nencaps = { zzz = 1 }"),
+    ("[[cross_connect]]", "[[cross_connect]]\nzzz = 1"),
+    ("[[sr_policy]]", "[[sr_policy]]\nzzz = 1"),
+    ("[[sr_policy.segment_list]]", "[[sr_policy]]\nsegment_list = [{ zzz = 1 }]"),
     ("[[multicast_route]]", "[[multicast_route]]\nzzz = 1"),
     ("[[sid]]", "[[sid]]\nzzz = 1"),
     ("[[hmac_key]]", "[[hmac_key]]\nzzz = 1"),
@@ -104,8 +107,8 @@ fn the_example_is_complete() {
     let configuration = parse(example()).expect("the example is right");
     let node = configuration.node().expect("a node takes it");
     assert_eq!(node.groups().count(), 3);
-    assert_eq!(node.sid_counters().count(), 9);
-    assert_eq!(configuration.spec.node.ports.len(), 4);
+    assert_eq!(node.sid_counters().count(), 12);
+    assert_eq!(configuration.spec.node.ports.len(), 5);
     assert_eq!(configuration.spec.entries.multicast_routes.len(), 2);
     for (heading, _) in SECTIONS {
         for key in keys_of_document(heading) {

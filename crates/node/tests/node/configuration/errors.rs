@@ -101,8 +101,8 @@ fn keys_and_types() {
         file,
         "[node]",
         "[nodes]",
-        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `inside`, `border`, `neighbour`, `route`, \
-         `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
+        "1: unknown key `nodes`, expected one of `node`, `daemon`, `port`, `domain`, `inside`, `border`, `neighbour`, `sr_policy`, \
+         `cross_connect`, `route`, `multicast_route`, `sid`, `hmac_key`, `group`, `learning`, `traffic_class`, `egress`, `ioam`, `fast_cnp`, \
          `backpressure`, `backpressure_sids`, `steering`, `isis`, `bfd`, `controller`, `connection`",
     );
     for (old, message) in [
@@ -195,8 +195,8 @@ fn keys_and_types() {
         file,
         "behavior = 'End.Replicate'",
         "behavior = 'End.B6'",
-        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.Replicate`, `End.MT`, \
-         `END.C`, `END.E`",
+        "20: unknown value `End.B6`, expected one of `End`, `End.X`, `uN`, `uA`, `End.DT6`, `End.DX6`, `End.DX2`, \
+         `End.B6.Encaps`, `End.B6.Encaps.Red`, `End.Replicate`, `End.MT`, `END.C`, `END.E`",
     );
     refused(file, "[node]", "[node", "1: unclosed table, expected `]`");
 }

@@ -8,9 +8,10 @@ use srdma_bfd::Config as BfdConfig;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_dataplane::{
     BackpressureConfig, BackpressureSids, BackpressureThresholds, BfdPeer, BfdSession, ClassMap, Connection, Cover,
-    Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, HmacPolicy, IcrcMode, IoamConfig, IoamInterface,
-    IoamNamespace, Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig, PortConfig,
-    PriorityMapping, RouteAction, Scheduling, SidBehavior, StormAction, TableId, TimestampFormat, Watchdog, WideData,
+    CrossConnect, Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, HmacPolicy, IcrcMode, IoamConfig,
+    IoamInterface, IoamNamespace, Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig,
+    PolicyId, PortConfig, PriorityMapping, RouteAction, Scheduling, SegmentList, SidBehavior, SrPolicy, StormAction,
+    TableId, TimestampFormat, Watchdog, WideData,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -427,15 +428,31 @@ fn flavors(octets: &mut Octets) -> (Prefix, Flavors) {
     }
 }
 
+fn policies(octets: &mut Octets, entries: &mut Entries) {
+    let key_id = entries.keys.keys().next().copied();
+    for id in 1..=octets.u32(0, 2) {
+        let list = |octets: &mut Octets, number: u16| SegmentList {
+            segments: vec![address("5f00:0:9::"), Ipv6Addr::new(0x5f00, 0, number, 0, 0, 0, 0, 0)],
+            weight: octets.u32(1, u32::MAX),
+        };
+        let lists = (0..=octets.u16(0, 2)).map(|number| list(octets, number)).collect();
+        entries.policies.insert(PolicyId(id), SrPolicy { lists, hmac_key_id: key_id.filter(|_| octets.is()) });
+    }
+}
+
 fn routes(octets: &mut Octets, entries: &mut Entries) {
     for (table, text, len) in [(0, "2001:db8:2::", 64), (0, "2001:db8:9::", 48), (0, "5f00::", 16), (0xFFFF, "::", 0)] {
         let key_id = entries.keys.keys().next().copied();
-        let action = match octets.octet() % 5 {
+        let action = match octets.octet() % 6 {
             0 => continue,
             1 => RouteAction::Via(vec![octets.hop(), octets.hop()]),
             2 => RouteAction::Blackhole,
             3 if entries.steering.is_some() => {
                 RouteAction::Placed((0..=octets.u16(0, 2)).map(|number| path(octets, number)).collect())
+            }
+            4 if !entries.policies.is_empty() => {
+                let mode = octets.one_of(&[EncapsMode::Encaps, EncapsMode::Reduced]);
+                RouteAction::Policy { policy: PolicyId(1), mode }
             }
             _ => RouteAction::Encaps {
                 segments: vec![address("5f00:0:9::"), address("5f00:0:8::")],
@@ -514,6 +531,7 @@ fn entries(octets: &mut Octets) -> Entries {
         let NextHop { port, address } = octets.hop();
         entries.neighbours.insert((port, address), MacAddress([2, octets.octet(), 0, 0, 0, 1]));
     }
+    policies(octets, &mut entries);
     routes(octets, &mut entries);
     let (sid, flavors) = flavors(octets);
     let hop = octets.hop();
@@ -524,6 +542,21 @@ fn entries(octets: &mut Octets) -> Entries {
     ]);
     entries.sids.insert(sid, behavior);
     let table = TableId(octets.one_of(&[0, 0xFFFF]));
+    let applied = SidBehavior::EndB6Encaps {
+        policy: PolicyId(1),
+        mode: octets.one_of(&[EncapsMode::Encaps, EncapsMode::Reduced]),
+    };
+    let crossed = SidBehavior::EndDx6 { next_hop: octets.hop(), table };
+    let is_free = |port: &PortId| !entries.neighbours.keys().any(|(other, _)| other == port);
+    let free = (0..3).map(PortId).find(is_free).filter(|_| !entries.policies.is_empty());
+    if let Some(port) = free.filter(|_| octets.is()) {
+        let mode = octets.one_of(&[EncapsMode::Encaps, EncapsMode::Reduced]);
+        entries.cross_connects.insert(port, CrossConnect { policy: PolicyId(1), mode });
+        entries.sids.insert(prefix("5f00:0:5:d2::", 128), SidBehavior::EndDx2(port));
+    }
+    let services = [("5f00:0:5:b6::", applied), ("5f00:0:5:d8::", crossed)];
+    let services = services.into_iter().skip(usize::from(entries.policies.is_empty()));
+    entries.sids.extend(services.map(|(sid, behavior)| (prefix(sid, 128), behavior)));
     let decapsulating = octets.one_of(&[SidBehavior::EndDt6(table), SidBehavior::EndE(table)]);
     entries.sids.insert(prefix("5f00:0:5:1::", 64), decapsulating);
     entries.sids.insert(prefix(END_MT, 128), SidBehavior::EndMt { require_hmac: octets.is() });

@@ -2,7 +2,10 @@
 
 use super::documentation::example;
 use super::parse;
-use srdma_dataplane::{Command, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, RouteAction, SidBehavior, TableId};
+use srdma_dataplane::{
+    Command, CrossConnect, EncapsMode, Flavors, IcrcMode, NextCsid, NextHop, PolicyId, RouteAction, SegmentList,
+    SidBehavior, SrPolicy, TableId,
+};
 use srdma_frame::PortId;
 use srdma_group::{
     Branch, CnpMode, Downstream, Dscp, GroupEntry, GroupId, Join, ListMode, NodeRole, OnFailure, Parent, Policy,
@@ -54,7 +57,7 @@ fn node_and_ports() {
     assert_eq!(node.loopback, address("2001:db8:ff:6::1"));
     assert_eq!((node.verify_icrc, node.icmp_errors_per_second, node.replication_hop_limit), (true, 50, 8));
     let names: Vec<_> = node.ports.iter().map(|port| (port.name.as_str(), port.link_mtu)).collect();
-    assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500)]);
+    assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500), ("circuit", 1500)]);
     assert_eq!(node.ports[0].addresses, [address("2001:db8:aa::6")]);
     assert_eq!(node.ports[1].queue_limit_octets, 4 << 20);
 }
@@ -82,6 +85,23 @@ fn routes_and_sids() {
         *route(0, "2001:db8:dd::/48"),
         RouteAction::Encaps { segments, mode: EncapsMode::Reduced, hmac_key_id: Some(42) }
     );
+    let policy = PolicyId(1);
+    assert_eq!(*route(0, "2001:db8:de::/48"), RouteAction::Policy { policy, mode: EncapsMode::Encaps });
+    let lists = [(vec!["5f00:0:500:300::"], 3), (vec!["5f00:0:400::", "5f00:0:300::"], 1)];
+    let lists =
+        lists.map(|(segments, weight)| SegmentList { segments: segments.into_iter().map(address).collect(), weight });
+    let policies = commands.iter().filter_map(|command| match command {
+        Command::AddPolicy { id, policy } => Some((*id, (**policy).clone())),
+        _ => None,
+    });
+    let cross_connects = commands.iter().filter_map(|command| match command {
+        Command::SetCrossConnect { port, cross_connect } => Some((*port, *cross_connect)),
+        _ => None,
+    });
+    let expected = [(PortId(4), CrossConnect { policy, mode: EncapsMode::Reduced })];
+    assert_eq!(cross_connects.collect::<Vec<_>>(), expected);
+    let expected = SrPolicy { lists: lists.to_vec(), hmac_key_id: Some(42) };
+    assert_eq!(policies.collect::<Vec<_>>(), [(policy, expected)]);
 
     let sids: Vec<_> = commands
         .iter()
@@ -96,7 +116,10 @@ fn routes_and_sids() {
         ("2001:db8:ff:6::c/128", SidBehavior::EndC),
         ("2001:db8:ff:6::d/128", SidBehavior::EndE(TableId(100))),
         ("2001:db8:ff:6::e/128", SidBehavior::End(end)),
+        ("2001:db8:ff:6::b6/128", SidBehavior::EndB6Encaps { policy, mode: EncapsMode::Encaps }),
+        ("2001:db8:ff:6::d2/128", SidBehavior::EndDx2(PortId(4))),
         ("2001:db8:ff:6::d6/128", SidBehavior::EndDt6(TableId(100))),
+        ("2001:db8:ff:6::d8/128", SidBehavior::EndDx6 { next_hop: core, table: TableId(100) }),
         ("2001:db8:ff:6::e2/128", SidBehavior::EndMt { require_hmac: true }),
         ("2001:db8:ff:6::f1/128", SidBehavior::EndReplicate(GroupId(1))),
         ("5f00:0:600::/48", SidBehavior::End(Flavors::MICRO)),

@@ -8,7 +8,7 @@ fn it_has_ports_with_their_interfaces() {
     let snapshot = example();
     let ports: Vec<_> = snapshot.ports.iter().map(|port| (port.name.as_str(), port.driver.as_deref())).collect();
     let native = Some("AF_XDP native");
-    assert_eq!(ports, [("s1", native), ("n4", native), ("n5", native), ("core", None)]);
+    assert_eq!(ports, [("s1", native), ("n4", native), ("n5", native), ("core", None), ("circuit", native)]);
     let core = &snapshot.ports[3];
     assert_eq!((core.is_up, core.note.as_deref()), (false, Some("there is no interface core")));
     assert_eq!((core.mac.as_str(), core.link_mtu, core.statistics.received), ("02:00:00:06:00:04", 1500, 7));
@@ -19,7 +19,21 @@ fn it_names_behaviours_as_the_configuration_does() {
     let snapshot = example();
     // In the order of their prefixes.
     let behaviors: Vec<&str> = snapshot.sids.iter().map(|sid| sid.behavior.as_str()).collect();
-    assert_eq!(behaviors, ["End.X", "END.C", "END.E", "End", "End.DT6", "End.MT", "End.Replicate", "uN", "uA"]);
+    let expected = [
+        "End.X",
+        "END.C",
+        "END.E",
+        "End",
+        "End.B6.Encaps",
+        "End.DX2",
+        "End.DT6",
+        "End.DX6",
+        "End.MT",
+        "End.Replicate",
+        "uN",
+        "uA",
+    ];
+    assert_eq!(behaviors, expected);
 }
 
 #[test]
