@@ -65,6 +65,7 @@ fn fast_cnp(choices: &mut Choices<'_>) -> FastCnpConfig {
         interval: Duration::from_nanos(choices.of(&[1_000, 50_000, 0])),
         per_second: choices.of(&[1_000_000, 1, 0]),
         at_once: choices.of(&[256, 1, 0]),
+        drain: choices.of(&[None, Some(Duration::from_micros(200)), Some(Duration::ZERO)]),
         incapable_for: Duration::from_micros(choices.of(&[1_000, 1, 0])),
     }
 }
