@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 /// All of them, the quick ones first.
 pub(super) fn all() -> Vec<Job> {
-    vec![
+    let mut all = vec![
         repair_loss(),
         repair_compare(),
         selective_repeat(),
@@ -16,12 +16,13 @@ pub(super) fn all() -> Vec<Job> {
         chaos("chaos-quick", true),
         end_to_end(),
         wan(),
-        methods::tuning(),
-        methods::incast_dc(),
         model_checking("model-checking", false),
         chaos("chaos", false),
         fuzz(),
-    ]
+    ];
+    all.extend(methods::fronts_of_sweeps());
+    all.extend(methods::incast_dc());
+    all
 }
 
 const SEEDS: std::ops::RangeInclusive<u32> = 1..=5;

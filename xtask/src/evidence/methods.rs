@@ -6,19 +6,15 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// The sweeps behind the variants of incast-dc.toml.
-const SWEEPS: [&str; 3] = ["incast-dc-dcqcn", "incast-dc-hpcc", "incast-dc-rates"];
-
-pub(super) fn tuning() -> Job {
-    Job {
-        name: "incast-dc-tuning",
-        about: "fronts of the sweeps behind incast-dc.toml",
+/// Fronts of the sweeps in scenarios/sweeps.
+pub(super) fn fronts_of_sweeps() -> [Job; 3] {
+    ["incast-dc-dcqcn", "incast-dc-hpcc", "incast-dc-rates"].map(|sweep| Job {
+        name: sweep,
+        about: "the fronts of the sweep of this name",
         is_quick: false,
-        steps: SWEEPS
-            .map(|name| Step::srdma(format!("sim scenarios/sweeps/{name}.toml --threads 1 --json"), &["/points"]))
-            .to_vec(),
+        steps: vec![Step::srdma(format!("sim scenarios/sweeps/{sweep}.toml --json"), &["/points"])],
         table: fronts,
-    }
+    })
 }
 
 /// The front of each method, by slowdown, and the number of its combinations.
@@ -69,22 +65,43 @@ const COLUMNS: [Column; 8] = [
     },
 ];
 
-/// The variants of incast-dc.toml.
-const INCAST_DC: [&str; 2] = ["pfc", "dcqcn-sigcomm"];
+/// Variants of incast-dc.toml, by table.
+const INCAST_DC: [(&str, &str, &[&str]); 3] = [
+    (
+        "incast-dc-published",
+        "published parameters in incast-dc.toml",
+        &["pfc", "dcqcn-published", "fast-cnp-dcqcn", "hpcc-published", "fast-cnp-hpcc"],
+    ),
+    (
+        "incast-dc-selected",
+        "DCQCN in incast-dc.toml: the selected sets, and each signal with the other one's",
+        &[
+            "cnp-4us",
+            "fast-cnp-4us",
+            "cnp-4us-as-fast",
+            "fast-cnp-4us-as-cnp",
+            "cnp-50us",
+            "fast-cnp-50us",
+            "cnp-50us-as-fast",
+            "rate-dcqcn-50us",
+            "rate-dcqcn-50us-share",
+        ],
+    ),
+    (
+        "incast-dc-traces",
+        "HPCC++ in incast-dc.toml: the selected sets",
+        &["trace", "fast-cnp-trace-50us", "rate-hpcc-50us", "trace-share", "rate-hpcc-50us-share"],
+    ),
+];
 
-pub(super) fn incast_dc() -> Job {
-    Job {
-        name: "incast-dc",
-        about: "the variants of incast-dc.toml with the seeds of the evaluation",
-        is_quick: false,
-        steps: INCAST_DC
-            .map(|name| {
-                let arguments = format!("sim scenarios/incast-dc.toml --variant {name} --threads 1 --json");
-                Step::srdma(arguments, &["/variants"])
-            })
-            .to_vec(),
-        table: variants,
-    }
+/// Variants of incast-dc.toml with the seeds of the evaluation.
+pub(super) fn incast_dc() -> [Job; 3] {
+    INCAST_DC.map(|(name, about, of)| {
+        let step = |variant: &&str| {
+            Step::srdma(format!("sim scenarios/incast-dc.toml --variant {variant} --json"), &["/variants"])
+        };
+        Job { name, about, is_quick: false, steps: of.iter().map(step).collect(), table: variants }
+    })
 }
 
 /// A row for each variant: medians of the seeds, with the least and the greatest value.

@@ -117,7 +117,7 @@ const SMALL: [Small; 21] = [
     },
     Small {
         file: "incast-dc.toml",
-        changes: &[("start_us = 1000", "start_us = 1"), ("duration_us = 12_000", "duration_us = 30"), LARGEST],
+        changes: &[("start_us = 1000", "start_us = 1"), ("duration_us = 6000", "duration_us = 30"), LARGEST],
     },
     Small {
         file: "link-failure.toml",
