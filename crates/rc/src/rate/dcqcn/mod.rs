@@ -12,6 +12,8 @@
 //! Unlimited ◄─────── FastRecovery, AdditiveIncrease, HyperIncrease
 //! ```
 //!
+//! A rate that the congested switch notifies (D240) cuts as well, to that rate, and is the target.
+//!
 //! A cut stores the current rate as the target and reduces the current one by α/2. From then on, each expiry of a timer
 //! and each so many octets sent are an *increase*: during the first F of either the current rate goes halfway to the
 //! target; then the target is raised first, by a small step, and by a large one when both have counted more than F. α
