@@ -1,5 +1,5 @@
-//! Scenarios of kind `fabric` and `flow-level`, and what those of kind `sweep` become: a fabric, workloads, failures, and
-//! the variants to compare.
+//! Scenarios of kind `fabric` and `flow-level`, and what those of kind `sweep` become: a fabric, workloads, failures,
+//! and the variants to compare.
 
 use super::failure::{Failure, FailureSection};
 use super::number::{default_first_seed, default_seeds};
