@@ -10,7 +10,7 @@ use srdma_dataplane::{Command, NextHop, Node, Notified, RouteAction, TableId};
 use srdma_frame::{Element, Frame, Pool, PortId};
 use srdma_wire::fast_cnp::{MAX_FAST_CNP_LEN, OptionTypes};
 use srdma_wire::ioam::{TraceHeader, TraceType};
-use srdma_wire::{Instant, MacAddress, NextHeader, Prefix, Psn, Qpn, Syndrome};
+use srdma_wire::{CnpView, Instant, MacAddress, NextHeader, Prefix, Psn, Qpn, Syndrome};
 use std::hint::black_box;
 use std::net::Ipv6Addr;
 use std::time::Instant as Clock;
@@ -132,7 +132,7 @@ fn config() -> anyhow::Result<FastCnpConfig> {
 /// Nanoseconds per decision and packet written.
 fn written(frames: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
     let mut notifier = Notifier::new(config()?);
-    let mut into = [0; MAX_FAST_CNP_LEN];
+    let (mut into, payload) = ([0; MAX_FAST_CNP_LEN], CnpView::with_rate(0));
     let mut samples = Vec::new();
     for round in 0..=u64::from(repetitions) {
         let now = Instant::from_ns((round + 1) * INTERVAL_NS);
@@ -140,7 +140,8 @@ fn written(frames: &[Vec<u8>], repetitions: u32) -> anyhow::Result<Vec<f64>> {
         let begin = Clock::now();
         for frame in frames {
             if let Decision::Notify(notice) = notifier.decide(now, black_box(frame)) {
-                let len = notifier.write(&notice.fields, LOOPBACK, OptionTypes::default(), black_box(&mut into));
+                let len =
+                    notifier.write(&notice.fields, LOOPBACK, OptionTypes::default(), &payload, black_box(&mut into));
                 octets += len.unwrap_or(0);
             }
         }

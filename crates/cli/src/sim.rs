@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         .with_context(|| format!("cannot read the scenario {}", arguments.file.display()))?;
     let mut scenario = Scenario::parse(&arguments.file, &file_text)?;
     arguments.select(&mut scenario)?;
-    let seeds = arguments.seeds(scenario.seeds());
+    let seeds = arguments.seeds(&scenario);
     // The files are created before the runs, so that a path that cannot be written to is reported at once.
     let mut recorder = arguments.open_recording(&scenario)?;
     let report_file = arguments.open_report()?;
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
     };
     recorder.map_or(Ok(()), Recorder::finish).context("cannot write the recording")?;
     let provenance = Provenance {
-        command: arguments.command(seeds.len()),
+        command: arguments.command(&scenario, seeds.len()),
         file_text: &file_text,
         report: arguments.report.as_deref(),
         seeds: seeds.len(),

@@ -7,7 +7,7 @@ use super::partition_plan::PartitionPlan;
 use super::programs;
 use super::queue_monitor::QueueMonitor;
 use super::queues;
-use super::scenario::{FabricScenario, Signal, Variant};
+use super::scenario::{FabricScenario, Variant};
 use super::server::{REGION_OCTETS, SERVER_PORT, Scratch, Server};
 use srdma_dataplane::{Command, ConfigError, NextHop, Node, NodeConfig, PortConfig, RouteAction, TableId};
 use srdma_fabric::{AddressPlan, End, HostId, LinkId, NextHops, NodeId, SidPlan, SwitchId, Topology};
@@ -182,7 +182,7 @@ pub(super) fn attachment(topology: &Topology, host: HostId) -> (HostConfig, u64)
 pub(super) fn endpoint(scenario: &FabricScenario, variant: &Variant, host: HostId) -> EndpointConfig {
     let mut config = EndpointConfig::new(ADDRESSES.host(&scenario.topology, host));
     config.verify_icrc = scenario.hosts.verify_icrc;
-    if variant.signal == Signal::FastCnp {
+    if variant.signal.has_fast_cnps() {
         let everybody = Prefix::new(PREFIX, PREFIX_LEN).into_iter().collect();
         // A receiver's trace must not suppress the Fast CNP of a switch at the same time.
         config.fast_cnp = Some(FastCnpConfig { min_interval_ns: 0, ..FastCnpConfig::new(everybody) });

@@ -20,6 +20,7 @@ mod fair_share;
 mod flow_level;
 mod flow_sizes;
 mod flows;
+pub mod front;
 mod group_host;
 mod groups;
 mod iterations;

@@ -32,7 +32,7 @@ pub(super) fn commands(scenario: &FabricScenario, variant: &Variant, switch: Swi
         }
         commands.push(Command::SetEgress { port: PortId(port.port), egress });
     }
-    if variant.signal == Signal::FastCnp && scenario.wan.is_none() {
+    if variant.signal.has_fast_cnps() && scenario.wan.is_none() {
         commands.push(Command::SetFastCnp(Box::new(fast_cnp(scenario, variant))));
     }
     if variant.control == Control::Hpcc {
@@ -48,6 +48,8 @@ fn fast_cnp(scenario: &FabricScenario, variant: &Variant) -> FastCnpConfig {
     FastCnpConfig {
         interval: Duration::from_nanos(notification.interval_ns.get()),
         per_second: notification.per_second.get() as u32,
+        mark_notified: notification.mark_notified,
+        drain: notification.drain_ns.map(|drain| Duration::from_nanos(drain.get())),
         ..fast_cnp_config()
     }
 }
@@ -135,7 +137,7 @@ impl Thresholds {
     fn threshold_of(&self, signal: Signal) -> Option<usize> {
         match signal {
             Signal::None => None,
-            Signal::ReceiverCnp => Some(self.marking.k_min_octets),
+            Signal::ReceiverCnp | Signal::ReceiverTrace => Some(self.marking.k_min_octets),
             Signal::FastCnp => Some(self.notify_octets),
         }
     }
@@ -147,7 +149,7 @@ fn egress(scenario: &FabricScenario, variant: &Variant, rate_bits_per_s: u64, th
     let mut egress = EgressConfig::new(rate_bits_per_s, switches.queue_limit_octets.get() as usize);
     let data: &mut ClassConfig = &mut egress.classes[DATA_CLASS];
     match variant.signal {
-        Signal::None => {}
+        Signal::None | Signal::ReceiverTrace => {}
         Signal::ReceiverCnp => data.marking = Some(thresholds.marking),
         Signal::FastCnp => {
             data.marking = Some(thresholds.marking);

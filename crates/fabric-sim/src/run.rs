@@ -14,7 +14,7 @@ use super::programs;
 use super::queues::TRACE_NAMESPACE;
 use super::results::{FlowKind, VariantResult};
 use super::sample::{SampledFlow, Sampler};
-use super::scenario::{Control, FabricScenario, HpccKeys, Level, Signal, Variant};
+use super::scenario::{Control, FabricScenario, HpccKeys, Level, Variant};
 use super::server::{DATA_DSCP, Ended, Notice, Server};
 use super::steady::{CHECKS_PER_STEP, Skipped};
 use super::teardown::Teardown;
@@ -430,12 +430,15 @@ impl<'a> Run<'a> {
     pub(super) fn queue_pair(&self, qpn: Qpn, own: HostId, peer: HostId) -> QueuePairConfig {
         let (hosts, topology) = (&self.scenario.hosts, &self.scenario.topology);
         let steered = self.variant.control == Control::Hpcc;
-        let ecn = if self.variant.signal == Signal::None { 0 } else { ECT_0 };
+        let ecn = if self.variant.signal.has_marks() { ECT_0 } else { 0 };
         QueuePairConfig {
             path_mtu: hosts.path_mtu(),
             traffic_class: DATA_DSCP << 2 | ecn,
             ack_timeout: hosts.ack_timeout.get() as u8,
-            cnp_interval_ns: (self.variant.signal != Signal::None)
+            cnp_interval_ns: self
+                .variant
+                .signal
+                .has_marks()
                 .then(|| self.variant.cnp_interval_ns.unwrap_or(hosts.cnp_interval_ns).get()),
             rate: self.rate(own, self.variant.hpcc),
             trace: steered

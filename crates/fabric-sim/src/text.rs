@@ -2,6 +2,7 @@
 
 use crate::FabricReport;
 use crate::Level;
+use crate::front::Point;
 use crate::measures;
 use srdma_report::Spread;
 use srdma_report::units::{count, grouped, time};
@@ -26,7 +27,11 @@ impl fmt::Display for FabricReport<'_> {
             count(seeds as u64, "seed")
         )?;
         writeln!(f)?;
-        self.table(f, seeds)?;
+        if scenario.is_sweep {
+            self.fronts(f)?;
+        } else {
+            self.table(f, seeds)?;
+        }
         results.targets().try_for_each(|target| writeln!(f, "{target}"))?;
         if results.runs.iter().any(|run| !run.verified_icrc) {
             writeln!(f, "hosts did not verify the ICRC of received packets")?;
@@ -52,6 +57,22 @@ impl fmt::Display for FabricReport<'_> {
 }
 
 impl FabricReport<'_> {
+    /// Of each method of a sweep, the variants of its front, and the selected one (D239).
+    fn fronts(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let points = self.points();
+        let shown: Vec<&Point> = points.iter().filter(|point| point.on_front).collect();
+        let width = shown.iter().map(|point| point.variant.chars().count()).max().unwrap_or(0).max(NAME_WIDTH);
+        writeln!(f, "{:<width$} {:>12} {:>8} {:>8}", "fronts, medians of the seeds", "short p99", "share", "cost")?;
+        for point in shown {
+            let Point { variant, short_slowdown_p99, share, cost, is_selected, .. } = point;
+            let selected = if *is_selected { "  selected" } else { "" };
+            writeln!(f, "{variant:<width$} {short_slowdown_p99:>12.2} {share:>8.3} {cost:>8.2}{selected}")?;
+        }
+        let unfinished = points.iter().filter(|point| point.unfinished > 0).count();
+        writeln!(f, "{} variants in all, of which {unfinished} left flows unfinished", points.len())?;
+        writeln!(f)
+    }
+
     /// A row for each measure, a column for each variant: the median, and the difference to the baseline.
     fn table(&self, f: &mut fmt::Formatter<'_>, seeds: usize) -> fmt::Result {
         let variants: Vec<&str> = self.scenario.variants.iter().map(|variant| variant.name.as_str()).collect();

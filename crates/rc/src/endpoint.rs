@@ -3,7 +3,7 @@
 use crate::completion::{Completion, DeregisterError, LocalRange, PostError, Receive, WorkRequest};
 use crate::config::{ConfigError, EndpointConfig, MAX_MESSAGE_OCTETS, QueuePairConfig};
 use crate::counters::{DropReason, Drops, QueuePairCounters};
-use crate::fast_cnp::{CongestionEvent, FastCnpCounters, FastCnps, Peers};
+use crate::fast_cnp::{CongestionEvent, FastCnpCounters, FastCnps, Notice, Peers};
 use crate::inbound::Inbound;
 use crate::memory::{Access, Memory, MemoryKey, Regions};
 use crate::outbound::packet_octets;
@@ -13,6 +13,8 @@ use crate::rate::{Origin, RateControl, RateLimits};
 use crate::schedule::{Deadlines, Turns};
 use srdma_wire::fast_cnp::{FastCnp, OptionTypes};
 use srdma_wire::ioam::Trace;
+use srdma_wire::rocev2::Extended;
+use srdma_wire::units::MBIT_PER_S;
 use srdma_wire::{Instant, Qpn};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -317,7 +319,14 @@ impl<M: Memory> Endpoint<M> {
             return Err(DropReason::BadIcrc);
         }
         let origin = if fast_cnp.is_from_switch(source) { Origin::Switch(source) } else { Origin::Receiver };
-        queue_pair.on_fast_cnp(now, origin, trace, fast_cnps.config.min_interval_ns);
+        // Only the congested switch knows a rate.
+        let rate_mbit_per_s = match (origin, packet.headers.extended) {
+            (Origin::Switch(_), Extended::Cnp(cnp)) => cnp.rate_mbit_per_s(),
+            (Origin::Switch(_) | Origin::Receiver, _) => None,
+        };
+        let rate_bits_per_s = rate_mbit_per_s.map(|rate| u64::from(rate) * MBIT_PER_S);
+        let notice = Notice { origin, trace, rate_bits_per_s };
+        queue_pair.on_fast_cnp(now, notice, fast_cnps.config.min_interval_ns);
         fast_cnps.counters.with_trace += u64::from(trace.is_some());
         match origin {
             Origin::Switch(switch) => {

@@ -6,8 +6,10 @@
 //! a queue of bounded length.
 
 use crate::counters::DropReason;
+use crate::rate::Origin;
 use core::net::Ipv6Addr;
 use srdma_wire::fast_cnp::{FastCnpError, OptionTypes};
+use srdma_wire::ioam::Trace;
 use srdma_wire::{Instant, Prefix, Qpn};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,6 +33,15 @@ impl FastCnpConfig {
     pub fn new(access_list: Vec<Prefix>) -> Self {
         FastCnpConfig { access_list, option_types: OptionTypes::default(), min_interval_ns: 1_000, max_events: 64 }
     }
+}
+
+/// The content of an accepted Fast CNP.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice<'a> {
+    pub(crate) origin: Origin,
+    pub(crate) trace: Option<Trace<'a>>,
+    /// The rate that a switch notifies (D240).
+    pub(crate) rate_bits_per_s: Option<u64>,
 }
 
 /// A switch reported congestion on a flow's path: an event for path selection (FC-4-8).

@@ -10,6 +10,7 @@
 use crate::completion::Completion;
 use crate::config::{ConfigError, EndpointConfig, QueuePairConfig};
 use crate::counters::{DropReason, QueuePairCounters};
+use crate::fast_cnp::Notice;
 use crate::inbound::Inbound;
 use crate::memory::{Memory, MemoryKey, Regions};
 use crate::outbound::{PacketWriter, packet_octets};
@@ -175,7 +176,8 @@ impl QueuePair {
     }
 
     /// A Fast CNP for this queue pair was accepted. The next one counts after `min_interval_ns`.
-    pub(crate) fn on_fast_cnp(&mut self, now: Instant, origin: Origin, trace: Option<Trace<'_>>, min_interval_ns: u64) {
+    pub(crate) fn on_fast_cnp(&mut self, now: Instant, notice: Notice<'_>, min_interval_ns: u64) {
+        let Notice { origin, trace, rate_bits_per_s } = notice;
         self.shared.next_fast_cnp_at = now.after_ns(min_interval_ns);
         self.shared.counters.fast_cnps_received += 1;
         match (origin, trace) {
@@ -184,7 +186,7 @@ impl QueuePair {
             (Origin::Receiver, Some(_)) => {}
         }
         if let Some(pacer) = &mut self.shared.pacer {
-            pacer.on(now, Event::FastCnp { origin, trace });
+            pacer.on(now, Event::FastCnp { origin, trace, rate_bits_per_s });
         }
     }
 

@@ -1,13 +1,14 @@
 //! The results that can be made.
 
 use super::job::{Job, Program, Step};
+use super::methods;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt::Write;
 
 /// All of them, the quick ones first.
 pub(super) fn all() -> Vec<Job> {
-    vec![
+    let mut all = vec![
         repair_loss(),
         repair_compare(),
         selective_repeat(),
@@ -18,22 +19,25 @@ pub(super) fn all() -> Vec<Job> {
         model_checking("model-checking", false),
         chaos("chaos", false),
         fuzz(),
-    ]
+    ];
+    all.extend(methods::fronts_of_sweeps());
+    all.extend(methods::incast_dc());
+    all
 }
 
 const SEEDS: std::ops::RangeInclusive<u32> = 1..=5;
 
 /// A number of a result.
-fn number(value: &Value, pointer: &str) -> Result<f64> {
+pub(super) fn number(value: &Value, pointer: &str) -> Result<f64> {
     value.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("a result has no number {pointer}"))
 }
 
-fn text<'v>(value: &'v Value, pointer: &str) -> Result<&'v str> {
+pub(super) fn text<'v>(value: &'v Value, pointer: &str) -> Result<&'v str> {
     value.pointer(pointer).and_then(Value::as_str).with_context(|| format!("a result has no text {pointer}"))
 }
 
 /// A whole number with its thousands apart.
-fn grouped(number: f64) -> String {
+pub(super) fn grouped(number: f64) -> String {
     let digits = format!("{number:.0}");
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
@@ -41,7 +45,7 @@ fn grouped(number: f64) -> String {
 }
 
 /// Header and alignment of a table, the first column to the left.
-fn head(columns: &[&str]) -> String {
+pub(super) fn head(columns: &[&str]) -> String {
     let rule: Vec<&str> = columns.iter().enumerate().map(|(at, _)| if at == 0 { "---" } else { "---:" }).collect();
     format!("| {} |\n|{}|\n", columns.join(" | "), rule.join("|"))
 }

@@ -6,6 +6,7 @@
 
 mod job;
 mod jobs;
+mod methods;
 mod programs;
 mod result;
 mod table;

@@ -42,10 +42,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1000))]
     seeds: Option<u64>,
 
-    /// First seed; the others follow it
-    #[arg(long, value_name = "SEED", default_value_t = 1)]
-    #[arg(value_parser = value_parser!(u64).range(..=u64::MAX - 1000))]
-    first: u64,
+    /// First seed; the others follow it [default: that of the file, or 1]
+    #[arg(long, value_name = "SEED", value_parser = value_parser!(u64).range(..=u64::MAX - 1000))]
+    first: Option<u64>,
 
     /// Run only this variant; may be repeated
     #[arg(long, value_name = "NAME")]
@@ -111,8 +110,12 @@ impl Arguments {
     }
 
     /// The seeds, in order.
-    pub(super) fn seeds(&self, of_file: u64) -> Vec<u64> {
-        (self.first..).take(self.seeds.unwrap_or(of_file) as usize).collect()
+    pub(super) fn seeds(&self, of: &Scenario) -> Vec<u64> {
+        (self.first(of)..).take(self.seeds.unwrap_or(of.seeds()) as usize).collect()
+    }
+
+    fn first(&self, of: &Scenario) -> u64 {
+        self.first.unwrap_or(of.first_seed())
     }
 
     /// Creates the file of `--report`.
@@ -125,7 +128,7 @@ impl Arguments {
     /// Creates the file of `--record`.
     pub(super) fn open_recording(&self, scenario: &Scenario) -> Result<Option<Recorder>> {
         let Some(path) = &self.record else { return Ok(None) };
-        let Some(title) = scenario.recording_title(self.first) else {
+        let Some(title) = scenario.recording_title(self.first(scenario)) else {
             bail!(
                 "--record: {} is simulated at flow level, which has no packets to record: use --level packet",
                 self.file.display()
@@ -146,8 +149,8 @@ impl Arguments {
     }
 
     /// The command line that reproduces the results.
-    pub(super) fn command(&self, seeds: usize) -> String {
-        let mut command = format!("srdma sim {} --first {} --seeds {seeds}", self.file.display(), self.first);
+    pub(super) fn command(&self, of: &Scenario, seeds: usize) -> String {
+        let mut command = format!("srdma sim {} --first {} --seeds {seeds}", self.file.display(), self.first(of));
         if let Some(level) = self.level.and_then(|level| level.to_possible_value()) {
             command.push_str(&format!(" --level {}", level.get_name()));
         }

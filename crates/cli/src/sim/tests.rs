@@ -61,11 +61,11 @@ fn variants_and_seeds_can_be_chosen() {
     let chosen = arguments(&["--variant", "new", "--first", "7", "--seeds", "3"]);
     chosen.select(&mut scenario).unwrap();
     assert_eq!(scenario.runs(1), 1);
-    assert_eq!(chosen.seeds(scenario.seeds()), [7, 8, 9]);
-    assert_eq!(arguments(&[]).seeds(scenario.seeds()), [1, 2]);
-    assert_eq!(chosen.command(3), "srdma sim two.toml --first 7 --seeds 3 --variant new");
+    assert_eq!(chosen.seeds(&scenario), [7, 8, 9]);
+    assert_eq!(arguments(&[]).seeds(&scenario), [1, 2]);
+    assert_eq!(chosen.command(&scenario, 3), "srdma sim two.toml --first 7 --seeds 3 --variant new");
     let skips = arguments(&["--skip-steady"]);
-    assert_eq!(skips.command(1), "srdma sim two.toml --first 1 --seeds 1 --skip-steady");
+    assert_eq!(skips.command(&scenario, 1), "srdma sim two.toml --first 1 --seeds 1 --skip-steady");
     let error = format!("{:#}", skips.select(&mut self::scenario()).unwrap_err());
     assert!(error.starts_with("--skip-steady: two.toml: steady states are those of collectives"), "{error}");
     let unknown = arguments(&["--variant", "fast"]).select(&mut self::scenario()).unwrap_err();

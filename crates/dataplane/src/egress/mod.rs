@@ -440,6 +440,11 @@ impl Egress {
         self.link(port)?.counters(class)
     }
 
+    /// The length from which on the senders of a class are notified.
+    pub(crate) fn notify_octets(&self, port: PortId, class: usize) -> Option<usize> {
+        self.config(port)?.classes.get(class)?.notify_octets
+    }
+
     /// Octets that wait in a class of a port.
     pub(crate) fn class_octets(&self, port: PortId, class: usize) -> Option<usize> {
         Some(self.link(port)?.classes.get(class)?.octets)

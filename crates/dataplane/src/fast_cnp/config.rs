@@ -31,6 +31,9 @@ pub struct FastCnpConfig {
     pub per_second: u32,
     /// Fast CNPs that it sends at once.
     pub at_once: u32,
+    /// Fast CNPs carry the rate that each flow of the congested queue may send, such that what is above the threshold
+    /// drains in this time; `None`: they carry none (D240).
+    pub drain: Option<Duration>,
     /// How long a host is taken for incapable that has answered with an ICMPv6 error (D47).
     pub incapable_for: Duration,
 }
@@ -51,6 +54,7 @@ impl FastCnpConfig {
             interval: Duration::from_micros(50),
             per_second: 1_000_000,
             at_once: 256,
+            drain: None,
             incapable_for: Duration::from_secs(300),
         }
     }

@@ -34,6 +34,13 @@ impl FlowKey {
     }
 }
 
+impl FlowKey {
+    /// A number below `count`, which is a power of two, by which flows are spread.
+    pub(crate) fn below(self, count: usize) -> usize {
+        (self.0 >> 40) as usize & (count - 1)
+    }
+}
+
 fn halves(address: &[u8; 16]) -> [u64; 2] {
     let address = u128::from_be_bytes(*address);
     [(address >> 64) as u64, address as u64]

@@ -26,6 +26,7 @@ mod first_hop;
 mod flows;
 mod notifier;
 mod option;
+mod rates;
 mod tree;
 mod unsupported;
 
@@ -47,8 +48,9 @@ use crate::headers::IPV6;
 use crate::ioam::{IoamTraces, MAX_TRACED_HEADER};
 use crate::tables::Tables;
 use srdma_aggregation::BranchIndex;
+use srdma_frame::PortId;
 use srdma_wire::fast_cnp::{FastCnpError, MAX_FAST_CNP_LEN};
-use srdma_wire::{Instant, Qpn};
+use srdma_wire::{CnpView, Instant, Qpn};
 use std::net::Ipv6Addr;
 
 /// Fast CNP at the node, if it is on (FC-5-4).
@@ -154,6 +156,20 @@ impl FastCnp {
 
 /// A packet meets congestion.
 impl FastCnp {
+    /// Whether flows of queues are counted, for the rates that Fast CNPs carry (D240).
+    #[inline]
+    pub(crate) fn counts_flows(&self) -> bool {
+        self.notifier.as_ref().is_some_and(|notifier| notifier.rates.is_some())
+    }
+
+    /// A packet is about to enter a queue whose flows are notified.
+    #[inline(never)]
+    pub(crate) fn count_flow(&mut self, now: Instant, port: PortId, head: &[u8]) {
+        if let Some(rates) = self.notifier.as_mut().and_then(|notifier| notifier.rates.as_mut()) {
+            rates.count(now, port, head);
+        }
+    }
+
     #[inline]
     pub(crate) fn decide<'h>(&mut self, now: Instant, head: &'h [u8], backpressure: &Backpressure) -> Decision<'h> {
         match self.notifier.as_deref_mut() {
@@ -194,7 +210,13 @@ impl FastCnp {
         }
         let (loopback, types) = (from.config.loopback, from.config.fast_cnp_types);
         let place = prepared.octets.get_mut(IPV6..).unwrap_or(&mut []);
-        let written = self.notifier.as_mut().and_then(|notifier| notifier.write(&fields, loopback, types, place));
+        let written = self.notifier.as_mut().and_then(|notifier| {
+            // What is translated for other hosts is a standard CNP, whose payload is zero.
+            let rates = notifier.rates.as_ref().filter(|_| notifier.is_capable(fields.source));
+            let rate = at.zip(rates).and_then(|(at, rates)| rates.of(at, from.egress));
+            let payload = CnpView::with_rate(rate.unwrap_or(0));
+            notifier.write(&fields, loopback, types, &payload, place)
+        });
         prepared.message = written.map_or(Message::None, Message::Packet);
         prepared
     }

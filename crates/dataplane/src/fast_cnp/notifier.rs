@@ -2,12 +2,13 @@
 
 use super::capability::Incapable;
 use super::flows::{FlowKey, Flows};
+use super::rates::Rates;
 use super::{Connections, FastCnpConfig, FastCnpCounters, Fields};
 use crate::security::Prefixes;
 use crate::token_bucket::TokenBucket;
 use srdma_wire::cm::CmPacket;
 use srdma_wire::fast_cnp::{FastCnp, FastCnpValue, OptionTypes, can_carry};
-use srdma_wire::{Instant, Qpn};
+use srdma_wire::{CnpView, Instant, Qpn};
 use std::net::Ipv6Addr;
 
 /// State of Fast CNP at a node.
@@ -21,6 +22,7 @@ pub struct Notifier {
     translated: Prefixes,
     incapable: Incapable,
     flows: Flows,
+    pub(super) rates: Option<Rates>,
     bucket: TokenBucket,
     pub(crate) connections: Connections,
     pub(crate) counters: FastCnpCounters,
@@ -59,6 +61,7 @@ impl Notifier {
             translated: Prefixes::new(&config.translated),
             incapable: Incapable::default(),
             flows: Flows::new(u64::try_from(config.interval.as_nanos()).unwrap_or(u64::MAX)),
+            rates: config.drain.map(|drain| Rates::new(config.interval, drain)),
             bucket: TokenBucket::new(config.per_second, config.at_once),
             connections: Connections::default(),
             counters: FastCnpCounters::default(),
@@ -144,13 +147,14 @@ impl Notifier {
     }
 
     /// Writes the Fast CNP for a packet with these fields to the front of `into`, from the IPv6 header on, and returns
-    /// its length. A trace that does not fit is left out (D41).
+    /// its length. A trace that does not fit is left out (D41). `payload` may notify a rate (D240).
     #[inline]
     pub fn write(
         &mut self,
         fields: &Fields<'_>,
         loopback: Ipv6Addr,
         types: OptionTypes,
+        payload: &CnpView,
         into: &mut [u8],
     ) -> Option<usize> {
         let Fields { source, destination, source_port, dest_qpn, trace, outer_source: _ } = *fields;
@@ -165,7 +169,7 @@ impl Notifier {
             original_destination: (*destination).into(),
             trace: carried,
         };
-        let len = value.emit(types, into)?;
+        let len = value.emit_with(types, payload, into)?;
         self.counters.sent_with_trace += u64::from(carried.is_some());
         self.counters.trace_too_long += u64::from(trace.is_some() && carried.is_none());
         Some(len)

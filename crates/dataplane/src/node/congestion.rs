@@ -29,6 +29,9 @@ impl Node {
         let Some((mut frame, class, len)) = self.ports.admit_to_class(context, port, frame, len, pool) else {
             return false;
         };
+        if self.fast_cnp.counts_flows() && self.ports.egress.notify_octets(port, class).is_some() {
+            self.fast_cnp.count_flow(context.now, port, frame.head(pool));
+        }
         if let Some(congestion) = self.ports.egress.congestion(port, class) {
             let at = CongestionPoint { now: context.now, ingress: context.port, port, class, congestion };
             if self.handle_congestion(&at, &frame, pool) {

@@ -208,7 +208,7 @@ const BARS: &[(&str, &str)] = &[
 /// The notification threshold of a variant, in octets, with its label.
 fn threshold(scenario: &FabricScenario, variant: &Variant) -> Option<(&'static str, u64)> {
     match variant.signal {
-        Signal::None => None,
+        Signal::None | Signal::ReceiverTrace => None,
         Signal::ReceiverCnp => {
             let ecn = variant.ecn.unwrap_or(scenario.switches.ecn);
             Some(("ECN marking threshold", ecn.k_min_octets.get()))

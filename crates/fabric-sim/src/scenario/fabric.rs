@@ -1,7 +1,8 @@
-//! Scenarios of kind `fabric` and `flow-level`: a fabric, workloads, failures, and the variants to compare.
+//! Scenarios of kind `fabric` and `flow-level`, and what those of kind `sweep` become: a fabric, workloads, failures,
+//! and the variants to compare.
 
 use super::failure::{Failure, FailureSection};
-use super::number::default_seeds;
+use super::number::{default_first_seed, default_seeds};
 use super::{Hosts, Kind, Measures, Scenario, Switches, Variant, Whole, Workloads, jobs};
 use crate::wan::Wan;
 use serde::{Deserialize, Serialize};
@@ -21,8 +22,12 @@ pub struct FabricScenario {
     pub description: String,
     /// Level of simulation.
     pub level: Level,
-    /// Default number of seeds: 1, 2, and so on.
+    /// Default first seed; the others follow it.
+    pub first_seed: u64,
+    /// Default number of seeds.
     pub seeds: u64,
+    /// Whether the variants are combinations of a sweep.
+    pub is_sweep: bool,
     /// The fabric.
     pub topology: Topology,
     /// Parameters of hosts.
@@ -64,6 +69,8 @@ struct File {
     title: String,
     #[serde(default)]
     description: String,
+    #[serde(default = "default_first_seed")]
+    first_seed: Whole<0, 1_000_000_000>,
     #[serde(default = "default_seeds")]
     seeds: Whole<1, 1000>,
     topology: Spanned<TopologySection>,
@@ -80,7 +87,7 @@ struct File {
 }
 
 impl FabricScenario {
-    /// Parses the content of a file of kind `fabric` or `flow-level`; `file` is for errors.
+    /// Parses the content of a file of kind `fabric`, `flow-level` or `sweep`; `file` is for errors.
     ///
     /// # Errors
     ///
@@ -88,7 +95,7 @@ impl FabricScenario {
     pub fn parse(file: &Path, text: &str) -> Result<Self, FileError> {
         match Scenario::parse(file, text)? {
             Scenario::Fabric(scenario) => Ok(*scenario),
-            other => Err(other.unexpected(file, text, "fabric or flow-level")),
+            other => Err(other.unexpected(file, text, "fabric, flow-level or sweep")),
         }
     }
 
@@ -160,7 +167,9 @@ impl FabricScenario {
             title: file.title,
             description: file.description,
             level: Level::Packet,
+            first_seed: file.first_seed.get(),
             seeds: file.seeds.get(),
+            is_sweep: false,
             topology,
             hosts: file.hosts,
             switches: file.switches,

@@ -14,6 +14,8 @@ pub enum Kind {
     Fabric,
     /// A fabric with jobs alone, by max-min fair rates.
     FlowLevel,
+    /// A fabric of another file, with every method at every combination of values.
+    Sweep,
     /// A WAN between two data centres at several lengths and buffer sizes.
     Wan,
     /// One stream through a data centre, a congested WAN and a multicast tree.
@@ -29,13 +31,14 @@ struct Header {
 }
 
 impl Kind {
-    const ALL: [Kind; 4] = [Kind::Fabric, Kind::FlowLevel, Kind::Wan, Kind::EndToEnd];
+    const ALL: [Kind; 5] = [Kind::Fabric, Kind::FlowLevel, Kind::Sweep, Kind::Wan, Kind::EndToEnd];
 
     /// As files write it.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Fabric => "fabric",
             Kind::FlowLevel => "flow-level",
+            Kind::Sweep => "sweep",
             Kind::Wan => "wan",
             Kind::EndToEnd => "end-to-end",
         }
@@ -83,9 +86,9 @@ mod tests {
         for kind in Kind::ALL {
             assert_eq!(Kind::of_file(&format!("title = \"t\"\nkind = \"{kind}\"\n[x]")), Ok(kind));
         }
-        let missing = "missing key `kind`: expected one of fabric, flow-level, wan, end-to-end";
+        let missing = "missing key `kind`: expected one of fabric, flow-level, sweep, wan, end-to-end";
         assert_eq!(refused("title = \"t\""), (1, missing.to_owned()));
-        let unknown = "unknown kind \"lan\": expected one of fabric, flow-level, wan, end-to-end";
+        let unknown = "unknown kind \"lan\": expected one of fabric, flow-level, sweep, wan, end-to-end";
         assert_eq!(refused("title = \"t\"\nkind = \"lan\""), (2, unknown.to_owned()));
     }
 

@@ -9,6 +9,7 @@ mod jobs;
 mod kind;
 mod number;
 mod settings;
+mod sweep;
 mod variant;
 mod workload;
 
@@ -16,7 +17,7 @@ pub use error::SelectionError;
 pub use fabric::{FabricScenario, Level};
 pub use failure::{Failure, FailureSection};
 pub use kind::Kind;
-pub(crate) use number::default_seeds;
+pub(crate) use number::{FIRST_SEED, default_seeds};
 pub use number::{Fraction, Whole};
 pub use settings::{Ecn, Hosts, Measures, Notification, Pfc, Switches};
 pub use variant::{Control, DcqcnKeys, DcqcnPreset, HpccKeys, Paths, Signal, Variant};
@@ -30,7 +31,7 @@ use std::path::Path;
 /// A scenario file of any kind.
 #[derive(Clone, Debug)]
 pub enum Scenario {
-    /// Of kind `fabric` or `flow-level`.
+    /// Of kind `fabric`, `flow-level` or `sweep`.
     Fabric(Box<FabricScenario>),
     /// Of kind `wan`.
     Wan(Box<WanScenario>),
@@ -61,6 +62,7 @@ impl Scenario {
     fn resolve(file: &Path, text: &str) -> Result<Self, Problem> {
         Ok(match Kind::of_file(text)? {
             Kind::Fabric | Kind::FlowLevel => Scenario::Fabric(Box::new(FabricScenario::resolve(file, text)?)),
+            Kind::Sweep => Scenario::Fabric(Box::new(FabricScenario::resolve_sweep(file, text)?)),
             Kind::Wan => Scenario::Wan(Box::new(WanScenario::resolve(text)?)),
             Kind::EndToEnd => Scenario::EndToEnd(Box::new(EndToEndScenario::resolve(text)?)),
         })
@@ -70,6 +72,7 @@ impl Scenario {
     pub fn kind(&self) -> Kind {
         match self {
             Scenario::Fabric(scenario) => match scenario.level {
+                Level::Packet if scenario.is_sweep => Kind::Sweep,
                 Level::Packet => Kind::Fabric,
                 Level::Flow => Kind::FlowLevel,
             },
@@ -78,7 +81,15 @@ impl Scenario {
         }
     }
 
-    /// Number of seeds that each variant is run with by default: 1, 2, and so on.
+    /// The first seed by default; the others follow it.
+    pub fn first_seed(&self) -> u64 {
+        match self {
+            Scenario::Fabric(scenario) => scenario.first_seed,
+            Scenario::Wan(_) | Scenario::EndToEnd(_) => FIRST_SEED,
+        }
+    }
+
+    /// Number of seeds that each variant is run with by default.
     pub fn seeds(&self) -> u64 {
         match self {
             Scenario::Fabric(scenario) => scenario.seeds,

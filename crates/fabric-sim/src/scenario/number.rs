@@ -15,6 +15,14 @@ impl<const MIN: u64, const MAX: u64> Whole<MIN, MAX> {
     }
 }
 
+/// The first seed of files that name none.
+pub(crate) const FIRST_SEED: u64 = 1;
+
+/// Default first seed.
+pub(crate) fn default_first_seed() -> Whole<0, 1_000_000_000> {
+    Whole(FIRST_SEED)
+}
+
 /// Default number of seeds.
 pub(crate) fn default_seeds() -> Whole<1, 1000> {
     Whole(5)

@@ -141,6 +141,12 @@ pub struct Notification {
     pub interval_ns: Whole<0, 1_000_000_000>,
     /// Maximum number of notifications of a switch per second (D45).
     pub per_second: Whole<1, 1_000_000_000>,
+    /// Whether packets of flows that were notified within the interval are marked (D45), so that their receivers send
+    /// CNPs as well.
+    pub mark_notified: bool,
+    /// Fast CNPs carry the rate of a flow with which a queue above its threshold drains in this time, in nanoseconds;
+    /// without it none (D240).
+    pub drain_ns: Option<Whole<1000, 1_000_000_000>>,
 }
 
 impl Default for Notification {
@@ -150,6 +156,8 @@ impl Default for Notification {
             fabric_threshold_octets: None,
             interval_ns: Whole(50_000),
             per_second: Whole(1_000_000),
+            mark_notified: true,
+            drain_ns: None,
         }
     }
 }

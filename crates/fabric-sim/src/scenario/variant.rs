@@ -10,6 +10,9 @@ use srdma_rc::rate::{DcqcnParameters, HpccParameters};
 pub struct Variant {
     /// A short name, unique in the scenario.
     pub name: String,
+    /// Method of a sweep that it is a combination of; otherwise its name is the method's.
+    #[serde(skip)]
+    pub method: String,
     /// Title in reports; default: the name.
     #[serde(default)]
     pub title: String,
@@ -84,6 +87,26 @@ pub enum Signal {
     ReceiverCnp,
     /// Switches send Fast CNPs.
     FastCnp,
+    /// Receivers return the traces of data packets; switches neither mark nor notify.
+    ReceiverTrace,
+}
+
+impl Signal {
+    /// Whether hosts accept Fast CNPs: those of switches, and those by which receivers return traces.
+    pub(crate) fn has_fast_cnps(self) -> bool {
+        match self {
+            Signal::None | Signal::ReceiverCnp => false,
+            Signal::FastCnp | Signal::ReceiverTrace => true,
+        }
+    }
+
+    /// Whether data packets are ECN-capable, and receivers answer marks by CNPs.
+    pub(crate) fn has_marks(self) -> bool {
+        match self {
+            Signal::None | Signal::ReceiverTrace => false,
+            Signal::ReceiverCnp | Signal::FastCnp => true,
+        }
+    }
 }
 
 /// Rate control of a sender.
@@ -219,6 +242,11 @@ fn default_true() -> bool {
 }
 
 impl Variant {
+    /// Name of its method.
+    pub fn method(&self) -> &str {
+        if self.method.is_empty() { &self.name } else { &self.method }
+    }
+
     /// Title in reports.
     pub fn title(&self) -> &str {
         if self.title.is_empty() { &self.name } else { &self.title }
@@ -228,6 +256,7 @@ impl Variant {
     pub(crate) fn new(name: &str, signal: Signal, control: Control) -> Self {
         Variant {
             name: name.to_owned(),
+            method: String::new(),
             title: String::new(),
             signal,
             control,
@@ -263,12 +292,15 @@ impl Variant {
         match (self.signal, self.control) {
             (Signal::None, Control::None)
             | (Signal::ReceiverCnp | Signal::FastCnp, Control::Dcqcn)
-            | (Signal::FastCnp, Control::Hpcc) => Ok(()),
+            | (Signal::FastCnp | Signal::ReceiverTrace, Control::Hpcc) => Ok(()),
             (Signal::None, Control::Dcqcn | Control::Hpcc) => {
                 Err(format!("variant {:?}: its control needs a signal", self.name))
             }
-            (Signal::ReceiverCnp | Signal::FastCnp, Control::None) => {
+            (Signal::ReceiverCnp | Signal::FastCnp | Signal::ReceiverTrace, Control::None) => {
                 Err(format!("variant {:?}: nothing listens to its signal", self.name))
+            }
+            (Signal::ReceiverTrace, Control::Dcqcn) => {
+                Err(format!("variant {:?}: DCQCN reacts to CNPs, which a returned trace is not", self.name))
             }
             (Signal::ReceiverCnp, Control::Hpcc) => {
                 Err(format!("variant {:?}: CNPs of receivers bring no trace, which HPCC++ needs", self.name))

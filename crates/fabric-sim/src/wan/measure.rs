@@ -9,7 +9,9 @@ use crate::flows::{FlowSize, PlannedFlow};
 use crate::observe::Observation;
 use crate::results::{FlowKind, percentile};
 use crate::run::{Run, RunError};
-use crate::scenario::{Control, FabricScenario, Hosts, Level, Measures, Signal, Switches, Variant, Whole, Workloads};
+use crate::scenario::{
+    Control, FIRST_SEED, FabricScenario, Hosts, Level, Measures, Signal, Switches, Variant, Whole, Workloads,
+};
 use crate::server::DATA_CLASS;
 use srdma_dataplane::headroom::{PausedLink, WanNode, octets_in};
 use srdma_dataplane::{BackpressureConfig, BackpressureThresholds, Node};
@@ -170,7 +172,9 @@ pub(crate) fn around(
         title: String::new(),
         description: String::new(),
         level: Level::Packet,
+        first_seed: FIRST_SEED,
         seeds: 1,
+        is_sweep: false,
         topology: figure::topology(distances, wan.congested)?,
         hosts,
         switches,

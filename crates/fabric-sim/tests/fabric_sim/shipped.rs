@@ -1,8 +1,8 @@
 //! The scenarios that are shipped: each is parsed as it is, and run at a small size. Their own sizes take minutes to
 //! hours.
 
-use srdma_fabric_sim::{Kind, Results, Scenario};
-use std::collections::BTreeSet;
+use srdma_fabric_sim::{Kind, Provenance, Results, Scenario};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios");
@@ -25,9 +25,46 @@ fn every_shipped_scenario_parses() {
     files_below(Path::new(FOLDER), &mut files);
     let scenarios: Vec<Scenario> = files.iter().map(|file| Scenario::read(file).unwrap()).collect();
     let of_kind = |kind| scenarios.iter().filter(|scenario| scenario.kind() == kind).count();
-    let found = [Kind::Fabric, Kind::FlowLevel, Kind::Wan, Kind::EndToEnd].map(of_kind);
-    assert_eq!(found, [18, 2, 3, 1], "fabric, flow-level, wan, end-to-end");
+    let found = [Kind::Fabric, Kind::FlowLevel, Kind::Sweep, Kind::Wan, Kind::EndToEnd].map(of_kind);
+    assert_eq!(found, [15, 2, 3, 3, 1], "fabric, flow-level, sweep, wan, end-to-end");
     assert!(scenarios.iter().all(|scenario| scenario.runs(scenario.seeds() as usize) > 0));
+}
+
+/// Sweeps are run with their last variant of each method, for a few microseconds, and print their fronts.
+#[test]
+fn every_shipped_sweep_runs_for_a_short_time() {
+    let mut files = Vec::new();
+    files_below(&Path::new(FOLDER).join("sweeps"), &mut files);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let short = text.replace("duration_us = 6000", "duration_us = 60");
+        assert_ne!(text, short, "{}", file.display());
+        let mut scenario = Scenario::parse(&file, &short).unwrap_or_else(|error| panic!("{error}"));
+        let Scenario::Fabric(sweep) = &mut scenario else { panic!("{}", file.display()) };
+        assert!(sweep.first_seed > 100, "seeds of the evaluation are others");
+        let mut last: BTreeMap<String, String> = BTreeMap::new();
+        for variant in &sweep.variants {
+            last.insert(variant.method().to_owned(), variant.name.clone());
+        }
+        sweep.variants.retain(|variant| last[variant.method()] == variant.name);
+        let provenance = Provenance {
+            command: String::new(),
+            file_text: &short,
+            report: None,
+            seeds: 1,
+            wall: std::time::Duration::from_secs(1),
+            threads: 2,
+        };
+        let results = scenario.run(&[101], 2, &|_, _| (), None).unwrap_or_else(|error| panic!("{error}"));
+        let report = results.report(&provenance);
+        let table = report.to_string();
+        assert_eq!(table.matches("  selected\n").count(), last.len(), "{table}");
+        let json = serde_json::to_value(&report).unwrap();
+        let points = json["points"].as_array().expect("the objective of each variant");
+        assert_eq!(points.len(), last.len(), "one of each method");
+        assert!(points.iter().all(|point| point["is_selected"] == true), "{points:?}");
+        assert!(json.get("runs").is_none() && json["variants"].as_array().map(Vec::len) == Some(last.len()));
+    }
 }
 
 /// A scenario, and the changes of its text that make it small.
@@ -80,7 +117,7 @@ const SMALL: [Small; 21] = [
     },
     Small {
         file: "incast-dc.toml",
-        changes: &[("start_us = 1000", "start_us = 1"), ("duration_us = 12_000", "duration_us = 30"), LARGEST],
+        changes: &[("start_us = 1000", "start_us = 1"), ("duration_us = 6000", "duration_us = 30"), LARGEST],
     },
     Small {
         file: "link-failure.toml",

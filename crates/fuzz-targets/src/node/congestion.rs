@@ -53,6 +53,10 @@ fn egress(choices: &mut Choices<'_>) -> EgressConfig {
 fn fast_cnp(choices: &mut Choices<'_>) -> FastCnpConfig {
     let form = choices.octet();
     let given = |bit: u8, prefixes: &[Prefix]| if form & bit == 0 { prefixes.to_vec() } else { Vec::new() };
+    let interval = Duration::from_nanos(choices.of(&[1_000, 50_000, 0]));
+    let (per_second, at_once) = (choices.of(&[1_000_000, 1, 0]), choices.of(&[256, 1, 0]));
+    // With rates where it is short: a choice of its own would change what the inputs of the corpus mean.
+    let incapable_for_us = choices.of(&[1_000, 1, 0]);
     FastCnpConfig {
         senders: given(1, &[prefix(Ipv6Addr::UNSPECIFIED, 0)]),
         capable: given(2, &[prefix(source(1), 128), prefix(source(2), 128), prefix(receiver(1), 128)]),
@@ -62,10 +66,11 @@ fn fast_cnp(choices: &mut Choices<'_>) -> FastCnpConfig {
         learn_connections: form & 32 == 0,
         mark_unknown: form & 64 == 0,
         mark_notified: form & 128 == 0,
-        interval: Duration::from_nanos(choices.of(&[1_000, 50_000, 0])),
-        per_second: choices.of(&[1_000_000, 1, 0]),
-        at_once: choices.of(&[256, 1, 0]),
-        incapable_for: Duration::from_micros(choices.of(&[1_000, 1, 0])),
+        interval,
+        per_second,
+        at_once,
+        drain: (incapable_for_us < 1_000).then(|| Duration::from_micros(200 * incapable_for_us)),
+        incapable_for: Duration::from_micros(incapable_for_us),
     }
 }
 

@@ -26,6 +26,7 @@ pub struct FastCnpSection {
     pub interval: Option<Located<Duration>>,
     pub per_second: Option<Located<PositiveU32>>,
     pub at_once: Option<Located<PositiveU32>>,
+    pub drain: Option<Located<Duration>>,
     pub incapable_for: Option<Located<Duration>>,
 }
 
@@ -43,6 +44,7 @@ impl FastCnpSection {
             interval: Some(config.interval.into()),
             per_second: Some(integer(config.per_second)),
             at_once: Some(integer(config.at_once)),
+            drain: config.drain.map(Into::into),
             incapable_for: Some(config.incapable_for.into()),
         }
     }

@@ -71,6 +71,10 @@ fn config(file: &NodeFile, section: &Spanned<FastCnpSection>) -> Result<FastCnpC
         interval: time("interval", &section.interval, defaults.interval)?,
         per_second: count_or(&section.per_second, defaults.per_second),
         at_once: count_or(&section.at_once, defaults.at_once),
+        drain: match &section.drain {
+            Some(_) => Some(time("drain", &section.drain, Duration::ZERO)?),
+            None => None,
+        },
         incapable_for: time("incapable_for", &section.incapable_for, defaults.incapable_for)?,
     })
 }

@@ -44,6 +44,9 @@ pub enum Event<'a> {
         /// The IOAM trace of a data packet, whole to its last node (FC-4-9): of the one that met congestion, up to the
         /// switch in front of the congested one; from the receiver, of any on its whole way.
         trace: Option<Trace<'a>>,
+        /// The rate that the switch computed for each flow of the congested queue, in bits per second on the link;
+        /// `None` if it computes none (D240).
+        rate_bits_per_s: Option<u64>,
     },
     /// Data have to be sent again, after a sequence NAK or a timeout.
     Lost,

@@ -9,7 +9,7 @@ use srdma_rc::{
 };
 use srdma_wire::fast_cnp::{FastCnpValue, OptionTypes};
 use srdma_wire::ioam::LinkLoad;
-use srdma_wire::{Instant, Opcode, Prefix};
+use srdma_wire::{CnpView, Instant, Opcode, Prefix};
 use std::net::Ipv6Addr;
 use std::path::Path;
 
@@ -90,6 +90,26 @@ fn fast_cnps_of_receivers_and_switches_are_distinguished() {
     assert!(is_limited(&mut endpoint, 0x11), "without a trace it is a CNP");
     assert_eq!(endpoint.poll_congestion(), None);
     assert_eq!(endpoint.fast_cnp_counters().from_receivers, 1);
+}
+
+/// D240: the rate that a switch notifies, in Mbit/s in the third word of the payload. A receiver knows none.
+#[test]
+fn a_switch_notifies_a_rate() {
+    let with_rate = |source| {
+        let mut octets = vec![0; 400];
+        let value = FastCnpValue { source, ..value() };
+        let payload = CnpView::with_rate(3_000);
+        let length = value.emit_with(OptionTypes::default(), &payload, &mut octets).expect("it fits");
+        octets.truncate(length);
+        octets
+    };
+    for (source, expected) in [(SWITCH, 3_000_000_000), (PEER, LINE / 2)] {
+        let mut endpoint = endpoint(Some(FastCnpConfig::new(access_list())));
+        endpoint.receive(Instant::ZERO, &[&with_rate(source)]).expect("accepted");
+        let limits = endpoint.rate_limits(Instant::ZERO, qpn(0x11)).expect("it has a rate control");
+        let rate = limits.rate_bits_per_s.expect("it is limited");
+        assert!(rate.abs_diff(expected) < LINE / 1000, "{rate} of {expected}");
+    }
 }
 
 #[test]

@@ -112,9 +112,9 @@ proptest! {
             let octets = traced.octets();
             let trace = traced.trace(&octets);
             let event = match step.kind {
-                0 => Event::FastCnp { origin: Origin::Switch(Ipv6Addr::LOCALHOST), trace: Some(trace) },
+                0 => Event::FastCnp { origin: Origin::Switch(Ipv6Addr::LOCALHOST), trace: Some(trace), rate_bits_per_s: None },
                 1 => Event::Cnp,
-                _ => Event::FastCnp { origin: Origin::Receiver, trace: Some(trace) },
+                _ => Event::FastCnp { origin: Origin::Receiver, trace: Some(trace), rate_bits_per_s: None },
             };
             if step.kind == 1 {
                 feedback.links.clear();

@@ -6,11 +6,11 @@
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! |                 Reserved (count inside a tree)                |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-//! |                                                               |
-//! +                                                               +
-//! |                           Reserved                            |
-//! +                                                               +
-//! |                                                               |
+//! |              Reserved (load of a path inside a tree)          |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |             Reserved (rate that a Fast CNP notifies)          |
+//! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+//! |                            Reserved                           |
 //! +-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
 //! ```
 
@@ -21,29 +21,38 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// The 16 octets after a CNP's BTH.
 ///
 /// An end host sends and receives them as zero. Between the nodes of a multicast tree the first four have the count of
-/// CNPs that this one represents (D29).
+/// CNPs that this one represents (D29). In a Fast CNP to a sender that processes it, the third word may have a rate
+/// (D240).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct CnpView {
     count: U32,
     load: U32,
-    reserved: [u8; 8],
+    rate_mbit_per_s: U32,
+    reserved: [u8; 4],
 }
 
 impl View for CnpView {
     const NAME: &'static str = "CNP";
-    const LEN: usize = 4 + 4 + 8;
+    const LEN: usize = 4 + 4 + 4 + 4;
 }
 
 impl CnpView {
+    const ZERO: Self = CnpView { count: U32::ZERO, load: U32::ZERO, rate_mbit_per_s: U32::ZERO, reserved: [0; 4] };
+
     /// The payload of a CNP that represents `count` of them; 0 on the last hop to a host.
     pub fn with_count(count: u32) -> Self {
-        CnpView { count: U32::new(count), load: U32::ZERO, reserved: [0; 8] }
+        CnpView { count: U32::new(count), ..Self::ZERO }
     }
 
     /// The payload of a CNP that represents none, but carries the trace of a path with this load (D242).
     pub fn with_load(load: u32) -> Self {
-        CnpView { count: U32::ZERO, load: U32::new(load), reserved: [0; 8] }
+        CnpView { load: U32::new(load), ..Self::ZERO }
+    }
+
+    /// The payload of a Fast CNP that notifies a rate, in Mbit/s; 0: none (D240).
+    pub fn with_rate(rate_mbit_per_s: u32) -> Self {
+        CnpView { rate_mbit_per_s: U32::new(rate_mbit_per_s), ..Self::ZERO }
     }
 
     /// Number of CNPs that this one represents, between nodes of a tree.
@@ -54,6 +63,11 @@ impl CnpView {
     /// Load of the path whose trace it carries, between nodes of a tree.
     pub fn load(&self) -> u32 {
         self.load.get()
+    }
+
+    /// The rate that a Fast CNP notifies, in Mbit/s; `None` if it notifies none.
+    pub fn rate_mbit_per_s(&self) -> Option<u32> {
+        Some(self.rate_mbit_per_s.get()).filter(|rate| *rate > 0)
     }
 }
 
@@ -77,5 +91,14 @@ mod tests {
         let view = CnpView::with_load(0x0102_0304);
         assert_eq!(view.as_bytes(), [0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!((view.count(), view.load()), (0, 0x0102_0304));
+    }
+
+    /// D240.
+    #[test]
+    fn the_rate_is_behind_the_load() {
+        let view = CnpView::with_rate(0x0102_0304);
+        assert_eq!(view.as_bytes(), [0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0]);
+        assert_eq!((view.count(), view.load(), view.rate_mbit_per_s()), (0, 0, Some(0x0102_0304)));
+        assert_eq!(CnpView::with_count(0).rate_mbit_per_s(), None);
     }
 }

@@ -109,7 +109,10 @@ fn a_fast_cnp_has_the_packets_fields() {
         let data = frame(1, 1, trace_octets);
         let Decision::Notify(notice) = notifier.decide(Instant::ZERO, &data) else { panic!("not notified") };
         let mut octets = [0xEE; 344];
-        assert_eq!(notifier.write(&notice.fields, LOOPBACK, OptionTypes::default(), &mut octets), Some(len));
+        assert_eq!(
+            notifier.write(&notice.fields, LOOPBACK, OptionTypes::default(), &CnpView::with_rate(0), &mut octets),
+            Some(len)
+        );
         let octets = &octets[..len];
         assert_eq!(octets[..4], [0x6C, 0, 0, 0], "DSCP 48, Not-ECT");
         assert_eq!(octets[8..24], LOOPBACK.octets());

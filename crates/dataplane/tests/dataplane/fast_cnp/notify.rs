@@ -11,6 +11,7 @@ use srdma_wire::fast_cnp::{FastCnp, OptionTypes};
 use srdma_wire::ioam::{Trace, TraceHeader, TraceType};
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{Instant, NextHeader};
+use std::time::Duration;
 
 const CAPTURE: &str = "scapy_04_fastcnp.pcap";
 
@@ -177,6 +178,36 @@ fn a_queue_at_its_threshold_sends_notifications() {
     let sent = (0, fast_cnp(SWITCH, SENDER, RECEIVER, 8));
     let data = [forwarded(ect(7)), forwarded(ect(8)), marked].map(|octets| (1, octets));
     assert_eq!(bench.drain(), [&[sent][..], &data].concat());
+}
+
+/// D240: with a drain time the Fast CNP has the rate of each flow of the queue, in the third word of its payload: that
+/// of the port, less what drains the queue, by the number of flows. A sender of unknown capability gets none.
+#[test]
+fn a_fast_cnp_carries_the_rate_of_a_flow() {
+    let unknown = "2001:db8:9::1";
+    let mut bench = switch();
+    turn_on(&mut bench, FastCnpConfig { drain: Some(Duration::from_micros(10)), ..config() });
+    let mut egress = EgressConfig::new(100_000_000_000, 1 << 20);
+    egress.classes[0].notify_octets = Some(1);
+    bench.apply(Command::SetEgress { port: PortId(1), egress: Box::new(egress) });
+    bench.route("2001:db8:9::/48", 0);
+    let mut frames = Vec::new();
+    for (sender, qpn) in [(SENDER, 7), (SENDER, 8), (SENDER, 9), (unknown, 10)] {
+        let packet = data(sender, RECEIVER, qpn);
+        assert_eq!(packet.len(), 68);
+        let octets = [&[2, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0x86, 0xDD][..], &packet].concat();
+        frames.push(Frame::from_octets(&octets, &mut bench.pool).unwrap());
+    }
+    bench.node.receive(bench.now, PortId(0), &mut frames, &mut bench.pool);
+    let sent: Vec<Vec<u8>> =
+        bench.drain().into_iter().filter(|(port, _)| *port == 0).map(|(_, packet)| packet).collect();
+    // 82 octets wait, then 164: 81 and 163 above the threshold are 64.8 and 130.4 Mbit/s for 10 µs.
+    let expected = [
+        fast_cnp_with(SWITCH, SENDER, RECEIVER, 8, (100_000.0_f64 - 64.8) as u32 / 2),
+        fast_cnp_with(SWITCH, SENDER, RECEIVER, 9, (100_000.0_f64 - 130.4) as u32 / 3),
+        fast_cnp(SWITCH, unknown, RECEIVER, 10),
+    ];
+    assert_eq!(sent, expected);
 }
 
 /// Queue depths of up to three nodes, in namespace 1.

@@ -64,8 +64,17 @@ pub(crate) fn cnp(source: &str, destination: &str, qpn: u32) -> Vec<u8> {
 
 /// A Fast CNP with option 1.
 pub(crate) fn fast_cnp(source: &str, destination: &str, original: &str, qpn: u32) -> Vec<u8> {
+    fast_cnp_with(source, destination, original, qpn, 0)
+}
+
+/// The same with a rate in Mbit/s (D240).
+pub(crate) fn fast_cnp_with(source: &str, destination: &str, original: &str, qpn: u32, rate: u32) -> Vec<u8> {
+    let mut payload = [0; 16];
+    payload[8..12].copy_from_slice(&rate.to_be_bytes());
+    let mut packet = rocev2(source, destination, 0x81, qpn, &payload);
+    (packet[0], packet[1]) = (0x6C, 0);
     let option = [&[0x9E, 16][..], &address(original).octets(), &[1, 2, 0, 0]].concat();
-    with_options(cnp(source, destination, qpn), &option)
+    with_options(packet, &option)
 }
 
 /// The Fast CNP by which a receiver returns the trace of a data packet: an empty trace of namespace 1 with node ids and

@@ -203,7 +203,7 @@ fn fast_cnp_has_the_documented_keys() {
 
     let rest = "capable = ['2001:db8:aa::/64']\nswitches = ['2001:db8:ff::/64']\nhosts_inside = ['2001:db8:bb::/64']\n\
                 learn_connections = true\nmark_unknown = false\nmark_notified = false\ninterval = '20us'\n\
-                per_second = 1000\nat_once = 10\nincapable_for = '9s'\n";
+                per_second = 1000\nat_once = 10\ndrain = '200us'\nincapable_for = '9s'\n";
     let section = FAST_CNP.replace("[[connection]]", &format!("{rest}[[connection]]"));
     let all = self::commands(&format!("{EGRESS}{section}"));
     let Some(Command::SetFastCnp(config)) = all.get(3) else { panic!("{all:?}") };
@@ -219,6 +219,7 @@ fn fast_cnp_has_the_documented_keys() {
         interval: Duration::from_micros(20),
         per_second: 1000,
         at_once: 10,
+        drain: Some(Duration::from_micros(200)),
         incapable_for: Duration::from_secs(9),
     };
     assert_eq!(**config, expected);

@@ -515,6 +515,7 @@ fn entries(octets: &mut Octets) -> Entries {
         interval: octets.time(1),
         per_second: octets.u32(1, u32::MAX),
         at_once: octets.u32(1, u32::MAX),
+        drain: octets.maybe(|octets| octets.time(1)),
         incapable_for: octets.time(1),
     });
     if entries.fast_cnp.is_some() && octets.is() {

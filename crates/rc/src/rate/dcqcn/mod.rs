@@ -12,6 +12,8 @@
 //! Unlimited ◄─────── FastRecovery, AdditiveIncrease, HyperIncrease
 //! ```
 //!
+//! A rate that the congested switch notifies (D240) cuts as well, to that rate, and is the target.
+//!
 //! A cut stores the current rate as the target and reduces the current one by α/2. From then on, each expiry of a timer
 //! and each so many octets sent are an *increase*: during the first F of either the current rate goes halfway to the
 //! target; then the target is raised first, by a small step, and by a large one when both have counted more than F. α
@@ -50,10 +52,12 @@ enum State {
 }
 
 /// Input of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Input {
     /// A CNP, of any kind.
     Cnp,
+    /// A rate that the congested switch computed, in bits per second (D240).
+    Rate(f64),
     /// α's period is over.
     AlphaTimer,
     /// The increase timer has run out.
@@ -125,6 +129,10 @@ impl Dcqcn {
             (State::Unlimited | State::FastRecovery | State::AdditiveIncrease | State::HyperIncrease, Input::Cnp) => {
                 self.on_cnp(now);
             }
+            (
+                State::Unlimited | State::FastRecovery | State::AdditiveIncrease | State::HyperIncrease,
+                Input::Rate(bits_per_s),
+            ) => self.on_rate(now, bits_per_s),
             // Nothing runs before the first cut.
             (State::Unlimited, Input::AlphaTimer | Input::IncreaseTimer | Input::OctetsSent) => {}
             (State::FastRecovery | State::AdditiveIncrease | State::HyperIncrease, Input::AlphaTimer) => {
@@ -171,6 +179,27 @@ impl Dcqcn {
             self.alpha = (1.0 - self.parameters.g) * self.alpha + self.parameters.g;
             self.alpha_due = now.after_ns(self.parameters.alpha_interval_ns);
         }
+        self.restart_increases(now);
+    }
+
+    /// A rate below the current one is a cut to it, and the target from which increases begin: it is what the queue's
+    /// flows may send, so there is nothing to return to. Any other rate leaves the sender as it is.
+    fn on_rate(&mut self, now: Instant, bits_per_s: f64) {
+        let notified = bits_per_s.max(self.parameters.min_rate_bits_per_s as f64);
+        if notified >= self.current_bits_per_s {
+            return;
+        }
+        if self.state == State::Unlimited {
+            self.alpha = self.parameters.initial_alpha;
+            self.alpha_due = now.after_ns(self.parameters.alpha_interval_ns);
+            self.cnp_in_period = false;
+        }
+        (self.current_bits_per_s, self.target_bits_per_s) = (notified, notified);
+        self.restart_increases(now);
+    }
+
+    /// Increases begin anew, and CNPs cut again after a while.
+    fn restart_increases(&mut self, now: Instant) {
         (self.timer_increases, self.octet_increases, self.octets_since) = (0, 0, 0);
         self.increase_due = now.after_ns(self.parameters.increase_timer_ns);
         self.no_cut_before = now.after_ns(self.parameters.decrease_interval_ns);
@@ -277,11 +306,14 @@ impl RateControl for Dcqcn {
         self.catch_up(now);
         match event {
             Event::Sent { octets } => self.on_sent(now, octets),
+            Event::FastCnp { origin: Origin::Switch(_), trace: _, rate_bits_per_s: Some(bits_per_s) } => {
+                self.handle(now, Input::Rate(bits_per_s as f64));
+            }
             Event::Cnp
-            | Event::FastCnp { origin: Origin::Switch(_), trace: Some(_) | None }
-            | Event::FastCnp { origin: Origin::Receiver, trace: None } => self.handle(now, Input::Cnp),
+            | Event::FastCnp { origin: Origin::Switch(_), trace: Some(_) | None, rate_bits_per_s: None }
+            | Event::FastCnp { origin: Origin::Receiver, trace: None, .. } => self.handle(now, Input::Cnp),
             // A trace returned by the receiver does not indicate congestion by itself.
-            Event::FastCnp { origin: Origin::Receiver, trace: Some(_) } => {}
+            Event::FastCnp { origin: Origin::Receiver, trace: Some(_), .. } => {}
             // The paper's networks lose nothing.
             Event::Acknowledged { .. } | Event::Lost | Event::Timer => {}
         }

@@ -118,7 +118,7 @@ fn a_nics_alpha_is_updated_once_in_a_period() -> Result<(), RateError> {
     dcqcn.on(at(10_000), Event::Timer);
     assert_eq!(dcqcn.alpha(), 0.375, "the first CNP made it what it is");
     dcqcn.on(at(12_000), Event::Cnp);
-    dcqcn.on(at(13_000), Event::FastCnp { origin: Origin::Receiver, trace: None });
+    dcqcn.on(at(13_000), Event::FastCnp { origin: Origin::Receiver, trace: None, rate_bits_per_s: None });
     assert_eq!(dcqcn.alpha(), 0.375);
     dcqcn.on(at(20_000), Event::Timer);
     assert_eq!(dcqcn.alpha(), 0.531_25, "two count once, and count though they cut nothing");
@@ -142,7 +142,7 @@ fn several_cuts_of_a_nic_recover_to_the_rate_before_the_first() -> Result<(), Ra
 fn a_recovered_sender_is_not_limited_and_needs_no_tick() -> Result<(), RateError> {
     let mut dcqcn = Dcqcn::new(parameters())?;
     assert_eq!((dcqcn.rate_bits_per_s(), dcqcn.next_deadline()), (None, None));
-    dcqcn.on(at(0), Event::FastCnp { origin: Origin::Switch(Ipv6Addr::LOCALHOST), trace: None });
+    dcqcn.on(at(0), Event::FastCnp { origin: Origin::Switch(Ipv6Addr::LOCALHOST), trace: None, rate_bits_per_s: None });
     assert_eq!((dcqcn.rate_bits_per_s(), dcqcn.next_deadline()), (Some(LINE / 2), Some(at(100_000))));
     dcqcn.on(at(10_000_000_000), Event::Timer);
     assert_eq!((dcqcn.rate_bits_per_s(), dcqcn.next_deadline()), (None, None));
@@ -191,4 +191,26 @@ fn parameters_out_of_range_are_named() {
     ] {
         Dcqcn::new(preset).expect("a preset");
     }
+}
+
+/// D240: what is below the current rate is a cut to it, from which increases begin; what is above changes nothing.
+#[test]
+fn a_notified_rate_is_a_limit_and_the_target() -> Result<(), RateError> {
+    let notify = |bits_per_s| Event::FastCnp {
+        origin: Origin::Switch(Ipv6Addr::LOCALHOST),
+        trace: None,
+        rate_bits_per_s: Some(bits_per_s),
+    };
+    let mut dcqcn = Dcqcn::new(parameters())?;
+    dcqcn.on(at(0), notify(3_000_000_000));
+    assert_eq!((dcqcn.current_bits_per_s(), dcqcn.target_bits_per_s()), (3e9, 3e9));
+    dcqcn.on(at(50_000), notify(4_000_000_000));
+    assert_eq!((dcqcn.current_bits_per_s(), dcqcn.increase_due), (3e9, at(100_000)), "increases go on");
+    dcqcn.on(at(200_000), Event::Timer);
+    assert_eq!(dcqcn.current_bits_per_s(), 3e9, "nothing to return to in fast recovery");
+    dcqcn.on(at(300_000), Event::Timer);
+    assert_eq!(dcqcn.current_bits_per_s(), 3.5e9, "half of an additive step");
+    dcqcn.on(at(300_001), notify(1));
+    assert_eq!(dcqcn.current_bits_per_s(), 1e7, "not below the least rate");
+    Ok(())
 }

@@ -54,6 +54,8 @@ enum Input {
     Sample { utilisation: f64, over_ns: u64, queueing_ns: u64 },
     /// Congestion at a link that is in no trace.
     Notice,
+    /// A rate that the congested switch computed, in bits per second (D240).
+    Rate(u64),
     /// No trace for another while.
     Quiet,
 }
@@ -124,6 +126,9 @@ impl Hpcc {
                 self.utilisation = self.utilisation.max(self.parameters.notified_utilisation);
                 self.steer(now, 0);
             }
+            (State::Fresh | State::Steered | State::Recovering, Input::Rate(bits_per_s)) => {
+                self.limit(now, bits_per_s);
+            }
             // There is nothing to recover.
             (State::Fresh, Input::Quiet) => {}
             (State::Steered | State::Recovering, Input::Quiet) => self.recover(),
@@ -142,6 +147,17 @@ impl Hpcc {
             self.reference_due = now.after_ns(self.parameters.base_rtt_ns.saturating_add(queueing_ns));
         }
         self.state = State::Steered;
+    }
+
+    /// A window beyond this rate is reduced to it, and is the reference of the next traces.
+    fn limit(&mut self, now: Instant, bits_per_s: u64) {
+        let round_trip_ns = self.parameters.base_rtt_ns;
+        let window = self.within_bounds(bits_per_s as f64 * round_trip_ns as f64 / 8e9);
+        if window < self.window {
+            (self.window, self.reference, self.stage) = (window, window, 0);
+            self.reference_due = now.after_ns(round_trip_ns);
+            self.state = State::Steered;
+        }
     }
 
     fn recover(&mut self) {
@@ -191,16 +207,21 @@ impl RateControl for Hpcc {
     fn on(&mut self, now: Instant, event: Event<'_>) {
         self.catch_up(now);
         match event {
-            Event::FastCnp { origin: Origin::Receiver, trace: Some(trace) } => {
+            Event::FastCnp { origin: Origin::Switch(_), trace, rate_bits_per_s: Some(bits_per_s) } => {
+                trace.map(|trace| self.on_trace(now, &trace));
+                self.handle(now, Input::Rate(bits_per_s));
+                self.on_feedback(now);
+            }
+            Event::FastCnp { origin: Origin::Receiver, trace: Some(trace), .. } => {
                 self.on_trace(now, &trace);
                 self.on_feedback(now);
             }
-            Event::FastCnp { origin: Origin::Switch(_), trace: Some(trace) } => {
+            Event::FastCnp { origin: Origin::Switch(_), trace: Some(trace), rate_bits_per_s: None } => {
                 self.on_trace(now, &trace);
                 self.handle(now, Input::Notice);
                 self.on_feedback(now);
             }
-            Event::Cnp | Event::FastCnp { origin: Origin::Switch(_) | Origin::Receiver, trace: None } => {
+            Event::Cnp | Event::FastCnp { origin: Origin::Switch(_) | Origin::Receiver, trace: None, .. } => {
                 self.handle(now, Input::Notice);
                 self.on_feedback(now);
             }

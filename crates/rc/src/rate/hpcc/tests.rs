@@ -145,3 +145,17 @@ fn parameters_out_of_range_are_named() {
     assert_eq!(error(|p| p.notified_utilisation = 0.9), "notified_utilisation must be at least eta, found 0.9");
     assert_eq!(error(|p| p.base_rtt_ns = 0), "base_rtt_ns must be at least 100, found 0");
 }
+
+/// D240: the window of a notified rate is a limit, and the reference of the next traces.
+#[test]
+fn a_notified_rate_limits_the_window() -> Result<(), RateError> {
+    let mut hpcc = Hpcc::new(parameters())?;
+    // 8 Gbit/s for a round trip of 10 µs.
+    hpcc.handle(at(0), Input::Rate(8_000_000_000));
+    assert_eq!((hpcc.state, hpcc.window, hpcc.reference), (State::Steered, 10_000.0, 10_000.0));
+    hpcc.handle(at(1_000), Input::Rate(16_000_000_000));
+    assert_eq!(hpcc.window, 10_000.0, "no reason to send more");
+    hpcc.handle(at(11_000), Input::Rate(1));
+    assert_eq!(hpcc.window, parameters().min_window_octets());
+    Ok(())
+}
