@@ -186,30 +186,47 @@ impl<'a> Search<'a> {
             if self.labels.get(&at).is_some_and(|(known, _)| *known < cost) {
                 continue;
             }
+            // Paths to other ends may lead through this one.
+            if self.labels.get(&at).is_some_and(|(_, before)| before.is_none()) || self.carries(at, &may_pass) {
+                self.look_around(at, cost, wanted, &may_pass);
+            }
             if wanted.contains(&at) {
                 return Some(Step { path: self.path_to(at), cost });
             }
-            for hop in self.network.hops(at).filter(|hop| !hop.is_down) {
-                let cost = cost.saturating_add(hop.cost.max(1));
-                let known = self.labels.get(&hop.to);
-                // First, since that is so for most links.
-                if known.is_some_and(|(known, before)| (cost, Some(at)) >= (*known, *before)) {
-                    continue;
-                }
-                // A lower address before it, at the same cost, changes no other label.
-                let is_visited_again = known.is_none_or(|(known, _)| cost < *known);
-                let Some(next) = self.network.node(hop.to) else { continue };
-                let carries = next.replication.is_some() && may_pass(hop.to);
-                if !next.is_usable || !(wanted.contains(&hop.to) || carries) {
-                    continue;
-                }
-                self.labels.insert(hop.to, (cost, Some(at)));
-                if is_visited_again {
-                    self.heap.push(Reverse((cost, hop.to)));
-                }
-            }
         }
         None
+    }
+
+    /// Labels the neighbours of a node.
+    fn look_around(
+        &mut self,
+        at: Ipv6Addr,
+        cost: u32,
+        wanted: &BTreeSet<Ipv6Addr>,
+        may_pass: &impl Fn(Ipv6Addr) -> bool,
+    ) {
+        for hop in self.network.hops(at).filter(|hop| !hop.is_down) {
+            let cost = cost.saturating_add(hop.cost.max(1));
+            let known = self.labels.get(&hop.to);
+            // First, since that is so for most links.
+            if known.is_some_and(|(known, before)| (cost, Some(at)) >= (*known, *before)) {
+                continue;
+            }
+            // A lower address before it, at the same cost, changes no other label.
+            let is_visited_again = known.is_none_or(|(known, _)| cost < *known);
+            let Some(next) = self.network.node(hop.to) else { continue };
+            if !next.is_usable || !(wanted.contains(&hop.to) || self.carries(hop.to, may_pass)) {
+                continue;
+            }
+            self.labels.insert(hop.to, (cost, Some(at)));
+            if is_visited_again {
+                self.heap.push(Reverse((cost, hop.to)));
+            }
+        }
+    }
+
+    fn carries(&self, node: Ipv6Addr, may_pass: &impl Fn(Ipv6Addr) -> bool) -> bool {
+        self.network.node(node).is_some_and(|node| node.replication.is_some()) && may_pass(node)
     }
 
     fn path_to(&self, end: Ipv6Addr) -> Vec<Ipv6Addr> {

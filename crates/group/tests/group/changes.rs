@@ -256,8 +256,6 @@ fn impossible_changes_are_refused_with_a_reason() {
     let reserved = Newcomer { qpn: Qpn::new(1).unwrap(), ..newcomer(6, 2) };
     assert_eq!(joined(reserved, vec![]), "2001:db8:100::6: queue pair number 0x1 is reserved");
     assert_eq!(joined(newcomer(6, 9), vec![]), "2001:db8:9::1 is not the loopback of a node of the tree");
-    let message = "receiver 2001:db8:100::6 hangs on node 1, which is not an edge of the tree";
-    assert_eq!(joined(newcomer(6, 4), vec![]), message);
     let ring = vec![new_node(7, 8, NodeRole::Edge), new_node(8, 7, NodeRole::Transit)];
     let message = "2001:db8:8::1 hangs below 2001:db8:8::1 itself, so it cannot be its parent";
     assert_eq!(joined(newcomer(6, 7), ring), message);
@@ -266,6 +264,26 @@ fn impossible_changes_are_refused_with_a_reason() {
     lifecycle.close();
     fleet.settle(&mut lifecycle);
     assert_eq!(lifecycle.evict(&[receiver_address(1)]), Err(ChangeError::Closed));
+}
+
+/// D246: a receiver joins at a transit node, which is a bud node until it has left; another behind an edge, which becomes
+/// one.
+#[test]
+fn receivers_join_anywhere() {
+    let (mut lifecycle, mut fleet) = running();
+    lifecycle.join(vec![newcomer(6, 4)], vec![], None).unwrap();
+    fleet.settle(&mut lifecycle);
+    let bud = entry(&fleet, 4);
+    assert_eq!((bud.role, bud.nodes_below(), bud.receivers.len()), (NodeRole::Bud, 2, 1));
+    let promoted = NewNode { sid: address("2001:db8:3:f::1"), ..new_node(3, 5, NodeRole::Bud) };
+    lifecycle.join(vec![newcomer(7, 7)], vec![promoted, new_node(7, 3, NodeRole::Edge)], None).unwrap();
+    fleet.settle(&mut lifecycle);
+    let bud = entry(&fleet, 3);
+    assert_eq!((bud.role, bud.sid, bud.nodes_below()), (NodeRole::Bud, address("2001:db8:3:f::1"), 1));
+    assert_eq!(entry(&fleet, 5).downstream, [Downstream::Sid(bud.sid)]);
+    lifecycle.leave(&[receiver_address(6), receiver_address(7)]).unwrap();
+    fleet.settle(&mut lifecycle);
+    assert_eq!((entry(&fleet, 4).role, entry(&fleet, 3).role), (NodeRole::Transit, NodeRole::Bud));
 }
 
 /// D31: the end of a group is its end at every node.
