@@ -22,22 +22,14 @@ impl<'h> Flow<'h> {
     /// Of a packet with this outer header, Ethernet included, and this inner packet; `None` if that is cut off.
     #[inline(always)]
     pub(crate) fn behind(outer: &'h [u8; AFTER_IPV6], inner: &'h [u8]) -> Option<Self> {
-        let inner: &[u8; QPN_END] = inner.first_chunk()?;
-        Some(Flow {
-            outer_source: outer[IPV6 + 8..].first_chunk()?,
-            inner_addresses: inner[8..].first_chunk()?,
-            designated_qpn: inner.last_chunk()?,
-        })
+        Self::of_inner(outer[IPV6 + 8..].first_chunk()?, inner)
     }
 
-    /// Of packets that a node rewrites from its own entry: the node stands for the outer source.
-    pub(crate) fn of_inner(loopback: &'h [u8; 16], inner: &'h [u8]) -> Option<Self> {
+    /// Of an inner packet with this outer source, which is the node itself where it rewrites from its own entry.
+    #[inline(always)]
+    pub(crate) fn of_inner(outer_source: &'h [u8; 16], inner: &'h [u8]) -> Option<Self> {
         let inner: &[u8; QPN_END] = inner.first_chunk()?;
-        Some(Flow {
-            outer_source: loopback,
-            inner_addresses: inner[8..].first_chunk()?,
-            designated_qpn: inner.last_chunk()?,
-        })
+        Some(Flow { outer_source, inner_addresses: inner[8..].first_chunk()?, designated_qpn: inner.last_chunk()? })
     }
 
     /// The source of the inner packet, and its destination, the Proxy Address.

@@ -5,12 +5,15 @@ use super::{GroupState, Groups, Surroundings};
 use crate::behavior::{Outcome, behind_options};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6, Place, ipv6, srh_drop};
-use crate::multicast::{Listed, ListedReceiver, Naming, RegionTable, RethRule, Rewritten, behind_qpn, receivers_of};
+use crate::multicast::{
+    Listed, ListedReceiver, Naming, RegionTable, RethRewrite, RethRule, Rewrite, Rewritten, behind_qpn, receivers_of,
+};
 use crate::tables::{Tables, Target};
 use srdma_aggregation::BranchIndex;
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_group::{NodeRole, ReceiverRegion, Safeguard};
 use srdma_wire::ipv6::NextHeader;
+use srdma_wire::rocev2::Packet;
 use srdma_wire::srh::ROUTING_TYPE;
 use srdma_wire::{Ipv6View, Srh};
 use std::net::Ipv6Addr;
@@ -114,9 +117,26 @@ impl ReceiverList {
         }
     }
 
-    /// Prepares the copies of packets of so many octets. Those of one message have the same length, but the last.
+    /// How the RETH of a packet moves, if it does.
+    pub(crate) fn reth_of(&self, packet: &Packet<'_>) -> Result<Option<RethRewrite>, DropReason> {
+        match packet.extended.reth() {
+            Some(reth) => RethRewrite::new(packet.total_len(), reth.value(), &self.reth, self.regions.more()),
+            None => Ok(None),
+        }
+    }
+
+    /// Prepares the copies of a packet: for its length, which those of one message have in common, but the last; and
+    /// for the region of the group that it names (D191).
+    #[inline(always)]
+    pub(crate) fn prepare_for(&mut self, rewrite: &Rewrite<'_>) {
+        self.prepare_for_len(rewrite.len() - IPV6);
+        if let Some(region) = rewrite.region() {
+            self.regions.select(region, &mut self.copy_regions);
+        }
+    }
+
     #[inline]
-    pub(crate) fn prepare_for(&mut self, packet_octets: usize) {
+    fn prepare_for_len(&mut self, packet_octets: usize) {
         if self.packet_octets != packet_octets {
             self.packet_octets = packet_octets;
             let behind_qpn = behind_qpn(packet_octets);
@@ -131,12 +151,6 @@ impl ReceiverList {
         self.generation == generation
             && self.srh == srh
             && signed_to.is_none_or(|sid| self.verified_for.as_ref().is_some_and(|verified| verified == sid))
-    }
-
-    /// Prepares the copies of packets that name a region of the group (D191).
-    #[inline]
-    pub(crate) fn select(&mut self, region: u8) {
-        self.regions.select(region, &mut self.copy_regions);
     }
 
     pub(crate) fn proxy(&self) -> Ipv6Addr {

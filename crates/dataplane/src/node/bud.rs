@@ -15,7 +15,7 @@ use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::groups::{Data, Flow, ReceiverList};
 use crate::headers::{IPV6, ipv6};
-use crate::multicast::{HEADERS, RethRewrite, Rewrite, check_data, data_packet};
+use crate::multicast::{HEADERS, Rewrite, check_data, data_packet};
 use srdma_frame::{Body, Frame, Pool};
 use srdma_group::NodeRole;
 use srdma_repair::Arrival;
@@ -86,20 +86,14 @@ impl Node {
         }
         check_data(&packet, frame, pool, self.config.verify_icrc)?;
         let icrc = Icrc(frame.last_four(pool).ok_or(DropReason::Truncated)?);
-        let reth = match packet.extended.reth() {
-            Some(reth) => RethRewrite::new(octets, reth.value(), &list.reth, list.regions.more())?,
-            None => None,
-        };
+        let reth = list.reth_of(&packet)?;
         let rewrite = Rewrite::new(headers, octets, icrc, reth.as_ref());
         frame.cut(Icrc::LEN, pool);
         let Some(body) = Body::behind(frame, of.inner - IPV6 + rewrite.head_len()) else {
             self.ports.count_drop(context.port, DropReason::NoBuffer);
             return Ok(());
         };
-        list.prepare_for(rewrite.len() - IPV6);
-        if let Some(region) = rewrite.region() {
-            list.select(region);
-        }
+        list.prepare_for(&rewrite);
         let withholding = Some(of.group).filter(|group| self.groups.withholds_any(*group));
         self.copy_to_all(context, pool, &rewrite, list, body, (of.data, of.arrival, withholding));
         Ok(())

@@ -8,7 +8,7 @@ use crate::context::PacketContext;
 use crate::drop::DropReason;
 use crate::groups::{Data, EdgeCopy, ReceiverList, Surroundings};
 use crate::headers::IPV6;
-use crate::multicast::{HEADERS, RethRewrite, Rewrite, check_data, data_packet, plain_data, recompute_icrc};
+use crate::multicast::{HEADERS, Rewrite, check_data, data_packet, plain_data, recompute_icrc};
 use srdma_frame::{Body, Frame, HEADROOM, Pool, Segment};
 use srdma_group::ReceiverRegion;
 use srdma_repair::Arrival;
@@ -128,12 +128,8 @@ impl Node {
         check_data(&packet, frame, pool, self.config.verify_icrc)?;
         let headers = head.first_chunk().ok_or(DropReason::HeaderTooLong)?;
         let icrc = Icrc(frame.last_four(pool).ok_or(DropReason::Truncated)?);
-        let octets = packet.total_len();
-        let reth = match packet.extended.reth() {
-            Some(reth) => RethRewrite::new(octets, reth.value(), &list.reth, list.regions.more())?,
-            None => None,
-        };
-        let rewrite = Rewrite::new(headers, octets, icrc, reth.as_ref());
+        let reth = list.reth_of(&packet)?;
+        let rewrite = Rewrite::new(headers, packet.total_len(), icrc, reth.as_ref());
         let data = Data::of(packet.bth);
         self.copy_to_receivers(context, frame, pool, list, data, &rewrite, kept)
     }
@@ -161,10 +157,7 @@ impl Node {
         let body = Body::behind(frame, rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
         let arrival =
             list.group.and_then(|group| self.data_goes_down(context.now, group, data, chunks_of(frame), pool));
-        list.prepare_for(rewrite.len() - IPV6);
-        if let Some(region) = rewrite.region() {
-            list.select(region);
-        }
+        list.prepare_for(rewrite);
         for _ in 0..list.omitted {
             self.ports.count_drop(context.port, DropReason::ReceiverNotInRecord);
         }
