@@ -163,6 +163,11 @@ impl Network {
         self.nodes.get(&loopback)
     }
 
+    /// Whether a node is known, and has a prefix for Replication SIDs.
+    pub(crate) fn replicates(&self, node: Ipv6Addr) -> bool {
+        self.node(node).is_some_and(|node| node.replication.is_some())
+    }
+
     /// A node's name, or its loopback where it is not known.
     pub(crate) fn name(&self, loopback: Ipv6Addr) -> String {
         self.node(loopback).map_or_else(|| loopback.to_string(), |node| node.name.clone())

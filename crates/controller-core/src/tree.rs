@@ -33,12 +33,9 @@ pub(crate) struct Step {
     pub(crate) cost: u32,
 }
 
-/// Reason for which no tree was found.
+/// No tree was found, since no path leads to this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum TreeError {
-    /// No path leads to the node.
-    Unreachable(Ipv6Addr),
-}
+pub(crate) struct Unreachable(pub(crate) Ipv6Addr);
 
 impl TreeBuilder {
     /// A tree of a headend alone, which has no receivers.
@@ -56,7 +53,7 @@ impl TreeBuilder {
     }
 
     /// Adds edges, the nearest first.
-    pub(crate) fn add_edges(&mut self, network: &Network, edges: &[Ipv6Addr]) -> Result<Vec<Step>, TreeError> {
+    pub(crate) fn add_edges(&mut self, network: &Network, edges: &[Ipv6Addr]) -> Result<Vec<Step>, Unreachable> {
         let is_in = |node: &Ipv6Addr| *node == self.headend || self.above.contains_key(node);
         let mut missing: BTreeSet<Ipv6Addr> = edges.iter().copied().filter(|edge| !is_in(edge)).collect();
         self.edges.extend(edges);
@@ -68,7 +65,7 @@ impl TreeBuilder {
         while !missing.is_empty() {
             let Some(step) = search.next_end(&missing, |_| true) else {
                 let unreachable = missing.first().copied().unwrap_or(self.headend);
-                return Err(TreeError::Unreachable(unreachable));
+                return Err(Unreachable(unreachable));
             };
             for pair in step.path.windows(2) {
                 self.above.insert(pair[1], pair[0]);
@@ -104,7 +101,7 @@ impl TreeBuilder {
 
     /// Whether nodes may be attached at a node of the tree.
     fn carries(&self, network: &Network, node: Ipv6Addr) -> bool {
-        node == self.headend || network.node(node).is_some_and(|node| node.replication.is_some())
+        node == self.headend || network.replicates(node)
     }
 
     /// The node and its descendants.
@@ -226,7 +223,7 @@ impl<'a> Search<'a> {
     }
 
     fn carries(&self, node: Ipv6Addr, may_pass: &impl Fn(Ipv6Addr) -> bool) -> bool {
-        self.network.node(node).is_some_and(|node| node.replication.is_some()) && may_pass(node)
+        self.network.replicates(node) && may_pass(node)
     }
 
     fn path_to(&self, end: Ipv6Addr) -> Vec<Ipv6Addr> {
@@ -417,7 +414,7 @@ mod tests {
             );
         }
         let mut tree = TreeBuilder::new(loopback(0));
-        assert_eq!(tree.add_edges(&network, &[loopback(3)]), Err(TreeError::Unreachable(loopback(3))));
+        assert_eq!(tree.add_edges(&network, &[loopback(3)]), Err(Unreachable(loopback(3))));
     }
 
     /// A node without a Replication SID has receivers, and none below it.

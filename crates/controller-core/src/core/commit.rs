@@ -6,7 +6,7 @@ use crate::network::Network;
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::MemberRow;
-use crate::tree::{Step, TreeBuilder, TreeError};
+use crate::tree::{Step, TreeBuilder, Unreachable};
 use srdma_api::ProblemType;
 use srdma_api::SourceState;
 use srdma_group::{
@@ -279,13 +279,14 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
     let nodes = builder.nodes();
     let position: BTreeMap<Ipv6Addr, usize> =
         nodes.iter().enumerate().map(|(position, (node, _))| (*node, position)).collect();
+    let parents: BTreeSet<Ipv6Addr> = nodes.iter().filter_map(|(_, above)| *above).collect();
     let mut tree = Vec::with_capacity(nodes.len());
     let mut link_mtu = u16::MAX;
     for (node, above) in &nodes {
         if let Some(above) = above {
             link_mtu = link_mtu.min(network.hop(*above, *node).map_or(u16::MAX, |hop| hop.mtu));
         }
-        let carries = above.is_none() || nodes.iter().any(|(_, above)| *above == Some(*node));
+        let carries = above.is_none() || parents.contains(node);
         let role = NodeRole::of(wanted.binary_search(node).is_ok(), carries);
         let parent = above.and_then(|above| position.get(&above)).map(|position| NodeIndex(*position));
         tree.push(tree_node(network, id, *node, parent, role)?);
@@ -380,16 +381,12 @@ fn tree_node(
     })
 }
 
-fn no_tree(network: &Network, error: &TreeError) -> Refusal {
-    let text = match error {
-        TreeError::Unreachable(node) => {
-            let name = network.name(*node);
-            format!(
-                "no path to node {name}: nodes between must be alive, not drained, and have a `replication` prefix; a \
-                 link is used only if both its ends have registered it"
-            )
-        }
-    };
+fn no_tree(network: &Network, Unreachable(node): &Unreachable) -> Refusal {
+    let name = network.name(*node);
+    let text = format!(
+        "no path to node {name}: nodes between must be alive, not drained, and have a `replication` prefix; a link is \
+         used only if both its ends have registered it"
+    );
     Refusal::new(ProblemType::NoPath, text)
 }
 
