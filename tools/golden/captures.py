@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the captures scapy_01 to scapy_07 and neg_icrc_mutations of testdata/golden, or checks that they are there.
+"""Writes scapy_01 to scapy_07, scapy_10 and neg_icrc_mutations of testdata/golden, or checks that they are there.
 
     tools/golden/captures.py --check          compare with testdata/golden, frame by frame
     tools/golden/captures.py --out DIRECTORY  write them
@@ -31,7 +31,7 @@ from scapy.layers.inet6 import (
     IPv6ExtHdrSegmentRouting,
     PadN,
 )
-from scapy.layers.l2 import Ether
+from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
 from scapy.utils import PcapWriter, RawPcapReader
 
@@ -222,6 +222,26 @@ def micro_sids():
     return packets + [inner, bytes(IPv6(src=nic, dst=six, nh=41) / Raw(inner)), bytes(with_srh)]
 
 
+def vlans():
+    """Tagged frames of a router whose port 0 has VLANs 100 and 200: what comes by VLAN 100, a priority tag, two tags
+    and a tag that ends early; then, with the priorities 0, 3, 5 and 6, what leaves by VLAN 200; and the packet as it
+    comes and leaves."""
+    node, host, next_hop = "02:00:00:00:00:00", "02:00:00:00:01:01", "02:00:00:00:01:02"
+    packet = lambda hop_limit: IPv6(
+        src="2001:db8:1::1", dst="2001:db8:2::1", tc=26 << 2, hlim=hop_limit
+    ) / UDP(sport=50000, dport=9) / Raw(b"tagged")
+    to_node = Ether(src=host, dst=node)
+    received = [
+        to_node / Dot1Q(vlan=100, prio=5) / packet(64),
+        to_node / Dot1Q(vlan=0, prio=6) / packet(64),
+        to_node / Dot1Q(vlan=100, prio=5) / Dot1Q(vlan=100) / packet(64),
+        to_node / Dot1Q(vlan=100, prio=5, type=0x86DD) / Raw(b"`"),
+    ]
+    from_node = Ether(src=node, dst=next_hop)
+    sent = [from_node / Dot1Q(vlan=200, prio=priority) / packet(63) for priority in (0, 3, 5, 6)]
+    return [bytes(frame) for frame in received + sent + [packet(64), packet(63)]]
+
+
 def mutations():
     """One bit of a packet changed, its ICRC not: the first five are in fields that the ICRC leaves out."""
     masked = [(7, 1), (1, 1), (3, 1), (46, 1), (52, 1)]
@@ -242,13 +262,14 @@ CAPTURES = {
     "scapy_05_endc_ende.pcap": wan,
     "scapy_06_pfc.pcap": pauses,
     "scapy_07_usid.pcap": micro_sids,
+    "scapy_10_vlan.pcap": vlans,
     "neg_icrc_mutations.pcap": mutations,
 }
 
 
 def frames(packets):
-    """Frames as they lie in the files: pauses have their Ethernet header already."""
-    return [packet if packet[12:14] == b"\x88\x08" else ethernet(packet) for packet in packets]
+    """Frames as they lie in the files: pauses and tagged frames have their Ethernet header already."""
+    return [packet if packet[12:14] in (b"\x88\x08", b"\x81\x00") else ethernet(packet) for packet in packets]
 
 
 def differences(name, packets):

@@ -321,6 +321,7 @@ pub(super) fn worker(prefixes: &[Prefix], worker: Worker) -> anyhow::Result<Node
         addresses: Vec::new(),
         link_mtu: LINK_MTU,
         queue_limit_octets: usize::MAX,
+        ..PortConfig::default()
     });
     let mut node = Node::new(NodeConfig { worker, ..NodeConfig::new(LOOPBACK, ports.collect()) });
     for port in 1..=EGRESS_PORTS {

@@ -12,6 +12,7 @@ use crate::ioam::{IoamConfig, IoamError};
 use crate::learning::{Learning, LearningError};
 use crate::policy::{PolicyError, PolicyId, SrPolicy};
 use crate::security::{Cover, Domain, HmacKey};
+use crate::vlan::{PortVlan, Trust, VlanError};
 use crate::worker::Worker;
 use srdma_frame::PortId;
 use srdma_group::{GroupEntry, GroupId, Safeguard};
@@ -36,6 +37,24 @@ pub struct PortConfig {
     pub link_mtu: u16,
     /// Octets that may wait in its egress queue.
     pub queue_limit_octets: usize,
+    /// The VLAN of its frames, on the link of another port; `None`: they have a link of their own, and no tag.
+    pub vlan: Option<PortVlan>,
+    /// What the traffic class of received frames follows from.
+    pub trust: Trust,
+}
+
+impl Default for PortConfig {
+    fn default() -> Self {
+        PortConfig {
+            name: String::new(),
+            mac: MacAddress([0; 6]),
+            addresses: Vec::new(),
+            link_mtu: 1500,
+            queue_limit_octets: 1 << 20,
+            vlan: None,
+            trust: Trust::Dscp,
+        }
+    }
 }
 
 /// Verification of the HMACs of SRHs (RFC 8754 section 2.1.2.1).
@@ -383,6 +402,16 @@ pub enum ConfigError {
         /// Why.
         error: EgressError,
     },
+    /// A port cannot have its VLAN.
+    #[error("port {name}: {error}")]
+    Vlan {
+        name: String,
+        /// Why.
+        error: VlanError,
+    },
+    /// A VLAN port, or one with VLANs on its link, is part of neither classes of its own nor a cross-connect.
+    #[error("port {0} has a VLAN or carries one: {1}")]
+    OnVlanLink(u16, &'static str),
     /// The frames of a port are not cross-connected.
     #[error("the frames of port {0} are not cross-connected")]
     UnknownCrossConnect(u16),

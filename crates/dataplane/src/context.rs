@@ -18,6 +18,8 @@ pub(crate) struct PacketContext {
     pub(crate) outer_source: Option<[u8; 16]>,
     /// It was taken out of a tunnel by END.E: it may be a Fast CNP for a host outside (D64).
     pub(crate) by_end_e: bool,
+    /// Its traffic class, where the tag of its frame decided on that (D257).
+    pub(crate) class: Option<u8>,
     /// The table of the packet: that of the SID by which it left its tunnel.
     pub(crate) table: TableId,
 }
@@ -44,6 +46,7 @@ impl PacketContext {
             encapsulated_octets: 0,
             outer_source: None,
             by_end_e: false,
+            class: None,
             table: TableId(0),
         }
     }

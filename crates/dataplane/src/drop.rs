@@ -30,7 +30,7 @@ drop_reasons! {
     NotForThisPort = "not_for_this_port",
     /// The EtherType is not IPv6.
     NotIpv6 = "not_ipv6",
-    /// An 802.1Q tag, which no port expects.
+    /// An 802.1Q tag of a VLAN that has no port, or a second tag.
     VlanTagged = "vlan_tagged",
     /// The IPv6 version is not 6.
     BadVersion = "bad_version",

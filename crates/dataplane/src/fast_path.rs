@@ -68,6 +68,8 @@ pub enum FastPathObstacle {
     Border,
     /// The frames of the port are cross-connected.
     CrossConnect,
+    /// The port is that of a VLAN: its frames have tags.
+    Vlan,
     /// The port has a class with PFC.
     Pfc,
     /// The port has traffic classes.
@@ -82,6 +84,7 @@ impl fmt::Display for FastPathObstacle {
             FastPathObstacle::Ioam => "IOAM is on",
             FastPathObstacle::Border => "border port",
             FastPathObstacle::CrossConnect => "cross-connect",
+            FastPathObstacle::Vlan => "VLAN",
             FastPathObstacle::Pfc => "PFC",
             FastPathObstacle::Classes => "traffic classes",
         })
@@ -99,6 +102,9 @@ impl Node {
             }
             if self.is_cross_connected(port) {
                 return Some(FastPathObstacle::CrossConnect);
+            }
+            if ports.vlans.carrier(port).1.is_some() {
+                return Some(FastPathObstacle::Vlan);
             }
             let classes = ports.egress.config(port)?;
             let has_pfc = classes.classes.iter().any(|class| class.pfc.is_some());

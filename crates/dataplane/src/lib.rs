@@ -34,6 +34,7 @@ mod security;
 mod tables;
 mod timers;
 mod token_bucket;
+mod vlan;
 mod worker;
 
 pub use backpressure::{
@@ -64,4 +65,5 @@ pub use node::Node;
 pub use policy::{MAX_SEGMENT_LISTS, PolicyError, PolicyId, SegmentList, SrPolicy};
 pub use security::{Cover, Domain, HmacKey};
 pub use srdma_repair::{BranchCounters as RepairBranchCounters, Counters as RepairCounters};
+pub use vlan::{MAX_VLAN_ID, PortVlan, Trust, VlanError};
 pub use worker::{Handover, HandoverNote, MAX_WORKERS, Worker};

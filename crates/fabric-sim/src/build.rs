@@ -233,6 +233,7 @@ impl Builder<'_> {
             addresses: Vec::new(),
             link_mtu: LINK_MTU,
             queue_limit_octets: self.scenario.switches.queue_limit_octets.get() as usize,
+            ..PortConfig::default()
         });
         let mut config = NodeConfig::new(ADDRESSES.loopback(topology, switch), configs.collect());
         config.restarted = restarted;

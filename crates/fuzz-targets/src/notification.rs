@@ -37,6 +37,7 @@ fn node(loopback: Ipv6Addr) -> Node {
         addresses: Vec::new(),
         link_mtu: 1500,
         queue_limit_octets: 1 << 16,
+        ..PortConfig::default()
     };
     let mut node = Node::new(NodeConfig::new(loopback, vec![port(0), port(1)]));
     let next_hop = NextHop { port: WAN, address: Ipv6Addr::new(0xFE80, 0, 0, 0, 0, 0, 0, 1) };

@@ -234,6 +234,9 @@ fn check_ports(old: &[PortConfig], new: &[PortConfig]) -> Result<(), DiffError> 
         if port.queue_limit_octets != next.queue_limit_octets {
             return Err(DiffError::Restart(format!("queue_limit_octets of port {}", port.name)));
         }
+        if (port.vlan, port.trust) != (next.vlan, next.trust) {
+            return Err(DiffError::Restart(format!("the VLAN or trust of port {}", port.name)));
+        }
     }
     Ok(())
 }

@@ -63,6 +63,7 @@ fn settings() -> NodeConfig {
         addresses: Vec::new(),
         link_mtu: 4608,
         queue_limit_octets: 1 << 20,
+        ..PortConfig::default()
     };
     NodeConfig::new(address(LOOPBACK), (0..PORTS).map(port).collect())
 }

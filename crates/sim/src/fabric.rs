@@ -316,6 +316,7 @@ pub fn worker(
         addresses: Vec::new(),
         link_mtu: settings.link_mtu,
         queue_limit_octets: settings.queue_limit_octets,
+        ..PortConfig::default()
     });
     let mut node = Node::new(NodeConfig { restarted, worker, ..NodeConfig::new(loopback, ports.collect()) });
     for (port, neighbour) in (0..).zip(neighbours) {

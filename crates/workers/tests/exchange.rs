@@ -34,6 +34,7 @@ impl Side {
                 addresses: Vec::new(),
                 link_mtu: 1500,
                 queue_limit_octets: 1 << 20,
+                ..PortConfig::default()
             };
             let node = Node::new(NodeConfig { worker, ..NodeConfig::new(LOOPBACK, vec![port]) });
             Side { node, pool: Pool::new(4096), exchange, wake: Vec::new() }

@@ -250,7 +250,7 @@ fn check_copies(receivers: u16, sent: &[u8], returned: &[Vec<u8>]) -> anyhow::Re
 }
 
 fn port(name: &str, mac: MacAddress) -> PortConfig {
-    PortConfig { name: name.to_owned(), mac, addresses: Vec::new(), link_mtu: MTU, queue_limit_octets: usize::MAX }
+    PortConfig { name: name.to_owned(), mac, link_mtu: MTU, queue_limit_octets: usize::MAX, ..PortConfig::default() }
 }
 
 fn neighbour(node: &mut Node, address: Ipv6Addr) -> anyhow::Result<()> {

@@ -7,7 +7,9 @@ use crate::counters::{PortCounters, Traffic};
 use crate::drop::{DropCounters, DropReason};
 use crate::headers::{IPV6, ipv6, ipv6_mut};
 use crate::tables::Adjacency;
+use crate::vlan::{self, Vlans};
 use srdma_frame::{Frame, Pool, PortId};
+use srdma_wire::ethernet::Vlan;
 use srdma_wire::ipv6::Ecn;
 use srdma_wire::{Instant, MacAddress, Pfc};
 
@@ -22,6 +24,7 @@ pub(crate) struct Ports {
     pub(crate) egress: Egress,
     /// The traffic class of each DSCP, at ports with classes.
     pub(crate) classes: ClassMap,
+    pub(crate) vlans: Vlans,
 }
 
 /// The queue that an egress check has found for a frame.
@@ -29,6 +32,7 @@ pub(crate) struct Ports {
 pub(crate) enum Room {
     /// The plain queue of a port has room.
     Plain,
+    /// The port has classes, or is that of a VLAN.
     Classes,
     /// The plain queue is full.
     Full,
@@ -58,13 +62,16 @@ impl Ports {
             own_drops: DropCounters::default(),
             egress: Egress::new(config.marking_seed),
             classes: ClassMap::default(),
+            vlans: Vlans::default(),
         };
         config.ports.iter().for_each(|port| ports.add(port));
         ports
     }
 
     pub(crate) fn add(&mut self, port: &PortConfig) {
-        self.egress.add_port(port.queue_limit_octets);
+        // The frames of a VLAN port wait at its parent.
+        self.egress.add_port(if port.vlan.is_some() { 0 } else { port.queue_limit_octets });
+        self.vlans.add(port);
         self.counters.push(PortCounters::default());
         self.macs.push(port.mac);
     }
@@ -155,7 +162,7 @@ impl Ports {
     pub(crate) fn rewrite(&self, adjacency: &Adjacency, frame: &mut Frame, pool: &mut Pool, len: usize) -> Room {
         let room = match self.egress.has_room(adjacency.port, len) {
             true => Room::Plain,
-            false => return self.rewrite_for_class(adjacency, frame, pool),
+            false => return self.rewrite_for_class(adjacency, frame, pool, len),
         };
         if let Some(place) = frame.head_mut(pool).first_chunk_mut() {
             *place = adjacency.ethernet;
@@ -163,10 +170,12 @@ impl Ports {
         room
     }
 
-    /// The same where the plain queue has no room: that of a port with classes never has.
+    /// The same where the plain queue has no room: that of a port with classes, or of a VLAN, never has.
     #[inline(never)]
-    fn rewrite_for_class(&self, adjacency: &Adjacency, frame: &mut Frame, pool: &mut Pool) -> Room {
-        if !self.egress.has_classes(adjacency.port) {
+    fn rewrite_for_class(&self, adjacency: &Adjacency, frame: &mut Frame, pool: &mut Pool, len: usize) -> Room {
+        let (carrier, vlan) = self.vlans.carrier(adjacency.port);
+        let has_plain_room = vlan.is_some() && self.egress.has_room(carrier, len + Vlan::LEN);
+        if !self.egress.has_classes(carrier) && !has_plain_room {
             return Room::Full;
         }
         if let Some(place) = frame.head_mut(pool).first_chunk_mut() {
@@ -218,8 +227,9 @@ impl Ports {
         mut len: usize,
         pool: &mut Pool,
     ) -> Option<(Frame, usize, usize)> {
-        let mut class = self.class_of(&frame, pool);
-        if let Err(reason) = self.egress.admit(port, context.port, class, len) {
+        let mut class = self.class_in(context, &frame, pool);
+        let ingress = self.ingress_link(context);
+        if let Err(reason) = self.egress.admit(port, ingress, class, len) {
             frame = match self.trim(port, class, reason, frame, pool) {
                 Ok(trimmed) => trimmed,
                 Err(frame) => {
@@ -228,7 +238,7 @@ impl Ports {
                 }
             };
             (class, len) = (self.class_of(&frame, pool), frame.len());
-            if let Err(reason) = self.egress.admit(port, context.port, class, len) {
+            if let Err(reason) = self.egress.admit(port, ingress, class, len) {
                 self.drop_frame(context, frame, pool, reason);
                 return None;
             }
@@ -245,8 +255,45 @@ impl Ports {
         frame: Frame,
         len: usize,
     ) {
-        self.egress.enter(context.now, port, context.port, class, frame, len);
+        self.egress.enter(context.now, port, self.ingress_link(context), class, frame, len);
         self.counters[port.index()].enqueued.count(len);
+    }
+
+    /// The port whose link a packet came by.
+    pub(crate) fn ingress_link(&self, context: &PacketContext) -> Option<PortId> {
+        context.port.map(|port| self.vlans.carrier(port).0)
+    }
+
+    /// Puts a rewritten frame of a VLAN port, with its tag, into the plain queue of the parent. Returns whether it was
+    /// enqueued.
+    pub(crate) fn enqueue_tagged(
+        &mut self,
+        context: &PacketContext,
+        parent: PortId,
+        id: u16,
+        mut frame: Frame,
+        pool: &mut Pool,
+    ) -> bool {
+        let class = self.class_in(context, &frame, pool);
+        if !vlan::put_tag(&mut frame, id, class, pool) {
+            self.drop_frame(context, frame, pool, DropReason::NoHeadroom);
+            return false;
+        }
+        let len = frame.len();
+        self.enqueue(parent, frame, len);
+        true
+    }
+
+    /// Counts a frame of a VLAN port that waits at the parent.
+    pub(crate) fn count_enqueued(&mut self, port: PortId, octets: usize) {
+        if let Some(counters) = self.counters.get_mut(port.index()) {
+            counters.enqueued.count(octets);
+        }
+    }
+
+    /// The class of a packet: that of its tag, if the port that it came by trusts that, or that of its DSCP.
+    fn class_in(&self, context: &PacketContext, frame: &Frame, pool: &Pool) -> usize {
+        context.class.map_or_else(|| self.class_of(frame, pool), usize::from)
     }
 
     fn class_of(&self, frame: &Frame, pool: &Pool) -> usize {

@@ -46,6 +46,7 @@ fn node(configure: impl FnOnce(&mut NodeConfig)) -> Node {
         addresses: Vec::new(),
         link_mtu: 1500,
         queue_limit_octets: 1 << 20,
+        ..PortConfig::default()
     };
     let mut config = NodeConfig::new(address(LOOPBACK), vec![port(0), port(1)]);
     configure(&mut config);

@@ -48,8 +48,9 @@ impl IoamTraces {
     /// Gives a port classes where traces are filled, if it has none.
     pub(crate) fn prepare_port(&self, port: PortId, config: &NodeConfig, egress: &mut Egress) {
         let fills = self.ioam.as_ref().is_some_and(|ioam| ioam.fills_at(port));
-        if fills && !egress.has_classes(port) {
-            let limit_octets = config.ports[port.index()].queue_limit_octets;
+        let config = &config.ports[port.index()];
+        if fills && !egress.has_classes(port) && config.vlan.is_none() {
+            let limit_octets = config.queue_limit_octets;
             egress.set_classes(port, EgressConfig::new(RATE_BITS_PER_S, limit_octets));
         }
     }

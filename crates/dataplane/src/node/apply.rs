@@ -51,11 +51,17 @@ impl Node {
             Command::SetPort { port, mac, addresses, link_mtu } => self.set_port(port, mac, addresses, link_mtu)?,
             Command::SetCrossConnect { port, cross_connect } => {
                 check_port(config.ports.len(), port)?;
+                if ports.vlans.concerns(port) {
+                    return Err(ConfigError::OnVlanLink(port.0, "its frames cannot be cross-connected"));
+                }
                 self.set_cross_connect(port, cross_connect)?;
             }
             Command::RemoveCrossConnect(port) => self.remove_cross_connect(port)?,
             Command::SetEgress { port, egress } => {
                 check_port(config.ports.len(), port)?;
+                if ports.vlans.carrier(port).1.is_some() {
+                    return Err(ConfigError::OnVlanLink(port.0, "its frames wait in the queues of its parent"));
+                }
                 ports.set_classes(port, *egress)?;
             }
             Command::RemoveEgress(port) => {
@@ -114,6 +120,7 @@ impl Node {
 
     fn add_port(&mut self, port: PortConfig) -> Result<(), ConfigError> {
         self.groups.check_not_proxies(&port.addresses)?;
+        self.ports.vlans.check(&port).map_err(|error| ConfigError::Vlan { name: port.name.clone(), error })?;
         self.ports.add(&port);
         self.tables.add_port(&port);
         self.config.ports.push(port);

@@ -6,10 +6,11 @@ use crate::behavior::{Outcome, end_dt6, inner_packet};
 use crate::config::SidBehavior;
 use crate::context::PacketContext;
 use crate::drop::DropReason;
-use crate::egress::CongestionPoint;
+use crate::egress::{CongestionPoint, Departing};
 use crate::fast_cnp::{Decision, FirstHop, Message, NoticeSources, Notified, Prepared};
 use crate::headers::IPV6;
 use crate::tables::Target;
+use crate::vlan;
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::Instant;
 
@@ -26,7 +27,16 @@ impl Node {
         len: usize,
         pool: &mut Pool,
     ) -> bool {
-        let Some((mut frame, class, len)) = self.ports.admit_to_class(context, port, frame, len, pool) else {
+        let member = port;
+        let (port, vlan) = self.ports.vlans.carrier(member);
+        if let Some(id) = vlan.filter(|_| !self.ports.egress.has_classes(port)) {
+            let is_enqueued = self.ports.enqueue_tagged(context, port, id, frame, pool);
+            if is_enqueued {
+                self.ports.count_enqueued(member, len);
+            }
+            return is_enqueued;
+        }
+        let Some((mut frame, class, mut len)) = self.ports.admit_to_class(context, port, frame, len, pool) else {
             return false;
         };
         if self.fast_cnp.counts_flows() && self.ports.egress.notify_octets(port, class).is_some() {
@@ -37,6 +47,14 @@ impl Node {
             if self.handle_congestion(&at, &frame, pool) {
                 self.ports.mark(port, class, &mut frame, pool);
             }
+        }
+        if let Some(id) = vlan {
+            if !vlan::put_tag(&mut frame, id, class, pool) {
+                self.ports.drop_frame(context, frame, pool, DropReason::NoHeadroom);
+                return false;
+            }
+            self.ports.count_enqueued(member, len);
+            len = frame.len();
         }
         self.ports.enter_class(context, port, class, frame, len);
         true
@@ -73,8 +91,23 @@ impl Node {
         if self.backpressure.is_watched(port, departing.class) {
             self.send_resumes(now, port, departing.class, pool);
         }
-        self.ioam.fill(now, port, &mut departing, &self.ports.egress, pool);
+        self.fill_traces(now, port, &mut departing, pool);
         Some(departing.frame)
+    }
+
+    /// Writes to the traces of a packet that leaves; the tag of a VLAN port is aside meanwhile.
+    #[inline]
+    fn fill_traces(&mut self, now: Instant, port: PortId, departing: &mut Departing, pool: &mut Pool) {
+        if !self.ioam.is_on() {
+            return;
+        }
+        let is_tagged = self.ports.vlans.is_parent(port) && vlan::is_tagged(departing.frame.head(pool));
+        let tag = is_tagged.then(|| vlan::take_tag(&mut departing.frame, pool).ok()).flatten();
+        self.ioam.fill(now, port, departing, &self.ports.egress, pool);
+        if let Some(tag) = tag {
+            // The room of the tag is still there.
+            vlan::put_tag(&mut departing.frame, tag.id, tag.priority.into(), pool);
+        }
     }
 }
 

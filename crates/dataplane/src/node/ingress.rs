@@ -16,6 +16,7 @@ use crate::encaps::InnerFields;
 use crate::headers::{AFTER_IPV6, IPV6, ipv6};
 use crate::scope;
 use crate::tables::{Tables, Target};
+use crate::vlan;
 use srdma_frame::{Frame, Pool, PortId};
 use srdma_wire::Instant;
 
@@ -149,7 +150,33 @@ impl Node {
     fn examine_again(&mut self, now: Instant, port: PortId, frame: Frame, pool: &mut Pool) {
         let mut examined = [Examined::NOTHING];
         examine(std::slice::from_ref(&frame), self.ports.mac(port).map(mac_word), &self.tables, pool, &mut examined);
-        self.ingress_other(now, port, frame, examined[0], pool);
+        self.ingress_other(PacketContext::received(now, port), frame, examined[0], pool);
+    }
+
+    /// A frame with a VLAN tag: without it, it comes in at the port of its VLAN, or, with a priority tag, at the port
+    /// itself (D257).
+    #[cold]
+    fn ingress_tagged(&mut self, now: Instant, port: PortId, mut frame: Frame, pool: &mut Pool) {
+        let context = PacketContext::received(now, port);
+        let tag = match vlan::take_tag(&mut frame, pool) {
+            Ok(tag) => tag,
+            Err(reason) => return self.ports.drop_frame(&context, frame, pool, reason),
+        };
+        let Some((arrival, class)) = self.ports.vlans.arrival(port, &tag) else {
+            return self.ports.drop_frame(&context, frame, pool, DropReason::VlanTagged);
+        };
+        let context = PacketContext { class, ..PacketContext::received(now, arrival) };
+        let mut examined = [Examined::NOTHING];
+        let mac = self.ports.mac(arrival).map(mac_word);
+        let received = examine(std::slice::from_ref(&frame), mac, &self.tables, pool, &mut examined);
+        if arrival != port {
+            self.ports.add_received(arrival, received);
+        }
+        match examined[0].kind {
+            // A second tag belongs to no port, and a pause has none.
+            Kind::Refused(reason) => self.ports.drop_frame(&context, frame, pool, reason),
+            _ => self.ingress_other(context, frame, examined[0], pool),
+        }
     }
 
     #[inline(always)]
@@ -163,7 +190,10 @@ impl Node {
         pool: &mut Pool,
     ) {
         if !matches!(examined.kind, Kind::Unicast) {
-            return self.ingress_other(now, port, frame, *examined, pool);
+            if matches!(examined.kind, Kind::Refused(_)) && vlan::is_tagged(frame.head(pool)) {
+                return self.ingress_tagged(now, port, frame, pool);
+            }
+            return self.ingress_other(PacketContext::received(now, port), frame, *examined, pool);
         }
         let mut len = examined.len as usize;
         let mut target = examined.target;
@@ -283,8 +313,7 @@ impl Node {
 
     /// Any frame; those that are refused, padded, or have a special address.
     #[inline(never)]
-    fn ingress_other(&mut self, now: Instant, port: PortId, mut frame: Frame, examined: Examined, pool: &mut Pool) {
-        let mut context = PacketContext::received(now, port);
+    fn ingress_other(&mut self, mut context: PacketContext, mut frame: Frame, examined: Examined, pool: &mut Pool) {
         let verdict = match examined.kind {
             Kind::Refused(reason) => Verdict::Drop(reason),
             Kind::Unicast | Kind::Padded => {

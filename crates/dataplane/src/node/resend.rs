@@ -72,7 +72,8 @@ impl Node {
         let mut ready = std::mem::take(&mut effects.ready);
         self.groups.pending().effects = effects;
         for branch in ready.drain(..) {
-            if let Some(port) = self.branch_adjacency(group, branch).map(|index| self.tables.adjacency(index).port) {
+            if let Some(adjacency) = self.branch_adjacency(group, branch) {
+                let (port, _) = self.ports.vlans.carrier(self.tables.adjacency(adjacency).port);
                 self.groups.pending().wait(port, group, branch);
                 self.feed(now, port, pool);
             }

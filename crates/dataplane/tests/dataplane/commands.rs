@@ -302,6 +302,7 @@ fn a_port_is_added() {
         addresses: vec![address(HOST)],
         link_mtu: 1500,
         queue_limit_octets: 1 << 16,
+        ..PortConfig::default()
     };
     assert_eq!(refused(&mut bench, route(TARGET, 48, via(&[2]))), "port 2 does not exist, the node has 2");
     bench.apply(Command::AddPort(port));

@@ -36,3 +36,4 @@ mod security_responses;
 mod several_regions;
 mod transit;
 mod trimming;
+mod vlan;

@@ -145,6 +145,7 @@ impl World {
             addresses: vec![Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 1, port)],
             link_mtu: if port == 3 { 1280 } else { 4608 },
             queue_limit_octets: if port == 2 { 9000 } else { 1 << 20 },
+            ..PortConfig::default()
         };
         let mut config = NodeConfig::new(LOOPBACK, (0..PORTS).map(port).collect());
         config.icmp_errors_per_second = 1_000_000;

@@ -163,7 +163,7 @@ impl NodeFile {
     pub fn of(spec: &NodeSpec) -> Self {
         let (ports, entries) = (Ports(&spec.node.ports), &spec.entries);
         NodeFile {
-            port: spec.node.ports.iter().map(PortSection::of).collect(),
+            port: spec.node.ports.iter().map(|port| PortSection::of(ports, port)).collect(),
             domain: entries.domain.as_ref().map(|domain| spanned(DomainSection::of(domain))),
             inside: inside(spec),
             border: entries.borders.iter().map(|(port, sources)| BorderSection::of(ports, *port, sources)).collect(),

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::KeySpec;
 use serde::{Deserialize, Serialize};
-use srdma_dataplane::{Cover, HmacPolicy, IcrcMode, NextHop, NodeConfig, PortConfig};
+use srdma_dataplane::{Cover, HmacPolicy, IcrcMode, MAX_VLAN_ID, NextHop, NodeConfig, PortConfig, Trust};
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix};
 use std::net::{Ipv6Addr, SocketAddr};
@@ -119,6 +119,17 @@ pub struct PortSection {
     pub link_mtu: Option<Located<LinkMtu>>,
     pub queue_limit_octets: Option<Located<U32>>,
     pub fast_path: Option<bool>,
+    pub parent: Option<Located<PortName>>,
+    pub vlan: Option<Located<Integer<0, { MAX_VLAN_ID as u64 }>>>,
+    #[serde(default, with = "TrustName", skip_serializing_if = "is_default")]
+    pub trust: Trust,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Trust", rename_all = "lowercase")]
+enum TrustName {
+    Dscp,
+    Pcp,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,15 +154,21 @@ impl PortSection {
             link_mtu: None,
             queue_limit_octets: None,
             fast_path: None,
+            parent: None,
+            vlan: None,
+            trust: Trust::default(),
         }
     }
 
-    pub(super) fn of(port: &PortConfig) -> Self {
+    pub(super) fn of(ports: Ports<'_>, port: &PortConfig) -> Self {
         PortSection {
+            parent: port.vlan.map(|vlan| ports.name(vlan.parent).into()),
+            vlan: port.vlan.map(|vlan| integer(vlan.id)),
+            trust: port.trust,
             mac: Some(port.mac.into()),
             addresses: Some(addresses(&port.addresses)),
             link_mtu: Some(integer(port.link_mtu)),
-            queue_limit_octets: Some(integer(port.queue_limit_octets)),
+            queue_limit_octets: port.vlan.is_none().then(|| integer(port.queue_limit_octets)),
             ..PortSection::new(&port.name)
         }
     }

@@ -2,7 +2,7 @@
 
 use super::ports::port_named;
 use super::{Draft, sr_policies};
-use srdma_dataplane::{CrossConnect, NodeConfig};
+use srdma_dataplane::{CrossConnect, NodeConfig, PortConfig};
 use srdma_node_spec::Entries;
 use srdma_node_spec::file::NodeFile;
 use srdma_toml_error::Problem;
@@ -13,6 +13,11 @@ pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Re
         let name = &section.port.value.0;
         if draft.entries.cross_connects.contains_key(&port) {
             return Err(Problem::new(at, format!("port {name} is cross-connected already")));
+        }
+        let carries = |other: &PortConfig| other.vlan.is_some_and(|vlan| vlan.parent == port);
+        if config.ports[port.index()].vlan.is_some() || config.ports.iter().any(carries) {
+            let text = format!("port {name} has a VLAN or carries one, expected a port whose frames are all its own");
+            return Err(Problem::new(at, text));
         }
         // Its packets would come back in the tunnel.
         if let Some(neighbour) = file.neighbour.iter().find(|neighbour| neighbour.address.value.port == *name) {

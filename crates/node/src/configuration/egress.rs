@@ -28,6 +28,11 @@ pub(super) fn add(file: &NodeFile, config: &NodeConfig, draft: &mut Draft) -> Re
         if ports.insert(port, at).is_some() {
             return Err(Problem::new(at, format!("there is an [[egress]] of port {name} already")));
         }
+        if let Some(vlan) = config.ports[port.index()].vlan {
+            let parent = &config.ports[vlan.parent.index()].name;
+            let text = format!("the frames of VLAN port {name} wait at its parent: expected port {parent}");
+            return Err(Problem::new(at, text));
+        }
         let of_port = config.ports.get(port.index()).map_or(0, |port| port.queue_limit_octets);
         if let Some(dscp) = section.trim_dscp.as_ref() {
             check_trimming(file, dscp)?;

@@ -1,5 +1,6 @@
 //! Ports on interfaces: the keys of `[[port]]` for them, and the facts that the kernel reports.
 
+use srdma_frame::PortId;
 use srdma_io::Choice;
 use srdma_node_spec::file::{DriverName, HostAddress, Located, PortSection};
 use srdma_wire::MacAddress;
@@ -61,6 +62,11 @@ pub struct PortInterface {
     pub pace_bits_per_s: Option<u64>,
     /// Whether packets may be forwarded without the element.
     pub fast_path: bool,
+    /// The port whose driver carries the frames of a VLAN port. The interface is then the kernel's VLAN device, whose
+    /// addresses and neighbours the port has, if there is one.
+    pub parent: Option<PortId>,
+    /// Whether frames with VLAN tags come and go by the interface.
+    pub carries_vlans: bool,
 }
 
 impl PortInterface {
@@ -82,6 +88,8 @@ impl PortInterface {
             link_mtu: section.link_mtu.as_ref().map(|mtu| mtu.value.get() as u16),
             pace_bits_per_s,
             fast_path: fast_path && section.fast_path.unwrap_or(true),
+            parent: None,
+            carries_vlans: false,
         }
     }
 }

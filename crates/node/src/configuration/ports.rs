@@ -3,9 +3,9 @@
 use super::claims::{Claims, Leads};
 use super::egress;
 use super::interfaces::{PortInterface, Purpose};
-use srdma_dataplane::{HmacPolicy, NextHop, NodeConfig, PortConfig};
+use srdma_dataplane::{HmacPolicy, NextHop, NodeConfig, PortConfig, PortVlan};
 use srdma_frame::PortId;
-use srdma_node_spec::file::{FastCnpType, Located, NodeFile, PortName, PortSection};
+use srdma_node_spec::file::{DriverName, FastCnpType, Located, NodeFile, PortName, PortSection};
 use srdma_toml_error::Problem;
 use srdma_wire::fast_cnp::OptionTypes;
 use srdma_wire::{MacAddress, Prefix};
@@ -26,13 +26,24 @@ pub(super) fn node(file: &NodeFile, claims: &mut Claims<'_>) -> Result<(NodeConf
         if ports.iter().any(|port| port.name == section.name.value.0) {
             return Err(Problem::new(section.name.at, format!("there is a port {} already", section.name.value.0)));
         }
-        let interface = PortInterface::of(section, egress::pace(file, &section.name.value), fast_path);
+        let mut interface = PortInterface::of(section, egress::pace(file, &section.name.value), fast_path);
+        let vlan = vlan(section, &ports)?;
+        if let Some(vlan) = vlan {
+            let parent = &mut interfaces[vlan.parent.index()];
+            parent.carries_vlans = true;
+            interface.parent = Some(vlan.parent);
+            if section.interface.is_none() {
+                interface.name = format!("{}.{}", parent.name, vlan.id);
+            }
+        }
         if let Some(other) = interfaces.iter().position(|other| other.name == interface.name) {
             let at = section.interface.as_ref().map_or(section.name.at, |interface| interface.at);
             let text = format!("interface {} is already that of port {}", interface.name, ports[other].name);
             return Err(Problem::new(at, text));
         }
-        ports.push(port(section, &interface, claims)?);
+        let parent = vlan.map(|vlan| &ports[vlan.parent.index()]);
+        let port = PortConfig { vlan, ..port(section, &interface, parent, claims)? };
+        ports.push(port);
         interfaces.push(interface);
     }
     let mut config = NodeConfig::new(loopback, ports);
@@ -76,13 +87,59 @@ pub(super) fn node(file: &NodeFile, claims: &mut Claims<'_>) -> Result<(NodeConf
     Ok((config, interfaces))
 }
 
-fn port(section: &PortSection, interface: &PortInterface, claims: &mut Claims<'_>) -> Result<PortConfig, Problem> {
+/// The VLAN of a port, at one of the ports before it.
+fn vlan(section: &PortSection, ports: &[PortConfig]) -> Result<Option<PortVlan>, Problem> {
+    let (name, at) = match (&section.parent, &section.vlan) {
+        (None, None) => return Ok(None),
+        (Some(parent), Some(_)) => (&parent.value.0, parent.at),
+        (Some(parent), None) => return Err(Problem::new(parent.at, "missing key `vlan`, the VLAN identifier")),
+        (None, Some(vlan)) => {
+            return Err(Problem::new(vlan.at, "missing key `parent`, the port whose link carries the VLAN"));
+        }
+    };
+    let Some(parent) = ports.iter().position(|port| port.name == *name) else {
+        return Err(Problem::new(at, format!("there is no port {name} before this one, expected its parent there")));
+    };
+    if ports[parent].vlan.is_some() {
+        return Err(Problem::new(at, format!("port {name} has a VLAN itself, expected a port without one")));
+    }
+    let vlan =
+        PortVlan { parent: PortId(parent as u16), id: section.vlan.as_ref().map_or(0, |vlan| vlan.value.get() as u16) };
+    if let Some(other) = ports.iter().find(|port| port.vlan == Some(vlan)) {
+        let at = section.vlan.as_ref().map_or(at, |vlan| vlan.at);
+        return Err(Problem::new(
+            at,
+            format!("VLAN {} at port {name} is already that of port {}", vlan.id, other.name),
+        ));
+    }
+    let of_parent = [
+        (section.driver != DriverName::Auto, "driver"),
+        (section.queue_limit_octets.is_some(), "queue_limit_octets"),
+        (section.fast_path.is_some(), "fast_path"),
+    ];
+    match of_parent.into_iter().find(|(is_given, _)| *is_given) {
+        Some((_, key)) => {
+            Err(Problem::new(at, format!("`{key}` of a VLAN port is that of its parent: give it at port {name}")))
+        }
+        None => Ok(Some(vlan)),
+    }
+}
+
+fn port(
+    section: &PortSection,
+    interface: &PortInterface,
+    parent: Option<&PortConfig>,
+    claims: &mut Claims<'_>,
+) -> Result<PortConfig, Problem> {
     let name = &section.name.value.0;
     let facts = claims.purpose().facts(&interface.name);
     let mac = match (&section.mac, claims.purpose()) {
         (Some(mac), _) => mac.value,
         // Until the interface is there, no frame is for the port.
-        (None, Purpose::Interfaces(_)) => facts.map_or(MacAddress([0; 6]), |facts| facts.mac),
+        (None, Purpose::Interfaces(_)) => {
+            facts.map(|facts| facts.mac).or(parent.map(|parent| parent.mac)).unwrap_or(MacAddress([0; 6]))
+        }
+        (None, Purpose::Captures) if let Some(parent) = parent => parent.mac,
         (None, Purpose::Captures) => {
             return Err(Problem::new(section.name.at, "missing key `mac`, which captures do not contain"));
         }
@@ -108,11 +165,14 @@ fn port(section: &PortSection, interface: &PortInterface, claims: &mut Claims<'_
             .as_ref()
             .map(|mtu| mtu.value.get() as u16)
             .or(facts.map(|facts| facts.link_mtu))
+            .or(parent.map(|parent| parent.link_mtu))
             .unwrap_or(LINK_MTU),
         queue_limit_octets: section
             .queue_limit_octets
             .as_ref()
             .map_or(QUEUE_LIMIT_OCTETS, |limit| limit.value.get() as usize),
+        trust: section.trust,
+        ..PortConfig::default()
     })
 }
 

@@ -106,7 +106,12 @@ fn behavior(
         }
         BehaviorName::EndDx2 => {
             let port = section.port.as_ref().ok_or_else(|| missing(section, "port"))?;
-            SidBehavior::EndDx2(port_named(config, port)?)
+            let id = port_named(config, port)?;
+            if config.ports[id.index()].vlan.is_some() {
+                let text = format!("port {} has a VLAN, expected a port that sends frames as they are", port.value.0);
+                return Err(Problem::new(port.at, text));
+            }
+            SidBehavior::EndDx2(id)
         }
         BehaviorName::EndB6Encaps => applied(file, section, EncapsMode::Encaps)?,
         BehaviorName::EndB6EncapsRed => applied(file, section, EncapsMode::Reduced)?,

@@ -28,7 +28,7 @@ use nix::sys::time::TimeSpec;
 use nix::unistd::Pid;
 use srdma_dataplane::{Command, Lease, Node};
 use srdma_frame::{Element, Frame, Pool, PortId};
-use srdma_io::{OpenError, Share, Umem};
+use srdma_io::{Choice, OpenError, Share, Umem};
 use srdma_wire::Instant;
 use std::io;
 use std::os::fd::AsFd;
@@ -252,6 +252,11 @@ impl DataThread {
                     state.note.clone_from(&port.note);
                     state.statistics = port.statistics();
                 }
+                for (port, config) in self.node.config().ports.iter().enumerate() {
+                    if let Some(vlan) = config.vlan {
+                        state.ports[port].driver = state.ports[vlan.parent.index()].driver;
+                    }
+                }
                 let mut snapshot = super::snapshot::Snapshot::of(&self.node, &state);
                 self.evictions.show(&mut snapshot);
                 snapshot.workers = vec![WorkerSnapshot::of(&snapshot.ports, self.coworkers.exchange.counters())];
@@ -299,7 +304,12 @@ impl DataThread {
         let port = &mut self.ports[id.index()];
         port.detach(&mut self.pool);
         let interest = self.interest.at(id);
-        let opened = srdma_io::open_share(&interface.name, interface.driver, share, &interest, Some(&self.umem))?;
+        let is_for_vlans = interface.carries_vlans && interface.driver == Choice::Auto;
+        let choice = if is_for_vlans { Choice::Packet } else { interface.driver };
+        let mut opened = srdma_io::open_share(&interface.name, choice, share, &interest, Some(&self.umem))?;
+        if is_for_vlans {
+            opened.notes.push(VLANS_NEED_TAGS.to_owned());
+        }
         port.pace = interface.pace_bits_per_s.map(Pace::new);
         let note = (!opened.notes.is_empty()).then(|| opened.notes.join("; "));
         port.note.clone_from(&note);
@@ -343,6 +353,10 @@ impl DataThread {
         unsent
     }
 }
+
+/// Why a port with VLANs has this driver, unless its configuration says otherwise.
+const VLANS_NEED_TAGS: &str = "AF_XDP does not see VLAN tags that the interface or its peer has taken off the frame; \
+                               with rxvlan and txvlan off, `driver` may choose it";
 
 /// Keeps the calling thread on one processor.
 pub(super) fn stay_on(cpu: usize) -> io::Result<()> {

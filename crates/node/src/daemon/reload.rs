@@ -1,6 +1,6 @@
 //! Changes of a file that require a restart of the node, and the ports that a change moves.
 
-use crate::Configuration;
+use crate::{Configuration, PortInterface};
 use srdma_frame::PortId;
 use srdma_node_spec::DiffError;
 
@@ -18,7 +18,8 @@ pub(super) fn moved_ports(old: &Configuration, new: &Configuration) -> Result<Ve
     }
     let place = |configuration: &Configuration, index: usize| {
         let interface = configuration.interfaces.get(index)?;
-        Some((interface.name.clone(), interface.driver, interface.pace_bits_per_s, interface.fast_path))
+        let PortInterface { name, driver, pace_bits_per_s, fast_path, parent, carries_vlans, .. } = interface;
+        Some((name.clone(), *driver, *pace_bits_per_s, *fast_path, *parent, *carries_vlans))
     };
     let moved = (0..new.interfaces.len()).filter(|index| place(old, *index) != place(new, *index));
     Ok(moved.map(|index| PortId(index as u16)).collect())

@@ -92,6 +92,15 @@ pub struct ControllerSnapshot {
     pub groups: usize,
 }
 
+/// The VLAN of a port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VlanSnapshot {
+    /// The port whose link carries its frames.
+    pub parent: String,
+    /// VLAN identifier; 0: priority tags.
+    pub id: u16,
+}
+
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortSnapshot {
@@ -103,6 +112,9 @@ pub struct PortSnapshot {
     pub note: Option<String>,
     /// Whether the link is up.
     pub is_up: bool,
+    /// Its VLAN, on the link of another port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vlan: Option<VlanSnapshot>,
     pub mac: String,
     /// The longest IPv6 packet that the link carries, in octets.
     pub link_mtu: u16,

@@ -268,6 +268,7 @@ fn squeezed(frames: usize, commands: impl IntoIterator<Item = Command>) -> (Netw
         addresses: Vec::new(),
         link_mtu: 1500,
         queue_limit_octets: 10 * 976,
+        ..PortConfig::default()
     };
     let mut node = Node::new(NodeConfig::new("2001:db8::f".parse().unwrap(), vec![port("upper"), port("lower")]));
     let next_hop = NextHop { port: PortId(1), address: destination };

@@ -24,6 +24,7 @@ fn port(name: &str, at: u64) -> PortSnapshot {
         driver: Some("AF_XDP native".to_owned()),
         note: None,
         is_up: true,
+        vlan: None,
         mac: "02:00:00:06:00:01".to_owned(),
         link_mtu: 4608,
         received: traffic(1_000 * at, 4_200_000 * at),

@@ -75,6 +75,7 @@ impl Bench {
             addresses: Vec::new(),
             link_mtu: 4608,
             queue_limit_octets: 1 << 20,
+            ..PortConfig::default()
         };
         let mut config = NodeConfig::new(loopback.parse().unwrap(), (0..ports).map(port).collect());
         change(&mut config);

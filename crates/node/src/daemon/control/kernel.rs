@@ -256,8 +256,13 @@ impl Control {
 
     /// Ports with links that are up.
     pub(super) fn links(&self) -> Vec<bool> {
-        let ports = 0..self.ports.len() as u16;
-        ports.map(|port| self.kernel.mirror.interface(PortId(port)).is_some_and(|(_, is_up)| is_up)).collect()
+        let is_up = |port: PortId| self.kernel.mirror.interface(port).map(|(_, is_up)| is_up);
+        let ports = (0..).map(PortId).zip(&self.configuration.interfaces);
+        // A VLAN port without a device of the kernel has its parent's link.
+        let link = |(port, interface): (PortId, &PortInterface)| {
+            is_up(port).or_else(|| is_up(interface.parent?)).unwrap_or(false)
+        };
+        ports.map(link).collect()
     }
 
     /// Reads the file again after a change of interfaces, which may resolve its names.

@@ -56,6 +56,9 @@ impl Control {
     /// and cannot be used.
     async fn attach(&mut self, index: usize) -> Result<Option<OpenError>, Died> {
         let (id, interface) = (PortId(index as u16), self.configuration.interfaces[index].clone());
+        if interface.parent.is_some() {
+            return Ok(None);
+        }
         let Ok(interface_index) = if_nametoindex(interface.name.as_str()) else {
             self.data.detach(id).await?;
             self.wait_for(index, "there is no such interface in this network namespace".to_owned());
@@ -97,6 +100,10 @@ impl Control {
     pub(super) async fn look_after_ports(&mut self) -> Result<(), Died> {
         let mut is_other = false;
         for index in 0..self.ports.len() {
+            // The frames of a VLAN port come and go by its parent.
+            if self.configuration.interfaces[index].parent.is_some() {
+                continue;
+            }
             let found = if_nametoindex(self.configuration.interfaces[index].name.as_str()).ok();
             let wants_driver = match &self.ports[index] {
                 PortDriver::Attached { index, .. } => found != Some(*index),

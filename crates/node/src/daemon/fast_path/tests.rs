@@ -95,6 +95,7 @@ fn without_an_open_port_nothing_is_asked_of_the_kernel() {
         addresses: Vec::new(),
         link_mtu: 1500,
         queue_limit_octets: 1 << 20,
+        ..PortConfig::default()
     };
     let node = Node::new(NodeConfig::new(Ipv6Addr::LOCALHOST, vec![config]));
     let mut fast_path = FastPath { ports: vec![open()], is_wanted: true, ..FastPath::default() };

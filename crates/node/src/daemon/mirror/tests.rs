@@ -34,6 +34,7 @@ impl Bench {
             addresses: Vec::new(),
             link_mtu: 1500,
             queue_limit_octets: 1 << 16,
+            ..PortConfig::default()
         };
         let config = NodeConfig::new(address("2001:db8:ff::1"), vec![config("p0"), config("p1")]);
         let port = |name: &str| MirroredPort { interface: name.to_owned(), mac: None, addresses: None, link_mtu: None };

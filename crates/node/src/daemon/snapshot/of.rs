@@ -2,7 +2,7 @@
 
 use super::{
     BranchSnapshot, ConfigurationSnapshot, ControllerSnapshot, DriverSnapshot, GroupSnapshot, PortSnapshot, Role,
-    SidSnapshot, Snapshot, bfd, congestion, repair, steering,
+    SidSnapshot, Snapshot, VlanSnapshot, bfd, congestion, repair, steering,
 };
 use crate::process::by_name;
 use srdma_aggregation::BranchIndex;
@@ -58,6 +58,9 @@ impl Snapshot {
                 driver: state.driver.map(|driver| driver.to_string()),
                 note: state.note.clone(),
                 is_up: state.is_up,
+                vlan: port
+                    .vlan
+                    .map(|vlan| VlanSnapshot { parent: config.ports[vlan.parent.index()].name.clone(), id: vlan.id }),
                 mac: port.mac.to_string(),
                 link_mtu: port.link_mtu,
                 received: counters.received.into(),

@@ -31,6 +31,38 @@ fn node_and_ports() {
 }
 
 #[test]
+fn vlans() {
+    let file = TRANSIT;
+    let down = "name = 'down'";
+    let with = |keys: &str| format!("name = 'down'\n{keys}");
+    parse(&file.replace(down, &with("parent = 'up'\nvlan = 0\ntrust = 'pcp'"))).expect("right");
+    refused(file, down, &with("vlan = 5"), "8: missing key `parent`, the port whose link carries the VLAN");
+    refused(file, down, &with("parent = 'up'"), "8: missing key `vlan`, the VLAN identifier");
+    let vlan = "vlan = 4095\nparent = 'up'";
+    refused(file, down, &with(vlan), "8: invalid value: integer `4095`, expected an integer from 0 to 4094");
+    let vlan = "vlan = 5\nparent = 'down'";
+    refused(file, down, &with(vlan), "9: there is no port down before this one, expected its parent there");
+    let vlan = "vlan = 5\nparent = 'up'\ndriver = 'af_xdp'";
+    refused(file, down, &with(vlan), "9: `driver` of a VLAN port is that of its parent: give it at port up");
+    let more =
+        "parent = 'up'\nvlan = 5\nmac = '02:00:00:00:00:03'\n[[port]]\nname = 'more'\nparent = 'down'\nvlan = 6\n#";
+    refused(file, down, &with(more), "13: port down has a VLAN itself, expected a port without one");
+    let more = more.replace("'down'\nvlan = 6", "'up'\nvlan = 5");
+    refused(file, down, &with(&more), "14: VLAN 5 at port up is already that of port down");
+    let vlan = file.replace(down, &with("parent = 'up'\nvlan = 5"));
+    let egress = "[[egress]]\nport = 'down'\nrate_bits_per_s = 1000\n";
+    refused_with(&vlan, egress, "35: the frames of VLAN port down wait at its parent: expected port up");
+    let connected = "[[sr_policy]]\nid = 1\nsegment_list = [{ segments = ['2001:db8:77::1'] }]\n[[cross_connect]]\nport = 'up'\npolicy = 1\n";
+    refused_with(
+        &vlan,
+        connected,
+        "38: port up has a VLAN or carries one, expected a port whose frames are all its own",
+    );
+    let sid = "[[sid]]\nsid = '2001:db8:77::2'\nbehavior = 'End.DX2'\nport = 'down'\n";
+    refused_with(&vlan, sid, "37: port down has a VLAN, expected a port that sends frames as they are");
+}
+
+#[test]
 fn neighbours_and_routes() {
     let file = TRANSIT;
     refused(file, "'2001:db8:6::1%up'", "'2001:db8:6::1%middle'", "10: unknown port middle: ports are up, down");

@@ -2,6 +2,7 @@
 
 use super::errors::TRANSIT;
 use super::parse;
+use srdma_frame::PortId;
 use srdma_io::Choice;
 use srdma_node::{Configuration, InterfaceFacts, Purpose};
 use srdma_toml_error::FileError;
@@ -39,6 +40,28 @@ fn the_kernel_provides_absent_keys() {
 fn captures_need_a_mac_address() {
     let error = parse("[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'p'").expect_err("no MAC address");
     assert_eq!(error, "node.toml:4: missing key `mac`, which captures do not contain");
+}
+
+/// The device of the kernel gives a VLAN port its facts; without one it has its parent's.
+#[test]
+fn vlan_ports_have_their_facts_from_the_vlan_device_or_the_parent() {
+    let text = "[node]\nloopback = '2001:db8::1'\n[[port]]\nname = 'up'\ninterface = 'eth0'\n[[port]]\nname = 'a'\n\
+                parent = 'up'\nvlan = 100\n[[port]]\nname = 'b'\nparent = 'up'\nvlan = 200\n";
+    let facts = |last: u8, link_mtu| InterfaceFacts {
+        mac: MacAddress([2, 0, 0, 0, 0, last]),
+        addresses: vec![std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, last.into())],
+        link_mtu,
+    };
+    let known = [("eth0".to_owned(), facts(1, 4608)), ("eth0.100".to_owned(), facts(2, 1500))].into();
+    let configuration =
+        Configuration::parse_for(Path::new("node.toml"), text, Purpose::Interfaces(&known)).expect("right");
+    let ports = &configuration.spec.node.ports;
+    let of = |port: usize| (ports[port].mac.0[5], ports[port].link_mtu, ports[port].addresses.len());
+    assert_eq!([of(0), of(1), of(2)], [(1, 4608, 1), (2, 1500, 1), (1, 4608, 0)]);
+    let interfaces: Vec<_> =
+        configuration.interfaces.iter().map(|port| (port.name.as_str(), port.parent, port.carries_vlans)).collect();
+    let parent = Some(PortId(0));
+    assert_eq!(interfaces, [("eth0", None, true), ("eth0.100", parent, false), ("eth0.200", parent, false)]);
 }
 
 #[test]

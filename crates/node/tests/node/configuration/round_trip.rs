@@ -9,9 +9,9 @@ use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing}
 use srdma_dataplane::{
     BackpressureConfig, BackpressureSids, BackpressureThresholds, BfdPeer, BfdSession, ClassMap, Connection, Cover,
     CrossConnect, Domain, EgressConfig, EncapsMode, FastCnpConfig, Flavors, HmacPolicy, IcrcMode, IoamConfig,
-    IoamInterface, IoamNamespace, Learning, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig, PfcConfig,
-    PolicyId, PortConfig, PriorityMapping, RouteAction, Scheduling, SegmentList, SidBehavior, SrPolicy, StormAction,
-    TableId, TimestampFormat, Watchdog, WideData,
+    IoamInterface, IoamNamespace, Learning, MAX_VLAN_ID, Marking, MulticastRoute, NextCsid, NextHop, NodeConfig,
+    PfcConfig, PolicyId, PortConfig, PortVlan, PriorityMapping, RouteAction, Scheduling, SegmentList, SidBehavior,
+    SrPolicy, StormAction, TableId, TimestampFormat, Trust, Watchdog, WideData,
 };
 use srdma_frame::PortId;
 use srdma_group::{
@@ -107,8 +107,19 @@ fn settings(octets: &mut Octets) -> NodeConfig {
         addresses: octets.maybe(|_| Ipv6Addr::new(0x2001, 0xdb8, 0xee, number, 0, 0, 0, 1)).into_iter().collect(),
         link_mtu: octets.u16(1280, 0xFFFF),
         queue_limit_octets: octets.u32(0, u32::MAX) as usize,
+        trust: octets.one_of(&[Trust::Dscp, Trust::Pcp]),
+        ..PortConfig::default()
     };
-    let ports = (0..3).map(port).collect();
+    let mut ports: Vec<_> = (0..3).map(port).collect();
+    if octets.is() && octets.is() && octets.is() {
+        let vlan = PortVlan { parent: PortId(0), id: octets.u16(0, MAX_VLAN_ID) };
+        ports.push(PortConfig {
+            name: "vlan".to_owned(),
+            mac: ports[0].mac,
+            vlan: Some(vlan),
+            ..PortConfig::default()
+        });
+    }
     let mut config = NodeConfig::new(address(LOOPBACK), ports);
     config.restarted = octets.is();
     config.icrc = octets.one_of(&[IcrcMode::Incremental, IcrcMode::Recompute]);

@@ -57,7 +57,7 @@ fn node_and_ports() {
     assert_eq!(node.loopback, address("2001:db8:ff:6::1"));
     assert_eq!((node.verify_icrc, node.icmp_errors_per_second, node.replication_hop_limit), (true, 50, 8));
     let names: Vec<_> = node.ports.iter().map(|port| (port.name.as_str(), port.link_mtu)).collect();
-    assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500), ("circuit", 1500)]);
+    assert_eq!(names, [("s1", 4608), ("n4", 4608), ("n5", 4608), ("core", 1500), ("circuit", 1500), ("storage", 1500)]);
     assert_eq!(node.ports[0].addresses, [address("2001:db8:aa::6")]);
     assert_eq!(node.ports[1].queue_limit_octets, 4 << 20);
 }

@@ -94,6 +94,7 @@ pub(super) fn node(seed: u64) -> Node {
         addresses: vec![address(&format!("2001:db8:ff::{number}"))],
         link_mtu: LINK_MTUS[usize::from(number)],
         queue_limit_octets: 1 << 20,
+        ..PortConfig::default()
     };
     let mut node = Node::new(NodeConfig::new(address("2001:db8:ff::99"), (0..PORTS).map(port).collect()));
     let mut apply = |command: Command| node.apply(command).expect("a command that the node takes");

@@ -8,7 +8,11 @@ fn it_has_ports_with_their_interfaces() {
     let snapshot = example();
     let ports: Vec<_> = snapshot.ports.iter().map(|port| (port.name.as_str(), port.driver.as_deref())).collect();
     let native = Some("AF_XDP native");
-    assert_eq!(ports, [("s1", native), ("n4", native), ("n5", native), ("core", None), ("circuit", native)]);
+    let expected =
+        [("s1", native), ("n4", native), ("n5", native), ("core", None), ("circuit", native), ("storage", native)];
+    assert_eq!(ports, expected);
+    let vlan = snapshot.ports[5].vlan.as_ref().expect("a VLAN");
+    assert_eq!((vlan.parent.as_str(), vlan.id), ("core", 100));
     let core = &snapshot.ports[3];
     assert_eq!((core.is_up, core.note.as_deref()), (false, Some("there is no interface core")));
     assert_eq!((core.mac.as_str(), core.link_mtu, core.statistics.received), ("02:00:00:06:00:04", 1500, 7));
