@@ -32,6 +32,7 @@ mod lab_rails;
 mod lab_rootless;
 mod lab_rxe;
 mod lab_usid;
+mod lab_vlan;
 mod lab_wpi;
 mod log;
 mod node;
