@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes scapy_01 to scapy_07, scapy_10 and neg_icrc_mutations of testdata/golden, or checks that they are there.
+"""Writes scapy_01 to 07, scapy_10, scapy_11 and neg_icrc_mutations of testdata/golden, or checks that they are there.
 
     tools/golden/captures.py --check          compare with testdata/golden, frame by frame
     tools/golden/captures.py --out DIRECTORY  write them
@@ -167,10 +167,10 @@ TRACE = struct.pack("!HHI", 1, 3 << 11 | 3, 0xC2000000) + bytes(12) + struct.pac
 SWITCH = "2001:db8:53::1"
 
 
-def fast_cnp(options, icrc_of=INCLUDED):
+def fast_cnp(options, icrc_of=INCLUDED, values=bytes(16)):
     header = IPv6ExtHdrDestOpt(nh=17, options=options, autopad=0)
     ipv6 = IPv6(src=SWITCH, dst=SOURCE, tc=0xC0)
-    return rocev2(ipv6, 0xD001, bth(0x81, DESIGNATED_QPN, 0, becn=1), bytes(16), header, icrc_of=icrc_of)
+    return rocev2(ipv6, 0xD001, bth(0x81, DESIGNATED_QPN, 0, becn=1), values, header, icrc_of=icrc_of)
 
 
 def fast_cnps():
@@ -186,6 +186,16 @@ def fast_cnps():
     for icrc_of in (INCLUDED, AS_IF_ABSENT):
         packets += [fast_cnp(options, icrc_of) for options in ([plain, two], [two, plain], [none, with_trace])]
     return packets
+
+
+def cnp_values():
+    """The values of CNPs: a count (D29), a path's load (D242), and the rate of a Fast CNP (D240); one without any."""
+    cnp = lambda *values: rocev2(
+        IPv6(src=PROXY, dst=SOURCE, tc=0xC0), 0xD002, bth(0x81, 0x77, 0, becn=1), struct.pack("!4I", *values)
+    )
+    plain = HBHOptUnknown(otype=FAST_CNP, optlen=16, optdata=octets(R1[0]))
+    with_rate = fast_cnp([plain, PadN(optlen=2, optdata=bytes(2))], values=struct.pack("!4I", 0, 0, 2500, 0))
+    return [cnp(7, 0, 0, 0), cnp(0, 90210, 0, 0), with_rate, cnp(0, 0, 0, 0)]
 
 
 def wan():
@@ -263,6 +273,7 @@ CAPTURES = {
     "scapy_06_pfc.pcap": pauses,
     "scapy_07_usid.pcap": micro_sids,
     "scapy_10_vlan.pcap": vlans,
+    "scapy_11_cnp_values.pcap": cnp_values,
     "neg_icrc_mutations.pcap": mutations,
 }
 

@@ -43,6 +43,9 @@ local fields = {
     option = ProtoField.uint8("srdma.fast_cnp.option", "Fast CNP option"),
     original = ProtoField.ipv6("srdma.fast_cnp.original_destination", "Original Destination"),
     trace = ProtoField.bytes("srdma.fast_cnp.trace", "IOAM trace"),
+    cnp_count = ProtoField.uint32("srdma.cnp.count", "CNPs that it stands for"),
+    cnp_load = ProtoField.uint32("srdma.cnp.load", "Load of the path"),
+    cnp_rate = ProtoField.uint32("srdma.cnp.rate_mbit_per_s", "Notified rate in Mbit/s"),
     ask = ProtoField.uint8("srdma.end_c.ask", "Asks for", base.DEC, asks),
     version = ProtoField.uint8("srdma.end_c.version", "Version"),
     class = ProtoField.uint8("srdma.end_c.traffic_class", "Traffic Class"),
@@ -131,6 +134,14 @@ local function dissect_rocev2(packet, tree)
     end
     if packet.fast_cnp and buffer(udp + 8, 1):uint() ~= CNP then
         tree:add_proto_expert_info(experts.without_cnp)
+    end
+    if last - udp >= 40 and buffer(udp + 8, 1):uint() == CNP then
+        -- Zero from and to hosts that know neither.
+        for place, field in pairs({ [20] = fields.cnp_count, [24] = fields.cnp_load, [28] = fields.cnp_rate }) do
+            if buffer(udp + place, 4):uint() > 0 then
+                tree:add(field, buffer(udp + place, 4))
+            end
+        end
     end
     local is_request = last - udp >= 28 and buffer(udp + 8, 1):uint() == ACKNOWLEDGE
     if is_request and buffer(udp + 20, 1):uint() == REPAIR_REQUEST then

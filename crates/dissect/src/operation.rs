@@ -41,7 +41,11 @@ pub(super) fn extension_headers(dissector: &mut Dissector<'_>, opcode: Opcode) -
         }
         Opcode::CNP => {
             let (payload, rest) = CnpView::split(dissector.octets).map_err(|error| dissector.damage(error))?;
-            dissector.push(Layer::Cnp(layer::Cnp { count: payload.count() }));
+            dissector.push(Layer::Cnp(layer::Cnp {
+                count: payload.count(),
+                load: Some(payload.load()).filter(|load| *load > 0),
+                rate_mbit_per_s: payload.rate_mbit_per_s(),
+            }));
             dissector.advance_to(rest);
         }
         other if other.is_atomic() => atomic_eth(dissector)?,

@@ -11,7 +11,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/wireshark/srdma.lua");
 
 /// The columns that are compared.
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 21] = [
     "srdma.icrc.status",
     "srdma.end_mt.edge",
     "srdma.end_mt.receiver.address",
@@ -30,6 +30,9 @@ const FIELDS: [&str; 18] = [
     "srdma.end_c.congested",
     "srdma.repair.psn",
     "srdma.repair.packets",
+    "srdma.cnp.count",
+    "srdma.cnp.load",
+    "srdma.cnp.rate_mbit_per_s",
 ];
 
 /// The fields that the dissector finds in each frame of captures, with numbers as numbers.
@@ -70,6 +73,9 @@ fn columns(frame: &Value) -> Vec<Vec<String>> {
         [&frame["icmpv6"]["notification"]].into_iter().filter(|found| !found.is_null()).cloned().collect();
     // Syndrome 0x70: NAK, code 16.
     let requests: Vec<Value> = [&frame["aeth"]].into_iter().filter(|aeth| aeth["syndrome"] == 0x70).cloned().collect();
+    let cnp = |key: &str| -> Vec<String> {
+        frame["cnp"][key].as_u64().filter(|value| *value > 0).map(|value| value.to_string()).into_iter().collect()
+    };
     let requested: Vec<Value> = requests.iter().map(|_| frame["bth"].clone()).collect();
     let ask = notification.iter().map(|found| u8::from(found["ask"] == "resume").to_string()).collect();
     vec![
@@ -91,6 +97,9 @@ fn columns(frame: &Value) -> Vec<Vec<String>> {
         all(&notification, "congested"),
         all(&requested, "psn"),
         all(&requests, "msn"),
+        cnp("count"),
+        cnp("load"),
+        cnp("rate_mbit_per_s"),
     ]
 }
 
@@ -158,6 +167,18 @@ fn repair_requests_are_dissected_as_by_decode() {
     compare(&files);
     let requests = dissected(&files, &["srdma.repair.packets"]).into_iter().flatten().filter(|cells| !cells.is_empty());
     assert!(requests.count() > 2, "losses between nodes are requested");
+}
+
+/// D29, D240, D242: what a CNP carries beside being one.
+#[test]
+fn values_of_cnps_are_dissected_as_by_decode() {
+    let file = Path::new(ROOT).join("testdata/golden/scapy_11_cnp_values.pcap");
+    let fields = ["srdma.cnp.count", "srdma.cnp.load", "srdma.cnp.rate_mbit_per_s"];
+    let seen = dissected(&[file.clone()], &fields);
+    let texts: Vec<Vec<String>> =
+        seen.into_iter().map(|frame| frame.into_iter().map(|cell| cell.join(",")).collect()).collect();
+    assert_eq!(texts, [["7", "", ""], ["", "90210", ""], ["", "", "2500"], ["", "", ""]]);
+    compare(&[file]);
 }
 
 /// The n-th frame of a capture, from 1.

@@ -5,6 +5,8 @@ pub struct FastCnpCounters {
     pub sent: u64,
     /// Of these, with the packet's IOAM trace (option 2).
     pub sent_with_trace: u64,
+    /// Of these, with a rate (D240).
+    pub sent_with_rate: u64,
     /// Of these, put into an outer header to the END.E of the packet's ingress PE (CN-4.2-2).
     pub sent_by_end_e: u64,
     /// Packets whose trace was too long for option 2, so that option 1 was sent (D41).
@@ -43,6 +45,7 @@ impl FastCnpCounters {
         [
             ("sent", self.sent),
             ("sent_with_trace", self.sent_with_trace),
+            ("sent_with_rate", self.sent_with_rate),
             ("sent_by_end_e", self.sent_by_end_e),
             ("trace_too_long", self.trace_too_long),
             ("counted_here", self.counted_here),

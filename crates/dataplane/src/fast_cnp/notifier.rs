@@ -171,6 +171,7 @@ impl Notifier {
         };
         let len = value.emit_with(types, payload, into)?;
         self.counters.sent_with_trace += u64::from(carried.is_some());
+        self.counters.sent_with_rate += u64::from(payload.rate_mbit_per_s().is_some());
         self.counters.trace_too_long += u64::from(trace.is_some() && carried.is_none());
         Some(len)
     }

@@ -352,6 +352,12 @@ pub struct AtomicAckEth {
 pub struct Cnp {
     /// Number of CNPs that it represents between nodes of a multicast tree; 0 from and to a host.
     pub count: u32,
+    /// Load of the path whose trace it carries between nodes of a tree (D242).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load: Option<u32>,
+    /// The rate that a Fast CNP notifies (D240).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_mbit_per_s: Option<u32>,
 }
 
 /// The rest of a packet, not dissected.

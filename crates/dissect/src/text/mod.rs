@@ -3,7 +3,7 @@
 mod congestion;
 
 use super::layer::{
-    Aeth, Bth, ChecksumVerdict, EndMt, Fragment, HeaderOption, HmacTlv, Icmpv6, Ipv6, Layer, Mr, Options, Srh, Udp,
+    Aeth, Bth, ChecksumVerdict, Cnp, EndMt, Fragment, HeaderOption, HmacTlv, Icmpv6, Ipv6, Layer, Mr, Options, Srh, Udp,
 };
 use super::record::{HmacVerdict, IcrcVerdict, Record, Within};
 use srdma_wire::units::NS_PER_S;
@@ -37,7 +37,7 @@ fn write_line(line: &mut String, record: &Record, origin_ns: u64) -> fmt::Result
     let has_ipv6 = dissection.layers.iter().any(|layer| matches!(layer, Layer::Ipv6(_)));
     let says_nothing = |layer: &&Layer| match layer {
         Layer::Ethernet(_) => has_ipv6,
-        Layer::Cnp(payload) => payload.count == 0,
+        Layer::Cnp(Cnp { count, load, rate_mbit_per_s }) => *count == 0 && load.or(*rate_mbit_per_s).is_none(),
         _ => false,
     };
     let mut separator = "  ";
@@ -58,6 +58,17 @@ fn write_line(line: &mut String, record: &Record, origin_ns: u64) -> fmt::Result
         write!(line, "  DAMAGED at offset {} of the {within}: {}", error.offset, error.reason)?;
     }
     Ok(())
+}
+
+impl Display for Cnp {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let parts = [
+            (self.count > 0).then(|| format!("stands for {} CNPs", self.count)),
+            self.load.map(|load| format!("load of the path {load}")),
+            self.rate_mbit_per_s.map(|rate| format!("notifies {rate} Mbit/s")),
+        ];
+        f.write_str(&parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    }
 }
 
 impl Display for Layer {
@@ -91,7 +102,7 @@ impl Display for Layer {
                 header.virtual_address, header.rkey, header.swap_or_add, header.compare
             ),
             Layer::AtomicAckEth(header) => write!(f, "original {}", header.original),
-            Layer::Cnp(payload) => write!(f, "stands for {} CNPs", payload.count),
+            Layer::Cnp(payload) => payload.fmt(f),
             Layer::Deth(header) => write!(f, "from QPN {:#x}", header.source_qpn),
             Layer::Cm(message) => message.fmt(f),
             Layer::Payload(payload) => write!(f, "{} octets of {}", payload.octets, payload.protocol),

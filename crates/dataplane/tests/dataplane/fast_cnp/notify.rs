@@ -208,6 +208,8 @@ fn a_fast_cnp_carries_the_rate_of_a_flow() {
         fast_cnp(SWITCH, unknown, RECEIVER, 10),
     ];
     assert_eq!(sent, expected);
+    let counters = bench.node.fast_cnp_counters();
+    assert_eq!((counters.sent, counters.sent_with_rate), (3, 2));
 }
 
 /// Queue depths of up to three nodes, in namespace 1.
