@@ -5,8 +5,8 @@
     tools/golden/isis.py --out DIRECTORY  write them
 
 Headers, lengths, checksums and TLVs that scapy knows are scapy's (2.5 or later: Debian's python3-scapy), the digests
-are those of Python's hmac. Sub-TLVs of SRv6 are written here from RFC 9352, and code points that the drafts leave open are
-those of docs/spec/decisions.md: our own reading, written apart from the project's code.
+are those of Python's hmac. Sub-TLVs of SRv6 are written here from RFC 9352, and code points that the drafts leave open
+are those of docs/spec/decisions.md: our own reading, written apart from the project's code.
 """
 
 import argparse
