@@ -1,4 +1,4 @@
-//! Which files there are, and where they are in the stream that is cut into chunks.
+//! Which files there are, and where they are in the stream that is cut into chunks (D181).
 
 use crate::digests::ChunkDigest;
 use crate::error::{Error, Result};

@@ -1,4 +1,5 @@
-//! A directory that is being received: files of their final lengths, and a record of the chunks that are there.
+//! A directory that is being received: files of their final lengths, and a record of the chunks that are there
+//! (D182).
 
 use crate::digests::ChunkDigest;
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! The order of messages.
+//! The order of messages (D180).
 
 /// Chunks from one list to the next.
 const LIST_INTERVAL: u32 = 16;

@@ -1,5 +1,5 @@
 //! What an interface can do with frames that are redirected to it, from the netdev family of generic netlink (Linux
-//! 6.3, `Documentation/netlink/specs/netdev.yaml`).
+//! 6.3, `Documentation/netlink/specs/netdev.yaml`; D237).
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -1,4 +1,5 @@
-//! The fast path compared with the least that an XDP program can do, and with the kernel, on the same links.
+//! The fast path compared with the least that an XDP program can do, and with the kernel, on the same links
+//! (D224).
 //!
 //! Program and kernel forward on the processor that the frame comes from: sending and forwarding are one time. The time
 //! of sending alone, to where the kernel drops frames at once, is subtracted from all of them.

@@ -212,7 +212,7 @@ fn versions_reach_every_receiver_whole_and_in_order() {
     }
 }
 
-/// Several groups have the same source host and the same receivers, each with one address.
+/// D200: Several groups have the same source host and the same receivers, each with one address.
 #[test]
 #[ignore = "needs root"]
 fn groups_share_the_addresses_of_their_hosts() {

@@ -108,8 +108,8 @@ fn sent_in_class(port: &Value, class: u64) -> u64 {
     class.map_or(0, |class| class["sent"]["frames"].as_u64().expect("a number"))
 }
 
-/// Echo requests with priority 5 leave in class 5, whatever their DSCP, and replies come back with a tag, by the same
-/// VLAN or another one.
+/// D257: Echo requests with priority 5 leave in class 5, whatever their DSCP, and replies come back with a tag, by the
+/// same VLAN or another one.
 #[test]
 #[ignore = "needs root"]
 fn a_node_routes_between_vlans_of_a_linux_kernel() {

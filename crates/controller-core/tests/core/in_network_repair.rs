@@ -23,7 +23,7 @@ fn repairing(cluster: &Cluster) -> Vec<u16> {
     of_tree.filter(|(_, entry)| entry.repair.is_some()).map(|(number, _)| number).collect()
 }
 
-/// By default all repair that can. N3, of an earlier version, is given no key that it does not know.
+/// D163: By default all repair that can. N3, of an earlier version, is given no key that it does not know.
 #[test]
 fn nodes_repair_that_state_that_they_can() {
     let cluster = cluster_with(new_group(OnFailure::Strict));
@@ -41,7 +41,7 @@ fn nodes_repair_that_state_that_they_can() {
     assert!(!text.contains("repair"), "{text}");
 }
 
-/// A node that comes into the tree by a later join repairs as well.
+/// D163: A node that comes into the tree by a later join repairs as well.
 #[test]
 fn nodes_that_join_a_tree_repair_if_they_can() {
     let mut cluster = cluster_with(new_group(OnFailure::Strict));

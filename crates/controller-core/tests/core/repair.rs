@@ -11,6 +11,7 @@ fn warnings(on_failure: OnFailure, transport: Option<SourceTransport>) -> Vec<St
     cluster.group().warnings
 }
 
+/// D120.
 #[test]
 fn a_commit_warns_of_repairs_that_are_slower_than_the_source() {
     let usual = warnings(OnFailure::Strict, None);

@@ -186,7 +186,7 @@ fn sighup_replaces_the_certificate() {
     assert_eq!(controller.end().code(), Some(0));
 }
 
-/// Requests that block every thread of the runtime, and connections that clients keep, do not delay the end.
+/// D106: Requests that block every thread of the runtime, and connections that clients keep, do not delay the end.
 #[test]
 fn sigterm_ends_a_controller_whose_requests_hang() {
     if child() {

@@ -1,4 +1,5 @@
-//! Options headers at a SID: this node is the packet's destination and processes them (RFC 8200 section 4.2).
+//! Options headers at a SID: this node is the packet's destination and processes them (RFC 8200 section 4.2;
+//! D229).
 
 use super::{Outcome, pointer};
 use crate::drop::DropReason;

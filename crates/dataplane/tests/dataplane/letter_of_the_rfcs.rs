@@ -103,7 +103,7 @@ fn addresses_of_a_link_or_a_host_are_not_forwarded() {
     assert_eq!(dropped(&ipv6("::1", LOOPBACK, 0, 59, &[])), "scope");
 }
 
-/// RFC 8200 section 4.2: a SID is the packet's destination, and processes the options before and behind the SRH.
+/// D229: RFC 8200 section 4.2: a SID is the packet's destination, and processes the options before and behind the SRH.
 #[test]
 fn options_at_a_sid_are_processed() {
     let to_sid = |option| ipv6(SOURCE, END, 0, 60, &options(43, option, &srh(59, 1, &[DESTINATION], &[])));
@@ -163,7 +163,7 @@ fn the_hop_limit_is_checked_before_the_segments() {
     assert_eq!(reported(&packet), (3, 0, 0));
 }
 
-/// RFC 9259 section 2.1.1: a node without support of the O-flag ignores it, and sends it on.
+/// D229: RFC 9259 section 2.1.1: a node without support of the O-flag ignores it, and sends it on.
 #[test]
 fn the_oam_flag_is_ignored() {
     const FLAGS: usize = 40 + 5;
@@ -187,7 +187,7 @@ fn echo_request(destination: &str) -> Vec<u8> {
     packet
 }
 
-/// RFC 9259 sections 3.1 and 3.2: pings and traceroutes to SIDs, by a list of segments too.
+/// D229: RFC 9259 sections 3.1 and 3.2: pings and traceroutes to SIDs, by a list of segments too.
 #[test]
 fn sids_answer_pings_and_traceroutes() {
     for sid in [END, END_USD, END_DT6] {
@@ -217,7 +217,7 @@ fn sids_answer_pings_and_traceroutes() {
     assert!(answered > 0 && answered < 200);
 }
 
-/// An error about a packet of a tenant's table goes by that table, or nowhere.
+/// D229: An error about a packet of a tenant's table goes by that table, or nowhere.
 #[test]
 fn errors_stay_in_the_packets_table() {
     let of_tenant = |source: &str| {

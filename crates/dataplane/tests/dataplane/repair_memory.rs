@@ -42,6 +42,7 @@ fn states(bench: &Bench, ids: &[u32]) -> Vec<(bool, bool)> {
     ids.iter().map(state).collect()
 }
 
+/// D162.
 #[test]
 fn groups_beyond_the_limit_are_applied_without_repair() {
     let (on, off) = ((true, false), (false, true));
@@ -82,8 +83,8 @@ fn send(bench: &mut Bench, packet: &[u8]) -> (usize, u64) {
     (copies, bench.node.repair_fill(GroupId(1)).expect("it repairs").packets)
 }
 
-/// A packet of more chunks than the path MTU makes is forwarded, and not kept: it would take the share of others. All
-/// that is kept is released with the group.
+/// D162: A packet of more chunks than the path MTU makes is forwarded, and not kept: it would take the share of others.
+/// All that is kept is released with the group.
 #[test]
 fn longer_packets_are_not_kept() {
     let mut bench = edge_of(SHARE);

@@ -85,8 +85,8 @@ fn refused(port: u16, packet: &[u8], reason: &'static str) {
     assert_eq!(outcome(guarded(), port, packet), (vec![], vec![reason]));
 }
 
-/// RFC 8754 section 5.1, first rule: nothing from outside goes to a SID, be it this node's or another's, in the plain or
-/// by a carrier of micro-SIDs; nor to a node itself.
+/// D36: RFC 8754 section 5.1, first rule: nothing from outside goes to a SID, be it this node's or another's, in the
+/// plain or by a carrier of micro-SIDs; nor to a node itself.
 #[test]
 fn no_packet_from_outside_reaches_a_sid() {
     for (port, source) in [(0, HOST), (1, OUTSIDER)] {
@@ -102,7 +102,7 @@ fn no_packet_from_outside_reaches_a_sid() {
     assert_eq!(outcome(bench, 1, &udp(OUTSIDER, OTHER)), (vec![], vec!["node_from_outside"]));
 }
 
-/// Hosts reach the Proxy Addresses, each other and the world.
+/// D36: Hosts reach the Proxy Addresses, each other and the world.
 #[test]
 fn hosts_reach_addresses_outside_the_domain() {
     passes(0, HOST, OUTSIDER, 1);

@@ -79,7 +79,7 @@ fn counted(bench: &Bench, port: u16) -> [u64; 2] {
     [counters.received.frames, counters.enqueued.frames]
 }
 
-/// From one VLAN of a link to another, with and without classes, with the priority of the packet's class.
+/// D257: From one VLAN of a link to another, with and without classes, with the priority of the packet's class.
 #[test]
 fn packets_are_routed_between_vlans_of_a_link() {
     let frames = captured();
@@ -97,7 +97,7 @@ fn packets_are_routed_between_vlans_of_a_link() {
     assert_eq!(classed.node.class_counters(PortId(LINK), 3).unwrap().sent.frames, 1);
 }
 
-/// The class of a tagged frame is that of its tag where the port trusts it, in queues and in tags.
+/// D257: The class of a tagged frame is that of its tag where the port trusts it, in queues and in tags.
 #[test]
 fn trusted_priorities_are_classes() {
     let frames = captured();
@@ -194,8 +194,8 @@ fn the_mtu_is_that_of_the_vlan_port() {
     assert_eq!((error[18 + 40], &error[18 + 44..18 + 48]), (2, &1499u32.to_be_bytes()[..]), "Packet Too Big");
 }
 
-/// PFC by PCP: what came with a priority and waits is a reason to pause that priority at the link's other end, whatever
-/// the DSCP, and a pause that comes holds frames of that priority in all VLANs.
+/// D257: PFC by PCP: what came with a priority and waits is a reason to pause that priority at the link's other end,
+/// whatever the DSCP, and a pause that comes holds frames of that priority in all VLANs.
 #[test]
 fn pauses_are_of_the_link() {
     let frames = captured();

@@ -29,6 +29,7 @@ fn a_directory_is_scanned_in_the_order_of_its_paths() {
     assert_eq!(FileList::parse(found.octets()), Ok(found));
 }
 
+/// D181.
 #[test]
 fn what_cannot_be_sent_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
@@ -44,6 +45,7 @@ fn what_cannot_be_sent_is_refused_by_name() {
     assert!(error.contains("missing"), "{error}");
 }
 
+/// D181.
 #[test]
 fn paths_that_leave_the_directory_are_refused() {
     for path in ["/etc/passwd", "../up", "a/../../up", "a//b", "a/./b", "", "a/", "..", "a\\u0000b"] {

@@ -90,8 +90,8 @@ fn begin(target: &Path) -> Pull {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A receiver that joins at any message and is ended at any messages has the directory after two rounds at most,
-    /// and sees none of it before.
+    /// D180: A receiver that joins at any message and is ended at any messages has the directory after two rounds at
+    /// most, and sees none of it before.
     #[test]
     fn a_receiver_joins_and_ends_at_any_message(
         lengths in prop::collection::vec(prop_oneof![Just(0_usize), 1_usize..30_000], 0..8),
@@ -136,7 +136,7 @@ proptest! {
     }
 }
 
-/// A chunk with wrong octets is found when the digests come, and is taken from the next round.
+/// D180: A chunk with wrong octets is found when the digests come, and is taken from the next round.
 #[test]
 fn damaged_chunks_come_again() {
     let directory = source(&[10_000, 20_000]);
@@ -163,7 +163,7 @@ fn damaged_chunks_come_again() {
     assert_eq!(contents(&target), contents(directory.path()));
 }
 
-/// What is damaged on the disk between two processes is received again.
+/// D182: What is damaged on the disk between two processes is received again.
 #[test]
 fn a_resumed_receiver_verifies_what_is_there() {
     let directory = source(&[40_000]);
@@ -190,7 +190,7 @@ fn a_resumed_receiver_verifies_what_is_there() {
     assert_eq!(contents(&target), contents(directory.path()));
 }
 
-/// A source that was started again with other files: what was there of the former ones is gone.
+/// D181: A source that was started again with other files: what was there of the former ones is gone.
 #[test]
 fn another_list_replaces_what_was_there_in_part() {
     let (first, second) = (source(&[9_000, 9_000]), source(&[5_000]));
@@ -207,6 +207,7 @@ fn another_list_replaces_what_was_there_in_part() {
     assert_eq!(contents(&target), contents(second.path()));
 }
 
+/// D182.
 #[test]
 fn an_existing_target_is_kept_unless_it_is_to_be_replaced() {
     let directory = source(&[100]);
@@ -229,6 +230,7 @@ fn an_existing_target_is_kept_unless_it_is_to_be_replaced() {
     assert!(!receiver.path().join("copy.partial").exists());
 }
 
+/// D182.
 #[test]
 fn an_incomplete_directory_is_not_finished() {
     let receiver = tempfile::tempdir().unwrap();

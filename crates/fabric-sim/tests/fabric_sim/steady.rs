@@ -67,7 +67,8 @@ fn a_ring_takes_as_long_as_packet_by_packet() {
     }
 }
 
-/// Flows that share links, and collectives in which a rank sends to several others, are simulated packet by packet.
+/// D219: Flows that share links, and collectives in which a rank sends to several others, are simulated packet by
+/// packet.
 #[test]
 fn what_is_not_steady_is_not_skipped() {
     let ring = collective("all-reduce-ring", 1 << 20);

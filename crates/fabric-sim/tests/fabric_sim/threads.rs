@@ -31,6 +31,7 @@ fn is_the_same_on_any_number_of_threads(name: &str, text: &str) {
     }
 }
 
+/// D223.
 #[test]
 fn a_permutation() {
     let work = "[[workload.permutation]]\nsize_octets = 300_000\n[measure]\nduration_us = 1\n";
@@ -38,6 +39,7 @@ fn a_permutation() {
     is_the_same_on_any_number_of_threads("permutation", &text);
 }
 
+/// D223.
 #[test]
 fn incasts_with_every_signal_and_control() {
     let work = "[[workload.incast]]\nreceiver = \"h1.1\"\nsenders = 12\nmin_octets = 500_000\nmax_octets = 900_000\n\

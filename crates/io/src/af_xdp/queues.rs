@@ -1,4 +1,4 @@
-//! Queues of an interface that are divided among the drivers of several workers.
+//! Queues of an interface that are divided among the drivers of several workers (D222).
 
 use crate::XdpMode;
 use crate::bpf::Redirect;
@@ -52,6 +52,7 @@ mod tests {
         assert_eq!(found, expected);
     }
 
+    /// D222.
     #[test]
     fn every_queue_has_one_driver_which_can_send_by_its_first_one() {
         check(1, 1, 1, &[&[0]]);

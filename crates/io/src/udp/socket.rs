@@ -45,6 +45,8 @@ impl UdpSocket {
     /// Sockets toward other peers, also those of other processes of the user, may have the same address and port, but
     /// for a port that the kernel chose, for port 0.
     ///
+    /// Several sockets toward different peers may share the address (D200).
+    ///
     /// # Errors
     ///
     /// Those of [`UdpSocket::bind`], `AddrInUse` also for a socket toward the same peer; and those of `connect`, such

@@ -101,6 +101,7 @@ fn check(choice: Choice, kind: DriverKind, queues: usize) {
     open(&link, choice);
 }
 
+/// D222.
 #[test]
 #[ignore = "needs root"]
 fn each_worker_has_its_queues_and_the_others_send() {

@@ -96,6 +96,7 @@ fn with_lifetime(number: usize, lifetime_s: u16) -> Vec<u8> {
     frame
 }
 
+/// D93.
 #[test]
 fn a_signed_lsp_whose_lifetime_was_set_to_zero_is_no_purge() {
     let mut bench = Bench::with_md5();
@@ -148,6 +149,7 @@ fn a_purge_that_states_its_generator_is_flooded_as_it_came() {
     assert_eq!(bench.stored(LSP).purge_originator(), Some(generator));
 }
 
+/// D93.
 #[test]
 fn a_purge_without_or_with_another_signature_is_refused() {
     let mut bench = Bench::with_md5();

@@ -131,6 +131,7 @@ fn run(seed: u64) -> (u64, BTreeMap<Prefix, u64>) {
     (forwarded, by_sid)
 }
 
+/// D235, D221.
 #[test]
 #[ignore = "needs root"]
 fn the_program_forwards_as_the_element_does() {

@@ -1,5 +1,5 @@
 //! The entries that packets meet where they come in: those of table 0, as far as the interest leaves packets to the
-//! node. One look-up finds both, and what it does not find takes the way of all frames.
+//! node. One look-up finds both, and what it does not find takes the way of all frames (D221).
 
 use super::image::{KIND_ELEMENT, RouteValue, route_value};
 use crate::interest::Match;

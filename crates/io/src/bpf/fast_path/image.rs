@@ -1,4 +1,4 @@
-//! The content of the maps: which write follows from a change of the entries. No I/O.
+//! The content of the maps: which write follows from a change of the entries (D236). No I/O.
 //!
 //! Routes and SIDs are entries of one trie, each replaced as a whole. What several of them share (neighbours, sets of
 //! equal paths, outer headers) lies in slots of arrays, which are never rewritten while an entry leads to them: a

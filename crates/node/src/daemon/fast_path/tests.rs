@@ -75,6 +75,7 @@ fn only_af_xdp_native_takes_part() {
     assert_eq!(obstacle(0, &open(), &Port::default()).as_deref(), Some("no driver"));
 }
 
+/// D237.
 #[test]
 fn a_target_that_takes_no_frames_or_is_not_known_keeps_the_port_out() {
     for target in [Ok(false), Err("no such family".to_owned())] {

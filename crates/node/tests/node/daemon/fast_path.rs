@@ -54,8 +54,9 @@ fn gro(bench: &Bench, state: &str) {
     }
 }
 
-/// Packets are forwarded by the program, those that need the element by that, and both are counted; a peer that can
-/// take no redirected frames is noticed before and while the node runs, and everything goes through the element then.
+/// D235, D237: Packets are forwarded by the program, those that need the element by that, and both are counted; a peer
+/// that can take no redirected frames is noticed before and while the node runs, and everything goes through the
+/// element then.
 #[test]
 #[ignore = "needs root"]
 fn packets_are_the_kernels_and_a_target_that_takes_none_is_noticed() {
@@ -101,7 +102,7 @@ fn packets_are_the_kernels_and_a_target_that_takes_none_is_noticed() {
     assert_eq!(forwarded(&wait_until(&status, "shown", |_| true)), frames);
 }
 
-/// A change of the configuration is in effect, in the program as well, when the node reports it.
+/// D236: A change of the configuration is in effect, in the program as well, when the node reports it.
 #[test]
 #[ignore = "needs root"]
 fn a_reload_changes_what_is_forwarded() {
