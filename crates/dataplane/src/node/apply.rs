@@ -13,6 +13,9 @@ use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
+/// Why a VLAN port has no classes.
+const WAITS_AT_PARENT: &str = "its frames wait in the queues of its parent";
+
 /// Outer hop limit of H.Encaps.
 const ENCAPS_HOP_LIMIT: u8 = 64;
 
@@ -60,12 +63,15 @@ impl Node {
             Command::SetEgress { port, egress } => {
                 check_port(config.ports.len(), port)?;
                 if ports.vlans.carrier(port).1.is_some() {
-                    return Err(ConfigError::OnVlanLink(port.0, "its frames wait in the queues of its parent"));
+                    return Err(ConfigError::OnVlanLink(port.0, WAITS_AT_PARENT));
                 }
                 ports.set_classes(port, *egress)?;
             }
             Command::RemoveEgress(port) => {
                 check_port(config.ports.len(), port)?;
+                if ports.vlans.carrier(port).1.is_some() {
+                    return Err(ConfigError::OnVlanLink(port.0, WAITS_AT_PARENT));
+                }
                 ports.egress.remove_classes(port, config.ports[port.index()].queue_limit_octets);
                 ioam.prepare_port(port, config, &mut ports.egress);
             }

@@ -311,7 +311,9 @@ fn ports_that_cannot_be_are_refused() {
     ");
     let egress = Box::new(EgressConfig::new(1, 1));
     let egress = bench.node.apply(Command::SetEgress { port: PortId(VLAN_100), egress }).unwrap_err();
-    assert_eq!(egress.to_string(), "port 1 has a VLAN or carries one: its frames wait in the queues of its parent");
+    let removed = bench.node.apply(Command::RemoveEgress(PortId(VLAN_100))).unwrap_err();
+    let refusal = "port 1 has a VLAN or carries one: its frames wait in the queues of its parent";
+    assert_eq!([egress.to_string(), removed.to_string()], [refusal, refusal]);
 }
 
 /// The fast path has no tags.

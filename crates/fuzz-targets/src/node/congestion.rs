@@ -108,7 +108,7 @@ impl World {
         classes.set(0, 1).expect("a DSCP and a class");
         self.apply(Command::SetClasses(classes));
         match self.temper {
-            Temper::Plain | Temper::Recomputing => return,
+            Temper::Plain | Temper::Recomputing | Temper::Tagged => return,
             Temper::Strict | Temper::Bordering => {}
         }
         for port in 0..PORTS {
@@ -205,7 +205,7 @@ impl World {
 
     /// Reverts the changes of a script.
     pub(super) fn restore_congestion(&mut self) {
-        if !std::mem::take(&mut self.is_changed) {
+        if !std::mem::take(&mut self.is_changed) || !self.has_congestion {
             return;
         }
         self.keep_counts();
@@ -213,7 +213,7 @@ impl World {
         self.apply(Command::RemoveIoam);
         match self.temper {
             Temper::Plain | Temper::Recomputing => self.apply(Command::RemoveFastCnp),
-            Temper::Strict | Temper::Bordering => {}
+            Temper::Strict | Temper::Bordering | Temper::Tagged => {}
         }
         self.add_congestion();
         self.is_changed = false;

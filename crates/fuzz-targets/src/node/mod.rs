@@ -1,6 +1,6 @@
 //! A node with all functions, given frame after frame.
 //!
-//! An input is a script of up to eight steps for one of three nodes, which are used for many inputs. The target checks
+//! An input is a script of up to eight steps for one of five nodes, which are used for many inputs. The target checks
 //! of every sent frame that it is complete and that its ICRC is as valid as on arrival, and after every script that all
 //! chunks were returned, that time advances, and that no table and no memory has grown. Ports may have classes, and
 //! classes may be paused: their queues are drained at the end of the script.
@@ -157,7 +157,9 @@ fn step(choices: &mut Choices<'_>, world: &mut World, bench: &mut Bench) {
 /// A frame arrives, where ports have classes a second one like it, which meets a queue: it must be counted somewhere,
 /// and every chunk must be returned.
 fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
-    let Some(frame) = Frame::from_octets(octets, &mut world.pool) else {
+    let tagged = world.on_wire(port, octets);
+    let (link, on_wire) = tagged.as_ref().map_or((port, octets), |(link, tagged)| (*link, tagged.as_slice()));
+    let Some(frame) = Frame::from_octets(on_wire, &mut world.pool) else {
         return;
     };
     bench.frames.push(frame);
@@ -167,7 +169,7 @@ fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
     bench.frames_in += bench.frames.len() as u64;
     let counted = counted(world, port);
     let waiting = world.node.buffered_octets();
-    world.node.receive(world.now, PortId(port), &mut bench.frames, &mut world.pool);
+    world.node.receive(world.now, PortId(link), &mut bench.frames, &mut world.pool);
     assert!(bench.frames.is_empty(), "receive leaves frames behind");
     let waits = world.node.buffered_octets() > waiting;
     let came = carried(octets);
@@ -181,10 +183,12 @@ fn frame(world: &mut World, bench: &mut Bench, port: u16, octets: &[u8]) {
 
 /// Packets that a port has dropped and that the groups have consumed.
 fn counted(world: &World, port: u16) -> u64 {
-    let drops = world
-        .node
-        .port_counters(PortId(port))
-        .map_or(0, |counters| DropReason::ALL.iter().map(|reason| counters.drops.get(*reason)).sum());
+    let drops_of = |port: u16| -> u64 {
+        let counters = world.node.port_counters(PortId(port));
+        counters.map_or(0, |counters| DropReason::ALL.iter().map(|reason| counters.drops.get(*reason)).sum())
+    };
+    // A changed tag may be that of another port.
+    let drops = if world.has_vlans() { (0..PORTS).map(drops_of).sum() } else { drops_of(port) };
     let groups = (1..=GROUPS).filter_map(|group| world.node.group_counters(GroupId(group.into())));
     let refusals = world.node.fast_cnp_counters().refusals;
     drops + refusals + groups.map(|group| group.acks_received + group.naks_received + group.cnps_received).sum::<u64>()
@@ -236,6 +240,7 @@ fn drain(world: &mut World, bench: &mut Bench, judge: Judge<'_>) -> usize {
             frame.pieces(&world.pool).for_each(|piece| bench.leaving.extend(piece));
             frame.release(&mut world.pool);
             left += 1;
+            let port = world.off_wire(port, &mut bench.leaving);
             if bench.leaving.get(12..14) == Some(&[0x88, 0x08]) {
                 check::is_pause(port, &bench.leaving);
                 continue;

@@ -45,10 +45,18 @@ pub(super) enum Temper {
     Recomputing,
     /// At the boundary of a domain: hosts behind port 0, foreign networks behind port 2.
     Bordering,
+    /// Ports 2 and 3 are VLANs on the link of port 0, which trusts their priorities; without congestion.
+    Tagged,
+}
+
+/// The VLAN of a port.
+fn vlan_of(temper: Temper, port: u16) -> Option<u16> {
+    (temper == Temper::Tagged && matches!(port, 2 | 3)).then_some(100 + port)
 }
 
 impl Temper {
-    pub(super) const ALL: [Temper; 4] = [Temper::Plain, Temper::Strict, Temper::Recomputing, Temper::Bordering];
+    pub(super) const ALL: [Temper; 5] =
+        [Temper::Plain, Temper::Strict, Temper::Recomputing, Temper::Bordering, Temper::Tagged];
 }
 
 /// Change of a group's epoch.
@@ -130,9 +138,11 @@ fn initial_psn(group: u16) -> Psn {
 impl World {
     pub(super) fn new(temper: Temper) -> Self {
         let mut world = World::without_congestion(temper, Worker::ALONE);
-        world.has_congestion = true;
-        world.add_congestion();
-        world.is_changed = false;
+        if temper != Temper::Tagged {
+            world.has_congestion = true;
+            world.add_congestion();
+            world.is_changed = false;
+        }
         world.join_all();
         world
     }
@@ -145,13 +155,14 @@ impl World {
             addresses: vec![Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 1, port)],
             link_mtu: if port == 3 { 1280 } else { 4608 },
             queue_limit_octets: if port == 2 { 9000 } else { 1 << 20 },
-            ..PortConfig::default()
+            vlan: vlan_of(temper, port).map(|id| PortVlan { parent: PortId(0), id }),
+            trust: if temper == Temper::Tagged { Trust::Pcp } else { Trust::Dscp },
         };
         let mut config = NodeConfig::new(LOOPBACK, (0..PORTS).map(port).collect());
         config.icmp_errors_per_second = 1_000_000;
         config.worker = worker;
         match temper {
-            Temper::Plain | Temper::Bordering => {}
+            Temper::Plain | Temper::Bordering | Temper::Tagged => {}
             Temper::Strict => {
                 config.verify_icrc = true;
                 config.hmac = HmacPolicy::Required;
@@ -335,6 +346,32 @@ impl World {
         let whole = Group::new(record(group, self.epoch, Change::Nothing, first)).expect("a group that can work");
         self.apply(Command::AddGroup(Box::new(entry(group, &whole))));
         self.sent[usize::from(group) - 1] = first.previous();
+    }
+
+    /// Whether ports are those of VLANs.
+    pub(super) fn has_vlans(&self) -> bool {
+        self.temper == Temper::Tagged
+    }
+
+    /// The frame as it is on the wire of a port: tagged, if that is a VLAN's; and the port of the link.
+    pub(super) fn on_wire(&self, port: u16, frame: &[u8]) -> Option<(u16, Vec<u8>)> {
+        let (addresses, rest) = frame.split_at_checked(12)?;
+        let id = vlan_of(self.temper, port)?;
+        // The priority changes from frame to frame.
+        let control = (frame.len() as u16) << 13 | id;
+        Some((0, [addresses, &[0x81, 0], &control.to_be_bytes(), rest].concat()))
+    }
+
+    /// The port that a frame which has left a link belongs to; its tag is taken out.
+    pub(super) fn off_wire(&self, port: u16, frame: &mut Vec<u8>) -> u16 {
+        if frame.get(12..14) != Some(&[0x81, 0]) || !self.has_vlans() {
+            return port;
+        }
+        let tag: Vec<u8> = frame.drain(12..16).collect();
+        let id = u16::from_be_bytes([tag[2] & 0x0F, tag[3]]);
+        let member = (0..PORTS).find(|port| vlan_of(self.temper, *port) == Some(id));
+        assert!(port == 0 && member.is_some(), "a tag of VLAN {id} at port {port}");
+        member.unwrap_or(port)
     }
 
     /// Removes the neighbour at a port, if it is there, until [`restore_neighbours`](Self::restore_neighbours).
