@@ -174,7 +174,7 @@ fn repair_requests_are_dissected_as_by_decode() {
 fn values_of_cnps_are_dissected_as_by_decode() {
     let file = Path::new(ROOT).join("testdata/golden/scapy_11_cnp_values.pcap");
     let fields = ["srdma.cnp.count", "srdma.cnp.load", "srdma.cnp.rate_mbit_per_s"];
-    let seen = dissected(&[file.clone()], &fields);
+    let seen = dissected(std::slice::from_ref(&file), &fields);
     let texts: Vec<Vec<String>> =
         seen.into_iter().map(|frame| frame.into_iter().map(|cell| cell.join(",")).collect()).collect();
     assert_eq!(texts, [["7", "", ""], ["", "90210", ""], ["", "", "2500"], ["", "", ""]]);
