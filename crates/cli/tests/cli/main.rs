@@ -41,6 +41,7 @@ mod perftest;
 mod plan;
 mod plan_bad_input;
 mod plan_changes;
+mod plan_entropy;
 mod plan_headroom;
 mod plan_provision;
 mod process;
