@@ -12,6 +12,7 @@ mod ioam;
 mod isis;
 #[cfg(feature = "files")]
 mod manifest;
+mod mapper;
 mod node;
 mod notification;
 mod perftest;
@@ -29,6 +30,7 @@ pub use ioam::ioam;
 pub use isis::isis;
 #[cfg(feature = "files")]
 pub use manifest::manifest;
+pub use mapper::mapper;
 pub use node::{LIFETIME, NodeTarget, WorkersTarget};
 pub use notification::notification;
 pub use perftest::perftest;
@@ -60,6 +62,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("headend", || Box::new(headend)),
     ("isis", || Box::new(isis)),
     ("bfd", || Box::new(bfd)),
+    ("mapper", || Box::new(mapper)),
     ("notification", || Box::new(notification)),
     ("perftest", || Box::new(perftest)),
     ("capture", || Box::new(capture)),
