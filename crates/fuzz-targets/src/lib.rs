@@ -12,6 +12,7 @@ mod ioam;
 mod isis;
 #[cfg(feature = "files")]
 mod manifest;
+#[cfg(feature = "files")]
 mod mapper;
 mod node;
 mod notification;
@@ -30,6 +31,7 @@ pub use ioam::ioam;
 pub use isis::isis;
 #[cfg(feature = "files")]
 pub use manifest::manifest;
+#[cfg(feature = "files")]
 pub use mapper::mapper;
 pub use node::{LIFETIME, NodeTarget, WorkersTarget};
 pub use notification::notification;
@@ -62,7 +64,6 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("headend", || Box::new(headend)),
     ("isis", || Box::new(isis)),
     ("bfd", || Box::new(bfd)),
-    ("mapper", || Box::new(mapper)),
     ("notification", || Box::new(notification)),
     ("perftest", || Box::new(perftest)),
     ("capture", || Box::new(capture)),
@@ -85,4 +86,6 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("manifest", || Box::new(manifest)),
     #[cfg(feature = "files")]
     ("ranks", || Box::new(ranks)),
+    #[cfg(feature = "files")]
+    ("mapper", || Box::new(mapper)),
 ];
