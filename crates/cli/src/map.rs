@@ -153,7 +153,7 @@ fn config(arguments: &Arguments, topology: &Topology, nic: HostId) -> Config {
 /// Writes the deny list, if there is a file for it.
 fn write_list(arguments: &Arguments, topology: &Topology, paths: &Paths, mapper: &Mapper) -> Result<()> {
     let Some(file) = &arguments.deny_list else { return Ok(()) };
-    let list = report::DenyList::new(topology, paths, mapper);
+    let list = report::DenyList::new(&arguments.nic, topology, paths, mapper);
     replace_file(file, &format!("{}\n", serde_json::to_string_pretty(&list)?))
 }
 

@@ -32,6 +32,8 @@ impl Event {
 /// The deny list.
 #[derive(Serialize)]
 pub(super) struct DenyList {
+    /// The NIC whose paths they are.
+    nic: String,
     /// Links that have failed, by name.
     failed_links: Vec<String>,
     denied: Vec<DeniedPath>,
@@ -49,7 +51,7 @@ pub(super) struct DeniedPath {
 }
 
 impl DenyList {
-    pub(super) fn new(topology: &Topology, paths: &Paths, mapper: &Mapper) -> Self {
+    pub(super) fn new(nic: &str, topology: &Topology, paths: &Paths, mapper: &Mapper) -> Self {
         let is_denied = |path| mapper.is_denied(path);
         let failed = paths.failed_links(is_denied);
         let mut excluded = BTreeMap::new();
@@ -62,6 +64,7 @@ impl DenyList {
             }
         }
         DenyList {
+            nic: nic.to_owned(),
             failed_links: failed.into_iter().map(|link| topology.link_name(link)).collect(),
             denied: denied(paths, mapper),
             excluded,

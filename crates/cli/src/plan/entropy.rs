@@ -5,12 +5,15 @@ use super::text::rows;
 use crate::output::{print, print_text};
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use serde::Serialize;
-use srdma_fabric::{AddressPlan, Encoding, HostId, ListedPath, NodeId, SidPlan, Template, Topology};
+use serde::{Deserialize, Serialize};
+use srdma_fabric::{AddressPlan, Encoding, HostId, ListedPath, NodeId, Template, Topology};
 use srdma_wire::Entropy;
 use srdma_wire::entropy::AddressTemplate;
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::fs;
 use std::net::Ipv6Addr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const EXAMPLES: &str = "Examples:
@@ -19,6 +22,7 @@ const EXAMPLES: &str = "Examples:
   srdma plan entropy --fabric fabrics/figure1.toml --from nic1 --to nic3 --source-port 49155 --flow-label 0x80000
                                                                                       the path of a packet
   srdma plan entropy --fabric dc.toml --from h1.1 --to h2.1 --route                   a [[route]] of node.toml
+  srdma plan entropy --fabric dc.toml --from h1.1 --to h2.1 --route --deny-list denied.json      without dead paths
 
 docs/placement.md describes the values and the JSON.
 Exit codes: 0 done, 2 a value is no path, or the files or arguments make no sense.";
@@ -61,6 +65,10 @@ pub(super) struct Arguments {
     /// The /32 below which NICs have their addresses, for --route.
     #[arg(long, value_name = "ADDRESS", default_value_t = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0))]
     addresses: Ipv6Addr,
+
+    /// The deny list that srdma map has written on the sender: its values are denied.
+    #[arg(long, value_name = "FILE")]
+    deny_list: Option<PathBuf>,
 
     /// Print JSON.
     #[arg(long)]
@@ -121,6 +129,15 @@ struct PrintedPath {
     segments: Vec<Ipv6Addr>,
     /// A link of it has failed.
     is_failed: bool,
+    /// It is in the deny list.
+    is_denied: bool,
+}
+
+/// The part of a deny list that counts here.
+#[derive(Deserialize)]
+struct DenyList {
+    nic: String,
+    excluded: BTreeMap<String, Vec<u32>>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
@@ -130,9 +147,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
     let encoding = if arguments.links { Encoding::Links } else { Encoding::Nodes };
     let listed = template.listed(&sids, ends, encoding, arguments.tenant)?;
     let addresses = template.addresses(&listed).ok();
+    let denied = denied(arguments, &template, ends)?;
     let chosen = chosen(arguments, &template, ends, listed)?;
+    let is_failed = |own: &ListedPath| own.path.links.iter().any(|link| topology.is_failed(*link));
     if arguments.route {
-        print(&route(arguments, &topology, &sids, ends, addresses.as_ref(), &chosen))?;
+        let is_denied = |own: &ListedPath| is_failed(own) || denied.contains(&own.entropy);
+        let prefix = AddressPlan::below(arguments.addresses).host_prefix(&topology, ends[1]);
+        let head = format!("# {} to {}, SIDs below {}/32\n", arguments.from, arguments.to, sids.block());
+        print(&format!("{head}{}", route(prefix, addresses.as_ref(), &chosen, is_denied)))?;
         return Ok(ExitCode::SUCCESS);
     }
     let printed = Printed {
@@ -145,7 +167,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
             })
             .collect(),
         template: addresses.map(|addresses| PrintedTemplate::new(&addresses)),
-        paths: chosen.iter().map(|own| PrintedPath::new(&topology, own)).collect(),
+        paths: chosen
+            .iter()
+            .map(|own| PrintedPath::new(&topology, own, is_failed(own), denied.contains(&own.entropy)))
+            .collect(),
     };
     if arguments.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&printed)?))?;
@@ -153,6 +178,22 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode> {
         print_text(&printed.text())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The values of the deny list, if there is one; one that is no path is refused.
+fn denied(arguments: &Arguments, template: &Template, [from, to]: [HostId; 2]) -> Result<Vec<Entropy>> {
+    let Some(file) = &arguments.deny_list else { return Ok(Vec::new()) };
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let list: DenyList =
+        serde_json::from_str(&text).with_context(|| format!("{} is no deny list of srdma map", file.display()))?;
+    if list.nic != arguments.from {
+        bail!("{} is the deny list of {}: expected that of {}", file.display(), list.nic, arguments.from);
+    }
+    let values: Vec<Entropy> = list.excluded.get(&arguments.to).into_iter().flatten().copied().map(Entropy).collect();
+    for value in &values {
+        template.expand(from, to, *value).with_context(|| format!("{} is of another fabric", file.display()))?;
+    }
+    Ok(values)
 }
 
 /// The paths that the arguments name; a value that is none is refused.
@@ -186,7 +227,7 @@ impl PrintedTemplate {
 }
 
 impl PrintedPath {
-    fn new(topology: &Topology, listed: &ListedPath) -> Self {
+    fn new(topology: &Topology, listed: &ListedPath, is_failed: bool, is_denied: bool) -> Self {
         let ListedPath { entropy, path, program } = listed;
         PrintedPath {
             entropy: entropy.0,
@@ -195,18 +236,23 @@ impl PrintedPath {
             path: path.node_names(topology),
             destination: program.destination,
             segments: program.segments.clone(),
-            is_failed: path.links.iter().any(|link| topology.is_failed(*link)),
+            is_failed,
+            is_denied,
         }
     }
 
     fn row(&self) -> [String; 5] {
         let more = self.segments.iter().map(|segment| format!(", {segment}")).collect::<String>();
-        let failed = if self.is_failed { " (failed)" } else { "" };
+        let state = match (self.is_failed, self.is_denied) {
+            (true, _) => " (failed)",
+            (false, true) => " (denied)",
+            (false, false) => "",
+        };
         [
             format!("{:#x}", self.entropy),
             self.source_port.to_string(),
             format!("{:#x}", self.flow_label),
-            format!("{}{failed}", super::text::switches(&self.path)),
+            format!("{}{state}", super::text::switches(&self.path)),
             format!("{}{more}", self.destination),
         ]
     }
@@ -238,20 +284,14 @@ impl Printed {
     }
 }
 
-/// A `[[route]]` of `node.toml`: by the template where there is one, else path by path. Paths over failed links are
-/// denied.
+/// A `[[route]]` of `node.toml`: by the template where there is one, else path by path.
 fn route(
-    arguments: &Arguments,
-    topology: &Topology,
-    sids: &SidPlan,
-    [_, to]: [HostId; 2],
+    prefix: Ipv6Addr,
     addresses: Option<&AddressTemplate>,
     chosen: &[ListedPath],
+    is_denied: impl Fn(&ListedPath) -> bool,
 ) -> String {
-    let prefix = AddressPlan::below(arguments.addresses).host_prefix(topology, to);
-    let mut text = format!("# {} to {}, SIDs below {}/32\n", arguments.from, arguments.to, sids.block());
-    let _ = writeln!(text, "[[route]]\nprefix = \"{prefix}/64\"\n");
-    let is_denied = |own: &ListedPath| own.path.links.iter().any(|link| topology.is_failed(*link));
+    let mut text = format!("[[route]]\nprefix = \"{prefix}/64\"\n\n");
     if let Some(addresses) = addresses {
         let choice = |own: &srdma_wire::entropy::Choice| {
             format!("{{ bits = {}, choices = {}, step = \"{}\" }}", own.bits, own.choices, own.step)

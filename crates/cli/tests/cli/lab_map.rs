@@ -103,6 +103,15 @@ impl Fabric {
         srdma
     }
 
+    /// The route to h2.1 for a node, without the denied paths.
+    fn route(&self) -> String {
+        let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+        srdma.args(["plan", "entropy", "--from", "h1.1", "--to", "h2.1", "--route", "--fabric"]).arg(&self.file);
+        let output = srdma.arg("--deny-list").arg(self.list()).output().expect("the program runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
     fn list(&self) -> PathBuf {
         self.directory.path().join("denied.json")
     }
@@ -194,17 +203,19 @@ fn a_cut_link_is_denied_and_allowed_again() {
     let mut child = fabric.map(&options).stdout(Stdio::piped()).spawn().expect("the program runs");
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let mut mapper = Mapper { child, lines };
-    wait_for_list(&fabric, &json!({ "failed_links": [], "denied": [], "excluded": {} }));
+    wait_for_list(&fabric, &json!({ "nic": "h1.1", "failed_links": [], "denied": [], "excluded": {} }));
 
     // Far from the host: only the paths to leaf 2 by spine 2 are concerned.
     fabric.cut("spine2", "leaf2");
     assert_eq!(mapper.changes("denied", 1), [json!(["leaf1", "spine2", "leaf2"])]);
     let far = json!({
+        "nic": "h1.1",
         "failed_links": ["leaf2-spine2"],
         "denied": [{ "path": ["leaf1", "spine2", "leaf2"], "probe": "5f00:0:1:4802:2:4802:1:0" }],
         "excluded": { "h2.1": [1] },
     });
     wait_for_list(&fabric, &far);
+    assert!(fabric.route().contains("denied = [1] }"), "{}", fabric.route());
     fabric.join("spine2", "leaf2");
     assert_eq!(mapper.changes("allowed", 1), [json!(["leaf1", "spine2", "leaf2"])]);
 
@@ -213,6 +224,7 @@ fn a_cut_link_is_denied_and_allowed_again() {
     let both = [json!(["leaf1", "spine1", "leaf2"]), json!(["leaf1", "spine1"])];
     assert_eq!(mapper.changes("denied", 2), both);
     let near = json!({
+        "nic": "h1.1",
         "failed_links": ["leaf1-spine1"],
         "denied": [{ "path": ["leaf1", "spine1", "leaf2"], "probe": "5f00:0:1:4801:2:4801:1:0" }],
         "excluded": { "h2.1": [0] },
@@ -220,7 +232,7 @@ fn a_cut_link_is_denied_and_allowed_again() {
     wait_for_list(&fabric, &near);
     fabric.direct("leaf1", "spine1");
     assert_eq!(mapper.changes("allowed", 2), both);
-    wait_for_list(&fabric, &json!({ "failed_links": [], "denied": [], "excluded": {} }));
+    wait_for_list(&fabric, &json!({ "nic": "h1.1", "failed_links": [], "denied": [], "excluded": {} }));
 
     let (report, code) = mapper.end();
     assert_eq!(code, Some(0), "{report}");

@@ -35,6 +35,7 @@ mod lab_rxe;
 mod lab_usid;
 mod lab_wpi;
 mod log;
+mod map_steering;
 mod node;
 mod own_lab;
 mod packets;

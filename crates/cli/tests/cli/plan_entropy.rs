@@ -127,6 +127,33 @@ fn a_route_for_a_node_has_the_paths_of_the_plan() {
     }
 }
 
+/// The deny list of a mapper denies values, of its own NIC and fabric alone.
+#[test]
+fn values_of_a_deny_list_are_denied() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let written = |name: &str, list: &str| {
+        let file = directory.path().join(name);
+        std::fs::write(&file, list).expect("the list is written");
+        file.to_str().expect("UTF-8").to_owned()
+    };
+    let list = |nic: &str, value: u32| {
+        json!({ "nic": nic, "failed_links": [], "denied": [], "excluded": { "nic3": [2, value], "nic4": [1] } })
+            .to_string()
+    };
+    let file = written("denied.json", &list("nic1", 5));
+    let route = text(entropy(FABRIC, &["--from", "nic1", "--to", "nic3", "--route", "--deny-list", &file]));
+    let paths = &routes(&route)[0];
+    let denied: Vec<_> = paths.iter().filter(|(_, _, denied)| *denied).filter_map(|path| path.0).collect();
+    assert_eq!((paths.len(), denied), (8, vec![2, 5]));
+    let table = text(entropy(FABRIC, &["--from", "nic1", "--to", "nic3", "--deny-list", &file]));
+    assert_eq!(table.matches(" (denied) ").count(), 2, "{table}");
+    let with = |file: &str| refusal(&["--from", "nic1", "--to", "nic3", "--deny-list", file]);
+    assert!(with(&written("other.json", &list("nic2", 5))).contains("is the deny list of nic2: expected that of nic1"));
+    assert!(with(&written("old.json", &list("nic1", 9))).contains("is of another fabric: entropy 0x9 is no path"));
+    assert!(with(&written("no.json", "{}")).contains("no.json is no deny list of srdma map"));
+    assert!(with("nowhere.json").contains("cannot read nowhere.json"));
+}
+
 #[test]
 fn refusals_name_the_reason() {
     let ends = ["--from", "nic1", "--to", "nic3"];
