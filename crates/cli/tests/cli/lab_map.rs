@@ -55,7 +55,7 @@ impl Fabric {
     /// Configures a device; may be repeated.
     fn configure(&self, name: &str) {
         let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
-        srdma.args(["plan", "provision", "--encoding", "un", "--format", "linux", "--device", name]);
+        srdma.args(["plan", "provision", "--format", "linux", "--device", name]);
         // SIDs are bound to an interface that no test cuts at this end.
         let at = match name {
             "h1.1" => "leaf1",
@@ -189,6 +189,21 @@ fn a_sound_fabric_has_no_denied_path() {
     assert_eq!(counters["probes_foreign"], 0, "{report}");
     assert_eq!(counters["probes_not_sent"], 0, "{report}");
     assert!(report["round_trip_ns"].as_u64().expect("a time") < 100_000_000, "{report}");
+}
+
+/// The same by links: the last uA, of the NIC's port, takes off the outer header.
+#[test]
+#[ignore = "needs root"]
+fn probes_by_links_return_over_linux_routers() {
+    let fabric = Fabric::new();
+    let leaf1 = ["ip", "-6", "route", "add", "5f00:0:e000::/38", "via", "fe80::2", "dev", "leaf1"];
+    fabric.devices["h1.1"].run(&leaf1).expect("the uA of leaf 1 are reached");
+    let output = fabric.map(&["--links", "--duration", "2s", "--timeout", "200ms"]).output().expect("the program runs");
+    let report = report(&output);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert_eq!((&report["paths"], &report["denied"]), (&json!(5), &json!([])));
+    assert!(report["counters"]["probes_returned"].as_u64().expect("a number") > 40, "{report}");
+    assert_eq!(report["counters"]["probes_lost"], 0, "{report}");
 }
 
 /// D256: the paths over a cut link are denied, the link is named, steering excludes its value; when it is joined again they

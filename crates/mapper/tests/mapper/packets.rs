@@ -1,7 +1,7 @@
 //! Octets of probes, and packets that are none.
 
 use proptest::prelude::*;
-use srdma_fabric::{Encoding, FatTree, HostId, NodeId, SidPlan, Speeds, Topology};
+use srdma_fabric::{Encoding, FatTree, HostId, LeafSpine, NodeId, SidPlan, Speeds, Step, Topology};
 use srdma_mapper::{Config, Mapper, MapperError, Paths};
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
@@ -62,6 +62,29 @@ fn a_probe_of_three_tiers_has_an_srh() {
     let srh = [&[41, 2, 4, 1, 0, 0, 0, 0][..], &expected("5f00:0:9201:4902:101::")].concat();
     assert_eq!(octets[40..64], srh);
     assert_eq!((octets[64] >> 4, octets[64 + 6]), (6, 17));
+}
+
+/// By links, the last of which is the NIC's own: read back by the parser of programs, and counted by hand.
+#[test]
+fn probes_by_links_use_the_links_of_their_path() {
+    let topology = LeafSpine { leaves: 2, spines: 2, hosts_per_leaf: 2, speeds: Speeds::DEFAULT }.topology().unwrap();
+    let sids = SidPlan::new(&topology, SidPlan::BLOCK).unwrap();
+    let paths = Paths::new(&topology, &sids, HostId(0), Encoding::Links).unwrap();
+    let far = paths.iter().find(|path| path.switches == ["leaf1", "spine2", "leaf2"]).expect("the path");
+    // Leaf 1 by port 3, spine 2 by port 1, leaf 2 by port 3, spine 2 by port 0, leaf 1 by port 0, which is the NIC's.
+    assert_eq!(far.program.destination, "5f00:0:e003:e001:e003:e000:e000:0".parse::<Ipv6Addr>().unwrap());
+    for path in paths.iter() {
+        let steps = path.program.decode(&sids, &topology, Some(HostId(0))).unwrap();
+        let links: Vec<_> = steps
+            .iter()
+            .map(|step| match step {
+                Step::Link(_, link) => *link,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let back: Vec<_> = path.links.iter().rev().copied().collect();
+        assert_eq!(links, [&path.links[1..], &back].concat());
+    }
 }
 
 #[test]
