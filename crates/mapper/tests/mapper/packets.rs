@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use srdma_fabric::{Encoding, FatTree, HostId, LeafSpine, NodeId, SidPlan, Speeds, Step, Topology};
-use srdma_mapper::{Config, Mapper, MapperError, Paths};
+use srdma_mapper::{Config, Mapper, MapperError, Paths, PathsError};
 use srdma_wire::Instant;
 use std::net::Ipv6Addr;
 
@@ -85,6 +85,16 @@ fn probes_by_links_use_the_links_of_their_path() {
         let back: Vec<_> = path.links.iter().rev().copied().collect();
         assert_eq!(links, [&path.links[1..], &back].concat());
     }
+}
+
+/// 399 leaves by 200 spines: more than a session of 16 bits distinguishes.
+#[test]
+fn a_nic_with_too_many_paths_is_refused() {
+    let fabric = LeafSpine { leaves: 400, spines: 200, hosts_per_leaf: 1, speeds: Speeds::DEFAULT };
+    let topology = fabric.topology().unwrap();
+    let sids = SidPlan::new(&topology, SidPlan::BLOCK).unwrap();
+    let refused = Paths::new(&topology, &sids, HostId(0), Encoding::Nodes).unwrap_err();
+    assert_eq!(refused, PathsError::TooManyPaths);
 }
 
 #[test]
