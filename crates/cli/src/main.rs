@@ -16,6 +16,7 @@ mod group;
 mod isis;
 mod lab;
 mod log;
+mod map;
 mod node;
 mod output;
 mod paths;
@@ -59,6 +60,7 @@ enum Command {
     Group(Box<group::Arguments>),
     Isis(isis::Arguments),
     Lab(Box<lab::Arguments>),
+    Map(map::Arguments),
     Node(node::Arguments),
     Perftest(perftest::Arguments),
     Plan(plan::Arguments),
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Command::Group(arguments) => group::run(&arguments),
         Command::Isis(arguments) => isis::run(&arguments),
         Command::Lab(arguments) => lab::run(&arguments),
+        Command::Map(arguments) => map::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Perftest(arguments) => perftest::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),

@@ -3,6 +3,7 @@
 use crate::terminal::escaped_lines;
 use anyhow::Context;
 use std::io::{self, Write};
+use std::{fs, path::Path};
 
 /// Prints a text.
 ///
@@ -42,4 +43,17 @@ pub(crate) fn written(result: io::Result<()>) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.context("cannot write the output"),
     }
+}
+
+/// Writes a file, whole or not at all: readers see the one before or the one after.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub(crate) fn replace_file(file: &Path, text: &str) -> anyhow::Result<()> {
+    let mut name = file.file_name().with_context(|| format!("{} is no file", file.display()))?.to_owned();
+    name.push(".new");
+    let beside = file.with_file_name(name);
+    let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, file));
+    written.with_context(|| format!("cannot write {}", file.display()))
 }

@@ -4,6 +4,7 @@
 mod change;
 mod decode;
 mod ecmp;
+mod entropy;
 mod headroom;
 mod jobs;
 mod place;
@@ -35,6 +36,7 @@ enum Command {
     Place(place::Arguments),
     Provision(provision::Arguments),
     Decode(decode::Arguments),
+    Entropy(entropy::Arguments),
     Headroom(headroom::Arguments),
     #[command(flatten)]
     Change(change::Change),
@@ -86,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
         Command::Place(arguments) => place::run(arguments),
         Command::Provision(arguments) => provision::run(arguments),
         Command::Decode(arguments) => decode::run(arguments),
+        Command::Entropy(arguments) => entropy::run(arguments),
         Command::Headroom(arguments) => headroom::run(arguments),
         Command::Change(change) => change::run(change, false),
         Command::Whatif { change } => change::run(change, true),

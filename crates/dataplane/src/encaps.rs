@@ -238,6 +238,11 @@ impl InnerFields {
         let traffic_class = ipv6(head).ok()?.traffic_class();
         Some(InnerFields { traffic_class, flow: entropy::of_packet(head) })
     }
+
+    /// The same with another flow label.
+    pub(crate) fn with_flow(self, flow: u32) -> Self {
+        InnerFields { flow, ..self }
+    }
 }
 
 /// Fills the fields of an outer IPv6 header that depend on the packet.

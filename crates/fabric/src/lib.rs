@@ -3,12 +3,13 @@
 //! A [`Topology`] that exists can work: [`Topology::new`] rejects the rest with the place of the error. It comes
 //! from a [`generator`](generate), from a [TOML file](mod@file), or from a [`Plan`]. [`NextHops`]
 //! has the shortest paths, [`AddressPlan`] the addresses, [`SidPlan`] the SIDs, of which a [`Program`] makes the path
-//! of a packet.
+//! of a packet; [`Template`] makes an entropy value of 32 bits of it.
 //!
 //! Nothing here depends on chance, on time, or on the order of a hash table: the same plan gives the same octets.
 
 pub mod address;
 mod connectivity;
+pub mod entropy;
 mod error;
 pub mod file;
 pub mod generate;
@@ -20,6 +21,7 @@ pub mod sid;
 mod topology;
 
 pub use address::{AddressPlan, Destination};
+pub use entropy::{ListedPath, Template, ValueError};
 pub use error::{Place, TopologyError};
 pub use file::TopologySection;
 pub use generate::{DataCentres, DualHomed, FatTree, LeafSpine, Planes, Rails, Speeds, Wan};

@@ -235,8 +235,14 @@ impl Frame {
     }
 
     /// The frame with four octets behind its last segment, as a copy has its new ICRC there.
-    pub fn with_tail(self, tail: [u8; 4]) -> Self {
-        Frame { end: End::new(self.end.body_segments() as u8, Some(tail)), ..self }
+    pub fn with_tail(mut self, tail: [u8; 4]) -> Self {
+        self.set_tail(tail);
+        self
+    }
+
+    /// Puts four octets behind the last segment, in place of the tail if there is one.
+    pub fn set_tail(&mut self, tail: [u8; 4]) {
+        self.end = End::new(self.end.body_segments() as u8, Some(tail));
     }
 
     /// The segment that the frame begins with.

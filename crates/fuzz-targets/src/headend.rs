@@ -4,8 +4,9 @@ use crate::choices::Choices;
 use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming, ProbeConfig, Probing};
 use srdma_frame::{Frame, Pool};
 use srdma_steering::{Config, Limits, Mode, Path, SetId};
+use srdma_testkit::checksums;
 use srdma_testkit::packets::{cnp, fast_cnp, rocev2};
-use srdma_wire::{Instant, Prefix};
+use srdma_wire::{Entropy, Instant, Prefix};
 use std::net::Ipv6Addr;
 
 const ROOM: usize = 14;
@@ -131,7 +132,7 @@ impl World<'_> {
         if let Ok(Some(octets)) = self.headend.outgoing(self.now, &mut frame, &mut self.pool) {
             let sent = frame.to_vec(&self.pool);
             assert_eq!(sent.len(), ROOM + octets + packet.len());
-            assert!(sent.ends_with(packet), "the packet is carried as it was");
+            check_carried(packet, &sent[sent.len() - packet.len()..]);
             let outer: [u8; 16] = *sent[ROOM + 24..].first_chunk().expect("an outer header");
             assert!(self.allowed.contains(&outer.into()), "{} may not be taken", Ipv6Addr::from(outer));
         }
@@ -212,11 +213,29 @@ fn paths(choices: &mut Choices<'_>) -> (Vec<HeadendPath>, Vec<Ipv6Addr>) {
                 is_denied: choices.rarely(4),
             };
             let probing = if choices.rarely(4) { Probing::Never } else { Probing::ThereAndBack };
-            HeadendPath { path, probing }
+            let entropy = choices.rarely(2).then(|| Entropy(choices.octet().into()));
+            HeadendPath { path, probing, entropy }
         })
         .collect();
     let allowed = paths.iter().filter(|path| !path.path.is_denied).map(|path| path.path.segments[0]).collect();
     (paths, allowed)
+}
+
+/// A packet is carried as it was, but for the value of a path with one: in port, flow label, and what covers the port.
+fn check_carried(packet: &[u8], carried: &[u8]) {
+    if carried == packet {
+        return;
+    }
+    let label = u32::from_be_bytes([0, carried[1] & 0xF, carried[2], carried[3]]);
+    let port = u16::from_be_bytes([carried[40], carried[41]]);
+    assert!(Entropy::of_fields(port, label).is_ok(), "the packet has a value");
+    let end = packet.len() - 4;
+    for (place, (before, after)) in packet.iter().zip(carried).enumerate() {
+        let may_change = (1..4).contains(&place) || [40, 41, 46, 47].contains(&place) || place >= end;
+        assert!(before == after || may_change, "octet {place} changed");
+    }
+    let is_sound = |packet: &[u8]| checksums::icrc(&packet[..end]) == packet[end..];
+    assert_eq!(is_sound(packet), is_sound(carried), "the ICRC follows the port");
 }
 
 fn framed(packet: &[u8], pool: &mut Pool) -> Option<Frame> {

@@ -12,6 +12,8 @@ mod ioam;
 mod isis;
 #[cfg(feature = "files")]
 mod manifest;
+#[cfg(feature = "files")]
+mod mapper;
 mod node;
 mod notification;
 mod perftest;
@@ -29,6 +31,8 @@ pub use ioam::ioam;
 pub use isis::isis;
 #[cfg(feature = "files")]
 pub use manifest::manifest;
+#[cfg(feature = "files")]
+pub use mapper::mapper;
 pub use node::{LIFETIME, NodeTarget, WorkersTarget};
 pub use notification::notification;
 pub use perftest::perftest;
@@ -82,4 +86,6 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("manifest", || Box::new(manifest)),
     #[cfg(feature = "files")]
     ("ranks", || Box::new(ranks)),
+    #[cfg(feature = "files")]
+    ("mapper", || Box::new(mapper)),
 ];

@@ -7,10 +7,15 @@ pub(crate) const ADDRESS_OCTETS: libc::socklen_t = size_of::<libc::sockaddr_ll>(
 
 /// A non-blocking raw packet socket, which receives nothing before it is bound.
 pub(crate) fn open() -> io::Result<OwnedFd> {
+    open_of(libc::AF_PACKET, 0)
+}
+
+/// A non-blocking raw socket of a family and a protocol.
+pub(crate) fn open_of(family: i32, protocol: i32) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: socket takes no pointers, and the descriptor that it gives is ours alone.
     unsafe {
-        match libc::socket(libc::AF_PACKET, kind, 0) {
+        match libc::socket(family, kind, protocol) {
             -1 => Err(io::Error::last_os_error()),
             descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
         }

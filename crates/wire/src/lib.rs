@@ -19,6 +19,7 @@ pub mod bth;
 pub mod checksum;
 pub mod cm;
 pub mod codepoints;
+pub mod entropy;
 pub mod ethernet;
 pub mod extension;
 pub mod fast_cnp;
@@ -45,6 +46,7 @@ pub mod view;
 pub mod vlan;
 
 pub use bth::{Bth, BthView, Opcode};
+pub use entropy::Entropy;
 pub use ethernet::{EtherType, Ethernet, EthernetView, MacAddress};
 pub use icrc::Icrc;
 pub use ipv6::{Ipv6, Ipv6View, NextHeader};

@@ -3,7 +3,7 @@
 use super::ecmp::{self, Hashed};
 use anyhow::{Context, Result};
 use serde::Serialize;
-use srdma_fabric::{Encoding, NodeId, Path, Program, SidPlan, Topology};
+use srdma_fabric::{Encoding, NodeId, Path, Program, SidPlan, Template, Topology};
 use srdma_placement::{Direction, ListedFlow, Numbered, Placement, Plan};
 use std::net::Ipv6Addr;
 
@@ -42,6 +42,8 @@ pub(super) struct PlacedFlow {
     /// The nodes on the way.
     pub(super) path: Vec<String>,
     pub(super) program: WrittenProgram,
+    /// Its value of 32 bits; `null` if the path or the fabric has none.
+    pub(super) entropy: Option<u32>,
     /// Of a path that shares as few links as possible.
     pub(super) backup: Option<WrittenProgram>,
     /// For acknowledgements (D86).
@@ -60,6 +62,7 @@ pub(super) struct WrittenProgram {
 impl Placed {
     pub(super) fn new(topology: &Topology, sids: &SidPlan, plan: &Plan<'_>, encoding: Encoding) -> Result<Self> {
         let placement = plan.placement();
+        let template = Template::new(topology).ok();
         let mut flows = Vec::new();
         for Numbered { id, wanted, .. } in plan.flows() {
             let write = |path: &Path| write(topology, sids, path, encoding, wanted.tenant);
@@ -71,6 +74,7 @@ impl Placed {
                 rate_bits_per_s: wanted.flow.rate_bits_per_s,
                 path: path.node_names(topology),
                 program: write(&path)?,
+                entropy: template.as_ref().and_then(|template| Some(template.entropy(&path).ok()?.0)),
                 backup: placement.backup(*id).as_ref().map(write).transpose()?,
                 reverse: write(&path.reversed())?,
                 from,

@@ -1,6 +1,7 @@
 //! A plan in a file: the fabric, drained links and nodes, and the flows with their paths.
 
 use super::{FabricArguments, read};
+use crate::output::replace_file;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -101,12 +102,7 @@ impl Saved {
 
     /// Writes the file, whole or not at all.
     pub(super) fn write(&self, file: &path::Path) -> Result<()> {
-        let mut name = file.file_name().with_context(|| format!("{} is no file", file.display()))?.to_owned();
-        name.push(".new");
-        let beside = file.with_file_name(name);
-        let text = format!("{}\n", serde_json::to_string_pretty(self)?);
-        let written = fs::write(&beside, text).and_then(|()| fs::rename(&beside, file));
-        written.with_context(|| format!("cannot write {}", file.display()))
+        replace_file(file, &format!("{}\n", serde_json::to_string_pretty(self)?))
     }
 }
 

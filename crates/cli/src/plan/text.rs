@@ -88,7 +88,7 @@ pub(super) fn switches(path: &[String]) -> String {
 }
 
 /// Columns below their titles, one of them to the right.
-fn rows<const N: usize>(text: &mut String, titles: [&str; N], right: Option<usize>, rows: Vec<[String; N]>) {
+pub(super) fn rows<const N: usize>(text: &mut String, titles: [&str; N], right: Option<usize>, rows: Vec<[String; N]>) {
     let titles = titles.map(str::to_owned);
     let rows: Vec<[String; N]> =
         rows.into_iter().map(|row| row.map(|cell| terminal::escaped(&cell).into_owned())).collect();

@@ -145,6 +145,42 @@ fn linux_follows_programs_by_links() {
     lab.check_hops(&result, &hops);
 }
 
+/// D254, D255: NIC 1 has the template of the paths to GPU 3 and uses the value of leaf 1, spine 6 and leaf 3. Linux
+/// forwards by the address that follows; GPU 3 gets sound packets whose port and flow label are the path.
+#[test]
+#[ignore = "needs root"]
+fn packets_tell_the_path_of_their_entropy() {
+    let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+    srdma.args(["plan", "entropy", "--fabric", FABRIC, "--from", "nic1", "--to", "nic3", "--route", "2"]);
+    let route = String::from_utf8(srdma.output().expect("the program runs").stdout).expect("UTF-8");
+    let (_, path) = route.split_once("[[route.path]]\n").expect("a path");
+    let forwards = "[node.config.node]\nforwards = [\"2001:db8:0:1::/64\"]\n";
+    let steering = format!("{forwards}\n[node.config.steering]\nprobes = false\n");
+    let prefix = "prefix = \"2001:db8:0:3::1\"\n";
+    let explicit = format!("{prefix}encaps = {{ segments = [\"5f00:0:100:500:300::\"] }}\n");
+    let template = format!("{prefix}\n[[node.config.route.path]]\n{path}");
+    let lab = Lab::new("ai-backend", &[(forwards, &steering), (&explicit, &template)]);
+    let result = lab.run_pairs("1MiB");
+    let by_spine6 = HOPS.map(|hop| match hop {
+        ("nic1-leaf1", "nic1->leaf1", _) => ("nic1-leaf1", "nic1->leaf1", "5f00:0:100:600:300::"),
+        (_, "leaf1->spine5", _) => ("leaf1-spine6", "leaf1->spine6", "5f00:0:600:300::"),
+        (_, "spine5->leaf3", _) => ("leaf3-spine6", "spine6->leaf3", "5f00:0:300::"),
+        other => other,
+    });
+    lab.check_hops(&result, &by_spine6);
+    let received = decoded(&lab.capture("gpu3-nic3"));
+    let fields: Vec<(u64, u64)> = received
+        .iter()
+        .filter(|packet| packet["ipv6"][0]["destination"] == "2001:db8:0:3::1" && packet["icrc"] == "ok")
+        .map(|packet| {
+            let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{packet}"));
+            (number(&packet["udp"]["source_port"]), number(&packet["ipv6"][0]["flow_label"]))
+        })
+        .collect();
+    assert!(fields.len() > 256, "{} packets", fields.len());
+    assert!(fields.iter().all(|fields| *fields == (49154, 0x80000)), "{:?}", fields[0]);
+}
+
 /// PP-7-2: the printed commands for a tenant, executed at leaf 3: its End.DT6 accepts packets, and uses its own table.
 #[test]
 #[ignore = "needs root"]

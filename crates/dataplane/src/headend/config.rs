@@ -2,6 +2,7 @@
 
 use crate::encaps::EncapsError;
 use srdma_steering::{Config, Path, PathError};
+use srdma_wire::Entropy;
 use srdma_wire::codepoints::PROBE_PORT;
 use srdma_wire::fast_cnp::OptionTypes;
 use std::net::Ipv6Addr;
@@ -82,6 +83,8 @@ pub struct HeadendPath {
     pub path: Path,
     /// How it is probed.
     pub probing: Probing,
+    /// Its value, which UDP source port and flow label of RoCEv2 packets then have (D254).
+    pub entropy: Option<Entropy>,
 }
 
 /// Path of probes (D87).

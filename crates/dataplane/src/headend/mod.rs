@@ -52,6 +52,7 @@ mod again;
 mod answers;
 mod config;
 mod counters;
+mod entropy;
 mod flow;
 mod listen;
 mod placed;
@@ -77,7 +78,7 @@ use probes::Probes;
 use srdma_fib::Fib;
 use srdma_frame::{Frame, Pool};
 use srdma_steering::{Path, PathIndex, SetId, Signal, SignalEffect, Steering, Subject};
-use srdma_wire::{Instant, Prefix, Qpn};
+use srdma_wire::{Entropy, Instant, Prefix, Qpn};
 use std::net::Ipv6Addr;
 
 /// The headend of a NIC.
@@ -102,6 +103,8 @@ pub struct Headend {
 struct Programs {
     /// By path.
     paths: Vec<Encaps>,
+    /// By path: the value that its packets carry, if they do.
+    entropies: Vec<Option<Entropy>>,
     /// The best ranked path that is not denied.
     first: usize,
     /// The session of each path that is probed.
@@ -187,7 +190,8 @@ impl Headend {
         if let (Some(probes), false) = (&mut self.probes, is_quiet) {
             sessions.iter().flatten().for_each(|session| probes.wake(now, *session));
         }
-        self.sets[place] = Some(Programs { paths: programs, first, sessions, last, is_quiet });
+        let entropies = paths.iter().map(|path| path.entropy).collect();
+        self.sets[place] = Some(Programs { paths: programs, entropies, first, sessions, last, is_quiet });
         Ok(id)
     }
 
@@ -266,7 +270,10 @@ impl Headend {
         let path = self.steer(now, set, &leaving).ok_or(DropReason::NoPath)?;
         let programs = self.sets.get(set.0 as usize).and_then(Option::as_ref).ok_or(DropReason::NoPath)?;
         let program = programs.paths.get(path.index()).ok_or(DropReason::NoPath)?;
-        program.push(frame, pool)?;
+        match programs.entropies.get(path.index()).copied().flatten() {
+            Some(entropy) => entropy::push(entropy, program, frame, pool)?,
+            None => program.push(frame, pool)?,
+        }
         self.counters.encapsulated += 1;
         Ok(program.octets())
     }

@@ -2,7 +2,7 @@
 
 use super::Headend;
 use srdma_steering::{FlowReport, PathReport, SetId};
-use srdma_wire::Instant;
+use srdma_wire::{Entropy, Instant};
 use std::net::Ipv6Addr;
 
 /// A path, and what its probes have found.
@@ -14,6 +14,8 @@ pub struct HeadendPathReport<'h> {
     pub is_probed: bool,
     /// The time there and back that probes have found, smoothed, in nanoseconds.
     pub round_trip_ns: Option<u64>,
+    /// Its value, if packets carry one.
+    pub entropy: Option<Entropy>,
 }
 
 /// A flow, by its ends.
@@ -36,11 +38,12 @@ impl Headend {
     /// The paths of a set, as they are at this time.
     pub fn paths(&self, now: Instant, set: SetId) -> impl Iterator<Item = HeadendPathReport<'_>> {
         let Headend { steering, sets, probes, .. } = self;
-        let sessions = sets.get(set.0 as usize).and_then(Option::as_ref).map_or(&[][..], |set| &set.sessions);
+        let programs = sets.get(set.0 as usize).and_then(Option::as_ref);
         steering.paths(now, set).enumerate().map(move |(index, report)| {
-            let session = sessions.get(index).copied().flatten();
+            let session = programs.and_then(|programs| programs.sessions.get(index).copied().flatten());
+            let entropy = programs.and_then(|programs| programs.entropies.get(index).copied().flatten());
             let round_trip_ns = session.and_then(|session| probes.as_ref()?.round_trip_ns(session));
-            HeadendPathReport { report, is_probed: session.is_some(), round_trip_ns }
+            HeadendPathReport { report, is_probed: session.is_some(), round_trip_ns, entropy }
         })
     }
 

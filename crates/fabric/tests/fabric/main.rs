@@ -2,6 +2,7 @@
 
 mod addresses;
 mod counted;
+mod entropy;
 mod kinds;
 mod programs;
 mod provision;

@@ -46,7 +46,7 @@ pub use node::{
 };
 pub use policy::{LearningSection, PolicySection};
 pub use repair::{Levels, RepairSection, WindowPackets};
-pub use route::{EncapsSection, MulticastRouteSection, PathSection, RouteSection};
+pub use route::{ChoiceSection, EncapsSection, MulticastRouteSection, PathSection, RouteSection, TemplateSection};
 pub use sid::{BehaviorName, CsidBits, FlavorName, SidSection};
 pub use sr_policy::{SegmentListSection, SrPolicySection};
 pub use steering::SteeringSection;

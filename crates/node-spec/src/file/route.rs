@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use srdma_dataplane::headend::{HeadendPath, Probing};
 use srdma_dataplane::{EncapsMode, MulticastRoute, RouteAction, TableId};
 use srdma_wire::Prefix;
+use std::net::Ipv6Addr;
 use toml::Spanned;
 
 #[derive(Serialize, Deserialize)]
@@ -86,7 +87,10 @@ impl RouteSection {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PathSection {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<Located<HostAddress>>,
+    pub template: Option<Spanned<TemplateSection>>,
+    pub entropy: Option<Located<U32>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<Located<HostAddress>>,
     pub rank: Option<Located<Integer<0, 0xFFFF>>>,
@@ -96,9 +100,27 @@ pub struct PathSection {
     pub probe_segments: Option<Spanned<Vec<Located<HostAddress>>>>,
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TemplateSection {
+    pub base: Located<HostAddress>,
+    pub choice: Vec<ChoiceSection>,
+    pub values: Option<Vec<Located<U32>>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied: Vec<Located<U32>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChoiceSection {
+    pub bits: Located<Integer<0, 32>>,
+    pub choices: Located<Integer<1, 0xFFFF_FFFF>>,
+    pub step: Ipv6Addr,
+}
+
 impl PathSection {
     fn of(placed: &HeadendPath) -> Self {
-        let HeadendPath { path, probing } = placed;
+        let HeadendPath { path, probing, entropy } = placed;
         let (probe, probe_segments) = match probing {
             Probing::ThereAndBack => (None, None),
             Probing::By(segments) => (None, Some(spanned(addresses(segments)))),
@@ -106,6 +128,8 @@ impl PathSection {
         };
         PathSection {
             segments: addresses(&path.segments),
+            template: None,
+            entropy: entropy.map(|entropy| integer(entropy.0)),
             via: addresses(&path.nodes),
             rank: Some(integer(path.rank)),
             denied: path.is_denied,

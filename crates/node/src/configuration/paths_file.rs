@@ -97,6 +97,19 @@ mod tests {
         assert_eq!(headend.sets().count(), 1);
     }
 
+    /// D255: a host that is its own headend has the paths of a template as well.
+    #[test]
+    fn a_template_is_expanded() {
+        let choice = "{ bits = 1, choices = 2, step = \"0:0:0:100::\" }";
+        let template = format!("template = {{ base = \"5f00:0:100:500:300::\", choice = [{choice}] }}");
+        let text = format!("[steering]\nprobes = false\n[[path]]\n{template}\n");
+        let file = PathsFile::parse(Path::new("paths.toml"), &text).unwrap();
+        let found: Vec<_> =
+            file.paths.iter().map(|own| (own.entropy.map(|value| value.0), own.path.segments[0])).collect();
+        let by = |spine: &str| format!("5f00:0:100:{spine}:300::").parse::<Ipv6Addr>().unwrap();
+        assert_eq!(found, [(Some(0), by("500")), (Some(1), by("600"))]);
+    }
+
     #[test]
     fn errors_are_reported_with_their_line() {
         let path = "[[path]]\nsegments = [\"5f00:0:100:500:300::\"]\n";

@@ -5,9 +5,11 @@ use super::Draft;
 use super::claims::Claims;
 use srdma_dataplane::headend::{HeadendConfig, HeadendPath, ProbeConfig, Probing};
 use srdma_node_spec::Entries;
-use srdma_node_spec::file::{HostAddress, Located, NodeFile, PathSection, SteeringSection};
-use srdma_steering::{Config, Limits, Path};
+use srdma_node_spec::file::{HostAddress, Located, NodeFile, PathSection, SteeringSection, TemplateSection};
+use srdma_steering::{Config, Limits, MAX_PATHS, Path};
 use srdma_toml_error::Problem;
+use srdma_wire::Entropy;
+use srdma_wire::entropy::{AddressTemplate, Choice};
 use std::time::Duration;
 use toml::Spanned;
 
@@ -85,14 +87,29 @@ fn probes(section: &SteeringSection) -> Result<ProbeConfig, Problem> {
 
 /// The paths of a route, the best first.
 pub(super) fn paths(section: &Spanned<Vec<Spanned<PathSection>>>) -> Result<Vec<HeadendPath>, Problem> {
-    section.get_ref().iter().enumerate().map(|(position, path)| self::path(position, path)).collect()
+    let mut paths = Vec::new();
+    for (position, section) in section.get_ref().iter().enumerate() {
+        let path = path(position, section)?;
+        match &section.get_ref().template {
+            Some(template) => paths.extend(expanded(&path, template)?),
+            None => paths.push(path),
+        }
+    }
+    Ok(paths)
 }
 
 fn path(position: usize, section: &Spanned<PathSection>) -> Result<HeadendPath, Problem> {
     let (at, section) = (section.span().start, section.get_ref());
     let addresses = |given: &[Located<HostAddress>]| given.iter().map(|address| address.value.0).collect();
-    if section.segments.is_empty() {
-        return Err(Problem::new(at, "a path needs at least one segment"));
+    match (&section.template, section.segments.first()) {
+        (None, None) => return Err(Problem::new(at, "a path needs at least one segment")),
+        (Some(_), Some(segment)) => {
+            return Err(Problem::new(segment.at, "segments beside template: give one of them"));
+        }
+        (None, Some(_)) | (Some(_), None) => {}
+    }
+    if let (Some(_), Some(entropy)) = (&section.template, &section.entropy) {
+        return Err(Problem::new(entropy.at, "entropy beside template, which has the values of its paths"));
     }
     let probing = match (&section.probe, &section.probe_segments) {
         (None, None) => Probing::ThereAndBack,
@@ -106,6 +123,9 @@ fn path(position: usize, section: &Spanned<PathSection>) -> Result<HeadendPath, 
             return Err(Problem::new(segments.span().start, "probe_segments beside probe: give one of them"));
         }
     };
+    if let (Some(_), Some(segments)) = (&section.template, &section.probe_segments) {
+        return Err(Problem::new(segments.span().start, "probe_segments beside template: its paths differ"));
+    }
     Ok(HeadendPath {
         path: Path {
             segments: addresses(&section.segments),
@@ -114,7 +134,42 @@ fn path(position: usize, section: &Spanned<PathSection>) -> Result<HeadendPath, 
             is_denied: section.denied,
         },
         probing,
+        entropy: section.entropy.as_ref().map(|entropy| Entropy(entropy.value.get() as u32)),
     })
+}
+
+/// The paths of a template, in the order of its values (D255).
+fn expanded(like: &HeadendPath, section: &Spanned<TemplateSection>) -> Result<Vec<HeadendPath>, Problem> {
+    let (at, section) = (section.span().start, section.get_ref());
+    let choices: Vec<Choice> = section
+        .choice
+        .iter()
+        .map(|own| Choice { bits: own.bits.value.get() as u8, choices: own.choices.value.get() as u32, step: own.step })
+        .collect();
+    let template = AddressTemplate::new(section.base.value.0, &choices);
+    let template = template.map_err(|error| Problem::new(at, format!("no template: {error}")))?;
+    let mut denied = Vec::new();
+    for value in &section.denied {
+        let entropy = Entropy(value.value.get() as u32);
+        template.expand(entropy).map_err(|error| Problem::new(value.at, error.to_string()))?;
+        denied.push(entropy);
+    }
+    let values: Vec<(usize, Entropy)> = match &section.values {
+        Some(values) => values.iter().map(|value| (value.at, Entropy(value.value.get() as u32))).collect(),
+        None if template.paths() > MAX_PATHS as u64 => {
+            let found = template.paths();
+            let expected = format!("expected {MAX_PATHS} at most: choose some of them by values");
+            return Err(Problem::new(at, format!("the template has {found} paths, {expected}")));
+        }
+        None => template.values().map(|value| (at, value)).collect(),
+    };
+    let path = |(at, entropy): (usize, Entropy)| {
+        let address = template.expand(entropy).map_err(|error| Problem::new(at, error.to_string()))?;
+        let is_denied = like.path.is_denied || denied.contains(&entropy);
+        let path = Path { segments: vec![address], is_denied, ..like.path.clone() };
+        Ok(HeadendPath { path, probing: like.probing.clone(), entropy: Some(entropy) })
+    };
+    values.into_iter().map(path).collect()
 }
 
 fn positive_ns(key: &str, given: &Option<Located<Duration>>, default: u64) -> Result<u64, Problem> {

@@ -1,7 +1,7 @@
 //! NIC 1 of the draft's Figure 1, which sends to NIC 3 by leaf 1, spine 5 or 6, and leaf 3.
 
 pub(crate) use crate::common::address;
-use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming, Probing};
+use srdma_dataplane::headend::{Headend, HeadendConfig, HeadendPath, Incoming};
 use srdma_frame::{Frame, Pool};
 use srdma_steering::{Path, SetId};
 use srdma_testkit::packets;
@@ -27,7 +27,7 @@ const ROOM: usize = 14;
 /// A path by a spine.
 pub(crate) fn path(program: &str, spine: &str, rank: u16) -> HeadendPath {
     let path = Path { segments: vec![address(program)], nodes: vec![address(spine)], rank, is_denied: false };
-    HeadendPath { path, probing: Probing::ThereAndBack }
+    HeadendPath { path, ..HeadendPath::default() }
 }
 
 pub(crate) struct Nic {

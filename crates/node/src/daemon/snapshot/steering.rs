@@ -50,6 +50,9 @@ pub struct PathSnapshot {
     pub is_probed: bool,
     /// Round-trip time measured by its probes, in nanoseconds.
     pub round_trip_ns: Option<u64>,
+    /// The path as a value of 32 bits, if its packets carry it.
+    #[serde(default)]
+    pub entropy: Option<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +112,7 @@ fn path(found: &HeadendPathReport<'_>) -> PathSnapshot {
         flows_assigned: report.flows_taken,
         is_probed: found.is_probed,
         round_trip_ns: found.round_trip_ns,
+        entropy: found.entropy.map(|entropy| entropy.0),
     }
 }
 

@@ -22,6 +22,8 @@ const SECTIONS: &[(&str, &str)] = &[
     ("[[neighbour]]", "[[neighbour]]\nzzz = 1"),
     ("[[route]]", "[[route]]\nzzz = 1"),
     ("[[route.path]]", "[[route]]\npath = [{ zzz = 1 }]"),
+    ("[route.path.template]", "[[route]]\npath = [{ template = { zzz = 1 } }]"),
+    ("[[route.path.template.choice]]", "[[route]]\npath = [{ template = { choice = [{ zzz = 1 }] } }]"),
     ("[route.encaps]", "[[route]]\nencaps = { zzz = 1 }"),
     ("[[cross_connect]]", "[[cross_connect]]\nzzz = 1"),
     ("[[sr_policy]]", "[[sr_policy]]\nzzz = 1"),

@@ -24,7 +24,7 @@ use srdma_node_spec::file::NodeFile;
 use srdma_node_spec::{Entries, KeySpec, NodeSpec};
 use srdma_steering::{Config, Limits, Mode, Path};
 use srdma_wire::fast_cnp::OptionTypes;
-use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
+use srdma_wire::{Entropy, MacAddress, Prefix, Psn, Qpn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -424,6 +424,7 @@ fn path(octets: &mut Octets, number: u16) -> HeadendPath {
             segments,
         },
         probing: octets.one_of(&[Probing::ThereAndBack, Probing::Never, Probing::By(vec![address("5f00:0:9::")])]),
+        entropy: octets.maybe(|octets| Entropy(octets.u32(0, u32::MAX))),
     }
 }
 

@@ -117,14 +117,69 @@ fn each_key_reaches_the_headend() {
         HeadendPath {
             path: path(&["5f00:0:100:500:300::"], &["2001:db8:ff::5", "2001:db8:ff::3"], 0, false),
             probing: Probing::ThereAndBack,
+            entropy: None,
         },
-        HeadendPath { path: path(&["5f00:0:100:e001::", "5f00:0:300::"], &[], 0, false), probing: Probing::Never },
+        HeadendPath {
+            path: path(&["5f00:0:100:e001::", "5f00:0:300::"], &[], 0, false),
+            probing: Probing::Never,
+            entropy: None,
+        },
         HeadendPath {
             path: path(&["5f00:0:100:700:300::"], &[], 2, true),
             probing: Probing::By(addresses(&["5f00:0:100:700:100::"])),
+            entropy: None,
         },
     ];
     assert_eq!(paths, [expected]);
+}
+
+/// The template of two planes with three spines each, but without one of them.
+const TEMPLATE: &str = "[[route]]\nprefix = '2001:db8:3::/64'\n[[route.path]]\nrank = 7\n\
+    template = { base = '5f00:0:101:4901:102::', denied = [5], choice = [\
+    { bits = 1, choices = 2, step = '0:0:100:100:100::' }, { bits = 2, choices = 3, step = '0:0:0:1::' }] VALUES }\n";
+
+/// D255: a path for each value, with the addresses that follow.
+#[test]
+fn a_template_is_expanded_to_its_paths() {
+    let (_, paths) = configured(&TEMPLATE.replace("VALUES", ""));
+    let found: Vec<_> = paths[0]
+        .iter()
+        .map(|own| (own.entropy.map(|entropy| entropy.0), own.path.segments[0].to_string(), own.path.is_denied))
+        .collect();
+    let expected = [
+        (0, "5f00:0:101:4901:102::", false),
+        (1, "5f00:0:101:4902:102::", false),
+        (2, "5f00:0:101:4903:102::", false),
+        (4, "5f00:0:201:4a01:202::", false),
+        (5, "5f00:0:201:4a02:202::", true),
+        (6, "5f00:0:201:4a03:202::", false),
+    ];
+    let expected = expected.map(|(value, address, denied)| (Some(value), address.to_owned(), denied));
+    assert_eq!(found, expected);
+    assert!(paths[0].iter().all(|own| own.path.rank == 7));
+    let (_, some) = configured(&TEMPLATE.replace("VALUES", ", values = [6, 0]"));
+    let values: Vec<_> = some[0].iter().map(|own| own.entropy.map(|entropy| entropy.0)).collect();
+    assert_eq!(values, [Some(6), Some(0)]);
+}
+
+/// D255.
+#[test]
+fn impossible_templates_and_values_are_refused() {
+    let with = |more: &str| TEMPLATE.replace("VALUES", more);
+    refused(&with(", values = [3]"), "36: the entropy is no path: choice 2 is 3, expected 0 to 2");
+    refused(&with(", values = [8]"), "36: entropy 0x8 is no path: bits are set above those of the choices");
+    let denied = with("").replace("denied = [5]", "denied = [7]");
+    refused(&denied, "36: the entropy is no path: choice 2 is 3, expected 0 to 2");
+    let outside = with("").replace("0:0:100:100:100::", "0:1::");
+    refused(&outside, "36: no template: the last path would have an address outside the base's /32");
+    let large = with("").replace("bits = 2, choices = 3", "bits = 6, choices = 33");
+    refused(&large, "36: the template has 66 paths, expected 64 at most: choose some of them by values");
+    refused(
+        &with("").replace("rank = 7", "entropy = 1"),
+        "35: entropy beside template, which has the values of its paths",
+    );
+    let both = with("").replace("rank = 7", "segments = ['5f00:0:1::']");
+    refused(&both, "35: segments beside template: give one of them");
 }
 
 #[test]

@@ -87,10 +87,14 @@ fn stalls_are_counted_per_branch_and_forgotten_with_it() {
 #[test]
 fn it_has_the_paths_of_destinations() {
     let steering = example().steering.expect("the example has paths");
-    let [destination] = steering.destinations.as_slice() else { panic!("{:?}", steering.destinations) };
+    let [destination, by_template] = steering.destinations.as_slice() else { panic!("{:?}", steering.destinations) };
     assert_eq!(destination.prefixes, ["2001:db8:ee::/48"]);
     let paths: Vec<_> = destination.paths.iter().map(|path| (path.rank, path.state.as_str(), path.is_probed)).collect();
     assert_eq!(paths, [(0, "unknown", true), (1, "unknown", true), (2, "denied", false)]);
     assert_eq!(destination.paths[0].destination, "5f00:0:100:500:300::");
+    let values: Vec<_> = destination.paths.iter().map(|path| path.entropy).collect();
+    assert_eq!(values, [None, None, Some(2)]);
+    let values: Vec<_> = by_template.paths.iter().map(|path| (path.entropy, path.state.as_str())).collect();
+    assert_eq!(values, [(Some(0), "unknown"), (Some(1), "unknown"), (Some(2), "denied"), (Some(3), "unknown")]);
     assert_eq!((steering.flows.len(), steering.moves["return"], steering.signals["fast_cnp"]), (0, 0, 0));
 }
