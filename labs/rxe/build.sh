@@ -16,7 +16,7 @@ apt="-q -o APT::Sandbox::User=root"
 packages="busybox-static iproute2 libibverbs1 libibverbs-dev ibverbs-providers libnl-3-200 libnl-route-3-200 libmnl0
 libbpf1 libelf1 libcap2 libbsd0 libmd0 libtirpc3 zlib1g libc6"
 # crc32_generic computes the ICRC; by algif_hash programs have the kernel hash.
-modules="virtio_pci virtio_net virtio_console crc32_generic algif_hash 8021q ib_uverbs rdma_rxe"
+modules="virtio_pci virtio_net virtio_console crc32_generic algif_hash 8021q ib_uverbs rdma_ucm rdma_rxe"
 
 fail() {
     echo "build.sh: $*" >&2

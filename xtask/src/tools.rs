@@ -64,6 +64,8 @@ const PYTHON_PACKAGES: &[PythonPackage] = &[
 
 /// Used by lab tests on top.
 const LAB_TOOLS: &[Tool] = &[
+    tool("/usr/include/infiniband/verbs.h", "libibverbs-dev"),
+    tool("/usr/include/rdma/rdma_cma.h", "librdmacm-dev"),
     tool("/usr/include/stdio.h", "libc6-dev"),
     tool("/usr/lib/frr/isisd", "frr"),
     tool("apt-get", "apt"),

@@ -3,6 +3,7 @@
 mod bench;
 mod captures;
 mod chaos;
+mod cm;
 mod conform;
 mod congestion;
 mod controller;
@@ -23,6 +24,7 @@ mod paths;
 mod perftest;
 mod plan;
 mod process;
+mod programs_group;
 mod pull;
 mod push;
 mod recv;
@@ -50,6 +52,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Bench(bench::Arguments),
+    Cm(cm::Arguments),
     Conform(conform::Arguments),
     Controller(controller::Arguments),
     Decode(decode::Arguments),
@@ -94,6 +97,7 @@ fn main() -> ExitCode {
         Command::Map(arguments) => map::run(&arguments),
         Command::Node(arguments) => node::run(&arguments),
         Command::Perftest(arguments) => perftest::run(&arguments),
+        Command::Cm(arguments) => cm::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Process(arguments) => process::run(&arguments),
         Command::Pull(arguments) => pull::run(&arguments),

@@ -2,19 +2,18 @@
 //! `docs/perftest.md`.
 
 mod connections;
-mod group;
 mod relay;
 mod server;
 
 use crate::endpoint;
 use crate::output::print_line;
+use crate::programs_group::{Options, ProgramsGroup};
 use crate::remote::{self, ControllerArguments};
 use crate::terminal::escaped;
 use crate::units;
 use anyhow::{Context, Result};
 use clap::value_parser;
 use connections::Connections;
-use group::{MeasuredGroup, Options};
 use relay::{Measured, Relay};
 use serde::Serialize;
 use server::Server;
@@ -135,12 +134,13 @@ fn measure(arguments: &Arguments) -> Result<ExitCode> {
     let options = Options {
         name: arguments.name.clone(),
         proxy: arguments.proxy,
-        transport: SourceTransport { ack_timeout: arguments.ack_timeout, ..SourceTransport::USUAL },
         window_octets: arguments.window_octets,
         says_json: arguments.json,
     };
-    let group = MeasuredGroup::new(client, options, count);
-    let mut relay = Relay::new(conversation, connections, group, &arguments.servers, arguments.timeout, is_interrupted);
+    let group = ProgramsGroup::new(client, options, count);
+    let transport = SourceTransport { ack_timeout: arguments.ack_timeout, ..SourceTransport::USUAL };
+    let (servers, timeout) = (&arguments.servers, arguments.timeout);
+    let mut relay = Relay::new(conversation, connections, group, servers, transport, timeout, is_interrupted);
     let result = relay.run();
     let result = result.and_then(|measured| relay.close().map(|()| measured));
     finish(arguments, result)

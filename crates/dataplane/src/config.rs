@@ -98,6 +98,8 @@ pub struct NodeConfig {
     pub icmp_errors_per_second: u32,
     /// Packets with a lower hop limit are not replicated (RFC 9524 section 2.2).
     pub replication_hop_limit: u8,
+    /// The host that answers connection management for Proxy Addresses (D251).
+    pub cm_host: Option<Ipv6Addr>,
     /// Which packets with an SRH End, End.X and End.DT6 take, by its HMAC.
     pub hmac: HmacPolicy,
     /// Minimum cover of an HMAC that End.MT requires (D9): `Tlvs`, or that of keys which sign less.
@@ -128,6 +130,7 @@ impl NodeConfig {
             verify_icrc: false,
             icmp_errors_per_second: 100,
             replication_hop_limit: 0,
+            cm_host: None,
             hmac: HmacPolicy::Ignored,
             end_mt_cover: Cover::Tlvs,
             restarted: false,

@@ -4,6 +4,7 @@
 mod bfd;
 mod capture;
 mod choices;
+mod cm_exchange;
 pub mod corpus;
 #[cfg(feature = "files")]
 mod files;
@@ -24,6 +25,7 @@ pub mod wire;
 
 pub use bfd::bfd;
 pub use capture::capture;
+pub use cm_exchange::cm_exchange;
 #[cfg(feature = "files")]
 pub use files::{configuration, decode, topology};
 pub use headend::headend;
@@ -59,6 +61,7 @@ pub const TARGETS: &[(&str, Begin)] = &[
     ("udp", || Box::new(wire::udp)),
     ("fast_cnp", || Box::new(wire::fast_cnp)),
     ("cm", || Box::new(wire::cm)),
+    ("cm_exchange", || Box::new(cm_exchange)),
     ("icrc", || Box::new(wire::icrc)),
     ("probe", || Box::new(wire::probe)),
     ("headend", || Box::new(headend)),

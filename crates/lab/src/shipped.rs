@@ -8,6 +8,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("eight-receivers", include_str!("../../../labs/eight-receivers.toml")),
     ("fast-cnp", include_str!("../../../labs/fast-cnp.toml")),
     ("figure1", include_str!("../../../labs/figure1.toml")),
+    ("figure1-cm-rxe", include_str!("../../../labs/figure1-cm-rxe.toml")),
     ("figure1-controller", include_str!("../../../labs/figure1-controller.toml")),
     ("figure1-controller-rxe", include_str!("../../../labs/figure1-controller-rxe.toml")),
     ("figure1-lossy", include_str!("../../../labs/figure1-lossy.toml")),

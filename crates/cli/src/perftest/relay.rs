@@ -1,12 +1,14 @@
 //! The handshake with its connections and its group.
 
 use super::connections::{Connections, Event};
-use super::group::MeasuredGroup;
 use super::server::Server;
-use crate::endpoint;
-use anyhow::{Result, bail, ensure};
+use crate::endpoint::{self, any_qpn, chance};
+use crate::programs_group::{self, ProgramsGroup};
+use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
-use srdma_perftest::{Action, Conversation, Outcome, Party, Problem, Refusal};
+use srdma_api::{MemoryRegion, SourceRegion, SourceTransport};
+use srdma_perftest::{Action, Conversation, GroupEnd, Outcome, Party, Problem, Receiver, Refusal, Source};
+use srdma_wire::Qpn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,14 +23,20 @@ pub(super) struct Measured {
 /// What fails only when it runs.
 const HINT: &str = "if it is a test of both ways (-b), of latency, or of UC or UD (-c): a group does not carry it";
 
+/// First virtual address of the group's region, as the client writes to it.
+const REGION_BASE: u64 = 0x1_0000;
+/// Its length: messages have at most 2 GiB, and their length is not told (D206).
+const REGION_OCTETS: u64 = 1 << 32;
+
 /// Time for a server's answer: one that is not asked for long registers memory at most.
 const ANSWER: Duration = Duration::from_secs(30);
 
 pub(super) struct Relay<'a> {
     conversation: Conversation,
     connections: Connections,
-    group: MeasuredGroup,
+    group: ProgramsGroup,
     servers: &'a [Server],
+    transport: SourceTransport,
     timeout: Duration,
     is_interrupted: Arc<AtomicBool>,
     bar: Option<ProgressBar>,
@@ -40,8 +48,9 @@ impl<'a> Relay<'a> {
     pub(super) fn new(
         conversation: Conversation,
         connections: Connections,
-        group: MeasuredGroup,
+        group: ProgramsGroup,
         servers: &'a [Server],
+        transport: SourceTransport,
         timeout: Duration,
         is_interrupted: Arc<AtomicBool>,
     ) -> Self {
@@ -50,6 +59,7 @@ impl<'a> Relay<'a> {
             connections,
             group,
             servers,
+            transport,
             timeout,
             is_interrupted,
             bar: endpoint::bar(None, "{spinner} {msg} {elapsed}"),
@@ -79,11 +89,11 @@ impl<'a> Relay<'a> {
                     Action::ToClient(octets) => self.send(Party::Client, &octets)?,
                     Action::ToServer(at, octets) => self.send(Party::Server(at), &octets)?,
                     Action::CreateGroup(source) => {
-                        let group = self.group.create(source)?;
+                        let group = self.create(source)?;
                         self.conversation.group_created(group);
                     }
                     Action::BeginGroup(receivers) => {
-                        self.group.begin(&receivers)?;
+                        self.group.begin(&receivers.into_iter().map(receiver).collect::<Vec<_>>())?;
                         self.conversation.group_ready();
                     }
                     Action::Finish(outcome) => {
@@ -111,6 +121,25 @@ impl<'a> Relay<'a> {
             };
             result.or_else(|refusal| self.refused(refusal))?;
         }
+    }
+
+    /// Creates the group for the client's queue pair.
+    fn create(&mut self, source: Source) -> Result<GroupEnd> {
+        let Source { address, qpn, initial_psn, path_mtu } = source;
+        let mut chance = chance("perftest");
+        let rkey = chance.below(1 << 32) as u32;
+        let designated_qpn = Qpn::new(any_qpn(&mut chance)).context("24 bits")?;
+        let source = programs_group::Source {
+            address,
+            qpn,
+            designated_qpn,
+            initial_psn,
+            path_mtu,
+            transport: self.transport,
+            region: Some(SourceRegion { base: REGION_BASE, length: REGION_OCTETS, rkey }),
+        };
+        let proxy = self.group.create(source)?;
+        Ok(GroupEnd { proxy, designated_qpn, rkey, virtual_address: REGION_BASE })
     }
 
     /// Sends a message. A party that does not take it has ended.
@@ -159,4 +188,10 @@ impl<'a> Relay<'a> {
             },
         }
     }
+}
+
+/// A server's queue pair as a receiver.
+fn receiver(receiver: Receiver) -> programs_group::Receiver {
+    let Receiver { address, qpn, rkey, virtual_address } = receiver;
+    programs_group::Receiver { address, qpn, region: Some(MemoryRegion { virtual_address, rkey }) }
 }

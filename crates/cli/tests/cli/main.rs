@@ -2,6 +2,7 @@
 
 mod bench;
 mod chaos;
+mod cm;
 mod conform;
 mod conform_broken;
 mod congestion;
@@ -17,6 +18,7 @@ mod lab;
 mod lab_ai_backend;
 mod lab_applications;
 mod lab_bfd;
+mod lab_cm;
 mod lab_conform;
 mod lab_congestion;
 mod lab_containerlab;

@@ -13,6 +13,7 @@
 
 mod apply;
 mod bud;
+mod cm_host;
 mod congestion;
 mod end_mt;
 mod ethernet;

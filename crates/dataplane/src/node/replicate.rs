@@ -316,6 +316,9 @@ impl Node {
 /// Packets to a Proxy Address: the source's, which go downstream, and responses, which go upstream (D1, D12).
 impl Node {
     pub(super) fn proxied(&mut self, context: &PacketContext, frame: Frame, pool: &mut Pool, group: u32) {
+        if let Some(host) = self.cm_host_of(&frame, pool) {
+            return self.send_to_cm_host(context, frame, pool, host);
+        }
         if let Err(reason) = self.groups.check_lease(context.now, group) {
             return self.ports.drop_frame(context, frame, pool, reason);
         }

@@ -5,6 +5,7 @@ mod arbitrary;
 mod backpressure;
 mod bfd;
 mod bud;
+mod cm_host;
 mod commands;
 mod common;
 mod cross_connect;

@@ -28,6 +28,7 @@ pub struct NodeSection {
     pub verify_icrc: bool,
     pub icmp_errors_per_second: Option<Located<U32>>,
     pub replication_hop_limit: Option<Located<Integer<0, 255>>>,
+    pub cm_host: Option<Located<HostAddress>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub require_hmac: bool,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -82,6 +83,7 @@ impl NodeSection {
             verify_icrc: config.verify_icrc,
             icmp_errors_per_second: unless(config.icmp_errors_per_second, default.icmp_errors_per_second, integer),
             replication_hop_limit: unless(config.replication_hop_limit, default.replication_hop_limit, integer),
+            cm_host: config.cm_host.map(|host| HostAddress(host).into()),
             require_hmac: config.hmac == HmacPolicy::Required,
             verify_hmac: config.hmac == HmacPolicy::IfPresent,
             end_mt_cover: config.end_mt_cover,

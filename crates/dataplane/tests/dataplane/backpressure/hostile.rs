@@ -159,6 +159,8 @@ proptest! {
         for (wait, packet) in &steps {
             us += wait;
             bench.wait_until(us);
+            // What ends before the packet, and begins with it, is another pause.
+            since = since.filter(|_| bench.node.pausing_classes(GATEWAY) != 0);
             bench.take_in(0, packet);
             quiet(&mut bench);
             since = (bench.node.pausing_classes(GATEWAY) != 0).then_some(since.unwrap_or(us));

@@ -1,6 +1,5 @@
-//! The group that is measured, at the controller (D205, D207).
+//! A group of queue pairs of programs that know nothing of groups, at the controller (D205, D207, D250).
 
-use crate::endpoint::{any_qpn, chance};
 use crate::output::print_line;
 use crate::units;
 use anyhow::{Context, Result, bail, ensure};
@@ -10,29 +9,43 @@ use srdma_api::{
     SourceTransport,
 };
 use srdma_host::{SessionState, SourceControl, StreamProgress};
-use srdma_perftest::{GroupEnd, Receiver, Source};
 use srdma_session::{BeginOptions, CreatedGroup, SourceClient};
-use srdma_wire::Qpn;
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// First virtual address of the group's region, as the client writes to it.
-const REGION_BASE: u64 = 0x1_0000;
-/// Its length: messages have at most 2 GiB, and their length is not told (D206).
-const REGION_OCTETS: u64 = 1 << 32;
 /// Time for the nodes to remove the group, after which the command ends all the same.
 const CLOSING: Duration = Duration::from_secs(10);
 /// Interval for asking whether they have.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Options of the group.
-pub(super) struct Options {
-    pub(super) name: String,
-    pub(super) proxy: Option<Ipv6Addr>,
-    pub(super) transport: SourceTransport,
-    pub(super) window_octets: Option<u32>,
-    pub(super) says_json: bool,
+pub(crate) struct Options {
+    pub(crate) name: String,
+    pub(crate) proxy: Option<Ipv6Addr>,
+    pub(crate) window_octets: Option<u32>,
+    pub(crate) says_json: bool,
+}
+
+/// The source of the group.
+pub(crate) struct Source {
+    pub(crate) address: Ipv6Addr,
+    pub(crate) qpn: Qpn,
+    /// The queue pair that it sends to.
+    pub(crate) designated_qpn: Qpn,
+    pub(crate) initial_psn: Psn,
+    pub(crate) path_mtu: PathMtu,
+    pub(crate) transport: SourceTransport,
+    /// The memory region that it writes to; none if it sends alone.
+    pub(crate) region: Option<SourceRegion>,
+}
+
+/// A receiver of the group.
+pub(crate) struct Receiver {
+    pub(crate) address: Ipv6Addr,
+    pub(crate) qpn: Qpn,
+    pub(crate) region: Option<MemoryRegion>,
 }
 
 /// A source that counts as one with messages under way, of which nothing tells when they are complete: the controller
@@ -61,7 +74,7 @@ struct Begun {
 }
 
 /// The group: at first there is none. Dropping it closes it.
-pub(super) struct MeasuredGroup {
+pub(crate) struct ProgramsGroup {
     client: Client,
     options: Options,
     receivers: usize,
@@ -71,47 +84,38 @@ pub(super) struct MeasuredGroup {
     created: Option<CreatedGroup>,
 }
 
-impl MeasuredGroup {
-    pub(super) fn new(client: Client, options: Options, receivers: usize) -> Self {
-        MeasuredGroup { client, options, receivers, path_mtu: 0, source: None, created: None }
+impl ProgramsGroup {
+    pub(crate) fn new(client: Client, options: Options, receivers: usize) -> Self {
+        ProgramsGroup { client, options, receivers, path_mtu: 0, source: None, created: None }
     }
 
-    /// Creates the group for the client's queue pair.
-    pub(super) fn create(&mut self, source: Source) -> Result<GroupEnd> {
-        let mut chance = chance("perftest");
-        let rkey = chance.below(1 << 32) as u32;
-        let designated_qpn = any_qpn(&mut chance);
-        let Options { name, proxy, transport, window_octets, .. } = &self.options;
-        let Source { address, qpn, initial_psn, path_mtu } = source;
+    /// Creates the group for the client's queue pair; gives its Proxy Address.
+    pub(crate) fn create(&mut self, source: Source) -> Result<Ipv6Addr> {
+        let Options { name, proxy, window_octets, .. } = &self.options;
+        let Source { address, qpn, designated_qpn, initial_psn, path_mtu, transport, region } = source;
         self.path_mtu = path_mtu.into();
         let new = NewGroup {
             name: Some(name.clone()),
             proxy: *proxy,
             initial_psn: initial_psn.get(),
             path_mtu: self.path_mtu,
-            region: Some(SourceRegion { base: REGION_BASE, length: REGION_OCTETS, rkey }),
-            transport: (*transport != SourceTransport::USUAL).then_some(*transport),
+            region,
+            transport: (transport != SourceTransport::USUAL).then_some(transport),
             window_octets: *window_octets,
-            ..NewGroup::new(SourceAddress { address, qpn: qpn.get() }, designated_qpn)
+            ..NewGroup::new(SourceAddress { address, qpn: qpn.get() }, designated_qpn.get())
         };
         let created = CreatedGroup::create(self.client.clone(), &new).context("the group for the client")?;
         let found = created.find()?;
         self.created = Some(created);
-        Ok(GroupEnd {
-            proxy: found.file().proxy,
-            designated_qpn: Qpn::new(designated_qpn).context("24 bits")?,
-            rkey,
-            virtual_address: REGION_BASE,
-        })
+        Ok(found.file().proxy)
     }
 
-    /// Has the servers' queue pairs join, commits the group, and waits until the client may send.
-    pub(super) fn begin(&mut self, receivers: &[Receiver]) -> Result<()> {
+    /// Has the receivers join, commits the group, and waits until the client may send.
+    pub(crate) fn begin(&mut self, receivers: &[Receiver]) -> Result<()> {
         let created = self.created.as_ref().context("there is a group")?;
         for receiver in receivers {
-            let Receiver { address, qpn, rkey, virtual_address } = *receiver;
-            let region = MemoryRegion { virtual_address, rkey };
-            let new = NewReceiver { region: Some(region), ..NewReceiver::new(qpn.get(), self.path_mtu) };
+            let Receiver { address, qpn, region } = *receiver;
+            let new = NewReceiver { region, ..NewReceiver::new(qpn.get(), self.path_mtu) };
             self.client.join(created.id(), address, &new).with_context(|| format!("receiver {address}"))?;
         }
         let found = created.find()?;
@@ -136,7 +140,7 @@ impl MeasuredGroup {
     }
 
     /// That all receivers are members to the end.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let created = self.created.as_ref().context("there is a group")?;
         let group = self.client.group(created.id())?;
         let members = group.members.iter().filter(|member| member.state == ReceiverState::Member).count();
@@ -146,12 +150,12 @@ impl MeasuredGroup {
     }
 
     /// Why the controller says that something has failed.
-    pub(super) fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         self.client.group(self.created.as_ref()?.id()).ok()?.failure
     }
 
     /// Closes the group, and waits until the nodes have removed it: its Proxy Address is free then.
-    pub(super) fn close(&mut self) -> Result<()> {
+    pub(crate) fn close(&mut self) -> Result<()> {
         self.source = None;
         let Some(created) = self.created.take() else { return Ok(()) };
         let id = created.id();

@@ -1,0 +1,239 @@
+//! `srdma cm`: answers connection management at a Proxy Address, and makes one client and several listening servers a
+//! group. Described in `docs/rdma-cm.md`.
+
+mod controller;
+mod messages;
+mod service;
+
+use crate::endpoint;
+use crate::output::print_line;
+use crate::programs_group::{Options, ProgramsGroup};
+use crate::remote::{self, ControllerArguments};
+use crate::terminal::escaped;
+use crate::units;
+use anyhow::{Context, Result, ensure};
+use clap::{ValueEnum, value_parser};
+use controller::Controller;
+use messages::Messages;
+use serde::Serialize;
+use service::{Served, Service};
+use srdma_cm::{Exchange, ExpectedPsn, MOST_SERVERS, ServerAddress, Terms};
+use srdma_random::Stream;
+use srdma_wire::{Psn, Qpn};
+use std::collections::BTreeMap;
+use std::net::{Ipv6Addr, SocketAddrV6};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Let an unmodified rdma_cm program send to a multicast group as to one peer.
+///
+/// Answers RDMA connection management (REQ, REP, RTU, DREQ) at a group's Proxy Address. A client that connects there
+/// becomes the source of a group; its receivers are programs that listen, each of which sees a connection from the
+/// Proxy Address. Type RC, SEND, one connection, IPv6. It serves one client, and ends when that has disconnected. Exit
+/// code 1: the connection did not end well.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The group's Proxy Address. It has to be an address of this host, where the network's route for it leads.
+    #[arg(long, value_name = "ADDRESS")]
+    proxy: Ipv6Addr,
+    /// Port to which the client connects.
+    #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
+    port: u16,
+    /// Receivers: addresses of RDMA devices at which a program listens, with its port if that is another, as
+    /// [ADDRESS]:PORT.
+    #[arg(long, value_name = "ADDRESS,...", required = true, value_delimiter = ',', value_parser = parse_server)]
+    servers: Vec<(Ipv6Addr, Option<u16>)>,
+    #[command(flatten)]
+    controller: ControllerArguments,
+    /// A name of the group, for people.
+    #[arg(long, value_name = "NAME", default_value = "cm")]
+    name: String,
+    /// Octets that the client has in flight at most, for which nodes have buffers [default: 524288].
+    #[arg(long, value_name = "OCTETS", value_parser = value_parser!(u32).range(1..))]
+    window_octets: Option<u32>,
+    /// The PSN that receivers expect first.
+    #[arg(long, value_name = "OF", default_value = "replied")]
+    expected_psn: Expected,
+    /// Wait so long for the client.
+    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = endpoint::parse_time)]
+    wait: Duration,
+    /// Print JSON: a line when the client may connect, one with the group, one when it is connected, and one with the
+    /// result.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The PSN that receivers expect first.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Expected {
+    /// That of their REP, which librdmacm draws: one receiver.
+    Replied,
+    /// That of the REQ, which programs written for groups have their queue pairs expect.
+    Asked,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers 2001:db8:bb::1,2001:db8:bb::2 --expected-psn asked
+      Programs of a group listen at port 7471 of both receivers. Then a client connects to 2001:db8:cc::1, port 7471,
+      and what it sends comes to both. The controller is that of SRDMA_CONTROLLER.
+
+  srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers [2001:db8:bb::1]:7472 --json
+      One receiver, of any program, that listens at another port.
+
+  ip -6 address add 2001:db8:cc::1/128 dev lo
+      Makes the Proxy Address one of this host. Nodes have its address as cm_host, and a route for the Proxy Address.";
+
+/// The line when the client may connect, for `--json`.
+#[derive(Serialize)]
+struct Answering {
+    answering: Ipv6Addr,
+    port: u16,
+}
+
+/// The result, for `--json`.
+#[derive(Serialize)]
+struct Report {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    receivers: usize,
+    /// The client's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<Ipv6Addr>,
+    /// Time for which the client was connected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    /// Messages that were refused, by their reasons.
+    refused: BTreeMap<String, u64>,
+}
+
+/// Runs the command.
+pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode> {
+    remote::finish(answer(arguments))
+}
+
+fn answer(arguments: &Arguments) -> Result<ExitCode> {
+    let exchange = exchange(arguments, &mut endpoint::chance("cm"))?;
+    let is_interrupted = remote::interruption()?;
+    let client = arguments.controller.client()?;
+    // A wrong token shows before a client is kept waiting.
+    client.groups(None, None, Some(1))?;
+    let messages = Messages::at(arguments.proxy)?;
+    let Arguments { proxy, port, .. } = *arguments;
+    if arguments.json {
+        print_line(&serde_json::to_string(&Answering { answering: proxy, port })?)?;
+    } else {
+        print_line(&format!("answering at {proxy}, port {port}"))?;
+    }
+    let options = Options {
+        name: arguments.name.clone(),
+        proxy: Some(proxy),
+        window_octets: arguments.window_octets,
+        says_json: arguments.json,
+    };
+    let controller = Controller::start(ProgramsGroup::new(client, options, arguments.servers.len()))?;
+    let mut service = Service::new(exchange, messages, controller, arguments.json);
+    let result = service.run(arguments.wait, &is_interrupted);
+    finish(arguments, result, service.into_refused())
+}
+
+/// The exchange, with numbers that no other has.
+fn exchange(arguments: &Arguments, chance: &mut Stream) -> Result<Exchange> {
+    let count = arguments.servers.len();
+    ensure!(count <= MOST_SERVERS, "--servers: at most {MOST_SERVERS}");
+    ensure!(
+        count == 1 || arguments.expected_psn == Expected::Asked,
+        "--servers: {count} receivers that librdmacm connects each expect a PSN of their own, and a group has one; \
+         with programs that expect the PSN of the request: --expected-psn asked"
+    );
+    let designated_qpn = Qpn::new(endpoint::any_qpn(chance)).context("24 bits")?;
+    let asked_psn = Psn::new(chance.below(1 << 24) as u32);
+    let mut number = || 1 + chance.below(u64::from(u32::MAX)) as u32;
+    let terms = Terms {
+        proxy: arguments.proxy,
+        port: arguments.port,
+        ca_guid: u64::from(number()) << 32 | u64::from(number()),
+        client_id: number(),
+        designated_qpn,
+        asked_psn,
+        expected: match arguments.expected_psn {
+            Expected::Replied => ExpectedPsn::Replied,
+            Expected::Asked => ExpectedPsn::Asked,
+        },
+    };
+    let server = |(address, port): &(Ipv6Addr, Option<u16>)| ServerAddress {
+        address: *address,
+        port: port.unwrap_or(arguments.port),
+        id: number(),
+    };
+    let servers: Vec<ServerAddress> = arguments.servers.iter().map(server).collect();
+    Exchange::new(terms, &servers).context("--servers: each needs an address of its own")
+}
+
+fn finish(arguments: &Arguments, result: Result<Served>, refused: BTreeMap<String, u64>) -> Result<ExitCode> {
+    let receivers = arguments.servers.len();
+    let (served, error) = match result {
+        Ok(served) => (Some(served), None),
+        // That of the controller as any command has it.
+        Err(error) if error.chain().any(|cause| cause.is::<srdma_api::ClientError>()) && !arguments.json => {
+            return Err(error);
+        }
+        Err(error) => (None, Some(format!("{error:#}"))),
+    };
+    if arguments.json {
+        let report = Report {
+            error: error.clone(),
+            receivers,
+            client: served.as_ref().map(|served| served.client),
+            seconds: served.as_ref().map(|served| served.connected.as_secs_f64()),
+            refused,
+        };
+        print_line(&serde_json::to_string(&report)?)?;
+    } else {
+        if let Some(Served { client, connected }) = served {
+            let receivers = units::count(receivers as u64, "receiver");
+            let seconds = connected.as_secs_f64();
+            print_line(&format!("{client} was connected to {receivers} for {seconds:.3} s"))?;
+        }
+        for (reason, count) in &refused {
+            eprintln!("srdma: {} refused: {reason}", units::count(*count, "message"));
+        }
+    }
+    let Some(error) = error else { return Ok(ExitCode::SUCCESS) };
+    eprintln!("srdma: {}", escaped(&error));
+    Ok(ExitCode::FAILURE)
+}
+
+/// Parses `2001:db8::1` or `[2001:db8::1]:7471`.
+fn parse_server(text: &str) -> Result<(Ipv6Addr, Option<u16>), String> {
+    let wrong = || "expected an IPv6 address, or one with its port, such as [2001:db8::1]:7471".to_owned();
+    let (address, port) = match text.parse::<SocketAddrV6>() {
+        Ok(socket) if socket.port() > 0 && socket.scope_id() == 0 => (*socket.ip(), Some(socket.port())),
+        Ok(_) => return Err(wrong()),
+        Err(_) => (text.parse().map_err(|_| wrong())?, None),
+    };
+    let is_gid = !address.is_unspecified()
+        && !address.is_loopback()
+        && !address.is_multicast()
+        && !address.is_unicast_link_local()
+        && address.to_ipv4_mapped().is_none();
+    if is_gid { Ok((address, port)) } else { Err(format!("no receiver can have the address {address}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_are_addresses_with_or_without_ports() {
+        let address: Ipv6Addr = "2001:db8::1".parse().expect("an address");
+        assert_eq!(parse_server("2001:db8::1"), Ok((address, None)));
+        assert_eq!(parse_server("[2001:db8::1]:7471"), Ok((address, Some(7471))));
+        for wrong in
+            ["", "r1", "192.0.2.1", "[2001:db8::1]", "[2001:db8::1]:0", "[2001:db8::1]:65536", "fe80::1", "::1"]
+        {
+            assert!(parse_server(wrong).is_err(), "{wrong}");
+        }
+    }
+}

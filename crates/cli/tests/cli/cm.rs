@@ -1,0 +1,44 @@
+//! What `srdma cm` refuses before it answers.
+
+use std::process::Command;
+
+/// Exit code and error of `srdma cm` with these arguments, and a controller that does not answer.
+fn refused(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
+    srdma.args(["cm", "--controller", "http://[::1]:1"]).args(arguments);
+    let output = srdma.output().expect("it runs");
+    assert!(output.stdout.is_empty());
+    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+}
+
+#[track_caller]
+fn is_refused(arguments: &[&str], text: &str) {
+    let (code, error) = refused(arguments);
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains(text), "{error}");
+}
+
+const PROXY: [&str; 4] = ["--proxy", "2001:db8:cc::1", "--port", "7471"];
+
+#[test]
+fn options_that_make_no_group() {
+    let with = |servers: &'static str| [&PROXY[..], &["--servers", servers]].concat();
+    is_refused(&with("r1"), "expected an IPv6 address, or one with its port, such as [2001:db8::1]:7471");
+    is_refused(&with("fe80::1"), "no receiver can have the address fe80::1");
+    is_refused(&with("2001:db8::1,2001:db8::1"), "each expect a PSN of their own, and a group has one");
+    is_refused(&[&with("2001:db8::1,2001:db8::1")[..], &["--expected-psn", "asked"]].concat(), "an address of its own");
+    is_refused(&["--proxy", "2001:db8:cc::1", "--port", "0", "--servers", "2001:db8::1"], "--port");
+    is_refused(&PROXY, "--servers");
+}
+
+/// D253: several receivers are refused with what to do, before the controller is asked.
+#[test]
+fn several_receivers_need_a_psn_in_common() {
+    let servers = "2001:db8::1,2001:db8::2";
+    let (code, error) = refused(&[&PROXY[..], &["--servers", servers]].concat());
+    assert_eq!(code, Some(2));
+    assert!(error.contains("2 receivers") && error.contains("--expected-psn asked"), "{error}");
+    let (code, error) = refused(&[&PROXY[..], &["--servers", servers, "--expected-psn", "asked"]].concat());
+    assert_eq!(code, Some(2));
+    assert!(error.contains("http://[::1]:1"), "{error}");
+}

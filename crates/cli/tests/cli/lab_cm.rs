@@ -1,0 +1,241 @@
+//! `srdma cm` between programs of librdmacm (`examples/rdma_cm.c`): a client that connects and sends, and five servers that
+//! listen, each in a guest with the soft-RoCE of an unmodified Linux kernel.
+
+use crate::own_lab::{ControllerAccess, Lab};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Emulated machines are slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+const RECEIVERS: [(&str, &str); 5] = [
+    ("R1", "2001:db8:bb::1"),
+    ("R2", "2001:db8:bb::2"),
+    ("R3", "2001:db8:bb::3"),
+    ("R4", "2001:db8:bb::4"),
+    ("R5", "2001:db8:bb::5"),
+];
+const PROXY: &str = "2001:db8:cc::1";
+const CLIENT: &str = "2001:db8:aa::1";
+const OCTETS: u64 = 1_000_003;
+/// Path MTU of the hosts' links, as Linux computes it.
+const PATH_MTU: u64 = 4096;
+
+struct Site {
+    lab: Lab,
+    access: ControllerAccess,
+    // Removed at the end.
+    _directory: tempfile::TempDir,
+}
+
+impl Site {
+    fn start() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let files = directory.path().join("files");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/rxe/cm.sh");
+        let status = Command::new("sh").arg(script).arg(&files).status().expect("sh runs");
+        assert!(status.success());
+        let lab = Lab::new("figure1-cm-rxe", &[]);
+        lab.up_with(&["--guest-files", files.to_str().expect("UTF-8")]);
+        let access = lab.controller();
+        Site { lab, access, _directory: directory }
+    }
+
+    /// Runs a line in a guest; gives its exit status as well.
+    fn try_shell(&self, host: &str, line: &str) -> (bool, String) {
+        let output = self.lab.command("shell", &[host, "--", line]);
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).expect("text"))
+    }
+
+    #[track_caller]
+    fn shell(&self, host: &str, line: &str) -> String {
+        let (is_well, text) = self.try_shell(host, line);
+        assert!(is_well, "{host}: {line}: {text}");
+        text
+    }
+
+    /// Starts programs that listen, as `listen` or `member`, and waits until they do.
+    fn listen(&self, receivers: &[(&str, &str)], role: &str) {
+        for (host, _) in receivers {
+            self.shell(
+                host,
+                &format!(
+                    "rm -f /tmp/got /tmp/server; \
+                     (rdma_cm {role} 7471 /tmp/got; echo status $?) >/tmp/server 2>&1 </dev/null &"
+                ),
+            );
+        }
+        for (host, _) in receivers {
+            self.shell(host, "until grep -q listening /tmp/server; do usleep 50000; done");
+        }
+    }
+
+    /// What a program has printed, after its end.
+    #[track_caller]
+    fn ended(&self, host: &str) -> String {
+        let begin = Instant::now();
+        loop {
+            let text = self.shell(host, "cat /tmp/server");
+            if text.contains("status ") {
+                return text;
+            }
+            assert!(begin.elapsed() < PATIENCE, "{host}: {text}");
+            sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Starts `srdma cm` at C.
+    fn service(&self, receivers: &[(&str, &str)], expected_psn: &str) -> Service {
+        let servers: Vec<&str> = receivers.iter().map(|(_, address)| *address).collect();
+        let namespace = self.lab.existing("C");
+        let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
+        self.access.set(&mut command);
+        command.args(["cm", "--proxy", PROXY, "--port", "7471", "--servers", &servers.join(","), "--json"]);
+        command.args(["--expected-psn", expected_psn]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("text");
+        assert!(line.starts_with("{\"answering\":"), "{line}");
+        Service { child, lines }
+    }
+
+    /// Packets that a host's RDMA device has sent or received, and which of it.
+    fn packets(&self, host: &str, counter: &str) -> u64 {
+        let path = format!("/sys/class/infiniband/rxe0/ports/1/hw_counters/{counter}");
+        self.shell(host, &format!("cat {path}")).trim().parse().expect("a number")
+    }
+}
+
+struct Service {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Service {
+    /// Waits for its end: its exit code, its lines, and its error output.
+    fn ends(mut self) -> (Option<i32>, Vec<Value>, String) {
+        let lines: Vec<String> = (&mut self.lines).lines().collect::<Result<_, _>>().expect("text");
+        let mut errors = String::new();
+        self.child.stderr.as_mut().expect("a pipe").read_to_string(&mut errors).expect("text");
+        let parsed = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        (self.child.wait().expect("a child").code(), parsed, errors)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What tshark reads of the messages on a link, one line for each.
+fn messages(path: &Path) -> Vec<String> {
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-n", "-Y", "infiniband.mad", "-T", "fields", "-E", "separator=,", "-r"]).arg(path);
+    let fields = [
+        "ipv6.src",
+        "ipv6.dst",
+        "infiniband.mad.attributeid",
+        "infiniband.cm.req.localqpn",
+        "infiniband.cm.req.startpsn",
+        "infiniband.cm.rep.localqpn",
+        "infiniband.cm.rep.startpsn",
+        "_ws.malformed",
+    ];
+    let output = tshark.args(fields.iter().flat_map(|field| ["-e", field])).output().expect("tshark runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+}
+
+/// D250, D251, D253: a program that connects to the Proxy Address and sends reaches five programs that listen, twice: the
+/// second connection of the same hosts has other numbers. One receiver needs to know nothing of groups.
+#[test]
+#[ignore = "needs root"]
+fn programs_of_librdmacm_are_a_group() {
+    let site = Site::start();
+    let line = format!("head -c {OCTETS} /dev/urandom >/tmp/file; sha256sum /tmp/file");
+    let digest = site.shell("S1", &line).split_whitespace().next().expect("a digest").to_owned();
+    let capturing = site.lab.starts_capture();
+    transfer(&site, &RECEIVERS, "member", "asked", &digest);
+    transfer(&site, &RECEIVERS, "member", "asked", &digest);
+    transfer(&site, &RECEIVERS[..1], "listen", "replied", &digest);
+    refused(&site);
+    capturing.ends();
+    exchange_on_the_wire(&site);
+}
+
+/// The client connects, sends a file and disconnects; every receiver has it.
+fn transfer(site: &Site, receivers: &[(&str, &str)], role: &str, expected_psn: &str, digest: &str) {
+    let sent = site.packets("S1", "sent_pkts");
+    site.listen(receivers, role);
+    let service = site.service(receivers, expected_psn);
+    let output = site.shell("S1", &format!("rdma_cm connect {PROXY} 7471 /tmp/file"));
+    // What all programs answered comes to the client.
+    assert!(output.contains("RDMA_CM_EVENT_ESTABLISHED 0 [ready]"), "{output}");
+    assert!(output.contains(&format!("sent {OCTETS} octets")), "{output}");
+    let (code, lines, errors) = service.ends();
+    assert_eq!((code, errors.as_str()), (Some(0), ""), "{lines:?}");
+    let [begun, connected, result] = &lines[..] else { panic!("{lines:?}") };
+    let count = receivers.len();
+    assert_eq!((&begun["receivers"], &begun["path_mtu"]), (&count.into(), &PATH_MTU.into()), "{begun}");
+    assert_eq!((&connected["connected"], &result["receivers"]), (&CLIENT.into(), &count.into()));
+    assert_eq!((&result["client"], &result["refused"]), (&CLIENT.into(), &serde_json::json!({})));
+    for (host, _) in receivers {
+        let text = site.ended(host);
+        assert!(text.contains("RDMA_CM_EVENT_CONNECT_REQUEST 0 [file]"), "{host}: {text}");
+        assert!(text.contains(&format!("received {OCTETS} octets")) && text.contains("status 0"), "{host}: {text}");
+        assert!(site.shell(host, "sha256sum /tmp/got").starts_with(digest), "{host}");
+    }
+    // One stream left the source.
+    let packets = OCTETS.div_ceil(PATH_MTU);
+    let sent = site.packets("S1", "sent_pkts") - sent;
+    println!("{count} receivers: {sent} packets sent, {packets} of data");
+    assert!((packets..2 * packets).contains(&sent), "{sent} packets for {count} receivers");
+}
+
+/// A port at which nothing listens, at one receiver of five, is told to the client; and all end.
+fn refused(site: &Site) {
+    site.listen(&RECEIVERS[..4], "member");
+    let service = site.service(&RECEIVERS, "asked");
+    let (is_well, output) = site.try_shell("S1", &format!("rdma_cm connect {PROXY} 7471 /tmp/file"));
+    assert!(!is_well && output.contains("RDMA_CM_EVENT_REJECTED 28 [2001:db8:bb::5: no program listens"), "{output}");
+    let (code, lines, errors) = service.ends();
+    assert_eq!(code, Some(1), "{lines:?}");
+    assert!(errors.contains("server 2001:db8:bb::5 has rejected the connection: no program listens"), "{errors}");
+    for (host, _) in &RECEIVERS[..4] {
+        assert!(site.ended(host).contains("status"), "{host}");
+    }
+}
+
+/// tshark reads the messages at the client and at a receiver as those of one connection each, to the Proxy Address.
+fn exchange_on_the_wire(site: &Site) {
+    let at_client = messages(&site.lab.capture("S1-N6"));
+    let of = |lines: &[String], from: &str, to: &str, attribute: &str| -> Vec<Vec<String>> {
+        let fields = |line: &String| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+        let all = lines.iter().map(fields);
+        all.filter(|fields| fields[0] == from && fields[1] == to && fields[2] == attribute).collect()
+    };
+    let asked = of(&at_client, CLIENT, PROXY, "0x0010");
+    let answered = of(&at_client, PROXY, CLIENT, "0x0013");
+    assert!(asked.len() >= 3 && answered.len() >= 2, "{at_client:#?}");
+    for attribute in ["0x0014", "0x0015"] {
+        assert!(of(&at_client, CLIENT, PROXY, attribute).len() >= 2, "{attribute}: {at_client:#?}");
+    }
+    assert!(of(&at_client, PROXY, CLIENT, "0x0011").len() >= 3, "{at_client:#?}");
+    assert!(of(&at_client, PROXY, CLIENT, "0x0012").len() == 1, "{at_client:#?}");
+    let at_receiver = messages(&site.lab.capture("N1-R1"));
+    let receiver = RECEIVERS[0].1;
+    let asked_receiver = of(&at_receiver, PROXY, receiver, "0x0010");
+    assert!(asked_receiver.len() >= 2, "{at_receiver:#?}");
+    // The receiver is asked with the Designated QPN and the PSN that the client is answered.
+    assert_eq!((&asked_receiver[0][3], &asked_receiver[0][4]), (&answered[0][5], &answered[0][6]));
+    assert_ne!(asked_receiver[0][3], asked_receiver[1][3], "each connection has a Designated QPN of its own");
+    assert!(at_client.iter().chain(&at_receiver).all(|line| line.ends_with(',')), "nothing is malformed");
+}

@@ -1,0 +1,179 @@
+//! Exchanges over networks with faults, and with parties that end, from seeds.
+
+use super::network::{Faults, Network};
+use super::peers::{CLIENT, PROXY, TERMS};
+use srdma_cm::{End, ExpectedPsn, Party, Terms, ip};
+use srdma_testkit::seeds;
+use srdma_wire::Psn;
+
+const QUIET: Faults = Faults { loss: 0, repetition: 0, delay_ns: 0 };
+const MINUTES_NS: u64 = 60_000_000_000;
+
+/// D250, D253: a client and five servers are connected, and disconnected; the servers have seen the Proxy Address, the
+/// Designated QPN, and the PSN that the client was told.
+#[test]
+fn a_client_reaches_five_servers() {
+    let mut network = Network::new(1, 5, QUIET);
+    assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
+    assert!(network.peers.iter().all(|peer| peer.is_connected));
+    assert_eq!((network.groups, network.peers[0].told_psn), (1, Some(TERMS.asked_psn)));
+    for (at, peer) in network.peers.iter().enumerate().skip(1) {
+        let asked = peer.asked.as_ref().expect("it was asked");
+        assert_eq!((asked.local_qpn, asked.starting_psn), (TERMS.designated_qpn, TERMS.asked_psn));
+        assert_eq!((asked.local_gid, asked.ca_guid), (PROXY, TERMS.ca_guid));
+        assert_eq!(asked.service_id, ip::service_id(7471 + at as u16 - 1));
+        let addresses = ip::IpRequest::parse(&asked.private_data).expect("addresses");
+        assert_eq!((addresses.source, addresses.destination), (PROXY, asked.remote_gid));
+        assert_eq!(&addresses.private_data[..5], b"file\0");
+    }
+    let message = network.peers[0].disconnect(network.now_ns);
+    network.peer_sends(0, message);
+    network.settle();
+    assert_eq!((network.end.take(), network.ends), (Some(End::Disconnected), 1));
+    assert!(network.peers.iter().all(|peer| peer.has_ended));
+}
+
+/// Loss, repetition and any order: either all are connected and disconnected, or all have ended.
+#[test]
+fn lost_and_repeated_messages() {
+    let mut served = 0;
+    for seed in 0..seeds::count(300) {
+        let faults = Faults { loss: seed % 40, repetition: seed % 30, delay_ns: 1 + seed % 7 * 500_000_000 };
+        let mut network = Network::new(seed, 1 + (seed % 5) as usize, faults);
+        network.controller_ns = seed % 12 * 1_000_000_000;
+        let is_connected = network.run_until(5 * MINUTES_NS, |network| network.connected == 1 || network.ends == 1);
+        assert!(is_connected, "seed {seed}: neither connected nor over");
+        if network.connected == 1 {
+            assert!(network.peers[0].is_connected, "seed {seed}");
+            let message = network.peers[0].disconnect(network.now_ns);
+            network.peer_sends(0, message);
+        }
+        network.settle();
+        assert_eq!(network.ends, 1, "seed {seed}: one end");
+        assert!(network.connected <= 1 && network.groups <= 1, "seed {seed}");
+        for peer in &network.peers {
+            assert!(peer.has_ended || peer.has_failed || !peer.is_connected, "seed {seed}: {peer:?}");
+        }
+        // Four parties and a dozen messages each, again as often as they are lost: far from a flood.
+        assert!(network.messages < 1500, "seed {seed}: {} messages", network.messages);
+        served += u64::from(network.end == Some(End::Disconnected));
+    }
+    let seeds = seeds::count(300);
+    assert!(served * 10 > seeds * 9, "{served} of {seeds} were served");
+}
+
+/// A receipt keeps the client from asking again while the group is made, for longer than it waits by itself.
+#[test]
+fn the_client_waits_for_a_slow_controller() {
+    let mut network = Network::new(1, 2, QUIET);
+    network.controller_ns = 50_000_000_000;
+    assert!(network.run_until(2 * MINUTES_NS, |network| network.connected == 1));
+    // REQ, MRA; REQ, REP, RTU of both servers; REP, RTU.
+    assert_eq!(network.messages, 2 + 2 * 3 + 2);
+}
+
+/// A controller that takes longer than a minute is late: the client is rejected, the servers disconnected.
+#[test]
+fn a_controller_that_does_not_answer_is_late() {
+    let mut network = Network::new(1, 2, QUIET);
+    network.controller_ns = 70_000_000_000;
+    network.settle();
+    assert_eq!((network.end, network.connected), (Some(End::Late), 0));
+    assert!(network.peers[0].has_failed && network.peers[1].has_ended && network.peers[2].has_ended);
+}
+
+/// A server that does not answer ends it for all.
+#[test]
+fn a_server_that_is_silent() {
+    let mut network = Network::new(1, 3, QUIET);
+    network.peers[2].has_failed = true;
+    network.settle();
+    assert_eq!(network.end, Some(End::Silent(Party::Server(1))));
+    assert!(network.peers[0].has_failed && network.peers[1].has_ended && network.peers[3].has_ended);
+    assert_eq!(network.groups, 0);
+}
+
+/// A client that is gone before its RTU: the group is over, though it was begun.
+#[test]
+fn a_client_that_is_silent() {
+    let mut network = Network::new(1, 1, QUIET);
+    assert!(network.run_until(MINUTES_NS, |network| network.groups == 1));
+    network.peers[0].has_failed = true;
+    network.settle();
+    assert_eq!(network.end, Some(End::Silent(Party::Client)));
+    assert!(network.peers[1].has_ended);
+}
+
+/// A server that disconnects first ends it for all.
+#[test]
+fn a_server_that_leaves() {
+    let mut network = Network::new(1, 3, QUIET);
+    assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
+    let message = network.peers[3].disconnect(network.now_ns);
+    network.peer_sends(3, message);
+    network.settle();
+    assert_eq!(network.end, Some(End::Left(Party::Server(2))));
+    assert!(network.peers.iter().all(|peer| peer.has_ended));
+}
+
+/// The caller ends it in each state: at all times every party learns it.
+#[test]
+fn the_caller_ends_it_at_any_time() {
+    for step in 0..60 {
+        let mut network = Network::new(1, 2, QUIET);
+        for _ in 0..step {
+            network.step(MINUTES_NS);
+        }
+        network.exchange.close(network.now());
+        network.act();
+        network.settle();
+        assert_eq!((network.end.take(), network.ends), (Some(End::Closed), 1), "after {step} events");
+        for peer in &network.peers {
+            assert!(peer.has_ended || peer.has_failed || !peer.is_connected, "after {step} events: {peer:?}");
+        }
+    }
+}
+
+/// A client that needs time behind the REP says so, and the REP is not sent again meanwhile.
+#[test]
+fn a_receipt_of_the_client() {
+    let mut network = Network::new(1, 1, QUIET);
+    assert!(network.run_until(MINUTES_NS, |network| network.groups == 1));
+    // The REP is sent, and the RTU lost: the client sends receipts instead.
+    let mut sent = 0;
+    while network.connected == 0 && sent < 3 {
+        let before = network.messages;
+        let receipt = network.peers[0].receipt();
+        network.peer_sends(0, Some(receipt));
+        network.step(MINUTES_NS);
+        sent += network.messages - before;
+    }
+    network.settle();
+    assert_eq!(network.connected, 1);
+    assert_eq!(network.peers[0].asked, None, "{CLIENT} is no server");
+}
+
+/// D253: the client is told the PSN that the one server has answered; several that differ are no group.
+#[test]
+fn the_psn_that_servers_expect() {
+    let expected = Terms { expected: ExpectedPsn::Replied, ..TERMS };
+    let mut network = Network::with(1, 1, QUIET, expected);
+    network.peers[1].own_psn = 0x12_3456;
+    assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
+    assert_eq!(network.peers[0].told_psn, Some(Psn::new(0x12_3456)));
+
+    for psns in [[5, 5, 5], [5, 6, 5]] {
+        let mut network = Network::with(1, 3, QUIET, expected);
+        for (peer, psn) in network.peers[1..].iter_mut().zip(psns) {
+            peer.own_psn = psn;
+        }
+        network.run_until(MINUTES_NS, |network| network.connected == 1);
+        network.settle();
+        if psns[1] == 5 {
+            assert_eq!((network.connected, network.end.take()), (1, None));
+        } else {
+            assert_eq!((network.groups, network.end.take()), (0, Some(End::OtherPsn(1))));
+            assert!(network.peers[0].has_failed && network.peers[1..].iter().all(|peer| peer.has_ended));
+        }
+    }
+}

@@ -1,0 +1,311 @@
+/*
+ * One file over one RC connection of librdmacm, by SENDs.
+ *
+ *   rdma_cm connect ADDRESS PORT FILE     the source: sends FILE and disconnects
+ *   rdma_cm listen PORT FILE              a receiver: writes what comes to FILE until the other side disconnects
+ *   rdma_cm member PORT FILE              the same, as one of several receivers of a group
+ *
+ * The first two know nothing of groups: between two hosts it is an ordinary connection. If ADDRESS is a Proxy Address at
+ * which `srdma cm` answers, all receivers get the file. Receivers of a group expect the same PSN, while librdmacm has
+ * each expect one that it has drawn; so a member has its queue pair expect the one that it was asked with, which is that
+ * of the way back otherwise.
+ *
+ *   cc -o rdma_cm rdma_cm.c -lrdmacm -libverbs
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <rdma/rdma_cma.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MESSAGE_OCTETS = 64 << 10, /* no message is longer */
+    SLOTS = 32,                /* messages under way at the source, receives posted at a receiver */
+    PATIENCE_MS = 2000,        /* for address and route */
+};
+
+struct slot {
+    char octets[MESSAGE_OCTETS];
+};
+
+static struct rdma_event_channel *events;
+static struct ibv_comp_channel *completions;
+static struct ibv_mr *memory;
+static struct slot *slots;
+
+static _Noreturn void fail(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    fputs("rdma_cm: ", stderr);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    exit(1);
+}
+
+static void check(int result, const char *what)
+{
+    if (result)
+        fail("%s: %s", what, strerror(errno));
+}
+
+/* The next event, which is acknowledged. Private data are text here. */
+static struct rdma_cm_event next_event(void)
+{
+    struct rdma_cm_event *event, copy;
+
+    check(rdma_get_cm_event(events, &event), "event");
+    copy = *event;
+    printf("%s %d", rdma_event_str(event->event), event->status);
+    if (event->param.conn.private_data_len)
+        printf(" [%.*s]", event->param.conn.private_data_len, (const char *)event->param.conn.private_data);
+    putchar('\n');
+    fflush(stdout);
+    rdma_ack_cm_event(event);
+    return copy;
+}
+
+static struct rdma_cm_event expect(enum rdma_cm_event_type type)
+{
+    struct rdma_cm_event event = next_event();
+
+    if (event.event != type)
+        fail("expected %s", rdma_event_str(type));
+    return event;
+}
+
+/* A queue pair, and memory for messages. A member makes the queue pair itself. */
+static struct ibv_qp *open_pair(struct rdma_cm_id *id, int is_member)
+{
+    struct ibv_qp *pair;
+    struct ibv_qp_init_attr attributes = {
+        .qp_type = IBV_QPT_RC,
+        .sq_sig_all = 1,
+        .cap = { .max_send_wr = SLOTS, .max_recv_wr = SLOTS, .max_send_sge = 1, .max_recv_sge = 1 },
+    };
+    struct ibv_cq *queue;
+
+    completions = ibv_create_comp_channel(id->verbs);
+    if (!completions)
+        fail("no completion channel");
+    queue = ibv_create_cq(id->verbs, 2 * SLOTS, NULL, completions, 0);
+    if (!queue)
+        fail("no completion queue");
+    check(ibv_req_notify_cq(queue, 0), "notification");
+    attributes.send_cq = attributes.recv_cq = queue;
+    if (is_member) {
+        pair = ibv_create_qp(id->pd, &attributes);
+        if (!pair)
+            fail("queue pair: %s", strerror(errno));
+    } else {
+        check(rdma_create_qp(id, NULL, &attributes), "queue pair");
+        pair = id->qp;
+    }
+    slots = aligned_alloc(4096, SLOTS * sizeof(*slots));
+    if (!slots)
+        fail("no memory");
+    memset(slots, 0, SLOTS * sizeof(*slots));
+    memory = ibv_reg_mr(id->pd, slots, SLOTS * sizeof(*slots), IBV_ACCESS_LOCAL_WRITE);
+    if (!memory)
+        fail("memory region: %s", strerror(errno));
+    return pair;
+}
+
+/* One step of a member's queue pair, with what librdmacm knows of the connection. */
+static void step(struct rdma_cm_id *id, struct ibv_qp *pair, enum ibv_qp_state state, const uint32_t *expected_psn)
+{
+    struct ibv_qp_attr attributes = { .qp_state = state };
+    int mask;
+
+    check(rdma_init_qp_attr(id, &attributes, &mask), "attributes");
+    if (expected_psn)
+        attributes.rq_psn = *expected_psn;
+    errno = ibv_modify_qp(pair, &attributes, mask);
+    check(errno, "queue pair");
+}
+
+/* Makes a member's queue pair ready to receive, from the PSN on with which it was asked. */
+static void get_ready(struct rdma_cm_id *id, struct ibv_qp *pair)
+{
+    struct ibv_qp_attr asked = { .qp_state = IBV_QPS_RTS };
+    int mask;
+
+    check(rdma_init_qp_attr(id, &asked, &mask), "attributes");
+    step(id, pair, IBV_QPS_INIT, NULL);
+    step(id, pair, IBV_QPS_RTR, &asked.sq_psn);
+}
+
+static struct ibv_sge piece(int slot, size_t octets)
+{
+    return (struct ibv_sge){ .addr = (uintptr_t)&slots[slot], .length = octets, .lkey = memory->lkey };
+}
+
+static void post_receive(struct ibv_qp *pair, int slot)
+{
+    struct ibv_sge sge = piece(slot, MESSAGE_OCTETS);
+    struct ibv_recv_wr request = { .wr_id = slot, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+    errno = ibv_post_recv(pair, &request, &bad);
+    check(errno, "receive");
+}
+
+static void post_send(struct rdma_cm_id *id, int slot, size_t octets)
+{
+    struct ibv_sge sge = piece(slot, octets);
+    struct ibv_send_wr request = { .wr_id = slot, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+
+    errno = ibv_post_send(id->qp, &request, &bad);
+    check(errno, "send");
+}
+
+/* The next completion; 0 if the queue pair was flushed because the connection is over. */
+static int next_completion(struct ibv_qp *pair, struct ibv_wc *completion)
+{
+    for (;;) {
+        struct ibv_cq *queue;
+        void *context;
+        int count = ibv_poll_cq(pair->send_cq, 1, completion);
+
+        if (count < 0)
+            fail("completion queue");
+        if (count == 0) {
+            check(ibv_get_cq_event(completions, &queue, &context), "completion");
+            ibv_ack_cq_events(queue, 1);
+            check(ibv_req_notify_cq(queue, 0), "notification");
+            /* One may have come before the notification was asked for. */
+            count = ibv_poll_cq(pair->send_cq, 1, completion);
+            if (count == 0)
+                continue;
+        }
+        if (completion->status == IBV_WC_WR_FLUSH_ERR)
+            return 0;
+        if (completion->status != IBV_WC_SUCCESS)
+            fail("completion: %s", ibv_wc_status_str(completion->status));
+        return 1;
+    }
+}
+
+struct receiver {
+    struct rdma_cm_id *id;
+    struct ibv_qp *pair;
+};
+
+static void *disconnected(void *argument)
+{
+    struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+    struct receiver *receiver = argument;
+
+    expect(RDMA_CM_EVENT_DISCONNECTED);
+    rdma_disconnect(receiver->id);
+    /* Flushes the receives that wait. */
+    ibv_modify_qp(receiver->pair, &error, IBV_QP_STATE);
+    return NULL;
+}
+
+static void listen_at(int port, const char *path, int is_member)
+{
+    struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+    struct rdma_conn_param parameters = { .private_data = "ready", .private_data_len = 5, .rnr_retry_count = 7 };
+    struct rdma_cm_id *listener;
+    struct receiver receiver;
+    unsigned long long octets = 0;
+    struct ibv_wc completion;
+    pthread_t thread;
+    FILE *file = fopen(path, "wb");
+
+    if (!file)
+        fail("%s: %s", path, strerror(errno));
+    check(rdma_create_id(events, &listener, NULL, RDMA_PS_TCP), "identifier");
+    check(rdma_bind_addr(listener, (struct sockaddr *)&address), "address");
+    check(rdma_listen(listener, 1), "listen");
+    puts("listening");
+    fflush(stdout);
+    receiver.id = expect(RDMA_CM_EVENT_CONNECT_REQUEST).id;
+    receiver.pair = open_pair(receiver.id, is_member);
+    if (is_member) {
+        get_ready(receiver.id, receiver.pair);
+        parameters.qp_num = receiver.pair->qp_num;
+    }
+    for (int slot = 0; slot < SLOTS; slot++)
+        post_receive(receiver.pair, slot);
+    check(rdma_accept(receiver.id, &parameters), "accept");
+    expect(RDMA_CM_EVENT_ESTABLISHED);
+    errno = pthread_create(&thread, NULL, disconnected, &receiver);
+    check(errno, "thread");
+    while (next_completion(receiver.pair, &completion)) {
+        if (fwrite(&slots[completion.wr_id], 1, completion.byte_len, file) != completion.byte_len)
+            fail("%s: %s", path, strerror(errno));
+        octets += completion.byte_len;
+        post_receive(receiver.pair, completion.wr_id);
+    }
+    check(fclose(file), path);
+    pthread_join(thread, NULL);
+    printf("received %llu octets\n", octets);
+}
+
+static void connect_to(const char *host, int port, const char *path)
+{
+    struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+    /* A receiver may have no receive posted for a moment: wait for it for ever. */
+    struct rdma_conn_param parameters = {
+        .private_data = "file", .private_data_len = 4, .retry_count = 7, .rnr_retry_count = 7,
+    };
+    unsigned long long octets = 0;
+    struct ibv_wc completion;
+    int under_way = 0, free_slot = 0;
+    struct rdma_cm_id *id;
+    struct ibv_qp *pair;
+    FILE *file = fopen(path, "rb");
+    size_t length;
+
+    if (!file)
+        fail("%s: %s", path, strerror(errno));
+    if (inet_pton(AF_INET6, host, &address.sin6_addr) != 1)
+        fail("%s is no IPv6 address", host);
+    check(rdma_create_id(events, &id, NULL, RDMA_PS_TCP), "identifier");
+    check(rdma_resolve_addr(id, NULL, (struct sockaddr *)&address, PATIENCE_MS), "address");
+    expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+    check(rdma_resolve_route(id, PATIENCE_MS), "route");
+    expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
+    pair = open_pair(id, 0);
+    check(rdma_connect(id, &parameters), "connect");
+    expect(RDMA_CM_EVENT_ESTABLISHED);
+    /* Slots are sent, and complete, in their order. */
+    while ((length = fread(&slots[free_slot], 1, MESSAGE_OCTETS, file)) > 0) {
+        post_send(id, free_slot, length);
+        octets += length;
+        free_slot = (free_slot + 1) % SLOTS;
+        if (++under_way == SLOTS) {
+            if (!next_completion(pair, &completion))
+                fail("the connection has ended");
+            under_way--;
+        }
+    }
+    for (; under_way; under_way--)
+        if (!next_completion(pair, &completion))
+            fail("the connection has ended");
+    check(rdma_disconnect(id), "disconnect");
+    expect(RDMA_CM_EVENT_DISCONNECTED);
+    printf("sent %llu octets\n", octets);
+}
+
+int main(int argc, char **argv)
+{
+    events = rdma_create_event_channel();
+    if (!events)
+        fail("no event channel: %s", strerror(errno));
+    if (argc == 4 && !strcmp(argv[1], "listen"))
+        listen_at(atoi(argv[2]), argv[3], 0);
+    else if (argc == 4 && !strcmp(argv[1], "member"))
+        listen_at(atoi(argv[2]), argv[3], 1);
+    else if (argc == 5 && !strcmp(argv[1], "connect"))
+        connect_to(argv[2], atoi(argv[3]), argv[4]);
+    else
+        fail("usage: rdma_cm listen|member PORT FILE | rdma_cm connect ADDRESS PORT FILE");
+    return 0;
+}
