@@ -90,6 +90,7 @@ fn json(isis: &IsisSnapshot, what: What) -> serde_json::Value {
             "hostname": isis.hostname,
             "area": isis.area,
             "level": isis.level,
+            "topology": isis.topology,
             "authentication": isis.authentication,
             "overload": isis.overload,
         }),
