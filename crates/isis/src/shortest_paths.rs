@@ -2,13 +2,14 @@
 
 use crate::database::Database;
 use crate::id::NodeId;
-use crate::pdu::Lsp;
+use crate::pdu::{Level, Lsp};
 use crate::tlv::{
     GREATEST_PATH_METRIC, Locator, Neighbour, Reachability, Topologies, TopologyId, UNUSABLE_METRIC, kind,
 };
 use srdma_wire::{Instant, Prefix};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::net::Ipv6Addr;
 
 /// Path to a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct ShortestPaths {
 struct Links {
     neighbours: Vec<(NodeId, u32)>,
     is_overloaded: bool,
+    /// It leads out of its area.
+    is_attached: bool,
 }
 
 impl Reached {
@@ -52,12 +55,16 @@ impl Reached {
 }
 
 impl ShortestPaths {
-    /// Computes them from `root` in a topology. Expired LSPs, nodes without their first fragment, and systems that are
-    /// not in the topology are ignored.
-    pub fn compute(database: &Database, root: NodeId, topology: TopologyId, now: Instant) -> Self {
+    /// Computes them from `root` at a level, in a topology. Expired LSPs, nodes without their first fragment, and
+    /// systems that are not in the topology are ignored.
+    pub fn compute(database: &Database, root: NodeId, level: Level, topology: TopologyId, now: Instant) -> Self {
         let links = links(database, topology, now);
         let nodes = nodes(&links, root);
-        let prefixes = prefixes(database, &nodes, root, topology, now);
+        let mut prefixes = prefixes(database, &nodes, root, topology, now);
+        // A default that is announced as a prefix takes precedence.
+        let out =
+            Prefix::new(Ipv6Addr::UNSPECIFIED, 0).filter(|out| level == Level::One && !prefixes.contains_key(out));
+        prefixes.extend(out.and_then(|out| Some((out, out_of_area(&links, &nodes, root)?))));
         ShortestPaths { nodes, prefixes }
     }
 }
@@ -67,8 +74,8 @@ fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<No
     // The first fragment, which comes first, says whether the others count.
     for (id, lsp) in database.valid(now) {
         if id.fragment == 0 {
-            let Some(is_overloaded) = overload_of_member(lsp, topology) else { continue };
-            links.insert(id.node, Links { is_overloaded, ..Links::default() });
+            let Some(member) = member(lsp, topology) else { continue };
+            links.insert(id.node, member);
         }
         let Some(node) = links.get_mut(&id.node) else { continue };
         // Pseudonodes are those of all topologies alike (RFC 5120 section 3.2).
@@ -80,14 +87,30 @@ fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<No
     links
 }
 
-/// Whether a node is overloaded in a topology, by its first fragment; `None` if it is not in the topology. The bit of
-/// the standard topology is in the header, that of others in the TLV (RFC 5120 section 7.1).
-fn overload_of_member(first: &Lsp, topology: TopologyId) -> Option<bool> {
+/// A node without its links, by its first fragment; `None` if it is not in the topology. The overload bit of the
+/// standard topology is in the header, that of others in the TLV (RFC 5120 section 7.1). Of the two bits for the way out
+/// of the area either counts: FRR sets that of the header alone (D249).
+fn member(first: &Lsp, topology: TopologyId) -> Option<Links> {
     if first.entry.id.node.pseudonode != 0 {
-        return Some(false);
+        return Some(Links::default());
     }
     let member = Topologies::parse(first.tlvs()).unwrap_or_default().member(topology)?;
-    Some(if topology == TopologyId::STANDARD { first.flags.is_overloaded } else { member.is_overloaded })
+    let is_standard = topology == TopologyId::STANDARD;
+    Some(Links {
+        neighbours: Vec::new(),
+        is_overloaded: if is_standard { first.flags.is_overloaded } else { member.is_overloaded },
+        is_attached: first.flags.is_attached || member.is_attached,
+    })
+}
+
+/// The nearest systems that lead out of the area, but for overloaded ones (ISO 10589 section 7.2.9.1).
+fn out_of_area(links: &BTreeMap<NodeId, Links>, nodes: &BTreeMap<NodeId, Reached>, root: NodeId) -> Option<Reached> {
+    let attached = links.iter().filter(|(node, links)| links.is_attached && !links.is_overloaded && **node != root);
+    let mut nearest: Option<Reached> = None;
+    for reached in attached.filter_map(|(node, _)| nodes.get(node)) {
+        nearest.get_or_insert(Reached::NOT).is_nearer_by(reached.distance, &reached.first_hops);
+    }
+    nearest
 }
 
 /// Dijkstra's algorithm. A link counts if both its ends announce it.

@@ -237,9 +237,10 @@ impl Speaker {
         })
     }
 
-    /// The shortest paths from here.
+    /// The shortest paths from here. At level 1 the way out of the area is among the prefixes, as `::/0`.
     pub fn shortest_paths(&self, now: Instant) -> ShortestPaths {
-        ShortestPaths::compute(&self.database, NodeId::of(self.config.system), self.config.topology, now)
+        let Config { system, level, topology, .. } = &self.config;
+        ShortestPaths::compute(&self.database, NodeId::of(*system), *level, *topology, now)
     }
 
     /// Announcements of all nodes, including this one.

@@ -1,5 +1,6 @@
 //! Nodes and FRR's isisd: routes come from IS-IS alone. The lab `isis-frr` has FRR between two nodes.
 
+mod area;
 mod lan;
 
 use crate::own_lab::{Lab, wait_until};

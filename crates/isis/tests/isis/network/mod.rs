@@ -1,5 +1,6 @@
 //! Several speakers together: adjacencies, flooding, ageing, and shortest paths against a slow model.
 
+mod areas;
 mod lans;
 pub(crate) mod net;
 mod topologies;
