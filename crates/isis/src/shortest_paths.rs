@@ -88,8 +88,8 @@ fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<No
 }
 
 /// A node without its links, by its first fragment; `None` if it is not in the topology. The overload bit of the
-/// standard topology is in the header, that of others in the TLV (RFC 5120 section 7.1). Of the two bits for the way out
-/// of the area either counts: FRR sets that of the header alone (D249).
+/// standard topology is in the header, that of others in the TLV (RFC 5120 section 7.1). Of the two bits for the way
+/// out of the area either counts: FRR sets that of the header alone (D249).
 fn member(first: &Lsp, topology: TopologyId) -> Option<Links> {
     if first.entry.id.node.pseudonode != 0 {
         return Some(Links::default());
@@ -103,7 +103,7 @@ fn member(first: &Lsp, topology: TopologyId) -> Option<Links> {
     })
 }
 
-/// The nearest systems that lead out of the area, but for overloaded ones (ISO 10589 section 7.2.9.1).
+/// The nearest systems that lead out of the area, but for overloaded ones (ISO 10589 section 7.2.9).
 fn out_of_area(links: &BTreeMap<NodeId, Links>, nodes: &BTreeMap<NodeId, Reached>, root: NodeId) -> Option<Reached> {
     let attached = links.iter().filter(|(node, links)| links.is_attached && !links.is_overloaded && **node != root);
     let mut nearest: Option<Reached> = None;
@@ -133,7 +133,9 @@ fn nodes(links: &BTreeMap<NodeId, Links>, root: NodeId) -> BTreeMap<NodeId, Reac
         }
         let before = reached.get(&node).map(|reached| reached.first_hops.clone()).unwrap_or_default();
         for (neighbour, metric) in &of_node.neighbours {
-            if done.contains(neighbour) || !announced.contains(&(*neighbour, node)) {
+            // Behind a pseudonode there are systems.
+            let is_link = node.pseudonode == 0 || neighbour.pseudonode == 0;
+            if done.contains(neighbour) || !is_link || !announced.contains(&(*neighbour, node)) {
                 continue;
             }
             let first_hops = match node {

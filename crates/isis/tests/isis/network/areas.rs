@@ -1,4 +1,4 @@
-//! The way out of a level-1 area: the nearest system whose attached bit is set (ISO 10589 section 7.2.9.1, D249).
+//! The way out of a level-1 area: the nearest system whose attached bit is set (ISO 10589 section 7.2.9, D249).
 
 use super::net::{Net, config, config_of_ipv6, locator, system};
 use srdma_isis::tlv::{AdjacencyState, LspEntry, Member, Neighbour, Reachability, ThreeWay, Topologies, TopologyId};

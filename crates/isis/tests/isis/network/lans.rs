@@ -1,8 +1,11 @@
 //! LANs (ISO 10589 section 8.4): elections, pseudonodes, flooding by the designated system's CSNPs, and its death.
 
 use super::net::{Net, config, config_of_ipv6, locator, system};
-use srdma_isis::tlv::{AdjacencyState, Neighbour, TopologyId};
-use srdma_isis::{CircuitConfig, CircuitId, CircuitType, HelloRefusal, IsisDrop, LspId, NodeId, Pdu, PduKind, frame};
+use srdma_isis::tlv::{AdjacencyState, LspEntry, Neighbour, Reachability, TopologyId};
+use srdma_isis::{
+    CircuitConfig, CircuitId, CircuitType, Config, HelloRefusal, IsisDrop, Key, Level, Lsp, LspFlags, LspId, NodeId,
+    Pdu, PduKind, frame,
+};
 use srdma_wire::MacAddress;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -207,6 +210,63 @@ fn topologies_share_the_pseudonode() {
     }
     assert_eq!(net.speakers[0].circuits_to(system(1)).count(), 1);
     assert_eq!(net.speakers[0].circuits_to(system(2)).count(), 0);
+}
+
+/// Hellos, pseudonodes and their purges are signed.
+#[test]
+fn only_systems_with_the_key_are_on_the_lan() {
+    for key in [Key::Md5 { secret: b"lan".to_vec().into() }, Key::Sha256 { key_id: 7, secret: b"lan".to_vec().into() }]
+    {
+        let mut net = Net::default();
+        for number in 0..4 {
+            net.add(Config { key: (number < 3).then(|| key.clone()), ..config(number) });
+        }
+        net.join_lan(&[(0, 3), (1, 2), (2, 1), (3, 127)], 10);
+        net.run_ms(20_000);
+        assert_eq!(net.speakers[0].designated(LAN), Some(NodeId { system: system(0), pseudonode: 1 }));
+        net.dead.push(3);
+        assert_full(&net, 10);
+        net.dead.push(0);
+        net.run_ms(20_000);
+        assert_eq!(designated(&net), of(1));
+        assert_full(&net, 10);
+        let dropped = &net.speakers[1].drops()[&IsisDrop::NotAuthentic];
+        assert!(*dropped > 5 && net.speakers[1].drops().len() == 1, "{:?}", net.speakers[1].drops());
+    }
+}
+
+/// A pseudonode that lists another pseudonode, and one that its owner does not list, lead nowhere.
+#[test]
+fn links_of_pseudonodes_are_to_systems_that_list_them() {
+    let mut net = lan(&[64, 64]);
+    net.run_ms(20_000);
+    let forged = |number: usize, pseudonode: u8| NodeId { system: system(number), pseudonode };
+    let inject = |net: &mut Net, node: NodeId, neighbours: &[NodeId]| {
+        let neighbours: Vec<Neighbour> =
+            neighbours.iter().map(|node| Neighbour { node: *node, metric: 0, end_x: Vec::new() }).collect();
+        let mut tlvs = Vec::new();
+        Neighbour::emit_all(&neighbours, TopologyId::STANDARD, &mut tlvs);
+        Reachability::emit_all(
+            &[Reachability { metric: 0, is_down: false, is_external: false, prefix: locator(99) }],
+            TopologyId::STANDARD,
+            &mut tlvs,
+        );
+        let entry = LspEntry { lifetime_s: 1200, id: LspId { node, fragment: 0 }, sequence: u32::MAX / 2, checksum: 0 };
+        let lsp = Lsp::new(Level::Two, entry, LspFlags { is_overloaded: true, ..LspFlags::default() }, &tlvs);
+        let from = MacAddress([2, 0, 1, 0, 0, 1]);
+        net.inject((0, LAN), frame::wrap(from, lsp.octets()).unwrap());
+        net.run_ms(100);
+    };
+    let present = forged(1, 1);
+    // System 7 would be behind a pseudonode of system 8, behind the LAN's.
+    inject(&mut net, forged(8, 2), &[present, NodeId::of(system(7))]);
+    inject(&mut net, NodeId::of(system(7)), &[forged(8, 2)]);
+    inject(&mut net, present, &[NodeId::of(system(0)), NodeId::of(system(1)), forged(8, 2)]);
+    let paths = net.speakers[0].shortest_paths(net.now);
+    assert!(!paths.nodes.contains_key(&NodeId::of(system(7))) && !paths.nodes.contains_key(&forged(8, 2)));
+    net.run_ms(2_000);
+    let paths = net.speakers[0].shortest_paths(net.now);
+    assert_eq!(paths.prefixes.keys().copied().collect::<Vec<_>>(), [locator(1)], "the pseudonode is originated again");
 }
 
 /// A circuit changes its type, and both ends follow.
