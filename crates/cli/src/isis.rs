@@ -42,7 +42,7 @@ struct Show {
 enum What {
     /// The system itself: its authentication, and its overload bit.
     System,
-    /// The neighbour of each circuit.
+    /// The neighbours of each circuit, and the pseudonode of each LAN.
     Neighbors,
     /// The LSPs of all systems.
     Database,

@@ -74,11 +74,16 @@ fn designated_systems_die(replacements: &[(&str, &str)]) {
     data_pass(&lab);
 
     let capture = lab.starts_capture();
+    // BFD alone ends the adjacency with N2: those with FRR stay, which answers no BFD.
+    wait_until(|| lab.sessions_up("N1") == 1, || format!("{} sessions are up", lab.sessions_up("N1")));
     kill(&pid_of(&lab, "N2"));
     let pseudonode_of_f = || lan(&lab).0.as_str().is_some_and(|lan| lan.starts_with("0000.0000.000f."));
     wait_until(pseudonode_of_f, || format!("{:?}", lan(&lab)));
     let pseudonode = lan(&lab).0;
     is_designated(&lab, pseudonode.as_str().expect("it is elected"), &["000f", "0010"]);
+    let lost = lab.status("N1")["isis"]["counters"]["neighbours_lost"].as_u64().expect("a number");
+    // A busy machine may have taken the session down before.
+    assert!(lost >= 1, "by its holding time, not by BFD");
     data_pass(&lab);
 
     lab.kill_frr("frr", "isisd");

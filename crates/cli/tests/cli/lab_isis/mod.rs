@@ -26,6 +26,12 @@ impl Lab {
         PathBuf::from(format!("/run/srdma/lab/{name}-{}", self.suffix))
     }
 
+    /// The BFD sessions of a node that are up.
+    fn sessions_up(&self, node: &str) -> usize {
+        let sessions = self.status(node)["bfd"].clone();
+        sessions.as_array().expect("sessions").iter().filter(|session| session["state"] == "up").count()
+    }
+
     /// The output of `srdma isis show` for a node.
     fn show(&self, node: &str, what: &str) -> Value {
         let socket = self.directory().join("node").join(node).with_extension("sock");
@@ -216,15 +222,7 @@ fn data_go_by_the_topology_of_ipv6() {
 fn frr_in_the_standard_topology_alone_is_no_neighbour() {
     let lab = Lab::new("isis-frr", &MULTI_TOPOLOGY[1..]);
     assert!(lab.command("up", &[]).status.success());
-    let refused = || {
-        let output = Command::new(env!("CARGO_BIN_EXE_srdma"))
-            .args(["status", "--json"])
-            .arg(lab.directory().join("node/N1.sock"))
-            .output()
-            .expect("the program runs");
-        let status: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        status["isis"]["drops"]["hello_other_topology"].as_u64().unwrap_or(0)
-    };
+    let refused = || lab.status("N1")["isis"]["drops"]["hello_other_topology"].as_u64().unwrap_or(0);
     wait_until(|| refused() > 3, || lab.show("N1", "neighbors").to_string());
     assert_eq!(lab.show("N1", "neighbors")["circuits"][0]["state"], "down");
 }

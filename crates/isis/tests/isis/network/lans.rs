@@ -387,13 +387,32 @@ fn shortest_paths_over_lans_are_those_of_a_slow_model() {
     }
 }
 
-/// What a LAN's frames are to: the group of their level (ISO 10589 section 8.4.8).
+/// A LAN of each level. Its frames are to the group of the level (ISO 10589 section 8.4.8).
 #[test]
-fn frames_go_to_the_group_of_the_level() {
-    let mut net = lan(&[64, 64]);
-    net.speakers[0].tick(net.now);
-    let (_, octets) = net.speakers[0].poll_transmit().expect("a hello");
-    assert_eq!(octets[..6], [0x01, 0x80, 0xC2, 0x00, 0x00, 0x15]);
-    let pdu = Pdu::parse(frame::unwrap(&octets).unwrap()).unwrap();
-    assert!(matches!(pdu.kind, PduKind::LanHello(srdma_isis::Level::Two)));
+fn levels_do_not_meet_on_a_lan() {
+    let mut net = Net::default();
+    for number in 0..6 {
+        let level = if number < 3 { Level::One } else { Level::Two };
+        let areas = if number == 2 { vec![vec![0x49, 0, 2]] } else { config(number).areas };
+        net.add(Config { level, areas, ..config(number) });
+    }
+    net.join_lan(&[(0, 64), (1, 64), (2, 64), (3, 64), (4, 64), (5, 64)], 10);
+    net.run_ms(20_000);
+    let reached = |at: usize| net.speakers[at].shortest_paths(net.now).prefixes.keys().copied().collect::<Vec<_>>();
+    assert_eq!((reached(0), reached(1), reached(2)), (vec![locator(1)], vec![locator(0)], Vec::new()));
+    assert_eq!(reached(3), [locator(4), locator(5)]);
+    let designated = |at: usize| net.speakers[at].designated(LAN).map(|pseudonode| pseudonode.system);
+    assert_eq!((designated(0), designated(2), designated(3)), (Some(system(1)), None, Some(system(5))));
+    let refused = net.speakers[0].drops().keys().map(|reason| reason.name()).collect::<Vec<_>>();
+    assert_eq!(refused, ["hello_other_level", "hello_other_area", "other_level"]);
+    for (at, group, level) in [(0, 0x14, Level::One), (5, 0x15, Level::Two)] {
+        let mut sent = std::iter::from_fn(|| net.speakers[at].poll_transmit());
+        assert!(sent.next().is_none());
+        let now = net.now.after_ns(4_000_000_000);
+        net.speakers[at].tick(now);
+        let (_, octets) = net.speakers[at].poll_transmit().expect("a hello");
+        assert_eq!(octets[..6], [0x01, 0x80, 0xC2, 0x00, 0x00, group]);
+        let pdu = Pdu::parse(frame::unwrap(&octets).unwrap()).unwrap();
+        assert_eq!(pdu.kind, PduKind::LanHello(level));
+    }
 }
