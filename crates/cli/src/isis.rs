@@ -42,7 +42,7 @@ struct Show {
 enum What {
     /// The system itself: its authentication, and its overload bit.
     System,
-    /// The neighbour of each circuit.
+    /// The neighbours of each circuit, and the pseudonode of each LAN.
     Neighbors,
     /// The LSPs of all systems.
     Database,
@@ -90,6 +90,7 @@ fn json(isis: &IsisSnapshot, what: What) -> serde_json::Value {
             "hostname": isis.hostname,
             "area": isis.area,
             "level": isis.level,
+            "topology": isis.topology,
             "authentication": isis.authentication,
             "overload": isis.overload,
         }),

@@ -3,19 +3,34 @@
 
 use crate::choices::Choices;
 use srdma_isis::ospfv3::{Locator, parse_capabilities, put_capabilities};
-use srdma_isis::tlv::{AdjacencyState, ThreeWay};
-use srdma_isis::{CircuitConfig, CircuitId, Config, Hello, Level, Lsp, Pdu, PduKind, Speaker, SystemId, frame};
+use srdma_isis::tlv::{AdjacencyState, Member, ThreeWay, Topologies, TopologyId};
+use srdma_isis::{
+    CircuitConfig, CircuitId, CircuitType, Config, Hello, LanHello, Level, Lsp, NodeId, Pdu, PduKind, Speaker,
+    SystemId, frame,
+};
 use srdma_wire::{Instant, MacAddress};
 
 const OWN: SystemId = SystemId([0, 0, 0, 0, 0, 1]);
+const NEIGHBOUR: SystemId = SystemId([0, 0, 0, 0, 0, 2]);
 const LIMIT: usize = 5;
 const MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const NEIGHBOUR_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 const START: Instant = Instant::from_ns(1);
 
-/// Each step: the time to wait, the circuit, the length of a PDU, the PDU.
+/// PDUs of point-to-point circuits, and those of LANs: type, length of the header, offset of the PDU's own length.
+const KINDS: &[(u8, usize, usize)] = &[(17, 20, 17), (20, 27, 8), (25, 33, 8), (27, 17, 8)];
+const LAN_KINDS: &[(u8, usize, usize)] = &[(16, 27, 17), (20, 27, 8), (25, 33, 8), (27, 17, 8), (15, 27, 17)];
+
+/// Each step: the time to wait, the circuit, the length of a PDU, the PDU. They are those of point-to-point circuits,
+/// and then of LANs with multi-topology.
 pub fn isis(input: &[u8]) {
+    steps(adjacent(), input, KINDS);
+    steps(on_a_lan(), input, LAN_KINDS);
+    ospfv3(input);
+}
+
+fn steps(mut speaker: Speaker, input: &[u8], kinds: &[(u8, usize, usize)]) {
     let mut choices = Choices::new(input);
-    let mut speaker = adjacent();
     let mut now = START;
     while !choices.is_empty() {
         now = now.after_ns(u64::from(choices.octet()).pow(3) * 50_000);
@@ -24,15 +39,15 @@ pub fn isis(input: &[u8]) {
         let mends = choices.rarely(2);
         let mut pdu: Vec<u8> = (0..length).map(|_| choices.octet()).collect();
         if mends {
-            mend(&mut pdu);
+            mend(&mut pdu, kinds);
         }
-        if let Some(octets) = frame::wrap(MAC, &pdu) {
+        if let Some(octets) = frame::wrap(NEIGHBOUR_MAC, &pdu) {
             speaker.receive(now, circuit, &octets);
         }
         settle(&mut speaker, now);
+        assert!(speaker.adjacencies(circuit).count() <= 128);
     }
     let _ = (speaker.shortest_paths(now), speaker.learned(now));
-    ospfv3(input);
 }
 
 /// A parsed OSPFv3 value is emitted and parsed again unchanged.
@@ -57,14 +72,43 @@ fn adjacent() -> Speaker {
     let three_way = ThreeWay { state: AdjacencyState::Initializing, circuit: Some(1), neighbour: Some((OWN, 1)) };
     let hello = Hello {
         levels: vec![Level::Two],
-        source: SystemId([0, 0, 0, 0, 0, 2]),
+        source: NEIGHBOUR,
         holding_time_s: u16::MAX,
         circuit: 0,
         areas: Vec::new(),
         addresses: Vec::new(),
         three_way: Some(three_way),
+        topologies: Topologies::default(),
     };
-    if let Some(octets) = frame::wrap(MAC, &hello.emit(&[])) {
+    if let Some(octets) = frame::wrap(NEIGHBOUR_MAC, &hello.emit(&[])) {
+        speaker.receive(START, circuits[0], &octets);
+    }
+    settle(&mut speaker, START);
+    speaker
+}
+
+/// A speaker of the topology of IPv6 on two LANs, with a neighbour at the first.
+fn on_a_lan() -> Speaker {
+    let config = Config {
+        limit_lsps: LIMIT,
+        topology: TopologyId::IPV6_UNICAST,
+        ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own")
+    };
+    let mut speaker = Speaker::new(config, 1, 1);
+    let circuit = CircuitConfig { kind: CircuitType::Broadcast { priority: 64 }, ..CircuitConfig::new(MAC) };
+    let circuits = [0, 1].map(|_| speaker.add_circuit(START, circuit.clone()));
+    let hello = LanHello {
+        levels: vec![Level::Two],
+        source: NEIGHBOUR,
+        holding_time_s: u16::MAX,
+        priority: 1,
+        lan_id: NodeId::default(),
+        areas: Vec::new(),
+        addresses: Vec::new(),
+        heard: vec![MAC],
+        topologies: Topologies::only(Member { topology: TopologyId::IPV6_UNICAST, ..Member::default() }),
+    };
+    if let Some(octets) = frame::wrap(NEIGHBOUR_MAC, &hello.emit(Level::Two, &[])) {
         speaker.receive(START, circuits[0], &octets);
     }
     settle(&mut speaker, START);
@@ -72,8 +116,7 @@ fn adjacent() -> Speaker {
 }
 
 /// Writes the octets of the common header that are always the same, and the PDU's own length; of an LSP its checksum.
-fn mend(pdu: &mut Vec<u8>) {
-    let kinds = [(17, 20, 17), (20, 27, 8), (25, 33, 8), (27, 17, 8)];
+fn mend(pdu: &mut Vec<u8>, kinds: &[(u8, usize, usize)]) {
     let (kind, header_len, length_at) = kinds[pdu.first().map_or(0, |octet| usize::from(*octet) % kinds.len())];
     if pdu.len() < header_len {
         pdu.resize(header_len, 0);
@@ -104,8 +147,8 @@ fn settle(speaker: &mut Speaker, now: Instant) {
                 Lsp::parse(&pdu, level).expect("a sound LSP");
             }
         }
-        // Our own LSP has a place in any case.
-        assert!(speaker.database().len() <= LIMIT + 1);
+        // Our own LSP has a place in any case, and so have those of our pseudonodes.
+        assert!(speaker.database().len() <= LIMIT + 1 + 2);
         if speaker.next_deadline().is_none_or(|at| at > now) {
             return;
         }

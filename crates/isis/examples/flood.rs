@@ -5,7 +5,7 @@
 //! cargo run --release -p srdma-isis --example flood
 //! ```
 
-use srdma_isis::tlv::{AdjacencyState, Locator, LspEntry, Neighbour, ThreeWay};
+use srdma_isis::tlv::{AdjacencyState, Locator, LspEntry, Neighbour, ThreeWay, Topologies, TopologyId};
 use srdma_isis::{
     CircuitConfig, Config, Hello, Level, Lsp, LspFlags, LspId, NodeId, Pdu, PduKind, Speaker, SystemId, frame,
 };
@@ -34,10 +34,18 @@ fn lsps() -> Vec<Lsp> {
                 .map(|other| Neighbour { node: NodeId::of(system(other)), metric: 10, end_x: Vec::new() })
                 .collect();
             let mut tlvs = Vec::new();
-            Neighbour::emit_all(&neighbours, &mut tlvs);
+            Neighbour::emit_all(&neighbours, TopologyId::STANDARD, &mut tlvs);
             let address = Ipv6Addr::new(0x5f00, 0, number as u16, 0, 0, 0, 0, 0);
             let prefix = Prefix::new(address, 48).expect("a prefix of 48 bits");
-            Locator { metric: 0, is_down: false, algorithm: 0, prefix, sids: Vec::new() }.emit(&mut tlvs);
+            Locator {
+                topology: TopologyId::STANDARD,
+                metric: 0,
+                is_down: false,
+                algorithm: 0,
+                prefix,
+                sids: Vec::new(),
+            }
+            .emit(&mut tlvs);
             let id = LspId { node: NodeId::of(system(number)), fragment: 0 };
             let entry = LspEntry { lifetime_s: 1200, id, sequence: 1, checksum: 0 };
             Lsp::new(Level::Two, entry, LspFlags { is_level_2: true, ..LspFlags::default() }, &tlvs)
@@ -66,6 +74,7 @@ fn main() {
                     areas: vec![vec![0x49, 0, 1]],
                     addresses: Vec::new(),
                     three_way: Some(three_way),
+                    topologies: Topologies::default(),
                 };
                 let frame = frame::wrap(MacAddress([2, 0, 0, 0, 0, 9]), &hello.emit(&[])).expect("a hello is short");
                 speaker.receive(now, circuit, &frame);

@@ -1,4 +1,4 @@
-//! The three-way handshake of a point-to-point circuit (RFC 5303 section 3.2).
+//! Adjacencies, and the three-way handshake of a point-to-point circuit (RFC 5303 section 3.2).
 //!
 //! ```text
 //!              hello, the other       hello that names us
@@ -10,13 +10,14 @@
 //! ```
 
 use crate::id::SystemId;
+use crate::lan::LanNeighbour;
 use crate::pdu::{Hello, Level};
-use crate::tlv::{AdjacencyState, ThreeWay};
+use crate::tlv::{AdjacencyState, ThreeWay, Topologies, TopologyId};
 use srdma_wire::Instant;
 use srdma_wire::units::NS_PER_S;
 use std::net::Ipv6Addr;
 
-/// The adjacency of a circuit.
+/// An adjacency of a circuit: the only one of a point-to-point circuit, or one of a LAN.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adjacency {
@@ -25,10 +26,14 @@ pub struct Adjacency {
     pub neighbour: SystemId,
     /// The neighbour's addresses on the link.
     pub addresses: Vec<Ipv6Addr>,
-    /// The neighbour's number for the circuit.
-    circuit: u32,
+    /// The topologies of the neighbour's interface.
+    pub topologies: Topologies,
+    /// The neighbour's number for the circuit; 0 on a LAN.
+    pub(crate) circuit: u32,
+    /// The neighbour on the LAN; `None` on a point-to-point circuit.
+    pub lan: Option<LanNeighbour>,
     /// End of the holding time of its last hello.
-    until: Instant,
+    pub(crate) until: Instant,
 }
 
 /// Reason for which a hello is not taken.
@@ -44,6 +49,12 @@ pub enum HelloRefusal {
     NotForUs,
     /// Two systems at level 1 are in no common area.
     OtherArea,
+    /// Our topology is not among those of the neighbour's interface (RFC 5120 section 3.1; D247).
+    OtherTopology,
+    /// It is that of a LAN on a point-to-point circuit, or the reverse.
+    OtherType,
+    /// The LAN has as many neighbours as one can have.
+    TooManyNeighbours,
 }
 
 /// The own system on one circuit.
@@ -53,6 +64,7 @@ pub(crate) struct Own<'a> {
     pub(crate) circuit: u32,
     pub(crate) level: Level,
     pub(crate) areas: &'a [Vec<u8>],
+    pub(crate) topology: TopologyId,
 }
 
 impl Adjacency {
@@ -75,6 +87,9 @@ impl Adjacency {
         let Some(ThreeWay { state: theirs, circuit: Some(circuit), neighbour }) = hello.three_way else {
             return Err(HelloRefusal::NoThreeWay);
         };
+        if !hello.topologies.contains(own.topology) {
+            return Err(HelloRefusal::OtherTopology);
+        }
         let names_us = match neighbour {
             None => false,
             Some((system, ours)) if system == own.system && ours == own.circuit => true,
@@ -84,7 +99,8 @@ impl Adjacency {
         let present = before.filter(|_| is_same).map_or(AdjacencyState::Down, |before| before.state);
         let state = if names_us { next(present, theirs) } else { AdjacencyState::Initializing };
         let until = now.after_ns(u64::from(hello.holding_time_s) * NS_PER_S);
-        Ok(Adjacency { state, neighbour: hello.source, addresses: hello.addresses.clone(), circuit, until })
+        let (addresses, topologies) = (hello.addresses.clone(), hello.topologies.clone());
+        Ok(Adjacency { state, neighbour: hello.source, addresses, topologies, circuit, lan: None, until })
     }
 
     /// Its three-way state for our hellos.
@@ -94,6 +110,11 @@ impl Adjacency {
             circuit: Some(circuit),
             neighbour: adjacency.map(|adjacency| (adjacency.neighbour, adjacency.circuit)),
         }
+    }
+
+    /// Whether both sides receive each other's hellos.
+    pub fn is_up(&self) -> bool {
+        self.state == AdjacencyState::Up
     }
 
     /// Time at which it is over, unless another hello comes.

@@ -3,7 +3,7 @@
 use crate::authentication::Key;
 use crate::id::SystemId;
 use crate::pdu::{GREATEST_LSP, Level};
-use crate::tlv::{EndXSid, Locator, Reachability, RouterCapability};
+use crate::tlv::{EndXSid, Locator, Reachability, RouterCapability, TopologyId};
 use srdma_wire::MacAddress;
 use std::net::Ipv6Addr;
 
@@ -17,6 +17,8 @@ pub struct Config {
     pub areas: Vec<Vec<u8>>,
     /// The level at which it works.
     pub level: Level,
+    /// The one topology of its paths, and of all that it announces (D247).
+    pub topology: TopologyId,
     /// Its name, at most 255 octets.
     pub hostname: String,
     /// With what PDUs are signed; PDUs that are not are dropped then.
@@ -40,6 +42,7 @@ impl Config {
             system,
             areas,
             level: Level::Two,
+            topology: TopologyId::STANDARD,
             hostname: hostname.to_owned(),
             key: None,
             is_overloaded: false,
@@ -100,24 +103,46 @@ impl Default for Timers {
     }
 }
 
-/// A point-to-point circuit.
+/// Type of a circuit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CircuitType {
+    /// One neighbour at most.
+    #[default]
+    PointToPoint,
+    /// A LAN with any number of neighbours.
+    Broadcast {
+        /// Priority in the election of its designated system, 127 at most.
+        priority: u8,
+    },
+}
+
+/// A circuit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CircuitConfig {
+    /// Its type.
+    pub kind: CircuitType,
     /// The MAC address of the interface.
     pub mac: MacAddress,
     /// Metric of the link.
     pub metric: u32,
     /// The interface's addresses; neighbours want its link-local one.
     pub addresses: Vec<Ipv6Addr>,
-    /// SIDs of packets that are to leave by it.
+    /// SIDs of packets that are to leave by it. Those of a LAN are not announced.
     pub end_x: Vec<EndXSid>,
     /// The longest PDU, in octets.
     pub limit_pdu: usize,
 }
 
 impl CircuitConfig {
-    /// A circuit of metric 10.
+    /// A point-to-point circuit of metric 10.
     pub fn new(mac: MacAddress) -> Self {
-        CircuitConfig { mac, metric: 10, addresses: Vec::new(), end_x: Vec::new(), limit_pdu: GREATEST_LSP }
+        CircuitConfig {
+            kind: CircuitType::PointToPoint,
+            mac,
+            metric: 10,
+            addresses: Vec::new(),
+            end_x: Vec::new(),
+            limit_pdu: GREATEST_LSP,
+        }
     }
 }

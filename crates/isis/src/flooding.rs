@@ -1,8 +1,9 @@
-//! LSPs that one circuit has to send and to acknowledge (ISO 10589 section 7.3.15, RFC 9681).
+//! LSPs that one circuit has to send and to acknowledge, or on a LAN to request (ISO 10589 section 7.3.15, RFC 9681).
 //!
 //! The flag SRM of an LSP, "send it by this circuit until it is acknowledged", is its being in `waiting` or `sent`;
 //! SSN, "send an acknowledgement", its being in `to_acknowledge`. On a fresh adjacency thousands of LSPs may wait; of
-//! these a window is sent, and the next when acknowledgements come (RFC 9681 section 6.2).
+//! these a window is sent, and the next when acknowledgements come (RFC 9681 section 6.2). On a LAN nothing is
+//! acknowledged: LSPs are sent once, a few in an interval, and what was lost is requested by who lacks it in a CSNP.
 
 use crate::id::LspId;
 use srdma_wire::Instant;
@@ -21,9 +22,16 @@ pub(crate) const SEND_AGAIN_NS: u64 = 5 * NS_PER_S;
 /// Time that an acknowledgement waits for further ones, in nanoseconds.
 const GATHER_NS: u64 = 100 * NS_PER_MS;
 
+/// LSPs that are sent to a LAN together, and the time until the next ones, in nanoseconds (RFC 9681 section 4: LSP
+/// burst size and LSP transmission interval).
+const BURST: usize = 10;
+const BURST_INTERVAL_NS: u64 = 33 * NS_PER_MS;
+
 /// The state of one circuit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flooding {
+    /// Of a LAN: time at which the next LSPs may be sent.
+    burst_at: Option<Instant>,
     waiting: BTreeSet<LspId>,
     /// When each is sent again.
     sent: BTreeMap<LspId, Instant>,
@@ -35,6 +43,11 @@ pub(crate) struct Flooding {
 }
 
 impl Flooding {
+    /// State of a LAN.
+    pub(crate) fn of_lan() -> Self {
+        Flooding { burst_at: Some(Instant::ZERO), ..Flooding::default() }
+    }
+
     /// Sets SRM.
     pub(crate) fn send(&mut self, id: LspId) {
         self.forget_sent(id);
@@ -71,6 +84,9 @@ impl Flooding {
     /// Takes the LSPs to send now: queued ones, up to the window, and those without acknowledgement for too long. They
     /// are sent again after `again_ns`.
     pub(crate) fn take_due(&mut self, now: Instant, again_ns: u64) -> Vec<LspId> {
+        if let Some(burst_at) = &mut self.burst_at {
+            return take_burst(&mut self.waiting, burst_at, now);
+        }
         let mut due = Vec::new();
         while let Some(&(at, id)) = self.again.first()
             && at <= now
@@ -102,11 +118,15 @@ impl Flooding {
 
     /// When there is something to do next.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let has_room = self.sent.len() < WINDOW && !self.waiting.is_empty();
-        let at_once = has_room || self.to_acknowledge.len() >= ACKNOWLEDGE_AT;
+        let waiting = match self.burst_at {
+            _ if self.waiting.is_empty() => None,
+            Some(burst_at) => Some(burst_at),
+            None => (self.sent.len() < WINDOW).then_some(Instant::ZERO),
+        };
+        let at_once = (self.to_acknowledge.len() >= ACKNOWLEDGE_AT).then_some(Instant::ZERO);
         let again = self.again.first().map(|(at, _)| *at);
         let acknowledge = self.acknowledge_since.map(|since| since.after_ns(GATHER_NS));
-        [at_once.then_some(Instant::ZERO), again, acknowledge].into_iter().flatten().min()
+        [waiting, at_once, again, acknowledge].into_iter().flatten().min()
     }
 
     fn forget_sent(&mut self, id: LspId) {
@@ -114,6 +134,15 @@ impl Flooding {
             self.again.remove(&(at, id));
         }
     }
+}
+
+/// Takes the LSPs that a LAN is sent now.
+fn take_burst(waiting: &mut BTreeSet<LspId>, burst_at: &mut Instant, now: Instant) -> Vec<LspId> {
+    if now < *burst_at || waiting.is_empty() {
+        return Vec::new();
+    }
+    *burst_at = now.after_ns(BURST_INTERVAL_NS);
+    std::iter::from_fn(|| waiting.pop_first()).take(BURST).collect()
 }
 
 #[cfg(test)]
@@ -138,6 +167,19 @@ mod tests {
         (0..10).for_each(|number| flooding.need_not_send(id(number)));
         assert_eq!(flooding.next_deadline(), Some(Instant::ZERO));
         assert_eq!(flooding.take_due(at_ms(2), SEND_AGAIN_NS), (60..70).map(id).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_lan_is_sent_a_few_in_an_interval_and_each_once() {
+        let mut flooding = Flooding::of_lan();
+        (0..15).for_each(|number| flooding.send(id(number)));
+        assert_eq!(flooding.take_due(at_ms(100), SEND_AGAIN_NS), (0..10).map(id).collect::<Vec<_>>());
+        assert_eq!(flooding.next_deadline(), Some(at_ms(133)));
+        assert_eq!(flooding.take_due(at_ms(132), SEND_AGAIN_NS), []);
+        // Another system has sent it.
+        flooding.need_not_send(id(12));
+        assert_eq!(flooding.take_due(at_ms(133), SEND_AGAIN_NS), [10, 11, 13, 14].map(id));
+        assert_eq!(flooding.next_deadline(), None);
     }
 
     #[test]

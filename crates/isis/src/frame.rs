@@ -8,12 +8,14 @@
 //! The second form is for PDUs that are longer than the length field allows, such as hellos padded to the MTU of a
 //! link with jumbo frames. It is read and never written.
 
+use crate::pdu::Level;
 use srdma_wire::MacAddress;
 
 /// Destination of the PDUs of point-to-point circuits: all intermediate systems (RFC 5309 section 4).
 pub const ALL_INTERMEDIATE_SYSTEMS: MacAddress = MacAddress([0x09, 0x00, 0x2B, 0x00, 0x00, 0x05]);
 
-/// The groups of level 1 and of level 2 on LANs (ISO 10589 section 8.4.8); frames to them are taken as well.
+/// The groups of level 1 and of level 2 on LANs (ISO 10589 section 8.4.8). Frames to any group are taken on all
+/// circuits.
 const ALL_LEVEL_1: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0x00, 0x00, 0x14]);
 const ALL_LEVEL_2: MacAddress = MacAddress([0x01, 0x80, 0xC2, 0x00, 0x00, 0x15]);
 
@@ -34,16 +36,34 @@ const LONG: u16 = 0x8870;
 /// The largest PDU of a frame without an extension for jumbo frames.
 pub const GREATEST_PDU: usize = GREATEST_LENGTH - LLC.len();
 
-/// A frame around a PDU; `None` if the PDU is longer than [`GREATEST_PDU`].
+/// Destination of the PDUs of a level on LANs.
+pub const fn group_of(level: Level) -> MacAddress {
+    match level {
+        Level::One => ALL_LEVEL_1,
+        Level::Two => ALL_LEVEL_2,
+    }
+}
+
+/// A frame around a PDU of a point-to-point circuit; `None` if the PDU is longer than [`GREATEST_PDU`].
 pub fn wrap(source: MacAddress, pdu: &[u8]) -> Option<Vec<u8>> {
+    wrap_to(ALL_INTERMEDIATE_SYSTEMS, source, pdu)
+}
+
+/// A frame around a PDU; `None` if the PDU is longer than [`GREATEST_PDU`].
+pub fn wrap_to(destination: MacAddress, source: MacAddress, pdu: &[u8]) -> Option<Vec<u8>> {
     let length = u16::try_from(LLC.len() + pdu.len()).ok().filter(|length| usize::from(*length) <= GREATEST_LENGTH)?;
     let mut frame = Vec::with_capacity(FRAME_HEADER_LEN + pdu.len());
-    frame.extend(ALL_INTERMEDIATE_SYSTEMS.0);
+    frame.extend(destination.0);
     frame.extend(source.0);
     frame.extend(length.to_be_bytes());
     frame.extend(LLC);
     frame.extend(pdu);
     Some(frame)
+}
+
+/// The sender of a frame.
+pub fn source_of(frame: &[u8]) -> Option<MacAddress> {
+    frame.get(6..)?.first_chunk::<6>().copied().map(MacAddress)
 }
 
 /// The PDU of a frame, without what pads it; `None` if it is no frame of IS-IS.

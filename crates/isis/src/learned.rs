@@ -3,7 +3,7 @@
 
 use crate::database::Database;
 use crate::id::SystemId;
-use crate::tlv::{CapabilityFlags, EndSid, Locator, Reachability, RouterCapability, kind};
+use crate::tlv::{CapabilityFlags, EndSid, Locator, Reachability, RouterCapability, TopologyId, kind};
 use srdma_wire::{Instant, Prefix};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -45,8 +45,9 @@ impl LearnedNode {
     }
 }
 
-/// All nodes whose first fragment is there and valid.
-pub fn learn(database: &Database, now: Instant) -> BTreeMap<SystemId, LearnedNode> {
+/// All nodes whose first fragment is there and valid. Locators are learnt from any topology: which one they are in says
+/// where paths to them are, and FRR 10.3 announces those of the IPv6 topology in the standard one (D247).
+pub fn learn(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<SystemId, LearnedNode> {
     let mut nodes: BTreeMap<SystemId, LearnedNode> = BTreeMap::new();
     for (id, lsp) in database.valid(now).filter(|(id, _)| id.node.pseudonode == 0) {
         let node = nodes.entry(id.node.system).or_default();
@@ -56,11 +57,6 @@ pub fn learn(database: &Database, now: Instant) -> BTreeMap<SystemId, LearnedNod
                 kind::ROUTER_CAPABILITY => {
                     let found = RouterCapability::parse(tlv.value).ok().and_then(|capability| capability.srv6);
                     node.srv6 = node.srv6.or(found);
-                }
-                kind::IPV6_REACHABILITY => {
-                    let announced = Reachability::parse_all(tlv.value).unwrap_or_default().into_iter();
-                    let own = announced.filter(|reachable| !reachable.is_external && !reachable.is_down);
-                    node.addresses.extend(own.map(|own| own.prefix).filter(|prefix| prefix.prefix_len() == 128));
                 }
                 kind::SRV6_LOCATOR => {
                     for locator in Locator::parse_all(tlv.value).unwrap_or_default() {
@@ -73,6 +69,9 @@ pub fn learn(database: &Database, now: Instant) -> BTreeMap<SystemId, LearnedNod
                 _ => {}
             }
         }
+        let announced = Reachability::of_topology(lsp.tlvs(), topology);
+        let own = announced.filter(|reachable| !reachable.is_external && !reachable.is_down);
+        node.addresses.extend(own.map(|own| own.prefix).filter(|prefix| prefix.prefix_len() == 128));
     }
     nodes
 }

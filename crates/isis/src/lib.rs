@@ -8,7 +8,7 @@
 //!               └▶ Learned: END.C and END.E of each node, and its C-flag
 //! ```
 //!
-//! Circuits are point-to-point. LSPs of other nodes are stored as received, and flooded octet for octet.
+//! Circuits are point-to-point or LANs. LSPs of other nodes are stored as received, and flooded octet for octet.
 #![cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod adjacency;
@@ -20,6 +20,7 @@ mod flooding;
 pub mod frame;
 pub mod id;
 mod jitter;
+mod lan;
 pub mod learned;
 mod origin;
 pub mod ospfv3;
@@ -31,11 +32,12 @@ pub mod tlv;
 
 pub use adjacency::{Adjacency, HelloRefusal};
 pub use authentication::{Key, Secret};
-pub use config::{CircuitConfig, Config, Timers};
+pub use config::{CircuitConfig, CircuitType, Config, Timers};
 pub use database::Database;
 pub use id::{LspId, NodeId, SystemId};
+pub use lan::LanNeighbour;
 pub use learned::{Behaviors, LearnedNode, NotificationSids};
-pub use pdu::{Hello, Level, Lsp, LspFlags, Pdu, PduKind};
+pub use pdu::{Hello, LanHello, Level, Lsp, LspFlags, Pdu, PduKind};
 pub use reader::Malformed;
 pub use shortest_paths::{Reached, ShortestPaths};
 pub use speaker::{Changes, CircuitId, Counters, IsisDrop, Overload, Speaker};

@@ -2,18 +2,21 @@
 
 use crate::database::Database;
 use crate::id::NodeId;
-use crate::pdu::Lsp;
-use crate::tlv::{GREATEST_PATH_METRIC, Locator, Neighbour, Reachability, UNUSABLE_METRIC, kind};
+use crate::pdu::{Level, Lsp};
+use crate::tlv::{
+    GREATEST_PATH_METRIC, Locator, Neighbour, Reachability, Topologies, TopologyId, UNUSABLE_METRIC, kind,
+};
 use srdma_wire::{Instant, Prefix};
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::net::Ipv6Addr;
 
 /// Path to a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reached {
     /// The sum of metrics.
     pub distance: u64,
-    /// The first neighbours of shortest paths; none for the root itself.
+    /// The first systems of shortest paths; none for the root itself, and of a pseudonode beside it the pseudonode.
     pub first_hops: BTreeSet<NodeId>,
 }
 
@@ -26,10 +29,13 @@ pub struct ShortestPaths {
     pub prefixes: BTreeMap<Prefix, Reached>,
 }
 
-/// The links that one node announces.
+/// The links that one node announces in a topology.
+#[derive(Default)]
 struct Links {
     neighbours: Vec<(NodeId, u32)>,
     is_overloaded: bool,
+    /// It leads out of its area.
+    is_attached: bool,
 }
 
 impl Reached {
@@ -49,27 +55,62 @@ impl Reached {
 }
 
 impl ShortestPaths {
-    /// Computes them from `root`. Expired LSPs, and nodes without their first fragment, are ignored.
-    pub fn compute(database: &Database, root: NodeId, now: Instant) -> Self {
-        let links = links(database, now);
+    /// Computes them from `root` at a level, in a topology. Expired LSPs, nodes without their first fragment, and
+    /// systems that are not in the topology are ignored.
+    pub fn compute(database: &Database, root: NodeId, level: Level, topology: TopologyId, now: Instant) -> Self {
+        let links = links(database, topology, now);
         let nodes = nodes(&links, root);
-        let prefixes = prefixes(database, &nodes, root, now);
+        let mut prefixes = prefixes(database, &nodes, root, topology, now);
+        // A default that is announced as a prefix takes precedence.
+        let out =
+            Prefix::new(Ipv6Addr::UNSPECIFIED, 0).filter(|out| level == Level::One && !prefixes.contains_key(out));
+        prefixes.extend(out.and_then(|out| Some((out, out_of_area(&links, &nodes, root)?))));
         ShortestPaths { nodes, prefixes }
     }
 }
 
-fn links(database: &Database, now: Instant) -> BTreeMap<NodeId, Links> {
+fn links(database: &Database, topology: TopologyId, now: Instant) -> BTreeMap<NodeId, Links> {
     let mut links: BTreeMap<NodeId, Links> = BTreeMap::new();
+    // The first fragment, which comes first, says whether the others count.
     for (id, lsp) in database.valid(now) {
-        let node = links.entry(id.node).or_insert(Links { neighbours: Vec::new(), is_overloaded: false });
-        node.is_overloaded |= id.fragment == 0 && lsp.flags.is_overloaded;
-        for value in lsp.tlvs().of_kind(kind::EXTENDED_IS_REACHABILITY) {
-            let found = Neighbour::parse_all(value).unwrap_or_default();
-            let usable = found.into_iter().filter(|neighbour| neighbour.metric < UNUSABLE_METRIC);
-            node.neighbours.extend(usable.map(|neighbour| (neighbour.node, neighbour.metric)));
+        if id.fragment == 0 {
+            let Some(member) = member(lsp, topology) else { continue };
+            links.insert(id.node, member);
         }
+        let Some(node) = links.get_mut(&id.node) else { continue };
+        // Pseudonodes are those of all topologies alike (RFC 5120 section 3.2).
+        let topology = if id.node.pseudonode == 0 { topology } else { TopologyId::STANDARD };
+        let found = Neighbour::of_topology(lsp.tlvs(), topology);
+        let usable = found.filter(|neighbour| neighbour.metric < UNUSABLE_METRIC);
+        node.neighbours.extend(usable.map(|neighbour| (neighbour.node, neighbour.metric)));
     }
     links
+}
+
+/// A node without its links, by its first fragment; `None` if it is not in the topology. The overload bit of the
+/// standard topology is in the header, that of others in the TLV (RFC 5120 section 7.1). Of the two bits for the way
+/// out of the area either counts: FRR sets that of the header alone (D249).
+fn member(first: &Lsp, topology: TopologyId) -> Option<Links> {
+    if first.entry.id.node.pseudonode != 0 {
+        return Some(Links::default());
+    }
+    let member = Topologies::parse(first.tlvs()).unwrap_or_default().member(topology)?;
+    let is_standard = topology == TopologyId::STANDARD;
+    Some(Links {
+        neighbours: Vec::new(),
+        is_overloaded: if is_standard { first.flags.is_overloaded } else { member.is_overloaded },
+        is_attached: first.flags.is_attached || member.is_attached,
+    })
+}
+
+/// The nearest systems that lead out of the area, but for overloaded ones (ISO 10589 section 7.2.9).
+fn out_of_area(links: &BTreeMap<NodeId, Links>, nodes: &BTreeMap<NodeId, Reached>, root: NodeId) -> Option<Reached> {
+    let attached = links.iter().filter(|(node, links)| links.is_attached && !links.is_overloaded && **node != root);
+    let mut nearest: Option<Reached> = None;
+    for reached in attached.filter_map(|(node, _)| nodes.get(node)) {
+        nearest.get_or_insert(Reached::NOT).is_nearer_by(reached.distance, &reached.first_hops);
+    }
+    nearest
 }
 
 /// Dijkstra's algorithm. A link counts if both its ends announce it.
@@ -77,26 +118,37 @@ fn nodes(links: &BTreeMap<NodeId, Links>, root: NodeId) -> BTreeMap<NodeId, Reac
     let announced: BTreeSet<(NodeId, NodeId)> =
         links.iter().flat_map(|(from, links)| links.neighbours.iter().map(move |(to, _)| (*from, *to))).collect();
     let mut reached = BTreeMap::from([(root, Reached::default())]);
-    let mut queue = BinaryHeap::from([Reverse((0_u64, root))]);
+    // Of equal distances pseudonodes come first: what is behind them is no farther.
+    let entry = |distance: u64, node: NodeId| Reverse((distance, node.pseudonode == 0, node));
+    let mut queue = BinaryHeap::from([entry(0, root)]);
     let mut done = BTreeSet::new();
-    while let Some(Reverse((distance, node))) = queue.pop() {
+    while let Some(Reverse((distance, _, node))) = queue.pop() {
         if !done.insert(node) {
             continue;
         }
         let Some(of_node) = links.get(&node) else { continue };
-        // No path leads through an overloaded system; a pseudonode cannot be overloaded.
-        if of_node.is_overloaded && node != root && node.pseudonode == 0 {
+        // No path leads through an overloaded system.
+        if of_node.is_overloaded && node != root {
             continue;
         }
         let before = reached.get(&node).map(|reached| reached.first_hops.clone()).unwrap_or_default();
         for (neighbour, metric) in &of_node.neighbours {
-            if done.contains(neighbour) || !announced.contains(&(*neighbour, node)) {
+            // Behind a pseudonode there are systems.
+            let is_link = node.pseudonode == 0 || neighbour.pseudonode == 0;
+            if done.contains(neighbour) || !is_link || !announced.contains(&(*neighbour, node)) {
                 continue;
             }
-            let first_hops = if node == root { &BTreeSet::from([*neighbour]) } else { &before };
+            let first_hops = match node {
+                _ if node == root => &BTreeSet::from([*neighbour]),
+                // Beside the root stands a pseudonode for the systems behind it.
+                NodeId { pseudonode: 1.., .. } if before.contains(&node) => {
+                    &before.iter().map(|hop| if *hop == node { *neighbour } else { *hop }).collect()
+                }
+                _ => &before,
+            };
             let further = distance + u64::from(*metric);
             if reached.entry(*neighbour).or_insert(Reached::NOT).is_nearer_by(further, first_hops) {
-                queue.push(Reverse((further, *neighbour)));
+                queue.push(entry(further, *neighbour));
             }
         }
     }
@@ -107,12 +159,15 @@ fn prefixes(
     database: &Database,
     nodes: &BTreeMap<NodeId, Reached>,
     root: NodeId,
+    topology: TopologyId,
     now: Instant,
 ) -> BTreeMap<Prefix, Reached> {
     let mut prefixes: BTreeMap<Prefix, Reached> = BTreeMap::new();
     for (id, lsp) in database.valid(now) {
-        let Some(at) = nodes.get(&id.node).filter(|_| id.node != root) else { continue };
-        for (prefix, metric) in announced(lsp) {
+        // A pseudonode announces no prefixes.
+        let is_counted = id.node != root && id.node.pseudonode == 0;
+        let Some(at) = nodes.get(&id.node).filter(|_| is_counted) else { continue };
+        for (prefix, metric) in announced(lsp, topology) {
             let distance = at.distance + u64::from(metric);
             prefixes.entry(prefix).or_insert(Reached::NOT).is_nearer_by(distance, &at.first_hops);
         }
@@ -120,13 +175,14 @@ fn prefixes(
     prefixes
 }
 
-/// The prefixes of an LSP with their metrics. A locator may be announced as a prefix too; the two are one.
-fn announced(lsp: &Lsp) -> Vec<(Prefix, u32)> {
+/// The prefixes of an LSP in a topology, with their metrics. A locator may be announced as a prefix too; the two are
+/// one.
+fn announced(lsp: &Lsp, topology: TopologyId) -> Vec<(Prefix, u32)> {
     let tlvs = lsp.tlvs();
-    let reachable =
-        tlvs.of_kind(kind::IPV6_REACHABILITY).flat_map(|value| Reachability::parse_all(value).unwrap_or_default());
+    let reachable = Reachability::of_topology(tlvs, topology);
     let locators = tlvs.of_kind(kind::SRV6_LOCATOR).flat_map(|value| Locator::parse_all(value).unwrap_or_default());
-    let locators = locators.filter(|locator| locator.algorithm == 0).map(|locator| (locator.prefix, locator.metric));
+    let locators = locators.filter(|locator| locator.algorithm == 0 && locator.topology == topology);
+    let locators = locators.map(|locator| (locator.prefix, locator.metric));
     let mut all: Vec<_> = reachable.map(|reachable| (reachable.prefix, reachable.metric)).chain(locators).collect();
     all.retain(|(_, metric)| *metric <= GREATEST_PATH_METRIC);
     all

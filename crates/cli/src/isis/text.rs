@@ -1,7 +1,7 @@
 //! The IS-IS state as tables.
 
 use crate::demo::table::Table;
-use srdma_node::daemon::{IsisNodeSnapshot, IsisSidSnapshot, IsisSnapshot};
+use srdma_node::daemon::{IsisNodeSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState};
 
 pub(super) fn system(isis: &IsisSnapshot) -> String {
     let rows = [[
@@ -9,15 +9,30 @@ pub(super) fn system(isis: &IsisSnapshot) -> String {
         isis.hostname.clone(),
         isis.area.clone(),
         isis.level.to_string(),
+        topology(isis.topology),
         isis.authentication.clone(),
         isis.overload.clone().unwrap_or_else(|| "no".to_owned()),
     ]];
-    table(["system", "hostname", "area", "level", "authentication", "overload"], rows.into_iter())
+    let headings = ["system", "hostname", "area", "level", "topology", "authentication", "overload"];
+    table(headings, rows.into_iter())
+}
+
+/// A topology with its id, unless it is the standard one.
+fn topology(id: u16) -> String {
+    match id {
+        0 => "standard".to_owned(),
+        2 => "IPv6 (2)".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
     let rows = isis.circuits.iter().map(|circuit| {
-        let state = if circuit.is_open { circuit.state.name() } else { "closed" };
+        let state = match circuit.state {
+            _ if !circuit.is_open => "closed",
+            IsisState::Up if !circuit.is_in_topology => "up, other topology",
+            state => state.name(),
+        };
         let addresses: Vec<String> = circuit.addresses.iter().map(ToString::to_string).collect();
         [
             circuit.port.clone(),
@@ -27,9 +42,10 @@ pub(super) fn neighbors(isis: &IsisSnapshot) -> String {
             circuit.metric.to_string(),
             circuit.holds_s.map(|seconds| format!("{seconds} s")).unwrap_or_default(),
             addresses.join(" "),
+            circuit.designated.clone().unwrap_or_default(),
         ]
     });
-    table(["port", "state", "neighbor", "hostname", "metric", "holds", "addresses"], rows)
+    table(["port", "state", "neighbor", "hostname", "metric", "holds", "addresses", "LAN"], rows)
 }
 
 pub(super) fn database(isis: &IsisSnapshot) -> String {
@@ -95,15 +111,18 @@ fn table<const N: usize>(headings: [&str; N], rows: impl Iterator<Item = [String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use srdma_node::daemon::{IsisCircuitSnapshot, IsisState, LspSnapshot};
+    use srdma_node::daemon::{IsisCircuitSnapshot, LspSnapshot};
 
     #[test]
     fn tables_have_a_row_for_each_thing() {
         let circuit = |port: &str, state, neighbour: Option<&str>| IsisCircuitSnapshot {
             port: port.to_owned(),
+            kind: "broadcast".to_owned(),
+            designated: neighbour.map(|_| "0000.0000.0002.01".to_owned()),
             metric: 10,
             is_open: true,
             state,
+            is_in_topology: port != "n5",
             neighbour: neighbour.map(str::to_owned),
             hostname: None,
             addresses: neighbour.map(|_| "fe80::2".parse().unwrap()).into_iter().collect(),
@@ -150,24 +169,27 @@ mod tests {
             hostname: "n1".to_owned(),
             area: "49.0001".to_owned(),
             level: 2,
+            topology: 2,
             authentication: "none".to_owned(),
             circuits: vec![
                 circuit("core", IsisState::Up, Some("0000.0000.0002")),
                 circuit("n4", IsisState::Down, None),
+                circuit("n5", IsisState::Up, Some("0000.0000.0003")),
             ],
             lsps: vec![lsp, purge],
             nodes: vec![node],
             ..IsisSnapshot::default()
         };
         let expected = "\
-system           hostname   area      level   authentication   overload
-0000.0000.0001   n1         49.0001   2       none             no
+system           hostname   area      level   topology   authentication   overload
+0000.0000.0001   n1         49.0001   2       IPv6 (2)   none             no
 ";
         assert_eq!(system(&isis), expected);
         let expected = "\
-port   state   neighbor         hostname   metric   holds   addresses
-core   up      0000.0000.0002              10       29 s    fe80::2
-n4     down                                10
+port   state                neighbor         hostname   metric   holds   addresses   LAN
+core   up                   0000.0000.0002              10       29 s    fe80::2     0000.0000.0002.01
+n4     down                                             10
+n5     up, other topology   0000.0000.0003              10       29 s    fe80::2     0000.0000.0002.01
 ";
         assert_eq!(neighbors(&isis), expected);
         let expected = "\

@@ -9,11 +9,13 @@
 //! ```
 
 mod hello;
+mod lan_hello;
 mod lsp;
 mod sequence_numbers;
 
 pub use hello::Hello;
 pub(crate) use hello::put_areas;
+pub use lan_hello::{GREATEST_PRIORITY, LanHello};
 pub(crate) use lsp::LSP_UNAUTHENTICATED;
 pub use lsp::{GREATEST_LSP, Lsp, LspFlags};
 pub use sequence_numbers::{Complete, Partial, Range};
@@ -42,6 +44,8 @@ pub enum Level {
 pub enum PduKind {
     /// Hello of a point-to-point circuit.
     Hello,
+    /// Hello of a LAN.
+    LanHello(Level),
     /// Link State PDU.
     Lsp(Level),
     /// Complete Sequence Numbers PDU.
@@ -53,6 +57,8 @@ pub enum PduKind {
 impl PduKind {
     fn octet(self) -> u8 {
         match self {
+            PduKind::LanHello(Level::One) => 15,
+            PduKind::LanHello(Level::Two) => 16,
             PduKind::Hello => 17,
             PduKind::Lsp(Level::One) => 18,
             PduKind::Lsp(Level::Two) => 20,
@@ -65,6 +71,8 @@ impl PduKind {
 
     fn of(octet: u8) -> Option<Self> {
         Some(match octet & 0x1F {
+            15 => PduKind::LanHello(Level::One),
+            16 => PduKind::LanHello(Level::Two),
             17 => PduKind::Hello,
             18 => PduKind::Lsp(Level::One),
             20 => PduKind::Lsp(Level::Two),
@@ -80,6 +88,7 @@ impl PduKind {
     pub(crate) fn header_len(self) -> usize {
         match self {
             PduKind::Hello => HEADER_LEN + 12,
+            PduKind::LanHello(_) => HEADER_LEN + 19,
             PduKind::Lsp(_) => HEADER_LEN + 19,
             PduKind::Complete(_) => HEADER_LEN + 25,
             PduKind::Partial(_) => HEADER_LEN + 9,
@@ -89,7 +98,7 @@ impl PduKind {
     /// Offset of the PDU's own length.
     fn length_at(self) -> usize {
         match self {
-            PduKind::Hello => HEADER_LEN + 9,
+            PduKind::Hello | PduKind::LanHello(_) => HEADER_LEN + 9,
             PduKind::Lsp(_) | PduKind::Complete(_) | PduKind::Partial(_) => HEADER_LEN,
         }
     }
@@ -117,7 +126,7 @@ impl<'a> Pdu<'a> {
         expect("the version", reader.u8()?, &[1], "1")?;
         expect("the ID length", reader.u8()?, &[0, 6], "0 or 6")?;
         let kind = reader.u8()?;
-        let known = "17, 18, 20, 24, 25, 26 or 27";
+        let known = "15, 16, 17, 18, 20, 24, 25, 26 or 27";
         let unknown = Malformed::Value { field: "the PDU type", found: u32::from(kind & 0x1F), expected: known };
         let kind = PduKind::of(kind).ok_or(unknown)?;
         expect("the second version", reader.u8()?, &[1], "1")?;

@@ -28,7 +28,7 @@ pub enum IsisDrop {
 
 impl IsisDrop {
     /// All reasons.
-    pub const ALL: [IsisDrop; 13] = [
+    pub const ALL: [IsisDrop; 16] = [
         IsisDrop::NotIsis,
         IsisDrop::Malformed,
         IsisDrop::Checksum,
@@ -39,6 +39,9 @@ impl IsisDrop {
         IsisDrop::Hello(HelloRefusal::NoThreeWay),
         IsisDrop::Hello(HelloRefusal::NotForUs),
         IsisDrop::Hello(HelloRefusal::OtherArea),
+        IsisDrop::Hello(HelloRefusal::OtherTopology),
+        IsisDrop::Hello(HelloRefusal::OtherType),
+        IsisDrop::Hello(HelloRefusal::TooManyNeighbours),
         IsisDrop::OtherLevel,
         IsisDrop::NoAdjacency,
         IsisDrop::DatabaseFull,
@@ -57,6 +60,9 @@ impl IsisDrop {
             IsisDrop::Hello(HelloRefusal::NoThreeWay) => "hello_no_three_way",
             IsisDrop::Hello(HelloRefusal::NotForUs) => "hello_not_for_us",
             IsisDrop::Hello(HelloRefusal::OtherArea) => "hello_other_area",
+            IsisDrop::Hello(HelloRefusal::OtherTopology) => "hello_other_topology",
+            IsisDrop::Hello(HelloRefusal::OtherType) => "hello_other_type",
+            IsisDrop::Hello(HelloRefusal::TooManyNeighbours) => "hello_too_many_neighbours",
             IsisDrop::OtherLevel => "other_level",
             IsisDrop::NoAdjacency => "no_adjacency",
             IsisDrop::DatabaseFull => "database_full",

@@ -1,5 +1,6 @@
-//! An IS-IS system on point-to-point circuits, as a value: frames and time in, frames out.
+//! An IS-IS system, as a value: frames and time in, frames out.
 
+mod circuit;
 mod drop_reason;
 mod overload;
 mod own;
@@ -7,18 +8,18 @@ mod receive;
 mod send;
 
 use crate::adjacency::Adjacency;
-use crate::config::{CircuitConfig, Config};
+use crate::config::{CircuitConfig, CircuitType, Config};
 use crate::database::Database;
-use crate::flooding::Flooding;
 use crate::id::{LspId, NodeId, SystemId};
 use crate::jitter::Jitter;
 use crate::learned::{LearnedNode, learn};
 use crate::pdu::Lsp;
 use crate::shortest_paths::ShortestPaths;
-use crate::tlv::{AdjacencyState, PurgeOriginator};
+use crate::tlv::PurgeOriginator;
+use circuit::Circuit;
 pub use drop_reason::IsisDrop;
+use overload::Incomplete;
 pub use overload::Overload;
-use overload::{Incomplete, Synchronisation};
 use own::Own;
 use srdma_wire::Instant;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,7 +31,7 @@ pub struct CircuitId(pub usize);
 /// Changes since the last call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
-    /// An adjacency went up or down, or the neighbour has other addresses.
+    /// An adjacency went up or down, or a neighbour has other addresses.
     pub adjacencies: bool,
     /// LSPs came or went: shortest paths and learned SIDs may be others.
     pub database: bool,
@@ -51,27 +52,6 @@ pub struct Counters {
     pub lsp_overflows: u64,
     /// Adjacencies that BFD has taken down.
     pub neighbours_lost: u64,
-}
-
-struct Circuit {
-    config: CircuitConfig,
-    is_up: bool,
-    adjacency: Option<Adjacency>,
-    flooding: Flooding,
-    /// While there is an adjacency that is up.
-    synchronisation: Option<Synchronisation>,
-    hello_at: Instant,
-    complete_at: Instant,
-}
-
-impl Circuit {
-    fn is_adjacent(&self) -> bool {
-        self.adjacency.as_ref().is_some_and(|adjacency| adjacency.state == AdjacencyState::Up)
-    }
-
-    fn has_ended(&self, now: Instant) -> bool {
-        self.adjacency.as_ref().is_some_and(|adjacency| adjacency.until() <= now)
-    }
 }
 
 /// The system.
@@ -112,49 +92,55 @@ impl Speaker {
 
     /// Adds a circuit, whose link is up.
     pub fn add_circuit(&mut self, now: Instant, config: CircuitConfig) -> CircuitId {
-        let circuit = Circuit {
-            config,
-            is_up: true,
-            adjacency: None,
-            flooding: Flooding::default(),
-            synchronisation: None,
-            hello_at: now,
-            complete_at: now,
-        };
-        self.circuits.push(circuit);
+        let id = CircuitId(self.circuits.len());
+        self.circuits.push(Circuit::new(id, now, config, &self.config));
         self.incomplete.begin(now);
         self.own.touch();
-        CircuitId(self.circuits.len() - 1)
+        id
     }
 
     /// The link of a circuit came up or went down.
-    pub fn set_link(&mut self, now: Instant, circuit: CircuitId, is_up: bool) {
-        if let Some(circuit) = self.circuits.get_mut(circuit.0) {
+    pub fn set_link(&mut self, now: Instant, id: CircuitId, is_up: bool) {
+        if !is_up {
+            self.end_adjacencies(id);
+        }
+        if let Some(circuit) = self.circuits.get_mut(id.0) {
             circuit.is_up = is_up;
             circuit.hello_at = now;
-        }
-        if !is_up {
-            self.end_adjacency(circuit);
+            if is_up {
+                circuit.enable(id, now, &self.config);
+            }
         }
     }
 
-    /// The neighbour of a circuit is not to be used, since another protocol has lost it: the handshake begins anew with
+    /// A neighbour of a circuit is not to be used, since another protocol has lost it: the handshake begins anew with
     /// its next hello.
-    pub fn lose_neighbour(&mut self, now: Instant, circuit: CircuitId) {
-        if self.circuits.get(circuit.0).is_some_and(Circuit::is_adjacent) {
+    pub fn lose_neighbour(&mut self, now: Instant, id: CircuitId, neighbour: SystemId) {
+        let adjacency = self.adjacencies(id).find(|adjacency| adjacency.neighbour == neighbour);
+        if adjacency.is_some_and(Adjacency::is_up) {
             self.counters.neighbours_lost += 1;
-            self.end_adjacency(circuit);
-            self.hasten_hello(now, circuit);
+            self.end_adjacency(id, neighbour);
+            self.settle_lan(now, id);
+            self.hasten_hello(now, id);
         }
     }
 
-    /// Changes a circuit's address, metric and advertisements. Its adjacency stays.
-    pub fn change_circuit(&mut self, now: Instant, circuit: CircuitId, config: CircuitConfig) {
-        if let Some(circuit) = self.circuits.get_mut(circuit.0).filter(|circuit| circuit.config != config) {
+    /// Changes a circuit's address, metric and advertisements. Its adjacencies stay, unless its type is another.
+    pub fn change_circuit(&mut self, now: Instant, id: CircuitId, config: CircuitConfig) {
+        let Some(circuit) = self.circuits.get(id.0).filter(|circuit| circuit.config != config) else { return };
+        let is_other_type = circuit.is_lan() != Circuit::new(id, now, config.clone(), &self.config).is_lan();
+        if is_other_type {
+            self.end_adjacencies(id);
+        }
+        if let Some(circuit) = self.circuits.get_mut(id.0) {
             circuit.config = config;
             circuit.hello_at = now;
+            if is_other_type {
+                circuit.enable(id, now, &self.config);
+            }
             self.own.touch();
         }
+        self.settle_lan(now, id);
     }
 
     /// Reports state Down to all neighbours, so that they need not wait for the holding time to expire, and takes all
@@ -162,14 +148,14 @@ impl Speaker {
     pub fn retire(&mut self, now: Instant) {
         self.is_leaving = true;
         for circuit in (0..self.circuits.len()).map(CircuitId) {
-            self.end_adjacency(circuit);
+            self.end_adjacencies(circuit);
             self.hasten_hello(now, circuit);
             self.set_link(now, circuit, false);
         }
         self.is_leaving = false;
     }
 
-    /// Changes the system's advertisements. Its id and its level stay.
+    /// Changes the system's advertisements. Its id and its level stay. Another topology is in the next hellos.
     pub fn reconfigure(&mut self, change: impl FnOnce(&mut Config)) {
         let (system, level) = (self.config.system, self.config.level);
         change(&mut self.config);
@@ -180,9 +166,10 @@ impl Speaker {
     /// Time has come.
     pub fn tick(&mut self, now: Instant) {
         for index in 0..self.circuits.len() {
-            if self.circuits.get(index).is_some_and(|circuit| circuit.has_ended(now)) {
-                self.end_adjacency(CircuitId(index));
+            for neighbour in self.circuits.get(index).map(|circuit| circuit.ended(now)).unwrap_or_default() {
+                self.end_adjacency(CircuitId(index), neighbour);
             }
+            self.settle_lan(now, CircuitId(index));
         }
         for lsp in self.database.age(now) {
             self.purge(now, &lsp, None);
@@ -198,13 +185,7 @@ impl Speaker {
 
     /// When [`Speaker::tick`] is wanted next.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let circuits = self.circuits.iter().filter(|circuit| circuit.is_up).flat_map(|circuit| {
-            let adjacent = circuit.is_adjacent();
-            let over = circuit.adjacency.as_ref().map(Adjacency::until);
-            let complete = adjacent.then_some(circuit.complete_at);
-            let flooding = circuit.flooding.next_deadline().filter(|_| adjacent);
-            [Some(circuit.hello_at), over, complete, flooding]
-        });
+        let circuits = self.circuits.iter().filter(|circuit| circuit.is_up).map(Circuit::next_deadline);
         let others = [self.database.next_deadline(), self.own.next_deadline(), self.overload_deadline()];
         circuits.chain(others).flatten().min()
     }
@@ -224,27 +205,47 @@ impl Speaker {
         &self.database
     }
 
-    /// The adjacency of a circuit.
+    /// The adjacencies of a circuit, at most one if it is point-to-point, by the neighbours' ids.
+    pub fn adjacencies(&self, circuit: CircuitId) -> impl Iterator<Item = &Adjacency> {
+        self.circuits.get(circuit.0).into_iter().flat_map(|circuit| circuit.adjacencies.values())
+    }
+
+    /// The adjacency of a point-to-point circuit; of a LAN, the first of them.
     pub fn adjacency(&self, circuit: CircuitId) -> Option<&Adjacency> {
-        self.circuits.get(circuit.0)?.adjacency.as_ref()
+        self.adjacencies(circuit).next()
     }
 
-    /// The circuits that lead to a system, with an adjacency that is up.
-    pub fn circuits_to(&self, system: SystemId) -> impl Iterator<Item = CircuitId> {
-        let leads_there = move |circuit: &Circuit| {
-            circuit.is_adjacent() && circuit.adjacency.as_ref().is_some_and(|adjacency| adjacency.neighbour == system)
-        };
-        self.circuits.iter().enumerate().filter(move |(_, circuit)| leads_there(circuit)).map(|(at, _)| CircuitId(at))
+    /// The type of a circuit.
+    pub fn circuit_type(&self, circuit: CircuitId) -> Option<CircuitType> {
+        Some(self.circuits.get(circuit.0)?.config.kind)
     }
 
-    /// The shortest paths from here.
+    /// The pseudonode of a LAN, by which its designated system is known; `None` before an election, and on a
+    /// point-to-point circuit.
+    pub fn designated(&self, circuit: CircuitId) -> Option<NodeId> {
+        self.circuits.get(circuit.0)?.lan.as_ref()?.designated()
+    }
+
+    /// The circuits that lead to a system in our topology, with the adjacency, which is up.
+    pub fn circuits_to(&self, system: SystemId) -> impl Iterator<Item = (CircuitId, &Adjacency)> {
+        let leads_there = move |circuit: &'_ Circuit| circuit.adjacencies.contains_key(&system);
+        let circuits = self.circuits.iter().enumerate().filter(move |(_, circuit)| leads_there(circuit));
+        circuits.filter_map(move |(at, circuit)| {
+            let adjacency = circuit.adjacencies.get(&system)?;
+            let is_used = adjacency.is_up() && adjacency.topologies.contains(self.config.topology);
+            is_used.then_some((CircuitId(at), adjacency))
+        })
+    }
+
+    /// The shortest paths from here. At level 1 the way out of the area is among the prefixes, as `::/0`.
     pub fn shortest_paths(&self, now: Instant) -> ShortestPaths {
-        ShortestPaths::compute(&self.database, NodeId::of(self.config.system), now)
+        let Config { system, level, topology, .. } = &self.config;
+        ShortestPaths::compute(&self.database, NodeId::of(*system), *level, *topology, now)
     }
 
     /// Announcements of all nodes, including this one.
     pub fn learned(&self, now: Instant) -> BTreeMap<SystemId, LearnedNode> {
-        learn(&self.database, now)
+        learn(&self.database, self.config.topology, now)
     }
 
     /// Frames that were dropped, by reason.
@@ -257,15 +258,30 @@ impl Speaker {
         self.counters
     }
 
-    fn end_adjacency(&mut self, circuit: CircuitId) {
-        let Some(circuit) = self.circuits.get_mut(circuit.0) else { return };
-        if circuit.is_adjacent() {
+    fn end_adjacencies(&mut self, id: CircuitId) {
+        let neighbours: Vec<SystemId> = self.adjacencies(id).map(|adjacency| adjacency.neighbour).collect();
+        neighbours.into_iter().for_each(|neighbour| self.end_adjacency(id, neighbour));
+    }
+
+    fn end_adjacency(&mut self, id: CircuitId, neighbour: SystemId) {
+        let Some(circuit) = self.circuits.get_mut(id.0) else { return };
+        let before = circuit.adjacencies.remove(&neighbour);
+        if before.as_ref().is_some_and(Adjacency::is_up) {
             self.own.touch();
             self.changes.adjacencies = true;
         }
-        circuit.adjacency = None;
-        circuit.flooding = Flooding::default();
-        circuit.synchronisation = None;
+        if !circuit.is_adjacent() {
+            circuit.forget_flooding();
+        }
+    }
+
+    /// Elects the designated system of a LAN.
+    fn settle_lan(&mut self, now: Instant, id: CircuitId) {
+        let Some(circuit) = self.circuits.get_mut(id.0) else { return };
+        if circuit.elect(now) {
+            self.own.touch();
+            self.hasten_hello(now, id);
+        }
     }
 
     /// Stores an LSP and floods it on all circuits but one.
@@ -285,15 +301,14 @@ impl Speaker {
     }
 
     /// An LSP's lifetime has expired: its header is flooded, so that all systems remove it together. `cause` is the
-    /// circuit by which the LSP came, if the purge has no other cause than that.
-    fn purge(&mut self, now: Instant, lsp: &Lsp, cause: Option<CircuitId>) {
+    /// neighbour from which the LSP came, if the purge has no other cause than that.
+    fn purge(&mut self, now: Instant, lsp: &Lsp, cause: Option<SystemId>) {
         let purge = lsp.purge(self.config.key.as_ref(), self.purge_originator(cause));
         self.store_and_flood(now, purge, None);
     }
 
-    fn purge_originator(&self, cause: Option<CircuitId>) -> PurgeOriginator {
-        let received_from = cause.and_then(|circuit| Some(self.adjacency(circuit)?.neighbour));
-        PurgeOriginator { system: self.config.system, received_from }
+    fn purge_originator(&self, cause: Option<SystemId>) -> PurgeOriginator {
+        PurgeOriginator { system: self.config.system, received_from: cause }
     }
 
     fn is_own(&self, id: LspId) -> bool {

@@ -1,11 +1,11 @@
 //! The system's own LSPs: originated on changes, refreshed before they expire, numbered above older ones of this system
 //! in the network (ISO 10589 sections 7.3.6 to 7.3.8, 7.3.16.1).
 
-use super::{CircuitId, Speaker};
+use super::{Circuit, Speaker};
 use crate::database::ZERO_AGE_LIFETIME_S;
-use crate::id::{LspId, NodeId};
-use crate::origin::fragments;
-use crate::pdu::{GREATEST_LSP, Lsp, LspFlags};
+use crate::id::{LspId, NodeId, SystemId};
+use crate::origin::{fragments, fragments_of_pseudonode};
+use crate::pdu::{GREATEST_LSP, Level, Lsp, LspFlags};
 use crate::tlv::{LspEntry, Neighbour};
 use srdma_wire::Instant;
 use srdma_wire::units::{NS_PER_MS, NS_PER_S};
@@ -16,8 +16,9 @@ pub(super) struct Own {
     /// Something may have changed.
     is_stale: bool,
     first_sequence: u32,
-    /// The originated fragments with their sequence numbers.
-    originated: BTreeMap<u8, Fragment>,
+    /// The originated fragments with their sequence numbers: those of the system, and of the pseudonodes of LANs whose
+    /// designated system it is.
+    originated: BTreeMap<LspId, Fragment>,
     /// Not before, so that many changes make one version.
     not_before: Instant,
     /// Time at which the fragments are refreshed.
@@ -67,20 +68,19 @@ impl Speaker {
         }
         self.own.is_stale = false;
         self.own.not_before = now.after_ns(self.config.timers.generation_ms * NS_PER_MS);
-        let Some(fragments) = fragments(&self.config, &self.neighbours(), self.limit_lsp()) else {
+        let Some(wanted) = self.wanted() else {
             self.counters.lsp_overflows += 1;
             return;
         };
-        let unused: Vec<u8> =
-            self.own.originated.keys().copied().filter(|fragment| usize::from(*fragment) >= fragments.len()).collect();
-        for fragment in unused {
-            self.own.originated.remove(&fragment);
-            if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {
+        let unused: Vec<LspId> = self.own.originated.keys().copied().filter(|id| !wanted.contains_key(id)).collect();
+        for id in unused {
+            self.own.originated.remove(&id);
+            if let Some(lsp) = self.database.get(id).map(|stored| stored.lsp().clone()) {
                 self.purge(now, &lsp, None);
             }
         }
-        for (fragment, tlvs) in fragments.into_iter().enumerate() {
-            self.originate(now, fragment as u8, tlvs, is_old);
+        for (id, tlvs) in wanted {
+            self.originate(now, id, tlvs, is_old);
         }
         let active = self.own.originated.values().filter(|current| current.silent_until.is_none());
         let oldest = active.map(|current| current.at).min();
@@ -88,34 +88,54 @@ impl Speaker {
         self.own.refresh_at = oldest.map(|at| at.after_ns(refresh_ns));
     }
 
+    /// The fragments that should be there, with their TLVs; `None` if there are too many.
+    fn wanted(&self) -> Option<BTreeMap<LspId, Vec<u8>>> {
+        let limit = self.limit_lsp();
+        let own = NodeId::of(self.config.system);
+        let of_system = fragments(&self.config, &self.neighbours(), self.overload().is_some(), limit)?;
+        let mut nodes = vec![(own, of_system)];
+        for circuit in self.circuits.iter().filter(|circuit| circuit.is_designated()) {
+            let adjacent = circuit.adjacencies.values().filter(|adjacency| adjacency.is_up());
+            let adjacent = adjacent.map(|adjacency| NodeId::of(adjacency.neighbour));
+            let members: Vec<NodeId> = std::iter::once(own).chain(adjacent).collect();
+            let node = circuit.lan.as_ref()?.designated()?;
+            nodes.push((node, fragments_of_pseudonode(&self.config, &members, limit)?));
+        }
+        let fragments = nodes.into_iter().flat_map(|(node, fragments)| {
+            let numbered = fragments.into_iter().enumerate();
+            numbered.map(move |(fragment, tlvs)| (LspId { node, fragment: fragment as u8 }, tlvs))
+        });
+        Some(fragments.collect())
+    }
+
     /// Originates a fragment, unless its contents are unchanged.
-    fn originate(&mut self, now: Instant, fragment: u8, tlvs: Vec<u8>, is_old: bool) {
+    fn originate(&mut self, now: Instant, id: LspId, tlvs: Vec<u8>, is_old: bool) {
         let flags = LspFlags {
-            is_overloaded: self.overload().is_some(),
-            is_level_2: self.config.level == crate::pdu::Level::Two,
+            is_overloaded: self.overload().is_some() && id.node.pseudonode == 0,
+            is_level_2: self.config.level == Level::Two,
             ..LspFlags::default()
         };
-        let sequence = match self.own.originated.get(&fragment) {
+        let sequence = match self.own.originated.get(&id) {
             None => self.own.first_sequence,
             Some(current) if current.silent_until.is_some_and(|until| until > now) => return,
             Some(current) if current.silent_until.is_some() => 1,
             Some(current) if !is_old && current.tlvs == tlvs && current.flags == flags => return,
             Some(current) => match current.sequence.checked_add(1) {
                 Some(next) => next,
-                None => return self.fall_silent(now, fragment),
+                None => return self.fall_silent(now, id),
             },
         };
-        self.own.originated.insert(fragment, Fragment { tlvs, flags, sequence, at: now, silent_until: None });
-        self.issue(now, fragment);
+        self.own.originated.insert(id, Fragment { tlvs, flags, sequence, at: now, silent_until: None });
+        self.issue(now, id);
     }
 
     /// Sends a fragment as originated.
-    fn issue(&mut self, now: Instant, fragment: u8) {
-        let Some(current) = self.own.originated.get(&fragment) else { return };
+    fn issue(&mut self, now: Instant, id: LspId) {
+        let Some(current) = self.own.originated.get(&id) else { return };
         let key = self.config.key.as_ref();
         let tlvs = [key.map(crate::authentication::Key::tlv).unwrap_or_default(), current.tlvs.clone()].concat();
         let lifetime_s = self.config.timers.lifetime_s;
-        let entry = LspEntry { lifetime_s, id: self.own_id(fragment), sequence: current.sequence, checksum: 0 };
+        let entry = LspEntry { lifetime_s, id, sequence: current.sequence, checksum: 0 };
         let mut lsp = Lsp::new(self.config.level, entry, current.flags, &tlvs);
         if let Some(key) = key {
             key.sign_lsp(&mut lsp);
@@ -125,49 +145,51 @@ impl Speaker {
 
     /// Another system has an LSP of ours that is newer than ours, or that we do not originate: it is originated above
     /// its number, or purged.
-    pub(super) fn outdo(&mut self, now: Instant, lsp: &Lsp, circuit: CircuitId) {
-        let fragment = lsp.entry.id.fragment;
-        let is_ours = lsp.entry.id.node == NodeId::of(self.config.system);
-        match self.own.originated.get_mut(&fragment).filter(|_| is_ours) {
+    pub(super) fn outdo(&mut self, now: Instant, lsp: &Lsp, from: SystemId) {
+        let id = lsp.entry.id;
+        match self.own.originated.get_mut(&id) {
             Some(current) if current.silent_until.is_some() => {}
             Some(current) => match current.sequence.max(lsp.entry.sequence).checked_add(1) {
                 Some(next) => {
                     current.sequence = next;
                     current.at = now;
-                    self.issue(now, fragment);
+                    self.issue(now, id);
                 }
-                None => self.fall_silent(now, fragment),
+                None => self.fall_silent(now, id),
             },
-            None => self.purge(now, lsp, Some(circuit)),
+            None => self.purge(now, lsp, Some(from)),
         }
     }
 
     /// The sequence number is exhausted: the LSP is purged, and originated from 1 when all systems have removed it.
-    fn fall_silent(&mut self, now: Instant, fragment: u8) {
+    fn fall_silent(&mut self, now: Instant, id: LspId) {
         // Others have raised its lifetime (RFC 7987).
         let wait_ns = (u64::from(self.config.timers.least_lifetime_s()) + ZERO_AGE_LIFETIME_S) * NS_PER_S;
-        if let Some(current) = self.own.originated.get_mut(&fragment) {
+        if let Some(current) = self.own.originated.get_mut(&id) {
             current.silent_until = Some(now.after_ns(wait_ns));
         }
         self.own.touch();
-        if let Some(lsp) = self.database.get(self.own_id(fragment)).map(|stored| stored.lsp().clone()) {
+        if let Some(lsp) = self.database.get(id).map(|stored| stored.lsp().clone()) {
             self.purge(now, &lsp, None);
         }
     }
 
-    fn own_id(&self, fragment: u8) -> LspId {
-        LspId { node: NodeId::of(self.config.system), fragment }
-    }
-
-    /// The links whose adjacency is up.
+    /// The links with an adjacency that is up in our topology: to the neighbour, or to the pseudonode of a LAN.
     fn neighbours(&self) -> Vec<Neighbour> {
-        let adjacent = self.circuits.iter().filter(|circuit| circuit.is_adjacent());
-        adjacent
-            .filter_map(|circuit| {
-                let node = NodeId::of(circuit.adjacency.as_ref()?.neighbour);
-                Some(Neighbour { node, metric: circuit.config.metric, end_x: circuit.config.end_x.clone() })
+        let topology = self.config.topology;
+        let link = |circuit: &Circuit| {
+            let mut adjacencies = circuit.adjacencies.values();
+            let adjacency =
+                adjacencies.find(|adjacency| adjacency.is_up() && adjacency.topologies.contains(topology))?;
+            let metric = circuit.config.metric;
+            Some(match &circuit.lan {
+                Some(lan) => Neighbour { node: lan.designated()?, metric, end_x: Vec::new() },
+                None => {
+                    Neighbour { node: NodeId::of(adjacency.neighbour), metric, end_x: circuit.config.end_x.clone() }
+                }
             })
-            .collect()
+        };
+        self.circuits.iter().filter_map(link).collect()
     }
 
     fn limit_lsp(&self) -> usize {

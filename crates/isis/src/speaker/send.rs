@@ -1,13 +1,14 @@
 //! Sent PDUs: hellos, CSNPs, and those of flooding.
 
-use super::{CircuitId, Speaker};
+use super::{Circuit, CircuitId, Speaker};
 use crate::adjacency::Adjacency;
 use crate::authentication::Key;
+use crate::config::{CircuitType, Config};
 use crate::flooding::SEND_AGAIN_NS;
-use crate::frame::{GREATEST_PDU, wrap};
+use crate::frame::{GREATEST_PDU, wrap_to};
 use crate::id::{LspId, NodeId};
-use crate::pdu::{Complete, GREATEST_LSP, Hello, Partial, PduKind, Range};
-use crate::tlv::LspEntry;
+use crate::pdu::{Complete, GREATEST_LSP, Hello, LanHello, Partial, PduKind, Range};
+use crate::tlv::{LspEntry, Member, Topologies};
 use srdma_wire::Instant;
 use srdma_wire::units::{NS_PER_MS, NS_PER_S};
 
@@ -17,22 +18,17 @@ impl Speaker {
         if !self.circuits.get(id.0).is_some_and(|circuit| circuit.is_up && circuit.hello_at <= now) {
             return;
         }
-        let interval_ns = self.jittered_ns(timers.hello_ms * NS_PER_MS);
+        let Some(interval_ms) = self.circuits.get(id.0).map(|circuit| circuit.interval(timers.hello_ms)) else {
+            return;
+        };
+        let interval_ns = self.jittered_ns(interval_ms * NS_PER_MS);
+        let ms = interval_ms * u64::from(timers.hold_multiplier);
+        let holding_time_ms = if self.is_leaving { 1_000 } else { ms };
+        let holding_time_s = u16::try_from(holding_time_ms.div_ceil(1000)).unwrap_or(u16::MAX);
         let Some(circuit) = self.circuits.get_mut(id.0) else { return };
         circuit.hello_at = now.after_ns(interval_ns);
-        let ms = timers.hello_ms * u64::from(timers.hold_multiplier);
-        let holding_time_ms = if self.is_leaving { 1_000 } else { ms };
-        let hello = Hello {
-            levels: vec![self.config.level],
-            source: self.config.system,
-            holding_time_s: u16::try_from(holding_time_ms.div_ceil(1000)).unwrap_or(u16::MAX),
-            circuit: 0,
-            areas: self.config.areas.clone(),
-            addresses: circuit.config.addresses.clone(),
-            three_way: Some(Adjacency::three_way(circuit.adjacency.as_ref(), id.0 as u32 + 1)),
-        };
-        let authentication = self.authentication();
-        self.send_signed(id, PduKind::Hello, hello.emit(&authentication));
+        let (kind, pdu) = hello(&self.config, id, circuit, holding_time_s);
+        self.send_signed(id, kind, pdu);
     }
 
     /// Sends a hello at once: the adjacency has changed.
@@ -45,10 +41,11 @@ impl Speaker {
 
     /// All that the database has, in as many CSNPs as it needs; their ranges leave nothing out.
     pub(super) fn say_complete(&mut self, now: Instant, id: CircuitId) {
-        if !self.circuits.get(id.0).is_some_and(|circuit| circuit.is_adjacent() && circuit.complete_at <= now) {
-            return;
-        }
-        let interval_ns = self.jittered_ns(self.config.timers.complete_s * NS_PER_S);
+        let is_due = |circuit: &&Circuit| circuit.sends_complete() && circuit.complete_at <= now;
+        let usual_ns = self.config.timers.complete_s * NS_PER_S;
+        let due = self.circuits.get(id.0).filter(is_due);
+        let Some(interval_ns) = due.map(|circuit| circuit.interval(usual_ns)) else { return };
+        let interval_ns = self.jittered_ns(interval_ns);
         let Some(circuit) = self.circuits.get_mut(id.0) else { return };
         circuit.complete_at = now.after_ns(interval_ns);
         let per_pdu = self.entries_per_pdu(id);
@@ -79,6 +76,8 @@ impl Speaker {
         let Some(circuit) = self.circuits.get_mut(id.0) else { return };
         let due = circuit.flooding.take_due(now, again_ns);
         let acknowledged = circuit.flooding.take_acknowledgements(now);
+        // Of a LAN they are requests to the designated system, which we may have become.
+        let acknowledged = if circuit.is_designated() { Vec::new() } else { acknowledged };
         for lsp in due {
             match self.database.get(lsp).map(|stored| stored.octets(now)) {
                 Some(octets) => self.send(id, &octets),
@@ -117,7 +116,7 @@ impl Speaker {
     }
 
     fn authentication(&self) -> Vec<u8> {
-        self.config.key.as_ref().map(Key::tlv).unwrap_or_default()
+        authentication(&self.config)
     }
 
     fn send_signed(&mut self, id: CircuitId, kind: PduKind, mut pdu: Vec<u8>) {
@@ -134,9 +133,31 @@ impl Speaker {
 
     fn send(&mut self, id: CircuitId, pdu: &[u8]) {
         let Some(circuit) = self.circuits.get(id.0) else { return };
-        if let Some(frame) = wrap(circuit.config.mac, pdu) {
+        let destination = circuit.destination(self.config.level);
+        if let Some(frame) = wrap_to(destination, circuit.config.mac, pdu) {
             self.counters.sent += 1;
             self.out.push_back((id, frame));
         }
     }
+}
+
+fn authentication(config: &Config) -> Vec<u8> {
+    config.key.as_ref().map(Key::tlv).unwrap_or_default()
+}
+
+/// The hello of a circuit, unsigned.
+fn hello(config: &Config, id: CircuitId, circuit: &Circuit, holding_time_s: u16) -> (PduKind, Vec<u8>) {
+    let (levels, level) = (vec![config.level], config.level);
+    let (source, areas, addresses) = (config.system, config.areas.clone(), circuit.config.addresses.clone());
+    let topologies = Topologies::only(Member { topology: config.topology, ..Member::default() });
+    let authentication = authentication(config);
+    let (CircuitType::Broadcast { priority }, Some(lan)) = (circuit.config.kind, &circuit.lan) else {
+        let three_way = Some(Adjacency::three_way(circuit.adjacencies.values().next(), id.0 as u32 + 1));
+        let hello = Hello { levels, source, holding_time_s, circuit: 0, areas, addresses, three_way, topologies };
+        return (PduKind::Hello, hello.emit(&authentication));
+    };
+    let lan_id = lan.designated().unwrap_or_default();
+    let heard = circuit.adjacencies.values().filter_map(|adjacency| Some(adjacency.lan?.mac)).collect();
+    let hello = LanHello { levels, source, holding_time_s, priority, lan_id, areas, addresses, heard, topologies };
+    (PduKind::LanHello(level), hello.emit(level, &authentication))
 }

@@ -40,7 +40,7 @@ impl LspEntry {
 
     /// Appends TLVs with all these entries.
     pub fn emit_all(entries: &[Self], out: &mut Vec<u8>) {
-        put_all(out, kind::LSP_ENTRIES, entries.iter().map(|entry| entry.octets()));
+        put_all(out, kind::LSP_ENTRIES, &[], entries.iter().map(|entry| entry.octets()));
     }
 
     fn octets(&self) -> Vec<u8> {

@@ -12,6 +12,7 @@
 //! 9352, and no implementation accepts it: each SID has a sub-TLV of its own (D65).
 
 use super::reachability::{parse_prefix, put_prefix};
+use super::topology::TopologyId;
 use super::{GREATEST_VALUE, Tlvs, kind, put};
 use crate::reader::{Malformed, Reader};
 use srdma_wire::Prefix;
@@ -27,6 +28,8 @@ const GREATEST_FRONT: usize = 2 + 4 + 1 + 1 + 1 + 16 + 1;
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Locator {
+    /// The topology of its paths.
+    pub topology: TopologyId,
     /// Its metric behind the system.
     pub metric: u32,
     /// D: leaked from level 2 down.
@@ -59,15 +62,15 @@ pub struct SidStructure {
 }
 
 impl Locator {
-    /// The locators of a TLV's value, if they are of the standard topology. SIDs outside their locator are left out
-    /// (RFC 9352 section 7.2), as are sub-TLVs that are malformed.
+    /// The locators of a TLV's value. SIDs outside their locator are left out (RFC 9352 section 7.2), as are sub-TLVs
+    /// that are malformed.
     ///
     /// # Errors
     ///
     /// A length in the middle of a field, or a locator longer than 128 bits.
     pub fn parse_all(value: &[u8]) -> Result<Vec<Self>, Malformed> {
-        let mut reader = Reader::new("SRv6 locator", value);
-        let is_standard = reader.u16()? & 0x0FFF == 0;
+        let (topology, rest) = TopologyId::split(value)?;
+        let mut reader = Reader::new("SRv6 locator", rest);
         let mut locators = Vec::new();
         while !reader.is_empty() {
             let (metric, flags, algorithm) = (reader.u32()?, reader.u8()?, reader.u8()?);
@@ -76,9 +79,9 @@ impl Locator {
             let subs = Tlvs::new(reader.take(usize::from(length))?);
             let sids = subs.of_kind(SUB_END_SID).filter_map(|value| EndSid::parse(value).ok());
             let sids = sids.filter(|sid| prefix.contains(sid.sid)).collect();
-            locators.push(Locator { metric, is_down: flags & 0x80 != 0, algorithm, prefix, sids });
+            locators.push(Locator { topology, metric, is_down: flags & 0x80 != 0, algorithm, prefix, sids });
         }
-        Ok(if is_standard { locators } else { Vec::new() })
+        Ok(locators)
     }
 
     /// Appends the locator; in several TLVs, if its SIDs need them.
@@ -94,7 +97,7 @@ impl Locator {
             }
         }
         for part in parts {
-            let mut value = vec![0, 0];
+            let mut value = self.topology.octets().to_vec();
             value.extend(self.metric.to_be_bytes());
             value.extend([u8::from(self.is_down) << 7, self.algorithm]);
             put_prefix(&mut value, self.prefix);

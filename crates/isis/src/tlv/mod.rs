@@ -8,11 +8,13 @@
 
 mod capability;
 mod entries;
+pub(crate) mod lan_neighbours;
 mod locator;
 mod neighbour;
 mod purge_originator;
 mod reachability;
 mod three_way;
+mod topology;
 
 pub use capability::{CapabilityFlags, MaximumSidDepths, RouterCapability};
 pub use entries::LspEntry;
@@ -22,6 +24,7 @@ pub use purge_originator::PurgeOriginator;
 pub(crate) use reachability::prefix_of;
 pub use reachability::{GREATEST_PATH_METRIC, Reachability};
 pub use three_way::{AdjacencyState, ThreeWay};
+pub use topology::{Member, Topologies, TopologyId};
 
 use crate::reader::{Malformed, Reader};
 
@@ -29,6 +32,8 @@ use crate::reader::{Malformed, Reader};
 pub mod kind {
     /// Area addresses (ISO 10589).
     pub const AREA_ADDRESSES: u8 = 1;
+    /// Neighbours on a LAN (ISO 10589).
+    pub const LAN_NEIGHBOURS: u8 = 6;
     /// Padding (ISO 10589).
     pub const PADDING: u8 = 8;
     /// LSP entries (ISO 10589).
@@ -45,10 +50,16 @@ pub mod kind {
     pub const PROTOCOLS_SUPPORTED: u8 = 129;
     /// Dynamic hostname (RFC 5301).
     pub const HOSTNAME: u8 = 137;
+    /// IS reachability of one topology (RFC 5120).
+    pub const MT_IS_REACHABILITY: u8 = 222;
+    /// Multi-topology: membership (RFC 5120).
+    pub const MULTI_TOPOLOGY: u8 = 229;
     /// IPv6 interface addresses (RFC 5308).
     pub const IPV6_INTERFACE_ADDRESSES: u8 = 232;
     /// IPv6 reachability (RFC 5308).
     pub const IPV6_REACHABILITY: u8 = 236;
+    /// IPv6 reachability of one topology (RFC 5120).
+    pub const MT_IPV6_REACHABILITY: u8 = 237;
     /// Three-way adjacency of point-to-point circuits (RFC 5303).
     pub const THREE_WAY_ADJACENCY: u8 = 240;
     /// Router capability (RFC 7981).
@@ -126,16 +137,17 @@ pub(crate) fn put(out: &mut Vec<u8>, kind: u8, value: &[u8]) {
     }
 }
 
-/// Appends items as the values of as many TLVs of one kind as they need. An item is never divided.
-pub(crate) fn put_all(out: &mut Vec<u8>, kind: u8, items: impl IntoIterator<Item = Vec<u8>>) {
-    let mut value = Vec::new();
+/// Appends items as the values of as many TLVs of one kind as they need, each with `front` in front. An item is never
+/// divided.
+pub(crate) fn put_all(out: &mut Vec<u8>, kind: u8, front: &[u8], items: impl IntoIterator<Item = Vec<u8>>) {
+    let mut value = front.to_vec();
     for item in items {
-        if value.len() + item.len() > GREATEST_VALUE {
-            put(out, kind, &std::mem::take(&mut value));
+        if value.len() + item.len() > GREATEST_VALUE && value.len() > front.len() {
+            put(out, kind, &std::mem::replace(&mut value, front.to_vec()));
         }
         value.extend(item);
     }
-    if !value.is_empty() {
+    if value.len() > front.len() {
         put(out, kind, &value);
     }
 }
@@ -163,8 +175,12 @@ mod tests {
     #[test]
     fn items_continue_in_a_further_tlv() {
         let mut out = Vec::new();
-        put_all(&mut out, 9, (0..20).map(|item| vec![item; 16]));
+        put_all(&mut out, 9, &[], (0..20).map(|item| vec![item; 16]));
         let lengths: Vec<usize> = Tlvs::new(&out).map(|tlv| tlv.unwrap().value.len()).collect();
         assert_eq!(lengths, [240, 80]);
+        let mut out = Vec::new();
+        put_all(&mut out, 222, &[0, 2], (0..20).map(|item| vec![item; 127]));
+        let values = || Tlvs::new(&out).map(|tlv| tlv.unwrap().value);
+        assert!(values().count() == 20 && values().all(|value| value.len() == 129 && value.starts_with(&[0, 2])));
     }
 }

@@ -1,12 +1,13 @@
 //! Extended IS reachability (RFC 5305 section 3), with SRv6 End.X SIDs (RFC 9352 section 8.1).
 //!
 //! ```text
-//! | System ID 6 | pseudonode 1 | Metric 3 | length of sub-TLVs 1 | sub-TLVs … |
+//! | System ID 6 | pseudonode 1 | Metric 3 | length of sub-TLVs 1 | sub-TLVs … |      in TLV 222 behind the MT ID
 //!
 //! sub-TLV 43: | Flags 1 | Algorithm 1 | Weight 1 | Endpoint Behavior 2 | SID 16 | length 1 | sub-sub-TLVs … |
 //! ```
 
 use super::locator::SidStructure;
+use super::topology::{TopologyId, values_of};
 use super::{Tlvs, kind, put, put_all};
 use crate::id::NodeId;
 use crate::reader::{Malformed, Reader};
@@ -64,9 +65,19 @@ impl Neighbour {
         Ok(neighbours)
     }
 
+    /// The neighbours that TLVs have in a topology. TLVs that are malformed are left out.
+    pub fn of_topology(tlvs: Tlvs<'_>, topology: TopologyId) -> impl Iterator<Item = Self> {
+        let values = values_of(tlvs, topology, kind::EXTENDED_IS_REACHABILITY, kind::MT_IS_REACHABILITY);
+        values.flat_map(|value| Neighbour::parse_all(value).unwrap_or_default())
+    }
+
     /// Appends TLVs with all these neighbours. Of a neighbour's End.X SIDs there is room for eight.
-    pub fn emit_all(neighbours: &[Self], out: &mut Vec<u8>) {
-        put_all(out, kind::EXTENDED_IS_REACHABILITY, neighbours.iter().map(Neighbour::octets));
+    pub fn emit_all(neighbours: &[Self], topology: TopologyId, out: &mut Vec<u8>) {
+        let octets = neighbours.iter().map(Neighbour::octets);
+        match topology {
+            TopologyId::STANDARD => put_all(out, kind::EXTENDED_IS_REACHABILITY, &[], octets),
+            _ => put_all(out, kind::MT_IS_REACHABILITY, &topology.octets(), octets),
+        }
     }
 
     fn octets(&self) -> Vec<u8> {
@@ -74,8 +85,8 @@ impl Neighbour {
         for sid in &self.end_x {
             let mut value = Vec::new();
             sid.emit(&mut value);
-            // 255 octets of a TLV less the eleven in front.
-            if subs.len() + 2 + value.len() <= 255 - 11 {
+            // 255 octets of a TLV less those in front: a topology's id, and eleven of the neighbour.
+            if subs.len() + 2 + value.len() <= 255 - 2 - 11 {
                 put(&mut subs, SUB_END_X_SID, &value);
             }
         }

@@ -1,10 +1,11 @@
-//! IPv6 reachability (RFC 5308 section 2).
+//! IPv6 reachability (RFC 5308 section 2), behind the MT ID in TLV 237 (RFC 5120).
 //!
 //! ```text
 //! | Metric 4 | U X S rsv 1 | prefix length 1 | prefix … | length of sub-TLVs 1, if S | sub-TLVs … |
 //! ```
 
-use super::{kind, octets_of, put_all};
+use super::topology::{TopologyId, values_of};
+use super::{Tlvs, kind, octets_of, put_all};
 use crate::reader::{Malformed, Reader};
 use srdma_wire::Prefix;
 use std::net::Ipv6Addr;
@@ -51,9 +52,19 @@ impl Reachability {
         Ok(prefixes)
     }
 
+    /// The prefixes that TLVs have in a topology. TLVs that are malformed are left out.
+    pub fn of_topology(tlvs: Tlvs<'_>, topology: TopologyId) -> impl Iterator<Item = Self> {
+        let values = values_of(tlvs, topology, kind::IPV6_REACHABILITY, kind::MT_IPV6_REACHABILITY);
+        values.flat_map(|value| Reachability::parse_all(value).unwrap_or_default())
+    }
+
     /// Appends TLVs with all these prefixes.
-    pub fn emit_all(prefixes: &[Self], out: &mut Vec<u8>) {
-        put_all(out, kind::IPV6_REACHABILITY, prefixes.iter().map(Reachability::octets));
+    pub fn emit_all(prefixes: &[Self], topology: TopologyId, out: &mut Vec<u8>) {
+        let octets = prefixes.iter().map(Reachability::octets);
+        match topology {
+            TopologyId::STANDARD => put_all(out, kind::IPV6_REACHABILITY, &[], octets),
+            _ => put_all(out, kind::MT_IPV6_REACHABILITY, &topology.octets(), octets),
+        }
     }
 
     fn octets(&self) -> Vec<u8> {

@@ -26,7 +26,7 @@ impl Chance {
     }
 }
 
-/// A ring with chords, so that there are other paths for attacks to lead to.
+/// A ring with chords and a LAN, so that there are other paths for attacks to lead to.
 fn network(key: Option<&Key>, chance: &mut Chance) -> Net {
     let mut net = Net::default();
     for number in 0..COUNT {
@@ -36,6 +36,8 @@ fn network(key: Option<&Key>, chance: &mut Chance) -> Net {
         net.join(one, (one + 1) % COUNT, 1 + chance.below(30) as u32);
     }
     net.join(0, COUNT / 2, 1 + chance.below(30) as u32);
+    let members: Vec<(usize, u8)> = (0..COUNT).step_by(2).map(|at| (at, chance.below(128) as u8)).collect();
+    net.join_lan(&members, 1 + chance.below(30) as u32);
     net
 }
 
@@ -115,7 +117,8 @@ fn without_the_key_no_route_changes() {
     for seed in 1..=6_u64 {
         let mut chance = Chance(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let mut net = network(Some(&key(seed)), &mut chance);
-        net.run_ms(3_000);
+        // The LAN has its designated system after two hellos.
+        net.run_ms(20_000);
         let expected = routes(&net);
         assert!(expected.iter().all(|prefixes| prefixes.len() == COUNT - 1), "seed {seed}");
         // From here on the attacker has each new LSP on each link before its receiver, aged or as a purge.
@@ -161,7 +164,7 @@ fn without_the_key_no_route_changes() {
 fn without_a_key_routes_change() {
     let mut chance = Chance(7);
     let mut net = network(None, &mut chance);
-    net.run_ms(3_000);
+    net.run_ms(20_000);
     let expected = routes(&net);
     let own = LspId { node: NodeId::of(srdma_isis::SystemId([0, 0, 0, 0, 0, 3])), fragment: 0 };
     let sequence = net.speakers[0].database().get(own).unwrap().lsp().entry.sequence;

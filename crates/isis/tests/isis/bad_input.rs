@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 use srdma_capture::Reader;
-use srdma_isis::tlv::{AdjacencyState, LspEntry, ThreeWay};
+use srdma_isis::tlv::{AdjacencyState, LspEntry, Member, Neighbour, ThreeWay, Topologies, TopologyId};
 use srdma_isis::{
-    CircuitConfig, CircuitId, Config, Hello, IsisDrop, Level, Lsp, LspFlags, LspId, NodeId, Pdu, Speaker, SystemId,
-    frame,
+    CircuitConfig, CircuitId, CircuitType, Config, Hello, HelloRefusal, IsisDrop, LanHello, Level, Lsp, LspFlags,
+    LspId, NodeId, Pdu, PduKind, Speaker, SystemId, frame,
 };
 use srdma_wire::{Instant, MacAddress};
 use std::path::Path;
@@ -23,6 +23,7 @@ fn hello(state: AdjacencyState, names: Option<(SystemId, u32)>) -> Hello {
         areas: vec![vec![0x49, 0, 1]],
         addresses: Vec::new(),
         three_way: Some(ThreeWay { state, circuit: Some(9), neighbour: names }),
+        topologies: Topologies::default(),
     }
 }
 
@@ -177,13 +178,122 @@ fn pdus_without_an_adjacency_are_ignored() {
     assert_eq!(refused(&mut speaker, &Hello { levels: vec![Level::One], ..fine.clone() }), 2);
     assert_eq!(refused(&mut speaker, &Hello { three_way: None, ..fine.clone() }), 3);
     assert_eq!(refused(&mut speaker, &hello(AdjacencyState::Initializing, Some((OWN, 2)))), 4);
+    let of_ipv6 = Topologies::only(Member { topology: TopologyId::IPV6_UNICAST, ..Member::default() });
+    assert_eq!(refused(&mut speaker, &Hello { topologies: of_ipv6, ..fine.clone() }), 5);
     assert!(speaker.adjacency(circuit).is_none());
-    assert_eq!(refused(&mut speaker, &fine), 4);
+    assert_eq!(refused(&mut speaker, &fine), 5);
+}
+
+/// A speaker on a LAN, in the topology of IPv6, with one neighbour.
+fn on_a_lan(limit_lsps: usize) -> (Speaker, CircuitId) {
+    let topology = TopologyId::IPV6_UNICAST;
+    let config = Config { limit_lsps, topology, ..Config::new(OWN, vec![vec![0x49, 0, 1]], "own") };
+    let mut speaker = Speaker::new(config, 1, 1);
+    let kind = CircuitType::Broadcast { priority: 64 };
+    let circuit =
+        speaker.add_circuit(NOW, CircuitConfig { kind, ..CircuitConfig::new(MacAddress([2, 0, 0, 0, 0, 1])) });
+    speaker.receive(NOW, circuit, &lan_hello(2));
+    assert!(speaker.adjacency(circuit).unwrap().is_up());
+    speaker.tick(NOW);
+    (speaker, circuit)
+}
+
+/// The hello of a system that hears us, in both topologies.
+fn lan_hello(number: u16) -> Vec<u8> {
+    let [high, low] = number.to_be_bytes();
+    let member = |topology| Member { topology, ..Member::default() };
+    let hello = LanHello {
+        levels: vec![Level::Two],
+        source: SystemId([0, 0, 0, 0, high, low]),
+        holding_time_s: 30,
+        priority: 1,
+        lan_id: NodeId::default(),
+        areas: vec![vec![0x49, 0, 1]],
+        addresses: Vec::new(),
+        heard: vec![MacAddress([2, 0, 0, 0, 0, 1])],
+        topologies: Topologies::listed(vec![member(TopologyId::STANDARD), member(TopologyId::IPV6_UNICAST)]),
+    };
+    frame::wrap(MacAddress([2, 0, 0, 0, high, low]), &hello.emit(Level::Two, &[])).unwrap()
+}
+
+#[test]
+fn a_lan_has_so_many_neighbours_and_no_more() {
+    let (mut speaker, circuit) = on_a_lan(10);
+    (2..300).for_each(|number| speaker.receive(NOW, circuit, &lan_hello(number)));
+    assert_eq!(speaker.adjacencies(circuit).count(), 128);
+    assert_eq!(speaker.drops()[&IsisDrop::Hello(HelloRefusal::TooManyNeighbours)], 299 - 129);
+    // Its hello names all of them, and its pseudonode all and itself.
+    while speaker.poll_transmit().is_some() {}
+    let later = NOW.after_ns(7_000_000_000);
+    speaker.tick(later);
+    let mut hellos = 0;
+    while let Some((_, octets)) = speaker.poll_transmit() {
+        let pdu = Pdu::parse(frame::unwrap(&octets).unwrap()).unwrap();
+        if let PduKind::LanHello(_) = pdu.kind {
+            assert_eq!(LanHello::parse(&pdu).unwrap().heard.len(), 128);
+            hellos += 1;
+        }
+    }
+    assert!(hellos > 0);
+    let pseudonode = NodeId { system: OWN, pseudonode: 1 };
+    assert_eq!(speaker.designated(circuit), Some(pseudonode));
+    let members: usize = (0..=1)
+        .filter_map(|fragment| speaker.database().get(LspId { node: pseudonode, fragment }))
+        .map(|stored| Neighbour::of_topology(stored.lsp().tlvs(), TopologyId::STANDARD).count())
+        .sum();
+    assert_eq!(members, 129);
+}
+
+#[test]
+fn hellos_of_a_lan_are_refused_by_name() {
+    let (mut speaker, circuit) = on_a_lan(10);
+    let refused = |speaker: &mut Speaker, change: &dyn Fn(&mut LanHello), level: Level| {
+        let octets = lan_hello(7);
+        let mut hello = LanHello::parse(&Pdu::parse(frame::unwrap(&octets).unwrap()).unwrap()).unwrap();
+        change(&mut hello);
+        speaker.receive(NOW, circuit, &framed(&hello.emit(level, &[])));
+        let hellos = speaker.drops().iter().filter(|(reason, _)| matches!(reason, IsisDrop::Hello(_)));
+        hellos.map(|(reason, count)| format!("{} {count}", reason.name())).collect::<Vec<_>>().join(", ")
+    };
+    let own = refused(&mut speaker, &|hello| hello.source = OWN, Level::Two);
+    assert_eq!(own, "hello_own_system_id 1");
+    let level_1 = refused(&mut speaker, &|_| {}, Level::One);
+    assert_eq!(level_1, "hello_own_system_id 1, hello_other_level 1");
+    let of_level_1 = refused(&mut speaker, &|hello| hello.levels = vec![Level::One], Level::Two);
+    assert_eq!(of_level_1, "hello_own_system_id 1, hello_other_level 2");
+    assert_eq!(speaker.adjacencies(circuit).count(), 1);
+    // A hello of a point-to-point circuit, and one of a LAN there.
+    speaker.receive(NOW, circuit, &framed(&hello(AdjacencyState::Initializing, None).emit(&[])));
+    let (mut other, other_circuit) = adjacent(10);
+    other.receive(NOW, other_circuit, &lan_hello(7));
+    for speaker in [&speaker, &other] {
+        assert_eq!(speaker.drops()[&IsisDrop::Hello(HelloRefusal::OtherType)], 1);
+    }
+    // An octet is missing in the last address.
+    let octets = lan_hello(7);
+    let mut pdu = frame::unwrap(&octets).unwrap().to_vec();
+    pdu.pop();
+    let (length, at) = (pdu.len() as u16, pdu.len() - 6);
+    pdu[17..19].copy_from_slice(&length.to_be_bytes());
+    pdu[at] = 5;
+    speaker.receive(NOW, circuit, &framed(&pdu));
+    assert_eq!(speaker.drops()[&IsisDrop::Malformed], 1);
+}
+
+/// The LSP of a system whose hellos have not come is dropped, whatever others are up (ISO 10589 section 7.3.15.1).
+#[test]
+fn lsps_of_strangers_on_a_lan_are_dropped() {
+    let (mut speaker, circuit) = on_a_lan(10);
+    let octets = |from: u8| frame::wrap(MacAddress([2, 0, 0, 0, 0, from]), lsp(7, 1, 1200, &[]).octets()).unwrap();
+    speaker.receive(NOW, circuit, &octets(3));
+    assert_eq!((speaker.drops()[&IsisDrop::NoAdjacency], speaker.database().len()), (1, 1));
+    speaker.receive(NOW, circuit, &octets(2));
+    assert_eq!(speaker.database().len(), 2);
 }
 
 fn frames_of_others() -> Vec<Vec<u8>> {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/golden");
-    ["frr103_isis_srv6_lsp.pcap", "scapy_08_isis.pcap"]
+    ["frr103_isis_srv6_lsp.pcap", "scapy_08_isis.pcap", "frr84_isis_lan.pcap"]
         .iter()
         .flat_map(|name| Reader::open(&golden.join(name)).unwrap().map(|packet| packet.unwrap().octets))
         .collect()
@@ -195,7 +305,8 @@ proptest! {
     fn no_octets_hurt(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(),
                                                          any::<u8>(), any::<bool>(), 0_u64..4000), 1..60)) {
         let frames = frames_of_others();
-        let (mut speaker, circuit) = adjacent(6);
+        let lan = changes.len() % 2 == 0;
+        let (mut speaker, circuit) = if lan { on_a_lan(6) } else { adjacent(6) };
         let mut now = NOW;
         for (which, at, octet, cut, ms) in changes {
             let mut octets = which.get(&frames).clone();
@@ -208,7 +319,8 @@ proptest! {
             speaker.receive(now, circuit, &octets);
             now = now.after_ns(ms * 1_000_000);
             speaker.tick(now);
-            prop_assert!(speaker.database().len() <= 6);
+            // A pseudonode's LSP has a place in any case.
+            prop_assert!(speaker.database().len() <= 6 + usize::from(lan));
             prop_assert!(speaker.next_deadline().unwrap() > now || speaker.next_deadline().unwrap() == Instant::ZERO);
             while speaker.poll_transmit().is_some() {}
             let _ = (speaker.shortest_paths(now), speaker.learned(now));

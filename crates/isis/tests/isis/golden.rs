@@ -2,8 +2,11 @@
 
 use srdma_capture::Reader;
 use srdma_isis::pdu::{Complete, Partial};
-use srdma_isis::tlv::{CapabilityFlags, Locator, LspEntry, Neighbour, Reachability, RouterCapability, kind};
+use srdma_isis::tlv::{
+    CapabilityFlags, Locator, LspEntry, Neighbour, Reachability, RouterCapability, Tlvs, Topologies, TopologyId, kind,
+};
 use srdma_isis::{Level, Lsp, LspFlags, Pdu, PduKind, frame};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 fn frames(name: &str) -> Vec<Vec<u8>> {
@@ -43,26 +46,43 @@ fn every_pdu_of_frr_is_parsed_and_emitted_again() {
                 kinds[2] += 1;
                 Partial::parse(&pdu).unwrap().emit(level, &[])
             }
-            PduKind::Hello => panic!("the capture has no hello"),
+            PduKind::Hello | PduKind::LanHello(_) => panic!("the capture has no hello"),
         };
         assert_eq!(written, pdu.octets);
     }
     assert_eq!(kinds, [5, 12, 8]);
 }
 
-/// Reads every TLV of a kind and writes it again.
-fn assert_written_again(lsp: &Lsp) {
+fn topology_of(has_id: bool) -> TopologyId {
+    if has_id { TopologyId::IPV6_UNICAST } else { TopologyId::STANDARD }
+}
+
+/// Reads every TLV of a known kind and writes it again. The kinds that there were.
+fn assert_written_again(lsp: &Lsp) -> BTreeSet<u8> {
+    let mut kinds = BTreeSet::new();
     for tlv in lsp.tlvs().map(Result::unwrap) {
+        let octets = [&[tlv.kind, tlv.value.len() as u8], tlv.value].concat();
         let mut out = Vec::new();
         match tlv.kind {
             kind::SRV6_LOCATOR => Locator::parse_all(tlv.value).unwrap()[0].emit(&mut out),
             kind::ROUTER_CAPABILITY => RouterCapability::parse(tlv.value).unwrap().emit(&mut out),
-            kind::EXTENDED_IS_REACHABILITY => Neighbour::emit_all(&Neighbour::parse_all(tlv.value).unwrap(), &mut out),
-            kind::IPV6_REACHABILITY => Reachability::emit_all(&Reachability::parse_all(tlv.value).unwrap(), &mut out),
+            kind::EXTENDED_IS_REACHABILITY | kind::MT_IS_REACHABILITY => {
+                let topology = topology_of(tlv.kind == kind::MT_IS_REACHABILITY);
+                let neighbours: Vec<_> = Neighbour::of_topology(Tlvs::new(&octets), topology).collect();
+                Neighbour::emit_all(&neighbours, topology, &mut out);
+            }
+            kind::IPV6_REACHABILITY | kind::MT_IPV6_REACHABILITY => {
+                let topology = topology_of(tlv.kind == kind::MT_IPV6_REACHABILITY);
+                let prefixes: Vec<_> = Reachability::of_topology(Tlvs::new(&octets), topology).collect();
+                Reachability::emit_all(&prefixes, topology, &mut out);
+            }
+            kind::MULTI_TOPOLOGY => Topologies::parse(Tlvs::new(&octets)).unwrap().emit(&mut out),
             _ => continue,
         }
-        assert_eq!(out[2..], *tlv.value, "TLV {} of {} {}", tlv.kind, lsp.entry.id, lsp.entry.sequence);
+        kinds.insert(tlv.kind);
+        assert_eq!(out, octets, "TLV {} of {} {}", tlv.kind, lsp.entry.id, lsp.entry.sequence);
     }
+    kinds
 }
 
 #[test]
@@ -93,7 +113,9 @@ fn the_drafts_figure_3_is_no_sid() {
 #[test]
 fn srv6_tlvs_of_frr_are_parsed_and_emitted_again() {
     let lsps = lsps("frr103_isis_srv6_lsp.pcap");
-    lsps.iter().for_each(assert_written_again);
+    let kinds: BTreeSet<u8> = lsps.iter().flat_map(assert_written_again).collect();
+    let [mt, mt_is, mt_ipv6] = [kind::MULTI_TOPOLOGY, kind::MT_IS_REACHABILITY, kind::MT_IPV6_REACHABILITY];
+    assert!([mt, mt_is, mt_ipv6].iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
     let locators: Vec<Locator> = lsps
         .iter()
         .flat_map(|lsp| lsp.tlvs().of_kind(kind::SRV6_LOCATOR))
@@ -102,6 +124,7 @@ fn srv6_tlvs_of_frr_are_parsed_and_emitted_again() {
     assert!(!locators.is_empty());
     assert!(locators.iter().flat_map(|locator| &locator.sids).all(|sid| sid.structure.is_some()));
     assert!(locators.iter().flat_map(|locator| &locator.sids).count() > 0);
+    assert!(locators.iter().all(|locator| locator.topology == TopologyId::STANDARD), "though it has topology 2 (D247)");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod attacker;
 mod bad_input;
 mod document;
 mod golden;
+mod golden_lan;
 mod network;
 mod ospfv3;
 mod overload;

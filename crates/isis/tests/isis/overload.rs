@@ -2,7 +2,7 @@
 
 use crate::network::net::{Net, config, locator, system};
 use srdma_isis::pdu::{Complete, Range};
-use srdma_isis::tlv::{AdjacencyState, LspEntry, ThreeWay};
+use srdma_isis::tlv::{AdjacencyState, LspEntry, ThreeWay, Topologies};
 use srdma_isis::{
     CircuitConfig, CircuitId, Config, Hello, IsisDrop, Level, Lsp, LspFlags, LspId, NodeId, Overload, Pdu, PduKind,
     Speaker, SystemId, frame,
@@ -57,6 +57,7 @@ impl Bench {
             areas: vec![vec![0x49, 0, 1]],
             addresses: Vec::new(),
             three_way: Some(three_way),
+            topologies: Topologies::default(),
         };
         self.receive(circuit, &hello.emit(&[]));
         assert_eq!(self.speaker.adjacency(CircuitId(circuit)).unwrap().state, AdjacencyState::Up);

@@ -15,6 +15,8 @@ pub struct IsisSection {
     pub level: Option<Located<Integer<1, 2>>>,
     pub hostname: Option<Located<PortName>>,
     #[serde(default, skip_serializing_if = "is_default")]
+    pub multi_topology: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
     pub overload: bool,
     pub overload_on_start: Option<Located<Duration>>,
     pub key: Option<Spanned<KeySection>>,
@@ -67,9 +69,20 @@ pub struct LocatorSection {
 #[serde(deny_unknown_fields)]
 pub struct CircuitSection {
     pub port: Located<PortName>,
+    #[serde(default, rename = "type", skip_serializing_if = "is_default")]
+    pub kind: CircuitKind,
+    pub priority: Option<Located<Integer<0, 127>>>,
     pub metric: Option<Located<Integer<1, 0xFF_FFFE>>>,
     #[serde(default, skip_serializing_if = "is_default")]
     pub bfd: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CircuitKind {
+    #[default]
+    PointToPoint,
+    Broadcast,
 }
 
 /// The network entity title: area of 1 to 13 octets, system id, and a selector of zero.

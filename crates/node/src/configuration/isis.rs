@@ -4,9 +4,13 @@ use super::Draft;
 use super::ports::port_named;
 use srdma_dataplane::{Flavors, NodeConfig, SidBehavior};
 use srdma_frame::PortId;
-use srdma_isis::tlv::{CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure};
-use srdma_isis::{Behaviors, Config, Key, Level, Secret, SystemId, Timers};
-use srdma_node_spec::file::{Algorithm, Integer, IsisSection, KeySection, Located, LocatorSection, Net, NodeFile};
+use srdma_isis::tlv::{
+    CapabilityFlags, EndSid, EndXSid, Locator, Reachability, RouterCapability, SidStructure, TopologyId,
+};
+use srdma_isis::{Behaviors, CircuitType, Config, Key, Level, Secret, SystemId, Timers};
+use srdma_node_spec::file::{
+    Algorithm, CircuitKind, CircuitSection, Integer, IsisSection, KeySection, Located, LocatorSection, Net, NodeFile,
+};
 use srdma_toml_error::Problem;
 use srdma_wire::Prefix;
 use srdma_wire::codepoints::behavior;
@@ -30,6 +34,8 @@ pub struct IsisSettings {
 pub struct IsisCircuit {
     /// The port whose interface it is.
     pub port: PortId,
+    /// Its type.
+    pub kind: CircuitType,
     /// Metric of the link.
     pub metric: u32,
     /// Whether its neighbours get BFD sessions (D110).
@@ -55,6 +61,7 @@ pub(super) fn settings(
         Some(1) => Level::One,
         _ => Level::Two,
     };
+    config.topology = topology(section);
     config.is_overloaded = section.overload;
     config.key = section.key.as_ref().map(|section| key(path, section)).transpose()?;
     config.timers = timers(section)?;
@@ -69,7 +76,8 @@ pub(super) fn settings(
         end_e: code_point(&section.end_e_behavior, behavior::END_E),
     };
     let sids = Sids { sids: &draft.entries.sids, behaviors };
-    config.locators = section.locator.iter().map(|section| locator(section, &sids)).collect::<Result<_, _>>()?;
+    config.locators =
+        section.locator.iter().map(|section| locator(section, config.topology, &sids)).collect::<Result<_, _>>()?;
     config.prefixes = prefixes(section, node, &config.locators);
     if !config.locators.is_empty() {
         let c_flag =
@@ -81,6 +89,11 @@ pub(super) fn settings(
     }
     let circuits = circuits(section, node, &sids, &config.locators)?;
     Ok(Some(IsisSettings { system: config, circuits, behaviors }))
+}
+
+/// The topology of all that the node announces (D247).
+fn topology(section: &IsisSection) -> TopologyId {
+    if section.multi_topology { TopologyId::IPV6_UNICAST } else { TopologyId::STANDARD }
 }
 
 /// The file that holds the key: the configuration itself, or `secret_file`.
@@ -168,7 +181,7 @@ fn prefixes(section: &IsisSection, node: &NodeConfig, locators: &[Locator]) -> V
     all.filter(|reachable| known.insert(reachable.prefix)).collect()
 }
 
-fn locator(section: &LocatorSection, sids: &Sids<'_>) -> Result<Locator, Problem> {
+fn locator(section: &LocatorSection, topology: TopologyId, sids: &Sids<'_>) -> Result<Locator, Problem> {
     let prefix = section.prefix.value;
     let block_bits = match &section.block_bits {
         None => prefix.prefix_len().min(32),
@@ -181,7 +194,7 @@ fn locator(section: &LocatorSection, sids: &Sids<'_>) -> Result<Locator, Problem
         let structure = Some(structure(prefix, block_bits, sid, behavior));
         EndSid { behavior, sid: sid.address(), structure }
     });
-    Ok(Locator { metric, is_down: false, algorithm: 0, prefix, sids: sids.collect() })
+    Ok(Locator { topology, metric, is_down: false, algorithm: 0, prefix, sids: sids.collect() })
 }
 
 fn circuits(
@@ -197,16 +210,43 @@ fn circuits(
             let text = format!("port {} is a circuit already", section.port.value.0);
             return Err(Problem::new(section.port.at, text));
         }
+        let kind = circuit_type(section)?;
+        if kind != CircuitType::PointToPoint && circuits.len() >= GREATEST_LANS {
+            let text = format!("a LAN beyond the {GREATEST_LANS}th circuit: its pseudonode has no number");
+            return Err(Problem::new(section.port.at, text));
+        }
         let metric = section.metric.as_ref().map_or(10, |metric| metric.value.get() as u32);
+        // A SID of one neighbour of a LAN has another sub-TLV (RFC 9352 section 8.2), which is not supported.
+        let is_announced = kind == CircuitType::PointToPoint;
         // Routers ignore a SID outside all locators (RFC 9352 section 8).
-        let end_x = sids.of_port(port).filter_map(|(sid, behavior)| {
+        let end_x = sids.of_port(port).filter(|_| is_announced).filter_map(|(sid, behavior)| {
             let locator = locators.iter().find(|locator| locator.prefix.contains(sid.address()))?;
             let structure = Some(structure(locator.prefix, locator.prefix.prefix_len().min(32), sid, behavior));
             Some(EndXSid { flags: 0, algorithm: 0, weight: 0, behavior, sid: sid.address(), structure })
         });
-        circuits.push(IsisCircuit { port, metric, bfd: section.bfd, end_x: end_x.collect() });
+        circuits.push(IsisCircuit { port, kind, metric, bfd: section.bfd, end_x: end_x.collect() });
     }
     Ok(circuits)
+}
+
+/// Priority of a system in the elections of LANs, if it has none.
+const PRIORITY: u8 = 64;
+
+/// Circuits that can be LANs: a pseudonode has the number of its circuit, in one octet, from 1.
+const GREATEST_LANS: usize = 255;
+
+fn circuit_type(section: &CircuitSection) -> Result<CircuitType, Problem> {
+    match (section.kind, &section.priority) {
+        (CircuitKind::PointToPoint, None) => Ok(CircuitType::PointToPoint),
+        (CircuitKind::PointToPoint, Some(priority)) => {
+            let text = "priority without type = \"broadcast\": a point-to-point circuit has no election";
+            Err(Problem::new(priority.at, text))
+        }
+        (CircuitKind::Broadcast, priority) => {
+            let priority = priority.as_ref().map_or(PRIORITY, |priority| priority.value.get() as u8);
+            Ok(CircuitType::Broadcast { priority })
+        }
+    }
 }
 
 /// Structure of a SID. Compressed SIDs have their argument behind them; the function of others is taken to be whole

@@ -11,6 +11,7 @@ mod worker;
 
 pub use bfd::BfdSnapshot;
 pub use congestion::{BackpressureSnapshot, ClassSnapshot, PauseSnapshot, PfcSnapshot};
+pub(in crate::daemon) use isis::IsisPort;
 pub use isis::{
     IsisCircuitSnapshot, IsisNodeSnapshot, IsisRouteSnapshot, IsisSidSnapshot, IsisSnapshot, IsisState, LspSnapshot,
 };

@@ -46,6 +46,9 @@ fn example() -> Snapshot {
 /// IS-IS with a neighbour and a node that handles notifications.
 fn isis() -> IsisSnapshot {
     let circuit = IsisCircuitSnapshot {
+        kind: "point-to-point".to_owned(),
+        designated: None,
+        is_in_topology: true,
         port: "core".to_owned(),
         metric: 10,
         is_open: true,

@@ -1,6 +1,9 @@
 //! Several speakers together: adjacencies, flooding, ageing, and shortest paths against a slow model.
 
+mod areas;
+mod lans;
 pub(crate) mod net;
+mod topologies;
 
 use net::{Net, config, locator, system};
 use srdma_isis::tlv::{AdjacencyState, CapabilityFlags, EndSid, Reachability};
@@ -66,7 +69,7 @@ fn a_restarted_system_learns_its_last_sequence_number() {
     let mut net = row(3);
     net.run_ms(1000);
     let before = net.has(0);
-    net.restart(1, config(1), 10);
+    net.restart(1, config(1));
     net.run_ms(40_000);
     assert_agreed(&net);
     let number = |all: &[(String, u32, u16)]| all.iter().find(|(id, ..)| id.contains("0001.00")).unwrap().1;
@@ -141,7 +144,7 @@ fn no_path_leads_through_an_overloaded_system() {
 #[test]
 fn two_systems_with_one_id_are_counted_and_do_not_hang() {
     let mut net = row(4);
-    net.restart(3, config(0), 10);
+    net.restart(3, config(0));
     net.run_ms(20_000);
     let counted: u64 = [0, 3].iter().map(|at| net.speakers[*at].counters().own_from_elsewhere).sum();
     assert!(counted > 0);
@@ -310,14 +313,14 @@ fn a_lost_neighbour_is_left_at_once_and_comes_back_by_its_hellos() {
     net.run_ms(5000);
     let reaches = |net: &Net| net.speakers[0].shortest_paths(net.now).prefixes.contains_key(&locator(2));
     assert!(reaches(&net));
-    let circuit = net.speakers[0].circuits_to(system(1)).next().expect("adjacent");
-    net.speakers[0].lose_neighbour(net.now, circuit);
+    let circuit = net.speakers[0].circuits_to(system(1)).next().expect("adjacent").0;
+    net.speakers[0].lose_neighbour(net.now, circuit, system(1));
     assert!(net.speakers[0].take_changes().adjacencies);
     net.speakers[0].tick(net.now);
     assert!(net.speakers[0].adjacency(circuit).is_none_or(|adjacency| adjacency.state != AdjacencyState::Up));
     assert!(!reaches(&net), "the own LSP is new");
     // Without an adjacency there is nothing to lose.
-    net.speakers[0].lose_neighbour(net.now, circuit);
+    net.speakers[0].lose_neighbour(net.now, circuit, system(1));
     assert_eq!(net.speakers[0].counters().neighbours_lost, 1);
     net.run_ms(5000);
     assert!(net.is_adjacent(0) && net.is_adjacent(1) && reaches(&net));

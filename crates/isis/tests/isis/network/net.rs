@@ -1,7 +1,7 @@
-//! Speakers joined by links in virtual time; a link may lose frames.
+//! Speakers joined by links and LANs in virtual time; all of them may lose frames.
 
-use srdma_isis::tlv::{AdjacencyState, EndSid, Locator};
-use srdma_isis::{Adjacency, CircuitConfig, CircuitId, Config, Pdu, PduKind, Speaker, SystemId, frame};
+use srdma_isis::tlv::{AdjacencyState, EndSid, Locator, TopologyId};
+use srdma_isis::{CircuitConfig, CircuitId, CircuitType, Config, Pdu, PduKind, Speaker, SystemId, frame};
 use srdma_wire::{Instant, MacAddress, Prefix};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv6Addr;
@@ -17,7 +17,12 @@ pub(crate) type Overtake = fn(&[u8]) -> Vec<Vec<u8>>;
 #[derive(Default)]
 pub(crate) struct Net {
     pub(crate) speakers: Vec<Speaker>,
-    peers: BTreeMap<End, End>,
+    /// The ends that hear each end.
+    peers: BTreeMap<End, Vec<End>>,
+    circuits: BTreeMap<End, CircuitConfig>,
+    lans: u8,
+    /// Speakers that neither send nor receive.
+    pub(crate) dead: Vec<usize>,
     on_wire: BTreeMap<(Instant, u64), (End, Vec<u8>)>,
     pub(crate) now: Instant,
     frames: u64,
@@ -40,7 +45,7 @@ impl Tap {
 
     fn record(&mut self, frame: &[u8]) {
         let pdu = Pdu::parse(frame::unwrap(frame).expect("IS-IS")).expect("a PDU");
-        if pdu.kind == PduKind::Hello {
+        if matches!(pdu.kind, PduKind::Hello | PduKind::LanHello(_)) {
             return;
         }
         self.0.push_back(frame.to_vec());
@@ -64,7 +69,16 @@ pub(crate) fn config(number: usize) -> Config {
     let mut config = Config::new(system(number), vec![vec![0x49, 0, 1]], &format!("node{number}"));
     let prefix = locator(number);
     let sids = vec![EndSid { behavior: 48, sid: prefix.address(), structure: None }];
-    config.locators = vec![Locator { metric: 0, is_down: false, algorithm: 0, prefix, sids }];
+    let topology = TopologyId::STANDARD;
+    config.locators = vec![Locator { topology, metric: 0, is_down: false, algorithm: 0, prefix, sids }];
+    config
+}
+
+/// The same system in the topology of IPv6.
+pub(crate) fn config_of_ipv6(number: usize) -> Config {
+    let mut config = config(number);
+    config.topology = TopologyId::IPV6_UNICAST;
+    config.locators.iter_mut().for_each(|locator| locator.topology = TopologyId::IPV6_UNICAST);
     config
 }
 
@@ -78,20 +92,48 @@ impl Net {
         let [a, b] = [one, other].map(|at| {
             let mut circuit = CircuitConfig::new(MacAddress([2, 0, 0, 0, at as u8, other as u8]));
             circuit.metric = metric;
-            (at, self.speakers[at].add_circuit(self.now, circuit))
+            self.add_circuit(at, circuit)
         });
-        self.peers.insert(a, b);
-        self.peers.insert(b, a);
+        self.peers.insert(a, vec![b]);
+        self.peers.insert(b, vec![a]);
+    }
+
+    /// A LAN of speakers with their priorities; the last octet of a MAC address is the speaker's number.
+    pub(crate) fn join_lan(&mut self, members: &[(usize, u8)], metric: u32) {
+        let lan = self.lans;
+        self.lans += 1;
+        let ends: Vec<End> = members
+            .iter()
+            .map(|(at, priority)| {
+                let mut circuit = CircuitConfig::new(MacAddress([2, 0, 1, lan, 0, *at as u8]));
+                circuit.kind = CircuitType::Broadcast { priority: *priority };
+                circuit.metric = metric;
+                self.add_circuit(*at, circuit)
+            })
+            .collect();
+        for end in &ends {
+            self.peers.insert(*end, ends.iter().copied().filter(|other| other != end).collect());
+        }
+    }
+
+    /// A circuit without a system at its other end.
+    pub(crate) fn open_end(&mut self, at: usize) -> End {
+        let circuit = CircuitConfig::new(MacAddress([2, 0, 0, 0, at as u8, 0xFF]));
+        self.add_circuit(at, circuit)
     }
 
     /// Replaces a speaker by one without state, with the same circuits.
-    pub(crate) fn restart(&mut self, at: usize, config: Config, metric: u32) {
+    pub(crate) fn restart(&mut self, at: usize, config: Config) {
         self.speakers[at] = Speaker::new(config, 1, at as u64);
-        for _ in self.peers.keys().filter(|(speaker, _)| *speaker == at) {
-            let mut circuit = CircuitConfig::new(MacAddress([2, 0, 0, 0, at as u8, 0]));
-            circuit.metric = metric;
-            self.speakers[at].add_circuit(self.now, circuit);
+        for (_, circuit) in self.circuits.iter().filter(|((speaker, _), _)| *speaker == at) {
+            self.speakers[at].add_circuit(self.now, circuit.clone());
         }
+    }
+
+    fn add_circuit(&mut self, at: usize, circuit: CircuitConfig) -> End {
+        let end = (at, self.speakers[at].add_circuit(self.now, circuit.clone()));
+        self.circuits.insert(end, circuit);
+        end
     }
 
     pub(crate) fn run_ms(&mut self, ms: u64) {
@@ -119,19 +161,25 @@ impl Net {
         for (at, speaker) in self.speakers.iter_mut().enumerate() {
             while let Some((circuit, frame)) = speaker.poll_transmit() {
                 self.frames += 1;
-                let to = self.peers[&(at, circuit)];
-                let is_cut = self.cut.contains(&(at, to.0)) || self.cut.contains(&(to.0, at));
-                let is_lost =
-                    self.lost_one_in > 0 && ((self.frames * 2_654_435_761) >> 7).is_multiple_of(self.lost_one_in);
-                if !is_cut && !is_lost {
+                // An end without a peer is that of a test.
+                let Some(peers) = self.peers.get(&(at, circuit)) else { continue };
+                for (copy, to) in peers.iter().enumerate() {
+                    let number = self.frames << 16 | (copy as u64) << 8;
+                    let is_cut = self.cut.contains(&(at, to.0)) || self.cut.contains(&(to.0, at));
+                    let is_dead = self.dead.contains(&at) || self.dead.contains(&to.0);
+                    let chance = (self.frames + copy as u64 * 7_919) * 2_654_435_761;
+                    let is_lost = self.lost_one_in > 0 && (chance >> 7).is_multiple_of(self.lost_one_in);
+                    if is_cut || is_dead || is_lost {
+                        continue;
+                    }
                     if let Some(tap) = &mut self.tap {
                         tap.record(&frame);
                     }
-                    for (number, ahead) in self.overtake.iter().flat_map(|overtake| overtake(&frame)).enumerate() {
+                    for (ahead, octets) in self.overtake.iter().flat_map(|overtake| overtake(&frame)).enumerate() {
                         let at = self.now.after_ns(DELAY_NS / 2);
-                        self.on_wire.insert((at, self.frames << 8 | number as u64), (to, ahead));
+                        self.on_wire.insert((at, number | ahead as u64), (*to, octets));
                     }
-                    self.on_wire.insert((self.now.after_ns(DELAY_NS), self.frames << 8), (to, frame));
+                    self.on_wire.insert((self.now.after_ns(DELAY_NS), number), (*to, frame.clone()));
                 }
             }
         }
@@ -150,13 +198,13 @@ impl Net {
     /// A frame of an attacker arrives at an end of a link.
     pub(crate) fn inject(&mut self, to: End, frame: Vec<u8>) {
         self.frames += 1;
-        self.on_wire.insert((self.now, self.frames << 8), (to, frame));
+        self.on_wire.insert((self.now, self.frames << 16), (to, frame));
     }
 
     /// Whether every circuit of a speaker has its adjacency.
     pub(crate) fn is_adjacent(&self, at: usize) -> bool {
         let circuits = self.peers.keys().filter(|(speaker, _)| *speaker == at);
-        let up = |adjacency: &Adjacency| adjacency.state == AdjacencyState::Up;
+        let up = |adjacency: &srdma_isis::Adjacency| adjacency.state == AdjacencyState::Up;
         circuits.clone().all(|(_, circuit)| self.speakers[at].adjacency(*circuit).is_some_and(up))
     }
 

@@ -8,7 +8,8 @@ use srdma_capture::Reader;
 use srdma_isis::pdu::{Complete, Partial};
 use srdma_isis::tlv::{AdjacencyState, LspEntry};
 use srdma_isis::{
-    Behaviors, CircuitConfig, CircuitId, Config, Hello, Key, Lsp, NotificationSids, Pdu, PduKind, Speaker, frame,
+    Behaviors, CircuitConfig, CircuitId, Config, Hello, Key, LanHello, Lsp, NotificationSids, Pdu, PduKind, Speaker,
+    frame,
 };
 use srdma_wire::{Instant, MacAddress};
 use std::collections::BTreeMap;
@@ -185,6 +186,11 @@ fn in_words(octets: &[u8]) -> String {
             let three_way = Hello::parse(&pdu).expect("a hello").three_way.expect("a handshake");
             let neighbour = three_way.neighbour.map(|(system, circuit)| format!(" {system} {circuit}"));
             format!("hello {:?}{}", three_way.state, neighbour.unwrap_or_default()).to_lowercase()
+        }
+        PduKind::LanHello(level) => {
+            let LanHello { heard, lan_id, .. } = LanHello::parse(&pdu).expect("a hello");
+            let heard: Vec<String> = heard.iter().map(|mac| format!(" {mac}")).collect();
+            format!("hello of level {} of {lan_id}, hears{}", level as u8 + 1, heard.concat())
         }
         PduKind::Lsp(level) => {
             let lsp = Lsp::parse(&pdu, level).expect("an LSP").entry;

@@ -3,8 +3,7 @@
 use super::circuit::Circuit;
 use srdma_bfd::Config;
 use srdma_dataplane::{BfdPeer, BfdSession};
-use srdma_isis::tlv::AdjacencyState;
-use srdma_isis::{CircuitId, Speaker};
+use srdma_isis::{CircuitId, Speaker, SystemId};
 use srdma_wire::Instant;
 use srdma_wire::units::NS_PER_S;
 use std::collections::BTreeMap;
@@ -31,8 +30,8 @@ impl Neighbours {
         let adjacent: BTreeMap<BfdPeer, BfdSession> = circuits
             .iter()
             .enumerate()
-            .filter_map(|(number, circuit)| session(speaker, CircuitId(number), circuit))
-            .map(|session| (session.peer, session))
+            .flat_map(|(number, circuit)| sessions(speaker, CircuitId(number), circuit))
+            .map(|(_, session)| (session.peer, session))
             .collect();
         self.0.retain(|peer, wanted| {
             if !adjacent.contains_key(peer) {
@@ -54,19 +53,24 @@ impl Neighbours {
     }
 }
 
-/// The circuit that leads to a peer, while its adjacency is up.
-pub(super) fn circuit_to(peer: BfdPeer, speaker: &Speaker, circuits: &[Circuit]) -> Option<CircuitId> {
-    let leads_there = |(number, circuit): &(usize, &Circuit)| {
-        session(speaker, CircuitId(*number), circuit).is_some_and(|session| session.peer == peer)
-    };
-    circuits.iter().enumerate().find(leads_there).map(|(number, _)| CircuitId(number))
+/// The neighbour that is a peer, and its circuit, while their adjacency is up.
+pub(super) fn neighbour_at(peer: BfdPeer, speaker: &Speaker, circuits: &[Circuit]) -> Option<(CircuitId, SystemId)> {
+    circuits.iter().enumerate().find_map(|(number, circuit)| {
+        let id = CircuitId(number);
+        let (neighbour, _) = sessions(speaker, id, circuit).find(|(_, session)| session.peer == peer)?;
+        Some((id, neighbour))
+    })
 }
 
-/// The session of a circuit whose adjacency is up.
-fn session(speaker: &Speaker, id: CircuitId, circuit: &Circuit) -> Option<BfdSession> {
-    let port = circuit.link.bfd?;
-    let adjacency = speaker.adjacency(id).filter(|adjacency| adjacency.state == AdjacencyState::Up)?;
-    let address = adjacency.addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)?;
-    let peer = BfdPeer { port: Some(port), address };
-    Some(BfdSession { peer, local: *circuit.link.addresses.first()?, config: Config::default(), is_enabled: true })
+/// The sessions of a circuit, with each neighbour whose adjacency is up.
+fn sessions(speaker: &Speaker, id: CircuitId, circuit: &Circuit) -> impl Iterator<Item = (SystemId, BfdSession)> {
+    let ends = circuit.link.bfd.zip(circuit.link.addresses.first().copied());
+    let up = speaker.adjacencies(id).filter(|adjacency| adjacency.is_up());
+    up.filter_map(move |adjacency| {
+        let (port, local) = ends?;
+        let address = adjacency.addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)?;
+        let peer = BfdPeer { port: Some(port), address };
+        let session = BfdSession { peer, local, config: Config::default(), is_enabled: true };
+        Some((adjacency.neighbour, session))
+    })
 }

@@ -4,7 +4,7 @@ use super::Plan;
 use super::circuit::Circuit;
 use srdma_dataplane::{BfdPeer, BfdSession};
 use srdma_io::netlink::KernelNextHop;
-use srdma_isis::{Behaviors, CircuitId, LearnedNode, NodeId, NotificationSids, ShortestPaths, Speaker, SystemId};
+use srdma_isis::{Behaviors, LearnedNode, NodeId, NotificationSids, ShortestPaths, Speaker, SystemId};
 use srdma_wire::{Instant, Prefix};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -93,21 +93,16 @@ fn routes(
 
 /// The neighbour's address on each of the cheapest circuits that lead there.
 fn next_hops(speaker: &Speaker, circuits: &[Circuit], neighbour: SystemId) -> Vec<KernelNextHop> {
-    let there = || speaker.circuits_to(neighbour).filter_map(|id| Some((id, circuits.get(id.0)?)));
-    let least = there().map(|(_, circuit)| circuit.metric).min();
+    let there = || speaker.circuits_to(neighbour).filter_map(|(id, adjacency)| Some((circuits.get(id.0)?, adjacency)));
+    let least = there().map(|(circuit, _)| circuit.metric).min();
     there()
-        .filter(|(_, circuit)| Some(circuit.metric) == least)
-        .filter_map(|(id, circuit)| {
+        .filter(|(circuit, _)| Some(circuit.metric) == least)
+        .filter_map(|(circuit, adjacency)| {
             let index = circuit.index()?;
-            let gateway = link_local(speaker, id)?;
+            let gateway = adjacency.addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)?;
             Some(KernelNextHop { index, gateway: Some(gateway) })
         })
         .collect()
-}
-
-fn link_local(speaker: &Speaker, circuit: CircuitId) -> Option<Ipv6Addr> {
-    let addresses = &speaker.adjacency(circuit)?.addresses;
-    addresses.iter().copied().find(Ipv6Addr::is_unicast_link_local)
 }
 
 #[cfg(test)]
@@ -115,7 +110,7 @@ mod tests {
     use super::*;
     use crate::configuration::IsisSettings;
     use srdma_capture::Reader;
-    use srdma_isis::tlv::{AdjacencyState, ThreeWay};
+    use srdma_isis::tlv::{AdjacencyState, ThreeWay, Topologies};
     use srdma_isis::{CircuitConfig, Config, Hello, Level, frame};
     use srdma_wire::MacAddress;
     use std::path::Path;
@@ -140,6 +135,7 @@ mod tests {
             areas: Vec::new(),
             addresses: Vec::new(),
             three_way: Some(ThreeWay { state: AdjacencyState::Up, circuit: Some(9), neighbour: Some((OWN, 1)) }),
+            topologies: Topologies::default(),
         };
         let octets = frame::wrap(MacAddress([2, 0, 0, 0, 0, 9]), &hello.emit(&[])).expect("short");
         speaker.receive(now, circuit, &octets);

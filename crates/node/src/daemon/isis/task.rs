@@ -1,16 +1,15 @@
 //! The task: one speaker, its sockets and its clock.
 
-use super::bfd::{Neighbours, circuit_to};
+use super::bfd::{Neighbours, neighbour_at};
 use super::circuit::{self, Circuit, Link};
 use super::learnt::{Known, Learnt};
 use super::{Order, Plan};
-use crate::daemon::snapshot::IsisSnapshot;
+use crate::daemon::snapshot::{IsisPort as Port, IsisSnapshot};
 use srdma_dataplane::BfdPeer;
 use srdma_io::Turns;
-use srdma_isis::tlv::AdjacencyState;
-use srdma_isis::{CircuitConfig, CircuitId, Overload, Speaker};
+use srdma_isis::{CircuitConfig, CircuitId, Overload, Speaker, SystemId};
 use srdma_wire::Instant;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -39,8 +38,8 @@ pub(super) struct Task {
     learnt: watch::Sender<Arc<Learnt>>,
     /// Cause of the overload bit in the last log line.
     overload: Option<Overload>,
-    /// Neighbour of each circuit in the last log line.
-    neighbours: BTreeMap<usize, String>,
+    /// Neighbours of each circuit in log lines.
+    neighbours: BTreeSet<(usize, SystemId)>,
     /// Time of the next computation of paths.
     learn_at: Option<Instant>,
     retry_at: Option<Instant>,
@@ -70,7 +69,7 @@ impl Task {
             known: Known::default(),
             learnt,
             overload: None,
-            neighbours: BTreeMap::new(),
+            neighbours: BTreeSet::new(),
             learn_at: None,
             retry_at: None,
             bfd: Neighbours::default(),
@@ -172,9 +171,9 @@ impl Task {
 
     /// BFD has lost a peer: its adjacency ends, and paths are computed without it at once (D110).
     fn lose(&mut self, peer: BfdPeer) {
-        let Some(circuit) = circuit_to(peer, &self.speaker, &self.circuits) else { return };
+        let Some((circuit, neighbour)) = neighbour_at(peer, &self.speaker, &self.circuits) else { return };
         let now = self.now();
-        self.speaker.lose_neighbour(now, circuit);
+        self.speaker.lose_neighbour(now, circuit, neighbour);
         self.learn_at = Some(now);
     }
 
@@ -208,7 +207,7 @@ impl Task {
         let mut is_planned = vec![false; self.circuits.len()];
         for (settings, link) in planned.into_iter().zip(self.plan.links.clone()) {
             let mut config = CircuitConfig::new(link.mac);
-            config.metric = settings.metric;
+            (config.kind, config.metric) = (settings.kind, settings.metric);
             config.addresses.clone_from(&link.addresses);
             config.end_x = settings.end_x;
             config.limit_pdu = config.limit_pdu.min(usize::from(link.link_mtu).saturating_sub(LLC_OCTETS));
@@ -269,28 +268,22 @@ impl Task {
 
     /// Logs neighbours that have come and gone.
     fn say_neighbours(&mut self) {
-        for (number, circuit) in self.circuits.iter().enumerate() {
-            let adjacency = self.speaker.adjacency(CircuitId(number));
-            let up = adjacency.filter(|adjacency| adjacency.state == AdjacencyState::Up);
-            let there = up.map(|adjacency| adjacency.neighbour.to_string());
-            let before = self.neighbours.get(&number);
-            if there.as_ref() == before {
-                continue;
-            }
-            let port = &circuit.link.port;
-            match (&there, before) {
-                (Some(neighbour), _) => {
-                    let hostname = up.and_then(|up| self.known.hostname(up.neighbour));
-                    tracing::info!(target: "isis", port, neighbour, hostname, "neighbour up");
-                }
-                (None, Some(neighbour)) => tracing::warn!(target: "isis", port, neighbour, "neighbour down"),
-                (None, None) => continue,
-            }
-            match there {
-                Some(neighbour) => drop(self.neighbours.insert(number, neighbour)),
-                None => drop(self.neighbours.remove(&number)),
-            }
+        let of_circuit = |number: usize| {
+            let up = self.speaker.adjacencies(CircuitId(number)).filter(|adjacency| adjacency.is_up());
+            up.map(move |adjacency| (number, adjacency.neighbour))
+        };
+        let up: BTreeSet<(usize, SystemId)> = (0..self.circuits.len()).flat_map(of_circuit).collect();
+        let port = |number: usize| self.circuits.get(number).map(|circuit| circuit.link.port.as_str());
+        for (number, neighbour) in self.neighbours.difference(&up) {
+            let (port, neighbour) = (port(*number), neighbour.to_string());
+            tracing::warn!(target: "isis", port, neighbour, "neighbour down");
         }
+        for (number, neighbour) in up.difference(&self.neighbours) {
+            let hostname = self.known.hostname(*neighbour);
+            let (port, neighbour) = (port(*number), neighbour.to_string());
+            tracing::info!(target: "isis", port, neighbour, hostname, "neighbour up");
+        }
+        self.neighbours = up;
     }
 
     fn take_leave(&mut self) {
@@ -300,7 +293,11 @@ impl Task {
     }
 
     fn snapshot(&self) -> IsisSnapshot {
-        let ports = self.circuits.iter().map(|circuit| (circuit.link.port.as_str(), circuit.metric, circuit.index()));
+        let ports = self.circuits.iter().map(|circuit| Port {
+            name: &circuit.link.port,
+            metric: circuit.metric,
+            is_open: circuit.index().is_some(),
+        });
         let mut snapshot =
             IsisSnapshot::of(&self.speaker, &self.known, &self.plan.settings, &ports.collect::<Vec<_>>(), self.now());
         snapshot.counters.insert("unsent".to_owned(), self.unsent);

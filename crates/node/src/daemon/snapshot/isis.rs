@@ -3,8 +3,11 @@
 use crate::configuration::IsisSettings;
 use crate::daemon::isis::Known;
 use serde::{Deserialize, Serialize};
-use srdma_isis::tlv::{AdjacencyState, EndSid, SidStructure};
-use srdma_isis::{Behaviors, CircuitId, IsisDrop, Key, LearnedNode, Level, NodeId, Overload, Speaker, SystemId};
+use srdma_isis::tlv::{AdjacencyState, EndSid, SidStructure, TopologyId};
+use srdma_isis::{
+    Adjacency, Behaviors, CircuitId, CircuitType, IsisDrop, Key, LearnedNode, Level, NodeId, Overload, Speaker,
+    SystemId,
+};
 use srdma_wire::codepoints::behavior;
 use srdma_wire::{Instant, Prefix};
 use std::collections::BTreeMap;
@@ -20,6 +23,9 @@ pub struct IsisSnapshot {
     pub area: String,
     /// Its level: 1 or 2.
     pub level: u8,
+    /// The id of the topology of its paths and announcements: 0, the standard one, or 2, that of IPv6 (RFC 5120).
+    #[serde(default)]
+    pub topology: u16,
     /// Algorithm by which PDUs are signed, as in the configuration; `none` without a key.
     #[serde(default)]
     pub authentication: String,
@@ -28,7 +34,7 @@ pub struct IsisSnapshot {
     /// Cause of its overload bit, while it is set.
     #[serde(default)]
     pub overload: Option<String>,
-    /// Its circuits, in the order in which they were configured.
+    /// Its circuits, in the order in which they were configured: a LAN is there once for each neighbour.
     pub circuits: Vec<IsisCircuitSnapshot>,
     /// The database, by the ids of LSPs.
     pub lsps: Vec<LspSnapshot>,
@@ -42,17 +48,26 @@ pub struct IsisSnapshot {
     pub drops: BTreeMap<String, u64>,
 }
 
-/// A circuit, and the system at its other end.
+/// A circuit, and a system at another end of it.
 #[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IsisCircuitSnapshot {
     pub port: String,
+    /// `point-to-point` or `broadcast`.
+    #[serde(default)]
+    pub kind: String,
+    /// The pseudonode of a LAN, with the id of its designated system, once that is elected.
+    #[serde(default)]
+    pub designated: Option<String>,
     /// Metric of the link.
     pub metric: u32,
     /// Whether frames can pass: the interface is there, up, and has a socket.
     pub is_open: bool,
     /// State of the handshake.
     pub state: IsisState,
+    /// Whether the neighbour is in this system's topology: paths lead to no other.
+    #[serde(default)]
+    pub is_in_topology: bool,
     /// System at the other end, after its first hello.
     pub neighbour: Option<String>,
     /// Its name, once its LSP is there.
@@ -153,21 +168,34 @@ pub struct IsisRouteSnapshot {
     pub via: Vec<String>,
 }
 
+/// The port of a circuit.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::daemon) struct IsisPort<'a> {
+    pub(in crate::daemon) name: &'a str,
+    /// Metric of the link.
+    pub(in crate::daemon) metric: u32,
+    /// Whether it has a socket.
+    pub(in crate::daemon) is_open: bool,
+}
+
 impl IsisSnapshot {
-    /// State of a speaker and the results of it. Of each circuit: its port, its metric, and the interface of its
-    /// socket.
+    /// State of a speaker and the results of it. `ports` are those of its circuits.
     pub(in crate::daemon) fn of(
         speaker: &Speaker,
         known: &Known,
         settings: &IsisSettings,
-        ports: &[(&str, u32, Option<u32>)],
+        ports: &[IsisPort<'_>],
         now: Instant,
     ) -> Self {
         let system = &settings.system;
         let paths = &known.paths;
         let name = |id: &SystemId| known.hostname(*id).map(str::to_owned);
-        let circuits = ports.iter().enumerate().map(|(number, (port, metric, index))| {
-            circuit(speaker, CircuitId(number), port, *metric, index.is_some(), now, name)
+        let circuits = ports.iter().enumerate().flat_map(|(number, port)| {
+            let id = CircuitId(number);
+            let adjacencies: Vec<&Adjacency> = speaker.adjacencies(id).collect();
+            let rows = if adjacencies.is_empty() { vec![None] } else { adjacencies.into_iter().map(Some).collect() };
+            let row = |adjacency| circuit(speaker, id, *port, adjacency, system.topology, now, name);
+            rows.into_iter().map(row).collect::<Vec<_>>()
         });
         let lsps = speaker.database().iter().map(|(id, stored)| LspSnapshot {
             id: id.to_string(),
@@ -201,6 +229,7 @@ impl IsisSnapshot {
                 Level::One => 1,
                 Level::Two => 2,
             },
+            topology: system.topology.id(),
             authentication: authentication(system.key.as_ref()).to_owned(),
             is_overloaded: speaker.overload().is_some(),
             overload: speaker.overload().map(|cause| cause.name().to_owned()),
@@ -229,22 +258,27 @@ impl IsisSnapshot {
 fn circuit(
     speaker: &Speaker,
     id: CircuitId,
-    port: &str,
-    metric: u32,
-    is_open: bool,
+    port: IsisPort<'_>,
+    adjacency: Option<&Adjacency>,
+    topology: TopologyId,
     now: Instant,
     name: impl Fn(&SystemId) -> Option<String>,
 ) -> IsisCircuitSnapshot {
-    let adjacency = speaker.adjacency(id);
     IsisCircuitSnapshot {
-        port: port.to_owned(),
-        metric,
-        is_open,
+        port: port.name.to_owned(),
+        kind: match speaker.circuit_type(id) {
+            None | Some(CircuitType::PointToPoint) => "point-to-point".to_owned(),
+            Some(CircuitType::Broadcast { .. }) => "broadcast".to_owned(),
+        },
+        designated: speaker.designated(id).map(|pseudonode| pseudonode.to_string()),
+        metric: port.metric,
+        is_open: port.is_open,
         state: match adjacency.map(|adjacency| adjacency.state) {
             None | Some(AdjacencyState::Down) => IsisState::Down,
             Some(AdjacencyState::Initializing) => IsisState::Initializing,
             Some(AdjacencyState::Up) => IsisState::Up,
         },
+        is_in_topology: adjacency.is_some_and(|adjacency| adjacency.topologies.contains(topology)),
         neighbour: adjacency.map(|adjacency| adjacency.neighbour.to_string()),
         hostname: adjacency.and_then(|adjacency| name(&adjacency.neighbour)),
         addresses: adjacency.map(|adjacency| adjacency.addresses.clone()).unwrap_or_default(),

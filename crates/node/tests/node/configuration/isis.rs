@@ -3,8 +3,8 @@
 use super::errors::{EDGE, refused_with};
 use super::parse;
 use srdma_capture::Reader;
-use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, kind};
-use srdma_isis::{Key, Level, Lsp, Pdu, PduKind, frame};
+use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, TopologyId, kind};
+use srdma_isis::{CircuitType, Key, Level, Lsp, Pdu, PduKind, frame};
 use srdma_node::IsisSettings;
 use std::path::Path;
 
@@ -41,6 +41,62 @@ fn a_node_is_named_after_its_file_and_works_at_level_2() {
     let prefixes: Vec<String> = system.prefixes.iter().map(|reachable| reachable.prefix.to_string()).collect();
     assert_eq!(prefixes, ["2001:db8:1::1/128"], "its loopback");
     assert_eq!((settings.behaviors.end_c, settings.behaviors.end_e), (0x8001, 0x8002), "CN-7-1");
+}
+
+/// D247: as FRR with `topology ipv6-unicast`.
+#[test]
+fn multi_topology_is_of_ipv6() {
+    let rest = "locator = [{ prefix = '2001:db8:1::/48' }]\n";
+    let standard = settings(&format!("{ISIS}{rest}")).system;
+    assert_eq!((standard.topology, standard.locators[0].topology), (TopologyId::STANDARD, TopologyId::STANDARD));
+    let of_ipv6 = settings(&format!("{ISIS}multi_topology = true\n{rest}")).system;
+    assert_eq!((of_ipv6.topology, of_ipv6.locators[0].topology), (TopologyId::IPV6_UNICAST, TopologyId::IPV6_UNICAST));
+}
+
+/// D248.
+#[test]
+fn circuits_are_point_to_point_or_lans() {
+    let kind = |more: &str| settings(&format!("{ISIS}circuit = [{{ port = 'up'{more} }}]\n")).circuits[0].kind;
+    assert_eq!(kind(""), CircuitType::PointToPoint);
+    assert_eq!(kind(", type = 'point-to-point'"), CircuitType::PointToPoint);
+    assert_eq!(kind(", type = 'broadcast'"), CircuitType::Broadcast { priority: 64 });
+    assert_eq!(kind(", type = 'broadcast', priority = 0"), CircuitType::Broadcast { priority: 0 });
+    let text = "29: priority without type = \"broadcast\": a point-to-point circuit has no election";
+    refused("circuit = [{ port = 'up', priority = 7 }]\n", text);
+    let text = "29: invalid value: integer `128`, expected an integer from 0 to 127";
+    refused("circuit = [{ port = 'up', type = 'broadcast', priority = 128 }]\n", text);
+    let text = "29: unknown value `lan`, expected `point-to-point` or `broadcast`";
+    refused("circuit = [{ port = 'up', type = 'lan' }]\n", text);
+}
+
+/// A pseudonode's number is an octet.
+#[test]
+fn only_the_first_255_circuits_can_be_lans() {
+    let ports: String =
+        (0..256).map(|number| format!("[[port]]\nname = 'p{number}'\nmac = '02:00:00:00:01:{number:02x}'\n")).collect();
+    let of = |lan: usize| {
+        let circuit = |number: usize| {
+            let kind = if number == lan { "broadcast" } else { "point-to-point" };
+            format!("[[isis.circuit]]\nport = 'p{number}'\ntype = '{kind}'\n")
+        };
+        (0..256).map(circuit).collect::<String>()
+    };
+    assert_eq!(
+        settings(&format!("{ports}{ISIS}{}", of(254))).circuits[254].kind,
+        CircuitType::Broadcast { priority: 64 }
+    );
+    let error = parse(&format!("{EDGE}{ports}{ISIS}{}", of(255))).err().expect("refused");
+    assert!(error.ends_with(": a LAN beyond the 255th circuit: its pseudonode has no number"), "{error}");
+}
+
+/// The SID of an adjacency is one neighbour's, which a LAN's link does not name.
+#[test]
+fn adjacency_sids_are_not_announced_on_a_lan() {
+    let sid = "[[sid]]\nsid = '2001:db8:1:a::1'\nbehavior = 'End.X'\nnext_hop = '2001:db8:4::1%up'\n";
+    let more = format!("{sid}{ISIS}locator = [{{ prefix = '2001:db8:1::/48' }}]\n");
+    let count = |more: &str| settings(more).circuits[0].end_x.len();
+    assert_eq!(count(&format!("{more}circuit = [{{ port = 'up' }}]\n")), 1);
+    assert_eq!(count(&format!("{more}circuit = [{{ port = 'up', type = 'broadcast' }}]\n")), 0);
 }
 
 /// D94.

@@ -2,7 +2,7 @@
 
 use crate::daemon::bench::{Bench, Host, PATIENCE, Running, UP};
 use crate::daemon::isis::HELLO;
-use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, LspEntry, Neighbour, RouterCapability};
+use srdma_isis::tlv::{CapabilityFlags, EndSid, Locator, LspEntry, Neighbour, RouterCapability, TopologyId};
 use srdma_isis::{Level, Lsp, LspFlags, LspId, NodeId, SystemId, frame};
 use srdma_node::daemon::read_status;
 use srdma_wire::{MacAddress, Prefix};
@@ -34,14 +34,15 @@ fn lsp(number: u16) -> Vec<u8> {
     let after = (number + 1 < FIRST + SYSTEMS).then_some(number + 1);
     let beside = |other| Neighbour { node: node(other), metric: 10, end_x: Vec::new() };
     let mut tlvs = Vec::new();
-    Neighbour::emit_all(&[before].into_iter().chain(after).map(beside).collect::<Vec<_>>(), &mut tlvs);
+    let beside: Vec<Neighbour> = [before].into_iter().chain(after).map(beside).collect();
+    Neighbour::emit_all(&beside, TopologyId::STANDARD, &mut tlvs);
     let srv6 = Some(CapabilityFlags::CONGESTION_NOTIFICATION);
     RouterCapability { srv6, ..RouterCapability::default() }.emit(&mut tlvs);
     let address = |function| Ipv6Addr::new(0x5f00, 0, number, function, 0, 0, 0, 0);
     let sid = |behavior, function| EndSid { behavior, sid: address(function), structure: None };
     let prefix = Prefix::new(address(0), 48).expect("a prefix");
     let sids = vec![sid(0x8001, 0xC), sid(0x8002, 0xE)];
-    Locator { metric: 0, is_down: false, algorithm: 0, prefix, sids }.emit(&mut tlvs);
+    Locator { topology: TopologyId::STANDARD, metric: 0, is_down: false, algorithm: 0, prefix, sids }.emit(&mut tlvs);
     let id = LspId { node: node(number), fragment: 0 };
     let entry = LspEntry { lifetime_s: 1200, id, sequence: 1, checksum: 0 };
     let lsp = Lsp::new(Level::Two, entry, LspFlags { is_level_2: true, ..LspFlags::default() }, &tlvs);

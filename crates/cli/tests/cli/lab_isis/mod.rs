@@ -1,4 +1,7 @@
-//! The lab `isis-frr`: FRR's isisd between two nodes, whose routes come from IS-IS alone.
+//! Nodes and FRR's isisd: routes come from IS-IS alone. The lab `isis-frr` has FRR between two nodes.
+
+mod area;
+mod lan;
 
 use crate::own_lab::{Lab, wait_until};
 use serde_json::Value;
@@ -6,7 +9,7 @@ use srdma_capture::Reader;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// The locators that F learns, from N1 and N2 alone.
 const LOCATORS: [&str; 2] = ["5f00:0:1::/48", "5f00:0:2::/48"];
@@ -19,7 +22,14 @@ const N2_TO_F: [u8; 6] = [0x02, 0x5D, 0, 0, 2, 2];
 
 impl Lab {
     fn directory(&self) -> PathBuf {
-        PathBuf::from(format!("/run/srdma/lab/isis-frr-{}", self.suffix))
+        let name = self.file.file_stem().expect("a name").to_str().expect("UTF-8");
+        PathBuf::from(format!("/run/srdma/lab/{name}-{}", self.suffix))
+    }
+
+    /// The BFD sessions of a node that are up.
+    fn sessions_up(&self, node: &str) -> usize {
+        let sessions = self.status(node)["bfd"].clone();
+        sessions.as_array().expect("sessions").iter().filter(|session| session["state"] == "up").count()
     }
 
     /// The output of `srdma isis show` for a node.
@@ -31,11 +41,14 @@ impl Lab {
             .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
     }
 
+    fn runs(&self, node: &str, line: &str) -> Output {
+        let words = line.split_whitespace();
+        Command::new("ip").args(["netns", "exec", &self.namespace(node)]).args(words).output().expect("ip runs")
+    }
+
     /// The output of a command in the namespace of a node.
     fn inside(&self, node: &str, line: &str) -> String {
-        let namespace = format!("srdma-isis-frr-{}-{node}", self.suffix);
-        let words = line.split_whitespace();
-        let output = Command::new("ip").args(["netns", "exec", &namespace]).args(words).output().expect("ip runs");
+        let output = self.runs(node, line);
         assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
@@ -81,7 +94,7 @@ impl Lab {
 
     /// Starts a daemon of FRR as the lab does.
     fn start_frr(&self, daemon: &str) {
-        let directory = self.directory().join("frr");
+        let directory = self.directory().join(FRR);
         let directory = directory.display();
         self.inside(
             "F",
@@ -92,13 +105,20 @@ impl Lab {
         );
     }
 
-    /// Kills a daemon of FRR, and waits until it is gone.
-    fn kill_frr(&self, daemon: &str) {
-        let pid = fs::read_to_string(self.directory().join("frr").join(daemon).with_extension("pid")).expect("it runs");
-        let pid = pid.trim();
-        assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
-        wait_until(|| !Path::new("/proc").join(pid).exists(), || format!("{daemon} does not end"));
+    /// Kills a daemon of FRR in a directory of the lab's.
+    fn kill_frr(&self, directory: &str, daemon: &str) {
+        let pid = self.directory().join(directory).join(daemon).with_extension("pid");
+        kill(fs::read_to_string(pid).expect("it runs").trim());
     }
+}
+
+/// The directory of F.
+const FRR: &str = "frr";
+
+/// Kills a process, and waits until it is gone.
+fn kill(pid: &str) {
+    assert!(Command::new("kill").args(["-KILL", pid]).status().expect("kill runs").success());
+    wait_until(|| !Path::new("/proc").join(pid).exists(), || format!("{pid} does not end"));
 }
 
 /// The LSPs at level 2 that a MAC address sends in a capture, without their lifetime, which each system counts down: by
@@ -153,6 +173,60 @@ fn data_go_by_learnt_locators() {
     assert_eq!(log.matches("END.C or END.E is announced without the C-flag").count(), 1, "{log}");
 }
 
+/// What makes the lab multi-topology.
+const MULTI_TOPOLOGY: [(&str, &str); 2] = [
+    (" is-type level-2-only\n", " is-type level-2-only\n topology ipv6-unicast\n"),
+    ("hello = \"300ms\"\n", "hello = \"300ms\"\nmulti_topology = true\n"),
+];
+
+/// A MAC address as tshark has it.
+fn text(mac: [u8; 6]) -> String {
+    mac.map(|octet| format!("{octet:02x}")).join(":")
+}
+
+/// RFC 5120, D247: the same in the topology of IPv6, which F announces beside that of IPv4.
+#[test]
+#[ignore = "needs root"]
+fn data_go_by_the_topology_of_ipv6() {
+    let lab = Lab::new("isis-frr", &MULTI_TOPOLOGY);
+    let output = lab.command("run", &["--json", "--keep"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"));
+    assert_eq!(result["receivers"][0]["is_identical"], true, "{stderr}{result}");
+    lab.converges();
+    assert_eq!(lab.show("N1", "system")["topology"], 2);
+    // All LSPs are sent again.
+    let capture = lab.starts_capture();
+    lab.kill_frr(FRR, "isisd");
+    wait_until(|| lab.show("N1", "neighbors")["circuits"][0]["state"] == "down", || "N1 is up".to_owned());
+    lab.start_frr("isisd");
+    lab.converges();
+    capture.ends();
+    for (link, node, frr) in [("N1-F", N1_TO_F, F_TO_N1), ("F-N2", N2_TO_F, F_TO_N2)] {
+        let capture = lab.capture(link);
+        assert_eq!(tshark(&capture, "isis && _ws.malformed"), 0, "{link}");
+        for source in [node, frr].map(text) {
+            let has = |what: &str| tshark(&capture, &format!("eth.src == {source} && isis.lsp && {what}")) > 0;
+            let of_ipv6 = [222, 229, 237].map(|kind| has(&format!("isis.lsp.clv.type == {kind}")));
+            let standard = [22, 236].map(|kind| has(&format!("isis.lsp.clv.type == {kind}")));
+            assert_eq!((of_ipv6, standard), ([true; 3], [false; 2]), "{link}, {source}");
+            assert!(has("isis.lsp.mtid == 2"), "{link}, {source}");
+        }
+        assert!(tshark(&capture, &format!("eth.src == {} && isis.hello.clv_mt == 2", text(node))) > 0, "{link}");
+    }
+}
+
+/// Without a common topology there is no adjacency on a link, and the node says so (RFC 5120 section 3.1).
+#[test]
+#[ignore = "needs root"]
+fn frr_in_the_standard_topology_alone_is_no_neighbour() {
+    let lab = Lab::new("isis-frr", &MULTI_TOPOLOGY[1..]);
+    assert!(lab.command("up", &[]).status.success());
+    let refused = || lab.status("N1")["isis"]["drops"]["hello_other_topology"].as_u64().unwrap_or(0);
+    wait_until(|| refused() > 3, || lab.show("N1", "neighbors").to_string());
+    assert_eq!(lab.show("N1", "neighbors")["circuits"][0]["state"], "down");
+}
+
 /// Routes learnt from F disappear with it, and all of them come back. F floods unknown TLVs unchanged (CN-5.1-1,
 /// CN-5.1-2), and tshark finds no malformed packet.
 #[test]
@@ -163,8 +237,8 @@ fn frr_may_be_killed_and_floods_our_lsps_as_they_are() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     lab.converges();
     let capture = lab.starts_capture();
-    lab.kill_frr("isisd");
-    lab.kill_frr("zebra");
+    lab.kill_frr(FRR, "isisd");
+    lab.kill_frr(FRR, "zebra");
     let nothing = BTreeSet::new();
     wait_until(
         || lab.routes("N1", "201") == nothing && lab.routes("N2", "201") == nothing,
