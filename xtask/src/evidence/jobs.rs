@@ -322,10 +322,11 @@ fn checks(results: &[Value]) -> Result<String> {
 }
 
 /// Targets of libFuzzer, and so many executions.
-const FUZZ: [(&str, u64); 27] = [
+const FUZZ: [(&str, u64); 29] = [
     ("bfd", TEN_MILLION),
     ("capture", TEN_MILLION),
     ("cm", TEN_MILLION),
+    ("cm_exchange", TEN_MILLION),
     ("configuration", TEN_MILLION),
     ("decode", TEN_MILLION),
     ("ethernet", TEN_MILLION),
@@ -337,6 +338,7 @@ const FUZZ: [(&str, u64); 27] = [
     ("ipv6", TEN_MILLION),
     ("isis", TEN_MILLION),
     ("manifest", TEN_MILLION),
+    ("mapper", TEN_MILLION),
     ("node", 10 * TEN_MILLION),
     ("notification", TEN_MILLION),
     ("perftest", TEN_MILLION),
