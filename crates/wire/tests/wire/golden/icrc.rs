@@ -11,7 +11,7 @@ use srdma_wire::rocev2::{NotRocev2, Packet, UdpChecksum};
 /// that scapy left zero (scapy_04 frame 2, scapy_05), a destination that is not yet the final one (kernel_t8), and
 /// octets that were flipped on purpose. The length of frame 12 of neg_icrc_mutations exceeds the frame, kernel_t20 has
 /// no BTH.
-const EXPECTED: [(&str, &str); 23] = [
+const EXPECTED: [(&str, &str); 24] = [
     ("kernel_t1_usid_red", "g.g.."),
     ("kernel_t2_usid_encap", "g..."),
     ("kernel_t3_red3", "g..."),
