@@ -153,4 +153,12 @@ mod tests {
         assert_eq!(stored.origin("x"), origin);
         assert!(Stored::parse("{\"commit\": \"1\"}").is_err());
     }
+
+    /// By the parser's faster way the first is read as 14.940143099429877.
+    #[test]
+    fn numbers_keep_their_last_digit() {
+        for number in ["14.940143099429875", "113.32167661156217", "225.80728314238954", "1e-7"] {
+            assert_eq!(serde_json::from_str::<Value>(number).unwrap().to_string(), number);
+        }
+    }
 }
