@@ -67,6 +67,8 @@ struct Member {
 /// The VLANs of all ports, by [`PortId`].
 #[derive(Debug, Default)]
 pub(crate) struct Vlans {
+    /// Whether a port has a VLAN: otherwise no frame has to be looked up among the members.
+    is_used: bool,
     members: Vec<Member>,
 }
 
@@ -90,6 +92,7 @@ impl Vlans {
     /// Adds the next port. One whose VLAN does not pass the [check](Self::check) receives nothing.
     pub(crate) fn add(&mut self, port: &PortConfig) {
         let number = PortId(self.members.len() as u16);
+        self.is_used |= port.vlan.is_some();
         if self.check(port).is_ok()
             && let Some(PortVlan { parent, id }) = port.vlan
         {
@@ -101,6 +104,9 @@ impl Vlans {
     /// The port whose link carries the frames of a port, and the identifier in their tags.
     #[inline]
     pub(crate) fn carrier(&self, port: PortId) -> (PortId, Option<u16>) {
+        if !self.is_used {
+            return (port, None);
+        }
         match self.members.get(port.index()).and_then(|member| member.vlan) {
             Some(vlan) => (vlan.parent, Some(vlan.id)),
             None => (port, None),
