@@ -40,8 +40,8 @@ pub(crate) struct Arguments {
     /// Port to which the client connects.
     #[arg(long, value_name = "PORT", value_parser = value_parser!(u16).range(1..))]
     port: u16,
-    /// Receivers: addresses of RDMA devices at which a program listens. One that listens at another port has that behind
-    /// a colon, and its address in brackets.
+    /// Receivers: addresses of RDMA devices at which a program listens. One that listens at another port has that
+    /// behind a colon, and its address in brackets.
     #[arg(long, value_name = "ADDRESS,...", required = true, value_delimiter = ',', value_parser = parse_server)]
     servers: Vec<(Ipv6Addr, Option<u16>)>,
     #[command(flatten)]
