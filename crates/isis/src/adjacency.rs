@@ -67,6 +67,22 @@ pub(crate) struct Own<'a> {
     pub(crate) topology: TopologyId,
 }
 
+impl Own<'_> {
+    /// Whether the sender of a hello may be a neighbour on a circuit of any kind.
+    pub(crate) fn accepts(&self, source: SystemId, levels: &[Level], areas: &[Vec<u8>]) -> Result<(), HelloRefusal> {
+        if source == self.system {
+            return Err(HelloRefusal::OwnSystemId);
+        }
+        if !levels.contains(&self.level) {
+            return Err(HelloRefusal::OtherLevel);
+        }
+        if self.level == Level::One && !areas.iter().any(|area| self.areas.contains(area)) {
+            return Err(HelloRefusal::OtherArea);
+        }
+        Ok(())
+    }
+}
+
 impl Adjacency {
     /// Takes a hello. `before` is what was known so far.
     pub(crate) fn on_hello(
@@ -75,15 +91,7 @@ impl Adjacency {
         own: Own<'_>,
         hello: &Hello,
     ) -> Result<Self, HelloRefusal> {
-        if hello.source == own.system {
-            return Err(HelloRefusal::OwnSystemId);
-        }
-        if !hello.levels.contains(&own.level) {
-            return Err(HelloRefusal::OtherLevel);
-        }
-        if own.level == Level::One && !hello.areas.iter().any(|area| own.areas.contains(area)) {
-            return Err(HelloRefusal::OtherArea);
-        }
+        own.accepts(hello.source, &hello.levels, &hello.areas)?;
         let Some(ThreeWay { state: theirs, circuit: Some(circuit), neighbour }) = hello.three_way else {
             return Err(HelloRefusal::NoThreeWay);
         };

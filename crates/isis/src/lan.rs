@@ -11,7 +11,7 @@
 
 use crate::adjacency::{Adjacency, HelloRefusal, Own};
 use crate::id::{NodeId, SystemId};
-use crate::pdu::{LanHello, Level};
+use crate::pdu::LanHello;
 use crate::tlv::AdjacencyState;
 use srdma_wire::units::NS_PER_S;
 use srdma_wire::{Instant, MacAddress};
@@ -40,15 +40,7 @@ impl Adjacency {
         hello: &LanHello,
         from: MacAddress,
     ) -> Result<Self, HelloRefusal> {
-        if hello.source == own.system {
-            return Err(HelloRefusal::OwnSystemId);
-        }
-        if !hello.levels.contains(&own.level) {
-            return Err(HelloRefusal::OtherLevel);
-        }
-        if own.level == Level::One && !hello.areas.iter().any(|area| own.areas.contains(area)) {
-            return Err(HelloRefusal::OtherArea);
-        }
+        own.accepts(hello.source, &hello.levels, &hello.areas)?;
         let is_same = before.is_none_or(|before| before.lan.is_some_and(|lan| lan.mac == from));
         let hears_us = is_same && hello.heard.contains(&mac);
         Ok(Adjacency {

@@ -260,39 +260,31 @@ impl Ports {
     }
 
     /// The port whose link a packet came by.
-    pub(crate) fn ingress_link(&self, context: &PacketContext) -> Option<PortId> {
+    fn ingress_link(&self, context: &PacketContext) -> Option<PortId> {
         context.port.map(|port| self.vlans.carrier(port).0)
     }
 
-    /// Puts a rewritten frame of a VLAN port, with its tag, into the plain queue of the parent. Returns whether it was
-    /// enqueued.
-    pub(crate) fn enqueue_tagged(
+    /// Puts the tag of its VLAN, with this class, into a frame that is about to wait at the parent, and counts it at its
+    /// own port; a frame without headroom is dropped.
+    pub(crate) fn tag(
         &mut self,
         context: &PacketContext,
-        parent: PortId,
-        id: u16,
+        (port, id): (PortId, u16),
+        class: usize,
         mut frame: Frame,
         pool: &mut Pool,
-    ) -> bool {
-        let class = self.class_in(context, &frame, pool);
+    ) -> Option<Frame> {
+        let len = frame.len();
         if !vlan::put_tag(&mut frame, id, class, pool) {
             self.drop_frame(context, frame, pool, DropReason::NoHeadroom);
-            return false;
+            return None;
         }
-        let len = frame.len();
-        self.enqueue(parent, frame, len);
-        true
-    }
-
-    /// Counts a frame of a VLAN port that waits at the parent.
-    pub(crate) fn count_enqueued(&mut self, port: PortId, octets: usize) {
-        if let Some(counters) = self.counters.get_mut(port.index()) {
-            counters.enqueued.count(octets);
-        }
+        self.counters[port.index()].enqueued.count(len);
+        Some(frame)
     }
 
     /// The class of a packet: that of its tag, if the port that it came by trusts that, or that of its DSCP.
-    fn class_in(&self, context: &PacketContext, frame: &Frame, pool: &Pool) -> usize {
+    pub(crate) fn class_in(&self, context: &PacketContext, frame: &Frame, pool: &Pool) -> usize {
         context.class.map_or_else(|| self.class_of(frame, pool), usize::from)
     }
 

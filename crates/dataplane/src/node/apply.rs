@@ -3,6 +3,7 @@
 use super::Node;
 use crate::config::{Command, ConfigError, NodeConfig, PortConfig, RouteAction, SidBehavior, TableId};
 use crate::cross_connect::CrossConnect;
+use crate::egress::Ports;
 use crate::encaps::Encaps;
 use crate::fast_cnp::Connection;
 use crate::groups::{Owner, Surroundings};
@@ -12,9 +13,6 @@ use crate::tables::{Target, Unused};
 use srdma_frame::PortId;
 use srdma_wire::{MacAddress, Prefix, Qpn};
 use std::net::Ipv6Addr;
-
-/// Why a VLAN port has no classes.
-const WAITS_AT_PARENT: &str = "its frames wait in the queues of its parent";
 
 /// Outer hop limit of H.Encaps.
 const ENCAPS_HOP_LIMIT: u8 = 64;
@@ -62,16 +60,12 @@ impl Node {
             Command::RemoveCrossConnect(port) => self.remove_cross_connect(port)?,
             Command::SetEgress { port, egress } => {
                 check_port(config.ports.len(), port)?;
-                if ports.vlans.carrier(port).1.is_some() {
-                    return Err(ConfigError::OnVlanLink(port.0, WAITS_AT_PARENT));
-                }
+                check_own_queues(ports, port)?;
                 ports.set_classes(port, *egress)?;
             }
             Command::RemoveEgress(port) => {
                 check_port(config.ports.len(), port)?;
-                if ports.vlans.carrier(port).1.is_some() {
-                    return Err(ConfigError::OnVlanLink(port.0, WAITS_AT_PARENT));
-                }
+                check_own_queues(ports, port)?;
                 ports.egress.remove_classes(port, config.ports[port.index()].queue_limit_octets);
                 ioam.prepare_port(port, config, &mut ports.egress);
             }
@@ -262,6 +256,14 @@ fn outer<'s>(
         }
     };
     Ok(Outer { source: config.loopback, hop_limit: ENCAPS_HOP_LIMIT, hmac })
+}
+
+/// That the frames of a port wait in queues of its own, not its parent's.
+fn check_own_queues(ports: &Ports, port: PortId) -> Result<(), ConfigError> {
+    match ports.vlans.carrier(port).1 {
+        None => Ok(()),
+        Some(_) => Err(ConfigError::OnVlanLink(port.0, "its frames wait in the queues of its parent")),
+    }
 }
 
 fn check_port(ports: usize, port: PortId) -> Result<(), ConfigError> {

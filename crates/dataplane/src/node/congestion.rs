@@ -30,11 +30,11 @@ impl Node {
         let member = port;
         let (port, vlan) = self.ports.vlans.carrier(member);
         if let Some(id) = vlan.filter(|_| !self.ports.egress.has_classes(port)) {
-            let is_enqueued = self.ports.enqueue_tagged(context, port, id, frame, pool);
-            if is_enqueued {
-                self.ports.count_enqueued(member, len);
-            }
-            return is_enqueued;
+            let class = self.ports.class_in(context, &frame, pool);
+            let Some(frame) = self.ports.tag(context, (member, id), class, frame, pool) else { return false };
+            let len = frame.len();
+            self.ports.enqueue(port, frame, len);
+            return true;
         }
         let Some((mut frame, class, mut len)) = self.ports.admit_to_class(context, port, frame, len, pool) else {
             return false;
@@ -49,12 +49,8 @@ impl Node {
             }
         }
         if let Some(id) = vlan {
-            if !vlan::put_tag(&mut frame, id, class, pool) {
-                self.ports.drop_frame(context, frame, pool, DropReason::NoHeadroom);
-                return false;
-            }
-            self.ports.count_enqueued(member, len);
-            len = frame.len();
+            let Some(tagged) = self.ports.tag(context, (member, id), class, frame, pool) else { return false };
+            (len, frame) = (tagged.len(), tagged);
         }
         self.ports.enter_class(context, port, class, frame, len);
         true

@@ -148,9 +148,16 @@ impl Node {
     /// A packet before this one has changed the tables: its group was learnt (D17).
     #[cold]
     fn examine_again(&mut self, now: Instant, port: PortId, frame: Frame, pool: &mut Pool) {
+        let (examined, _) = self.examine_one(port, &frame, pool);
+        self.ingress_other(PacketContext::received(now, port), frame, examined, pool);
+    }
+
+    /// A frame as it is at this port, counted nowhere.
+    fn examine_one(&self, port: PortId, frame: &Frame, pool: &Pool) -> (Examined, Traffic) {
         let mut examined = [Examined::NOTHING];
-        examine(std::slice::from_ref(&frame), self.ports.mac(port).map(mac_word), &self.tables, pool, &mut examined);
-        self.ingress_other(PacketContext::received(now, port), frame, examined[0], pool);
+        let mac = self.ports.mac(port).map(mac_word);
+        let received = examine(std::slice::from_ref(frame), mac, &self.tables, pool, &mut examined);
+        (examined[0], received)
     }
 
     /// A frame with a VLAN tag: without it, it comes in at the port of its VLAN, or, with a priority tag, at the port
@@ -166,16 +173,14 @@ impl Node {
             return self.ports.drop_frame(&context, frame, pool, DropReason::VlanTagged);
         };
         let context = PacketContext { class, ..PacketContext::received(now, arrival) };
-        let mut examined = [Examined::NOTHING];
-        let mac = self.ports.mac(arrival).map(mac_word);
-        let received = examine(std::slice::from_ref(&frame), mac, &self.tables, pool, &mut examined);
+        let (examined, received) = self.examine_one(arrival, &frame, pool);
         if arrival != port {
             self.ports.add_received(arrival, received);
         }
-        match examined[0].kind {
+        match examined.kind {
             // A second tag belongs to no port, and a pause has none.
             Kind::Refused(reason) => self.ports.drop_frame(&context, frame, pool, reason),
-            _ => self.ingress_other(context, frame, examined[0], pool),
+            _ => self.ingress_other(context, frame, examined, pool),
         }
     }
 

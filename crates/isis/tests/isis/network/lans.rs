@@ -1,6 +1,7 @@
 //! LANs (ISO 10589 section 8.4): elections, pseudonodes, flooding by the designated system's CSNPs, and its death.
 
 use super::net::{Net, config, config_of_ipv6, locator, system};
+use super::{all_distances, chance, direct_links};
 use srdma_isis::tlv::{AdjacencyState, LspEntry, Neighbour, Reachability, TopologyId};
 use srdma_isis::{
     CircuitConfig, CircuitId, CircuitType, Config, HelloRefusal, IsisDrop, Key, Level, Lsp, LspFlags, LspId, NodeId,
@@ -323,29 +324,17 @@ fn one_neighbour_may_be_lost() {
 fn shortest_paths_over_lans_are_those_of_a_slow_model() {
     const COUNT: usize = 8;
     for seed in 0..10_u64 {
-        let mut chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let mut below = |limit: u64| {
-            chance ^= chance << 13;
-            chance ^= chance >> 7;
-            chance ^= chance << 17;
-            chance % limit
-        };
+        let mut below = chance(seed);
         let mut net = Net::default();
         (0..COUNT).for_each(|number| assert_eq!(net.add(config(number)), number));
-        let mut distance = [[u64::MAX / 4; COUNT]; COUNT];
-        (0..COUNT).for_each(|at| distance[at][at] = 0);
-        let mut link = |one: usize, other: usize, metric: u32| {
-            for (from, to) in [(one, other), (other, one)] {
-                distance[from][to] = distance[from][to].min(u64::from(metric));
-            }
-        };
+        let mut links = Vec::new();
         for _ in 0..4 {
             let members: Vec<usize> = (0..COUNT).filter(|_| below(3) == 0).collect();
             let metric = 1 + below(30) as u32;
             let with_priorities: Vec<(usize, u8)> = members.iter().map(|at| (*at, below(128) as u8)).collect();
             net.join_lan(&with_priorities, metric);
             for one in &members {
-                members.iter().filter(|other| *other != one).for_each(|other| link(*one, *other, metric));
+                links.extend(members.iter().filter(|other| *other != one).map(|other| (*one, *other, metric)));
             }
         }
         for _ in 0..3 {
@@ -353,17 +342,11 @@ fn shortest_paths_over_lans_are_those_of_a_slow_model() {
                 (below(COUNT as u64) as usize, below(COUNT as u64) as usize, 1 + below(30) as u32);
             if one != other {
                 net.join(one, other, metric);
-                link(one, other, metric);
+                links.push((one, other, metric));
             }
         }
-        let direct = distance;
-        for via in 0..COUNT {
-            for one in 0..COUNT {
-                for other in 0..COUNT {
-                    distance[one][other] = distance[one][other].min(distance[one][via] + distance[via][other]);
-                }
-            }
-        }
+        let direct = direct_links::<COUNT>(&links);
+        let distance = all_distances::<COUNT>(&links);
         // A LAN with one member alone keeps it overloaded for a minute (D94).
         net.run_ms(70_000);
         for (one, distances) in distance.iter().enumerate() {

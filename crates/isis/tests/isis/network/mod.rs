@@ -202,17 +202,32 @@ fn sids_of_a_node_without_the_c_flag_do_not_count() {
     assert_eq!(table(&net).end_c(outer_source), None);
 }
 
-/// Floyd and Warshall's: the distance of every pair.
-#[expect(clippy::needless_range_loop, reason = "the textbook's three loops")]
-fn all_distances<const COUNT: usize>(links: &[(usize, usize, u32)]) -> [[u64; COUNT]; COUNT] {
+/// Numbers below a limit, by chance.
+fn chance(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move |limit| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % limit
+    }
+}
+
+/// The shortest link of every pair.
+fn direct_links<const COUNT: usize>(links: &[(usize, usize, u32)]) -> [[u64; COUNT]; COUNT] {
     let mut distance = [[u64::MAX / 4; COUNT]; COUNT];
-    for at in 0..COUNT {
-        distance[at][at] = 0;
-    }
+    (0..COUNT).for_each(|at| distance[at][at] = 0);
     for (one, other, metric) in links {
-        distance[*one][*other] = u64::from(*metric);
-        distance[*other][*one] = u64::from(*metric);
+        for (from, to) in [(*one, *other), (*other, *one)] {
+            distance[from][to] = distance[from][to].min(u64::from(*metric));
+        }
     }
+    distance
+}
+
+/// Floyd and Warshall's: the distance of every pair.
+fn all_distances<const COUNT: usize>(links: &[(usize, usize, u32)]) -> [[u64; COUNT]; COUNT] {
+    let mut distance = direct_links::<COUNT>(links);
     for via in 0..COUNT {
         for one in 0..COUNT {
             for other in 0..COUNT {
@@ -226,13 +241,7 @@ fn all_distances<const COUNT: usize>(links: &[(usize, usize, u32)]) -> [[u64; CO
 #[test]
 fn shortest_paths_are_those_of_a_slow_model() {
     for seed in 0..20_u64 {
-        let mut chance = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let mut below = |limit: u64| {
-            chance ^= chance << 13;
-            chance ^= chance >> 7;
-            chance ^= chance << 17;
-            chance % limit
-        };
+        let mut below = chance(seed);
         const COUNT: usize = 9;
         let mut net = Net::default();
         (0..COUNT).for_each(|number| {
