@@ -9,11 +9,9 @@ icrc.py. What the drafts leave open follows docs/spec/decisions.md: D4 to D9 for
 for END.C and END.E. That is this project's own reading, written apart from its code, and no other implementation.
 """
 
-import argparse
 import hashlib
 import hmac
 import logging
-import pathlib
 import socket
 import struct
 import sys
@@ -33,11 +31,9 @@ from scapy.layers.inet6 import (
 )
 from scapy.layers.l2 import Dot1Q, Ether
 from scapy.packet import Raw
-from scapy.utils import PcapWriter, RawPcapReader
 
+import stored
 from icrc import AS_IF_ABSENT, INCLUDED, with_icrc
-
-GOLDEN = pathlib.Path(__file__).parents[2] / "testdata" / "golden"
 
 SOURCE, PROXY = "2001:db8:1::1", "2001:db8:ff::100"
 HEADEND = "2001:db8:6::1"
@@ -283,35 +279,5 @@ def frames(packets):
     return [packet if packet[12:14] in (b"\x88\x08", b"\x81\x00") else ethernet(packet) for packet in packets]
 
 
-def differences(name, packets):
-    """Texts for frames that are not those of the capture in the repository."""
-    stored = [octets for octets, _ in RawPcapReader(str(GOLDEN / name))]
-    made = frames(packets)
-    if len(stored) != len(made):
-        yield f"{name}: {len(made)} frames, {len(stored)} in the repository"
-    for number, (own, other) in enumerate(zip(made, stored), 1):
-        if own != other:
-            yield f"{name}: frame {number} differs:\n  made   {own.hex()}\n  stored {other.hex()}"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--check", action="store_true")
-    which.add_argument("--out", type=pathlib.Path, metavar="DIRECTORY")
-    arguments = parser.parse_args()
-    found = []
-    for name, make in CAPTURES.items():
-        packets = make()
-        if arguments.check:
-            found += differences(name, packets)
-            continue
-        with PcapWriter(str(arguments.out / name), linktype=1) as writer:
-            for frame in frames(packets):
-                writer.write(Ether(frame))
-    print("\n".join(found) or f"{len(CAPTURES)} captures are {'as made' if arguments.check else 'written'}")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stored.run(__doc__, {name: lambda make=make: frames(make()) for name, make in CAPTURES.items()}))

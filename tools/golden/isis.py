@@ -9,11 +9,9 @@ are those of Python's hmac. Sub-TLVs of SRv6 are written here from RFC 9352, and
 are those of docs/spec/decisions.md: our own reading, written apart from the project's code.
 """
 
-import argparse
 import hashlib
 import hmac
 import logging
-import pathlib
 import socket
 import struct
 import sys
@@ -34,9 +32,8 @@ from scapy.contrib.isis import (
     ISIS_RouterCapabilityTlv,
 )
 from scapy.layers.l2 import LLC, Dot3
-from scapy.utils import PcapWriter, RawPcapReader
 
-GOLDEN = pathlib.Path(__file__).parents[2] / "testdata" / "golden"
+import stored
 
 #: Endpoint behaviours for private use (RFC 8986 section 10.2.2), and the C-flag behind the O-flag of RFC 9352.
 END_C, END_E = 0x8001, 0x8002
@@ -208,34 +205,5 @@ def purges():
 CAPTURES = {"scapy_08_isis.pcap": srv6, "scapy_09_isis_purges.pcap": purges}
 
 
-def differences(name, made):
-    """Texts for frames that are not those of the capture in the repository."""
-    stored = [octets for octets, _ in RawPcapReader(str(GOLDEN / name))]
-    if len(stored) != len(made):
-        yield f"{name}: {len(made)} frames, {len(stored)} in the repository"
-    for number, (own, other) in enumerate(zip(made, stored), 1):
-        if own != other:
-            yield f"{name}: frame {number} differs:\n  made   {own.hex()}\n  stored {other.hex()}"
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--check", action="store_true")
-    which.add_argument("--out", type=pathlib.Path, metavar="DIRECTORY")
-    arguments = parser.parse_args()
-    found = []
-    for name, make in CAPTURES.items():
-        made = make()
-        if arguments.check:
-            found += differences(name, made)
-            continue
-        with PcapWriter(str(arguments.out / name), linktype=1) as writer:
-            for octets_of_frame in made:
-                writer.write(Dot3(octets_of_frame))
-    print("\n".join(found) or f"{len(CAPTURES)} captures are {'as made' if arguments.check else 'written'}")
-    return 1 if found else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(stored.run(__doc__, CAPTURES))
