@@ -1,11 +1,9 @@
 //! `srdma cm` between programs of librdmacm (`examples/rdma_cm.c`): a client that connects and sends, and five servers that
 //! listen, each in a guest with the soft-RoCE of an unmodified Linux kernel.
 
-use crate::own_lab::{ControllerAccess, Lab};
-use serde_json::Value;
-use std::io::{BufRead, BufReader, Read};
+use crate::own_lab::{ControllerAccess, JsonLines, Lab};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -51,17 +49,10 @@ impl Site {
         (output.status.success(), String::from_utf8(text).expect("text"))
     }
 
-    #[track_caller]
-    fn shell(&self, host: &str, line: &str) -> String {
-        let (is_well, text) = self.try_shell(host, line);
-        assert!(is_well, "{host}: {line}: {text}");
-        text
-    }
-
     /// Starts programs that listen, as `listen` or `member`, and waits until they do.
     fn listen(&self, receivers: &[(&str, &str)], role: &str) {
         for (host, _) in receivers {
-            self.shell(
+            self.lab.guest_shell(
                 host,
                 &format!(
                     "rm -f /tmp/got /tmp/server; \
@@ -70,7 +61,7 @@ impl Site {
             );
         }
         for (host, _) in receivers {
-            self.shell(host, "until grep -q listening /tmp/server; do usleep 50000; done");
+            self.lab.guest_shell(host, "until grep -q listening /tmp/server; do usleep 50000; done");
         }
     }
 
@@ -79,7 +70,7 @@ impl Site {
     fn ended(&self, host: &str) -> String {
         let begin = Instant::now();
         loop {
-            let text = self.shell(host, "cat /tmp/server");
+            let text = self.lab.guest_shell(host, "cat /tmp/server");
             if text.contains("status ") {
                 return text;
             }
@@ -89,49 +80,14 @@ impl Site {
     }
 
     /// Starts `srdma cm` at C.
-    fn service(&self, receivers: &[(&str, &str)], expected_psn: &str) -> Service {
+    fn service(&self, receivers: &[(&str, &str)], expected_psn: &str) -> JsonLines {
         let servers: Vec<&str> = receivers.iter().map(|(_, address)| *address).collect();
         let namespace = self.lab.existing("C");
         let mut command = namespace.command(env!("CARGO_BIN_EXE_srdma"));
         self.access.set(&mut command);
         command.args(["cm", "--proxy", PROXY, "--port", "7471", "--servers", &servers.join(","), "--json"]);
         command.args(["--expected-psn", expected_psn]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("text");
-        assert!(line.starts_with("{\"answering\":"), "{line}");
-        Service { child, lines }
-    }
-
-    /// Packets that a host's RDMA device has sent or received, and which of it.
-    fn packets(&self, host: &str, counter: &str) -> u64 {
-        let path = format!("/sys/class/infiniband/rxe0/ports/1/hw_counters/{counter}");
-        self.shell(host, &format!("cat {path}")).trim().parse().expect("a number")
-    }
-}
-
-struct Service {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Service {
-    /// Waits for its end: its exit code, its lines, and its error output.
-    fn ends(mut self) -> (Option<i32>, Vec<Value>, String) {
-        let lines: Vec<String> = (&mut self.lines).lines().collect::<Result<_, _>>().expect("text");
-        let mut errors = String::new();
-        self.child.stderr.as_mut().expect("a pipe").read_to_string(&mut errors).expect("text");
-        let parsed = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        (self.child.wait().expect("a child").code(), parsed, errors)
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        JsonLines::start(command, "answering")
     }
 }
 
@@ -161,7 +117,7 @@ fn messages(path: &Path) -> Vec<String> {
 fn programs_of_librdmacm_are_a_group() {
     let site = Site::start();
     let line = format!("head -c {OCTETS} /dev/urandom >/tmp/file; sha256sum /tmp/file");
-    let digest = site.shell("S1", &line).split_whitespace().next().expect("a digest").to_owned();
+    let digest = site.lab.guest_shell("S1", &line).split_whitespace().next().expect("a digest").to_owned();
     let capturing = site.lab.starts_capture();
     transfer(&site, &RECEIVERS, "member", "asked", &digest);
     transfer(&site, &RECEIVERS, "member", "asked", &digest);
@@ -173,10 +129,10 @@ fn programs_of_librdmacm_are_a_group() {
 
 /// The client connects, sends a file and disconnects; every receiver has it.
 fn transfer(site: &Site, receivers: &[(&str, &str)], role: &str, expected_psn: &str, digest: &str) {
-    let sent = site.packets("S1", "sent_pkts");
+    let sent = site.lab.rxe_packets("S1", "sent_pkts");
     site.listen(receivers, role);
     let service = site.service(receivers, expected_psn);
-    let output = site.shell("S1", &format!("rdma_cm connect {PROXY} 7471 /tmp/file"));
+    let output = site.lab.guest_shell("S1", &format!("rdma_cm connect {PROXY} 7471 /tmp/file"));
     // What all programs answered comes to the client.
     assert!(output.contains("RDMA_CM_EVENT_ESTABLISHED 0 [ready]"), "{output}");
     assert!(output.contains(&format!("sent {OCTETS} octets")), "{output}");
@@ -191,11 +147,11 @@ fn transfer(site: &Site, receivers: &[(&str, &str)], role: &str, expected_psn: &
         let text = site.ended(host);
         assert!(text.contains("RDMA_CM_EVENT_CONNECT_REQUEST 0 [file]"), "{host}: {text}");
         assert!(text.contains(&format!("received {OCTETS} octets")) && text.contains("status 0"), "{host}: {text}");
-        assert!(site.shell(host, "sha256sum /tmp/got").starts_with(digest), "{host}");
+        assert!(site.lab.guest_shell(host, "sha256sum /tmp/got").starts_with(digest), "{host}");
     }
     // One stream left the source.
     let packets = OCTETS.div_ceil(PATH_MTU);
-    let sent = site.packets("S1", "sent_pkts") - sent;
+    let sent = site.lab.rxe_packets("S1", "sent_pkts") - sent;
     println!("{count} receivers: {sent} packets sent, {packets} of data");
     assert!((packets..2 * packets).contains(&sent), "{sent} packets for {count} receivers");
 }

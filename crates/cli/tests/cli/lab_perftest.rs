@@ -1,13 +1,13 @@
 //! `srdma perftest` between unmodified tools: a client and five servers, each in a guest with the soft-RoCE of an
 //! unmodified Linux kernel, and the same client with each server on its own.
 
-use crate::own_lab::{ControllerAccess, Lab};
+use crate::own_lab::{ControllerAccess, JsonLines, Lab};
 use serde_json::Value;
 use srdma_api::{Client, MemoryRegion, NewReceiver, ReceiverState};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -49,19 +49,10 @@ impl Site {
         Site { lab, access, _directory: directory }
     }
 
-    /// Runs a line in a guest.
-    #[track_caller]
-    fn shell(&self, host: &str, line: &str) -> String {
-        let output = self.lab.command("shell", &[host, "--", line]);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{host}: {line}: {stderr}");
-        String::from_utf8(output.stdout).expect("text")
-    }
-
     /// Starts a server in each guest. They have ended, and their output is in a file, after one client.
     fn start_servers(&self, receivers: &[(&str, &str)], tool: &str, options: &str) {
         for (host, _) in receivers {
-            self.shell(
+            self.lab.guest_shell(
                 host,
                 &format!("(perftest-server {tool} {options}; echo status $?) >/tmp/server 2>&1 </dev/null &"),
             );
@@ -71,7 +62,7 @@ impl Site {
     /// Waits until a server is reached at its port, which is 18516, or 4854 in hexadecimal.
     #[track_caller]
     fn wait_for_server(&self, host: &str) {
-        self.shell(host, "until grep -q ':4854 ' /proc/net/tcp6; do usleep 50000; done");
+        self.lab.guest_shell(host, "until grep -q ':4854 ' /proc/net/tcp6; do usleep 50000; done");
     }
 
     /// What the servers have printed, each after its end.
@@ -80,7 +71,7 @@ impl Site {
         let ended = |host: &str| {
             let begin = Instant::now();
             loop {
-                let text = self.shell(host, "cat /tmp/server");
+                let text = self.lab.guest_shell(host, "cat /tmp/server");
                 if text.contains("status ") {
                     return text;
                 }
@@ -92,7 +83,7 @@ impl Site {
     }
 
     /// Starts `srdma perftest` at C.
-    fn helper(&self, receivers: &[(&str, &str)]) -> Helper {
+    fn helper(&self, receivers: &[(&str, &str)]) -> JsonLines {
         let servers: Vec<String> = receivers.iter().map(|(_, address)| format!("[{address}]:18516")).collect();
         let servers = servers.join(",");
         let namespace = self.lab.existing("C");
@@ -100,42 +91,7 @@ impl Site {
         self.access.set(&mut command);
         command.args(["perftest", "--servers", &servers, "--proxy", "2001:db8:cc::1"]);
         command.args(["--ack-timeout", "17", "--timeout", "60s", "--json"]);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut line = String::new();
-        lines.read_line(&mut line).expect("text");
-        assert!(line.starts_with("{\"listening\":"), "{line}");
-        Helper { child, lines }
-    }
-
-    /// Packets that a host's RDMA device has sent or received, and which of it.
-    fn packets(&self, host: &str, counter: &str) -> u64 {
-        let path = format!("/sys/class/infiniband/rxe0/ports/1/hw_counters/{counter}");
-        self.shell(host, &format!("cat {path}")).trim().parse().expect("a number")
-    }
-}
-
-struct Helper {
-    child: Child,
-    lines: BufReader<ChildStdout>,
-}
-
-impl Helper {
-    /// Waits for its end: its exit code, its lines, and its error output.
-    fn ends(mut self) -> (Option<i32>, Vec<Value>, String) {
-        let lines: Vec<String> = (&mut self.lines).lines().collect::<Result<_, _>>().expect("text");
-        let mut errors = String::new();
-        self.child.stderr.as_mut().expect("a pipe").read_to_string(&mut errors).expect("text");
-        let parsed = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        (self.child.wait().expect("a child").code(), parsed, errors)
-    }
-}
-
-impl Drop for Helper {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        JsonLines::start(command, "listening")
     }
 }
 
@@ -200,22 +156,22 @@ fn pass(mut from: &TcpStream, mut to: &TcpStream, mut seen: impl FnMut()) {
 
 /// The result of the group.
 fn group(site: &Site, tool: &str, options: &str) -> Rate {
-    let sent = site.packets("S1", "sent_pkts");
-    let received: Vec<u64> = RECEIVERS.iter().map(|(host, _)| site.packets(host, "rcvd_pkts")).collect();
+    let sent = site.lab.rxe_packets("S1", "sent_pkts");
+    let received: Vec<u64> = RECEIVERS.iter().map(|(host, _)| site.lab.rxe_packets(host, "rcvd_pkts")).collect();
     site.start_servers(&RECEIVERS, tool, options);
     let helper = site.helper(&RECEIVERS);
-    let output = site.shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 17 2>&1"));
+    let output = site.lab.guest_shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 17 2>&1"));
     let (code, lines, errors) = helper.ends();
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{lines:?}");
     let servers = site.servers(&RECEIVERS);
     assert!(servers.iter().all(|text| text.contains("status 0")), "{servers:?}");
 
     // One stream left the source, and each of five receivers got it.
-    let sent = site.packets("S1", "sent_pkts") - sent;
+    let sent = site.lab.rxe_packets("S1", "sent_pkts") - sent;
     println!("{tool}: {sent} packets sent for {PACKETS}");
     assert!((PACKETS..PACKETS * 2).contains(&sent), "{sent} packets sent");
     for ((host, _), before) in RECEIVERS.iter().zip(received) {
-        let received = site.packets(host, "rcvd_pkts") - before;
+        let received = site.lab.rxe_packets(host, "rcvd_pkts") - before;
         assert!((PACKETS..PACKETS * 2).contains(&received), "{host}: {received} packets received");
     }
     let [begun, result] = &lines[..] else { panic!("{lines:?}") };
@@ -245,7 +201,7 @@ fn unicast(site: &Site, tool: &str, options: &str) -> Vec<Rate> {
         let (listener, server) = sockets.expect("the lab is up");
         let (listener, server) = (listener.expect("a port"), server.expect("a server"));
         let relaying = thread::spawn(move || relay(&listener, server));
-        let output = site.shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 17 2>&1"));
+        let output = site.lab.guest_shell("S1", &format!("perftest-client {HELPER} 18515 {tool} {options} -u 17 2>&1"));
         Rate::new(relaying.join().expect("no panic"), &output)
     };
     let rates = RECEIVERS.iter().map(rate).collect();
@@ -284,12 +240,12 @@ fn unmodified_tools_measure_a_group() {
 fn late_join(site: &Site) {
     let options = "-d rxe0 -F -x 1 -m 1024 -s 65536 -n 100";
     let members = &RECEIVERS[..4];
-    let before = site.packets("R5", "rcvd_pkts");
+    let before = site.lab.rxe_packets("R5", "rcvd_pkts");
     site.start_servers(members, "ib_write_bw", options);
     let mut helper = site.helper(members);
     thread::scope(|scope| {
         let line = format!("perftest-client {HELPER} 18515 ib_write_bw {options} -u 17 2>&1");
-        let client = scope.spawn(move || site.shell("S1", &line));
+        let client = scope.spawn(move || site.lab.guest_shell("S1", &line));
         let mut begun = String::new();
         helper.lines.read_line(&mut begun).expect("text");
         let begun: Value = serde_json::from_str(&begun).expect("JSON");
@@ -309,7 +265,7 @@ fn late_join(site: &Site) {
     assert_eq!((code, errors.as_str()), (Some(0), ""), "{lines:?}");
     assert_eq!((&lines[0]["receivers"], &lines[0]["messages"]), (&4.into(), &MESSAGES.into()), "{lines:?}");
     assert!(site.servers(members).iter().all(|text| text.contains("status 0")));
-    assert_eq!(site.packets("R5", "rcvd_pkts"), before);
+    assert_eq!(site.lab.rxe_packets("R5", "rcvd_pkts"), before);
 }
 
 /// What a group does not carry is refused by name, and all tools end.

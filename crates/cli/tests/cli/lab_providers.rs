@@ -254,7 +254,7 @@ fn file_to_peer(site: &Site) {
     let (source, qpn) = if device.is_empty() {
         (None, 0x11)
     } else {
-        site.shell("S1", &format!("mkfifo {file}"));
+        site.lab.guest_shell("S1", &format!("mkfifo {file}"));
         let line = format!("send --random 1000003 --peer-info {file} --address 2001:db8:aa::1 --json {device}");
         let source = site.starts_srdma("S1", "send-peer", &line);
         let lines = source.waits("its queue pair", |lines| object(lines, "qpn").is_some());

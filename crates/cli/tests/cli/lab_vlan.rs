@@ -85,12 +85,6 @@ node = "Far"
 edge = "R"
 "#;
 
-fn shell(lab: &Lab, line: &str) -> String {
-    let output = lab.command("shell", &["Host", "--", line]);
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("text")
-}
-
 fn port(lab: &Lab, name: &str) -> Value {
     let socket = format!("/run/srdma/lab/vlan-{}/node/R.sock", lab.suffix);
     let mut srdma = Command::new(env!("CARGO_BIN_EXE_srdma"));
@@ -118,8 +112,8 @@ fn a_node_routes_between_vlans_of_a_linux_kernel() {
     lab.up();
     let node_mac = port(&lab, "host")["mac"].as_str().expect("a MAC address").to_owned();
     for vlan in [100, 200] {
-        shell(
-            &lab,
+        lab.guest_shell(
+            "Host",
             &format!(
                 "set -e; /bin/ip link add link eth0 name v{vlan} type vlan id {vlan} egress-qos-map 0:5
                  /bin/ip link set v{vlan} addrgenmode none up
@@ -128,15 +122,15 @@ fn a_node_routes_between_vlans_of_a_linux_kernel() {
             ),
         );
     }
-    shell(&lab, "/bin/ip -6 route add 2001:db8:e::/64 via 2001:db8:100::1 dev v100");
+    lab.guest_shell("Host", "/bin/ip -6 route add 2001:db8:e::/64 via 2001:db8:100::1 dev v100");
     let replies = |text: &str| text.lines().filter(|line| line.contains(" bytes from ")).count() as u64;
     let received = |vlan: u64| -> u64 {
-        let text = shell(&lab, &format!("cat /proc/net/vlan/v{vlan}"));
+        let text = lab.guest_shell("Host", &format!("cat /proc/net/vlan/v{vlan}"));
         let line = text.lines().find(|line| line.contains("total frames received")).expect("a counter");
         line.split_whitespace().last().and_then(|count| count.parse().ok()).expect("a number")
     };
 
-    let pinged = shell(&lab, &format!("ping -6 -c {PINGS} -i 0.2 -W 5 2001:db8:e::2"));
+    let pinged = lab.guest_shell("Host", &format!("ping -6 -c {PINGS} -i 0.2 -W 5 2001:db8:e::2"));
     assert_eq!(replies(&pinged), PINGS, "{pinged}");
     assert!(received(100) >= PINGS);
     let counts = || {
@@ -159,15 +153,13 @@ fn a_node_routes_between_vlans_of_a_linux_kernel() {
     assert_eq!(replies(&pinged), 5, "{pinged}");
     assert!(received(200) >= before + 5);
     // Of a VLAN that has no port.
-    shell(
-        &lab,
+    lab.guest_shell(
+        "Host",
         "set -e; /bin/ip link add link eth0 name v300 type vlan id 300; /bin/ip link set v300 up
          /bin/ip address add 2001:db8:300::2/64 dev v300 nodad",
     );
-    shell(&lab, &format!("/bin/ip neigh add 2001:db8:300::1 lladdr {node_mac} dev v300"));
-    shell(
-        &lab,
-        "/bin/ip -6 route replace 2001:db8:e::/64 via 2001:db8:300::1 dev v300; ping -6 -c 3 -i 0.2 -W 1 2001:db8:e::2 || true",
+    lab.guest_shell("Host", &format!("/bin/ip neigh add 2001:db8:300::1 lladdr {node_mac} dev v300"));
+    lab.guest_shell("Host", "/bin/ip -6 route replace 2001:db8:e::/64 via 2001:db8:300::1 dev v300; ping -6 -c 3 -i 0.2 -W 1 2001:db8:e::2 || true",
     );
     let dropped = || port(&lab, "host")["drops"]["vlan_tagged"].as_u64().unwrap_or(0);
     wait_until(|| dropped() >= 3, || port(&lab, "host")["drops"].to_string());

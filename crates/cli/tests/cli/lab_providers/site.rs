@@ -19,7 +19,7 @@ pub(super) enum Hosts {
 
 /// A lab with a controller, and the program at its hosts.
 pub(super) struct Site {
-    lab: Lab,
+    pub(super) lab: Lab,
     access: ControllerAccess,
     directory: tempfile::TempDir,
     hosts: Hosts,
@@ -53,27 +53,18 @@ impl Site {
             for host in ["S1", "R1", "R2", "R3", "R4", "R5"] {
                 for (from, to) in copies {
                     let text = fs::read_to_string(from).expect("a file of the lab");
-                    site.shell(host, &format!("umask 077; cat >{to} <<'END'\n{}\nEND", text.trim()));
+                    site.lab.guest_shell(host, &format!("umask 077; cat >{to} <<'END'\n{}\nEND", text.trim()));
                 }
             }
         }
         site
     }
 
-    /// Runs a line in a guest.
-    #[track_caller]
-    pub(super) fn shell(&self, host: &str, line: &str) -> String {
-        let output = self.lab.command("shell", &[host, "--", line]);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{host}: {line}: {stderr}");
-        String::from_utf8(output.stdout).expect("text")
-    }
-
     /// Makes a file that programs at a host wait for.
     pub(super) fn touch(&self, host: &str, path: &str) {
         match self.hosts {
             Hosts::Namespaces => fs::write(path, "").expect("a file"),
-            Hosts::Guests => drop(self.shell(host, &format!("touch {path}"))),
+            Hosts::Guests => drop(self.lab.guest_shell(host, &format!("touch {path}"))),
         }
     }
 
@@ -81,7 +72,7 @@ impl Site {
     pub(super) fn write(&self, host: &str, path: &str, line: &str) {
         match self.hosts {
             Hosts::Namespaces => fs::write(path, line).expect("a file"),
-            Hosts::Guests => drop(self.shell(host, &format!("cat >{path} <<'END'\n{line}\nEND"))),
+            Hosts::Guests => drop(self.lab.guest_shell(host, &format!("cat >{path} <<'END'\n{line}\nEND"))),
         }
     }
 
@@ -156,7 +147,7 @@ impl Site {
                     self.access.url()
                 );
                 let line = format!("{environment} sh -c '{line}' >{path} 2>&1 </dev/null & echo $!");
-                Process::InGuest(self.shell(host, &line).trim().to_owned())
+                Process::InGuest(self.lab.guest_shell(host, &line).trim().to_owned())
             }
         };
         Running { site: self, host: host.to_owned(), path, process }
@@ -194,7 +185,7 @@ impl Running<'_> {
                 child.kill().expect("it runs");
                 child.wait().expect("a child");
             }
-            Process::InGuest(pid) => drop(self.site.shell(&self.host, &format!("kill -9 {pid}"))),
+            Process::InGuest(pid) => drop(self.site.lab.guest_shell(&self.host, &format!("kill -9 {pid}"))),
         }
     }
 
@@ -202,7 +193,7 @@ impl Running<'_> {
     pub(super) fn lines(&self) -> Vec<String> {
         let text = match self.site.hosts {
             Hosts::Namespaces => fs::read_to_string(&self.path).expect("a file"),
-            Hosts::Guests => self.site.shell(&self.host, &format!("cat {}", self.path)),
+            Hosts::Guests => self.site.lab.guest_shell(&self.host, &format!("cat {}", self.path)),
         };
         text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
     }

@@ -3,9 +3,9 @@
 use serde_json::Value;
 use srdma_io::namespace::Namespace;
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -124,6 +124,59 @@ impl ControllerAccess {
     pub(crate) fn set(&self, command: &mut Command) {
         let ControllerAccess([url, token_file, ca_file]) = self;
         command.env("SRDMA_CONTROLLER", url).env("SRDMA_TOKEN_FILE", token_file).env("SRDMA_CA", ca_file);
+    }
+}
+
+/// A command of `srdma` that prints lines of JSON; ended at the end whatever happens.
+pub(crate) struct JsonLines {
+    pub(crate) child: Child,
+    pub(crate) lines: BufReader<ChildStdout>,
+}
+
+impl JsonLines {
+    /// Starts a command, and waits for its first line, which has this key first.
+    #[track_caller]
+    pub(crate) fn start(mut command: Command, first_key: &str) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("text");
+        assert!(line.starts_with(&format!("{{\"{first_key}\":")), "{line}");
+        JsonLines { child, lines }
+    }
+
+    /// Waits for its end: its exit code, its further lines, and its error output.
+    pub(crate) fn ends(mut self) -> (Option<i32>, Vec<Value>, String) {
+        let lines: Vec<String> = (&mut self.lines).lines().collect::<Result<_, _>>().expect("text");
+        let mut errors = String::new();
+        self.child.stderr.as_mut().expect("a pipe").read_to_string(&mut errors).expect("text");
+        let parsed = lines.iter().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        (self.child.wait().expect("a child").code(), parsed, errors)
+    }
+}
+
+impl Drop for JsonLines {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Lab {
+    /// Runs a line in a guest; returns what it prints.
+    #[track_caller]
+    pub(crate) fn guest_shell(&self, host: &str, line: &str) -> String {
+        let output = self.command("shell", &[host, "--", line]);
+        assert!(output.status.success(), "{host}: {line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// Packets that a guest's RDMA device has sent or received, and which of it.
+    #[track_caller]
+    pub(crate) fn rxe_packets(&self, host: &str, counter: &str) -> u64 {
+        let path = format!("/sys/class/infiniband/rxe0/ports/1/hw_counters/{counter}");
+        self.guest_shell(host, &format!("cat {path}")).trim().parse().expect("a number")
     }
 }
 
