@@ -264,8 +264,8 @@ impl Ports {
         context.port.map(|port| self.vlans.carrier(port).0)
     }
 
-    /// Puts the tag of its VLAN, with this class, into a frame that is about to wait at the parent, and counts it at its
-    /// own port; a frame without headroom is dropped.
+    /// Puts the tag of its VLAN, with this class, into a frame that is about to wait at the parent, and counts it at
+    /// its own port; a frame without headroom is dropped.
     pub(crate) fn tag(
         &mut self,
         context: &PacketContext,
