@@ -3,12 +3,9 @@
  *
  *   rdma_cm connect ADDRESS PORT FILE     the source: sends FILE and disconnects
  *   rdma_cm listen PORT FILE              a receiver: writes what comes to FILE until the other side disconnects
- *   rdma_cm member PORT FILE              the same, as one of several receivers of a group
  *
- * The first two know nothing of groups: between two hosts it is an ordinary connection. If ADDRESS is a Proxy Address at
- * which `srdma cm` answers, all receivers get the file. Receivers of a group expect the same PSN, while librdmacm has
- * each expect one that it has drawn; so a member has its queue pair expect the one that it was asked with, which is that
- * of the way back otherwise.
+ * It knows nothing of groups: between two hosts it is an ordinary connection. If ADDRESS is a Proxy Address at which
+ * `srdma cm` answers, all receivers get the file.
  *
  *   cc -o rdma_cm rdma_cm.c -lrdmacm -libverbs
  */
@@ -79,10 +76,9 @@ static struct rdma_cm_event expect(enum rdma_cm_event_type type)
     return event;
 }
 
-/* A queue pair, and memory for messages. A member makes the queue pair itself. */
-static struct ibv_qp *open_pair(struct rdma_cm_id *id, int is_member)
+/* A queue pair, and memory for messages. */
+static void open_pair(struct rdma_cm_id *id)
 {
-    struct ibv_qp *pair;
     struct ibv_qp_init_attr attributes = {
         .qp_type = IBV_QPT_RC,
         .sq_sig_all = 1,
@@ -98,14 +94,7 @@ static struct ibv_qp *open_pair(struct rdma_cm_id *id, int is_member)
         fail("no completion queue");
     check(ibv_req_notify_cq(queue, 0), "notification");
     attributes.send_cq = attributes.recv_cq = queue;
-    if (is_member) {
-        pair = ibv_create_qp(id->pd, &attributes);
-        if (!pair)
-            fail("queue pair: %s", strerror(errno));
-    } else {
-        check(rdma_create_qp(id, NULL, &attributes), "queue pair");
-        pair = id->qp;
-    }
+    check(rdma_create_qp(id, NULL, &attributes), "queue pair");
     slots = aligned_alloc(4096, SLOTS * sizeof(*slots));
     if (!slots)
         fail("no memory");
@@ -113,31 +102,6 @@ static struct ibv_qp *open_pair(struct rdma_cm_id *id, int is_member)
     memory = ibv_reg_mr(id->pd, slots, SLOTS * sizeof(*slots), IBV_ACCESS_LOCAL_WRITE);
     if (!memory)
         fail("memory region: %s", strerror(errno));
-    return pair;
-}
-
-/* One step of a member's queue pair, with what librdmacm knows of the connection. */
-static void step(struct rdma_cm_id *id, struct ibv_qp *pair, enum ibv_qp_state state, const uint32_t *expected_psn)
-{
-    struct ibv_qp_attr attributes = { .qp_state = state };
-    int mask;
-
-    check(rdma_init_qp_attr(id, &attributes, &mask), "attributes");
-    if (expected_psn)
-        attributes.rq_psn = *expected_psn;
-    errno = ibv_modify_qp(pair, &attributes, mask);
-    check(errno, "queue pair");
-}
-
-/* Makes a member's queue pair ready to receive, from the PSN on with which it was asked. */
-static void get_ready(struct rdma_cm_id *id, struct ibv_qp *pair)
-{
-    struct ibv_qp_attr asked = { .qp_state = IBV_QPS_RTS };
-    int mask;
-
-    check(rdma_init_qp_attr(id, &asked, &mask), "attributes");
-    step(id, pair, IBV_QPS_INIT, NULL);
-    step(id, pair, IBV_QPS_RTR, &asked.sq_psn);
 }
 
 static struct ibv_sge piece(int slot, size_t octets)
@@ -190,29 +154,23 @@ static int next_completion(struct ibv_qp *pair, struct ibv_wc *completion)
     }
 }
 
-struct receiver {
-    struct rdma_cm_id *id;
-    struct ibv_qp *pair;
-};
-
 static void *disconnected(void *argument)
 {
     struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
-    struct receiver *receiver = argument;
+    struct rdma_cm_id *id = argument;
 
     expect(RDMA_CM_EVENT_DISCONNECTED);
-    rdma_disconnect(receiver->id);
+    rdma_disconnect(id);
     /* Flushes the receives that wait. */
-    ibv_modify_qp(receiver->pair, &error, IBV_QP_STATE);
+    ibv_modify_qp(id->qp, &error, IBV_QP_STATE);
     return NULL;
 }
 
-static void listen_at(int port, const char *path, int is_member)
+static void listen_at(int port, const char *path)
 {
     struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
     struct rdma_conn_param parameters = { .private_data = "ready", .private_data_len = 5, .rnr_retry_count = 7 };
-    struct rdma_cm_id *listener;
-    struct receiver receiver;
+    struct rdma_cm_id *listener, *id;
     unsigned long long octets = 0;
     struct ibv_wc completion;
     pthread_t thread;
@@ -225,23 +183,19 @@ static void listen_at(int port, const char *path, int is_member)
     check(rdma_listen(listener, 1), "listen");
     puts("listening");
     fflush(stdout);
-    receiver.id = expect(RDMA_CM_EVENT_CONNECT_REQUEST).id;
-    receiver.pair = open_pair(receiver.id, is_member);
-    if (is_member) {
-        get_ready(receiver.id, receiver.pair);
-        parameters.qp_num = receiver.pair->qp_num;
-    }
+    id = expect(RDMA_CM_EVENT_CONNECT_REQUEST).id;
+    open_pair(id);
     for (int slot = 0; slot < SLOTS; slot++)
-        post_receive(receiver.pair, slot);
-    check(rdma_accept(receiver.id, &parameters), "accept");
+        post_receive(id->qp, slot);
+    check(rdma_accept(id, &parameters), "accept");
     expect(RDMA_CM_EVENT_ESTABLISHED);
-    errno = pthread_create(&thread, NULL, disconnected, &receiver);
+    errno = pthread_create(&thread, NULL, disconnected, id);
     check(errno, "thread");
-    while (next_completion(receiver.pair, &completion)) {
+    while (next_completion(id->qp, &completion)) {
         if (fwrite(&slots[completion.wr_id], 1, completion.byte_len, file) != completion.byte_len)
             fail("%s: %s", path, strerror(errno));
         octets += completion.byte_len;
-        post_receive(receiver.pair, completion.wr_id);
+        post_receive(id->qp, completion.wr_id);
     }
     check(fclose(file), path);
     pthread_join(thread, NULL);
@@ -259,7 +213,6 @@ static void connect_to(const char *host, int port, const char *path)
     struct ibv_wc completion;
     int under_way = 0, free_slot = 0;
     struct rdma_cm_id *id;
-    struct ibv_qp *pair;
     FILE *file = fopen(path, "rb");
     size_t length;
 
@@ -272,7 +225,7 @@ static void connect_to(const char *host, int port, const char *path)
     expect(RDMA_CM_EVENT_ADDR_RESOLVED);
     check(rdma_resolve_route(id, PATIENCE_MS), "route");
     expect(RDMA_CM_EVENT_ROUTE_RESOLVED);
-    pair = open_pair(id, 0);
+    open_pair(id);
     check(rdma_connect(id, &parameters), "connect");
     expect(RDMA_CM_EVENT_ESTABLISHED);
     /* Slots are sent, and complete, in their order. */
@@ -281,13 +234,13 @@ static void connect_to(const char *host, int port, const char *path)
         octets += length;
         free_slot = (free_slot + 1) % SLOTS;
         if (++under_way == SLOTS) {
-            if (!next_completion(pair, &completion))
+            if (!next_completion(id->qp, &completion))
                 fail("the connection has ended");
             under_way--;
         }
     }
     for (; under_way; under_way--)
-        if (!next_completion(pair, &completion))
+        if (!next_completion(id->qp, &completion))
             fail("the connection has ended");
     check(rdma_disconnect(id), "disconnect");
     expect(RDMA_CM_EVENT_DISCONNECTED);
@@ -300,12 +253,10 @@ int main(int argc, char **argv)
     if (!events)
         fail("no event channel: %s", strerror(errno));
     if (argc == 4 && !strcmp(argv[1], "listen"))
-        listen_at(atoi(argv[2]), argv[3], 0);
-    else if (argc == 4 && !strcmp(argv[1], "member"))
-        listen_at(atoi(argv[2]), argv[3], 1);
+        listen_at(atoi(argv[2]), argv[3]);
     else if (argc == 5 && !strcmp(argv[1], "connect"))
         connect_to(argv[2], atoi(argv[3]), argv[4]);
     else
-        fail("usage: rdma_cm listen|member PORT FILE | rdma_cm connect ADDRESS PORT FILE");
+        fail("usage: rdma_cm listen PORT FILE | rdma_cm connect ADDRESS PORT FILE");
     return 0;
 }

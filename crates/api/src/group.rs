@@ -177,12 +177,20 @@ pub struct NewReceiver {
     /// (D198).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<u64>,
+    /// Distance of its queue pair's PSNs from the group's, modulo 2^24: it expects its join point and this first, or
+    /// the group's first PSN and this (D270).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub psn_offset: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl NewReceiver {
     /// A receiver with this queue pair and RDMA path MTU, for a group that carries SEND only.
     pub fn new(qpn: u32, path_mtu: u16) -> Self {
-        NewReceiver { qpn, path_mtu, region: None, more_regions: Vec::new(), host: None }
+        NewReceiver { qpn, path_mtu, region: None, more_regions: Vec::new(), host: None, psn_offset: 0 }
     }
 }
 
@@ -365,6 +373,9 @@ pub struct Receiver {
     /// It joins in two steps, and has not said that it is ready.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awaits_ready: bool,
+    /// Distance of its queue pair's PSNs from the group's (D270).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub psn_offset: u32,
 }
 
 /// A tree with its explanation.

@@ -349,14 +349,7 @@ pub(super) fn names(group: u32) -> (Ipv6Addr, srdma_wire::Qpn) {
 }
 
 pub(super) fn group_entry(group: u32, branches: u16) -> GroupEntry {
-    let receivers = (0..branches).map(|branch| Receiver {
-        address: receiver(branch),
-        qpn: receiver_qpn(branch),
-        region: None,
-        edge: NodeIndex(0),
-        joined: None,
-        more_regions: Vec::new(),
-    });
+    let receivers = (0..branches).map(|branch| Receiver::new(receiver(branch), receiver_qpn(branch), NodeIndex(0)));
     GroupEntry {
         id: GroupId(group),
         proxy: names(group).0,

@@ -234,14 +234,7 @@ impl Fixture {
     fn end_mt(&mut self, receivers: usize, frame_octets: usize) -> anyhow::Result<()> {
         let ports = 1..=receivers as u16;
         let list: Vec<(Ipv6Addr, Qpn)> = ports.clone().map(|port| (neighbour(port), receiver_qpn(port))).collect();
-        let of_part = list.iter().map(|&(address, qpn)| Receiver {
-            address,
-            qpn,
-            region: None,
-            edge: NodeIndex(0),
-            joined: None,
-            more_regions: Vec::new(),
-        });
+        let of_part = list.iter().map(|&(address, qpn)| Receiver::new(address, qpn, NodeIndex(0)));
         let branches = ports.map(|port| Branch::new(neighbour(port))).collect();
         let entry = GroupEntry { receivers: of_part.collect(), branches, ..entry() };
         self.node.apply(Command::AddGroup(Box::new(entry)))?;

@@ -85,14 +85,8 @@ impl Repair {
         });
         let (behavior, entry) = match self.copying {
             Copying::EndMt => {
-                let receivers = (1..=BRANCHES).map(|port| Receiver {
-                    address: neighbour(port),
-                    qpn: receiver_qpn(port),
-                    region: None,
-                    edge: NodeIndex(0),
-                    joined: None,
-                    more_regions: Vec::new(),
-                });
+                let receivers =
+                    (1..=BRANCHES).map(|port| Receiver::new(neighbour(port), receiver_qpn(port), NodeIndex(0)));
                 let entry = GroupEntry { receivers: receivers.collect(), branches, repair, ..entry() };
                 (SidBehavior::EndMt { require_hmac: false }, entry)
             }

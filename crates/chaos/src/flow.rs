@@ -6,7 +6,7 @@ use crate::address;
 use crate::outcome::{GroupOutcome, Step, StepKind, Violation, ViolationKind};
 use crate::schedule::{GroupPlan, Insider, MAX_REGIONS, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, Schedule};
 use crate::testbed::Testbed;
-use srdma_group::Join;
+use srdma_group::{Join, PsnOffset};
 use srdma_random::Stream;
 use srdma_rc::{Completion, Habits, MemoryKey, QueuePairConfig, RemoteAddress, Status};
 use srdma_sim::invariants::{Checker, Layout, Response};
@@ -36,6 +36,8 @@ pub(crate) struct Participant {
     /// Offset of the first octet that it receives: 0, or the octets before its join point J.
     begins_octets: u64,
     joined: Option<Join>,
+    /// Distance of its queue pair's PSNs from the group's.
+    pub(crate) psn_offset: PsnOffset,
 }
 
 pub(crate) struct Flow<'s> {
@@ -204,7 +206,7 @@ impl<'s> Flow<'s> {
             let added = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, tag));
             *key = added.unwrap_or(MemoryKey(0));
         }
-        Participant { receiver, qpn, keys, begins_octets: 0, joined: None }
+        Participant { receiver, qpn, keys, begins_octets: 0, joined: None, psn_offset: self.psn_offset(qpn) }
     }
 
     /// Creates a receiver's queue pair, which begins at its join point.
@@ -220,9 +222,9 @@ impl<'s> Flow<'s> {
             Some(join) => (join.psn, u64::from(join.msn) * u64::from(self.plan.message_octets)),
         };
         let begins_octets = begins_octets.min(self.plan.octets);
-        let Participant { receiver, qpn, keys, .. } = participant;
+        let Participant { receiver, qpn, keys, psn_offset, .. } = participant;
         let habits = self.retransmission.at_receiver(receiver, self.timing.habits());
-        let config = self.queue_pair(qpn, first_psn, habits);
+        let config = self.queue_pair(qpn, psn_offset.of_receiver(first_psn), habits);
         let plan = self.plan;
         let added = network.with_host(testbed.receivers[receiver], |host| {
             host.add_queue_pair(config)?;

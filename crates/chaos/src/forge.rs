@@ -130,6 +130,10 @@ impl World<'_> {
         let designated = address::designated_qpn(forgery.group);
         match forgery.message {
             Message::Ack | Message::SequenceNak | Message::RnrNak | Message::FatalNak | Message::Cnp => {
+                let psn = match forgery.claims {
+                    Claim::Receiver(receiver) => self.psn_of_receiver(forgery.group, receiver, psn),
+                    Claim::Node(_) | Claim::Proxy | Claim::Source | Claim::External => psn,
+                };
                 Some(response(&of_host(source, proxy), forgery.message.response()?, designated, psn))
             }
             Message::Data => {

@@ -36,6 +36,13 @@ const AMPLE_PACKETS: u32 = 1_024;
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_5(seed);
+        draw_own_psns(&mut schedule);
+        schedule
+    }
+
+    /// The same before receivers had PSNs of their own.
+    pub fn from_seed_of_version_5(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_4(seed);
         draw_bud_nodes(&mut schedule);
         schedule
@@ -74,6 +81,18 @@ impl Schedule {
         schedule.events = events::draw(&mut rng, &schedule, &scale);
         draw_repair(&mut schedule, &scale);
         schedule
+    }
+}
+
+/// PSNs of the receivers' own in half of the groups, with a random stream of its own.
+fn draw_own_psns(schedule: &mut Schedule) {
+    let mut rng = Rng::new(schedule.seed, "own PSNs");
+    for group in &mut schedule.groups {
+        group.own_psns = rng.one_in(2);
+        // Packets do not name the PSNs of the receivers that they list.
+        if group.own_psns && group.policy.lists == ListsPlan::Tlv {
+            group.policy.lists = ListsPlan::Auto;
+        }
     }
 }
 
@@ -229,6 +248,7 @@ fn draw_group(rng: &mut Rng, source: usize, members: Vec<usize>, packets: u64) -
         first_psn: draw_first_psn(rng, packets),
         operation: rng.choose(&[OperationPlan::Write, OperationPlan::Send]),
         regions: 1,
+        own_psns: false,
         policy: PolicyPlan {
             literal,
             evict: rng.one_in(2),

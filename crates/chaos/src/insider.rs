@@ -13,7 +13,7 @@ use crate::world::World;
 use crate::{address, summary};
 use srdma_frame::PortId;
 use srdma_sim::network::Direction;
-use srdma_wire::{Ethernet, Ipv6, Udp};
+use srdma_wire::{Ethernet, Ipv6, Psn, Udp};
 
 /// Untrue responses per schedule.
 const RESPONSES: (u64, u64) = (1, 16);
@@ -94,10 +94,11 @@ impl World<'_> {
     /// The node and port at which it arrives, and the packet from its IPv6 header on.
     fn untrue_packet(&self, untrue: &UntrueResponse) -> Option<(usize, PortId, Vec<u8>)> {
         let flow = &self.flows[untrue.group];
-        let psn = flow.next_psn(&self.network).plus(untrue.psn_offset.rem_euclid(1 << 24).unsigned_abs());
+        let mut psn = flow.next_psn(&self.network).plus(untrue.psn_offset.rem_euclid(1 << 24).unsigned_abs());
         let (node, port, source, source_port) = match untrue.by {
             Insider::Receiver(receiver) => {
                 let (node, port) = self.testbed.port_of_receiver(receiver)?;
+                psn = self.psn_of_receiver(untrue.group, receiver, psn);
                 (node, port, self.testbed.receiver_address(receiver), HOST_SOURCE_PORT)
             }
             Insider::Link(below) => {
@@ -112,6 +113,12 @@ impl World<'_> {
         let addresses = PacketAddresses { source, destination: address::proxy(untrue.group), source_port };
         let packet = forge::response(&addresses, untrue.kind, address::designated_qpn(untrue.group), psn);
         Some((node, port, packet))
+    }
+
+    /// The PSN that a receiver of a group names for one of the group.
+    pub(crate) fn psn_of_receiver(&self, group: usize, receiver: usize, psn: Psn) -> Psn {
+        let member = self.flows[group].members.iter().find(|member| member.receiver == receiver);
+        member.map_or(psn, |member| member.psn_offset.of_receiver(psn))
     }
 
     /// Adds the receivers that are, or were, behind an insider of the group.

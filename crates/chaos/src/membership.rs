@@ -290,6 +290,7 @@ impl World<'_> {
             region: regions.next(),
             edge: address::node(edge).loopback,
             admission: Admission::AtOnce,
+            psn_offset: newcomer.psn_offset,
             more_regions: regions.collect(),
         };
         let nodes = self.new_nodes(group, edge);

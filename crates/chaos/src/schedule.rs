@@ -154,6 +154,9 @@ pub struct GroupPlan {
     /// Memory regions to which WRITEs go in turn, 1 to [`MAX_REGIONS`] (D191).
     #[serde(default = "one_region", skip_serializing_if = "is_one_region")]
     pub regions: u8,
+    /// Receivers' queue pairs expect PSNs of their own, not the group's (D270).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_psns: bool,
     pub policy: PolicyPlan,
     /// Retries are unlimited; otherwise the source fails after seven without progress.
     pub unlimited_retries: bool,

@@ -136,7 +136,7 @@ impl Shrinker<'_> {
 
     /// Replaces each choice by its simplest value.
     fn choices(&mut self) {
-        const SIMPLER: [fn(&mut GroupPlan); 10] = [
+        const SIMPLER: [fn(&mut GroupPlan); 11] = [
             |group| group.policy.literal = false,
             |group| group.policy.evict = false,
             |group| group.policy.prune_retransmit = false,
@@ -146,6 +146,7 @@ impl Shrinker<'_> {
             |group| group.unlimited_retries = true,
             |group| group.operation = OperationPlan::Write,
             |group| group.regions = 1,
+            |group| group.own_psns = false,
             |group| group.source = 0,
         ];
         for group in 0..self.best.groups.len() {

@@ -2,7 +2,7 @@
 #![allow(missing_docs, reason = "names and types explain the other items")]
 
 use crate::schedule::{
-    Attacker, Claim, Event, GroupPlan, Insider, LinkPlan, MAX_REGIONS, NodePlan, OperationPlan, Schedule,
+    Attacker, Claim, Event, GroupPlan, Insider, LinkPlan, ListsPlan, MAX_REGIONS, NodePlan, OperationPlan, Schedule,
 };
 use srdma_dataplane::MAX_WORKERS;
 use srdma_wire::units::{MBIT_PER_S, NS_PER_S};
@@ -95,6 +95,8 @@ impl Schedule {
             plan.regions == 1 || (plan.operation == OperationPlan::Write && (1..=MAX_REGIONS).contains(&plan.regions));
         require(fits, &format!("{place}.regions"), plan.regions, "there must be 1, or up to 4 of WRITE")?;
         require(plan.first_psn < 1 << 24, &format!("{place}.first_psn"), plan.first_psn, "a PSN has 24 bits")?;
+        let named = plan.own_psns && plan.policy.lists == ListsPlan::Tlv;
+        require(!named, &format!("{place}.policy.lists"), "Tlv", "packets do not name receivers' own PSNs")?;
         let percent = plan.policy.t_hold_percent;
         require(percent <= 100, &format!("{place}.policy.t_hold_percent"), percent, "it must be at most 100")?;
         let percent = plan.policy.t_stall_percent;

@@ -12,12 +12,12 @@ use crate::remote::{self, ControllerArguments};
 use crate::terminal::escaped;
 use crate::units;
 use anyhow::{Context, Result, ensure};
-use clap::{ValueEnum, value_parser};
+use clap::value_parser;
 use controller::Controller;
 use messages::Messages;
 use serde::Serialize;
 use service::{Served, Service};
-use srdma_cm::{Exchange, ExpectedPsn, MOST_SERVERS, ServerAddress, Terms};
+use srdma_cm::{Exchange, MOST_SERVERS, ServerAddress, Terms};
 use srdma_random::Stream;
 use srdma_wire::{Psn, Qpn};
 use std::collections::BTreeMap;
@@ -52,9 +52,6 @@ pub(crate) struct Arguments {
     /// Octets that the client has in flight at most, for which nodes have buffers [default: 524288].
     #[arg(long, value_name = "OCTETS", value_parser = value_parser!(u32).range(1..))]
     window_octets: Option<u32>,
-    /// The PSN that receivers expect first.
-    #[arg(long, value_name = "OF", default_value = "replied")]
-    expected_psn: Expected,
     /// Wait so long for the client.
     #[arg(long, value_name = "TIME", default_value = "600s", value_parser = endpoint::parse_time)]
     wait: Duration,
@@ -64,23 +61,14 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// The PSN that receivers expect first.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Expected {
-    /// That of their REP, which librdmacm draws: one receiver.
-    Replied,
-    /// That of the REQ, which programs written for groups have their queue pairs expect.
-    Asked,
-}
-
 const EXAMPLES: &str = "\
 Examples:
-  srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers 2001:db8:bb::1,2001:db8:bb::2 --expected-psn asked
-      Programs of a group listen at port 7471 of both receivers. Then a client connects to 2001:db8:cc::1, port 7471,
+  srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers 2001:db8:bb::1,2001:db8:bb::2
+      Programs listen at port 7471 of both receivers. Then a client connects to 2001:db8:cc::1, port 7471,
       and what it sends comes to both. The controller is that of SRDMA_CONTROLLER.
 
   srdma cm --proxy 2001:db8:cc::1 --port 7471 --servers [2001:db8:bb::1]:7472 --json
-      One receiver, of any program, that listens at another port.
+      One receiver, which listens at another port.
 
   ip -6 address add 2001:db8:cc::1/128 dev lo
       Makes the Proxy Address one of this host. Nodes have its address as cm_host, and a route for the Proxy Address.";
@@ -142,13 +130,8 @@ fn answer(arguments: &Arguments) -> Result<ExitCode> {
 fn exchange(arguments: &Arguments, chance: &mut Stream) -> Result<Exchange> {
     let count = arguments.servers.len();
     ensure!(count <= MOST_SERVERS, "--servers: at most {MOST_SERVERS}");
-    ensure!(
-        count == 1 || arguments.expected_psn == Expected::Asked,
-        "--servers: {count} receivers that librdmacm connects each expect a PSN of their own, and a group has one; \
-         with programs that expect the PSN of the request: --expected-psn asked"
-    );
     let designated_qpn = Qpn::new(endpoint::any_qpn(chance)).context("24 bits")?;
-    let asked_psn = Psn::new(chance.below(1 << 24) as u32);
+    let initial_psn = Psn::new(chance.below(1 << 24) as u32);
     let mut number = || 1 + chance.below(u64::from(u32::MAX)) as u32;
     let terms = Terms {
         proxy: arguments.proxy,
@@ -156,11 +139,7 @@ fn exchange(arguments: &Arguments, chance: &mut Stream) -> Result<Exchange> {
         ca_guid: u64::from(number()) << 32 | u64::from(number()),
         client_id: number(),
         designated_qpn,
-        asked_psn,
-        expected: match arguments.expected_psn {
-            Expected::Replied => ExpectedPsn::Replied,
-            Expected::Asked => ExpectedPsn::Asked,
-        },
+        initial_psn,
     };
     let server = |(address, port): &(Ipv6Addr, Option<u16>)| ServerAddress {
         address: *address,

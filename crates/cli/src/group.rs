@@ -14,7 +14,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use srdma_api::{Client, Group, GroupPage, MemoryRegion, NewReceiver};
-use srdma_wire::{PathMtu, Qpn};
+use srdma_wire::{PathMtu, Psn, Qpn};
 use std::net::Ipv6Addr;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -104,6 +104,9 @@ struct Join {
     /// Its RDMA path MTU, equal to the group's.
     #[arg(long, value_name = "OCTETS", default_value = "4096", value_parser = endpoint::parse_path_mtu)]
     path_mtu: PathMtu,
+    /// Distance of its queue pair's PSNs from the group's, modulo 2^24.
+    #[arg(long, value_name = "NUMBER", default_value = "0", value_parser = endpoint::parse_psn)]
+    psn_offset: Psn,
     /// Key of its memory region, if the group carries WRITE.
     #[arg(long, value_name = "KEY", requires = "virtual_address")]
     rkey: Option<u32>,
@@ -200,6 +203,7 @@ fn join(arguments: &Join) -> Result<ExitCode> {
         region: region.map(|(virtual_address, rkey)| MemoryRegion { virtual_address, rkey }),
         more_regions: arguments.more_region.clone(),
         host: None,
+        psn_offset: arguments.psn_offset.get(),
     };
     let joined = output.controller.client()?.join(*group, *receiver, &new)?;
     output.show(&joined, |joined| format!("{}\n", text::receiver(joined)))?;

@@ -8,6 +8,7 @@ use srdma_api::{
     Client, GroupState, MemoryRegion, NewGroup, NewReceiver, ProblemType, ReceiverState, SourceAddress, SourceRegion,
     SourceTransport,
 };
+use srdma_group::PsnOffset;
 use srdma_host::{SessionState, SourceControl, StreamProgress};
 use srdma_session::{BeginOptions, CreatedGroup, SourceClient};
 use srdma_wire::{PathMtu, Psn, Qpn};
@@ -46,6 +47,8 @@ pub(crate) struct Receiver {
     pub(crate) address: Ipv6Addr,
     pub(crate) qpn: Qpn,
     pub(crate) region: Option<MemoryRegion>,
+    /// Distance of its queue pair's PSNs from the group's.
+    pub(crate) psn_offset: PsnOffset,
 }
 
 /// A source that counts as one with messages under way, of which nothing tells when they are complete: the controller
@@ -114,8 +117,9 @@ impl ProgramsGroup {
     pub(crate) fn begin(&mut self, receivers: &[Receiver]) -> Result<()> {
         let created = self.created.as_ref().context("there is a group")?;
         for receiver in receivers {
-            let Receiver { address, qpn, region } = *receiver;
-            let new = NewReceiver { region, ..NewReceiver::new(qpn.get(), self.path_mtu) };
+            let Receiver { address, qpn, region, psn_offset } = *receiver;
+            let psn_offset = psn_offset.get();
+            let new = NewReceiver { region, psn_offset, ..NewReceiver::new(qpn.get(), self.path_mtu) };
             self.client.join(created.id(), address, &new).with_context(|| format!("receiver {address}"))?;
         }
         let found = created.find()?;

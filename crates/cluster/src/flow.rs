@@ -7,7 +7,7 @@ use crate::data_network::DataNetwork;
 use crate::schedule::{GroupPlan, PATH_MTU_OCTETS};
 use srdma_api::{MemoryRegion, NewGroup, NewReceiver, SourceAddress, SourceOrder, SourceRegion, SourceReport};
 use srdma_chaos::address;
-use srdma_group::{OnFailure, Policy};
+use srdma_group::{OnFailure, Policy, PsnOffset};
 use srdma_random::Stream;
 use srdma_rc::{ConfigError, Habits, MemoryKey, QueuePairConfig, RemoteAddress};
 use srdma_sim::network::{ElementId, Network};
@@ -52,6 +52,8 @@ pub(crate) struct Participant {
     pub(crate) key: MemoryKey,
     /// The first PSN of its queue pair, once that exists.
     pub(crate) connected: Option<u32>,
+    /// Distance of its queue pair's PSNs from the group's.
+    pub(crate) psn_offset: PsnOffset,
     /// It joins in two steps, and has not learned that it is a member.
     pub(crate) is_reporting: bool,
 }
@@ -75,6 +77,7 @@ pub(crate) struct Flow {
     pub(crate) has_died: bool,
     pub(crate) qpn: Qpn,
     pub(crate) first_psn: u32,
+    has_own_psns: bool,
     message_packets: u32,
     data: Arc<Vec<u8>>,
     source: ElementId,
@@ -165,6 +168,7 @@ impl Flow {
             has_died: false,
             qpn: Qpn::new(0x100 + number as u32).expect("a small number"),
             first_psn: plan.first_psn,
+            has_own_psns: plan.own_psns,
             message_packets: plan.message_packets,
             data: data(number, octets as usize),
             source: testbed.sources[group],
@@ -188,7 +192,7 @@ impl Flow {
             requests: 0,
             is_spoiled: false,
         };
-        let config = flow.queue_pair(flow.qpn, flow.first_psn);
+        let config = flow.queue_pair(flow.qpn, Psn::new(flow.first_psn));
         let (virtual_address, rkey) = address::group_region(group);
         let added = network.with_host(flow.source, |host| {
             host.add_queue_pair(config)?;
@@ -202,10 +206,16 @@ impl Flow {
         Ok(flow)
     }
 
-    fn queue_pair(&self, qpn: Qpn, first_psn: u32) -> QueuePairConfig {
+    /// Any, in a group whose receivers have PSNs of their own.
+    fn psn_offset(&self, qpn: Qpn) -> PsnOffset {
+        let any = || PsnOffset::new(Stream::new(qpn.get().into(), "PSN offset").below(1 << 24) as u32);
+        self.has_own_psns.then(any).flatten().unwrap_or_default()
+    }
+
+    fn queue_pair(&self, qpn: Qpn, first_psn: Psn) -> QueuePairConfig {
         QueuePairConfig {
-            sq_psn: Psn::new(first_psn),
-            rq_psn: Psn::new(first_psn),
+            sq_psn: first_psn,
+            rq_psn: first_psn,
             path_mtu: srdma_wire::PathMtu::Octets1024,
             ack_timeout: ACK_TIMEOUT,
             // A message at a time.
@@ -241,8 +251,12 @@ impl Flow {
                 let base = address::receiver_base(self.group, receiver, 0);
                 let region = Some(MemoryRegion { virtual_address: base, rkey: participant.key.0 });
                 let address = testbed.receiver_address(receiver);
-                let receiver =
-                    NewReceiver { region, ..NewReceiver::new(participant.qpn.get(), PATH_MTU_OCTETS as u16) };
+                let psn_offset = participant.psn_offset.get();
+                let receiver = NewReceiver {
+                    region,
+                    psn_offset,
+                    ..NewReceiver::new(participant.qpn.get(), PATH_MTU_OCTETS as u16)
+                };
                 Some(match in_two_steps {
                     true => Request::Reserve { id, address, receiver },
                     false => Request::Join { id, address, receiver },
@@ -291,7 +305,8 @@ impl Flow {
         let replica = Replica::empty(Arc::clone(&self.data));
         let base = address::receiver_base(self.group, receiver, 0);
         let key = network.with_host(testbed.receivers[receiver], |host| host.add_region(replica, base, receiver as u8));
-        let participant = Participant { qpn, key: key.unwrap_or(MemoryKey(0)), connected: None, is_reporting };
+        let key = key.unwrap_or(MemoryKey(0));
+        let participant = Participant { qpn, key, connected: None, psn_offset: self.psn_offset(qpn), is_reporting };
         self.participants.insert(receiver, participant);
         participant
     }
@@ -318,8 +333,8 @@ impl Flow {
     ) -> Result<(), ConfigError> {
         let Some(participant) = self.participants.get_mut(&receiver) else { return Ok(()) };
         let former = participant.connected.replace(first_psn);
-        let Participant { qpn, key, .. } = *participant;
-        let config = self.queue_pair(qpn, first_psn);
+        let Participant { qpn, key, psn_offset, .. } = *participant;
+        let config = self.queue_pair(qpn, psn_offset.of_receiver(Psn::new(first_psn)));
         let replica = Replica::beginning_at(Arc::clone(&self.data), self.octets_before(first_psn));
         let added = network.with_host(testbed.receivers[receiver], |host| {
             if former.is_some() {

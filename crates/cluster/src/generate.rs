@@ -61,6 +61,14 @@ pub(crate) enum Kind {
 impl Schedule {
     /// The schedule of a seed.
     pub fn from_seed(seed: u64) -> Schedule {
+        let mut schedule = Schedule::from_seed_of_version_8(seed);
+        let mut rng = Rng::new(seed, "cluster own PSNs");
+        schedule.groups.iter_mut().for_each(|group| group.own_psns = rng.one_in(2));
+        schedule
+    }
+
+    /// The schedule of a seed in version 8 of the generator: receivers have the group's PSNs.
+    pub fn from_seed_of_version_8(seed: u64) -> Schedule {
         let mut schedule = Schedule::from_seed_of_version_7(seed);
         add_bud_nodes(&mut Rng::new(seed, "cluster bud nodes"), &mut schedule);
         schedule
@@ -282,6 +290,7 @@ fn draw_group(rng: &mut Rng, receivers: &[usize]) -> GroupPlan {
         evict: rng.one_in(2),
         first_psn: first_psn as u32,
         message_packets: rng.range(1, 2) as u32,
+        own_psns: false,
         repair: None,
     }
 }

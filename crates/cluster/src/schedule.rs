@@ -88,6 +88,9 @@ pub struct GroupPlan {
     pub first_psn: u32,
     /// Packets of each message.
     pub message_packets: u32,
+    /// Receivers' queue pairs expect PSNs of their own, not the group's (D270).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_psns: bool,
     /// Which of the nodes that can repair it do; all by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repair: Option<RepairPlan>,

@@ -60,7 +60,7 @@ impl Shrinker {
     }
 
     fn faults(&mut self) {
-        const SIMPLER: [fn(&mut Schedule); 14] = [
+        const SIMPLER: [fn(&mut Schedule); 15] = [
             |schedule| schedule.data_loss_ppm = 0,
             |schedule| schedule.management.loss_ppm = 0,
             |schedule| schedule.management.duplicate_ppm = 0,
@@ -78,6 +78,7 @@ impl Shrinker {
                 }
             },
             |schedule| schedule.groups.iter_mut().for_each(|group| group.repair = None),
+            |schedule| schedule.groups.iter_mut().for_each(|group| group.own_psns = false),
             |schedule| schedule.edges.iter_mut().for_each(|edge| edge.has_small_mtu = false),
         ];
         for simpler in SIMPLER {

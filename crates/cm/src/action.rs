@@ -36,6 +36,8 @@ pub struct Receiver {
     pub address: Ipv6Addr,
     /// Its queue pair.
     pub qpn: Qpn,
+    /// The PSN that it expects first.
+    pub expected_psn: Psn,
 }
 
 /// A group of queue pairs.
@@ -74,8 +76,6 @@ pub enum End {
     Left(Party),
     /// A party has rejected the connection; with the text of its private data, if that is one.
     Rejected(Party, Reason, Option<String>),
-    /// A server, counted from 0, expects another PSN than the first one.
-    OtherPsn(usize),
     /// A party does not answer.
     Silent(Party),
     /// The servers, or the group, were not ready in time.

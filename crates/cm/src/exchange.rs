@@ -54,20 +54,8 @@ pub struct Terms {
     pub client_id: u32,
     /// The queue pair of this side, to the client and to each server.
     pub designated_qpn: Qpn,
-    /// The PSN of the REQs.
-    pub asked_psn: Psn,
-    /// The PSN that servers expect first.
-    pub expected: ExpectedPsn,
-}
-
-/// The PSN that servers expect first (D253). The starting PSN of a message is that of its receiver's first packet: the
-/// REP's is what the server expects, the REQ's what this side would.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExpectedPsn {
-    /// That of the REP, which librdmacm draws: a group has one, so that all have to be the same.
-    Replied,
-    /// That of the REQ, which a program has its queue pair expect whatever its REP says.
-    Asked,
+    /// PSN of the client's first packet. The REQs have it too: of the way back, which nothing takes.
+    pub initial_psn: Psn,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,7 +223,7 @@ impl Exchange {
 
     /// Asks all servers.
     fn ask(&mut self, now: Instant, asked: &Request, addresses: &IpRequest, out: &mut Vec<Action>) {
-        let Terms { proxy, ca_guid, designated_qpn, asked_psn, .. } = self.terms;
+        let Terms { proxy, ca_guid, designated_qpn, initial_psn, .. } = self.terms;
         for (server, port) in self.servers.iter_mut().zip(&self.ports) {
             let addresses = IpRequest { source: proxy, destination: server.address(), ..addresses.clone() };
             let request = Request {
@@ -246,7 +234,7 @@ impl Exchange {
                 responder_resources: 0,
                 initiator_depth: 0,
                 remote_response_timeout: RESPONSE_TIMEOUT,
-                starting_psn: asked_psn,
+                starting_psn: initial_psn,
                 local_response_timeout: RESPONSE_TIMEOUT,
                 max_retries: TIMES,
                 has_srq: false,
@@ -264,9 +252,7 @@ impl Exchange {
 
     /// The group has its receivers: the client may send.
     pub fn group_ready(&mut self, now: Instant) {
-        let (Phase::Making, Some(psn), Some(request)) = (&self.phase, self.psn(), self.client.request()) else {
-            return;
-        };
+        let (Phase::Making, Some(request)) = (&self.phase, self.client.request()) else { return };
         let ids = Ids { local: self.terms.client_id, remote: request.local_id };
         let mut replies = self.servers.iter().filter_map(Server::reply).map(|reply| reply.private_data);
         let first = replies.next().unwrap_or([0; Reply::PRIVATE]);
@@ -274,7 +260,7 @@ impl Exchange {
         let reply = Reply {
             ids,
             local_qpn: self.terms.designated_qpn,
-            starting_psn: psn,
+            starting_psn: self.terms.initial_psn,
             responder_resources: 0,
             initiator_depth: 0,
             target_ack_delay: ACK_DELAY,
@@ -328,7 +314,7 @@ impl Exchange {
             server::Happened::Nothing => self.over_if_all(),
             server::Happened::Replied => {
                 if self.phase == Phase::Asking && self.servers.iter().all(|server| server.reply().is_some()) {
-                    self.make(now);
+                    self.make();
                 }
             }
             server::Happened::Ended(end) => {
@@ -342,7 +328,6 @@ impl Exchange {
                     | End::Silent(_)
                     | End::Rejected(..)
                     | End::Disconnected
-                    | End::OtherPsn(_)
                     | End::Late
                     | End::NoGroup
                     | End::Closed => String::new(),
@@ -352,31 +337,21 @@ impl Exchange {
         }
     }
 
-    /// The PSN of the client's first packet, if servers expect one.
-    fn psn(&self) -> Option<Psn> {
-        match self.terms.expected {
-            ExpectedPsn::Asked => Some(self.terms.asked_psn),
-            ExpectedPsn::Replied => Some(self.servers.first()?.reply()?.starting_psn),
-        }
-    }
-
-    /// All servers have answered: their queue pairs become a group.
-    fn make(&mut self, now: Instant) {
-        let (Some(source), Some(initial_psn)) = (self.source, self.psn()) else { return };
-        let other = |server: &Server| server.reply().is_some_and(|reply| reply.starting_psn != initial_psn);
-        if self.terms.expected == ExpectedPsn::Replied
-            && let Some(at) = self.servers.iter().position(other)
-        {
-            let text = format!("{}: expects another PSN than the first receiver", self.servers[at].address());
-            return self.finish(now, End::OtherPsn(at), Reason::CONSUMER, &text);
-        }
-        let receiver = |server: &Server| Some(Receiver { address: server.address(), qpn: server.reply()?.local_qpn });
+    /// All servers have answered: their queue pairs become a group. The starting PSN of a message is that of its
+    /// receiver's first packet, so that the REP's is what the server expects (D253).
+    fn make(&mut self) {
+        let Some(source) = self.source else { return };
+        let receiver = |server: &Server| {
+            let reply = server.reply()?;
+            let (address, qpn) = (server.address(), reply.local_qpn);
+            Some(Receiver { address, qpn, expected_psn: reply.starting_psn })
+        };
         let receivers = self.servers.iter().filter_map(receiver).collect();
         self.phase = Phase::Making;
         self.actions.push_back(Action::MakeGroup(Group {
             source,
             designated_qpn: self.terms.designated_qpn,
-            initial_psn,
+            initial_psn: self.terms.initial_psn,
             receivers,
         }));
     }

@@ -160,12 +160,8 @@ impl PlannedGroup {
         };
         let members = spec.receivers.iter().filter_map(|member| {
             Some(Receiver {
-                address: ADDRESSES.host(topology, member.host),
-                qpn: member.qpn,
                 region: Some(member.region),
-                edge: NodeIndex(edge_of(member.host)?),
-                joined: None,
-                more_regions: Vec::new(),
+                ..Receiver::new(ADDRESSES.host(topology, member.host), member.qpn, NodeIndex(edge_of(member.host)?))
             })
         });
         let members: Vec<Receiver> = members.collect();

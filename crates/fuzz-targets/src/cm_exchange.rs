@@ -2,8 +2,8 @@
 
 use crate::choices::Choices;
 use srdma_cm::{
-    Action, Answered, DisconnectRequest, Exchange, ExpectedPsn, Flow, Ids, Mad, Message, PAYLOAD_LEN, Receipt, Reply,
-    Request, ServerAddress, Terms, ip,
+    Action, Answered, DisconnectRequest, Exchange, Flow, Ids, Mad, Message, PAYLOAD_LEN, Receipt, Reply, Request,
+    ServerAddress, Terms, ip,
 };
 use srdma_wire::{Instant, Psn, Qpn};
 use std::net::Ipv6Addr;
@@ -26,15 +26,13 @@ pub fn cm_exchange(input: &[u8]) {
     let servers: Vec<ServerAddress> = (0..count)
         .map(|at| ServerAddress { address: party(2 + at as u16), port: PORT, id: 0x200 + at as u32 })
         .collect();
-    let expected = if choices.rarely(2) { ExpectedPsn::Replied } else { ExpectedPsn::Asked };
     let terms = Terms {
         proxy: PROXY,
         port: PORT,
         ca_guid: 9,
         client_id: CLIENT_ID,
         designated_qpn: DESIGNATED,
-        asked_psn: Psn::new(5),
-        expected,
+        initial_psn: Psn::new(5),
     };
     let Some(mut exchange) = Exchange::new(terms, &servers) else { return };
     let (mut now, mut seen) = (Instant::ZERO, Seen::default());

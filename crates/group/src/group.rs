@@ -5,6 +5,7 @@ use crate::group_entry::GroupEntry;
 use crate::lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 use crate::name::{Digest, EntryName};
 use crate::policy::{ListMode, Policy};
+use crate::psn_offset::PsnOffset;
 use crate::tree::{NodeIndex, NodeRole, Tree};
 use serde::{Deserialize, Serialize};
 use srdma_wire::{PathMtu, Psn, Qpn};
@@ -60,9 +61,18 @@ pub struct Receiver {
     /// Its memory for the group's further regions, in their order (D191).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_regions: Vec<ReceiverRegion>,
+    /// Distance of its queue pair's PSNs from the group's (D270).
+    #[serde(default, skip_serializing_if = "PsnOffset::is_zero")]
+    pub psn_offset: PsnOffset,
 }
 
 impl Receiver {
+    /// A receiver from the first PSN on, without memory.
+    pub fn new(address: Ipv6Addr, qpn: Qpn, edge: NodeIndex) -> Self {
+        let (region, joined, more_regions, psn_offset) = (None, None, Vec::new(), PsnOffset::ZERO);
+        Receiver { address, qpn, region, edge, joined, more_regions, psn_offset }
+    }
+
     /// Its memory for the group's region at a position, 0 for the first.
     pub fn region_at(&self, position: usize) -> Option<ReceiverRegion> {
         match position.checked_sub(1) {
@@ -214,6 +224,9 @@ pub enum GroupError {
         needed: usize,
         link_mtu: u16,
     },
+    /// An edge that has lost its entry would copy to the listed receivers with the group's PSNs (D270).
+    #[error("receiver {0} has PSNs of its own, which receiver lists in packets do not name: provision the lists")]
+    ListsWithOwnPsns(Ipv6Addr),
     /// Even without lists a packet is too long.
     #[error("link MTU {link_mtu} is too small: a packet of RDMA path MTU {path_mtu} needs {needed} octets")]
     LinkMtu {
@@ -371,7 +384,11 @@ fn choose_lists(record: &Record) -> Result<(bool, Overhead), GroupError> {
     let inner = record.longest_packet_octets();
     let fits = |srh: usize| inner + Overhead::of(srh).octets() <= usize::from(record.link_mtu);
     let with_hmac = record.policy.hmac_key_id.is_some();
-    if record.policy.lists != ListMode::Provisioned {
+    let with_own_psns = record.receivers.iter().find(|receiver| !receiver.psn_offset.is_zero());
+    if let Some(receiver) = with_own_psns.filter(|_| record.policy.lists == ListMode::Tlv) {
+        return Err(GroupError::ListsWithOwnPsns(receiver.address));
+    }
+    if record.policy.lists != ListMode::Provisioned && with_own_psns.is_none() {
         let receivers = record.receivers.len();
         let refusal = match srh_len_octets(&edge_lists(record), record.region.is_some(), with_hmac) {
             Some(srh) if fits(srh) => return Ok((true, Overhead::of(srh))),

@@ -11,6 +11,7 @@ mod lifecycle;
 mod lists;
 mod name;
 mod policy;
+mod psn_offset;
 mod safeguard;
 mod tree;
 
@@ -21,5 +22,6 @@ pub use lifecycle::{Admission, Ahead, ChangeError, Lifecycle, NewNode, Newcomer,
 pub use lists::{EdgeList, Overhead, ReceiverRegion, srh_len_octets};
 pub use name::{Digest, DigestError, EntryName, Held};
 pub use policy::{CnpMode, Dscp, ListMode, NoDscp, OnFailure, Policy, RepairMode, RepairPolicy, Rules};
+pub use psn_offset::PsnOffset;
 pub use safeguard::Safeguard;
 pub use tree::{NodeIndex, NodeRole, Tree, TreeError, TreeNode};

@@ -43,12 +43,8 @@ pub fn group(
     let members = plan.receivers.iter().zip(receivers).map(|(receiver, member)| {
         let region = member.region.filter(|_| writes);
         Ok(Receiver {
-            address: address(topology, receiver.node)?,
-            qpn: member.qpn,
             region,
-            edge: NodeIndex(receiver.edge),
-            joined: None,
-            more_regions: Vec::new(),
+            ..Receiver::new(address(topology, receiver.node)?, member.qpn, NodeIndex(receiver.edge))
         })
     });
     let length = transfer.size_octets;

@@ -70,13 +70,9 @@ fn settings() -> NodeConfig {
 
 /// The edge's entry of a group in an epoch: each has its own receivers.
 fn group(id: u32, proxy: &str, epoch: u32) -> GroupEntry {
-    let receiver = |host: u32| Receiver {
-        address: Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, id as u16, host as u16),
-        qpn: Qpn::new(0x100 + host).expect("a queue pair"),
-        region: None,
-        edge: NodeIndex(1),
-        joined: None,
-        more_regions: Vec::new(),
+    let receiver = |host: u32| {
+        let address = Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, id as u16, host as u16);
+        Receiver::new(address, Qpn::new(0x100 + host).expect("a queue pair"), NodeIndex(1))
     };
     let receivers: Vec<Receiver> = (1..=2 + epoch).map(receiver).collect();
     GroupEntry {

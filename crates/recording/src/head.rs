@@ -112,6 +112,7 @@ impl GroupHead {
             joined_psn: None,
             reserved_psn: None,
             awaits_ready: false,
+            psn_offset: receiver.psn_offset.get(),
             more_regions: Vec::new(),
         };
         GroupHead {

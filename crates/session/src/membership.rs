@@ -47,6 +47,7 @@ impl Membership {
             region: self.group.region.is_some().then_some(region),
             more_regions: Vec::new(),
             host: None,
+            psn_offset: 0,
         };
         self.client.join(id, info.address, &new)?;
         loop {

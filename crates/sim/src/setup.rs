@@ -140,12 +140,8 @@ fn record(
     let first_node = usize::from(scenario.headend == Headend::Host);
     let writes = scenario.operation == Operation::Write;
     let receivers = topology.receivers().iter().zip(regions).zip(1..).map(|((leaf, region), rank)| Receiver {
-        address: addressing::receiver(leaf),
-        qpn: addressing::receiving_qpn(rank),
         region: writes.then(|| ReceiverRegion { base: receiver_base(rank), rkey: region.0 }),
-        edge: NodeIndex(first_node + leaf.edge),
-        joined: None,
-        more_regions: Vec::new(),
+        ..Receiver::new(addressing::receiver(leaf), addressing::receiving_qpn(rank), NodeIndex(first_node + leaf.edge))
     });
     Ok(Record {
         id: GROUP,

@@ -2,7 +2,9 @@
 
 use super::*;
 use srdma_dataplane::{Node, NodeConfig};
-use srdma_group::{Admission, Lifecycle, Newcomer, NodeIndex, Order, Policy, Receiver, Record, Source, Tree, TreeNode};
+use srdma_group::{
+    Admission, Lifecycle, Newcomer, NodeIndex, Order, Policy, PsnOffset, Receiver, Record, Source, Tree, TreeNode,
+};
 use srdma_wire::{PathMtu, Psn, Qpn};
 
 /// Identity of the controller's store, and of another.
@@ -43,13 +45,8 @@ fn record() -> Record {
         renewed: 0,
         can_repair: false,
     };
-    let receiver = |number: usize, edge| Receiver {
-        address: receiver_address(number),
-        qpn: Qpn::new(0x100 + number as u32).unwrap(),
-        region: None,
-        edge: NodeIndex(edge),
-        joined: None,
-        more_regions: Vec::new(),
+    let receiver = |number: usize, edge| {
+        Receiver::new(receiver_address(number), Qpn::new(0x100 + number as u32).unwrap(), NodeIndex(edge))
     };
     Record {
         id: GroupId(7),
@@ -185,6 +182,7 @@ fn newcomer(number: usize, edge: usize) -> Newcomer {
         edge: loopback(edge),
         admission: Admission::AtOnce,
         more_regions: Vec::new(),
+        psn_offset: PsnOffset::ZERO,
     }
 }
 

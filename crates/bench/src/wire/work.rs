@@ -270,14 +270,7 @@ fn lists(receivers: u16) -> Vec<u8> {
 
 /// An edge's entry of a group.
 fn entry(receivers: u16) -> GroupEntry {
-    let of_part = |(address, qpn)| Receiver {
-        address,
-        qpn,
-        region: None,
-        edge: NodeIndex(0),
-        joined: None,
-        more_regions: Vec::new(),
-    };
+    let of_part = |(address, qpn)| Receiver::new(address, qpn, NodeIndex(0));
     GroupEntry {
         id: GROUP,
         epoch: 0,

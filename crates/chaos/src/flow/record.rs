@@ -5,9 +5,11 @@ use crate::address;
 use crate::schedule::{ListsPlan, OperationPlan, PATH_MTU, PATH_MTU_OCTETS, PolicyPlan, Schedule};
 use crate::testbed::{LINK_MTU, Testbed};
 use srdma_group::{
-    CnpMode, GroupId, ListMode, NodeIndex, NodeRole, OnFailure, Policy, Receiver, ReceiverRegion, Record, RepairMode,
-    RepairPolicy, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
+    CnpMode, GroupId, ListMode, NodeIndex, NodeRole, OnFailure, Policy, PsnOffset, Receiver, ReceiverRegion, Record,
+    RepairMode, RepairPolicy, Rules, Source, SourceRegion, Tree, TreeError, TreeNode,
 };
+use srdma_random::Stream;
+use srdma_wire::Qpn;
 use std::time::Duration;
 
 impl Flow<'_> {
@@ -52,6 +54,13 @@ impl Flow<'_> {
         })
     }
 
+    /// Distance of the PSNs of a receiver's queue pair from the group's: any, in a group with own PSNs.
+    pub(crate) fn psn_offset(&self, qpn: Qpn) -> PsnOffset {
+        let number = u64::from(qpn.get()) << 32 | self.number as u64;
+        let any = || PsnOffset::new(Stream::new(number, "PSN offset").below(1 << 24) as u32);
+        self.plan.own_psns.then(any).flatten().unwrap_or_default()
+    }
+
     /// Number of regions, if the group uses WRITE.
     fn regions(&self) -> usize {
         match self.plan.operation {
@@ -80,6 +89,7 @@ impl Flow<'_> {
             edge,
             joined: member.joined,
             more_regions: regions.collect(),
+            psn_offset: member.psn_offset,
         }
     }
 

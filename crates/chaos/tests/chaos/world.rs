@@ -58,6 +58,7 @@ fn group(source: usize) -> GroupPlan {
         first_psn: 0xFF_FFF0,
         operation: OperationPlan::Send,
         regions: 1,
+        own_psns: false,
         policy: PolicyPlan {
             literal: false,
             evict: false,

@@ -27,7 +27,7 @@ const EXAMPLES: &str = "Examples:
   srdma chaos --source selective --seeds 10000     hosts with selective repeat
   srdma chaos --cluster --seeds 10000              whole clusters: controller, agents, nodes, sources
   srdma chaos --cluster --seed 4711 --verbose      one of them, with its timeline
-  srdma chaos --replay 'v5:{\"seed\":4711, …}'       a schedule printed by --shrink
+  srdma chaos --replay 'v6:{\"seed\":4711, …}'       a schedule printed by --shrink
 
 Exit codes: 0 no violations, 1 a schedule failed, 2 invalid arguments.";
 
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "T", value_parser = value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
-    /// Run a single seed: 4711, or v5:4711 or cluster-v8:4711 as in reports.
+    /// Run a single seed: 4711, or v6:4711 or cluster-v9:4711 as in reports.
     #[arg(long, value_name = "SEED", value_parser = parse_seed, group = "single")]
     seed: Option<u64>,
 

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::Serialize;
 use srdma_api::SourceTransport;
 use srdma_cm::{Action, DatagramError, End, Exchange, Group, Party, Receiver, Source};
+use srdma_group::PsnOffset;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -161,6 +162,7 @@ impl Service {
             address: receiver.address,
             qpn: receiver.qpn,
             region: None,
+            psn_offset: PsnOffset::between(*initial_psn, receiver.expected_psn),
         };
         self.controller.make(source, receivers.iter().map(receiver).collect());
     }
@@ -175,12 +177,6 @@ impl Service {
             Some(End::Rejected(party, reason, text)) => {
                 let text = text.map(|text| format!(": {text}")).unwrap_or_default();
                 bail!("{} has rejected the connection: {reason}{text}", self.name(party));
-            }
-            Some(End::OtherPsn(at)) => {
-                bail!(
-                    "{} expects another PSN than the first one, and a group has one (D253)",
-                    self.name(Party::Server(at))
-                );
             }
             Some(End::Silent(party)) => bail!("{} does not answer", self.name(party)),
             Some(End::Late) => bail!("the receivers were not ready in time"),

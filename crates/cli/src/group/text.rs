@@ -177,6 +177,7 @@ mod tests {
             joined_psn,
             reserved_psn: None,
             awaits_ready: false,
+            psn_offset: 0,
             more_regions: Vec::new(),
         };
         let found = Group {

@@ -7,6 +7,7 @@ use crate::programs_group::{self, ProgramsGroup};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
 use srdma_api::{MemoryRegion, SourceRegion, SourceTransport};
+use srdma_group::PsnOffset;
 use srdma_perftest::{Action, Conversation, GroupEnd, Outcome, Party, Problem, Receiver, Refusal, Source};
 use srdma_wire::Qpn;
 use std::sync::Arc;
@@ -193,5 +194,10 @@ impl<'a> Relay<'a> {
 /// A server's queue pair as a receiver.
 fn receiver(receiver: Receiver) -> programs_group::Receiver {
     let Receiver { address, qpn, rkey, virtual_address } = receiver;
-    programs_group::Receiver { address, qpn, region: Some(MemoryRegion { virtual_address, rkey }) }
+    programs_group::Receiver {
+        address,
+        qpn,
+        region: Some(MemoryRegion { virtual_address, rkey }),
+        psn_offset: PsnOffset::ZERO,
+    }
 }

@@ -25,20 +25,15 @@ fn options_that_make_no_group() {
     let with = |servers: &'static str| [&PROXY[..], &["--servers", servers]].concat();
     is_refused(&with("r1"), "expected an IPv6 address, or one with its port, such as [2001:db8::1]:7471");
     is_refused(&with("fe80::1"), "no receiver can have the address fe80::1");
-    is_refused(&with("2001:db8::1,2001:db8::1"), "each expect a PSN of their own, and a group has one");
-    is_refused(&[&with("2001:db8::1,2001:db8::1")[..], &["--expected-psn", "asked"]].concat(), "an address of its own");
+    is_refused(&with("2001:db8::1,2001:db8::1"), "an address of its own");
     is_refused(&["--proxy", "2001:db8:cc::1", "--port", "0", "--servers", "2001:db8::1"], "--port");
     is_refused(&PROXY, "--servers");
 }
 
-/// D253: several receivers are refused with what to do, before the controller is asked.
+/// Options that make a group: the controller is asked.
 #[test]
-fn several_receivers_need_a_psn_in_common() {
-    let servers = "2001:db8::1,2001:db8::2";
-    let (code, error) = refused(&[&PROXY[..], &["--servers", servers]].concat());
-    assert_eq!(code, Some(2));
-    assert!(error.contains("2 receivers") && error.contains("--expected-psn asked"), "{error}");
-    let (code, error) = refused(&[&PROXY[..], &["--servers", servers, "--expected-psn", "asked"]].concat());
+fn several_receivers() {
+    let (code, error) = refused(&[&PROXY[..], &["--servers", "2001:db8::1,2001:db8::2"]].concat());
     assert_eq!(code, Some(2));
     assert!(error.contains("http://[::1]:1"), "{error}");
 }

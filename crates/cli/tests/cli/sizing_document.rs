@@ -22,12 +22,8 @@ fn number(cell: &str) -> Option<u64> {
 
 fn lists(receivers: u64, of_edge: u64, is_write: bool) -> Vec<EdgeList> {
     let receiver = Receiver {
-        address: Ipv6Addr::LOCALHOST,
-        qpn: Qpn::new(2).unwrap(),
         region: is_write.then_some(ReceiverRegion { base: 0, rkey: 0 }),
-        edge: NodeIndex(0),
-        joined: None,
-        more_regions: Vec::new(),
+        ..Receiver::new(Ipv6Addr::LOCALHOST, Qpn::new(2).unwrap(), NodeIndex(0))
     };
     let edges = (0..receivers).step_by(of_edge as usize);
     let list = |first| EdgeList {

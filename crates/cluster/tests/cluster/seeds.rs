@@ -22,7 +22,7 @@ fn default_seeds_have_no_findings() {
         .findings
         .iter()
         .map(|((finding, kind), (times, seed))| {
-            format!("{} ({}) in {times} schedules, the first is cluster-v8:{seed}", kind.name(), finding.name())
+            format!("{} ({}) in {times} schedules, the first is cluster-v9:{seed}", kind.name(), finding.name())
         })
         .collect();
     assert!(findings.is_empty(), "{findings:#?}");

@@ -1,7 +1,7 @@
 //! An exchange with its parties in a network that loses, repeats and reorders messages, in virtual time.
 
 use super::peers::{CLIENT, Peer, TERMS, request, servers};
-use srdma_cm::{Action, End, Exchange, Mad, Message, Terms};
+use srdma_cm::{Action, End, Exchange, Group, Mad, Message};
 use srdma_testkit::random::Random;
 use srdma_wire::Instant;
 use std::collections::BTreeMap;
@@ -36,6 +36,8 @@ pub(crate) struct Network {
     pub(crate) end: Option<End>,
     pub(crate) ends: u32,
     pub(crate) groups: u32,
+    /// The last that was made.
+    pub(crate) group: Option<Group>,
     pub(crate) connected: u32,
     /// The time that the controller takes.
     pub(crate) controller_ns: u64,
@@ -44,10 +46,6 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn new(seed: u64, count: usize, faults: Faults) -> Self {
-        Self::with(seed, count, faults, TERMS)
-    }
-
-    pub(crate) fn with(seed: u64, count: usize, faults: Faults, terms: Terms) -> Self {
         let servers = servers(count);
         let (client, first) = Peer::client(&request(), 0);
         let peers = std::iter::once(client).chain((0..count).map(|at| Peer::server(at as u32))).collect();
@@ -58,12 +56,13 @@ impl Network {
             now_ns: 0,
             events: BTreeMap::new(),
             sequence: 0,
-            exchange: Exchange::new(terms, &servers).expect("servers"),
+            exchange: Exchange::new(TERMS, &servers).expect("servers"),
             peers,
             addresses,
             end: None,
             ends: 0,
             groups: 0,
+            group: None,
             connected: 0,
             controller_ns: 3_000_000_000,
             messages: 0,
@@ -113,12 +112,14 @@ impl Network {
                     assert_eq!(group.receivers.len(), self.peers.len() - 1);
                     for (at, receiver) in group.receivers.iter().enumerate() {
                         assert_eq!(receiver.address, self.addresses[at + 1]);
-                        assert_eq!(receiver.qpn.get(), self.peers[at + 1].own_qpn);
+                        let numbers = (receiver.qpn.get(), receiver.expected_psn.get());
+                        assert_eq!(numbers, (self.peers[at + 1].own_qpn, self.peers[at + 1].own_psn));
                     }
                     let source = group.source;
                     assert_eq!((source.address, source.qpn.get()), (CLIENT, self.peers[0].own_qpn));
                     assert_eq!(group.designated_qpn, TERMS.designated_qpn);
                     self.groups += 1;
+                    self.group = Some(group);
                     self.at(self.now_ns + self.controller_ns, Event::Ready);
                 }
                 Action::Connected => {

@@ -1,9 +1,7 @@
 //! Parties as they are without the exchange: a client that asks and a server that listens, each with the timers of its
 //! own side. They share nothing with the exchange but the format.
 
-use srdma_cm::{
-    Action, Answered, DisconnectRequest, ExpectedPsn, Ids, Message, Receipt, Reply, Request, ServerAddress, Terms, ip,
-};
+use srdma_cm::{Action, Answered, DisconnectRequest, Ids, Message, Receipt, Reply, Request, ServerAddress, Terms, ip};
 use srdma_wire::{Psn, Qpn};
 use std::net::Ipv6Addr;
 
@@ -17,8 +15,7 @@ pub(crate) const TERMS: Terms = Terms {
     ca_guid: 0x0123_4567_89ab_cdef,
     client_id: CLIENT_ID,
     designated_qpn: Qpn::from_octets([0xd0, 0, 0]),
-    asked_psn: Psn::new(0xff_fff0),
-    expected: ExpectedPsn::Asked,
+    initial_psn: Psn::new(0xff_fff0),
 };
 
 pub(crate) const fn address(net: u16, host: u16) -> Ipv6Addr {

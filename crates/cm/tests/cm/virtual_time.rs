@@ -2,9 +2,8 @@
 
 use super::network::{Faults, Network};
 use super::peers::{CLIENT, PROXY, TERMS};
-use srdma_cm::{End, ExpectedPsn, Party, Terms, ip};
+use srdma_cm::{End, Party, ip};
 use srdma_testkit::seeds;
-use srdma_wire::Psn;
 
 const QUIET: Faults = Faults { loss: 0, repetition: 0, delay_ns: 0 };
 const MINUTES_NS: u64 = 60_000_000_000;
@@ -16,10 +15,10 @@ fn a_client_reaches_five_servers() {
     let mut network = Network::new(1, 5, QUIET);
     assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
     assert!(network.peers.iter().all(|peer| peer.is_connected));
-    assert_eq!((network.groups, network.peers[0].told_psn), (1, Some(TERMS.asked_psn)));
+    assert_eq!((network.groups, network.peers[0].told_psn), (1, Some(TERMS.initial_psn)));
     for (at, peer) in network.peers.iter().enumerate().skip(1) {
         let asked = peer.asked.as_ref().expect("it was asked");
-        assert_eq!((asked.local_qpn, asked.starting_psn), (TERMS.designated_qpn, TERMS.asked_psn));
+        assert_eq!((asked.local_qpn, asked.starting_psn), (TERMS.designated_qpn, TERMS.initial_psn));
         assert_eq!((asked.local_gid, asked.ca_guid), (PROXY, TERMS.ca_guid));
         assert_eq!(asked.service_id, ip::service_id(7471 + at as u16 - 1));
         let addresses = ip::IpRequest::parse(&asked.private_data).expect("addresses");
@@ -153,27 +152,16 @@ fn a_receipt_of_the_client() {
     assert_eq!(network.peers[0].asked, None, "{CLIENT} is no server");
 }
 
-/// D253: the client is told the PSN that the one server has answered; several that differ are no group.
+/// D253: each server expects the PSN of its own answer; the client is told the group's.
 #[test]
-fn the_psn_that_servers_expect() {
-    let expected = Terms { expected: ExpectedPsn::Replied, ..TERMS };
-    let mut network = Network::with(1, 1, QUIET, expected);
-    network.peers[1].own_psn = 0x12_3456;
-    assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
-    assert_eq!(network.peers[0].told_psn, Some(Psn::new(0x12_3456)));
-
-    for psns in [[5, 5, 5], [5, 6, 5]] {
-        let mut network = Network::with(1, 3, QUIET, expected);
-        for (peer, psn) in network.peers[1..].iter_mut().zip(psns) {
-            peer.own_psn = psn;
-        }
-        network.run_until(MINUTES_NS, |network| network.connected == 1);
-        network.settle();
-        if psns[1] == 5 {
-            assert_eq!((network.connected, network.end.take()), (1, None));
-        } else {
-            assert_eq!((network.groups, network.end.take()), (0, Some(End::OtherPsn(1))));
-            assert!(network.peers[0].has_failed && network.peers[1..].iter().all(|peer| peer.has_ended));
-        }
+fn the_psns_that_servers_expect() {
+    let mut network = Network::new(1, 3, QUIET);
+    for (peer, psn) in network.peers[1..].iter_mut().zip([0, 0x12_3456, 0xff_ffff]) {
+        peer.own_psn = psn;
     }
+    assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
+    let group = network.group.as_ref().expect("a group");
+    let expected: Vec<u32> = group.receivers.iter().map(|receiver| receiver.expected_psn.get()).collect();
+    assert_eq!(expected, [0, 0x12_3456, 0xff_ffff]);
+    assert_eq!((group.initial_psn, network.peers[0].told_psn), (TERMS.initial_psn, Some(TERMS.initial_psn)));
 }

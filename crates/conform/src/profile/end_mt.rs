@@ -165,7 +165,7 @@ impl EndMt {
     /// The receiver of this number, from 0. For each group it has a queue pair of its own (D2).
     fn receiver(&self, group: Group, number: u16) -> Receiver {
         let qpn = self.receiver_qpn + u32::from((group.number() - 1) * QPNS_OF_A_GROUP + number);
-        Receiver { address: self.address(number), qpn, region: None }
+        Receiver { address: self.address(number), qpn, region: None, psn_offset: 0 }
     }
 
     /// The first receivers, as lists name them.

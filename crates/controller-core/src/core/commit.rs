@@ -1,6 +1,6 @@
 //! Commits a group: computes its tree and edges, and makes the record that nodes install.
 
-use super::groups::{check_path_mtu, check_qpn};
+use super::groups::{check_path_mtu, check_psn_offset, check_qpn};
 use super::{Core, Group, unknown};
 use crate::network::Network;
 use crate::principal::Principal;
@@ -167,6 +167,7 @@ impl Core {
                 qpn: check_qpn("qpn", receiver.qpn)?,
                 region: receiver.region.map(Into::into),
                 more_regions: receiver.more_regions.iter().copied().map(Into::into).collect(),
+                psn_offset: check_psn_offset(receiver.psn_offset)?,
                 edge: edges[address],
                 admission: if *in_two_steps { Admission::WhenReady } else { Admission::AtOnce },
             })
@@ -301,6 +302,7 @@ fn record(network: &Network, group: &Group) -> Result<(Record, Vec<String>, u32)
             more_regions: member.receiver.more_regions.iter().copied().map(Into::into).collect(),
             edge: NodeIndex(position[&edges[address]]),
             joined: None,
+            psn_offset: check_psn_offset(member.receiver.psn_offset)?,
         })
     });
     let links_of_unicast = builder.links_of_unicast(network);

@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::rows::{self, AnswerRow, GroupRow, Write};
 use srdma_api::ProblemType;
 use srdma_api::{EventKind, NewGroup, SourceState};
-use srdma_group::{Policy, RepairPolicy};
+use srdma_group::{Policy, PsnOffset, RepairPolicy};
 use srdma_wire::{PathMtu, Qpn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv6Addr;
@@ -367,6 +367,11 @@ pub(super) fn check_qpn(what: &str, qpn: u32) -> Result<Qpn, Refusal> {
     Qpn::new(qpn)
         .filter(|qpn| qpn.is_connected())
         .ok_or_else(|| Refusal::new(ProblemType::InvalidQpn, format!("{what} {qpn:#x}: expected 2 to 0xffffff")))
+}
+
+pub(super) fn check_psn_offset(number: u32) -> Result<PsnOffset, Refusal> {
+    let text = || format!("psn_offset {number:#x} exceeds 24 bits");
+    PsnOffset::new(number).ok_or_else(|| Refusal::new(ProblemType::InvalidPsn, text()))
 }
 
 pub(super) fn check_path_mtu(octets: u16) -> Result<PathMtu, Refusal> {

@@ -1,13 +1,13 @@
 //! Receivers join and leave.
 
-use super::groups::{check_host, check_qpn};
+use super::groups::{check_host, check_psn_offset, check_qpn};
 use super::{Core, Group, unknown};
 use crate::principal::Principal;
 use crate::refusal::Refusal;
 use crate::rows::{self, MemberRow, Write};
 use srdma_api::ProblemType;
 use srdma_api::{EventKind, NewReceiver, SourceState};
-use srdma_group::ChangeError;
+use srdma_group::{ChangeError, ListMode};
 use std::net::Ipv6Addr;
 
 impl Core {
@@ -76,6 +76,12 @@ impl Core {
     fn check_join(&self, group: &Group, address: Ipv6Addr, receiver: &NewReceiver) -> Result<(), Refusal> {
         let (id, request) = (group.row.id, &group.row.request);
         check_qpn("qpn", receiver.qpn)?;
+        let has_group_psns = check_psn_offset(receiver.psn_offset)?.is_zero();
+        if !has_group_psns && request.policy.lists == ListMode::Tlv {
+            let text =
+                format!("receiver {address} has PSNs of its own, which the TLVs of group {id} do not name (D270)");
+            return Err(Refusal::new(ProblemType::InvalidPsn, text));
+        }
         if receiver.path_mtu != request.path_mtu {
             let text = format!(
                 "receiver {address} has path MTU {}, group {id} has {}: one for all members (D28)",

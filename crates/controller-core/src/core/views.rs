@@ -377,6 +377,7 @@ impl Core {
             joined_psn: stored.and_then(|receiver| receiver.joined).map(|join| join.psn.get()),
             reserved_psn: is_joining.then(|| self.reserved_psn(group, address)).flatten(),
             awaits_ready: group.awaits_ready(address, row),
+            psn_offset: row.receiver.psn_offset,
         }
     }
 }

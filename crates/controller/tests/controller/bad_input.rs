@@ -76,8 +76,10 @@ fn invalid_joins_are_rejected() {
         ("unknown-group", 99, "2001:db8:bb::6", good()),
         ("already-joined", group, "2001:db8:bb::1", NewReceiver { qpn: 0x2000, ..good() }),
         ("already-joined", group, "2001:db8:bb::1", NewReceiver { region: elsewhere, ..new_receiver(1) }),
+        ("already-joined", group, "2001:db8:bb::1", NewReceiver { psn_offset: 1, ..new_receiver(1) }),
         ("path-mtu-mismatch", group, "2001:db8:bb::6", NewReceiver { path_mtu: 1024, ..good() }),
         ("invalid-qpn", group, "2001:db8:bb::6", NewReceiver { qpn: 1 << 24, ..good() }),
+        ("invalid-psn", group, "2001:db8:bb::6", NewReceiver { psn_offset: 1 << 24, ..good() }),
         ("missing-region", group, "2001:db8:bb::6", NewReceiver { region: None, ..good() }),
         (
             "invalid-regions",

@@ -256,5 +256,5 @@ fn not_a_proxy(learning: &Learning, address: Ipv6Addr) -> Result<(), ConfigError
 
 fn receiver_of(listed: &ListedReceiver) -> Receiver {
     let ListedReceiver { address, qpn, region } = *listed;
-    Receiver { address, qpn, region, edge: NodeIndex(0), joined: None, more_regions: Vec::new() }
+    Receiver { region, ..Receiver::new(address, qpn, NodeIndex(0)) }
 }

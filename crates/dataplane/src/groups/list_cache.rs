@@ -162,7 +162,7 @@ impl Groups {
             sum ^= usize::from(list.srh.first().copied().unwrap_or_default());
             sum ^= list.copies.iter().map(|copy| copy.most_octets as usize).sum::<usize>();
             if let Some(state) = list.group.and_then(|group| self.get(group)) {
-                sum ^= usize::from(state.withholds_any) ^ usize::from(state.acks.has_eviction_requests());
+                sum ^= usize::from(state.differs_by_branch) ^ usize::from(state.acks.has_eviction_requests());
                 sum ^= usize::from(state.acks.next_deadline().is_some()) ^ usize::from(state.learnt.is_some());
                 sum ^= usize::from(state.buffer_share.is_some()) ^ usize::from(state.repair.is_some());
                 sum ^= state.acks.minimum_psn().map_or(0, |psn| psn.get() as usize);

@@ -2,6 +2,7 @@
 
 use super::buffer_memory::BufferShare;
 use super::repair::{StoredPacket, repair_of, succeeding_repair};
+use super::state::BranchOffsets;
 use super::{GroupState, Groups, ResponseMarking, Surroundings, proxy_prefix};
 use crate::config::{ConfigError, NodeConfig};
 use crate::counters::GroupCounters;
@@ -15,7 +16,7 @@ use srdma_aggregation::{
     Acknowledgements, BranchBefore, BranchIndex, CnpRules, CnpWindow, NodeBefore, Origin, Rules, StallRules,
     WindowMode, is_older,
 };
-use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Policy};
+use srdma_group::{Branch, CnpMode, GroupEntry, GroupId, Join, NodeRole, OnFailure, Policy, PsnOffset};
 use srdma_repair::Effects;
 use srdma_wire::Psn;
 use std::net::Ipv6Addr;
@@ -231,6 +232,10 @@ pub(super) fn group_state(
     };
     let origin = |branch| Origin::of(node, BranchBefore::Absent, joined_at(branch, None), entry.initial_psn);
     let origins: Vec<Origin> = entry.branches.iter().map(origin).collect();
+    let offsets = (0..).zip(&entry.branches).map(|(index, branch)| BranchOffsets {
+        msn: branch.joined.map_or(0, |join| join.msn),
+        psn: psn_offset_at(&entry, index),
+    });
     GroupState {
         acks: Acknowledgements::of_branches(&rules_of(&entry), &origins),
         cnps: CnpWindow::new(&cnp_rules_of(&entry.policy), entry.branches.len() as u16),
@@ -239,9 +244,9 @@ pub(super) fn group_state(
         buffer_share,
         responders: responders_of(&entry),
         preceding: Vec::new(),
-        msn_offsets: entry.branches.iter().map(|branch| branch.joined.map_or(0, |join| join.msn)).collect(),
+        offsets: offsets.collect(),
         branch_cnps: vec![0; entry.branches.len()].into_boxed_slice(),
-        withholds_any: withholds_any(&entry),
+        differs_by_branch: differs_by_branch(&entry),
         unsent: Vec::new(),
         headers,
         copies: Vec::new(),
@@ -278,8 +283,8 @@ fn succeeding_state(
         effects.released.extend(before.repair.iter_mut().flat_map(|repair| repair.drain()));
         return GroupState { counters: before.counters, ..group_state(entry, headers, buffer_share, false) };
     }
-    let (mut origins, mut msn_offsets, mut branch_cnps) = (Vec::new(), Vec::new(), Vec::new());
-    for branch in &entry.branches {
+    let (mut origins, mut offsets, mut branch_cnps) = (Vec::new(), Vec::new(), Vec::new());
+    for (position, branch) in (0..).zip(&entry.branches) {
         let index = before.branch_of(&branch.responder.octets());
         let known = index.and_then(|index| before.entry.branches.get(index.index()));
         let branch_before = match (index, known) {
@@ -290,10 +295,11 @@ fn succeeding_state(
         let origin = Origin::of(NodeBefore::Present, branch_before, joined_at(branch, known), entry.initial_psn);
         // A record does not keep where a member joined; the member's MSN lags for good (D18).
         let kept = match origin {
-            Origin::Kept(index) => before.msn_offsets.get(index.index()).copied().unwrap_or(0),
+            Origin::Kept(index) => before.raised_msn(index, 0),
             Origin::At(_) | Origin::Unknown => 0,
         };
-        msn_offsets.push(branch.joined.map_or(kept, |join| join.msn));
+        let msn = branch.joined.map_or(kept, |join| join.msn);
+        offsets.push(BranchOffsets { msn, psn: psn_offset_at(&entry, position) });
         // A branch that is renewed is the same neighbour, or receiver, still.
         let counted = index.and_then(|index| before.branch_cnps.get(index.index()));
         branch_cnps.push(counted.copied().unwrap_or(0));
@@ -319,9 +325,9 @@ fn succeeding_state(
     GroupState {
         responders,
         preceding,
-        msn_offsets: msn_offsets.into_boxed_slice(),
+        offsets: offsets.into_boxed_slice(),
         branch_cnps: branch_cnps.into_boxed_slice(),
-        withholds_any: withholds_any(&entry),
+        differs_by_branch: differs_by_branch(&entry),
         acks,
         cnps,
         loads: None,
@@ -336,8 +342,15 @@ fn succeeding_state(
     }
 }
 
-fn withholds_any(entry: &GroupEntry) -> bool {
-    entry.policy.prune_retransmit || entry.branches.iter().any(|branch| branch.joined.is_some())
+fn differs_by_branch(entry: &GroupEntry) -> bool {
+    entry.policy.prune_retransmit
+        || entry.branches.iter().any(|branch| branch.joined.is_some())
+        || entry.receivers.iter().any(|receiver| !receiver.psn_offset.is_zero())
+}
+
+/// Distance of the PSNs of the branch at a position from the group's.
+fn psn_offset_at(entry: &GroupEntry, branch: usize) -> PsnOffset {
+    entry.receiver_at(branch).map_or(PsnOffset::ZERO, |receiver| receiver.psn_offset)
 }
 
 /// J of a branch that was not known to have joined there. One that was renewed is not what it was when it joined.

@@ -39,7 +39,7 @@ use list_cache::ListCache;
 use repair::Pending;
 use srdma_aggregation::{Acknowledgements, BranchIndex, CnpUp, UpstreamResponse};
 use srdma_frame::PortId;
-use srdma_group::{Downstream, GroupEntry, GroupId};
+use srdma_group::{Downstream, GroupEntry, GroupId, PsnOffset};
 use srdma_wire::{Instant, Prefix, Psn};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
@@ -188,9 +188,15 @@ impl Groups {
         self.lists.put(slot, list);
     }
 
+    /// Whether receivers' copies are considered one by one.
     #[inline]
-    pub(crate) fn withholds_any(&self, group: u32) -> bool {
-        self.get(group).is_some_and(|state| state.withholds_any)
+    pub(crate) fn differs_by_branch(&self, group: u32) -> bool {
+        self.get(group).is_some_and(|state| state.differs_by_branch)
+    }
+
+    /// Distance of the PSNs of a copy for a branch from the group's (D270).
+    pub(crate) fn psn_offset(&self, group: u32, branch: Option<BranchIndex>) -> PsnOffset {
+        self.get(group).zip(branch).map_or(PsnOffset::ZERO, |(state, branch)| state.psn_offset(branch))
     }
 
     /// Why a copy must not be sent to a branch.

@@ -175,6 +175,7 @@ impl Groups {
         let psn = packet.bth.psn();
         match packet.extended {
             Extended::Aeth(aeth) => {
+                let psn = state.psn_offset(branch).of_group(psn);
                 let request = RepairRequest::from_aeth(psn, aeth.value()).filter(|_| from_node);
                 let response = Response::from_aeth(psn, aeth.value());
                 if request.is_none() && response.is_none() {

@@ -6,7 +6,7 @@ use crate::counters::GroupCounters;
 use crate::drop::DropReason;
 use crate::multicast::ListedReceiver;
 use srdma_aggregation::{Acknowledgements, BranchIndex, CnpWindow, EpochTag, PathLoads, Response, UpstreamResponse};
-use srdma_group::{GroupEntry, Join};
+use srdma_group::{GroupEntry, Join, PsnOffset};
 use srdma_wire::{Instant, Psn};
 use std::net::Ipv6Addr;
 use std::time::Duration;
@@ -27,12 +27,13 @@ pub(crate) struct GroupState {
     pub(crate) responders: Vec<([u8; 16], BranchIndex)>,
     /// Receivers of the preceding entry that this one does not have: packets on their way may list them (D96).
     pub(crate) preceding: Vec<Ipv6Addr>,
-    /// Offset of each branch's MSN: the messages that were completed when it joined (D18).
-    pub(crate) msn_offsets: Box<[u32]>,
+    /// What the numbers of each branch's responses differ by from the group's.
+    pub(crate) offsets: Box<[BranchOffsets]>,
     /// CNPs that came from each branch.
     pub(crate) branch_cnps: Box<[u64]>,
-    /// Whether copies may have to be withheld from receivers: see [`Self::withholds`].
-    pub(crate) withholds_any: bool,
+    /// Whether receivers' copies are considered one by one: [some may be withheld](Self::withholds), or have
+    /// [PSNs of their own](Self::psn_offset).
+    pub(crate) differs_by_branch: bool,
     /// Responses that a commit has caused (R7), and those not sent yet, for lack of time and frames.
     pub(crate) unsent: Vec<UpstreamResponse>,
     /// The headend's outer headers; empty elsewhere.
@@ -63,6 +64,15 @@ pub(crate) struct ResponseMarking {
     pub(crate) traffic_class: u8,
     /// MigReq of the source's last data.
     pub(crate) migration_request: bool,
+}
+
+/// What the numbers of a branch's responses differ by from the group's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BranchOffsets {
+    /// The messages that were completed when it joined (D18).
+    pub(crate) msn: u32,
+    /// Distance of a receiver's PSNs from the group's (D270).
+    pub(crate) psn: PsnOffset,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,9 +141,18 @@ impl GroupState {
         self.acks.expected_psn(branch).is_none() && joined.is_some_and(is_before)
     }
 
+    fn offsets_of(&self, branch: BranchIndex) -> BranchOffsets {
+        self.offsets.get(branch.index()).copied().unwrap_or_default()
+    }
+
     /// The MSN of a member's response, as if it had been there from the first message on (D18).
     pub(crate) fn raised_msn(&self, branch: BranchIndex, msn: u32) -> u32 {
-        msn.wrapping_add(self.msn_offsets.get(branch.index()).copied().unwrap_or(0)) & 0xFF_FFFF
+        msn.wrapping_add(self.offsets_of(branch).msn) & 0xFF_FFFF
+    }
+
+    /// Distance of a branch's PSNs from the group's (D270); zero for a node.
+    pub(crate) fn psn_offset(&self, branch: BranchIndex) -> PsnOffset {
+        self.offsets_of(branch).psn
     }
 
     /// Why a copy must not be sent to a receiver (D22, D30).

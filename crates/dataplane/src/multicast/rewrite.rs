@@ -11,11 +11,11 @@ use super::regions::Target;
 use super::{ListedReceiver, RethRule};
 use crate::drop::DropReason;
 use crate::headers::{AFTER_IPV6, IPV6};
-use srdma_group::{ReceiverRegion, SourceRegion};
-use srdma_wire::Icrc;
+use srdma_group::{PsnOffset, ReceiverRegion, SourceRegion};
 use srdma_wire::checksum::Update;
 use srdma_wire::icrc::{Delta, Shift};
 use srdma_wire::transport::{Reth, RethView};
+use srdma_wire::{Icrc, Psn};
 use zerocopy::IntoBytes;
 
 /// Octets of the headers that every data packet has: IPv6, UDP and BTH.
@@ -163,6 +163,37 @@ impl<'r> Rewrite<'r> {
         }
     }
 
+    /// The same for receivers whose PSNs are not the group's (D270): `None` without an offset.
+    pub(crate) fn shifted(&self, offset: PsnOffset) -> Option<Self> {
+        if offset.is_zero() {
+            return None;
+        }
+        let old = self.shared.bth_end.to_le_bytes();
+        let [flags, psn @ ..] = old;
+        let [a, b, c] = offset.of_receiver(Psn::from_octets(psn)).to_octets();
+        let new = [flags, a, b, c];
+        let behind = Shift::octets((self.whole_len - RETH - Icrc::LEN) as u16);
+        let icrc = self.icrc.changed_by(Delta::between(&old, &new).then(behind));
+        let udp_checksum = match self.udp_checksum {
+            0 => 0,
+            checksum => {
+                let mut update = Update::default();
+                update.replace(&old, &new);
+                self.replace_icrc(&mut update, icrc);
+                update.apply_udp(checksum)
+            }
+        };
+        let shared = Shared { bth_end: u32::from_le_bytes(new), ..self.shared };
+        Some(Rewrite { shared, icrc, udp_checksum, ..self.clone() })
+    }
+
+    /// The ICRC is part of what a UDP checksum covers.
+    fn replace_icrc(&self, update: &mut Update, icrc: Icrc) {
+        let is_odd = self.whole_len % 2 == 1;
+        let at_parity = |Icrc([a, b, c, d]): Icrc| if is_odd { [0, a, b, c, d, 0] } else { [a, b, c, d, 0, 0] };
+        update.replace(&at_parity(self.icrc), &at_parity(icrc));
+    }
+
     /// Octets of a whole copy, Ethernet and ICRC included.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -211,7 +242,7 @@ impl<'r> Rewrite<'r> {
         Some(icrc)
     }
 
-    /// The UDP checksum after a copy's changes (RFC 1624); the ICRC is part of what it covers.
+    /// The UDP checksum after a copy's changes (RFC 1624).
     #[cold]
     fn udp_checksum_of(&self, copy: &Rewritten, region: Option<ReceiverRegion>, icrc: Icrc) -> u16 {
         let mut update = Update::default();
@@ -225,9 +256,7 @@ impl<'r> Rewrite<'r> {
             let octets = |view: RethView| -> [u8; 16] { std::array::from_fn(|index| view.as_bytes()[index]) };
             update.replace(&octets(reth.old.emit()), &octets(reth.after(region)));
         }
-        let icrc_is_odd = self.whole_len % 2 == 1;
-        let at_parity = |Icrc([a, b, c, d]): Icrc| if icrc_is_odd { [0, a, b, c, d, 0] } else { [a, b, c, d, 0, 0] };
-        update.replace(&at_parity(self.icrc), &at_parity(icrc));
+        self.replace_icrc(&mut update, icrc);
         update.apply_udp(self.udp_checksum)
     }
 }

@@ -94,8 +94,8 @@ impl Node {
             return Ok(());
         };
         list.prepare_for(&rewrite);
-        let withholding = Some(of.group).filter(|group| self.groups.withholds_any(*group));
-        self.copy_to_all(context, pool, &rewrite, list, body, (of.data, of.arrival, withholding));
+        let differing = Some(of.group).filter(|group| self.groups.differs_by_branch(*group));
+        self.copy_to_all(context, pool, &rewrite, list, body, (of.data, of.arrival, differing));
         Ok(())
     }
 }

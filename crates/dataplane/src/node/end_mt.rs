@@ -161,8 +161,8 @@ impl Node {
         for _ in 0..list.omitted {
             self.ports.count_drop(context.port, DropReason::ReceiverNotInRecord);
         }
-        let withholding = list.group.filter(|group| self.groups.withholds_any(*group));
-        if let ([copy], None, None) = (list.copies.as_slice(), arrival, withholding)
+        let differing = list.group.filter(|group| self.groups.differs_by_branch(*group));
+        if let ([copy], None, None) = (list.copies.as_slice(), arrival, differing)
             && let Some(adjacency) = copy.adjacency.filter(|_| rewrite.len() <= copy.most_octets as usize)
             && self.config.icrc != IcrcMode::Recompute
             && rewrite_in_place(frame, pool, rewrite, copy, list.copy_regions.first().unwrap_or(&None))
@@ -172,7 +172,7 @@ impl Node {
             }
             return Ok(Rest::Send(adjacency));
         }
-        self.copy_to_all(context, pool, rewrite, list, body, (data, arrival, withholding));
+        self.copy_to_all(context, pool, rewrite, list, body, (data, arrival, differing));
         match arrival.zip(list.group) {
             Some((arrival, group)) => {
                 *kept = Some((group, arrival, rewrite.icrc()));
@@ -191,11 +191,11 @@ impl Node {
         rewrite: &Rewrite<'_>,
         list: &ReceiverList,
         body: Body,
-        (data, arrival, withholding): (Data, Option<Arrival>, Option<u32>),
+        (data, arrival, differing): (Data, Option<Arrival>, Option<u32>),
     ) {
         body.share(list.copies.len(), pool);
         let selecting = list.group.zip(arrival).filter(|(_, arrival)| !arrival.is_for_all);
-        if withholding.is_none() && selecting.is_none() {
+        if differing.is_none() && selecting.is_none() {
             for (copy, region) in list.copies.iter().zip(&list.copy_regions) {
                 self.copy_in_line(context, pool, rewrite, copy, region, body);
             }
@@ -203,11 +203,11 @@ impl Node {
                 self.groups.count_copies(group, list.copies.len());
             }
         } else {
-            self.copy_to_some(context, pool, rewrite, list, body, Selection { withholding, selecting, data });
+            self.copy_to_some(context, pool, rewrite, list, body, Selection { differing, selecting, data });
         }
     }
 
-    /// S06–S12 where not every receiver is sent a copy.
+    /// S06–S12 where not every receiver is sent a copy, or not all have the same PSN.
     #[cold]
     fn copy_to_some(
         &mut self,
@@ -218,7 +218,7 @@ impl Node {
         body: Body,
         selection: Selection,
     ) {
-        let Selection { withholding, selecting, data } = selection;
+        let Selection { differing, selecting, data } = selection;
         let mut made = 0;
         for (copy, region) in list.copies.iter().zip(&list.copy_regions) {
             let is_wanted = match (selecting, copy.branch) {
@@ -229,10 +229,12 @@ impl Node {
                 body.release(pool);
                 continue;
             }
-            match withholding.and_then(|group| self.groups.withholds(group, copy.branch, data.psn())) {
+            match differing.and_then(|group| self.groups.withholds(group, copy.branch, data.psn())) {
                 None => {
                     made += 1;
-                    self.copy_to(context, pool, rewrite, copy, region, body);
+                    let shifted =
+                        differing.and_then(|group| rewrite.shifted(self.groups.psn_offset(group, copy.branch)));
+                    self.copy_to(context, pool, shifted.as_ref().unwrap_or(rewrite), copy, region, body);
                 }
                 Some(reason) => {
                     body.release(pool);
@@ -322,11 +324,11 @@ fn rewrite_in_place(
     }
 }
 
-/// Why some receivers of a list may be sent no copy of a packet.
+/// Why the copies of a list's receivers are considered one by one.
 #[derive(Clone, Copy)]
 struct Selection {
-    /// The group withholds copies from some branches.
-    withholding: Option<u32>,
+    /// The group withholds copies from some branches, or some have PSNs of their own.
+    differing: Option<u32>,
     /// The group repairs, and what the packet is to it.
     selecting: Option<(u32, Arrival)>,
     data: Data,

@@ -189,6 +189,7 @@ impl Node {
         let (source, proxy) = (packet.ipv6.source_octets(), packet.ipv6.destination_octets());
         let mut rewritten = Rewritten::new(&listed, source, proxy, packet.bth.dest_qpn_octets());
         let rewrite = Rewrite::new(&headers, packet.total_len(), icrc, reth.as_ref());
+        let rewrite = rewrite.shifted(receiver.psn_offset).unwrap_or(rewrite);
         rewritten.prepare_for(behind_qpn(rewrite.len() - IPV6));
         let body = Body::behind(&stored.frame, inner - IPV6 + rewrite.head_len()).ok_or(DropReason::NoBuffer)?;
         let copy = EdgeCopy::new(rewritten, Some(adjacency), Some(branch), &self.tables);

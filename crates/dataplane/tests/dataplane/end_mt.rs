@@ -124,9 +124,13 @@ fn refusals_have_names() {
 }
 
 fn any_receivers() -> impl Strategy<Value = Vec<multicast::Receiver>> {
-    prop::collection::vec((2u32..1 << 24, any::<u32>(), 0u64..1 << 47), 1..9).prop_map(|entries| {
-        let numbered = (1..).zip(entries);
-        numbered.map(|(host, (qpn, rkey, base))| receiver(host, qpn, Some((base, rkey)))).collect()
+    let psn_offset = prop_oneof![Just(0), 0u32..1 << 24];
+    prop::collection::vec((2u32..1 << 24, any::<u32>(), 0u64..1 << 47, psn_offset), 1..9).prop_map(|entries| {
+        let receiver = |(host, (qpn, rkey, base, psn_offset))| multicast::Receiver {
+            psn_offset,
+            ..receiver(host, qpn, Some((base, rkey)))
+        };
+        (1..).zip(entries).map(receiver).collect()
     })
 }
 
@@ -134,7 +138,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     /// Incremental ICRC and UDP checksum are what full recomputation gives, at any length, for each opcode that a group
-    /// carries, with the RETH moved to each receiver's region (D10, D27); so is the mode that recomputes.
+    /// carries, with the RETH moved to each receiver's region and its own PSN (D10, D27, D270); so is the mode that
+    /// recomputes.
     #[test]
     fn copies_are_the_models(
         receivers in any_receivers(),

@@ -21,6 +21,7 @@ mod ioam;
 mod journal;
 mod learning;
 mod letter_of_the_rfcs;
+mod own_psns;
 mod placed;
 mod policies;
 mod receiver_lists;

@@ -21,14 +21,7 @@ fn tree() -> Group {
         ("N5", "2001:db8:5::1", "5f00:0:5:e000::", Some(0)),
         ("N3", "2001:db8:3::1", "5f00:0:3:e000::", Some(2)),
     ];
-    let receiver = |text: &str, qpn, edge| Receiver {
-        address: address(text),
-        qpn: Qpn::new(qpn).unwrap(),
-        region: None,
-        edge: NodeIndex(edge),
-        joined: None,
-        more_regions: Vec::new(),
-    };
+    let receiver = |text: &str, qpn, edge| Receiver::new(address(text), Qpn::new(qpn).unwrap(), NodeIndex(edge));
     let receivers = vec![
         receiver("2001:db8:a::1", 0x101, 1),
         receiver("2001:db8:a::2", 0x102, 1),

@@ -4,7 +4,7 @@ use super::congestion::{TRANSLATED, TRANSLATED_PEER};
 use super::headers::ipv6;
 use super::notices;
 use super::plan::*;
-use super::world::{GROUPS, REGION, World, designated_qpn, responders};
+use super::world::{GROUPS, REGION, World, designated_qpn, psn_offset, responders};
 use crate::choices::Choices;
 use srdma_wire::rocev2::Packet;
 use srdma_wire::{Psn, Qpn};
@@ -222,6 +222,7 @@ impl Inner {
             ahead @ 0xE0..=0xEF => sent.plus(u32::from(ahead & 15)),
             0xF0..=0xFF => Psn::new(choices.u32()),
         };
+        let psn = if self.group == 4 { psn_offset(4, choices.below(3)).of_receiver(psn) } else { psn };
         let qpn = if choices.rarely(16) { Qpn::from_octets([0, 0, 9]) } else { designated_qpn(self.group) };
         let udp = into.len();
         bth(into, if choices.rarely(32) { 0x0D } else { 0x11 }, 0, false, qpn, psn);

@@ -131,6 +131,12 @@ pub(super) fn responders(group: u16) -> &'static [Ipv6Addr] {
     }
 }
 
+/// Distance of the PSNs of a group's receiver at a position from the group's: group 4 has receivers with their own.
+pub(super) fn psn_offset(group: u16, position: usize) -> PsnOffset {
+    let offset = if group == 4 { 0x92_3456 * position as u32 & 0xFF_FFFF } else { 0 };
+    PsnOffset::new(offset).unwrap_or_default()
+}
+
 fn initial_psn(group: u16) -> Psn {
     if group.is_multiple_of(2) { Psn::new(0xFF_FFFD) } else { Psn::new(100) }
 }
@@ -469,12 +475,13 @@ fn receivers(group: u16) -> Vec<Receiver> {
     let hosts = if on_this_node { responders(group).to_vec() } else { vec![receiver(1), receiver(2)] };
     let first_edge = if matches!(group, 1 | 5) { 1 } else { 2 };
     let member = |(position, address): (usize, Ipv6Addr)| Receiver {
-        address,
-        qpn: Qpn::from_octets([0, 1, 0x10 + position as u8]),
         region: matches!(group, 1 | 3).then_some(ReceiverRegion { base: 0x1000 << position, rkey: position as u32 }),
-        edge: NodeIndex(if on_this_node { 1 } else { first_edge + position }),
-        joined: None,
-        more_regions: Vec::new(),
+        psn_offset: psn_offset(group, position),
+        ..Receiver::new(
+            address,
+            Qpn::from_octets([0, 1, 0x10 + position as u8]),
+            NodeIndex(if on_this_node { 1 } else { first_edge + position }),
+        )
     };
     let own = (group == 2).then(|| Receiver { edge: NodeIndex(1), ..member((2, receiver(3))) });
     hosts.into_iter().enumerate().map(member).chain(own).collect()

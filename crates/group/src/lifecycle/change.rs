@@ -2,6 +2,7 @@
 
 use crate::group::{GroupError, Receiver};
 use crate::lists::ReceiverRegion;
+use crate::psn_offset::PsnOffset;
 use crate::tree::{NodeRole, TreeError};
 use srdma_wire::{Psn, Qpn};
 use std::collections::{BTreeSet, VecDeque};
@@ -18,6 +19,8 @@ pub struct Newcomer {
     pub region: Option<ReceiverRegion>,
     /// Its memory for the group's further regions (D191).
     pub more_regions: Vec<ReceiverRegion>,
+    /// Distance of its queue pair's PSNs from the group's (D270).
+    pub psn_offset: PsnOffset,
     /// Loopback of its edge.
     pub edge: Ipv6Addr,
     /// When it joins.

@@ -122,9 +122,10 @@ impl Draft {
     fn join(&mut self, newcomers: &[Newcomer], nodes: &[NewNode], join: Option<Join>) -> Result<(), ChangeError> {
         self.add_nodes(nodes, join)?;
         for newcomer in newcomers {
-            let Newcomer { address, qpn, region, more_regions, edge, admission: _ } = newcomer.clone();
+            let Newcomer { address, qpn, region, more_regions, psn_offset, edge, admission: _ } = newcomer.clone();
             let _ = self.placed(edge).ok_or(ChangeError::NotANode(edge))?;
-            let receiver = Receiver { address, qpn, region, more_regions, edge: NodeIndex(0), joined: join };
+            let (at, joined) = (NodeIndex(0), join);
+            let receiver = Receiver { address, qpn, region, more_regions, edge: at, joined, psn_offset };
             self.receivers.push((receiver, edge));
         }
         // A newcomer that was not ready in time is not there any more, and its edge was new for it.

@@ -21,7 +21,15 @@ fn running_with(record: Record) -> (Lifecycle, Fleet) {
 
 fn newcomer(number: u32, edge: usize) -> Newcomer {
     let Receiver { address, qpn, region, .. } = receiver(number, 0);
-    Newcomer { address, qpn, region, edge: loopback(edge), admission: Admission::AtOnce, more_regions: Vec::new() }
+    Newcomer {
+        address,
+        qpn,
+        region,
+        edge: loopback(edge),
+        admission: Admission::AtOnce,
+        more_regions: Vec::new(),
+        psn_offset: PsnOffset::ZERO,
+    }
 }
 
 fn new_node(number: usize, parent: usize, role: NodeRole) -> NewNode {

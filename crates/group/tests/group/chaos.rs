@@ -401,7 +401,15 @@ impl Chaos {
         let Receiver { address, qpn, region, .. } = receiver(self.next_number, 0);
         let below = self.node(number);
         let mut new_nodes = Vec::new();
-        let mut newcomer = Newcomer { address, qpn, region, edge: below, admission, more_regions: Vec::new() };
+        let mut newcomer = Newcomer {
+            address,
+            qpn,
+            region,
+            edge: below,
+            admission,
+            more_regions: Vec::new(),
+            psn_offset: PsnOffset::ZERO,
+        };
         if admission == Admission::WhenReady {
             self.two_steps.insert(address, None);
         }

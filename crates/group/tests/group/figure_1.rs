@@ -51,12 +51,8 @@ pub(crate) fn figure_1() -> Tree {
 
 pub(crate) fn receiver(number: u32, edge: usize) -> Receiver {
     Receiver {
-        address: receiver_address(number),
-        qpn: Qpn::new(0x100 + number).unwrap(),
         region: Some(ReceiverRegion { base: u64::from(number) << 32, rkey: number }),
-        edge: NodeIndex(edge),
-        joined: None,
-        more_regions: Vec::new(),
+        ..Receiver::new(receiver_address(number), Qpn::new(0x100 + number).unwrap(), NodeIndex(edge))
     }
 }
 

@@ -80,6 +80,18 @@ fn overhead_is_known_beforehand() {
     assert_eq!(Group::new(signed).unwrap().overhead().srh_octets, 8 + 16 + end_mt + mr + 40);
 }
 
+/// D270: packets do not name PSNs of receivers, so that an edge without its entry must not know receivers by lists.
+#[test]
+fn lists_with_own_psns_are_provisioned() {
+    let mut with_own_psn = record();
+    with_own_psn.receivers[4].psn_offset = PsnOffset::new(1).unwrap();
+    assert!(Group::new(record()).unwrap().lists_in_packets());
+    assert!(!Group::new(with_own_psn.clone()).unwrap().lists_in_packets());
+    let address = with_own_psn.receivers[4].address;
+    with_own_psn.policy.lists = ListMode::Tlv;
+    assert_eq!(Group::new(with_own_psn).unwrap_err(), GroupError::ListsWithOwnPsns(address));
+}
+
 /// D7: `auto` takes TLVs while a full packet fits the link, and provisions the lists beyond; `tlv` refuses.
 #[test]
 fn lists_travel_while_they_fit() {

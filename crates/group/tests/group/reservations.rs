@@ -20,7 +20,15 @@ fn running() -> (Lifecycle, Fleet) {
 
 fn newcomer(number: u32, edge: usize, admission: Admission) -> Newcomer {
     let Receiver { address, qpn, region, .. } = receiver(number, 0);
-    Newcomer { address, qpn, region, edge: loopback(edge), admission, more_regions: Vec::new() }
+    Newcomer {
+        address,
+        qpn,
+        region,
+        edge: loopback(edge),
+        admission,
+        more_regions: Vec::new(),
+        psn_offset: PsnOffset::ZERO,
+    }
 }
 
 fn new_edge(number: usize, parent: usize) -> NewNode {

@@ -48,6 +48,7 @@ fn join(lifecycle: &mut Lifecycle) {
                 edge: loopback(2),
                 admission: Admission::AtOnce,
                 more_regions: Vec::new(),
+                psn_offset: PsnOffset::ZERO,
             }],
             vec![],
             None,

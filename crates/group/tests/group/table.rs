@@ -47,6 +47,7 @@ fn joining() -> Lifecycle {
                 edge: loopback(2),
                 admission: Admission::AtOnce,
                 more_regions: Vec::new(),
+                psn_offset: PsnOffset::ZERO,
             }],
             vec![],
             None,

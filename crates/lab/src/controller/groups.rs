@@ -81,6 +81,7 @@ impl CreatedGroup {
             region: region.map(Into::into),
             more_regions: Vec::new(),
             host: None,
+            psn_offset: 0,
         };
         let id = self.id;
         self.ask(move |client| client.join(id, address, &receiver)).map(drop)

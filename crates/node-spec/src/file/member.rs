@@ -5,7 +5,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserializer, MapAccess, Unexpected, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
-use srdma_group::{Branch, Join, Receiver, ReceiverRegion};
+use srdma_group::{Branch, Join, PsnOffset, Receiver, ReceiverRegion};
 use srdma_wire::{Psn, Qpn};
 use std::fmt;
 
@@ -17,6 +17,7 @@ pub struct ReceiverSection {
     pub base: Option<Located<U64>>,
     pub rkey: Option<Located<Epoch>>,
     pub joined: Option<JoinSection>,
+    pub psn_offset: Option<Located<PsnOffset>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more_regions: Vec<ReceiverRegionSection>,
 }
@@ -117,6 +118,7 @@ impl ReceiverSection {
             base: receiver.region.map(|region| integer(region.base)),
             rkey: receiver.region.map(|region| integer(region.rkey)),
             joined: receiver.joined.map(JoinSection::of),
+            psn_offset: unless(receiver.psn_offset, PsnOffset::ZERO, Located::from),
             more_regions: receiver.more_regions.iter().map(ReceiverRegionSection::of).collect(),
         }
     }

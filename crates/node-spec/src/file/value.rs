@@ -1,6 +1,7 @@
 //! Values in the notation of `node.toml`.
 
 use super::located::{Notation, Written};
+use srdma_group::PsnOffset;
 use srdma_wire::{MacAddress, Prefix, Psn, Qpn};
 use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -84,6 +85,20 @@ impl Notation for Psn {
 
     fn from_integer(integer: u64) -> Option<Self> {
         (integer < 1 << 24).then(|| Psn::new(integer as u32))
+    }
+}
+
+impl Notation for PsnOffset {
+    fn describe(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a distance of packet sequence numbers of 24 bits, from 0 to 0xffffff")
+    }
+
+    fn written(&self) -> Written {
+        Written::Integer(self.get().into())
+    }
+
+    fn from_integer(integer: u64) -> Option<Self> {
+        PsnOffset::new(u32::try_from(integer).ok()?)
     }
 }
 

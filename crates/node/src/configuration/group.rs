@@ -7,7 +7,7 @@ use super::{member, regions, repair};
 use srdma_dataplane::NodeConfig;
 use srdma_group::{
     Branch, Downstream, Dscp, EdgeList, GroupEntry, GroupId, HeadendEntry, ListMode, NodeIndex, NodeRole, Parent,
-    Policy, Receiver, Source,
+    Policy, PsnOffset, Receiver, Source,
 };
 use srdma_node_spec::file::{
     BehaviorName, BranchSection, GroupSection, HeadendSection, ListSection, Located, NodeFile, PolicySection,
@@ -321,7 +321,8 @@ impl Reader<'_> {
                 let (region, more_regions) = regions::of_receiver(at, receiver, self.section, regions)?;
                 let joined = member::join(receiver.joined.as_ref(), self.epoch())?;
                 let (qpn, edge) = (receiver.qpn.value, NodeIndex(0));
-                Ok(Receiver { address, qpn, region, edge, joined, more_regions })
+                let psn_offset = receiver.psn_offset.as_ref().map_or(PsnOffset::ZERO, |offset| offset.value);
+                Ok(Receiver { address, qpn, region, edge, joined, more_regions, psn_offset })
             })
             .collect()
     }

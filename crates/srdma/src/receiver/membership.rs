@@ -78,6 +78,7 @@ impl Membership {
             region: regions.first().copied(),
             more_regions: regions.get(1..).unwrap_or_default().to_vec(),
             host: self.host,
+            psn_offset: 0,
         };
         let mut in_two_steps = true;
         let begin = Instant::now();

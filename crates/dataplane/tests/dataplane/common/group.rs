@@ -37,7 +37,7 @@ pub fn edge_with(require_hmac: bool, change: impl FnOnce(&mut NodeConfig)) -> Be
 
 /// A receiver of the model's, 2001:db8:2::`host`.
 pub fn receiver(host: u16, qpn: u32, region: Option<(u64, u32)>) -> multicast::Receiver {
-    multicast::Receiver { address: Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, host), qpn, region }
+    multicast::Receiver { address: Ipv6Addr::new(0x2001, 0xdb8, 2, 0, 0, 0, 0, host), qpn, region, psn_offset: 0 }
 }
 
 /// The edge's entry of a group with a region, whose receivers have theirs.
@@ -56,12 +56,9 @@ pub fn entry(receivers: &[multicast::Receiver], region: Option<SourceRegion>) ->
 /// A receiver of the model's as a member of a group, below the node at a position.
 pub fn member(receiver: &multicast::Receiver, edge: usize) -> Receiver {
     Receiver {
-        address: receiver.address,
-        qpn: Qpn::new(receiver.qpn).unwrap(),
         region: receiver.region.map(|(base, rkey)| ReceiverRegion { base, rkey }),
-        edge: NodeIndex(edge),
-        joined: None,
-        more_regions: Vec::new(),
+        psn_offset: PsnOffset::new(receiver.psn_offset).unwrap(),
+        ..Receiver::new(receiver.address, Qpn::new(receiver.qpn).unwrap(), NodeIndex(edge))
     }
 }
 

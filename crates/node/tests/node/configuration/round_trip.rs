@@ -16,8 +16,8 @@ use srdma_dataplane::{
 use srdma_frame::PortId;
 use srdma_group::{
     Branch, CnpMode, Downstream, Dscp, EdgeList, GroupEntry, GroupId, HeadendEntry, Join, ListMode, NodeIndex,
-    NodeRole, OnFailure, Parent, Policy, Receiver, ReceiverRegion, RepairEntry, RepairMode, RepairPolicy, Rules,
-    Source, SourceRegion,
+    NodeRole, OnFailure, Parent, Policy, PsnOffset, Receiver, ReceiverRegion, RepairEntry, RepairMode, RepairPolicy,
+    Rules, Source, SourceRegion,
 };
 use srdma_node::{Configuration, Purpose};
 use srdma_node_spec::file::NodeFile;
@@ -206,6 +206,7 @@ fn receiver(octets: &mut Octets, id: u32, host: u16, regions: usize, epoch: u32)
         more_regions: regions.collect(),
         edge: NodeIndex(0),
         joined: join(octets, epoch),
+        psn_offset: PsnOffset::new(octets.u32(0, 0xFF_FFFF)).unwrap(),
     }
 }
 
