@@ -14,6 +14,7 @@ pub(crate) const LABS: &[(&str, &str)] = &[
     ("figure1-lossy", include_str!("../../../labs/figure1-lossy.toml")),
     ("figure1-lossy-rxe", include_str!("../../../labs/figure1-lossy-rxe.toml")),
     ("figure1-rxe", include_str!("../../../labs/figure1-rxe.toml")),
+    ("group-hpcc", include_str!("../../../labs/group-hpcc.toml")),
     ("isis-frr", include_str!("../../../labs/isis-frr.toml")),
     ("kernel-transit", include_str!("../../../labs/kernel-transit.toml")),
     ("pfc", include_str!("../../../labs/pfc.toml")),

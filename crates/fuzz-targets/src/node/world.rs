@@ -133,7 +133,7 @@ pub(super) fn responders(group: u16) -> &'static [Ipv6Addr] {
 
 /// Distance of the PSNs of a group's receiver at a position from the group's: group 4 has receivers with their own.
 pub(super) fn psn_offset(group: u16, position: usize) -> PsnOffset {
-    let offset = if group == 4 { 0x92_3456 * position as u32 & 0xFF_FFFF } else { 0 };
+    let offset = if group == 4 { (0x92_3456 * position as u32) & 0xFF_FFFF } else { 0 };
     PsnOffset::new(offset).unwrap_or_default()
 }
 

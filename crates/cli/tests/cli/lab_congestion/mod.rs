@@ -1,6 +1,7 @@
-//! The labs in which nodes do something about congestion: `pfc`, `fast-cnp` and `wan`.
+//! The labs in which nodes do something about congestion: `pfc`, `fast-cnp`, `group-hpcc` and `wan`.
 
 mod fast_cnp;
+mod group_hpcc;
 mod lab;
 mod pfc;
 mod wan;
