@@ -250,7 +250,7 @@ impl Exchange {
         }
     }
 
-    /// The group has its receivers: the client may send.
+    /// The group has its receivers: the client may send. It gets the private data that all servers have sent (D252).
     pub fn group_ready(&mut self, now: Instant) {
         let (Phase::Making, Some(request)) = (&self.phase, self.client.request()) else { return };
         let ids = Ids { local: self.terms.client_id, remote: request.local_id };

@@ -102,6 +102,7 @@ mod tests {
         }
     }
 
+    /// D239
     #[test]
     fn the_front_are_those_that_no_other_is_better_than() {
         let mut points = vec![
@@ -120,6 +121,7 @@ mod tests {
         assert_eq!(selected, [true, false, false, false, false, true]);
     }
 
+    /// D239
     #[test]
     fn of_equal_variants_the_first_is_selected_and_both_are_on_the_front() {
         let mut points = vec![point("a", 10.0, 1.0, 0), point("a", 10.0, 1.0, 0)];
@@ -128,6 +130,7 @@ mod tests {
         assert!(points.iter().all(|point| point.on_front));
     }
 
+    /// D239
     #[test]
     fn the_share_is_the_least_and_at_most_one() {
         let of = |victim_share, group_share| share(&Summary { victim_share, group_share, ..Summary::default() });

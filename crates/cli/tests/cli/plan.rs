@@ -29,8 +29,8 @@ fn destinations(placed: &Value) -> Vec<&str> {
     flows.iter().map(|flow| flow["program"]["destination"].as_str().unwrap()).collect()
 }
 
-/// PP-4-1, PP-5.2-1: the paths of section 5.2; without spine 5 that of section 5.3. PP-4-6: the first flow's backup is
-/// ready beforehand.
+/// PP-4-1, PP-5.2-1, D86: the paths of section 5.2, and those back; without spine 5 that of section 5.3. PP-4-6: the
+/// first flow's backup is ready beforehand.
 #[test]
 fn the_drafts_example_is_placed_as_in_the_draft() {
     let placed = json(&["place", "--fabric", FABRIC, "--jobs", JOBS, "--json"]);

@@ -129,6 +129,9 @@ pub(crate) struct Peer {
     /// Of a server: the PSN that it answers. Of a client: the PSN that it was told.
     pub(crate) own_psn: u32,
     pub(crate) told_psn: Option<Psn>,
+    /// Of a server: what the first octet of its private data differs by. Of a client: the reply that it has got.
+    pub(crate) private_octet: u8,
+    pub(crate) told: Option<Reply>,
     pub(crate) asked: Option<Request>,
 }
 
@@ -165,7 +168,9 @@ impl Peer {
                 self.their_id = request.local_id;
                 self.their_qpn = Some(request.local_qpn);
                 let starting_psn = Psn::new(self.own_psn);
-                let reply = Message::Reply(Reply { starting_psn, ..reply(request, self.own_id, self.own_qpn) });
+                let mut reply = Reply { starting_psn, ..reply(request, self.own_id, self.own_qpn) };
+                reply.private_data[0] ^= self.private_octet;
+                let reply = Message::Reply(reply);
                 self.answer = Some(reply.clone());
                 self.pending = Some(Pending::new(reply.clone(), now_ns));
                 Some(reply)
@@ -187,6 +192,7 @@ impl Peer {
                     self.their_id = reply.ids.local;
                     self.their_qpn = Some(reply.local_qpn);
                     self.told_psn = Some(reply.starting_psn);
+                    self.told = Some(reply.clone());
                 }
                 Some(rtu)
             }

@@ -165,3 +165,21 @@ fn the_psns_that_servers_expect() {
     assert_eq!(expected, [0, 0x12_3456, 0xff_ffff]);
     assert_eq!((group.initial_psn, network.peers[0].told_psn), (TERMS.initial_psn, Some(TERMS.initial_psn)));
 }
+
+/// D252: the client gets the private data that all servers have sent, else none; and no resources for READ and ATOMIC,
+/// which it is not told of by servers that offer them.
+#[test]
+fn what_the_client_is_told() {
+    for (octets, expected) in [([0, 0, 0], &b"ready"[..]), ([0, 0, 1], &[0; 5])] {
+        let mut network = Network::new(1, 3, QUIET);
+        network.peers[1..].iter_mut().zip(octets).for_each(|(peer, octet)| peer.private_octet = octet);
+        assert!(network.run_until(MINUTES_NS, |network| network.connected == 1));
+        let told = network.peers[0].told.as_ref().expect("a reply");
+        assert_eq!(&told.private_data[..5], expected);
+        assert!(told.private_data[5..].iter().all(|octet| *octet == 0));
+        assert_eq!((told.responder_resources, told.initiator_depth), (0, 0));
+        assert_eq!((told.target_ack_delay, told.local_qpn), (15, TERMS.designated_qpn));
+        let asked = network.peers[1].asked.as_ref().expect("a request");
+        assert_eq!((asked.responder_resources, asked.initiator_depth), (0, 0));
+    }
+}

@@ -37,7 +37,7 @@ fn sids(device: &Device) -> Vec<String> {
     device.sids.iter().map(|sid| sid.prefix.to_string()).collect()
 }
 
-/// PP-5.1-1: one uN for each node, and none for a NIC.
+/// PP-5.1-1, D80: one uN for each node, and none for a NIC; leaf 3 has 5f00:0:300::/48.
 #[test]
 fn figure_1_has_the_drafts_sids() {
     let devices = all(&figure1(), "{peer}", [true, false], &[]);

@@ -48,6 +48,7 @@ impl Flow {
     }
 }
 
+/// D89
 #[test]
 fn a_queue_pair_keeps_its_path_by_default() {
     let mut flow = Flow::new(None);
@@ -56,6 +57,7 @@ fn a_queue_pair_keeps_its_path_by_default() {
     assert_eq!((flow.next(), flow.detours()), (before, 0));
 }
 
+/// D89
 #[test]
 fn it_changes_its_path_at_once_and_not_again_within_the_interval() {
     let mut flow = Flow::new(Some(INTERVAL_NS));

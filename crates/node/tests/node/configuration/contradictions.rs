@@ -30,6 +30,24 @@ fn node_and_ports() {
     parse(&both.replace("name = 'down'", "name = 'down'\naddresses = ['fe80::4']")).expect("right");
 }
 
+/// D209: features that see every packet run on one data thread, which is the default with them.
+#[test]
+fn features_of_one_data_thread() {
+    let several = |more: &str| TRANSIT.replacen("[[port]]", &format!("[daemon]\nworkers = 2\n{more}[[port]]"), 1);
+    let error = |file: &str| parse(file).expect_err("refused");
+    let classes =
+        "[[traffic_class]]\nclass = 3\ndscps = [26]\n[[egress]]\nport = 'up'\nrate_bits_per_s = 1_000_000_000\n";
+    assert_eq!(parse(&several("")).expect("right").workers(), 2);
+    assert_eq!(parse(&format!("{TRANSIT}\n{classes}")).expect("right").workers(), 1);
+    let found = error(&format!("{}\n{classes}", several("")));
+    assert!(
+        found.contains("workers is 2, but traffic classes need one data thread, which sees every packet"),
+        "{found}"
+    );
+    let found = error(&several("fast_path = true\n"));
+    assert!(found.contains("workers is 2, but fast paths need one data thread"), "{found}");
+}
+
 #[test]
 fn vlans() {
     let file = TRANSIT;
